@@ -1,0 +1,33 @@
+"""Arms: what they are made of, and the files that describe them."""
+
+from armwise.arms.arm import (
+    BASE,
+    DRIVE_NAMES,
+    Arm,
+    Coupling,
+    Drive,
+    Frame,
+    Joint,
+    Limits,
+    Link,
+    Mimic,
+)
+from armwise.arms.inertia import INERTIAL_NAMES, InertialParameters, inertial_transform
+from armwise.arms.shapes import Shape
+
+__all__ = [
+    "BASE",
+    "DRIVE_NAMES",
+    "INERTIAL_NAMES",
+    "Arm",
+    "Coupling",
+    "Drive",
+    "Frame",
+    "InertialParameters",
+    "Joint",
+    "Limits",
+    "Link",
+    "Mimic",
+    "Shape",
+    "inertial_transform",
+]

@@ -1,0 +1,347 @@
+"""The description of an arm: joints, links, what moves with what, and gravity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from armwise.arms.inertia import INERTIAL_NAMES, InertialParameters
+from armwise.arms.shapes import Shape
+from armwise.errors import ArgumentError, ArmError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+DRIVE_NAMES = ("rotor_inertia", "viscous", "coulomb", "offset")
+"""Order of a joint's own four parameters."""
+
+BASE = -1
+"""The index that stands for the fixed base where a link index is expected."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a joint may do; infinite where nothing is known.
+
+    Attributes:
+        lower, upper: Position in [rad] or [m].
+        velocity: Largest speed in [rad/s] or [m/s].
+        acceleration: Largest acceleration in [rad/s²] or [m/s²].
+        effort: Largest torque in [N m] or force in [N].
+    """
+
+    lower: float = -np.inf
+    upper: float = np.inf
+    velocity: float = np.inf
+    acceleration: float = np.inf
+    effort: float = np.inf
+
+
+@dataclass(frozen=True)
+class Drive:
+    """What sits between the motor and the link: τ = Ia q̈ + fv q̇ + fc sign(q̇) + offset.
+
+    Attributes:
+        rotor_inertia: Motor inertia seen at the joint in [kg m²] or [kg].
+        viscous: Viscous friction in [N m s/rad] or [N s/m].
+        coulomb: Coulomb friction in [N m] or [N].
+        offset: Constant torque in [N m] or force in [N].
+    """
+
+    rotor_inertia: float = 0.0
+    viscous: float = 0.0
+    coulomb: float = 0.0
+    offset: float = 0.0
+
+    @property
+    def vector(self) -> Float[np.ndarray, " 4"]:
+        """The four numbers in the order of DRIVE_NAMES."""
+        return np.array([getattr(self, name) for name in DRIVE_NAMES], dtype=float)
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """A joint that follows another: q = multiplier · q_leader + offset."""
+
+    leader: int
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """A joint and where it sits; joint i carries link i.
+
+    Attributes:
+        name: The user's name for it.
+        kind: What it does; a continuous joint is revolute without limits.
+        parent: Index of the link it is mounted on, or BASE.
+        origin: T_parent_child at q = 0, between the user's link frames.
+        axis: Unit axis in the child link's frame.
+        limits: What the joint may do.
+        drive: Rotor inertia and friction.
+        mimic: The joint it follows, if it does not move by itself.
+    """
+
+    name: str
+    kind: Literal["revolute", "prismatic"]
+    parent: int
+    origin: Float[np.ndarray, "4 4"]
+    axis: Float[np.ndarray, " 3"]
+    limits: Limits = Limits()
+    drive: Drive = Drive()
+    mimic: Mimic | None = None
+
+    @property
+    def is_revolute(self) -> bool:
+        """Whether it turns (else it slides)."""
+        return self.kind == "revolute"
+
+
+@dataclass(frozen=True)
+class Link:
+    """A rigid body carried by a joint, in the user's own link frame."""
+
+    name: str
+    inertia: InertialParameters = field(default_factory=InertialParameters.zero)
+    shapes: tuple[Shape, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A named place on a link (a tool, a sensor, a merged fixed link).
+
+    Attributes:
+        name: The user's name for it.
+        link: Index of the moving link it belongs to, or BASE.
+        pose: T_link_frame.
+        inertia: Inertial parameters, in this frame, that were merged into the link.
+    """
+
+    name: str
+    link: int
+    pose: Float[np.ndarray, "4 4"]
+    inertia: InertialParameters = field(default_factory=InertialParameters.zero)
+
+
+@dataclass(frozen=True, eq=False)
+class Coupling:
+    """A motor turned by several joints at once, such as the wrist of a Stäubli TX40.
+
+    It sees the speed w·q̇ and adds wᵀ (Ia w·q̈ + fv w·q̇ + fc sign(w·q̇) + offset).
+
+    Attributes:
+        name: The user's name for it.
+        weights: w, one number per coordinate of the arm.
+        drive: Its rotor inertia and friction.
+    """
+
+    name: str
+    weights: Float[np.ndarray, " dof"]
+    drive: Drive = Drive()
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """A fixed-base tree of joints and links under gravity.
+
+    Parents come before children. Joint i carries link i. Coordinates are the joints
+    that do not mimic another one, in order.
+
+    Attributes:
+        name: The user's name for it.
+        joints, links: One each per moving link.
+        gravity: Acceleration of free fall in base axes, in [m/s²].
+        frames: Named places, fixed links among them.
+        couplings: Motors turned by several joints.
+        base: Name of the fixed base link.
+    """
+
+    name: str
+    joints: tuple[Joint, ...]
+    links: tuple[Link, ...]
+    gravity: Float[np.ndarray, " 3"] = field(
+        default_factory=lambda: np.array([0.0, 0.0, -9.81])
+    )
+    frames: tuple[Frame, ...] = ()
+    couplings: tuple[Coupling, ...] = ()
+    base: str = "base"
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @cached_property
+    def coordinates(self) -> tuple[int, ...]:
+        """Indices of the joints that move by themselves."""
+        return tuple(i for i, joint in enumerate(self.joints) if joint.mimic is None)
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates q."""
+        return len(self.coordinates)
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the joints that move by themselves, one per entry of q."""
+        return tuple(self.joints[i].name for i in self.coordinates)
+
+    @cached_property
+    def parameter_names(self) -> tuple[str, ...]:
+        """Names of the parameters: `link.Ixx` …, `joint.coulomb` …, couplings last."""
+        links = [f"{x.name}.{p}" for x in self.links for p in INERTIAL_NAMES]
+        drives = [f"{x.name}.{p}" for x in self._driven for p in DRIVE_NAMES]
+        return tuple(links + drives)
+
+    @cached_property
+    def parameters(self) -> Float[np.ndarray, " parameters"]:
+        """All parameters π, in the order of `parameter_names`; τ = Y π."""
+        parts = [link.inertia.vector for link in self.links]
+        parts += [driven.drive.vector for driven in self._driven]
+        vector = np.concatenate(parts) if parts else np.zeros(0)
+        vector.setflags(write=False)
+        return vector
+
+    @property
+    def _driven(self) -> tuple[Joint | Coupling, ...]:
+        return (*self.joints, *self.couplings)
+
+    def with_parameters(self, vector: Sequence[float] | np.ndarray) -> Arm:
+        """Return the same arm with other parameters, ordered as `parameter_names`."""
+        values = np.asarray(vector, dtype=float)
+        if values.shape != self.parameters.shape:
+            raise ArgumentError(
+                f"{self.name} has {self.parameters.size} parameters, "
+                f"but {values.size} were given (shape {values.shape})."
+            )
+        if not np.all(np.isfinite(values)):
+            bad = self.parameter_names[int(np.argmin(np.isfinite(values)))]
+            raise ArgumentError(f"The parameter {bad} is not finite.")
+        split = 10 * len(self.links)
+        inertias = values[:split].reshape(-1, 10)
+        drives = [Drive(*map(float, row)) for row in values[split:].reshape(-1, 4)]
+        links = tuple(
+            replace(link, inertia=InertialParameters(row))
+            for link, row in zip(self.links, inertias, strict=True)
+        )
+        joints = tuple(
+            replace(joint, drive=drive)
+            for joint, drive in zip(self.joints, drives, strict=False)
+        )
+        couplings = tuple(
+            replace(coupling, drive=drive)
+            for coupling, drive in zip(
+                self.couplings, drives[len(joints) :], strict=True
+            )
+        )
+        return replace(self, links=links, joints=joints, couplings=couplings)
+
+    def with_gravity(self, gravity: Sequence[float] | np.ndarray) -> Arm:
+        """Return the same arm mounted so that free fall points along `gravity`."""
+        return replace(self, gravity=np.asarray(gravity, dtype=float))
+
+    def with_coupling(
+        self, name: str, weights: Mapping[str, float], drive: Drive | None = None
+    ) -> Arm:
+        """Return the arm with a motor that several joints turn.
+
+        Args:
+            name: What to call it.
+            weights: How far each named joint turns it.
+            drive: Its rotor inertia and friction, if known.
+        """
+        vector = np.zeros(self.dof)
+        for joint, weight in weights.items():
+            vector[self.coordinate_index(joint)] = weight
+        added = Coupling(name, vector, drive or Drive())
+        return replace(self, couplings=(*self.couplings, added))
+
+    def coordinate_index(self, name: str) -> int:
+        """Return which entry of q belongs to the joint of this name."""
+        return _index(self.coordinate_names, name, "joint", self.name)
+
+    def link_index(self, name: str) -> int:
+        """Return which link has this name."""
+        return _index([link.name for link in self.links], name, "link", self.name)
+
+    def place(self, name: str) -> tuple[int, Float[np.ndarray, "4 4"]]:
+        """Find a link, frame or the base by name: its link index and T_link_frame."""
+        for i, link in enumerate(self.links):
+            if link.name == name:
+                return i, np.eye(4)
+        for frame in self.frames:
+            if frame.name == name:
+                return frame.link, frame.pose
+        if name == self.base:
+            return BASE, np.eye(4)
+        known = [x.name for x in (*self.links, *self.frames)]
+        raise ArgumentError(
+            f"{self.name} has no link or frame {name!r}. It has: {', '.join(known)}."
+        )
+
+    @cached_property
+    def coupling_matrix(self) -> Float[np.ndarray, "joints dof"]:
+        """How joint positions follow the coordinates: q_joints = C q + offset."""
+        matrix = np.zeros((len(self.joints), self.dof))
+        for column, i in enumerate(self.coordinates):
+            matrix[i, column] = 1.0
+        for i, joint in enumerate(self.joints):
+            if joint.mimic is not None:
+                matrix[i] = joint.mimic.multiplier * matrix[joint.mimic.leader]
+        return matrix
+
+    def limits(self, quantity: str) -> Float[np.ndarray, " dof"]:
+        """Return one limit of every coordinate: `lower`, `upper`, `velocity`, …."""
+        chosen = [self.joints[i].limits for i in self.coordinates]
+        return np.array([getattr(limit, quantity) for limit in chosen], dtype=float)
+
+    def defects(self) -> dict[str, str]:
+        """Links no body can be, and why."""
+        found = {link.name: link.inertia.defect() for link in self.links}
+        return {name: why for name, why in found.items() if why is not None}
+
+
+def _index(names: Sequence[str], name: str, what: str, arm: str) -> int:
+    if name not in names:
+        raise ArgumentError(
+            f"{arm} has no {what} {name!r}. It has: {', '.join(names)}."
+        )
+    return list(names).index(name)
+
+
+def _check(arm: Arm) -> None:
+    """Refuse a description that is not a tree of proper joints."""
+    if len(arm.joints) != len(arm.links):
+        raise ArmError(
+            f"{arm.name} has {len(arm.joints)} joints for {len(arm.links)} links; "
+            "each moving link needs exactly one joint."
+        )
+    for kind, named in (("joint", arm.joints), ("link", arm.links)):
+        names = [item.name for item in named]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ArmError(
+                f"{arm.name} has two {kind}s called {twice[0]!r}; rename one."
+            )
+    if np.shape(arm.gravity) != (3,) or not np.all(np.isfinite(arm.gravity)):
+        raise ArmError(f"{arm.name}: gravity must be three finite numbers in [m/s²].")
+    for i, joint in enumerate(arm.joints):
+        _check_joint(arm, i, joint)
+
+
+def _check_joint(arm: Arm, i: int, joint: Joint) -> None:
+    where = f"{arm.name}, joint {joint.name!r}"
+    if not BASE <= joint.parent < i:
+        raise ArmError(f"{where}: its parent must come before it in the tree.")
+    if np.shape(joint.origin) != (4, 4) or not np.all(np.isfinite(joint.origin)):
+        raise ArmError(f"{where}: its origin must be a finite 4×4 pose.")
+    if not np.isclose(np.linalg.norm(joint.axis), 1.0, atol=1e-9):
+        raise ArmError(f"{where}: its axis must have length 1, not {joint.axis}.")
+    mimic = joint.mimic
+    if mimic is not None and (
+        not 0 <= mimic.leader < len(arm.joints)
+        or arm.joints[mimic.leader].mimic is not None
+    ):
+        raise ArmError(f"{where}: it must mimic a joint that moves by itself.")

@@ -1,0 +1,56 @@
+"""Every error Armwise raises, as one tree, split by what the reader does next.
+
+ArmwiseError
+├── ArmError          fix the description of the arm
+├── RecordingError    fix the log, its mapping, or record again
+├── ArgumentError     fix the call: a shape, a name, a range
+├── NotIdentifiable   excite more, or ask for less
+├── NotPhysical       no body has these numbers: constrain the fit, or look at the data
+├── NotConverged      give it longer, a better start, or a smaller step
+├── PlantDiverged     the simulated arm ran away; the recording up to there is kept
+└── MissingExtra      install the optional package that is named
+"""
+
+from __future__ import annotations
+
+
+class ArmwiseError(Exception):
+    """Base of everything Armwise raises on purpose."""
+
+
+class ArmError(ArmwiseError):
+    """The description of an arm cannot be used as it is."""
+
+
+class RecordingError(ArmwiseError):
+    """A recording cannot be used as it is."""
+
+
+class ArgumentError(ArmwiseError, ValueError):
+    """An argument has the wrong shape, name or range."""
+
+
+class NotIdentifiable(ArmwiseError):  # noqa: N818
+    """The data cannot determine what was asked for."""
+
+
+class NotPhysical(ArmwiseError):  # noqa: N818
+    """The numbers describe a body that cannot exist."""
+
+
+class NotConverged(ArmwiseError):  # noqa: N818
+    """An iteration ended before it reached its tolerance."""
+
+
+class PlantDiverged(ArmwiseError):  # noqa: N818
+    """A plant's state left every reasonable bound."""
+
+
+class MissingExtra(ArmwiseError, ImportError):  # noqa: N818
+    """An optional package is needed and not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the package {package}, which is not installed. "
+            f"Install it with: pip install 'armwise[{extra}]'"
+        )
