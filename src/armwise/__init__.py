@@ -15,7 +15,7 @@ _PUBLIC: dict[str, str] = {
 }
 """Public name → the module it lives in; imported when first used."""
 
-__all__ = ["__version__", *_PUBLIC]  # noqa: PLE0604
+__all__ = ["__version__", *_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:

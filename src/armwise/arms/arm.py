@@ -319,8 +319,11 @@ def _check(arm: Arm) -> None:
             f"{arm.name} has {len(arm.joints)} joints for {len(arm.links)} links; "
             "each moving link needs exactly one joint."
         )
-    for kind, named in (("joint", arm.joints), ("link", arm.links)):
-        names = [item.name for item in named]
+    names_of = {
+        "joint": [joint.name for joint in arm.joints],
+        "link": [link.name for link in arm.links],
+    }
+    for kind, names in names_of.items():
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ArmError(
                 f"{arm.name} has two {kind}s called {twice[0]!r}; rename one."
