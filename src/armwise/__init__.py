@@ -12,6 +12,8 @@ _PUBLIC: dict[str, str] = {
     "Joint": "armwise.arms",
     "Link": "armwise.arms",
     "InertialParameters": "armwise.arms",
+    "Recording": "armwise.recordings",
+    "Samples": "armwise.recordings",
 }
 """Public name → the module it lives in; imported when first used."""
 
@@ -35,3 +37,5 @@ if TYPE_CHECKING:
     from armwise.arms import InertialParameters as InertialParameters
     from armwise.arms import Joint as Joint
     from armwise.arms import Link as Link
+    from armwise.recordings import Recording as Recording
+    from armwise.recordings import Samples as Samples

@@ -1,0 +1,216 @@
+"""Clean motion and torque on one time base: what identification works on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How samples came out of a recording; the defaults say: given as they are.
+
+    Attributes:
+        cutoff_hz: Cut-off of the zero-phase low-pass in [Hz]; None when not filtered.
+        cutoff_is_automatic: Whether the cut-off was chosen from the spectra.
+        sample_rate_hz: Rate before decimation in [Hz].
+        decimation: One sample kept out of so many.
+        lag: Delay of the torque behind the motion, taken out, in [s].
+        derivatives: How velocity and acceleration were made.
+        rows_read: Rows of the recording that went in.
+        rows_dropped: Why rows went missing → how many.
+        gaps: Number of interruptions the samples were cut at.
+        notes: What the user should know, in words.
+    """
+
+    cutoff_hz: float | None = None
+    cutoff_is_automatic: bool = False
+    sample_rate_hz: float | None = None
+    decimation: int = 1
+    lag: float = 0.0
+    derivatives: str = "given"
+    rows_read: int = 0
+    rows_dropped: tuple[tuple[str, int], ...] = ()
+    gaps: int = 0
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Motion and torque, clean, on one time base, samples first.
+
+    Attributes:
+        time: In [s]; increasing within each segment.
+        q, qd, qdd: Position, velocity, acceleration in [rad] or [m], per [s], per [s²].
+        tau: Joint torque in [N m] or force in [N]; no columns if it was not measured.
+        wrench: Force [N] and torque [N m] at the sensor, (fx, fy, fz, tx, ty, tz).
+        starts: Index of the first sample of every uninterrupted segment.
+        preparation: How they were made.
+    """
+
+    time: Float[np.ndarray, " samples"]
+    q: Float[np.ndarray, "samples dof"]
+    qd: Float[np.ndarray, "samples dof"]
+    qdd: Float[np.ndarray, "samples dof"]
+    tau: Float[np.ndarray, "samples joints"]
+    wrench: Float[np.ndarray, "samples 6"] | None = None
+    starts: tuple[int, ...] = (0,)
+    preparation: Preparation = field(default_factory=Preparation)
+
+    def __post_init__(self) -> None:
+        for name in ("time", "q", "qd", "qdd", "tau", "wrench"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _frozen(name, value))
+        _check_shapes(self)
+        _check_time(self)
+
+    def __len__(self) -> int:
+        return self.time.size
+
+    def __getitem__(self, rows: slice) -> Samples:
+        """Return some of the rows, with the segments that are left of them."""
+        if not isinstance(rows, slice):
+            raise ArgumentError("Samples are indexed by slices, such as data[:1000].")
+        kept = np.arange(len(self))[rows]
+        if rows.step is not None and rows.step < 0:
+            raise ArgumentError("Samples cannot run backwards; use a positive step.")
+        segment = np.searchsorted(np.asarray(self.starts), kept, side="right")
+        new = np.flatnonzero(np.diff(segment, prepend=-1))
+        cut = {n: getattr(self, n)[rows] for n in ("time", "q", "qd", "qdd", "tau")}
+        wrench = None if self.wrench is None else self.wrench[rows]
+        return replace(self, **cut, wrench=wrench, starts=tuple(map(int, new)) or (0,))
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates."""
+        return int(self.q.shape[1])
+
+    @property
+    def has_torque(self) -> bool:
+        """Whether joint torques were measured."""
+        return bool(self.tau.shape[1])
+
+    @property
+    def segments(self) -> tuple[slice, ...]:
+        """Rows of every uninterrupted stretch of motion."""
+        ends = (*self.starts[1:], len(self))
+        return tuple(slice(a, b) for a, b in zip(self.starts, ends, strict=True))
+
+    def split(self, fraction: float) -> tuple[Samples, Samples]:
+        """Cut in two by row: the first part, to fit, and the rest, to validate."""
+        if not 0.0 < fraction < 1.0:
+            raise ArgumentError(
+                f"The fraction must lie between 0 and 1, not {fraction}."
+            )
+        cut = round(fraction * len(self))
+        return self[:cut], self[cut:]
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Samples]) -> Samples:
+        """Join samples of several runs; each run stays its own segments."""
+        if not parts:
+            raise ArgumentError("There are no samples to join.")
+        if len(parts) == 1:
+            return parts[0]
+        if len({(p.dof, p.tau.shape[1], p.wrench is None) for p in parts}) > 1:
+            raise ArgumentError(
+                "These samples differ in joints or signals and cannot be joined."
+            )
+        offsets = np.cumsum([0, *(len(p) for p in parts)])
+        starts = [
+            int(o) + s for o, p in zip(offsets, parts, strict=False) for s in p.starts
+        ]
+        blocks = {
+            name: np.concatenate([getattr(p, name) for p in parts])
+            for name in ("time", "q", "qd", "qdd", "tau")
+        }
+        first = parts[0].wrench
+        wrench = None if first is None else np.concatenate([p.wrench for p in parts])
+        return cls(
+            **blocks,
+            wrench=wrench,
+            starts=tuple(starts),
+            preparation=_joined([p.preparation for p in parts]),
+        )
+
+
+def _joined(parts: Sequence[Preparation]) -> Preparation:
+    """Describe several preparations as one; what differs between them is dropped."""
+    common = {
+        f.name: getattr(parts[0], f.name)
+        for f in fields(Preparation)
+        if len({getattr(p, f.name) for p in parts}) == 1
+    }
+    dropped: dict[str, int] = {}
+    for part in parts:
+        for why, count in part.rows_dropped:
+            dropped[why] = dropped.get(why, 0) + count
+    common |= {
+        "rows_read": sum(p.rows_read for p in parts),
+        "rows_dropped": tuple(dropped.items()),
+        "gaps": sum(p.gaps for p in parts),
+        "notes": tuple(dict.fromkeys(n for p in parts for n in p.notes)),
+    }
+    return Preparation(**common)
+
+
+def _frozen(name: str, value: np.ndarray) -> np.ndarray:
+    """Return a read-only float view, refusing what is not finite."""
+    array = np.ascontiguousarray(value, dtype=float)
+    if not np.all(np.isfinite(array)):
+        row = int(np.argmin(np.isfinite(array.reshape(len(array), -1)).all(axis=1)))
+        raise ArgumentError(
+            f"{name} is not finite in row {row}. Remove such rows, or use prepare()."
+        )
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def _check_shapes(samples: Samples) -> None:
+    if samples.time.ndim != 1 or samples.q.ndim != 2:
+        raise ArgumentError(
+            f"time must be (N,) and q (N, n), not {samples.time.shape} and "
+            f"{samples.q.shape}."
+        )
+    rows, dof = samples.q.shape
+    expected = {
+        "time": (rows,),
+        "qd": (rows, dof),
+        "qdd": (rows, dof),
+        "tau": (rows, samples.tau.shape[-1] and dof),
+        "wrench": (rows, 6),
+    }
+    for name, shape in expected.items():
+        value = getattr(samples, name)
+        if value is not None and value.shape != shape:
+            raise ArgumentError(
+                f"{name} has shape {value.shape}, but q has {rows} rows of {dof} "
+                f"joints, so {shape} is needed."
+            )
+
+
+def _check_time(samples: Samples) -> None:
+    starts = np.asarray(samples.starts, dtype=int)
+    n = len(samples)
+    if starts.size == 0 or starts[0] != 0 or np.any(np.diff(starts) <= 0):
+        raise ArgumentError("starts must begin with 0 and increase.")
+    if n and starts[-1] >= n:
+        raise ArgumentError(f"starts names row {starts[-1]}, but there are {n} rows.")
+    back = np.flatnonzero(np.diff(samples.time) <= 0) + 1
+    bad = np.setdiff1d(back, starts)
+    if bad.size:
+        row = int(bad[0])
+        raise ArgumentError(
+            f"time does not increase in row {row} ({samples.time[row - 1]:.9g} s, then "
+            f"{samples.time[row]:.9g} s). Use prepare(), or name the row in starts."
+        )
