@@ -14,6 +14,18 @@ _PUBLIC: dict[str, str] = {
     "InertialParameters": "armwise.arms",
     "Recording": "armwise.recordings",
     "Samples": "armwise.recordings",
+    "Motion": "armwise.motions",
+    "MotionSample": "armwise.motions",
+    "Quintic": "armwise.motions",
+    "Polynomial": "armwise.motions",
+    "Fourier": "armwise.motions",
+    "Triangle": "armwise.motions",
+    "Sigmoid": "armwise.motions",
+    "Sinusoid": "armwise.motions",
+    "Sequence": "armwise.motions",
+    "Hold": "armwise.motions",
+    "check_limits": "armwise.motions",
+    "write_motion": "armwise.motions",
 }
 """Public name → the module it lives in; imported when first used."""
 
@@ -37,5 +49,17 @@ if TYPE_CHECKING:
     from armwise.arms import InertialParameters as InertialParameters
     from armwise.arms import Joint as Joint
     from armwise.arms import Link as Link
+    from armwise.motions import Fourier as Fourier
+    from armwise.motions import Hold as Hold
+    from armwise.motions import Motion as Motion
+    from armwise.motions import MotionSample as MotionSample
+    from armwise.motions import Polynomial as Polynomial
+    from armwise.motions import Quintic as Quintic
+    from armwise.motions import Sequence as Sequence
+    from armwise.motions import Sigmoid as Sigmoid
+    from armwise.motions import Sinusoid as Sinusoid
+    from armwise.motions import Triangle as Triangle
+    from armwise.motions import check_limits as check_limits
+    from armwise.motions import write_motion as write_motion
     from armwise.recordings import Recording as Recording
     from armwise.recordings import Samples as Samples

@@ -1,0 +1,131 @@
+"""Planned motions as files: CSV and ROS JointTrajectory."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from armwise.errors import ArgumentError
+from armwise.motions.motion import MotionSample, require_positive
+
+if TYPE_CHECKING:
+    from armwise.motions.motion import Motion
+
+
+def write_motion(
+    motion: Motion,
+    path: str | Path,
+    rate_hz: float = 100.0,
+    joint_names: Sequence[str] | None = None,
+) -> Path:
+    """Write a motion, sampled, for another program to follow.
+
+    `.csv` has the columns time, q_1 …, qd_1 …, qdd_1 …; `.json`, `.yaml` and `.yml`
+    hold one ROS message of the type trajectory_msgs/JointTrajectory.
+
+    Args:
+        motion: What is planned.
+        path: Where to; the ending chooses the format.
+        rate_hz: Points per second; the end of the motion is always written.
+        joint_names: One per joint; 1, 2, … (CSV) or joint_1, … (ROS) when not given.
+
+    Returns:
+        The path written.
+    """
+    path = Path(path)
+    writers = {".csv": _csv, ".json": _json, ".yaml": _yaml, ".yml": _yaml}
+    if path.suffix.lower() not in writers:
+        raise ArgumentError(
+            f"{path.name}: a motion is written as {', '.join(writers)}, "
+            f"not {path.suffix or 'a file without ending'}."
+        )
+    if joint_names is not None and len(joint_names) != motion.dof:
+        raise ArgumentError(
+            f"{len(joint_names)} joint names for a motion of {motion.dof} joints."
+        )
+    step = 1.0 / require_positive(rate_hz, "rate_hz")
+    times = np.arange(0.0, motion.duration - 0.5 * step, step)
+    times = np.append(times, motion.duration)
+    text = writers[path.suffix.lower()](times, motion.sample(times), joint_names)
+    _write_atomically(path, text)
+    return path
+
+
+def _csv(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) -> str:
+    dof = sample.q.shape[1]
+    ends = names or [str(j + 1) for j in range(dof)]
+    header = ["time"] + [f"{kind}_{end}" for kind in sample._fields for end in ends]
+    table = np.column_stack([times, *sample]).tolist()
+    rows = (",".join(map(repr, row)) for row in table)
+    return "\n".join([",".join(header), *rows]) + "\n"
+
+
+def _message(
+    times: np.ndarray, sample: MotionSample, names: Sequence[str] | None
+) -> dict[str, Any]:
+    columns = ("positions", "velocities", "accelerations")
+    points = [
+        {
+            **{
+                name: values[k].tolist()
+                for name, values in zip(columns, sample, strict=True)
+            },
+            "effort": [],
+            "time_from_start": _stamp(float(t)),
+        }
+        for k, t in enumerate(times)
+    ]
+    default = [f"joint_{j + 1}" for j in range(sample.q.shape[1])]
+    return {
+        "header": {"stamp": _stamp(0.0), "frame_id": ""},
+        "joint_names": list(names or default),
+        "points": points,
+    }
+
+
+def _stamp(seconds: float) -> dict[str, int]:
+    total = round(seconds * 1e9)
+    return {"sec": total // 10**9, "nanosec": total % 10**9}
+
+
+def _json(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) -> str:
+    return json.dumps(_message(times, sample, names), indent=1) + "\n"
+
+
+def _yaml(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) -> str:
+    message = _message(times, sample, names)
+    # Strings and number lists in JSON's spelling are YAML's flow style as well.
+    lines = ["header:", "  stamp: {sec: 0, nanosec: 0}", '  frame_id: ""']
+    lines += [f"joint_names: {json.dumps(message['joint_names'])}", "points:"]
+    for point in message["points"]:
+        stamp = point.pop("time_from_start")
+        keys = [f"{key}: {json.dumps(value)}" for key, value in point.items()]
+        keys.append(
+            f"time_from_start: {{sec: {stamp['sec']}, nanosec: {stamp['nanosec']}}}"
+        )
+        lines += [("- " if i == 0 else "  ") + key for i, key in enumerate(keys)]
+    return "\n".join(lines) + "\n"
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
