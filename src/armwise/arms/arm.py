@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.arms.inertia import INERTIAL_NAMES, InertialParameters
+from armwise.arms.poses import pose, rotation_about
 from armwise.arms.shapes import Shape
 from armwise.errors import ArgumentError, ArmError
 
@@ -82,6 +84,9 @@ class Joint:
         parent: Index of the link it is mounted on, or BASE.
         origin: T_parent_child at q = 0, between the user's link frames.
         axis: Unit axis in the child link's frame.
+        anchor: A point of the axis, in the child link's frame, in [m]. Zero when the
+            axis passes through that frame's origin, as in URDF and modified DH; not
+            in standard DH with a ≠ 0, nor in MJCF with a joint `pos`.
         limits: What the joint may do.
         drive: Rotor inertia and friction.
         mimic: The joint it follows, if it does not move by itself.
@@ -95,11 +100,19 @@ class Joint:
     limits: Limits = Limits()
     drive: Drive = Drive()
     mimic: Mimic | None = None
+    anchor: Float[np.ndarray, " 3"] = field(default_factory=lambda: np.zeros(3))
 
     @property
     def is_revolute(self) -> bool:
         """Whether it turns (else it slides)."""
         return self.kind == "revolute"
+
+    def pose(self, q: float) -> Float[np.ndarray, "4 4"]:
+        """Return T_parent_child with the joint at q [rad] or [m]."""
+        if not self.is_revolute:
+            return self.origin @ pose(None, q * self.axis)
+        R = rotation_about(self.axis, q)
+        return self.origin @ pose(R, self.anchor - R @ self.anchor)
 
 
 @dataclass(frozen=True)
@@ -159,6 +172,7 @@ class Arm:
         frames: Named places, fixed links among them.
         couplings: Motors turned by several joints.
         base: Name of the fixed base link.
+        base_shapes: Outlines that stand still, in the base link's frame.
     """
 
     name: str
@@ -170,6 +184,7 @@ class Arm:
     frames: tuple[Frame, ...] = ()
     couplings: tuple[Coupling, ...] = ()
     base: str = "base"
+    base_shapes: tuple[Shape, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -324,10 +339,9 @@ def _check(arm: Arm) -> None:
         "link": [link.name for link in arm.links],
     }
     for kind, names in names_of.items():
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ArmError(
-                f"{arm.name} has two {kind}s called {twice[0]!r}; rename one."
-            )
+        name, count = max(Counter(names).items(), key=lambda x: x[1], default=("", 0))
+        if count > 1:
+            raise ArmError(f"{arm.name} has two {kind}s called {name!r}; rename one.")
     if np.shape(arm.gravity) != (3,) or not np.all(np.isfinite(arm.gravity)):
         raise ArmError(f"{arm.name}: gravity must be three finite numbers in [m/s²].")
     for i, joint in enumerate(arm.joints):
@@ -342,6 +356,8 @@ def _check_joint(arm: Arm, i: int, joint: Joint) -> None:
         raise ArmError(f"{where}: its origin must be a finite 4×4 pose.")
     if not np.isclose(np.linalg.norm(joint.axis), 1.0, atol=1e-9):
         raise ArmError(f"{where}: its axis must have length 1, not {joint.axis}.")
+    if np.shape(joint.anchor) != (3,) or not np.all(np.isfinite(joint.anchor)):
+        raise ArmError(f"{where}: its anchor must be three finite numbers in [m].")
     mimic = joint.mimic
     if mimic is not None and (
         not 0 <= mimic.leader < len(arm.joints)

@@ -1,0 +1,176 @@
+"""XML read as if it came from an enemy: no DTD, no entities, bounded size and depth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.parsers import expat
+
+from armwise.errors import ArmError
+
+LARGEST_FILE = 64 * 2**20
+"""Bytes; the largest published URDFs are under 2 MB."""
+MOST_ELEMENTS = 1_000_000
+DEEPEST = 1000
+
+
+@dataclass(eq=False)
+class Element:
+    """An element and where it stands in the file.
+
+    Attributes:
+        tag, attributes, children: As in the document.
+        file: Path of the document, for messages.
+        line: Line of its start tag.
+        start, close: Bytes where its start tag and its end tag begin; the second
+            means nothing for <a/>.
+    """
+
+    tag: str
+    attributes: dict[str, str]
+    file: str
+    line: int
+    start: int
+    close: int = -1
+    children: list[Element] = field(default_factory=list)
+
+    def all(self, tag: str) -> Iterator[Element]:
+        """Go through the children with this tag."""
+        return (child for child in self.children if child.tag == tag)
+
+    def find(self, tag: str) -> Element | None:
+        """Return the first child with this tag, if any."""
+        return next(self.all(tag), None)
+
+    def require(self, tag: str) -> Element:
+        """Return the first child with this tag, or say that it is missing."""
+        child = self.find(tag)
+        if child is None:
+            raise self.error(f"has no <{tag}>; add one.")
+        return child
+
+    def error(self, problem: str) -> ArmError:
+        """Say what is wrong with this element, and where it stands."""
+        name = self.attributes.get("name")
+        called = f' name="{name}"' if name is not None else ""
+        return ArmError(f"{self.file}, line {self.line}: <{self.tag}{called}> {problem}")
+
+    def text(self, attribute: str) -> str:
+        """Return an attribute that must be there."""
+        value = self.attributes.get(attribute)
+        if not value:
+            raise self.error(f'has no attribute "{attribute}"; add it.')
+        return value
+
+    def number(self, attribute: str, default: float | None = None) -> float:
+        """Return one finite number; without a default it must be there."""
+        if default is not None and attribute not in self.attributes:
+            return default
+        return self._number(attribute, self.text(attribute))
+
+    def vector(
+        self, attribute: str, default: tuple[float, ...], size: int = 3
+    ) -> tuple[float, ...]:
+        """Return a fixed number of finite numbers separated by blanks."""
+        if attribute not in self.attributes:
+            return default
+        words = self.attributes[attribute].split()
+        if len(words) != size:
+            raise self.error(f'needs {size} numbers in "{attribute}", not {len(words)}.')
+        return tuple(self._number(attribute, word) for word in words)
+
+    def _number(self, attribute: str, word: str) -> float:
+        try:
+            value = float(word) if "_" not in word else math.nan
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise self.error(
+                f'has {attribute}="{_short(word)}", which is not a finite number; '
+                "write one."
+            )
+        return value
+
+
+def read_xml(path: Path, data: bytes | None = None) -> Element:
+    """Read an XML file into its root element."""
+    data = read_bytes(path) if data is None else data
+    if not data.strip():
+        raise ArmError(f"{path} is empty; give a URDF, MJCF, DH .toml or bundled name.")
+    return _Builder(str(path), data).build()
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a whole file that must not be huge."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise ArmError(
+                f"{path} is larger than {LARGEST_FILE // 2**20} MB, too large to "
+                "describe an arm; remove embedded geometry."
+            )
+        return path.read_bytes()
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        raise ArmError(f"{path} cannot be read: {reason}.") from problem
+
+
+class _Builder:
+    """Feeds expat and keeps the open elements on a stack (no recursion)."""
+
+    def __init__(self, file: str, data: bytes) -> None:
+        self.file, self.data = file, data
+        self.open: list[Element] = []
+        self.root: Element | None = None
+        self.count = 0
+        parser = self.parser = expat.ParserCreate()
+        parser.StartElementHandler = self.start
+        parser.EndElementHandler = self.finish
+        parser.StartDoctypeDeclHandler = self.refuse
+        parser.EntityDeclHandler = self.refuse
+
+    def build(self) -> Element:
+        try:
+            self.parser.Parse(self.data, True)
+        except expat.ExpatError as problem:
+            what = expat.ErrorString(problem.code)
+            raise ArmError(
+                f"{self.file}, line {problem.lineno}: not well-formed XML ({what}); "
+                "mend it, or save it in the encoding its first line declares (UTF-8)."
+            ) from None
+        except (LookupError, ValueError) as problem:
+            raise ArmError(
+                f"{self.file}: its encoding cannot be read ({problem}); save it as "
+                "UTF-8."
+            ) from None
+        assert self.root is not None  # expat refuses a document without one
+        return self.root
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        line, offset = self.parser.CurrentLineNumber, self.parser.CurrentByteIndex
+        self.count += 1
+        if self.count > MOST_ELEMENTS or len(self.open) >= DEEPEST:
+            raise ArmError(
+                f"{self.file}, line {line}: more than {MOST_ELEMENTS} elements or "
+                f"{DEEPEST} levels; no arm needs that many."
+            )
+        element = Element(tag, attributes, self.file, line, offset)
+        if self.open:
+            self.open[-1].children.append(element)
+        else:
+            self.root = element
+        self.open.append(element)
+
+    def finish(self, tag: str) -> None:
+        self.open.pop().close = self.parser.CurrentByteIndex
+
+    def refuse(self, *_: object) -> None:
+        raise ArmError(
+            f"{self.file}, line {self.parser.CurrentLineNumber}: it declares a DOCTYPE "
+            "or entities, which are refused; remove the declaration."
+        )
+
+
+def _short(word: str) -> str:
+    return word if len(word) <= 40 else word[:37] + "..."
