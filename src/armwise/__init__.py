@@ -12,6 +12,9 @@ _PUBLIC: dict[str, str] = {
     "Joint": "armwise.arms",
     "Link": "armwise.arms",
     "InertialParameters": "armwise.arms",
+    "bundled_arms": "armwise.arms",
+    "load_arm": "armwise.arms",
+    "save_arm": "armwise.arms",
     "Recording": "armwise.recordings",
     "Samples": "armwise.recordings",
     "Motion": "armwise.motions",
@@ -49,6 +52,9 @@ if TYPE_CHECKING:
     from armwise.arms import InertialParameters as InertialParameters
     from armwise.arms import Joint as Joint
     from armwise.arms import Link as Link
+    from armwise.arms import bundled_arms as bundled_arms
+    from armwise.arms import load_arm as load_arm
+    from armwise.arms import save_arm as save_arm
     from armwise.motions import Fourier as Fourier
     from armwise.motions import Hold as Hold
     from armwise.motions import Motion as Motion

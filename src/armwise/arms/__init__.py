@@ -13,6 +13,9 @@ from armwise.arms.arm import (
     Mimic,
 )
 from armwise.arms.inertia import INERTIAL_NAMES, InertialParameters, inertial_transform
+from armwise.arms.library import bundled_arms
+from armwise.arms.load import load_arm
+from armwise.arms.save import save_arm
 from armwise.arms.shapes import Shape
 
 __all__ = [
@@ -29,5 +32,8 @@ __all__ = [
     "Link",
     "Mimic",
     "Shape",
+    "bundled_arms",
     "inertial_transform",
+    "load_arm",
+    "save_arm",
 ]

@@ -219,7 +219,11 @@ class _Body:
             self.inertias[parent.link] += inertia.transformed(T)
 
     def _anchor(
-        self, i: int, name: str, T: Float[np.ndarray, "4 4"], inertia: InertialParameters
+        self,
+        i: int,
+        name: str,
+        T: Float[np.ndarray, "4 4"],
+        inertia: InertialParameters,
     ) -> None:
         """Make this fixed link's frame the link frame, off the joint's axis."""
         old = self.joints[i]

@@ -1,10 +1,10 @@
 """What URDF has no word for, kept in <armwise> elements that other readers pass over.
 
-    <robot> <armwise gravity="0 0 -9.80665">
-              <coupling name="motor_6" rotor_inertia="" viscous="" coulomb="" offset="">
-                <weight joint="joint_5" value="1"/> </coupling> </armwise>
-    <joint> <armwise rotor_inertia="0.1" offset="0.02"/>        a drive's other half
-    <joint type="fixed"> <armwise_anchor/>      its child's frame is the link frame
+<robot> <armwise gravity="0 0 -9.80665">
+          <coupling name="motor_6" rotor_inertia="" viscous="" coulomb="" offset="">
+            <weight joint="joint_5" value="1"/> </coupling> </armwise>
+<joint> <armwise rotor_inertia="0.1" offset="0.02"/>        a drive's other half
+<joint type="fixed"> <armwise_anchor/>      its child's frame is the link frame
 """
 
 from __future__ import annotations

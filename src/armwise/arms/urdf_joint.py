@@ -57,7 +57,9 @@ def read_limits(joint: Element) -> Limits:
 def _read_rate(limit: Element, name: str) -> float:
     value = limit.number(name, 0.0)
     if value < 0:
-        raise limit.error(f'has the negative {name} limit "{value:g}"; make it positive.')
+        raise limit.error(
+            f'has the negative {name} limit "{value:g}"; make it positive.'
+        )
     return _bounded(value) if value else inf
 
 
@@ -87,7 +89,9 @@ def read_mimics(
         if element.find("mimic") is not None
     }
     return tuple(
-        replace(joint, mimic=_last_leader(i, follow, elements)) if i in follow else joint
+        replace(joint, mimic=_last_leader(i, follow, elements))
+        if i in follow
+        else joint
         for i, joint in enumerate(joints)
     )
 
@@ -100,7 +104,10 @@ def _read_mimic(joint: Element, index: dict[str, int]) -> Mimic:
             f'mimics "{leader}", which is no moving joint. '
             f"There are: {', '.join(list(index)[:8])}."
         )
-    multiplier, offset = element.number("multiplier", 1.0), element.number("offset", 0.0)
+    multiplier, offset = (
+        element.number("multiplier", 1.0),
+        element.number("offset", 0.0),
+    )
     return Mimic(index[leader], multiplier, offset)
 
 

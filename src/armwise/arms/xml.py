@@ -55,7 +55,9 @@ class Element:
         """Say what is wrong with this element, and where it stands."""
         name = self.attributes.get("name")
         called = f' name="{name}"' if name is not None else ""
-        return ArmError(f"{self.file}, line {self.line}: <{self.tag}{called}> {problem}")
+        return ArmError(
+            f"{self.file}, line {self.line}: <{self.tag}{called}> {problem}"
+        )
 
     def text(self, attribute: str) -> str:
         """Return an attribute that must be there."""
@@ -78,7 +80,9 @@ class Element:
             return default
         words = self.attributes[attribute].split()
         if len(words) != size:
-            raise self.error(f'needs {size} numbers in "{attribute}", not {len(words)}.')
+            raise self.error(
+                f'needs {size} numbers in "{attribute}", not {len(words)}.'
+            )
         return tuple(self._number(attribute, word) for word in words)
 
     def _number(self, attribute: str, word: str) -> float:

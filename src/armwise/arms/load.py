@@ -1,0 +1,64 @@
+"""Load an arm, whatever describes it."""
+
+from __future__ import annotations
+
+import difflib
+from os import PathLike, fspath
+from pathlib import Path
+
+from armwise.arms.arm import Arm
+from armwise.arms.dh import read_dh
+from armwise.arms.izaguirre import is_specification, read_specification
+from armwise.arms.library import bundled_arms, bundled_path
+from armwise.arms.urdf import read_urdf
+from armwise.arms.xml import read_bytes, read_xml
+from armwise.errors import ArmError
+
+
+def load_arm(
+    path_or_name: str | PathLike[str], *, allow_unphysical: bool = False
+) -> Arm:
+    """Load an arm from a file or by the name of a bundled one.
+
+    Files are told apart by what is in them: URDF, MJCF, a DH table in TOML, or a
+    specification file of Izaguirre et al. (1992).
+
+    Args:
+        path_or_name: A path, or a name `bundled_arms` lists, such as "panda".
+        allow_unphysical: Take negative masses and moments as they are.
+
+    Raises:
+        ArmError: If the file does not describe an arm; the message says where and why.
+    """
+    path = Path(fspath(path_or_name))
+    if not path.exists():
+        bundled = bundled_path(str(path_or_name))
+        if bundled is None:
+            raise ArmError(_unknown(str(path_or_name)))
+        return read_dh(bundled)
+    if not path.is_file():
+        raise ArmError(f"{path} is not a file; give a URDF, MJCF or DH .toml file.")
+    return _read(path, read_bytes(path), allow_unphysical)
+
+
+def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:
+    if path.suffix.lower() == ".toml":
+        return read_dh(path, data)
+    if is_specification(data):
+        return read_specification(path, data)
+    root = read_xml(path, data)
+    if root.tag == "mujoco":
+        from armwise.arms.mjcf import read_mjcf
+
+        return read_mjcf(path)
+    return read_urdf(path, root=root, allow_unphysical=allow_unphysical)
+
+
+def _unknown(name: str) -> str:
+    known = bundled_arms()
+    close = difflib.get_close_matches(name, known, n=1)
+    guess = f" Did you mean {close[0]!r}?" if close else ""
+    return (
+        f"{name} is neither a file nor a bundled arm.{guess} "
+        f"Bundled: {', '.join(known)}."
+    )
