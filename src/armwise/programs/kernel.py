@@ -1,0 +1,215 @@
+"""Kernels: programs made runnable over batches of samples."""
+
+from __future__ import annotations
+
+import ctypes
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from armwise.errors import ArgumentError
+from armwise.programs.c_source import loop_source
+from armwise.programs.cache import cached_object
+from armwise.programs.compiler import find_compiler
+from armwise.programs.numpy_backend import BLOCK, numpy_function
+from armwise.programs.program import Program
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+Backend = Literal["auto", "c", "numpy"]
+
+_noticed = False
+
+
+class NoCompilerNotice(UserWarning):
+    """Said once: no C compiler was found, NumPy does the work."""
+
+
+def resolve_backend(backend: Backend) -> Literal["c", "numpy"]:
+    """Decide what runs programs here; say once when there is no compiler."""
+    global _noticed
+    if backend == "numpy":
+        return "numpy"
+    if backend not in ("auto", "c"):
+        raise ArgumentError(f'backend must be "auto", "c" or "numpy", not {backend!r}.')
+    if find_compiler() is not None:
+        return "c"
+    if backend == "c":
+        raise ArgumentError(
+            "No C compiler was found. Install gcc or clang, set CC, or use "
+            'backend="numpy".'
+        )
+    if not _noticed:
+        _noticed = True
+        warnings.warn(
+            "No C compiler was found: Armwise runs on NumPy, 10 to 50 times slower. "
+            "Install gcc or clang, or pip install ziglang.",
+            NoCompilerNotice,
+            stacklevel=3,
+        )
+    return "numpy"
+
+
+class Kernel:
+    """A program compiled for batches: arrays in, arrays out, samples first."""
+
+    def __init__(self, program: Program, backend: Backend = "auto") -> None:
+        self.program = program
+        self.backend = resolve_backend(backend)
+        self._varying = [item for item in program.inputs if not item.is_uniform]
+        self._uniform = [item for item in program.inputs if item.is_uniform]
+        run = _CRunner(program) if self.backend == "c" else _NumpyRunner(program)
+        self._run: _Runner = run
+
+    def __call__(
+        self,
+        inputs: Sequence[np.ndarray],
+        uniforms: Sequence[np.ndarray] = (),
+        out: Sequence[np.ndarray] | None = None,
+    ) -> list[Float[np.ndarray, "..."]]:
+        """Run over samples.
+
+        Args:
+            inputs: One array (samples, size) per varying input, last axis contiguous.
+            uniforms: One array (size,) per uniform input.
+            out: Arrays (samples, *shape) to fill; structural zeros are not written.
+
+        Raises:
+            ArgumentError: If a sample holds a number that is not finite.
+        """
+        samples = inputs[0].shape[0]
+        if out is None:
+            out = [
+                (np.empty if len(o.nonzero) == len(o.entries) else np.zeros)(
+                    (samples, *o.shape)
+                )
+                for o in self.program.outputs
+            ]
+        sizes = [max(1, len(o.entries)) for o in self.program.outputs]
+        bad = self._run(inputs, uniforms, out, sizes)
+        if bad >= 0:
+            raise ArgumentError(self._not_finite(inputs, bad))
+        return list(out)
+
+    def columns(
+        self,
+        inputs: Sequence[np.ndarray],
+        uniforms: Sequence[np.ndarray] = (),
+        out: Sequence[np.ndarray] | None = None,
+    ) -> list[Float[np.ndarray, "nonzeros samples"]]:
+        """Run over samples; give only structural non-zeros, one row for each entry."""
+        samples = inputs[0].shape[0]
+        if out is None:
+            shapes = [(len(o.nonzero), samples) for o in self.program.outputs]
+            out = [np.empty(shape) for shape in shapes]
+        layouts = [-int(array.strides[0] // 8) for array in out]
+        bad = self._run(inputs, uniforms, out, layouts)
+        if bad >= 0:
+            raise ArgumentError(self._not_finite(inputs, bad))
+        return list(out)
+
+    def _not_finite(self, inputs: Sequence[np.ndarray], bad: int) -> str:
+        for item, array in zip(self._varying, inputs, strict=True):
+            finite = np.isfinite(array[bad])
+            if not finite.all():
+                entry = int(np.argmin(finite))
+                return (
+                    f"{item.name}[{bad}, {entry}] is {array[bad, entry]}: every joint "
+                    "value must be finite. Drop or repair that sample."
+                )
+        return f"Sample {bad} is not finite."
+
+
+_Runner = Callable[
+    [Sequence[np.ndarray], Sequence[np.ndarray], Sequence[np.ndarray], list[int]], int
+]
+
+
+class _CRunner:
+    """Calls the compiled loop."""
+
+    def __init__(self, program: Program) -> None:
+        compiler = find_compiler()
+        if compiler is None:
+            raise ArgumentError("No C compiler was found.")
+        extra = ("-O1",) if len(program.steps) > 20_000 else ()
+        path = cached_object(loop_source(program), compiler, extra)
+        self._library = ctypes.CDLL(str(path))
+        self._function = getattr(self._library, program.name)
+        self._function.restype = ctypes.c_long
+        counts = [
+            sum(not i.is_uniform for i in program.inputs),
+            sum(i.is_uniform for i in program.inputs),
+            len(program.outputs),
+        ]
+        self._pointers = [ctypes.c_void_p * max(1, count) for count in counts]
+        self._longs = [ctypes.c_long * max(1, counts[0]), ctypes.c_long * counts[2]]
+
+    def __call__(
+        self,
+        inputs: Sequence[np.ndarray],
+        uniforms: Sequence[np.ndarray],
+        out: Sequence[np.ndarray],
+        layouts: list[int],
+    ) -> int:
+        take, fixed, give = self._pointers
+        strides, places = self._longs
+        return int(
+            self._function(
+                ctypes.c_long(inputs[0].shape[0]),
+                take(*[a.ctypes.data for a in inputs]),
+                strides(*[a.strides[0] // 8 for a in inputs]),
+                fixed(*[a.ctypes.data for a in uniforms]),
+                give(*[a.ctypes.data for a in out]),
+                places(*layouts),
+            )
+        )
+
+
+class _NumpyRunner:
+    """Calls the generated NumPy function block by block."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._function = numpy_function(program)
+
+    def __call__(
+        self,
+        inputs: Sequence[np.ndarray],
+        uniforms: Sequence[np.ndarray],
+        out: Sequence[np.ndarray],
+        layouts: list[int],
+    ) -> int:
+        samples = inputs[0].shape[0]
+        for start in range(0, samples, BLOCK):
+            stop = min(start + BLOCK, samples)
+            block = [np.ascontiguousarray(a[start:stop].T) for a in inputs]
+            finite = np.all([np.isfinite(a).all(axis=0) for a in block], axis=0)
+            if not finite.all():
+                return start + int(np.argmin(finite))
+            entries = self._function(block, list(uniforms))
+            self._scatter(entries, out, layouts, start, stop)
+        return -1
+
+    def _scatter(
+        self,
+        entries: list[np.ndarray | float],
+        out: Sequence[np.ndarray],
+        layouts: list[int],
+        start: int,
+        stop: int,
+    ) -> None:
+        taken = iter(entries)
+        for item, array, layout in zip(
+            self._program.outputs, out, layouts, strict=True
+        ):
+            if layout < 0:
+                for e in range(len(item.nonzero)):
+                    array[e, start:stop] = next(taken)
+                continue
+            flat = array[start:stop].reshape(stop - start, -1)
+            for k in item.nonzero:
+                flat[:, k] = next(taken)
