@@ -35,7 +35,7 @@ class LiftedLoop:
     @property
     def samples(self) -> int:
         """Number of samples in the trial."""
-        return self.applied.shape[0] // self.channels
+        return int(self.applied.shape[0]) // self.channels
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,10 @@ class LinearLoop:
 
     def response(
         self, z: Complex[np.ndarray, " points"]
-    ) -> tuple[Complex[np.ndarray, "..."], Complex[np.ndarray, "..."]]:
+    ) -> tuple[
+        Complex[np.ndarray, "points inputs inputs"],
+        Complex[np.ndarray, "points outputs inputs"],
+    ]:
         """Frequency responses of the actuator command and of the output at each z."""
         eye = np.eye(self.A.shape[0])
         state = np.linalg.solve(z[:, None, None] * eye - self.A, self.B.astype(complex))

@@ -37,7 +37,7 @@ class LearningOperator:
         """How a command error goes from one trial to the next: δu ← Q (S − L B) δu."""
         size = loop.applied.shape[0]
         base = loop.applied if self.from_applied else np.eye(size)
-        matrix = base - self.gain @ loop.error
+        matrix: np.ndarray = base - self.gain @ loop.error
         return matrix if self.smoothing is None else self.smoothing @ matrix
 
 
