@@ -15,11 +15,12 @@
     inertial = {mass = 1.0, center_of_mass = [0, 0, 0], inertia = [1, 0, 0, 1, 0, 1]}
     # or, about the frame's origin: moments = {m = 1.0, mx = 0.1, Ixx = 0.02}
     [[frame]]                      # name, link, xyz, rpy (or rpy_deg)
+    [[coupling]]                   # name, weights = {joint_5 = 1, joint_6 = 1}, drive
 
 Modified: T = Rx(α) Tx(a) Rz(θ) Tz(d). Standard: T = Rz(θ) Tz(d) Tx(a) Rx(α), and the
-link's numbers belong to the frame after the whole of it. With the convention "frames" a
-row has xyz and rpy (or rpy_deg) in place of alpha, a, theta and d: the pose of the link's
-frame on its parent at q = 0, with its joint along z.
+link's numbers belong to the frame after the whole of it. With the convention "frames"
+a row has xyz and rpy (or rpy_deg) in place of alpha, a, theta and d: the pose of the
+link's frame on its parent at q = 0, with its joint along z.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _ROW = ("kind", "name", "link", "parent", "limits", "drive", "inertial", "moment
 def read_dh(path: Path, data: bytes | None = None) -> Arm:
     """Read an arm from a DH table in TOML; the module says what it holds."""
     table = read_toml(path, data)
-    table.only("name", "convention", "gravity", "base", "source", "joint", "frame")
+    table.only("name", "convention", "gravity", "base", "joint", "frame", "coupling")
     convention = table.text("convention", "missing")
     rows = list(table.tables("joint"))
     if not rows:
@@ -59,7 +60,7 @@ def read_dh(path: Path, data: bytes | None = None) -> Arm:
         link = Link(row.text("link", f"link_{i + 1}"), _read_inertia(row))
         joints.append(_read_joint(row, i, convention, [x.name for x in links]))
         links.append(link)
-    return Arm(
+    arm = Arm(
         name=table.text("name", path.stem),
         joints=tuple(joints),
         links=tuple(links),
@@ -67,6 +68,9 @@ def read_dh(path: Path, data: bytes | None = None) -> Arm:
         frames=tuple(_read_frame(x, links) for x in table.tables("frame")),
         base=table.text("base", "base"),
     )
+    for coupling in table.tables("coupling"):
+        arm = _with_coupling(arm, coupling)
+    return arm
 
 
 def _read_joint(row: Table, i: int, convention: str, links: list[str]) -> Joint:
@@ -168,6 +172,19 @@ def _read_inertia(row: Table) -> InertialParameters:
         mass,
         inertial.vector("center_of_mass", (0.0,) * 3),
         np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]),
+    )
+
+
+def _with_coupling(arm: Arm, table: Table) -> Arm:
+    table.only("name", "weights", "drive")
+    known, weights = (
+        arm.coordinate_names,
+        table.table("weights").only(*arm.coordinate_names),
+    )
+    return arm.with_coupling(
+        table.text("name", ""),
+        {name: weights.number(name, 0.0) for name in known},
+        _read_drive(table.table("drive")),
     )
 
 

@@ -1,4 +1,4 @@
-"""Rotations and poses as arrays: T maps the inner frame's coordinates to the outer's."""
+"""Rotations and poses as arrays; T_a_b maps coordinates in b to coordinates in a."""
 
 from __future__ import annotations
 

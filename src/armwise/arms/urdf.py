@@ -12,11 +12,16 @@ import numpy as np
 
 from armwise.arms.arm import BASE, Arm, Frame, Joint, Link
 from armwise.arms.inertia import InertialParameters
-from armwise.arms.poses import inverse, pose
+from armwise.arms.poses import inverse
 from armwise.arms.shapes import Shape
 from armwise.arms.urdf_extension import ANCHOR, read_couplings, read_gravity
-from armwise.arms.urdf_joint import MOVING, read_axis, read_drive, read_limits
-from armwise.arms.urdf_joint import read_mimics
+from armwise.arms.urdf_joint import (
+    MOVING,
+    read_axis,
+    read_drive,
+    read_limits,
+    read_mimics,
+)
 from armwise.arms.urdf_link import read_inertial, read_origin, read_shapes
 from armwise.arms.xml import Element, read_xml
 
@@ -252,6 +257,3 @@ class _Body:
                 zip(self.names, self.inertias, strict=True)
             )
         )
-
-
-__all__ = ["link_of", "pose", "read_urdf"]
