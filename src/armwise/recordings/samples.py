@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import ArgumentError
+from armwise.recordings.filters import averaged_sign, low_pass
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -23,7 +24,12 @@ class Preparation:
         cutoff_is_automatic: Whether the cut-off was chosen from the spectra.
         sample_rate_hz: Rate before decimation in [Hz].
         decimation: One sample kept out of so many.
+        torque_bandwidth_hz: Low-pass the torque went through, ours or the robot's own,
+            in [Hz]; what friction's steps look like in the torque. None: untouched.
+        speed_resolution: Speed below which a joint's direction is not known, per joint
+            in [rad/s] or [m/s].
         lag: Delay of the torque behind the motion, taken out, in [s].
+        velocity_lag: Delay of the measured velocity, taken out, in [s].
         derivatives: How velocity and acceleration were made.
         rows_read: Rows of the recording that went in.
         rows_dropped: Why rows went missing → how many.
@@ -35,7 +41,10 @@ class Preparation:
     cutoff_is_automatic: bool = False
     sample_rate_hz: float | None = None
     decimation: int = 1
+    torque_bandwidth_hz: float | None = None
+    speed_resolution: tuple[float, ...] = ()
     lag: float = 0.0
+    velocity_lag: float = 0.0
     derivatives: str = "given"
     rows_read: int = 0
     rows_dropped: tuple[tuple[str, int], ...] = ()
@@ -100,10 +109,56 @@ class Samples:
         return bool(self.tau.shape[1])
 
     @property
+    def rate_hz(self) -> float:
+        """Usual number of samples a second in [Hz]; zero if there are fewer than two."""
+        steps = np.diff(self.time[:10_000])
+        return 1.0 / float(np.median(steps)) if steps.size else 0.0
+
+    @property
     def segments(self) -> tuple[slice, ...]:
         """Rows of every uninterrupted stretch of motion."""
         ends = (*self.starts[1:], len(self))
         return tuple(slice(a, b) for a, b in zip(self.starts, ends, strict=True))
+
+    def low_passed(
+        self, columns: Float[np.ndarray, "samples columns"]
+    ) -> Float[np.ndarray, "samples columns"]:
+        """Show functions of the motion as they look through the torque's low-pass.
+
+        Smooth ones look the same; a step such as sign(q̇) is rounded as friction is in
+        the torque. Samples that were built by hand come back unchanged.
+        """
+        bandwidth, rate = self.preparation.torque_bandwidth_hz, self.rate_hz
+        if bandwidth is None or bandwidth >= 0.45 * rate:
+            return columns
+        seen = np.empty(columns.shape)
+        for rows in self.segments:
+            for j in range(columns.shape[1]):
+                seen[rows, j] = low_pass(columns[rows, j], bandwidth, rate, "constant")
+        return seen
+
+    def direction(
+        self, weights: Float[np.ndarray, "motors dof"] | None = None
+    ) -> Float[np.ndarray, "samples motors"]:
+        """Return sign(w·q̇) as Coulomb friction shows it in the torque.
+
+        Zero below the resolution of the speed, and seen through the torque's low-pass;
+        exactly sign(w·q̇) for samples that were built by hand.
+
+        Args:
+            weights: w, one row per motor; the joints themselves when not given.
+        """
+        matrix = np.eye(self.dof) if weights is None else np.asarray(weights)
+        speeds = self.qd if weights is None else self.qd @ matrix.T
+        resolution = self.preparation.speed_resolution
+        if not resolution:
+            return np.sign(speeds)
+        dead_bands = np.abs(matrix) @ np.asarray(resolution)
+        signs = np.empty(speeds.shape)
+        for rows in self.segments:
+            for j, dead_band in enumerate(dead_bands):
+                signs[rows, j] = averaged_sign(speeds[rows, j], float(dead_band))
+        return self.low_passed(signs)
 
     def split(self, fraction: float) -> tuple[Samples, Samples]:
         """Cut in two by row: the first part, to fit, and the rest, to validate."""
