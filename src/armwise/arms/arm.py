@@ -109,10 +109,13 @@ class Joint:
 
     def pose(self, q: float) -> Float[np.ndarray, "4 4"]:
         """Return T_parent_child with the joint at q [rad] or [m]."""
-        if not self.is_revolute:
-            return self.origin @ pose(None, q * self.axis)
-        R = rotation_about(self.axis, q)
-        return self.origin @ pose(R, self.anchor - R @ self.anchor)
+        if self.is_revolute:
+            R = rotation_about(self.axis, q)
+            motion = pose(R, self.anchor - R @ self.anchor)
+        else:
+            motion = pose(None, q * self.axis)
+        T: np.ndarray = self.origin @ motion
+        return T
 
 
 @dataclass(frozen=True)
@@ -292,7 +295,7 @@ class Arm:
                 return frame.link, frame.pose
         if name == self.base:
             return BASE, np.eye(4)
-        known = [x.name for x in (*self.links, *self.frames)]
+        known = [x.name for x in self.links] + [x.name for x in self.frames]
         raise ArgumentError(
             f"{self.name} has no link or frame {name!r}. It has: {', '.join(known)}."
         )

@@ -54,7 +54,8 @@ def read_dh(path: Path, data: bytes | None = None) -> Arm:
     rows = list(table.tables("joint"))
     if not rows:
         raise table.error("has no [[joint]]; add one per row of the DH table.")
-    joints, links = [], []
+    joints: list[Joint] = []
+    links: list[Link] = []
     for i, row in enumerate(rows):
         row.only(*_ROW, *(_POSE if convention == "frames" else _TABLE))
         link = Link(row.text("link", f"link_{i + 1}"), _read_inertia(row))
@@ -144,8 +145,13 @@ def _read_limits(table: Table) -> Limits:
     lower, upper = table.angle("lower", -np.inf), table.angle("upper", np.inf)
     if lower > upper:
         raise table.error(f"has lower {lower:g} > upper {upper:g} [rad]; swap them.")
-    rates = [table.angle(name, np.inf) for name in names[2:]]
-    return Limits(lower, upper, *rates, table.number("effort", np.inf))
+    return Limits(
+        lower,
+        upper,
+        velocity=table.angle("velocity", np.inf),
+        acceleration=table.angle("acceleration", np.inf),
+        effort=table.number("effort", np.inf),
+    )
 
 
 def _read_drive(table: Table) -> Drive:

@@ -142,6 +142,11 @@ class InertialParameters:
             )
         return None
 
+    def has_negative(self, tolerance: float = 1e-9) -> bool:
+        """Whether the mass or a principal moment is negative beyond rounding."""
+        scale = max(float(np.abs(self.inertia).max()), 1e-12)
+        return self.mass < 0 or bool(self.principal[0][0] < -tolerance * scale)
+
     def require_physical(self, name: str) -> None:
         """Raise NotPhysical, naming the body, unless a body can have these numbers."""
         if (defect := self.defect()) is not None:

@@ -52,7 +52,9 @@ def rpy_from_rotation(R: Float[np.ndarray, "3 3"]) -> tuple[float, float, float]
     return 0.0, asin(np.clip(-R[2, 0], -1, 1)), atan2(-R[0, 1], R[1, 1])
 
 
-def rotation_about(axis: Sequence[float], angle: float) -> Float[np.ndarray, "3 3"]:
+def rotation_about(
+    axis: Sequence[float] | Float[np.ndarray, " 3"], angle: float
+) -> Float[np.ndarray, "3 3"]:
     """Return the rotation by `angle` [rad] about a unit axis, rounding removed."""
     x, y, z = axis
     K = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
