@@ -43,7 +43,15 @@ class NotConverged(ArmwiseError):  # noqa: N818
 
 
 class PlantDiverged(ArmwiseError):  # noqa: N818
-    """A plant's state left every reasonable bound."""
+    """A plant's state left every reasonable bound.
+
+    Attributes:
+        recording: What was measured up to there (a Recording), if anything was.
+    """
+
+    def __init__(self, message: str, recording: object = None) -> None:
+        super().__init__(message)
+        self.recording = recording
 
 
 class MissingExtra(ArmwiseError, ImportError):  # noqa: N818

@@ -76,5 +76,5 @@ class Ripple:
         if self._amplitude is None:
             return value
         turns = 0.0 if self._cycles is None else self._cycles * state.motor_q
-        wave: np.ndarray = self._amplitude * np.sin(turns + self._phase)
-        return value + wave
+        wave: np.ndarray = value + self._amplitude * np.sin(turns + self._phase)
+        return wave

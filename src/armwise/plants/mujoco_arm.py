@@ -1,0 +1,164 @@
+"""MujocoArm: the same protocol on an engine that no one here wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from armwise.arms import Arm, load_arm
+from armwise.errors import ArgumentError, ArmError
+from armwise.plants.actuator import Actuator
+from armwise.plants.clock import Clock
+from armwise.plants.instruments import IDEAL_SENSORS
+from armwise.plants.mujoco_engine import MujocoEngine
+from armwise.plants.mujoco_model import import_mujoco, model_from_arm
+from armwise.plants.payload import Payload
+from armwise.plants.protocol import Measurement
+from armwise.plants.rig import Rig
+from armwise.plants.sensors import Sensor, WristSensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+    from numpy.typing import ArrayLike
+
+    from armwise.plants.log import Log
+
+
+class MujocoArm:
+    """An arm, or a batch of equal arms, simulated by MuJoCo.
+
+    Args:
+        arm: An Arm, a URDF or DH file or bundled name (rebuilt without geometry), or
+            an MJCF file (taken as it is, its own actuators switched off).
+        sensors: What is measured and how it errs; exact q, q̇, τ when not given.
+        seed: Seed of all randomness.
+        batch: Number of arms side by side.
+        actuator: What lies between command and torque.
+        payload: A load in the hand (not with MJCF files).
+        control_rate_hz: Torques per second.
+        plant_rate_hz: Steps of MuJoCo per second, at least.
+        integrator: "euler", "rk4", "implicit" or "implicitfast".
+        speed_bound: Speed in [rad/s] or [m/s] beyond which an arm has run away.
+        keeps_truth: Whether recordings hold the true motion as well.
+    """
+
+    def __init__(
+        self,
+        arm: Arm | str | Path,
+        *,
+        sensors: Sequence[Sensor] | None = None,
+        seed: int = 0,
+        batch: int = 1,
+        actuator: Actuator | None = None,
+        payload: Payload | None = None,
+        control_rate_hz: float = 1000.0,
+        plant_rate_hz: float = 2000.0,
+        integrator: str = "implicitfast",
+        speed_bound: float = 1e3,
+        keeps_truth: bool = True,
+    ) -> None:
+        sensors = IDEAL_SENSORS if sensors is None else tuple(sensors)
+        actuator = actuator or Actuator()
+        wrist = [x.frame for x in sensors if isinstance(x, WristSensor)]
+        self.arm, model = _model(arm, payload, wrist[0] if wrist else None)
+        clock = Clock.from_rates(control_rate_hz, plant_rate_hz, actuator.delay)
+        engine = MujocoEngine(
+            model,
+            batch=batch,
+            tick=clock.tick,
+            integrator=integrator,
+            speed_bound=speed_bound,
+            offset=_offsets(self.arm),
+            joints=self.arm.coordinate_names if self.arm else None,
+        )
+        self.joint_names = engine.joint_names
+        self._engine = engine
+        self._rig = Rig(
+            engine, clock, actuator, sensors, seed, engine.wrench, keeps_truth
+        )
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates."""
+        return len(self.joint_names)
+
+    @property
+    def batch(self) -> int:
+        """Number of arms side by side."""
+        return len(self._engine.data)
+
+    @property
+    def control_period(self) -> float:
+        """Time between two torques in [s]."""
+        return self._rig.clock.control_period
+
+    @property
+    def time(self) -> float:
+        """Time since the last reset in [s]."""
+        return self._engine.state.time
+
+    @property
+    def diverged(self) -> Bool[np.ndarray, " batch"]:
+        """Which arms have run away."""
+        return self._engine.state.diverged
+
+    @property
+    def model(self) -> Any:
+        """The MuJoCo model."""
+        return self._engine.model
+
+    @property
+    def logs(self) -> dict[str, Log]:
+        """What every sensor measured since the last reset, and the truth."""
+        return self._rig.logs
+
+    def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> Measurement:
+        """Put every arm in a posture, at a velocity (rest if not given), at t = 0."""
+        return self._rig.reset(q, qd)
+
+    def step(self, tau: Float[np.ndarray, "batch dof"]) -> Measurement:
+        """Hold torques for one control period, then measure."""
+        return self._rig.step(tau)
+
+
+def _model(
+    source: Arm | str | Path, payload: Payload | None, wrist: str | None
+) -> tuple[Arm | None, Any]:
+    if isinstance(source, Arm):
+        return source, model_from_arm(source, payload, wrist)
+    path = Path(source)
+    if not _is_mjcf(path):
+        arm = load_arm(source)
+        return arm, model_from_arm(arm, payload, wrist)
+    if payload is not None or wrist is not None:
+        raise ArgumentError(
+            f"{path.name}: a payload or a wrist sensor needs an Arm; "
+            "load the file with load_arm first."
+        )
+    mujoco = import_mujoco()
+    try:
+        model = mujoco.MjModel.from_xml_path(str(path))
+    except ValueError as error:
+        raise ArmError(f"MuJoCo cannot read {path}: {error}") from None
+    model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
+    return None, model
+
+
+def _is_mjcf(path: Path) -> bool:
+    if path.suffix.lower() not in (".xml", ".mjcf") or not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return b"<mujoco" in stream.read(65_536)
+
+
+def _offsets(arm: Arm | None) -> Float[np.ndarray, " dof"] | None:
+    """Constant torques of the drives, couplings included, seen at the coordinates."""
+    if arm is None:
+        return None
+    offsets = arm.coupling_matrix.T @ [joint.drive.offset for joint in arm.joints]
+    for coupling in arm.couplings:
+        offsets = offsets + coupling.weights * coupling.drive.offset
+    return np.asarray(offsets, dtype=float)
