@@ -15,6 +15,9 @@ _PUBLIC: dict[str, str] = {
     "bundled_arms": "armwise.arms",
     "load_arm": "armwise.arms",
     "save_arm": "armwise.arms",
+    "Dynamics": "armwise.dynamics",
+    "BaseParameters": "armwise.dynamics",
+    "base_parameters": "armwise.dynamics",
     "Recording": "armwise.recordings",
     "Samples": "armwise.recordings",
     "Motion": "armwise.motions",
@@ -55,6 +58,9 @@ if TYPE_CHECKING:
     from armwise.arms import bundled_arms as bundled_arms
     from armwise.arms import load_arm as load_arm
     from armwise.arms import save_arm as save_arm
+    from armwise.dynamics import BaseParameters as BaseParameters
+    from armwise.dynamics import Dynamics as Dynamics
+    from armwise.dynamics import base_parameters as base_parameters
     from armwise.motions import Fourier as Fourier
     from armwise.motions import Hold as Hold
     from armwise.motions import Motion as Motion

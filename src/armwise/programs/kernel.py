@@ -69,7 +69,7 @@ class Kernel:
         inputs: Sequence[np.ndarray],
         uniforms: Sequence[np.ndarray] = (),
         out: Sequence[np.ndarray] | None = None,
-    ) -> list[Float[np.ndarray, "..."]]:
+    ) -> list[Float[np.ndarray, ...]]:
         """Run over samples.
 
         Args:

@@ -1,0 +1,139 @@
+"""Base parameters: the combinations that motion can reveal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.dynamics.mechanism import DRIVES, Mechanism, mechanism_of
+from armwise.dynamics.ranks import Grouping, successive_ranks
+from armwise.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+Kind = Literal["identifiable", "in combination", "unidentifiable"]
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """A smallest set of combinations β = K π that explain every torque.
+
+    Attributes:
+        names: Names of all the arm's parameters.
+        indices: The parameters that lead a combination each, in the order taken.
+        matrix: K; its columns at `indices` are the identity.
+        unidentifiable: Names of the parameters that no torque depends on.
+    """
+
+    names: tuple[str, ...]
+    indices: tuple[int, ...]
+    matrix: Float[np.ndarray, "count parameters"]
+    unidentifiable: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        """How many combinations there are."""
+        return len(self.indices)
+
+    @cached_property
+    def expressions(self) -> tuple[str, ...]:
+        """Each combination in words, such as `link_2.Iyz + 0.45·link_3.mz`."""
+        return tuple(self._expression(row) for row in self.matrix)
+
+    @cached_property
+    def kinds(self) -> dict[str, Kind]:
+        """Of every parameter, whether it is seen alone, in a sum, or not at all."""
+        found: dict[str, Kind] = {}
+        for k, name in enumerate(self.names):
+            rows = np.flatnonzero(self.matrix[:, k])
+            alone = rows.size == 1 and np.count_nonzero(self.matrix[rows[0]]) == 1
+            if not rows.size:
+                found[name] = "unidentifiable"
+            else:
+                found[name] = "identifiable" if alone else "in combination"
+        return found
+
+    def values(self, parameters: np.ndarray) -> Float[np.ndarray, " count"]:
+        """Return β of a parameter vector π."""
+        return self.matrix @ np.asarray(parameters, dtype=float)
+
+    def _expression(self, row: np.ndarray) -> str:
+        lead = int(np.flatnonzero(row == 1.0)[0]) if np.any(row == 1.0) else 0
+        terms = [lead, *[k for k in np.flatnonzero(row) if k != lead]]
+        parts = [_term(float(row[k]), self.names[k]) for k in terms]
+        text = " ".join(parts)
+        return text[2:] if text.startswith("+ ") else "−" + text[2:]
+
+
+def base_parameters(arm: Arm, order: Sequence[str] | None = None) -> BaseParameters:
+    """Find the base parameters of an arm by successive ranks.
+
+    Args:
+        arm: The arm; only its geometry and gravity matter.
+        order: Names of parameters in the order in which they may lead a combination;
+            those left out come last, in the arm's own order.
+
+    Returns:
+        The base parameters. Taken as the arm orders them, a link's mass and mz are
+        merged into the links below it, as in `aah1986`.
+    """
+    mechanism = mechanism_of(arm)
+    grouping = successive_ranks(_user_factor(mechanism), _order(arm, order))
+    seen = np.any(grouping.matrix != 0, axis=0)
+    hidden = tuple(n for n, s in zip(arm.parameter_names, seen, strict=True) if not s)
+    return _ordered(arm, grouping, hidden, order is None)
+
+
+def _ordered(
+    arm: Arm, grouping: Grouping, hidden: tuple[str, ...], sort: bool
+) -> BaseParameters:
+    rank = np.argsort(grouping.indices) if sort else np.arange(len(grouping.indices))
+    return BaseParameters(
+        names=arm.parameter_names,
+        indices=tuple(int(grouping.indices[k]) for k in rank),
+        matrix=grouping.matrix[rank],
+        unidentifiable=hidden,
+    )
+
+
+def _user_factor(mechanism: Mechanism) -> Float[np.ndarray, "columns parameters"]:
+    """A square matrix whose columns depend on each other as the regressor's do."""
+    split = 10 * mechanism.skeleton.size
+    links = mechanism.factor[:, :split].reshape(-1, mechanism.skeleton.size, 10)
+    turned = np.einsum("rlk,lku->rlu", links, mechanism.to_internal)
+    return np.hstack([turned.reshape(-1, split), mechanism.factor[:, split:]])
+
+
+def grouped_to_user(mechanism: Mechanism) -> Float[np.ndarray, "columns parameters"]:
+    """Return G with Y_user = Y_grouped · G, drives unchanged."""
+    inertial = mechanism.group_matrix
+    drives = DRIVES * len(mechanism.drive_rows)
+    matrix = np.zeros((inertial.shape[0] + drives, inertial.shape[1] + drives))
+    matrix[: inertial.shape[0], : inertial.shape[1]] = inertial
+    matrix[inertial.shape[0] :, inertial.shape[1] :] = np.eye(drives)
+    return matrix
+
+
+def _order(arm: Arm, order: Sequence[str] | None) -> list[int]:
+    """Try a link's mass last unless told otherwise: it rarely shows by itself."""
+    if order is None:
+        size = 10 * len(arm.links)
+        links = [k + i for k in range(0, size, 10) for i in (*range(1, 10), 0)]
+        return links + list(range(size, len(arm.parameter_names)))
+    place = {name: k for k, name in enumerate(arm.parameter_names)}
+    if unknown := [name for name in order if name not in place]:
+        raise ArgumentError(f"{arm.name} has no parameter {unknown[0]!r}.")
+    first = [place[name] for name in order]
+    return first + [k for k in range(len(place)) if k not in set(first)]
+
+
+def _term(weight: float, name: str) -> str:
+    sign = "-" if weight < 0 else "+"
+    size = abs(weight)
+    return f"{sign} {name}" if abs(size - 1) < 1e-9 else f"{sign} {size:.6g}·{name}"

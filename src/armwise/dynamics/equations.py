@@ -1,0 +1,266 @@
+"""Every equation of motion of a mechanism, ready to trace.
+
+Coordinates in, generalised torques out; parameters are inputs that stay the same for a
+whole call: `bodies` (grouped internal inertial parameters), `drives` (four per motor)
+and `links` (ten internal parameters per link, where grouping would lose something).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from armwise.dynamics import compound, newton_euler, places, regressors
+from armwise.dynamics.forward import solve_mass_matrix
+from armwise.dynamics.mechanism import DRIVES, Mechanism, drive_columns
+from armwise.dynamics.vectors import Scalar, add, mul, sub, total
+from armwise.programs import Program, trace
+
+Traced = Callable[..., dict[str, object]]
+
+
+@dataclass(frozen=True)
+class Equation:
+    """An equation: what varies, what it is given once, and how it goes."""
+
+    inputs: tuple[str, ...]
+    uniforms: tuple[str, ...]
+    function: Callable[..., dict[str, object]] = field(repr=False)
+
+
+def trace_equation(mechanism: Mechanism, name: str, equation: Equation) -> Program:
+    """Trace an equation for a mechanism."""
+    sizes = {
+        "bodies": len(mechanism.grouping.indices),
+        "drives": DRIVES * len(mechanism.drive_rows),
+        "links": 10 * mechanism.skeleton.size,
+    }
+    return trace(
+        name,
+        equation.function,
+        dict.fromkeys(equation.inputs, mechanism.dof),
+        {key: sizes[key] for key in equation.uniforms},
+    )
+
+
+def equations(mechanism: Mechanism) -> dict[str, Equation]:
+    """Return the equations of a mechanism by name."""
+    terms = _Terms(mechanism)
+    bodies, drives = ("bodies",), ("bodies", "drives")
+    return {
+        "inverse_dynamics": Equation(
+            ("q", "qd", "qdd"), drives, terms.inverse_dynamics
+        ),
+        "mass_matrix": Equation(("q",), drives, terms.mass_matrix),
+        "gravity_torque": Equation(("q",), bodies, terms.gravity_torque),
+        "velocity_torque": Equation(("q", "qd"), bodies, terms.velocity_torque),
+        "coriolis_matrix": Equation(("q", "qd"), bodies, terms.coriolis_matrix),
+        "forward_dynamics": Equation(
+            ("q", "qd", "tau"), drives, terms.forward_dynamics
+        ),
+        "kinetic_energy": Equation(("q", "qd"), drives, terms.kinetic_energy),
+        "potential_energy": Equation(("q",), ("links",), terms.potential_energy),
+        "regressor": Equation(("q", "qd", "qdd"), (), terms.regressor),
+        "grouped_regressor": Equation(("q", "qd", "qdd"), (), terms.grouped_regressor),
+        "slotine_li_regressor": Equation(
+            ("q", "qd", "qdr", "qddr"), (), terms.slotine_li_regressor
+        ),
+        "momentum_regressor": Equation(("q", "qd"), (), terms.momentum_regressor),
+        "kinetic_gradient_regressor": Equation(
+            ("q", "qd"), (), terms.kinetic_gradient_regressor
+        ),
+    }
+
+
+def place_equations(
+    mechanism: Mechanism, link: int, T: np.ndarray
+) -> dict[str, Equation]:
+    """Return the equations of a place on a link: T maps it to the user's link frame."""
+    skeleton = mechanism.skeleton
+
+    def pose(q: Sequence[Scalar]) -> dict[str, object]:
+        if link < 0:
+            return {"pose": places.pose_matrix(places.constant_pose(T))}
+        carrier = places.link_poses(skeleton, mechanism.joints(q, is_position=True))
+        inner = skeleton.segments[link].from_user @ T
+        return {"pose": places.pose_matrix(places.place_pose(carrier[link], inner))}
+
+    def jacobian(q: Sequence[Scalar]) -> dict[str, object]:
+        inner = T if link < 0 else skeleton.segments[link].from_user @ T
+        angles = mechanism.joints(q, is_position=True)
+        rows = places.jacobian(skeleton, angles, link, inner)
+        return {"jacobian": [mechanism.coordinates(row) for row in rows]}
+
+    return {
+        "link_pose": Equation(("q",), (), pose),
+        "jacobian": Equation(("q",), (), jacobian),
+    }
+
+
+class _Terms:
+    """The equations themselves, as methods that take lists of scalars."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        self.mechanism = mechanism
+        self.skeleton = mechanism.skeleton
+
+    def inverse_dynamics(self, q, qd, qdd, bodies, drives):  # type: ignore[no-untyped-def]
+        m = self.mechanism
+        torques = newton_euler.inverse_dynamics(
+            self.skeleton, m.joints(q, True), m.joints(qd), m.joints(qdd),
+            m.bodies(bodies),
+        )  # fmt: skip
+        return {
+            "tau": _sum(m.coordinates(torques), self._drive_torques(qd, qdd, drives))
+        }
+
+    def velocity_torque(self, q, qd, bodies):  # type: ignore[no-untyped-def]
+        return {"tau": self._velocity(q, qd, qd, bodies)}
+
+    def coriolis_matrix(self, q, qd, bodies):  # type: ignore[no-untyped-def]
+        columns = []
+        for k in range(self.mechanism.dof):
+            unit = [0.0] * self.mechanism.dof
+            unit[k] = 1.0
+            columns.append(self._velocity(q, qd, unit, bodies))
+        return {"C": [list(row) for row in zip(*columns, strict=True)]}
+
+    def _velocity(self, q, qd, qdr, bodies):  # type: ignore[no-untyped-def]
+        m = self.mechanism
+        velocity = m.joints(qd)
+        torques = newton_euler.inverse_dynamics(
+            self.skeleton, m.joints(q, True), velocity, [0.0] * self.skeleton.size,
+            m.bodies(bodies), velocity if qdr is qd else m.joints(qdr),
+            with_gravity=False,
+        )  # fmt: skip
+        return m.coordinates(torques)
+
+    def gravity_torque(self, q, bodies):  # type: ignore[no-untyped-def]
+        m = self.mechanism
+        torques = compound.gravity_torque(
+            self.skeleton, m.joints(q, True), m.bodies(bodies)
+        )
+        return {"tau": m.coordinates(torques)}
+
+    def mass_matrix(self, q, bodies, drives):  # type: ignore[no-untyped-def]
+        m = self.mechanism
+        matrix = compound.mass_matrix(
+            self.skeleton, m.joints(q, True), m.bodies(bodies)
+        )
+        half = [m.coordinates(row) for row in matrix]
+        full = [m.coordinates(column) for column in zip(*half, strict=True)]
+        rotors = self._rotor_inertia(drives)
+        return {"M": [_sum(a, b) for a, b in zip(full, rotors, strict=True)]}
+
+    def forward_dynamics(self, q, qd, tau, bodies, drives):  # type: ignore[no-untyped-def]
+        rest = [0.0] * self.mechanism.dof
+        load = self.inverse_dynamics(q, qd, rest, bodies, drives)["tau"]
+        matrix = self.mass_matrix(q, bodies, drives)["M"]
+        net = [sub(a, b) for a, b in zip(tau, load, strict=True)]
+        return {"qdd": solve_mass_matrix(matrix, net)}
+
+    def kinetic_energy(self, q, qd, bodies, drives):  # type: ignore[no-untyped-def]
+        m = self.mechanism
+        links = places.kinetic_energy(
+            self.skeleton, m.joints(q, True), m.joints(qd), m.bodies(bodies)
+        )
+        rotors = [
+            mul(0.5, mul(drives[DRIVES * k], mul(speed, speed)))
+            for k, speed in enumerate(self._motor_speeds(qd))
+        ]
+        return {"energy": total(links, *rotors)}
+
+    def potential_energy(self, q, links):  # type: ignore[no-untyped-def]
+        tens = [links[k : k + 10] for k in range(0, len(links), 10)]
+        angles = self.mechanism.joints(q, True)
+        return {"energy": places.potential_energy(self.skeleton, angles, tens)}
+
+    def regressor(self, q, qd, qdd):  # type: ignore[no-untyped-def]
+        m = self.mechanism
+        rows = regressors.torque_regressor(
+            self.skeleton, m.joints(q, True), m.joints(qd), m.joints(qdd)
+        )
+        return {"Y": self._user_rows(rows, self._drive_columns(qd, qd, qdd))}
+
+    def grouped_regressor(self, q, qd, qdd):  # type: ignore[no-untyped-def]
+        m = self.mechanism
+        rows = regressors.torque_regressor(
+            self.skeleton, m.joints(q, True), m.joints(qd), m.joints(qdd)
+        )
+        chosen = [[row[p // 10][p % 10] for row in rows] for p in m.grouping.indices]
+        columns = [m.coordinates(column) for column in chosen]
+        columns += self._drive_columns(qd, qd, qdd)
+        return {"Y": [list(row) for row in zip(*columns, strict=True)]}
+
+    def slotine_li_regressor(self, q, qd, qdr, qddr):  # type: ignore[no-untyped-def]
+        m = self.mechanism
+        rows = regressors.torque_regressor(
+            self.skeleton, m.joints(q, True), m.joints(qd), m.joints(qddr),
+            m.joints(qdr),
+        )  # fmt: skip
+        return {"Y": self._user_rows(rows, self._drive_columns(qd, qdr, qddr))}
+
+    def momentum_regressor(self, q, qd):  # type: ignore[no-untyped-def]
+        m = self.mechanism
+        rows = regressors.momentum_regressor(
+            self.skeleton, m.joints(q, True), m.joints(qd)
+        )
+        drives = self._drive_columns([0.0] * m.dof, [0.0] * m.dof, qd)
+        for k in range(len(m.drive_rows)):
+            drives[DRIVES * k + 3] = [0.0] * m.dof  # a constant torque has no momentum
+        return {"Y": self._user_rows(rows, drives)}
+
+    def kinetic_gradient_regressor(self, q, qd):  # type: ignore[no-untyped-def]
+        m = self.mechanism
+        rows = regressors.kinetic_gradient_regressor(
+            self.skeleton, m.joints(q, True), m.joints(qd)
+        )
+        nothing = [[0.0] * m.dof for _ in range(DRIVES * len(m.drive_rows))]
+        return {"Y": self._user_rows(rows, nothing)}
+
+    def _user_rows(self, rows, drives):  # type: ignore[no-untyped-def]
+        """Turn internal columns into the user's: ten per link, then the drives."""
+        m = self.mechanism
+        columns = []
+        for j, block in enumerate(m.to_internal):
+            for user in block.T:
+                column = [
+                    total(
+                        *[mul(float(w), y) for w, y in zip(user, row[j], strict=True)]
+                    )
+                    for row in rows
+                ]
+                columns.append(m.coordinates(column))
+        return [list(row) for row in zip(*columns, *drives, strict=True)]
+
+    def _motor_speeds(self, qd):  # type: ignore[no-untyped-def]
+        return [
+            total(*[mul(float(w), v) for w, v in zip(row, qd, strict=True)])
+            for row in self.mechanism.drive_rows
+        ]
+
+    def _drive_columns(self, qd, qdr, qdd):  # type: ignore[no-untyped-def]
+        return drive_columns(self.mechanism.drive_rows, qd, qdr, qdd)
+
+    def _drive_torques(self, qd, qdd, drives):  # type: ignore[no-untyped-def]
+        columns = self._drive_columns(qd, qd, qdd)
+        rows = zip(*columns, strict=True)
+        return [
+            total(*[mul(c, d) for c, d in zip(r, drives, strict=True)]) for r in rows
+        ]
+
+    def _rotor_inertia(self, drives):  # type: ignore[no-untyped-def]
+        dof = self.mechanism.dof
+        matrix = [[0.0] * dof for _ in range(dof)]
+        for k, row in enumerate(self.mechanism.drive_rows):
+            for i in range(dof):
+                for j in range(dof):
+                    weight = float(row[i] * row[j])
+                    matrix[i][j] = add(matrix[i][j], mul(weight, drives[DRIVES * k]))
+        return matrix
+
+
+def _sum(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+    return [add(x, y) for x, y in zip(a, b, strict=True)]

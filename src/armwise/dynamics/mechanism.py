@@ -1,0 +1,204 @@
+"""What of an arm the equations of motion depend on, apart from its parameters."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import DRIVE_NAMES, Arm
+from armwise.dynamics.ranks import Grouping, successive_ranks
+from armwise.dynamics.regressors import torque_regressor
+from armwise.dynamics.skeleton import Skeleton, build_skeleton, inertia_to_internal
+from armwise.dynamics.vectors import Scalar, mul, total
+from armwise.programs import sign
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+LONGEST_GROUPED = 24
+"""Joints beyond which parameters are left ungrouped: finding groups is cubic."""
+
+_PREFERENCE = (1, 2, 4, 5, 6, 7, 8, 9, 3, 0)
+"""Within a link, m, hz and Σzz are tried last: a revolute joint passes them on."""
+
+_KEPT = 64
+_known: OrderedDict[str, Mechanism] = OrderedDict()
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """Geometry, gravity and couplings of an arm: all that its programs depend on.
+
+    Attributes:
+        skeleton: Internal frames.
+        coupling: Joint positions from coordinates: q_joints = coupling · q + offset.
+        offset: See coupling.
+        weights: One row per motor that several joints turn.
+        key: Hash of all of it.
+    """
+
+    skeleton: Skeleton
+    coupling: Float[np.ndarray, "joints dof"]
+    offset: Float[np.ndarray, " joints"]
+    weights: Float[np.ndarray, "couplings dof"]
+    key: str
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates."""
+        return int(self.coupling.shape[1])
+
+    @property
+    def is_coupled(self) -> bool:
+        """Whether some joint follows another."""
+        return not np.array_equal(self.coupling, np.eye(*self.coupling.shape))
+
+    @property
+    def drive_rows(self) -> Float[np.ndarray, "drives dof"]:
+        """What each motor sees of q̇: the joints' own, then the coupled ones."""
+        return np.vstack([self.coupling, self.weights])
+
+    def joints(self, x: Sequence[Scalar], is_position: bool = False) -> list[Scalar]:
+        """Turn coordinates (or their derivatives) into those of all joints."""
+        if not self.is_coupled:
+            return list(x)
+        moved = [_weigh(row, x) for row in self.coupling]
+        if is_position:
+            moved = [
+                total(m, float(c)) for m, c in zip(moved, self.offset, strict=True)
+            ]
+        return moved
+
+    def coordinates(self, torques: Sequence[Scalar]) -> list[Scalar]:
+        """Turn the torques of all joints into those of the coordinates."""
+        if not self.is_coupled:
+            return list(torques)
+        return [_weigh(column, torques) for column in self.coupling.T]
+
+    @cached_property
+    def to_internal(self) -> Float[np.ndarray, "links 10 10"]:
+        """Each link's ten parameters → ten internal ones."""
+        return np.stack([inertia_to_internal(s) for s in self.skeleton.segments])
+
+    @cached_property
+    def grouping(self) -> Grouping:
+        """Internal parameters that remain when those without effect are merged."""
+        size = 10 * self.skeleton.size
+        if self.skeleton.size > LONGEST_GROUPED:
+            return Grouping(tuple(range(size)), np.eye(size), ())
+        order = [10 * i + k for i in range(self.skeleton.size) for k in _PREFERENCE]
+        factor = _factor(self, of_joints=True) if self.is_coupled else self.factor
+        return successive_ranks(factor[:, :size], order)
+
+    @cached_property
+    def factor(self) -> Float[np.ndarray, "columns columns"]:
+        """R of the regressor in random states: ten internal columns a link, drives."""
+        return _factor(self)
+
+    @cached_property
+    def group_matrix(self) -> Float[np.ndarray, "groups links*10"]:
+        """All links' parameters, in the user's frames → grouped internal ones."""
+        blocks = [
+            self.grouping.matrix[:, 10 * i : 10 * i + 10] @ block
+            for i, block in enumerate(self.to_internal)
+        ]
+        return np.hstack(blocks) if blocks else np.zeros((0, 0))
+
+    def grouped(self, parameters: np.ndarray) -> Float[np.ndarray, " groups"]:
+        """Return the grouped internal parameters of an arm's parameter vector."""
+        return self.group_matrix @ parameters[: 10 * self.skeleton.size]
+
+    def bodies(self, grouped: Sequence[Scalar]) -> list[list[Scalar]]:
+        """Spread grouped parameters over the links; what was merged away is zero."""
+        flat: list[Scalar] = [0.0] * (10 * self.skeleton.size)
+        for place, value in zip(self.grouping.indices, grouped, strict=True):
+            flat[place] = value
+        return [flat[k : k + 10] for k in range(0, len(flat), 10)]
+
+
+def mechanism_of(arm: Arm) -> Mechanism:
+    """Return the mechanism of an arm; arms that differ in parameters share one."""
+    key = _key(arm)
+    if key in _known:
+        _known.move_to_end(key)
+        return _known[key]
+    offset = np.array([j.mimic.offset if j.mimic else 0.0 for j in arm.joints])
+    weights = np.array([c.weights for c in arm.couplings]).reshape(-1, arm.dof)
+    made = Mechanism(build_skeleton(arm), arm.coupling_matrix, offset, weights, key)
+    _known[key] = made
+    while len(_known) > _KEPT:
+        _known.popitem(last=False)
+    return made
+
+
+def _key(arm: Arm) -> str:
+    digest = hashlib.sha256(np.asarray(arm.gravity, dtype=float).tobytes())
+    for joint in arm.joints:
+        digest.update(f"{joint.kind}{joint.parent}{joint.mimic}".encode())
+        for part in (joint.origin, joint.axis, joint.anchor):
+            digest.update(np.asarray(part, dtype=float).tobytes())
+    for coupling in arm.couplings:
+        digest.update(np.asarray(coupling.weights, dtype=float).tobytes())
+    return digest.hexdigest()
+
+
+def _factor(mechanism: Mechanism, of_joints: bool = False) -> np.ndarray:
+    """R factor of the regressor in random states, by the very equations traced."""
+    size, samples = mechanism.skeleton.size, 40
+    states = np.random.default_rng(20).uniform(-2.0, 2.0, (3, mechanism.dof, samples))
+    q, qd, qdd = (list(state) for state in states)
+    rows = torque_regressor(
+        mechanism.skeleton,
+        mechanism.joints(q, is_position=True),
+        mechanism.joints(qd),
+        mechanism.joints(qdd),
+    )
+    drives = drive_columns(mechanism.drive_rows, qd, qd, qdd)
+    dense = np.zeros((10 * size + len(drives), size, samples))
+    for i, row in enumerate(rows):
+        for j, ten in enumerate(row):
+            for k, value in enumerate(ten):
+                dense[10 * j + k, i] = value
+    if not of_joints:
+        dense = np.einsum("ij,cis->cjs", mechanism.coupling, dense)
+        for k, column in enumerate(drives):
+            for i, value in enumerate(column):
+                dense[10 * size + k, i] = value
+    return np.linalg.qr(dense.reshape(dense.shape[0], -1).T, mode="r")
+
+
+def drive_columns(
+    rows: np.ndarray,
+    qd: Sequence[Scalar],
+    qdr: Sequence[Scalar],
+    qdd: Sequence[Scalar],
+) -> list[list[Scalar]]:
+    """Torques of unit rotor inertia, viscous, Coulomb friction and offset.
+
+    Args:
+        rows: What each motor sees of the coordinates.
+        qd: Velocity, whose sign Coulomb friction opposes.
+        qdr: Velocity that viscous friction acts on.
+        qdd: Acceleration.
+    """
+    columns = []
+    for row in rows:
+        speed = _weigh(row, qd)
+        turning = np.sign(speed) if isinstance(speed, np.ndarray) else sign(speed)
+        for unit in (_weigh(row, qdd), _weigh(row, qdr), turning, 1.0):
+            columns.append([mul(float(w), unit) for w in row])
+    return columns
+
+
+def _weigh(weights: np.ndarray, x: Sequence[Scalar]) -> Scalar:
+    return total(*[mul(float(w), v) for w, v in zip(weights, x, strict=True)])
+
+
+DRIVES = len(DRIVE_NAMES)
+"""Numbers per drive."""
