@@ -1,0 +1,173 @@
+"""armwise inspect: what an arm is made of, and what can be known of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from armwise.cli.output import AsJson, console, figure, print_json, table, warn
+
+if TYPE_CHECKING:
+    from armwise.arms import Arm
+
+MOST_JOINTS = 40
+"""Base parameters and operation counts are not worked out for longer arms."""
+
+
+def inspect(
+    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
+    counts: Annotated[
+        bool, typer.Option("--counts", help="Operations of the generated programs.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Show joints, limits, masses, base parameters, and inertias no body can have."""
+    from armwise.arms import load_arm
+
+    loaded = load_arm(arm)
+    report = describe(loaded, counts=counts)
+    if json:
+        print_json(report)
+        return
+    _show(report)
+    for warning in report["warnings"]:
+        warn(warning)
+
+
+def describe(arm: Arm, *, counts: bool = False) -> dict[str, Any]:
+    """Collect what there is to say of an arm."""
+    report: dict[str, Any] = {
+        "name": arm.name,
+        "dof": arm.dof,
+        "gravity": arm.gravity,
+        "total_mass": sum(link.inertia.mass for link in arm.links),
+        "joints": [_joint(arm, i) for i in range(len(arm.joints))],
+        "links": [_link(arm, i) for i in range(len(arm.links))],
+        "frames": [
+            {"name": frame.name, "link": _carrier(arm, frame.link)}
+            for frame in arm.frames
+        ],
+        "couplings": [
+            {"name": x.name, "weights": x.weights, "drive": x.drive}
+            for x in arm.couplings
+        ],
+        "parameter_count": int(arm.parameters.size),
+        "warnings": [
+            f"no body can be {name}: {why}" for name, why in arm.defects().items()
+        ],
+    }
+    if len(arm.joints) <= MOST_JOINTS:
+        report["base_parameters"] = _base_parameters(arm)
+    else:
+        report["warnings"].append(
+            f"base parameters are not worked out for more than {MOST_JOINTS} joints"
+        )
+    if counts:
+        report["counts"] = _counts(arm)
+    return report
+
+
+def _joint(arm: Arm, i: int) -> dict[str, Any]:
+    joint = arm.joints[i]
+    mimic = joint.mimic and {
+        "leader": arm.joints[joint.mimic.leader].name,
+        "multiplier": joint.mimic.multiplier,
+        "offset": joint.mimic.offset,
+    }
+    return {
+        "name": joint.name,
+        "kind": joint.kind,
+        "parent": _carrier(arm, joint.parent),
+        "axis": joint.axis,
+        "limits": joint.limits,
+        "drive": joint.drive,
+        "mimic": mimic,
+    }
+
+
+def _link(arm: Arm, i: int) -> dict[str, Any]:
+    inertia = arm.links[i].inertia
+    return {
+        "name": arm.links[i].name,
+        "mass": inertia.mass,
+        "center_of_mass": inertia.center_of_mass,
+        "principal_moments": inertia.principal[0],
+        "defect": inertia.defect(),
+    }
+
+
+def _carrier(arm: Arm, index: int) -> str:
+    return arm.links[index].name if index >= 0 else arm.base
+
+
+def _base_parameters(arm: Arm) -> dict[str, Any]:
+    from armwise.dynamics import base_parameters
+
+    base = base_parameters(arm)
+    return {
+        "count": base.count,
+        "expressions": list(base.expressions),
+        "unidentifiable": list(base.unidentifiable),
+    }
+
+
+def _counts(arm: Arm) -> dict[str, Any]:
+    raise NotImplementedError
+
+
+def _show(report: dict[str, Any]) -> None:
+    screen = console()
+    gravity = ", ".join(figure(x) for x in report["gravity"])
+    screen.print(
+        f"[bold]{report['name']}[/bold]: {report['dof']} degrees of freedom, "
+        f"{figure(report['total_mass'])} kg in motion, gravity ({gravity}) m/s²"
+    )
+    screen.print(_joint_table(report))
+    screen.print(_link_table(report))
+    _show_base(report)
+
+
+def _joint_table(report: dict[str, Any]) -> Any:
+    columns = ("joint", "kind", "on", "lower", "upper", "speed", "accel.", "effort")
+    made = table(
+        "Joints (rad, m, s, N m, N)",
+        (*columns, "rotor", "viscous", "Coulomb", "offset"),
+    )
+    for joint in report["joints"]:
+        limits, drive = joint["limits"], joint["drive"]
+        bounds = (limits.lower, limits.upper, limits.velocity, limits.acceleration)
+        kind = joint["kind"]
+        if joint["mimic"]:
+            kind += f" ∝ {joint['mimic']['leader']}"
+        numbers = (*bounds, limits.effort, *drive.vector)
+        made.add_row(joint["name"], kind, joint["parent"], *map(figure, numbers))
+    return made
+
+
+def _link_table(report: dict[str, Any]) -> Any:
+    made = table(
+        "Links (kg, m, kg m²)",
+        ("link", "mass", "centre of mass", "principal moments", ""),
+    )
+    for link in report["links"]:
+        center = ", ".join(figure(x) for x in link["center_of_mass"])
+        moments = ", ".join(figure(x) for x in link["principal_moments"])
+        mark = "no body" if link["defect"] else ""
+        made.add_row(link["name"], figure(link["mass"]), center, moments, mark)
+    return made
+
+
+def _show_base(report: dict[str, Any]) -> None:
+    base = report.get("base_parameters")
+    if base is None:
+        return
+    screen = console()
+    screen.print(
+        f"[bold]{base['count']} base parameters[/bold] of "
+        f"{report['parameter_count']}: all that motion can tell"
+    )
+    for expression in base["expressions"]:
+        screen.print(f"  {expression}", markup=False)
+    if base["unidentifiable"]:
+        screen.print(f"No torque depends on: {', '.join(base['unidentifiable'])}")

@@ -1,0 +1,101 @@
+"""The `armwise` command: finds its subcommands, and turns errors into one line.
+
+A subcommand NAME lives in armwise/cli/NAME.py as a function NAME (typer reads its
+signature), or as a typer app called `app`. Nothing of it is imported until it is used.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from armwise.errors import ArmwiseError
+
+COMMANDS = ("inspect",)
+"""The subcommands, as the user types them, in the order of the pipeline."""
+
+
+class _Subcommands(TyperGroup):
+    """Imports a subcommand's file when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        word = cmd_name.replace("-", "_")
+        module = import_module(f"armwise.cli.{word}")
+        app = getattr(module, "app", None)
+        if app is None:
+            app = typer.Typer(add_completion=False)
+            app.command(cmd_name)(getattr(module, word))
+        command = typer.main.get_command(app)
+        command.name = cmd_name
+        return command
+
+
+app = typer.Typer(
+    cls=_Subcommands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Know a robot arm's body from its motion, and put that to use.",
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from armwise import __version__
+
+        typer.echo(f"armwise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show."),
+    ] = False,
+) -> None:
+    """Know a robot arm's body from its motion, and put that to use."""
+
+
+def main() -> None:
+    """Run the command line; a mistake of the user's is one line, never a traceback."""
+    try:
+        app()
+    except BrokenPipeError:
+        # The reader (head, less) has gone: nothing more to say, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except ArmwiseError as problem:
+        _fail(str(problem))
+    except KeyboardInterrupt:
+        _fail("Interrupted.")
+    except OSError as problem:
+        place = f"{problem.filename}: " if problem.filename else ""
+        _fail(f"{place}{problem.strerror or problem}")
+    except Exception as problem:
+        if os.environ.get("ARMWISE_DEBUG"):
+            raise
+        _fail(
+            f"A bug in Armwise: {type(problem).__name__}: {problem} "
+            "(ARMWISE_DEBUG=1 shows where)."
+        )
+
+
+def _fail(message: str) -> None:
+    line = " ".join(message.split())
+    typer.echo(f"armwise: {line}", err=True)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""What subcommands print: one JSON object for machines, tables for people."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object instead of tables.")
+]
+"""The option every subcommand has."""
+
+
+def print_json(value: object) -> None:
+    """Print one JSON object; numbers that are not finite become null."""
+    typer.echo(json.dumps(to_plain(value), ensure_ascii=False, indent=2))
+
+
+def to_plain(value: Any) -> Any:
+    """Turn arrays, dataclasses and NumPy numbers into what JSON has."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, str | bool | int) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "tolist"):
+        return to_plain(value.tolist())
+    if isinstance(value, Sequence | set | frozenset):
+        return [to_plain(item) for item in value]
+    return str(value)
+
+
+def console(*, error: bool = False) -> Console:
+    """Return where people read: coloured on a terminal, plain elsewhere."""
+    from rich.console import Console
+
+    return Console(stderr=error, highlight=False)
+
+
+def table(title: str, columns: Sequence[str]) -> Table:
+    """Begin a table: text to the left, numbers (all but the first column) right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    made = Table(title=title, box=SIMPLE_HEAD, title_justify="left", title_style="bold")
+    for i, column in enumerate(columns):
+        made.add_column(column, justify="right" if i else "left", overflow="fold")
+    return made
+
+
+def warn(message: str) -> None:
+    """Tell people about something that is not as it should be."""
+    from rich.text import Text
+
+    console(error=True).print(Text(f"Warning: {message}", style="yellow"))
+
+
+def figure(value: float, digits: int = 4) -> str:
+    """Write a number for people; a dash where nothing is known."""
+    return f"{value:.{digits}g}" if math.isfinite(value) else "–"
