@@ -61,7 +61,9 @@ def rotation_about(
     return without_rounding(np.eye(3) + sin(angle) * K + (1 - cos(angle)) * (K @ K))
 
 
-def rotation_from_quaternion(wxyz: Sequence[float]) -> Float[np.ndarray, "3 3"]:
+def rotation_from_quaternion(
+    wxyz: Sequence[float] | Float[np.ndarray, " 4"],
+) -> Float[np.ndarray, "3 3"]:
     """Return the rotation of a quaternion (w, x, y, z), which need not be unit."""
     w, x, y, z = np.asarray(wxyz, dtype=float) / np.linalg.norm(wxyz)
     return without_rounding(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.arms.arm import Drive, Joint, Limits, Mimic
+from armwise.arms.mimics import resolve_mimic
 from armwise.arms.urdf_extension import EXTENSION
 from armwise.arms.xml import Element
 
@@ -88,12 +89,13 @@ def read_mimics(
         for i, element in enumerate(elements)
         if element.find("mimic") is not None
     }
-    return tuple(
-        replace(joint, mimic=_last_leader(i, follow, elements))
-        if i in follow
-        else joint
-        for i, joint in enumerate(joints)
-    )
+    led = list(joints)
+    for i in follow:
+        mimic = resolve_mimic(i, follow)
+        if mimic is None:
+            raise elements[i].error("mimics itself in a circle; let one joint lead.")
+        led[i] = replace(led[i], mimic=mimic)
+    return tuple(led)
 
 
 def _read_mimic(joint: Element, index: dict[str, int]) -> Mimic:
@@ -109,21 +111,3 @@ def _read_mimic(joint: Element, index: dict[str, int]) -> Mimic:
         element.number("offset", 0.0),
     )
     return Mimic(index[leader], multiplier, offset)
-
-
-def _last_leader(
-    i: int, follow: dict[int, Mimic], elements: Sequence[Element]
-) -> Mimic:
-    """Follow a chain of mimics to the joint that moves by itself."""
-    mimic, seen = follow[i], {i}
-    while mimic.leader in follow:
-        if mimic.leader in seen:
-            raise elements[i].error("mimics itself in a circle; let one joint lead.")
-        seen.add(mimic.leader)
-        up = follow[mimic.leader]
-        mimic = Mimic(
-            up.leader,
-            mimic.multiplier * up.multiplier,
-            mimic.multiplier * up.offset + mimic.offset,
-        )
-    return mimic
