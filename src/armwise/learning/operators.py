@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LearningOperator:
-    """One update of the command: u ← Q (base − L e).
+    """One update of the command: u ← Q (base − L e), or u ← u + F (base − L e − u).
 
     Attributes:
         name: What to call it in tables.
@@ -25,6 +25,7 @@ class LearningOperator:
         from_applied: Whether the base is what reached the actuators, feedback
             included (`atkeson1986` 6.11), rather than the feedforward alone.
         response: L as a function of z, where L is time-invariant.
+        correction_filter: F, a filter that only the correction passes; None for none.
     """
 
     name: str
@@ -32,12 +33,15 @@ class LearningOperator:
     smoothing: Float[np.ndarray, "commands commands"] | None = None
     from_applied: bool = True
     response: Callable[[np.ndarray], np.ndarray] | None = None
+    correction_filter: Float[np.ndarray, "commands commands"] | None = None
 
     def propagation(self, loop: LiftedLoop) -> Float[np.ndarray, "commands commands"]:
         """How a command error goes from one trial to the next: δu ← Q (S − L B) δu."""
         size = loop.applied.shape[0]
         base = loop.applied if self.from_applied else np.eye(size)
         matrix: np.ndarray = base - self.gain @ loop.error
+        if self.correction_filter is not None:
+            matrix = np.eye(size) + self.correction_filter @ (matrix - np.eye(size))
         return matrix if self.smoothing is None else self.smoothing @ matrix
 
 

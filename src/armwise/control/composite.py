@@ -1,0 +1,120 @@
+"""Composite adaptive control: tracking and prediction errors both teach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.control.adaptation import Projection
+from armwise.control.adaptive_model import AdaptiveModel
+from armwise.control.filtered_regressor import FilteredRegressor
+from armwise.control.gains import apply_feedback, feedback_gain
+from armwise.control.parameter_set import ParameterSet
+from armwise.control.update_law import UpdateLaw
+from armwise.control.velocity import VelocitySource
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
+
+    from armwise.motions import MotionSample
+    from armwise.plants import Measurement
+
+
+class Composite:
+    """τ = Y â − K_D s, â' = −P (C1 Yᵀ s + C2 Wᵀ e) (`astley1996` Eq. 3.40–3.42).
+
+    With a bounded-gain law and a motion that excites, tracking and parameter errors
+    both vanish exponentially.
+
+    Args:
+        parameters: What is adapted, of which arm.
+        rate: Λ in [1/s]: a number, one per joint, or a matrix.
+        kd: K_D in [N m s/rad] or [N s/m].
+        law: How errors move parameters.
+        bandwidth: b of the filter F = b/(s + b) in [rad/s].
+        weights: C1 and C2.
+        initial: First estimate; zeros if not given.
+        projection: What the estimate may be.
+        cutoff_hz: Low-pass on differences of positions where no tachometer is.
+    """
+
+    def __init__(
+        self,
+        parameters: ParameterSet,
+        rate: ArrayLike,
+        kd: ArrayLike,
+        law: UpdateLaw,
+        bandwidth: float = 20.0,
+        weights: tuple[float, float] = (0.3, 1.0),
+        initial: Float[np.ndarray, " p"] | None = None,
+        projection: Projection | None = None,
+        cutoff_hz: float = 60.0,
+    ) -> None:
+        self.model = AdaptiveModel(parameters, law, initial, projection)
+        self.filtered = FilteredRegressor(self.model, bandwidth)
+        self.rate = feedback_gain(rate, "rate")
+        self.kd = feedback_gain(kd, "kd")
+        self.weights = weights
+        self._velocity = VelocitySource(cutoff_hz)
+        self._tau = np.zeros(())
+
+    @property
+    def estimate(self) -> Float[np.ndarray, "batch p"]:
+        """The adapted parameters as they are now."""
+        return self.model.estimate
+
+    @property
+    def stopped(self) -> np.ndarray:
+        """Plants whose adaptation ran away and was stopped."""
+        return self.model.adaptation.stopped
+
+    def reset(self, batch: int, period: float) -> None:
+        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        self.model.reset(batch, period)
+        self.filtered.reset(period)
+        self._velocity.reset(period)
+        self._tau = np.zeros((batch, self.model.parameters.arm.dof))
+
+    def torque(
+        self, t: float, reference: MotionSample, measurement: Measurement
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return the torques [N m] or forces [N] to hold from time t [s] on."""
+        q = measurement.need("q")
+        qd = self._velocity.read(measurement, reference.qd)
+        qdr = reference.qd - apply_feedback(self.rate, q - reference.q)
+        qddr = reference.qdd - apply_feedback(self.rate, qd - reference.qd)
+        s = qd - qdr
+        W, filtered_torque = self.filtered.update(q, qd, self._tau)
+        Y = self.model.tracking_regressor(q, qd, qdr, qddr)
+        tau: np.ndarray = self.model.torque(Y) - apply_feedback(self.kd, s)
+        self.model.adaptation.compose(
+            Y,
+            s,
+            W,
+            filtered_torque,
+            self.model.period,
+            self.weights,
+            self.model.saturated(tau),
+        )
+        self._tau = self.model.limited(tau)
+        return tau
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on later."""
+        own = {"held_torque": self._tau.copy()}
+        return (
+            own
+            | self.model.to_dict()
+            | self.filtered.to_dict()
+            | self._velocity.to_dict()
+        )
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from where `to_dict` was called, after `reset`."""
+        self._tau = np.array(state["held_torque"])
+        self.model.restore(state)
+        self.filtered.restore(state)
+        self._velocity.restore(state)

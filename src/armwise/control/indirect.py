@@ -1,0 +1,117 @@
+"""Indirect adaptive control after Middleton and Goodwin: prediction errors teach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.control.adaptation import Projection
+from armwise.control.adaptive_model import AdaptiveModel
+from armwise.control.filtered_regressor import FilteredRegressor
+from armwise.control.gains import apply_feedback, feedback_gain
+from armwise.control.parameter_set import ParameterSet
+from armwise.control.update_law import UpdateLaw
+from armwise.control.velocity import VelocitySource
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
+
+    from armwise.motions import MotionSample
+    from armwise.plants import Measurement
+
+
+class Indirect:
+    """τ = Y(q, q̇, q̈*) â with â from e = W â − F τ (`astley1996` Eq. 3.34–3.39).
+
+    q̈* = q̈_d − K_v ė − K_p e is computed torque on the estimate; `kd_floor` s keeps
+    the loop closed while the estimate is still poor.
+
+    Args:
+        parameters: What is adapted, of which arm.
+        kp: K_p in [1/s²]: a number, one per joint, or a matrix.
+        kd: K_v in [1/s].
+        law: How errors move parameters.
+        kd_floor: Plain velocity feedback beside the model in [N m s/rad]; its
+            position part is K_p/K_v times as large.
+        bandwidth: b of the filter F = b/(s + b) in [rad/s].
+        initial: First estimate; zeros if not given.
+        projection: What the estimate may be.
+        cutoff_hz: Low-pass on differences of positions where no tachometer is.
+    """
+
+    def __init__(
+        self,
+        parameters: ParameterSet,
+        kp: ArrayLike,
+        kd: ArrayLike,
+        law: UpdateLaw,
+        kd_floor: ArrayLike,
+        bandwidth: float = 20.0,
+        initial: Float[np.ndarray, " p"] | None = None,
+        projection: Projection | None = None,
+        cutoff_hz: float = 60.0,
+    ) -> None:
+        self.model = AdaptiveModel(parameters, law, initial, projection)
+        self.filtered = FilteredRegressor(self.model, bandwidth)
+        self.kp = feedback_gain(kp, "kp")
+        self.kd = feedback_gain(kd, "kd")
+        self.kd_floor = feedback_gain(kd_floor, "kd_floor")
+        self._velocity = VelocitySource(cutoff_hz)
+        self._tau = np.zeros(())
+
+    @property
+    def estimate(self) -> Float[np.ndarray, "batch p"]:
+        """The adapted parameters as they are now."""
+        return self.model.estimate
+
+    @property
+    def stopped(self) -> np.ndarray:
+        """Plants whose adaptation ran away and was stopped."""
+        return self.model.adaptation.stopped
+
+    def reset(self, batch: int, period: float) -> None:
+        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        self.model.reset(batch, period)
+        self.filtered.reset(period)
+        self._velocity.reset(period)
+        self._tau = np.zeros((batch, self.model.parameters.arm.dof))
+
+    def torque(
+        self, t: float, reference: MotionSample, measurement: Measurement
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return the torques [N m] or forces [N] to hold from time t [s] on."""
+        q = measurement.need("q")
+        qd = self._velocity.read(measurement, reference.qd)
+        e, ed = q - reference.q, qd - reference.qd
+        push = apply_feedback(self.kd, ed) + apply_feedback(self.kp, e)
+        W, filtered_torque = self.filtered.update(q, qd, self._tau)
+        self.model.adaptation.compose(
+            W, np.zeros_like(e), W, filtered_torque, self.model.period, (0.0, 1.0)
+        )
+        wanted = reference.qdd - push
+        Y = self.model.select(self.model.dynamics.regressor(q, qd, wanted))
+        diagonal = np.diag(self.kd) if self.kd.ndim == 2 else self.kd
+        tau: np.ndarray = self.model.torque(Y)
+        tau = tau - apply_feedback(self.kd_floor, push / diagonal)
+        self._tau = self.model.limited(tau)
+        return tau
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on later."""
+        own = {"held_torque": self._tau.copy()}
+        return (
+            own
+            | self.model.to_dict()
+            | self.filtered.to_dict()
+            | self._velocity.to_dict()
+        )
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from where `to_dict` was called, after `reset`."""
+        self._tau = np.array(state["held_torque"])
+        self.model.restore(state)
+        self.filtered.restore(state)
+        self._velocity.restore(state)

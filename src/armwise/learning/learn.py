@@ -1,0 +1,172 @@
+"""Learn one motion by practice, with the inverse model as the teacher."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.control import ResumableController
+from armwise.dynamics import Dynamics
+from armwise.errors import ArgumentError
+from armwise.learning.inverse_models import InverseModel
+from armwise.learning.memory import Learned, load_learned, save_learned
+from armwise.learning.trial import (
+    PlantSource,
+    Trial,
+    attempt,
+    corrected_command,
+    nominal_command,
+)
+from armwise.learning.zero_phase import ZeroPhase
+from armwise.plants import Plant
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from armwise.motions import Motion
+
+
+def learn(
+    plant: PlantSource,
+    motion: Motion,
+    model: Arm | InverseModel,
+    trials: int = 4,
+    filter: ZeroPhase | None = ZeroPhase(8.0),  # noqa: A002, B008
+    *,
+    feedback: ResumableController,
+    initial: Float[np.ndarray, "samples dof"] | None = None,
+    repeats: int = 2,
+    tolerance: float = 1.1,
+    memory: str | Path | None = None,
+    on_trial: Callable[[int, Trial], None] | None = None,
+) -> Learned:
+    """Improve the command for a motion by executing it again and again.
+
+    The command starts as what the model says the motion takes; after every attempt
+    it is corrected by u ← u − [R̂⁻¹(x, ẋ) − R̂⁻¹(x_d, ẋ_d)] (`atkeson1986` ch. 6).
+    Only the feedback's output is used, so any controller will do.
+
+    Args:
+        plant: The plant, or a function that makes one for each trial.
+        motion: What to learn.
+        model: An arm, or anything with `inverse_dynamics`. An arm's Coulomb friction
+            is used for the first command but not to correct it: its sign is not to be
+            had from noisy velocities.
+        trials: Attempts, counting those `memory` remembers.
+        filter: Zero-phase low-pass of data and references alike; None for exact data.
+        feedback: The controller that closes the loop; never changed.
+        initial: A first command instead of the model's.
+        repeats: Attempts with the first command, to learn what cannot be learned; 1
+            to do without the noise floor.
+        tolerance: Stop when the error is within this factor of the noise floor.
+        memory: An .npz file to go on from and to keep up to date.
+        on_trial: Told about every attempt.
+
+    Returns:
+        The best command and the history. A plant that runs away ends the learning
+        with the best command before it.
+    """
+    first, teacher = _models(model)
+    period = (plant if isinstance(plant, Plant) else plant(0)).control_period
+    learned = _begin(first, motion, period, initial, memory, trials)
+    while learned.trials < trials:
+        number = learned.trials
+        trial = attempt(
+            plant, number + repeats - 1, feedback, motion, learned.next_command
+        )
+        if number == 0 and repeats > 1 and not trial.diverged:
+            learned = _with_floor(learned, plant, feedback, motion, trial, repeats)
+        if on_trial is not None:
+            on_trial(number, trial)
+        learned = _after(learned, trial, teacher, filter, tolerance)
+        if memory is not None:
+            save_learned(learned, memory)
+        if learned.ending != "trials done":
+            break
+    return learned
+
+
+def _models(model: Arm | InverseModel) -> tuple[InverseModel, InverseModel]:
+    """The model for the first command, and the one that corrects."""
+    if not isinstance(model, Arm):
+        return model, model
+    smooth = model.parameters.copy()
+    smooth[10 * len(model.links) + 2 :: 4] = 0.0
+    return Dynamics(model), Dynamics(model.with_parameters(smooth))
+
+
+def _begin(
+    model: InverseModel,
+    motion: Motion,
+    period: float,
+    initial: np.ndarray | None,
+    memory: str | Path | None,
+    trials: int,
+) -> Learned:
+    if trials < 1:
+        raise ArgumentError("Learning needs at least one trial.")
+    samples = max(1, round(motion.duration / period))
+    if memory is not None and Path(memory).exists():
+        learned = load_learned(memory)
+        if learned.command.shape != (samples, motion.dof) or learned.period != period:
+            raise ArgumentError(
+                f"{memory} remembers a command of shape {learned.command.shape} every "
+                f"{learned.period:g} s; this motion needs {(samples, motion.dof)} "
+                f"every {period:g} s. Name another file."
+            )
+        return replace(learned, ending="trials done")
+    command = nominal_command(model, motion, period) if initial is None else initial
+    command = np.array(command, dtype=float)
+    if command.shape != (samples, motion.dof):
+        raise ArgumentError(
+            f"The first command has shape {command.shape}; the motion needs "
+            f"{(samples, motion.dof)}, one row per control period."
+        )
+    none = np.zeros((0, motion.dof))
+    return Learned(command, command, period, none, none, np.full(motion.dof, np.nan))
+
+
+def _with_floor(
+    learned: Learned,
+    plant: PlantSource,
+    feedback: ResumableController,
+    motion: Motion,
+    trial: Trial,
+    repeats: int,
+) -> Learned:
+    """Repeat the first command; what differs is beyond learning."""
+    runs = [trial.qd]
+    for number in range(repeats - 1):
+        again = attempt(plant, number, feedback, motion, learned.next_command)
+        if again.qd.shape == trial.qd.shape:
+            runs.append(again.qd)
+    if len(runs) < 2:
+        return learned
+    scatter = np.var(np.array(runs), axis=0, ddof=1)
+    return replace(learned, floor=np.sqrt(np.mean(scatter, axis=0)))
+
+
+def _after(
+    learned: Learned,
+    trial: Trial,
+    teacher: InverseModel,
+    lowpass: ZeroPhase | None,
+    tolerance: float,
+) -> Learned:
+    """Take one attempt into the record and prepare the next."""
+    if trial.diverged or not np.all(np.isfinite(trial.qd)):
+        return replace(learned, ending="plant diverged")
+    learned = learned.with_trial(trial.velocity_error, trial.position_error)
+    command = trial.command if learned.best == learned.trials - 1 else learned.command
+    following = corrected_command(trial, teacher, lowpass)
+    learned = replace(learned, command=command, next_command=following)
+    if learned.overall_error[-1] <= tolerance * learned.overall_floor:
+        return replace(learned, ending="noise floor")
+    if learned.trials - 1 - learned.best >= 3:
+        return replace(learned, ending="no improvement")
+    return learned

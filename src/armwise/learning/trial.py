@@ -1,0 +1,146 @@
+"""One attempt at a motion with a stored command, and what it teaches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.control import Playback, ResumableController
+from armwise.errors import PlantDiverged
+from armwise.learning.inverse_models import InverseModel
+from armwise.learning.zero_phase import ZeroPhase
+from armwise.plants import Plant, run
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from armwise.motions import Motion
+    from armwise.recordings import Recording
+
+PlantSource = Plant | Callable[[int], Plant]
+"""A plant, or what makes one for each trial (with noise of its own)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What happened in one attempt, at every control instant.
+
+    Attributes:
+        command: Feedforward that was played, one row per period, in [N m] or [N].
+        applied: What was asked of the actuators, feedback included.
+        q, qd: Measured motion, one row more than the command.
+        wanted_q, wanted_qd: The motion asked for, at the same instants.
+        period: Control period in [s].
+        diverged: Whether the plant ran away; the rows end there.
+    """
+
+    command: Float[np.ndarray, "samples dof"]
+    applied: Float[np.ndarray, "samples dof"]
+    q: Float[np.ndarray, "instants dof"]
+    qd: Float[np.ndarray, "instants dof"]
+    wanted_q: Float[np.ndarray, "instants dof"]
+    wanted_qd: Float[np.ndarray, "instants dof"]
+    period: float
+    diverged: bool = False
+
+    @property
+    def position_error(self) -> Float[np.ndarray, " dof"]:
+        """Root-mean-square position error of each joint in [rad] or [m]."""
+        return _rms(self.q - self.wanted_q)
+
+    @property
+    def velocity_error(self) -> Float[np.ndarray, " dof"]:
+        """Root-mean-square velocity error of each joint in [rad/s] or [m/s]."""
+        return _rms(self.qd - self.wanted_qd)
+
+
+def attempt(
+    source: PlantSource,
+    number: int,
+    feedback: ResumableController,
+    motion: Motion,
+    command: Float[np.ndarray, "samples dof"],
+) -> Trial:
+    """Play a command under feedback and take down what happened."""
+    plant = source if isinstance(source, Plant) else source(number)
+    playback = Playback(feedback, command)
+    diverged = False
+    try:
+        recording = run(plant, playback, motion)
+    except PlantDiverged as runaway:
+        recording, diverged = runaway.recording, True  # type: ignore[assignment]
+    applied = playback.applied[:, 0]
+    rows = len(applied)
+    instants = np.arange(rows + 1) * plant.control_period
+    q, qd = _measured(recording, instants, plant.dof)
+    wanted = motion.sample(instants)
+    return Trial(
+        command[:rows],
+        applied,
+        q,
+        qd,
+        wanted.q,
+        wanted.qd,
+        plant.control_period,
+        diverged,
+    )
+
+
+def corrected_command(
+    trial: Trial, model: InverseModel, lowpass: ZeroPhase | None
+) -> Float[np.ndarray, "samples dof"]:
+    """u − [R̂⁻¹(x, ẋ) − R̂⁻¹(x_d, ẋ_d)]: the command for the next attempt (Eq. 6.11).
+
+    Data and references pass the same zero-phase filter; so does the feedback's share
+    of the command. The torque of a period belongs to the middle of it.
+    """
+    rate = 1.0 / trial.period
+
+    def smooth(signal: np.ndarray) -> np.ndarray:
+        return signal if lowpass is None else lowpass.apply(signal, rate)
+
+    def torque(q: np.ndarray, qd: np.ndarray) -> np.ndarray:
+        q, qd = smooth(q), smooth(qd)
+        middle_q, middle_qd = 0.5 * (q[1:] + q[:-1]), 0.5 * (qd[1:] + qd[:-1])
+        qdd = np.diff(qd, axis=0) * rate
+        return model.inverse_dynamics(middle_q, middle_qd, qdd)
+
+    taken = torque(trial.q, trial.qd) - torque(trial.wanted_q, trial.wanted_qd)
+    back = smooth(trial.applied - trial.command)
+    corrected: np.ndarray = trial.command + back - taken
+    return corrected
+
+
+def nominal_command(
+    model: InverseModel, motion: Motion, period: float
+) -> Float[np.ndarray, "samples dof"]:
+    """R̂⁻¹(x_d, ẋ_d) in the middle of every control period (Eq. 6.1)."""
+    samples = max(1, round(motion.duration / period))
+    middle = (np.arange(samples) + 0.5) * period
+    return model.inverse_dynamics(*motion.sample(middle))
+
+
+def _measured(
+    recording: Recording, instants: np.ndarray, dof: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Positions and velocities at the control instants; differenced if need be."""
+    q = np.stack([_at(recording, f"q_{j + 1}", instants) for j in range(dof)], axis=1)
+    if "qd_1" not in recording:
+        return q, np.gradient(q, instants, axis=0)
+    qd = [_at(recording, f"qd_{j + 1}", instants) for j in range(dof)]
+    return q, np.stack(qd, axis=1)
+
+
+def _at(recording: Recording, name: str, instants: np.ndarray) -> np.ndarray:
+    channel = recording[name]
+    if channel.time.shape == instants.shape:
+        return np.asarray(channel.values)
+    return np.asarray(np.interp(instants, channel.time, channel.values))
+
+
+def _rms(error: np.ndarray) -> np.ndarray:
+    mean: np.ndarray = np.sqrt(np.mean(error**2, axis=0))
+    return mean
