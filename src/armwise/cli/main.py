@@ -16,8 +16,11 @@ from typer.core import TyperGroup
 
 from armwise.errors import ArmwiseError
 
-COMMANDS = ("inspect",)
-"""The subcommands, as the user types them, in the order of the pipeline."""
+COMMANDS = (
+    "inspect",
+    # one line each, in the order of the pipeline
+)
+"""The subcommands, as the user types them."""
 
 
 class _Subcommands(TyperGroup):
