@@ -20,6 +20,8 @@ _PUBLIC: dict[str, str] = {
     "base_parameters": "armwise.dynamics",
     "Recording": "armwise.recordings",
     "Samples": "armwise.recordings",
+    "noise_spectra": "armwise.recordings",
+    "prepare": "armwise.recordings",
     "Motion": "armwise.motions",
     "MotionSample": "armwise.motions",
     "Quintic": "armwise.motions",
@@ -75,3 +77,5 @@ if TYPE_CHECKING:
     from armwise.motions import write_motion as write_motion
     from armwise.recordings import Recording as Recording
     from armwise.recordings import Samples as Samples
+    from armwise.recordings import noise_spectra as noise_spectra
+    from armwise.recordings import prepare as prepare

@@ -23,8 +23,12 @@ if TYPE_CHECKING:
 BLOCKS = 10
 """Stretches of time left out in turn to tell how sure a lag is."""
 
-EXPLAINED = 0.5
+EXPLAINED = 0.4
 """Largest residual, as a share of the torque's amplitude, in a band worth keeping."""
+
+
+CLEARLY = 0.7
+"""Share to which an earlier low-pass must bring the residual's power to be believed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,19 +179,18 @@ def find_lag(
 
     def powers(lag: float) -> np.ndarray:
         left = residuals(bases, torque_at(lag), rate_hz, bandwidth_hz)
-        blocks = np.array_split((left**2).sum(axis=1), BLOCKS)
-        return np.array([block.sum() for block in blocks])
+        blocks = np.array_split(left**2, BLOCKS)
+        return np.array([block.sum(axis=0) for block in blocks])
 
     coarse = np.linspace(-longest, longest, 41)
-    totals = np.array([powers(lag).sum() for lag in coarse])
-    centre = coarse[np.argmin(totals)]
+    scores = [_score(powers(lag).sum(axis=0)) for lag in coarse]
+    centre = coarse[np.argmin(scores)]
     step = coarse[1] - coarse[0]
     fine = centre + step * np.linspace(-1.0, 1.0, 9)
     table = np.stack([powers(lag) for lag in fine])
-    best = _valley(fine, table.sum(axis=1))
-    others = [
-        _valley(fine, table.sum(axis=1) - table[:, block]) for block in range(BLOCKS)
-    ]
+    total = table.sum(axis=1)
+    best = _valley(fine, _score(total))
+    others = [_valley(fine, _score(total - table[:, block])) for block in range(BLOCKS)]
     spread = np.sqrt((BLOCKS - 1) * np.var(others))
     return Lag(float(best), float(spread))
 
@@ -202,10 +205,14 @@ def find_bandwidth(
     """
     tried = highest_hz / 2.0 ** np.arange(0.0, 6.0, 0.25)
     tried = tried[tried > 4.0 * rate_hz / len(torque)]
-    powers = [float((residuals(bases, torque, rate_hz, b) ** 2).sum()) for b in tried]
-    if not powers or min(powers) > 0.95 * powers[0]:
+    if not tried.size:
         return highest_hz
-    return float(tried[int(np.argmin(powers))])
+    powers = np.stack(
+        [(residuals(bases, torque, rate_hz, b) ** 2).sum(axis=0) for b in tried]
+    )
+    best = int(np.argmin(_score(powers)))
+    better = np.median(powers[best] / np.maximum(powers[0], 1e-300))
+    return float(tried[best]) if better < CLEARLY else highest_hz
 
 
 def explained_band(
@@ -225,11 +232,16 @@ def explained_band(
         centres, power = band_powers(whole, rate_hz, 2.0)
         ratios.append(band_powers(rest, rate_hz, 2.0)[1] / np.maximum(power, 1e-300))
     ratio = np.median(ratios, axis=0)
-    strongest = int(np.argmin(ratio[centres < 0.25 * highest_hz], initial=0))
+    strongest = int(np.argmin(np.where(centres < 0.25 * highest_hz, ratio, np.inf)))
     lost = np.flatnonzero(ratio[strongest:] > EXPLAINED**2)
     if not lost.size:
         return highest_hz
     return float(min(centres[strongest + lost[0]], highest_hz))
+
+
+def _score(powers: np.ndarray) -> np.ndarray:
+    """Weigh the joints' residual powers alike, however badly one is explained."""
+    return np.asarray(np.log(np.maximum(powers, 1e-300)).sum(axis=-1))
 
 
 def _friction_columns(basis: Basis, rate_hz: float, bandwidth_hz: float) -> np.ndarray:

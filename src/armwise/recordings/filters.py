@@ -64,7 +64,7 @@ def differentiate(
         signal: Evenly spaced values.
         step: Time between them in [s].
     """
-    slope = np.gradient(signal, step)
+    slope: np.ndarray = np.gradient(signal, step)
     if signal.size >= 5:
         inner = slope[2:-2]
         np.subtract(signal[3:-1], signal[1:-3], out=inner)

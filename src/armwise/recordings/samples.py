@@ -110,7 +110,7 @@ class Samples:
 
     @property
     def rate_hz(self) -> float:
-        """Usual number of samples a second in [Hz]; zero if there are fewer than two."""
+        """Usual number of samples a second in [Hz]; zero for fewer than two."""
         steps = np.diff(self.time[:10_000])
         return 1.0 / float(np.median(steps)) if steps.size else 0.0
 
@@ -152,7 +152,7 @@ class Samples:
         speeds = self.qd if weights is None else self.qd @ matrix.T
         resolution = self.preparation.speed_resolution
         if not resolution:
-            return np.sign(speeds)
+            return np.asarray(np.sign(speeds))
         dead_bands = np.abs(matrix) @ np.asarray(resolution)
         signs = np.empty(speeds.shape)
         for rows in self.segments:

@@ -1,0 +1,229 @@
+"""From recordings to clean samples, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from armwise.errors import ArgumentError, RecordingError
+from armwise.recordings.choices import choose, moving_pieces, speed_resolution
+from armwise.recordings.recording import Recording
+from armwise.recordings.samples import Preparation, Samples
+from armwise.recordings.smoothing import Settings, Smooth, smooth
+from armwise.recordings.stretches import Stretches, stretches_of
+
+if TYPE_CHECKING:
+    from armwise.arms import Arm
+
+Progress = Callable[[str, float], None]
+"""Called with what is being done and how much of it is done, 0 … 1."""
+
+
+def prepare(
+    recording: Recording | Sequence[Recording],
+    cutoff_hz: float | None = None,
+    *,
+    arm: Arm | None = None,
+    like: Samples | Preparation | None = None,
+    lag: float | None = None,
+    velocity: Literal["auto", "measured", "position"] = "auto",
+    derivatives: Literal["differences", "spline"] = "differences",
+    decimation: int | None = None,
+    max_gap: float | None = None,
+    keep_rest: bool = False,
+    skip_bad_rows: bool = False,
+    progress: Progress | None = None,
+) -> Samples:
+    """Turn measured motion into clean samples on one time base.
+
+    Signals are put on an even time base and cut at gaps; torque and measured velocity
+    are moved back by the delay they have behind the position; everything passes the
+    same zero-phase low-pass; velocity and acceleration are made from it; edges and
+    rests are left out; what is redundant is thinned out. Nothing is filtered or
+    differentiated across a gap.
+
+    Args:
+        recording: One recording, or several, which become segments of their own.
+        cutoff_hz: Low-pass in [Hz]; infinite for none. Chosen when None: as high as
+            the motion explains the torque, and no higher than its own noise allows.
+        arm: The arm, to find lag and cut-off by its own dynamics; without it the lag
+            is taken as zero, and a rough stand-in helps to choose the cut-off.
+        like: Samples whose cut-off, lag and velocity source are used again, so that
+            what validates is treated as what was fitted.
+        lag: Delay of torque and wrench behind the motion in [s]; found when None and
+            the arm is given.
+        velocity: Use the measured velocity or the position's derivative; the quieter
+            of the two when "auto".
+        derivatives: Central differences of filtered signals, or smoothing splines.
+        decimation: Keep one sample in so many; ten a period of the cut-off if None.
+        max_gap: Longest hole bridged by interpolation in [s]; ten steps when None.
+        keep_rest: Keep rows in which the whole arm stands still.
+        skip_bad_rows: Leave out rows that are not finite or run backwards in time.
+        progress: Called with what is being done and how much of it is done.
+
+    Raises:
+        RecordingError: If a signal is missing, not finite, or time runs backwards.
+    """
+    recordings = [recording] if isinstance(recording, Recording) else list(recording)
+    if not recordings:
+        raise ArgumentError("There is no recording to prepare.")
+    _check_arguments(cutoff_hz, decimation)
+    report = progress or (lambda what, share: None)
+    report("joining channels", 0.0)
+    tables = [stretches_of(rec, max_gap, skip_bad_rows) for rec in recordings]
+    if arm is not None:
+        _check_joints(recordings, arm)
+    report("choosing the cut-off", 0.2)
+    settings = _settings(tables, cutoff_hz, arm, like, lag, velocity, derivatives)
+    if decimation is not None:
+        settings = replace(settings, decimation=decimation)
+    parts = []
+    for i, (rec, table) in enumerate(zip(recordings, tables, strict=True)):
+        report("filtering", 0.3 + 0.7 * i / len(tables))
+        given = cutoff_hz is not None or like is not None
+        parts.append(_samples(rec, table, settings, not given, keep_rest))
+    report("filtering", 1.0)
+    return Samples.concatenate(parts)
+
+
+def _check_arguments(cutoff_hz: float | None, decimation: int | None) -> None:
+    if cutoff_hz is not None and not cutoff_hz > 0.0:
+        raise ArgumentError(f"The cut-off must be positive, not {cutoff_hz:g} Hz.")
+    if decimation is not None and decimation < 1:
+        raise ArgumentError(f"The decimation must be at least 1, not {decimation}.")
+
+
+def _check_joints(recordings: Sequence[Recording], arm: Arm) -> None:
+    for rec in recordings:
+        if rec.dof != arm.dof:
+            raise RecordingError(
+                f"{rec.source} has positions of {rec.dof} joints, but {arm.name} has "
+                f"{arm.dof}: {', '.join(arm.coordinate_names)}."
+            )
+
+
+def _settings(
+    tables: Sequence[Stretches],
+    cutoff_hz: float | None,
+    arm: Arm | None,
+    like: Samples | Preparation | None,
+    lag: float | None,
+    velocity: Literal["auto", "measured", "position"],
+    derivatives: Literal["differences", "spline"],
+) -> Settings:
+    """Decide how to smooth, from all that was asked and what the data say."""
+    parts = [part for table in tables for part in table.parts]
+    if velocity == "measured" and not all(part.qd for part in parts):
+        raise RecordingError("The velocity was not measured (no column qd_1).")
+    if like is not None:
+        return _again(like.preparation if isinstance(like, Samples) else like)
+    asked = None
+    if cutoff_hz is not None:
+        asked = Settings(cutoff_hz, derivatives=derivatives)
+    if velocity == "position":
+        parts = [replace(part, qd=()) for part in parts]
+    chosen = choose(parts, asked, arm, lag)
+    chosen = replace(chosen, derivatives=derivatives)
+    if velocity == "measured":
+        chosen = replace(chosen, velocity="measured")
+    return chosen
+
+
+def _again(earlier: Preparation) -> Settings:
+    """Return the settings an earlier preparation used."""
+    measured = earlier.derivatives.startswith("measured")
+    return Settings(
+        cutoff_hz=np.inf if earlier.cutoff_hz is None else earlier.cutoff_hz,
+        lag=earlier.lag,
+        velocity="measured" if measured else "position",
+        velocity_lag=earlier.velocity_lag,
+        derivatives="spline" if "spline" in earlier.derivatives else "differences",
+        decimation=earlier.decimation,
+        torque_bandwidth_hz=earlier.torque_bandwidth_hz or np.inf,
+    )
+
+
+def _samples(
+    recording: Recording,
+    table: Stretches,
+    settings: Settings,
+    automatic: bool,
+    keep_rest: bool,
+) -> Samples:
+    """Smooth every stretch of one recording and join what is left of them."""
+    smoothed = [smooth(part, settings) for part in table.parts]
+    whole = [part for part in smoothed if part is not None]
+    if not whole:
+        seconds = max(len(part) / part.rate_hz for part in table.parts)
+        raise RecordingError(
+            f"{recording.source}: its longest stretch without a gap lasts "
+            f"{seconds:.3g} s, too short for a cut-off of {settings.cutoff_hz:.3g} Hz. "
+            "Record longer, raise the cut-off, or raise max_gap."
+        )
+    rate = table.parts[0].rate_hz
+    pieces = [
+        rows
+        for part in whole
+        for rows in _rows(part, rate / settings.decimation, keep_rest)
+    ]
+    blocks = {
+        name: np.concatenate([getattr(part, name)[rows] for part, rows in pieces])
+        for name in ("time", "q", "qd", "qdd", "tau", "wrench")
+    }
+    lengths = [rows.stop - rows.start for _, rows in pieces]
+    starts = tuple(int(i) for i in np.cumsum([0, *lengths[:-1]]))
+    wrench = blocks.pop("wrench")
+    at_rest = sum(len(part.time) for part in whole) - sum(lengths)
+    return Samples(
+        **blocks,
+        wrench=wrench if wrench.shape[1] else None,
+        starts=starts,
+        preparation=_described(
+            recording, table, settings, automatic, at_rest, blocks["qd"]
+        ),
+    )
+
+
+def _rows(part: Smooth, rate_hz: float, keep_rest: bool) -> list[tuple[Smooth, slice]]:
+    """Return the pieces of a smoothed stretch that are kept."""
+    if keep_rest:
+        return [(part, slice(0, len(part.time)))]
+    return [(part, slice(a, b)) for a, b in moving_pieces(part.qd, rate_hz)]
+
+
+def _described(
+    recording: Recording,
+    table: Stretches,
+    settings: Settings,
+    automatic: bool,
+    at_rest: int,
+    qd: np.ndarray,
+) -> Preparation:
+    """Say what was done."""
+    rate = table.parts[0].rate_hz
+    filtered = settings.cutoff_hz < 0.45 * rate
+    source = "measured velocity, " if settings.velocity == "measured" else ""
+    dropped = dict(table.dropped)
+    if recording.skipped_rows:
+        dropped["skipped while reading"] = recording.skipped_rows
+    if at_rest:
+        dropped["at rest (after decimation)"] = at_rest
+    bandwidth = min(settings.torque_bandwidth_hz, settings.cutoff_hz)
+    return Preparation(
+        cutoff_hz=settings.cutoff_hz if filtered else None,
+        cutoff_is_automatic=automatic,
+        sample_rate_hz=rate,
+        decimation=settings.decimation,
+        torque_bandwidth_hz=bandwidth if bandwidth < 0.45 * rate else None,
+        speed_resolution=tuple(map(float, speed_resolution(qd))),
+        lag=settings.lag,
+        velocity_lag=settings.velocity_lag,
+        derivatives=source + settings.derivatives,
+        rows_read=table.rows_read,
+        rows_dropped=tuple(dropped.items()),
+        gaps=table.gaps,
+        notes=(*recording.notes, *settings.notes),
+    )
