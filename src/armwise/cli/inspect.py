@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from armwise.cli.counts import operation_counts
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
@@ -63,8 +64,8 @@ def describe(arm: Arm, *, counts: bool = False) -> dict[str, Any]:
         report["warnings"].append(
             f"base parameters are not worked out for more than {MOST_JOINTS} joints"
         )
-    if counts:
-        report["counts"] = _counts(arm)
+    if counts and len(arm.joints) <= MOST_JOINTS:
+        report["counts"] = operation_counts(arm)
     return report
 
 
@@ -112,10 +113,6 @@ def _base_parameters(arm: Arm) -> dict[str, Any]:
     }
 
 
-def _counts(arm: Arm) -> dict[str, Any]:
-    raise NotImplementedError
-
-
 def _show(report: dict[str, Any]) -> None:
     screen = console()
     gravity = ", ".join(figure(x) for x in report["gravity"])
@@ -124,24 +121,37 @@ def _show(report: dict[str, Any]) -> None:
         f"{figure(report['total_mass'])} kg in motion, gravity ({gravity}) m/s²"
     )
     screen.print(_joint_table(report))
+    driven = (*report["joints"], *report["couplings"])
+    if any(x["drive"].vector.any() for x in driven):
+        screen.print(_drive_table(report))
     screen.print(_link_table(report))
     _show_base(report)
+    if "counts" in report:
+        screen.print(_count_table(report))
 
 
 def _joint_table(report: dict[str, Any]) -> Any:
-    columns = ("joint", "kind", "on", "lower", "upper", "speed", "accel.", "effort")
     made = table(
         "Joints (rad, m, s, N m, N)",
-        (*columns, "rotor", "viscous", "Coulomb", "offset"),
+        ("joint", "kind", "on", "lower", "upper", "speed", "accel.", "effort"),
     )
     for joint in report["joints"]:
-        limits, drive = joint["limits"], joint["drive"]
-        bounds = (limits.lower, limits.upper, limits.velocity, limits.acceleration)
-        kind = joint["kind"]
+        limits, kind = joint["limits"], joint["kind"]
+        rates = (limits.velocity, limits.acceleration, limits.effort)
         if joint["mimic"]:
             kind += f" ∝ {joint['mimic']['leader']}"
-        numbers = (*bounds, limits.effort, *drive.vector)
+        numbers = (limits.lower, limits.upper, *rates)
         made.add_row(joint["name"], kind, joint["parent"], *map(figure, numbers))
+    return made
+
+
+def _drive_table(report: dict[str, Any]) -> Any:
+    made = table(
+        "Drives (kg m², N m s, N m; or kg, N s/m, N)",
+        ("joint", "rotor inertia", "viscous", "Coulomb", "offset"),
+    )
+    for driven in (*report["joints"], *report["couplings"]):
+        made.add_row(driven["name"], *map(figure, driven["drive"].vector))
     return made
 
 
@@ -171,3 +181,16 @@ def _show_base(report: dict[str, Any]) -> None:
         screen.print(f"  {expression}", markup=False)
     if base["unidentifiable"]:
         screen.print(f"No torque depends on: {', '.join(base['unidentifiable'])}")
+
+
+def _count_table(report: dict[str, Any]) -> Any:
+    made = table(
+        "Operations for one sample",
+        ("function", "multiplications", "additions", "sin, cos", "SymPyBotics"),
+    )
+    for name, ours in report["counts"].items():
+        theirs = ours.get("sympybotics")
+        other = f"{theirs['multiplications']} + {theirs['additions']}" if theirs else ""
+        numbers = (ours["multiplications"], ours["additions"], ours["trigonometric"])
+        made.add_row(name, *map(str, numbers), other)
+    return made

@@ -46,7 +46,10 @@ def console(*, error: bool = False) -> Console:
     """Return where people read: coloured on a terminal, plain elsewhere."""
     from rich.console import Console
 
-    return Console(stderr=error, highlight=False)
+    made = Console(stderr=error, highlight=False, soft_wrap=error)
+    if not made.is_terminal:
+        made.width = max(made.width, 120)
+    return made
 
 
 def table(title: str, columns: Sequence[str]) -> Table:
