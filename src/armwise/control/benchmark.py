@@ -1,0 +1,196 @@
+"""Compare controllers: tasks × plants × controllers × seeds, one tidy table."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from armwise.control.controller import ResumableController
+from armwise.control.tracking_table import TrackingTable
+from armwise.errors import ArgumentError
+from armwise.motions import Motion
+from armwise.plants import Plant, run_batch
+
+if TYPE_CHECKING:
+    from armwise.recordings import Recording
+
+PlantFactory = Callable[[int, int], Plant]
+"""Makes a batch of plants: (batch, seed) → Plant."""
+
+ControllerFactory = Callable[[], ResumableController]
+"""Makes a fresh controller."""
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """All tasks of one plant, controller and seed: they run as one batch."""
+
+    plant: tuple[str, PlantFactory]
+    controller: tuple[str, ControllerFactory]
+    seed: int
+    tasks: tuple[tuple[str, Motion], ...]
+    warm_up: float
+
+
+def benchmark_tracking(
+    tasks: Mapping[str, Motion],
+    plants: Mapping[str, PlantFactory],
+    controllers: Mapping[str, ControllerFactory],
+    seeds: Sequence[int] = (0,),
+    *,
+    warm_up: float = 0.0,
+    workers: int = 1,
+    cache: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> TrackingTable:
+    """Run every controller on every plant along every task, with every seed.
+
+    Tasks of one plant, controller and seed run together as a batch of plants.
+
+    Args:
+        tasks: Name → motion.
+        plants: Name → function of (batch, seed) that makes the plants.
+        controllers: Name → function that makes a fresh controller.
+        seeds: Seeds of the plants' noise.
+        warm_up: Time in [s] at the beginning that is not counted (adaptation).
+        workers: Processes; with more than one, all factories must be picklable:
+            functools.partial and module-level functions are, lambdas are not.
+        cache: A folder that remembers results; anything that changes a factory or a
+            motion is run again. Factories that cannot be pickled are not remembered.
+        progress: Told (done, all) after every group.
+
+    Returns:
+        One row per task, plant, controller, seed and joint. A plant that ran away is
+        a row like any other, marked unstable.
+    """
+    for name, given in (
+        ("task", tasks),
+        ("plant", plants),
+        ("controller", controllers),
+    ):
+        if not given:
+            raise ArgumentError(f"There is no {name} to compare.")
+    groups = [
+        _Group(plant, controller, seed, tuple(tasks.items()), warm_up)
+        for plant in plants.items()
+        for controller in controllers.items()
+        for seed in seeds
+    ]
+    folder = None if cache is None else Path(cache)
+    rows: list[dict[str, Any]] = []
+    for done, found in enumerate(_results(groups, workers, folder), start=1):
+        rows += found
+        if progress is not None:
+            progress(done, len(groups))
+    return TrackingTable.from_rows(rows)
+
+
+def _results(groups: list[_Group], workers: int, folder: Path | None) -> Any:
+    if workers <= 1:
+        for group in groups:
+            yield _remembered(group, folder)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    try:
+        pickle.dumps(groups)
+    except Exception as error:
+        raise ArgumentError(
+            f"These plants or controllers cannot be sent to other processes ({error}). "
+            "Use functools.partial instead of lambda, or workers=1."
+        ) from error
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_remembered, groups, [folder] * len(groups))
+
+
+def _remembered(group: _Group, folder: Path | None) -> list[dict[str, Any]]:
+    """Run a group, or read what it gave before."""
+    key = None if folder is None else _key(group)
+    if folder is None or key is None:
+        return _run(group)
+    path = folder / f"{key}.parquet"
+    if path.exists():
+        return TrackingTable.read(path).rows
+    rows = _run(group)
+    folder.mkdir(parents=True, exist_ok=True)
+    TrackingTable.from_rows(rows).write(path)
+    return rows
+
+
+def _key(group: _Group) -> str | None:
+    """A name for all that decides on a group's result; None if it has none."""
+    try:
+        parts = [group.plant, group.controller, group.seed, group.warm_up]
+        blob = pickle.dumps((_VERSION, parts))
+    except Exception:
+        return None
+    digest = hashlib.sha256(blob)
+    for name, motion in group.tasks:
+        times = np.linspace(0.0, motion.duration, 1001)
+        digest.update(name.encode())
+        for part in motion.sample(times):
+            digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _run(group: _Group) -> list[dict[str, Any]]:
+    names, motions = zip(*group.tasks, strict=True)
+    plant = group.plant[1](len(motions), group.seed)
+    begin = time.perf_counter()
+    recordings = run_batch(plant, group.controller[1](), motions)
+    took = (time.perf_counter() - begin) / len(motions)
+    labels = {
+        "plant": group.plant[0],
+        "controller": group.controller[0],
+        "seed": group.seed,
+        "seconds": took,
+    }
+    rows = []
+    for b, (name, motion) in enumerate(zip(names, motions, strict=True)):
+        stable = not bool(plant.diverged[b])
+        for row in _errors(recordings[b], motion, group.warm_up, stable):
+            rows.append({"task": name, **labels, **row})
+    return rows
+
+
+def _errors(
+    recording: Recording, motion: Motion, warm_up: float, stable: bool
+) -> list[dict[str, Any]]:
+    """Errors of each joint after the warm-up, while the motion lasts."""
+    known = "true_q_1" in recording
+    rows = []
+    for j in range(motion.dof):
+        q = recording[f"true_q_{j + 1}" if known else f"q_{j + 1}"]
+        counted = (q.time >= warm_up) & (q.time <= motion.duration + 1e-9)
+        error = (q.values - motion.sample(q.time).q[:, j])[counted]
+        torque = recording[f"command_{j + 1}"].values
+        rows.append(
+            {
+                "joint": j + 1,
+                "stable": stable,
+                "rms_error": _or_nan(np.sqrt(np.mean(error**2)), stable, error),
+                "peak_error": _or_nan(np.abs(error).max(initial=0.0), stable, error),
+                "rms_torque": float(np.sqrt(np.mean(torque**2))),
+            }
+        )
+    return rows
+
+
+def _or_nan(value: float, stable: bool, error: np.ndarray) -> float:
+    return float(value) if stable and error.size else float("nan")
+
+
+def available_workers() -> int:
+    """Processor cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
