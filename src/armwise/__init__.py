@@ -34,6 +34,27 @@ _PUBLIC: dict[str, str] = {
     "Hold": "armwise.motions",
     "check_limits": "armwise.motions",
     "write_motion": "armwise.motions",
+    "SimulatedArm": "armwise.plants",
+    "MujocoArm": "armwise.plants",
+    "run": "armwise.plants",
+    "run_batch": "armwise.plants",
+    "Plant": "armwise.plants",
+    "Controller": "armwise.plants",
+    "Measurement": "armwise.plants",
+    "Encoder": "armwise.plants",
+    "EncoderVelocity": "armwise.plants",
+    "Tachometer": "armwise.plants",
+    "TorqueSensor": "armwise.plants",
+    "CurrentSensor": "armwise.plants",
+    "WristSensor": "armwise.plants",
+    "AnalogSensor": "armwise.plants",
+    "Actuator": "armwise.plants",
+    "Friction": "armwise.plants",
+    "JointElasticity": "armwise.plants",
+    "Payload": "armwise.plants",
+    "SemiImplicit": "armwise.plants",
+    "RungeKutta4": "armwise.plants",
+    "DormandPrince": "armwise.plants",
 }
 """Public name → the module it lives in; imported when first used."""
 
@@ -75,6 +96,27 @@ if TYPE_CHECKING:
     from armwise.motions import Triangle as Triangle
     from armwise.motions import check_limits as check_limits
     from armwise.motions import write_motion as write_motion
+    from armwise.plants import Actuator as Actuator
+    from armwise.plants import AnalogSensor as AnalogSensor
+    from armwise.plants import Controller as Controller
+    from armwise.plants import CurrentSensor as CurrentSensor
+    from armwise.plants import DormandPrince as DormandPrince
+    from armwise.plants import Encoder as Encoder
+    from armwise.plants import EncoderVelocity as EncoderVelocity
+    from armwise.plants import Friction as Friction
+    from armwise.plants import JointElasticity as JointElasticity
+    from armwise.plants import Measurement as Measurement
+    from armwise.plants import MujocoArm as MujocoArm
+    from armwise.plants import Payload as Payload
+    from armwise.plants import Plant as Plant
+    from armwise.plants import RungeKutta4 as RungeKutta4
+    from armwise.plants import SemiImplicit as SemiImplicit
+    from armwise.plants import SimulatedArm as SimulatedArm
+    from armwise.plants import Tachometer as Tachometer
+    from armwise.plants import TorqueSensor as TorqueSensor
+    from armwise.plants import WristSensor as WristSensor
+    from armwise.plants import run as run
+    from armwise.plants import run_batch as run_batch
     from armwise.recordings import Recording as Recording
     from armwise.recordings import Samples as Samples
     from armwise.recordings import noise_spectra as noise_spectra

@@ -1,0 +1,200 @@
+"""SimulatedArm: an arm that misbehaves as real ones do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.dynamics import mechanism_of
+from armwise.errors import ArgumentError
+from armwise.plants.actuator import Actuator
+from armwise.plants.c_engine import CEngine
+from armwise.plants.clock import Clock
+from armwise.plants.elasticity import JointElasticity
+from armwise.plants.friction import Friction
+from armwise.plants.instruments import IDEAL_SENSORS
+from armwise.plants.integrators import Integrator, RungeKutta4, SemiImplicit
+from armwise.plants.numbers import ArmNumbers
+from armwise.plants.numpy_engine import NumpyEngine
+from armwise.plants.payload import Payload, carrying
+from armwise.plants.protocol import Measurement
+from armwise.plants.rig import Rig
+from armwise.plants.sensors import Sensor
+from armwise.plants.state import State
+from armwise.plants.wrist import WristWrench
+from armwise.programs import Backend, resolve_backend
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+    from numpy.typing import ArrayLike
+
+    from armwise.plants.log import Log
+    from armwise.plants.sensors import Sampler
+
+
+class SimulatedArm:
+    """An arm, or a batch of arms side by side, simulated by its own equations.
+
+    Args:
+        arm: The arm as one believes it to be.
+        sensors: What is measured and how it errs; exact q, q̇, τ when not given.
+        seed: Seed of all randomness.
+        true_arm: The arm as it really is, if it differs: one, or one for each of a
+            batch, of the same geometry.
+        batch: Number of arms; that of `true_arm` or `payload` when they are several.
+        payload: A load in the hand: one, or one for each of a batch.
+        friction: What is added to the drives' Coulomb and viscous friction.
+        elasticity: Springs between motors and links; rigid when not given.
+        actuator: What lies between command and torque.
+        integrator: How time is stepped; RungeKutta4() for rigid joints without
+            Coulomb friction, else SemiImplicit(), when not given.
+        control_rate_hz: Torques per second.
+        plant_rate_hz: Steps of the plant per second, at least.
+        speed_bound: Speed in [rad/s] or [m/s] beyond which an arm has run away.
+        keeps_truth: Whether recordings hold the true motion as well.
+        backend: "c", "numpy" or "auto".
+    """
+
+    def __init__(
+        self,
+        arm: Arm,
+        *,
+        sensors: Sequence[Sensor] | None = None,
+        seed: int = 0,
+        true_arm: Arm | Sequence[Arm] | None = None,
+        batch: int | None = None,
+        payload: Payload | Sequence[Payload] | None = None,
+        friction: Friction | None = None,
+        elasticity: JointElasticity | None = None,
+        actuator: Actuator | None = None,
+        integrator: Integrator | None = None,
+        control_rate_hz: float = 1000.0,
+        plant_rate_hz: float = 4000.0,
+        speed_bound: float = 1e3,
+        keeps_truth: bool = True,
+        backend: Backend = "auto",
+    ) -> None:
+        self.arm = arm
+        friction, actuator = friction or Friction(), actuator or Actuator()
+        self._payloads = _several(payload, Payload)
+        bare = _several(true_arm, Arm) or (arm,)
+        self.batch = _batch_size(batch, len(bare), len(self._payloads))
+        self._bare = _spread(bare, self.batch)
+        self._payloads = _spread(self._payloads, self.batch)
+        self.true_arms = _loaded(arm, self._bare, self._payloads)
+        mechanism = mechanism_of(arm)
+        numbers = ArmNumbers.of(self.true_arms, mechanism, friction, elasticity)
+        clock = Clock.from_rates(control_rate_hz, plant_rate_hz, actuator.delay)
+        engine = CEngine if resolve_backend(backend) == "c" else NumpyEngine
+        self.integrator = integrator or _suitable(numbers)
+        self._engine = engine(
+            mechanism,
+            numbers,
+            self.integrator,
+            tick=clock.tick,
+            smoothing=friction.smoothing,
+            speed_bound=speed_bound,
+        )
+        self._backend = backend
+        chosen = IDEAL_SENSORS if sensors is None else tuple(sensors)
+        self._rig = Rig(
+            self._engine, clock, actuator, chosen, seed, self._wrench, keeps_truth
+        )
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates."""
+        return self.arm.dof
+
+    @property
+    def control_period(self) -> float:
+        """Time between two torques in [s]."""
+        return self._rig.clock.control_period
+
+    @property
+    def plant_period(self) -> float:
+        """Step of the plant in [s]."""
+        return self._rig.clock.tick
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the coordinates, in order."""
+        return self.arm.coordinate_names
+
+    @property
+    def time(self) -> float:
+        """Time since the last reset in [s]."""
+        return self._engine.state.time
+
+    @property
+    def diverged(self) -> Bool[np.ndarray, " batch"]:
+        """Which arms have run away; they stand still from then on."""
+        return self._engine.state.diverged
+
+    @property
+    def state(self) -> State:
+        """The truth at this instant; its arrays are updated in place."""
+        return self._engine.state
+
+    @property
+    def logs(self) -> dict[str, Log]:
+        """What every sensor measured since the last reset, and the truth."""
+        return self._rig.logs
+
+    def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> Measurement:
+        """Put every arm in a posture, at a velocity (rest if not given), at t = 0."""
+        return self._rig.reset(q, qd)
+
+    def step(self, tau: Float[np.ndarray, "batch dof"]) -> Measurement:
+        """Hold torques for one control period, then measure."""
+        return self._rig.step(tau)
+
+    def _wrench(self, frame: str) -> Sampler:
+        return WristWrench(self._bare, self._payloads, frame, self._backend)
+
+
+def _several(given: object, kind: type) -> tuple:
+    if given is None:
+        return ()
+    return (given,) if isinstance(given, kind) else tuple(given)  # type: ignore[arg-type]
+
+
+def _batch_size(batch: int | None, *counts: int) -> int:
+    sizes = {count for count in counts if count > 1} | ({batch} if batch else set())
+    if batch is not None and batch < 1:
+        raise ArgumentError(f"A batch needs at least one arm, not {batch}.")
+    if len(sizes - {1}) > 1 or (batch == 1 and len(sizes) > 1):
+        raise ArgumentError(
+            f"Arms, payloads and batch disagree: {sorted(sizes)}. Give as many of "
+            "each, or one for all."
+        )
+    return max(sizes, default=1)
+
+
+def _spread(given: tuple, batch: int) -> tuple:
+    return given * batch if len(given) == 1 else given
+
+
+def _loaded(
+    arm: Arm, bare: tuple[Arm, ...], payloads: tuple[Payload, ...]
+) -> tuple[Arm, ...]:
+    key = mechanism_of(arm).key
+    for other in set(bare):
+        if mechanism_of(other).key != key:
+            raise ArgumentError(
+                f"The true arm {other.name!r} has another geometry than {arm.name!r}; "
+                "they may differ in parameters only."
+            )
+    if not payloads:
+        return bare
+    return tuple(carrying(a, p) for a, p in zip(bare, payloads, strict=True))
+
+
+def _suitable(numbers: ArmNumbers) -> Integrator:
+    has_dry_friction = bool(np.any(numbers.drives[:, 2:4]))
+    if has_dry_friction or numbers.springs is not None:
+        return SemiImplicit()
+    return RungeKutta4()
