@@ -131,7 +131,8 @@ class InertialParameters:
             if np.any(np.abs(self.vector[1:]) > 0):
                 return "there is no mass, yet moments of mass"
             return None
-        scale = max(float(np.abs(self.central_inertia).max()), 1e-12)
+        # What rounding leaves of a small body far from the origin is not its fault.
+        scale = max(float(np.abs(self.inertia).max()), 1e-12)
         moments = self.principal[0]
         if moments[0] < -tolerance * scale:
             return f"a principal moment is negative ({moments[0]:.4g} kg m²)"
