@@ -8,6 +8,7 @@ ArmwiseError
 ├── NotPhysical       no body has these numbers: constrain the fit, or look at the data
 ├── NotConverged      give it longer, a better start, or a smaller step
 ├── PlantDiverged     the simulated arm ran away; the recording up to there is kept
+├── WorldError        a simulated world cannot go on; `run` holds it up to there
 └── MissingExtra      install the optional package that is named
 """
 
@@ -52,6 +53,14 @@ class PlantDiverged(ArmwiseError):  # noqa: N818
     def __init__(self, message: str, recording: object = None) -> None:
         super().__init__(message)
         self.recording = recording
+
+
+class WorldError(ArmwiseError):
+    """A simulated world cannot go on; `run` is what happened up to there."""
+
+    def __init__(self, message: str, run: object = None) -> None:
+        super().__init__(message)
+        self.run = run
 
 
 class MissingExtra(ArmwiseError, ImportError):  # noqa: N818

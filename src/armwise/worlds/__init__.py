@@ -1,1 +1,78 @@
-"""Worlds."""
+"""Worlds: rigid and articulated bodies under point constraints."""
+
+from armwise.worlds.bodies import ArticulatedBody, Body, Point, RigidBody
+from armwise.worlds.constraints import (
+    Constraint,
+    PointToCurve,
+    PointToLine,
+    PointToNail,
+    PointToPlane,
+    PointToPoint,
+    PointVelocity,
+)
+from armwise.worlds.curves import CircleCurve, PolynomialCurve
+from armwise.worlds.events import Event, Happening, Moment
+from armwise.worlds.forces import (
+    Actuator,
+    Drag,
+    JointLimit,
+    PointForce,
+    Spring,
+    Torque,
+)
+from armwise.worlds.integrators import CashKarp, RungeKutta4, SemiImplicit
+from armwise.worlds.joints import Hinge, Orientation, Weld
+from armwise.worlds.ledger import Ledger
+from armwise.worlds.methods import (
+    DampedLeastSquares,
+    Pseudoinverse,
+    SingularValueDropping,
+    Yielding,
+)
+from armwise.worlds.run import Run
+from armwise.worlds.segments import Segment, box, rod, sphere
+from armwise.worlds.simulate import simulate
+from armwise.worlds.world import World
+
+__all__ = [
+    "Actuator",
+    "ArticulatedBody",
+    "Body",
+    "CashKarp",
+    "CircleCurve",
+    "Constraint",
+    "DampedLeastSquares",
+    "Drag",
+    "Event",
+    "Happening",
+    "Hinge",
+    "JointLimit",
+    "Ledger",
+    "Moment",
+    "Orientation",
+    "Point",
+    "PointForce",
+    "PointToCurve",
+    "PointToLine",
+    "PointToNail",
+    "PointToPlane",
+    "PointToPoint",
+    "PointVelocity",
+    "PolynomialCurve",
+    "Pseudoinverse",
+    "RigidBody",
+    "Run",
+    "RungeKutta4",
+    "Segment",
+    "SemiImplicit",
+    "SingularValueDropping",
+    "Spring",
+    "Torque",
+    "Weld",
+    "World",
+    "Yielding",
+    "box",
+    "rod",
+    "simulate",
+    "sphere",
+]

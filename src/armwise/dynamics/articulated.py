@@ -1,0 +1,227 @@
+"""M⁻¹ in time linear in the links: articulated-body inertias (Featherstone 1983).
+
+An articulated inertia is what a link feels like with all it carries hanging loose.
+Factored once for a configuration, M x = b is one sweep inwards and one outwards for
+each b; a program traced with many b shares the factors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from armwise.arms import BASE
+from armwise.dynamics.joints import Crossing, cross_joints
+from armwise.dynamics.newton_euler import carry_wrench
+from armwise.dynamics.skeleton import Skeleton
+from armwise.dynamics.vectors import (
+    ZERO,
+    Scalar,
+    Vector,
+    add,
+    cross,
+    dot,
+    mul,
+    scale,
+    sub,
+    total,
+    vadd,
+    vsub,
+)
+
+Matrix = tuple[Vector, Vector, Vector]
+"""Three rows."""
+
+
+@dataclass(frozen=True)
+class Inertia:
+    """Moment and force from angular and linear acceleration: [[I, H], [Hᵀ, M]]."""
+
+    I: Matrix
+    H: Matrix
+    M: Matrix
+
+
+@dataclass(frozen=True)
+class _Pivot:
+    """A joint's share of the factors: U = inertia · axis, and 1 / (axis · U)."""
+
+    moment: Vector
+    force: Vector
+    inverse: Scalar
+
+
+class ArticulatedInertias:
+    """The mass matrix of an arm, factored link by link.
+
+    Args:
+        skeleton: Internal frames.
+        q: Joint positions.
+        bodies: Ten internal parameters of every link.
+        rotors: Inertia seen along each joint's own axis besides the links.
+    """
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        q: Sequence[Scalar],
+        bodies: Sequence[Sequence[Scalar]],
+        rotors: Sequence[Scalar],
+    ) -> None:
+        self._skeleton = skeleton
+        self._crossings = cross_joints(skeleton, q)
+        inertias = [_link_inertia(body) for body in bodies]
+        pivots: list[_Pivot | None] = [None] * skeleton.size
+        for i in reversed(range(skeleton.size)):
+            segment = skeleton.segments[i]
+            pivot = _pivot(inertias[i], segment.is_revolute, rotors[i])
+            pivots[i] = pivot
+            if segment.parent != BASE:
+                loose = _loosened(inertias[i], pivot)
+                carried = _carry(self._crossings[i], loose)
+                inertias[segment.parent] = _sum(inertias[segment.parent], carried)
+        self._pivots = [pivot for pivot in pivots if pivot is not None]
+
+    def solve(self, torques: Sequence[Scalar]) -> list[Scalar]:
+        """Return x with M x = torques."""
+        pushes = self._inwards(torques)
+        return self._outwards(pushes)
+
+    def _inwards(self, torques: Sequence[Scalar]) -> list[Scalar]:
+        """Carry what the outer joints push on their carriers; what is left moves."""
+        segments = self._skeleton.segments
+        moments: list[Vector] = [ZERO] * len(segments)
+        forces: list[Vector] = [ZERO] * len(segments)
+        pushes: list[Scalar] = [0.0] * len(segments)
+        for i in reversed(range(len(segments))):
+            own = moments[i][2] if segments[i].is_revolute else forces[i][2]
+            pushes[i] = mul(sub(torques[i], own), self._pivots[i].inverse)
+            parent = segments[i].parent
+            if parent == BASE:
+                continue
+            moment = vadd(moments[i], scale(pushes[i], self._pivots[i].moment))
+            force = vadd(forces[i], scale(pushes[i], self._pivots[i].force))
+            force, moment = carry_wrench(self._crossings[i], force, moment)
+            forces[parent] = vadd(forces[parent], force)
+            moments[parent] = vadd(moments[parent], moment)
+        return pushes
+
+    def _outwards(self, pushes: Sequence[Scalar]) -> list[Scalar]:
+        """Accelerate link by link from the base."""
+        segments = self._skeleton.segments
+        turning: list[Vector] = []
+        moving: list[Vector] = []
+        answer: list[Scalar] = []
+        for i, crossing in enumerate(self._crossings):
+            parent = segments[i].parent
+            alpha, a = ZERO, ZERO
+            if parent != BASE:
+                swept = cross(turning[parent], crossing.position)
+                alpha = crossing.to_child(turning[parent])
+                a = crossing.to_child(vadd(moving[parent], swept))
+            pivot = self._pivots[i]
+            felt = add(dot(pivot.moment, alpha), dot(pivot.force, a))
+            x = sub(pushes[i], mul(felt, pivot.inverse))
+            if segments[i].is_revolute:
+                alpha = (alpha[0], alpha[1], add(alpha[2], x))
+            else:
+                a = (a[0], a[1], add(a[2], x))
+            turning.append(alpha)
+            moving.append(a)
+            answer.append(x)
+        return answer
+
+
+def _link_inertia(body: Sequence[Scalar]) -> Inertia:
+    """Spatial inertia of [m, h, Σ] about its frame's origin: I = tr(Σ) − Σ."""
+    m, hx, hy, hz, xx, xy, xz, yy, yz, zz = body
+    return Inertia(
+        (
+            (add(yy, zz), sub(0.0, xy), sub(0.0, xz)),
+            (sub(0.0, xy), add(xx, zz), sub(0.0, yz)),
+            (sub(0.0, xz), sub(0.0, yz), add(xx, yy)),
+        ),
+        _skew((hx, hy, hz)),
+        ((m, 0.0, 0.0), (0.0, m, 0.0), (0.0, 0.0, m)),
+    )
+
+
+def _pivot(inertia: Inertia, is_revolute: bool, rotor: Scalar) -> _Pivot:
+    """Take the column of the joint's own axis, z."""
+    if is_revolute:
+        moment, force = _column(inertia.I, 2), inertia.H[2]
+        return _Pivot(moment, force, _inverse(add(moment[2], rotor)))
+    moment, force = _column(inertia.H, 2), _column(inertia.M, 2)
+    return _Pivot(moment, force, _inverse(add(force[2], rotor)))
+
+
+def _inverse(a: Scalar) -> Scalar:
+    return 1.0 / a
+
+
+def _loosened(inertia: Inertia, pivot: _Pivot) -> Inertia:
+    """Take away what the free joint does not pass on: − U Uᵀ / d."""
+    n, f = pivot.moment, pivot.force
+    n_d, f_d = scale(pivot.inverse, n), scale(pivot.inverse, f)
+    return Inertia(
+        _minus_outer(inertia.I, n_d, n),
+        _minus_outer(inertia.H, n_d, f),
+        _minus_outer(inertia.M, f_d, f),
+    )
+
+
+def _carry(crossing: Crossing, inertia: Inertia) -> Inertia:
+    """Express an inertia at the child's origin at the parent's, in its axes."""
+    I, H, M = (_turned(crossing, part) for part in (inertia.I, inertia.H, inertia.M))
+    P = _skew(crossing.position)
+    lever = _plus(H, _times(P, M))
+    moved = _plus(_minus(I, _times(H, P)), _times(P, _transposed(lever)))
+    return Inertia(moved, lever, M)
+
+
+def _sum(a: Inertia, b: Inertia) -> Inertia:
+    return Inertia(_plus(a.I, b.I), _plus(a.H, b.H), _plus(a.M, b.M))
+
+
+def _turned(crossing: Crossing, matrix: Matrix) -> Matrix:
+    """R A Rᵀ for the crossing's rotation R."""
+    half = tuple(crossing.to_parent(row) for row in matrix)
+    columns = tuple(crossing.to_parent(_column(half, k)) for k in range(3))  # type: ignore[arg-type]
+    return _transposed(columns)  # type: ignore[arg-type]
+
+
+def _skew(v: Vector) -> Matrix:
+    x, y, z = v
+    return (
+        (0.0, sub(0.0, z), y),
+        (z, 0.0, sub(0.0, x)),
+        (sub(0.0, y), x, 0.0),
+    )
+
+
+def _column(matrix: Matrix, k: int) -> Vector:
+    return matrix[0][k], matrix[1][k], matrix[2][k]
+
+
+def _transposed(matrix: Matrix) -> Matrix:
+    return _column(matrix, 0), _column(matrix, 1), _column(matrix, 2)
+
+
+def _plus(a: Matrix, b: Matrix) -> Matrix:
+    return vadd(a[0], b[0]), vadd(a[1], b[1]), vadd(a[2], b[2])
+
+
+def _minus(a: Matrix, b: Matrix) -> Matrix:
+    return vsub(a[0], b[0]), vsub(a[1], b[1]), vsub(a[2], b[2])
+
+
+def _minus_outer(a: Matrix, u: Vector, v: Vector) -> Matrix:
+    return tuple(vsub(row, scale(x, v)) for row, x in zip(a, u, strict=True))  # type: ignore[return-value]
+
+
+def _times(a: Matrix, b: Matrix) -> Matrix:
+    columns = _transposed(b)
+    return tuple(  # type: ignore[return-value]
+        tuple(total(*[mul(x, y) for x, y in zip(row, c, strict=True)]) for c in columns)
+        for row in a
+    )

@@ -1,0 +1,250 @@
+"""Constraints between points: what is to hold, how briskly, and how strong it is.
+
+Every constraint has a `frequency` λ in [1/s]: its deviation D obeys
+D̈ + 2λḊ + λ²D = 0, the critically damped return to zero (Eq. 2.21). `max_force` [N] is
+the most it can exert and `max_deviation` [m] the deviation at which it breaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Protocol
+
+import numpy as np
+
+from armwise.errors import ArgumentError
+from armwise.motions import Motion
+from armwise.worlds.bodies import Point, vector_of
+from armwise.worlds.curves import Curve, normals_of
+
+Vector = tuple[float, float, float]
+Target = Vector | Motion
+"""A place [m] that stays, or a motion of three coordinates that carries it along."""
+
+_ALL: tuple[Vector, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """The one form all point constraints take: D = G (Σ sᵢ pᵢ − n(t)).
+
+    Attributes:
+        name: The constraint's name.
+        points: The points pᵢ.
+        signs: The numbers sᵢ, one per point.
+        directions: Rows of G, orthonormal; ignored on a curve, where they follow it.
+        target: The place n(t), or, for a velocity, the velocity.
+        frequency, max_force, max_deviation: See the module.
+        is_velocity: Whether Σ sᵢ ṗᵢ is held instead, by Ḋ + λD = 0.
+        curve: The curve whose nearest point is n, if there is one.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    signs: tuple[float, ...]
+    directions: tuple[Vector, ...]
+    target: Target
+    frequency: float
+    max_force: float
+    max_deviation: float
+    is_velocity: bool = False
+    curve: Curve | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("frequency", "max_force", "max_deviation"):
+            if not getattr(self, name) > 0:
+                raise ArgumentError(
+                    f"The constraint {self.name!r} needs a positive {name}, "
+                    f"not {getattr(self, name)!r}."
+                )
+        if isinstance(self.target, Motion) and self.target.dof != 3:
+            raise ArgumentError(
+                f"The constraint {self.name!r} is carried by a motion of "
+                f"{self.target.dof} coordinates; it needs 3: x, y, z in [m]."
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of rows it adds to the constraint equation."""
+        return 2 if self.curve is not None else len(self.directions)
+
+    @property
+    def place(self) -> Vector:
+        """Its target, if that stays where it is."""
+        assert not isinstance(self.target, Motion)
+        return self.target
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether its target changes with time."""
+        return isinstance(self.target, Motion)
+
+
+class Constraint(Protocol):
+    """Anything that can say which relations between points it stands for."""
+
+    @property
+    def name(self) -> str:
+        """What the log and the ledger call it."""
+        ...
+
+    def relations(self) -> tuple[Relation, ...]:
+        """Return the relations it is made of."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class PointToNail:
+    """Hold a point of a body at a place in the world, which may move."""
+
+    name: str
+    point: Point
+    nail: Target
+    frequency: float = 20.0
+    max_force: float = inf
+    max_deviation: float = inf
+
+    def relations(self) -> tuple[Relation, ...]:
+        """D = p − n."""
+        return (_relation(self, (self.point,), (1.0,), _ALL, self.nail),)
+
+
+@dataclass(frozen=True, eq=False)
+class PointToPoint:
+    """Hold points of two bodies together: a ball joint."""
+
+    name: str
+    a: Point
+    b: Point
+    frequency: float = 20.0
+    max_force: float = inf
+    max_deviation: float = inf
+
+    def relations(self) -> tuple[Relation, ...]:
+        """D = p_a − p_b."""
+        return (_relation(self, (self.a, self.b), (1.0, -1.0), _ALL, (0.0, 0.0, 0.0)),)
+
+
+@dataclass(frozen=True, eq=False)
+class PointToLine:
+    """Hold a point on a straight line through `through` [m] along `along`."""
+
+    name: str
+    point: Point
+    through: Target
+    along: Vector
+    frequency: float = 20.0
+    max_force: float = inf
+    max_deviation: float = inf
+
+    def relations(self) -> tuple[Relation, ...]:
+        """D = the two components of p − o across the line."""
+        across = normals_of(_unit(self.along, self.name))
+        rows = tuple(vector_of(row, self.name) for row in across)
+        return (_relation(self, (self.point,), (1.0,), rows, self.through),)
+
+
+@dataclass(frozen=True, eq=False)
+class PointToPlane:
+    """Hold a point in the plane through `through` [m] across `normal`."""
+
+    name: str
+    point: Point
+    through: Target
+    normal: Vector
+    frequency: float = 20.0
+    max_force: float = inf
+    max_deviation: float = inf
+
+    def relations(self) -> tuple[Relation, ...]:
+        """D = n·(p − o)."""
+        rows = (_unit(self.normal, self.name),)
+        return (_relation(self, (self.point,), (1.0,), rows, self.through),)
+
+
+@dataclass(frozen=True, eq=False)
+class PointToCurve:
+    """Hold a point on a curve, along which it may slide: a bead on a wire."""
+
+    name: str
+    point: Point
+    curve: Curve
+    frequency: float = 20.0
+    max_force: float = inf
+    max_deviation: float = inf
+
+    def relations(self) -> tuple[Relation, ...]:
+        """D = p − c(s), with c(s) the curve's nearest point."""
+        one = _relation(self, (self.point,), (1.0,), (), (0.0, 0.0, 0.0), self.curve)
+        return (one,)
+
+
+@dataclass(frozen=True, eq=False)
+class PointVelocity:
+    """Give a point a velocity [m/s]; as a motion, that motion's velocity.
+
+    Attributes:
+        directions: Along which the velocity is held; all three if empty.
+        max_deviation: Largest difference of velocity, in [m/s].
+    """
+
+    name: str
+    point: Point
+    velocity: Target
+    directions: tuple[Vector, ...] = field(default=())
+    frequency: float = 20.0
+    max_force: float = inf
+    max_deviation: float = inf
+
+    def relations(self) -> tuple[Relation, ...]:
+        """D = ṗ − v, driven to zero by Ḋ + λD = 0."""
+        rows = tuple(_unit(row, self.name) for row in self.directions) or _ALL
+        if not np.allclose(np.array(rows) @ np.array(rows).T, np.eye(len(rows))):
+            raise ArgumentError(
+                f"The directions of the constraint {self.name!r} must be at right "
+                "angles to each other."
+            )
+        one = _relation(
+            self, (self.point,), (1.0,), rows, self.velocity, is_velocity=True
+        )
+        return (one,)
+
+
+def _relation(
+    constraint: PointToNail
+    | PointToPoint
+    | PointToLine
+    | PointToPlane
+    | PointToCurve
+    | PointVelocity,
+    points: tuple[Point, ...],
+    signs: tuple[float, ...],
+    directions: tuple[Vector, ...],
+    target: Target,
+    curve: Curve | None = None,
+    is_velocity: bool = False,
+) -> Relation:
+    if not isinstance(target, Motion):
+        target = vector_of(target, f"The target of the constraint {constraint.name!r}")
+    return Relation(
+        constraint.name,
+        points,
+        signs,
+        directions,
+        target,
+        constraint.frequency,
+        constraint.max_force,
+        constraint.max_deviation,
+        is_velocity,
+        curve,
+    )
+
+
+def _unit(direction: Sequence[float], name: str) -> Vector:
+    row = np.asarray(vector_of(direction, f"A direction of the constraint {name!r}"))
+    length = float(np.linalg.norm(row))
+    if not length > 0:
+        raise ArgumentError(f"A direction of the constraint {name!r} has length 0.")
+    return vector_of((row / length).tolist(), name)

@@ -1,0 +1,262 @@
+"""A world ready to run: traced, compiled, and solved with care where needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from armwise.programs.compiler import find_compiler
+from armwise.programs.kernel import Backend, Kernel, resolve_backend
+from armwise.programs.program import Program, trace
+from armwise.programs.scalars import Number
+from armwise.worlds.bodies import Point
+from armwise.worlds.curves import nearest
+from armwise.worlds.equations import (
+    RESIDUAL,
+    energies_of,
+    equations_of,
+    move_bodies,
+    solved_rate,
+)
+from armwise.worlds.layout import Layout, layout_of, starting_state
+from armwise.worlds.methods import Bound, ForceMethod, ForceSolution
+from armwise.worlds.native import NativeLoop
+from armwise.worlds.signals import Signals, signals_of
+from armwise.worlds.vectors import symbols
+from armwise.worlds.world import World
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The constraint equation at some states, samples first.
+
+    Attributes:
+        rate: Rate of the state without constraint forces.
+        response: U = M⁻¹Jᵀ.
+        matrix, free, pull: A, β and 2λḊ + λ²D.
+        deviation: D.
+        error, carrier: Velocities that do the work of violation, and of the target.
+    """
+
+    rate: np.ndarray
+    response: np.ndarray
+    matrix: np.ndarray
+    free: np.ndarray
+    pull: np.ndarray
+    deviation: np.ndarray
+    error: np.ndarray
+    carrier: np.ndarray
+
+
+class Engine:
+    """Finds the rate of a world's state.
+
+    Args:
+        world: The world.
+        method: How constraint forces are found where the fast path does not hold.
+        backend: What runs traced programs.
+    """
+
+    def __init__(
+        self, world: World, method: ForceMethod, backend: Backend = "auto"
+    ) -> None:
+        self.world = world
+        self.method = method
+        self.backend = resolve_backend(backend)
+        self.layout: Layout = layout_of(world)
+        self.signals: Signals = signals_of(world, self.layout)
+        self.broken: set[str] = set()
+        self._rows = np.arange(self.layout.row_count)
+
+    @property
+    def is_fast(self) -> bool:
+        """Whether the compiled loop may run."""
+        return (
+            self.backend == "c"
+            and not self.broken
+            and (self.method.is_exact or not self.layout.rows)
+        )
+
+    @cached_property
+    def loop(self) -> NativeLoop:
+        """The compiled loop."""
+        compiler = find_compiler()
+        assert compiler is not None
+        return NativeLoop(self.rates_program, self.layout, compiler)
+
+    @cached_property
+    def rates_program(self) -> Program:
+        """Rate of the state with constraint forces, and its health."""
+
+        def rates(state: list[Number], signal: list[Number]) -> dict[str, object]:
+            equations = equations_of(
+                self.world, self.layout, self.signals, symbols(state), symbols(signal)
+            )
+            rate, health = solved_rate(self.world, self.layout, equations)
+            return {"rate": rate.tolist(), "health": health}
+
+        return trace("world_rates", rates, self._inputs)
+
+    @cached_property
+    def _equations(self) -> Kernel:
+        def equations(state: list[Number], signal: list[Number]) -> dict[str, object]:
+            found = equations_of(
+                self.world, self.layout, self.signals, symbols(state), symbols(signal)
+            )
+            return {name: value.tolist() for name, value in vars(found).items()}
+
+        return Kernel(trace("world_equations", equations, self._inputs), self.backend)
+
+    @cached_property
+    def _energies(self) -> Kernel:
+        def energies(state: list[Number]) -> dict[str, object]:
+            return dict(energies_of(self.world, self.layout, symbols(state)))
+
+        program = trace("world_energies", energies, {"state": self.layout.size})
+        return Kernel(program, self.backend)
+
+    @property
+    def _inputs(self) -> dict[str, int]:
+        return {"state": self.layout.size, "signal": self.signals.size}
+
+    @cached_property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The rows and the largest force of every constraint."""
+        return tuple(
+            Bound(relation.name, self.layout.rows[relation.name], relation.max_force)
+            for relation in self.world.relations
+        )
+
+    def start(self) -> np.ndarray:
+        """Return the state at the start, each bead at its nearest place."""
+        state = starting_state(self.world, self.layout)
+        for relation in self.world.relations:
+            if relation.curve is not None:
+                place = self.positions(state[None], relation.points)[0, 0]
+                where = nearest(relation.curve, place)
+                state[self.layout.curves[relation.name]] = where
+        return state
+
+    def positions(self, states: np.ndarray, points: Sequence[Point]) -> np.ndarray:
+        """Return where points are in the world at some states: (samples, points, 3)."""
+
+        def places(state: list[Number]) -> dict[str, object]:
+            moving = move_bodies(self.world, self.layout, symbols(state))
+            found = [moving[p.body].point(p).position.tolist() for p in points]
+            return {"places": found}
+
+        program = trace("world_places", places, {"state": self.layout.size})
+        return Kernel(program, "numpy")([np.ascontiguousarray(states)])[0]
+
+    def snapshot(self, states: np.ndarray, signals: np.ndarray) -> Snapshot:
+        """Evaluate the constraint equation at some states."""
+        return Snapshot(*self._equations([states, signals]))
+
+    def energies(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return kinetic and gravitational energy by body, stored energy by force."""
+        kinetic, gravitational, stored = self._energies([np.ascontiguousarray(states)])
+        return kinetic, gravitational, stored
+
+    def rates(self, state: np.ndarray, signal: np.ndarray) -> np.ndarray:
+        """Return the rate of the state, by the fast path if that holds."""
+        if self.is_fast:
+            rate = np.empty(self.layout.size)
+            if self.loop.rates(np.ascontiguousarray(state), signal, rate):
+                return rate
+        return self.careful_rates(state, signal)[0]
+
+    def careful_rates(
+        self, state: np.ndarray, signal: np.ndarray
+    ) -> tuple[np.ndarray, Snapshot, ForceSolution | None]:
+        """Return the rate with the method's forces, and how they came about."""
+        found = self.snapshot(state[None], signal[None])
+        rate = found.rate[0]
+        if not self.layout.rows:
+            return rate, found, None
+        solution = self.forces(found, 0)
+        force = solution.force
+        rate[self.layout.velocity_slice] += found.response[0] @ force
+        error, carrier = found.error[0], found.carrier[0]
+        for places, rows, power in (
+            (self._ideal, self._starts, solution.ideal * error),
+            (self._stabilising, self._starts, solution.stabilising * error),
+            (self._carriers, None, force * carrier),
+        ):
+            if rows is not None:
+                rate[places] = np.add.reduceat(power, rows)
+            else:
+                for place, part in places:
+                    rate[place] = power[part].sum()
+        return rate, found, solution
+
+    def forces(self, found: Snapshot, k: int) -> ForceSolution:
+        """Return the constraint forces at sample k, zero where broken."""
+        A, free, pull = found.matrix[k], found.free[k], found.pull[k]
+        if not self.broken:
+            return self.method.solve(A, free, pull, self.bounds)
+        keep, bounds = self._kept
+        if not len(keep):
+            nothing = np.zeros(len(free))
+            return ForceSolution(nothing, nothing, np.zeros(0), 0)
+        part = self.method.solve(A[np.ix_(keep, keep)], free[keep], pull[keep], bounds)
+        ideal, stabilising = np.zeros(len(free)), np.zeros(len(free))
+        ideal[keep], stabilising[keep] = part.ideal, part.stabilising
+        return ForceSolution(
+            ideal, stabilising, part.singular_values, part.dropped, part.at_bound
+        )
+
+    def residual(self, found: Snapshot, k: int, force: np.ndarray) -> np.ndarray:
+        """Return A F + β + pull at sample k in [m/s²], zero where broken."""
+        rest = found.matrix[k] @ force + found.free[k] + found.pull[k]
+        for name in self.broken:
+            rest[self.layout.rows[name]] = 0.0
+        return np.asarray(rest)
+
+    def is_satisfied(self, found: Snapshot, k: int, force: np.ndarray) -> bool:
+        """Whether the forces solve the constraint equation."""
+        right = found.free[k] + found.pull[k]
+        rest = self.residual(found, k, force)
+        return bool(rest @ rest <= RESIDUAL * (right @ right + 1.0))
+
+    def remove(self, name: str) -> None:
+        """Take a constraint out of the equation."""
+        self.broken.add(name)
+        kept: list[int] = []
+        bounds: list[Bound] = []
+        for bound in self.bounds:
+            if bound.name not in self.broken:
+                size = bound.rows.stop - bound.rows.start
+                bounds.append(
+                    Bound(
+                        bound.name, slice(len(kept), len(kept) + size), bound.max_force
+                    )
+                )
+                kept += range(bound.rows.start, bound.rows.stop)
+        self._kept = (np.array(kept, dtype=np.intp), tuple(bounds))
+
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        return np.array([bound.rows.start for bound in self.bounds])
+
+    @cached_property
+    def _ideal(self) -> np.ndarray:
+        return self._places("constraint")
+
+    @cached_property
+    def _stabilising(self) -> np.ndarray:
+        return self._places("stabilisation")
+
+    def _places(self, kind: str) -> np.ndarray:
+        names = [relation.name for relation in self.world.relations]
+        return np.array([self.layout.account(kind, name) for name in names])
+
+    @cached_property
+    def _carriers(self) -> list[tuple[int, slice]]:
+        return [
+            (self.layout.account("carrier", one.name), self.layout.rows[one.name])
+            for one in self.world.relations
+            if one.is_moving or one.is_velocity
+        ]

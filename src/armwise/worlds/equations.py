@@ -1,0 +1,283 @@
+"""The equations of motion of a world, over symbolic scalars.
+
+Constraint forces F follow from A F + β = −2λḊ − λ²D (Eq. 2.21, 2.22, 2.41): A says
+how forces accelerate the deviations, β is how they accelerate without, and the right
+side is the critically damped return to zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from armwise.programs.scalars import Number
+from armwise.worlds.articulated import ArticulatedMotion
+from armwise.worlds.bodies import RigidBody
+from armwise.worlds.constraints import Relation
+from armwise.worlds.layout import Layout
+from armwise.worlds.linear import Factors
+from armwise.worlds.moving import Moving, PointMotion
+from armwise.worlds.pushes import Push, push_of
+from armwise.worlds.relations import Deviation, deviation_of
+from armwise.worlds.rigid import RigidMotion
+from armwise.worlds.signals import Signals
+from armwise.worlds.vectors import Array, dot, symbols, zeros
+from armwise.worlds.world import World
+
+RESIDUAL = 1e-8
+"""Largest ‖A F + β + …‖ relative to the right side, plus 1 m/s², of a good solution."""
+
+
+@dataclass(frozen=True, eq=False)
+class Equations:
+    """A world's equations at one state.
+
+    Attributes:
+        rate: Rate of the state without constraint forces.
+        response: U = M⁻¹Jᵀ, acceleration of all velocities by constraint forces.
+        matrix: A.
+        free: β.
+        pull: 2λḊ + λ²D.
+        deviation: D, rows of every relation.
+        error: Velocity of the deviations, which does the work of violation.
+        carrier: Velocity of the targets, which does real work.
+    """
+
+    rate: Array
+    response: Array
+    matrix: Array
+    free: Array
+    pull: Array
+    deviation: Array
+    error: Array
+    carrier: Array
+
+
+def move_bodies(world: World, layout: Layout, state: Array) -> dict[str, Moving]:
+    """Put every body at its place in a state."""
+    gravity = symbols(world.gravity)
+    moving: dict[str, Moving] = {}
+    for body in world.bodies:
+        position = state[layout.positions[body.name]]
+        velocity = state[layout.velocities[body.name]]
+        kind = RigidMotion if isinstance(body, RigidBody) else ArticulatedMotion
+        moving[body.name] = kind(body, position, velocity, gravity)  # type: ignore[arg-type]
+    return moving
+
+
+def equations_of(
+    world: World, layout: Layout, signals: Signals, state: Array, signal: Array
+) -> Equations:
+    """Write down the equations of a world at one state."""
+    moving = move_bodies(world, layout, state)
+    pushes = {
+        force.name: push_of(force, world, moving, _effort(signals, force.name, signal))
+        for force in world.forces
+    }
+    free = _free_accelerations(moving, pushes)
+    held = [
+        deviation_of(
+            relation, moving, *_outside(relation, layout, signals, state, signal)
+        )
+        for relation in world.relations
+    ]
+    jacobians = _jacobians(world, held, moving)
+    responses = {
+        name: [moving[name].respond(row) if row is not None else None for row in rows]
+        for name, rows in jacobians.items()
+    }
+    return Equations(
+        _rate(world, layout, moving, pushes, free, held),
+        _response(layout, responses),
+        _matrix(layout.row_count, jacobians, responses),
+        _bias(layout.row_count, jacobians, free, held),
+        _stack([one.pull for one in held]),
+        _stack([one.value for one in held]),
+        _stack([one.error for one in held]),
+        _stack([one.carrier for one in held]),
+    )
+
+
+def solved_rate(
+    world: World, layout: Layout, equations: Equations
+) -> tuple[Array, list[Number]]:
+    """Return the rate of the state with constraint forces, and how healthy it is.
+
+    Each number of the health is above 1 when something needs a closer look: the
+    equation's residual, a force or a deviation above its bound.
+    """
+    rate = equations.rate.copy()
+    if not layout.rows:
+        return rate, []
+    factors = Factors(equations.matrix)
+    ideal = factors.solve(-equations.free)
+    stabilising = factors.solve(-equations.pull)
+    force = ideal + stabilising
+    span = layout.velocity_slice
+    for k, row in enumerate(equations.response):
+        rate[span.start + k] = rate[span.start + k] + dot(row, force)
+    for relation in world.relations:
+        rows = layout.rows[relation.name]
+        for kind, f, velocity in (
+            ("constraint", ideal, equations.error),
+            ("stabilisation", stabilising, equations.error),
+            ("carrier", force, equations.carrier),
+        ):
+            if kind != "carrier" or relation.is_moving or relation.is_velocity:
+                place = layout.account(kind, relation.name)
+                rate[place] = dot(f[rows], velocity[rows])
+    return rate, _health(world, layout, equations, force)
+
+
+def energies_of(world: World, layout: Layout, state: Array) -> dict[str, list[Number]]:
+    """Return kinetic and gravitational energy of each body, stored of each force."""
+    moving = move_bodies(world, layout, state)
+    held = [force for force in world.forces if hasattr(force, "stiffness")]
+    stored = [push_of(force, world, moving, None).stored for force in held]
+    return {
+        "kinetic": [moving[body.name].kinetic_energy for body in world.bodies],
+        "gravitational": [
+            moving[body.name].gravitational_energy for body in world.bodies
+        ],
+        "stored": stored or [0.0],
+    }
+
+
+def _health(
+    world: World, layout: Layout, equations: Equations, force: Array
+) -> list[Number]:
+    right = equations.free + equations.pull
+    rest = symbols([dot(row, force) for row in equations.matrix]) + right
+    scale = (dot(right, right) + 1.0) * RESIDUAL**2
+    health = [dot(rest, rest) / scale]
+    for relation in world.relations:
+        rows = layout.rows[relation.name]
+        for bound, values in (
+            (relation.max_force, force[rows]),
+            (relation.max_deviation, equations.deviation[rows]),
+        ):
+            if np.isfinite(bound):
+                health.append(dot(values, values) * (1.0 / bound**2))
+    return health
+
+
+def _effort(signals: Signals, name: str, signal: Array) -> Array | None:
+    return signal[signals.efforts[name]] if name in signals.efforts else None
+
+
+def _outside(
+    relation: Relation, layout: Layout, signals: Signals, state: Array, signal: Array
+) -> tuple[PointMotion | None, Number | None]:
+    """Return the target's motion, if carried, and the place on a curve, if any."""
+    carried = None
+    if relation.name in signals.targets:
+        n = signal[signals.targets[relation.name]]
+        carried = PointMotion(n[:3], n[3:6], n[6:])
+    place = layout.curves.get(relation.name)
+    return carried, None if place is None else state[place]
+
+
+def _free_accelerations(
+    moving: dict[str, Moving], pushes: dict[str, Push]
+) -> dict[str, Array]:
+    """Return the coordinates' accelerations without constraint forces."""
+    loads: dict[str, Array] = {}
+    for push in pushes.values():
+        for name, load in push.loads:
+            loads[name] = loads[name] + load if name in loads else load
+    return {name: body.accelerate(loads.get(name)) for name, body in moving.items()}
+
+
+def _rate(
+    world: World,
+    layout: Layout,
+    moving: dict[str, Moving],
+    pushes: dict[str, Push],
+    free: dict[str, Array],
+    held: list[Deviation],
+) -> Array:
+    rate = zeros(layout.size)
+    for body in world.bodies:
+        rate[layout.positions[body.name]] = moving[body.name].position_rate
+        rate[layout.velocities[body.name]] = free[body.name]
+    for relation, one in zip(world.relations, held, strict=True):
+        if relation.name in layout.curves:
+            rate[layout.curves[relation.name]] = one.slip
+    for account in layout.accounts:
+        if account.kind == "friction":
+            power = moving[account.name].friction_power
+        elif account.name in pushes:
+            power = pushes[account.name].powers.get(account.kind, 0.0)
+        else:
+            continue
+        rate[layout.account(account.kind, account.name)] = power
+    return rate
+
+
+def _jacobians(
+    world: World, held: list[Deviation], moving: dict[str, Moving]
+) -> dict[str, list[Array | None]]:
+    """Return, for each body, a generalised force per constraint row, or None."""
+    found: dict[str, list[Array | None]] = {name: [] for name in moving}
+    for relation, one in zip(world.relations, held, strict=True):
+        for direction in one.directions:
+            rows: dict[str, Array] = {}
+            for point, s in zip(relation.points, relation.signs, strict=True):
+                load = moving[point.body].apply_point_force(point, direction * s)
+                rows[point.body] = (
+                    rows[point.body] + load if point.body in rows else load
+                )
+            for name, column in found.items():
+                column.append(rows.get(name))
+    return found
+
+
+def _matrix(
+    size: int,
+    jacobians: dict[str, list[Array | None]],
+    responses: dict[str, list[Array | None]],
+) -> Array:
+    """A = Σ over bodies of J M⁻¹ Jᵀ, exactly symmetric."""
+    A = zeros(size, size)
+    for name, rows in jacobians.items():
+        for i in range(size):
+            for j in range(i + 1):
+                left, right = rows[i], responses[name][j]
+                if left is not None and right is not None:
+                    A[i, j] = A[i, j] + dot(left, right)
+    for i in range(size):
+        for j in range(i):
+            A[j, i] = A[i, j]
+    return A
+
+
+def _bias(
+    size: int,
+    jacobians: dict[str, list[Array | None]],
+    free: dict[str, Array],
+    held: list[Deviation],
+) -> Array:
+    """β = J M⁻¹(forces) + J̇v − n̈."""
+    bias = _stack([one.turning for one in held])
+    for name, rows in jacobians.items():
+        for i in range(size):
+            row = rows[i]
+            if row is not None:
+                bias[i] = bias[i] + dot(row, free[name])
+    return bias
+
+
+def _response(layout: Layout, responses: dict[str, list[Array | None]]) -> Array:
+    span = layout.velocity_slice
+    U = zeros(span.stop - span.start, layout.row_count)
+    for name, columns in responses.items():
+        part = layout.velocities[name]
+        for j, column in enumerate(columns):
+            if column is not None:
+                U[part.start - span.start : part.stop - span.start, j] = column
+    return U
+
+
+def _stack(parts: list[Array]) -> Array:
+    return np.concatenate([zeros(0), *parts])

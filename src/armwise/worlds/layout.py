@@ -1,0 +1,148 @@
+"""Where everything sits in a world's state vector, and the state at the start.
+
+The state is [positions | velocities | places on curves | work of each account].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from armwise.errors import ArgumentError
+from armwise.worlds.bodies import ArticulatedBody, RigidBody
+from armwise.worlds.forces import Actuator, Drag, JointLimit, PointForce, Spring, Torque
+from armwise.worlds.rigid import POSITIONS, VELOCITIES, rigid_start
+from armwise.worlds.world import World
+
+
+@dataclass(frozen=True)
+class Account:
+    """A line of the ledger whose work is integrated along with the motion.
+
+    Attributes:
+        kind: "actuator", "damper", "drag", "friction", "constraint",
+            "stabilisation" or "carrier" (a target that moves).
+        name: The force, body or constraint it belongs to.
+    """
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The parts of the state vector.
+
+    Attributes:
+        positions, velocities: Body name → its slice of the state.
+        curves: Constraint name → place of its curve's parameter s.
+        accounts: Accounts, in the order of the work states.
+        works: The slice of the work states.
+        quaternions: First index of each rigid body's quaternion.
+        rows: Relation name → its slice of the constraint equation.
+        size: Length of the state.
+    """
+
+    positions: dict[str, slice]
+    velocities: dict[str, slice]
+    curves: dict[str, int]
+    accounts: tuple[Account, ...]
+    works: slice
+    quaternions: tuple[int, ...]
+    rows: dict[str, slice]
+    size: int
+
+    @property
+    def position_count(self) -> int:
+        """Number of position coordinates of all bodies."""
+        return max((part.stop for part in self.positions.values()), default=0)
+
+    @property
+    def velocity_slice(self) -> slice:
+        """The velocities of all bodies."""
+        stop = max((part.stop for part in self.velocities.values()), default=0)
+        return slice(self.position_count, stop)
+
+    @property
+    def row_count(self) -> int:
+        """Number of rows of the constraint equation."""
+        return max((part.stop for part in self.rows.values()), default=0)
+
+    def account(self, kind: str, name: str) -> int:
+        """Return the place in the state of an account's work."""
+        return int(self.works.start) + self.accounts.index(Account(kind, name))
+
+
+def layout_of(world: World) -> Layout:
+    """Lay out the state of a world."""
+    positions, place = _slices(world, 0, POSITIONS)
+    velocities, place = _slices(world, place, VELOCITIES)
+    curves: dict[str, int] = {}
+    rows: dict[str, slice] = {}
+    row = 0
+    for relation in world.relations:
+        rows[relation.name] = slice(row, row + relation.size)
+        row += relation.size
+        if relation.curve is not None:
+            curves[relation.name] = place
+            place += 1
+    accounts = _accounts(world)
+    works = slice(place, place + len(accounts))
+    quaternions = tuple(
+        positions[body.name].start + 3
+        for body in world.bodies
+        if isinstance(body, RigidBody)
+    )
+    return Layout(
+        positions, velocities, curves, accounts, works, quaternions, rows, works.stop
+    )
+
+
+def _slices(world: World, place: int, rigid: int) -> tuple[dict[str, slice], int]:
+    found = {}
+    for body in world.bodies:
+        size = rigid if isinstance(body, RigidBody) else body.arm.dof
+        found[body.name] = slice(place, place + size)
+        place += size
+    return found, place
+
+
+def _accounts(world: World) -> tuple[Account, ...]:
+    accounts = [
+        Account("friction", body.name)
+        for body in world.bodies
+        if isinstance(body, ArticulatedBody)
+    ]
+    for force in world.forces:
+        if isinstance(force, Actuator | PointForce | Torque):
+            accounts.append(Account("actuator", force.name))
+        if isinstance(force, Drag):
+            accounts.append(Account("drag", force.name))
+        damped = isinstance(force, Spring | JointLimit) and force.damping > 0
+        if damped or (isinstance(force, Torque) and force.viscous > 0):
+            accounts.append(Account("damper", force.name))
+    for relation in world.relations:
+        accounts.append(Account("constraint", relation.name))
+        accounts.append(Account("stabilisation", relation.name))
+        if relation.is_moving or relation.is_velocity:
+            accounts.append(Account("carrier", relation.name))
+    return tuple(accounts)
+
+
+def starting_state(world: World, layout: Layout) -> np.ndarray:
+    """Return the state at the start, except places on curves, which are zero."""
+    state = np.zeros(layout.size)
+    for body in world.bodies:
+        if isinstance(body, RigidBody):
+            position, velocity = rigid_start(body)
+        else:
+            position, velocity = np.array(body.q), np.array(body.qd)
+        state[layout.positions[body.name]] = position
+        state[layout.velocities[body.name]] = velocity
+    if not np.all(np.isfinite(state)):
+        raise ArgumentError(f"The starting state of {world.name} is not finite.")
+    return state

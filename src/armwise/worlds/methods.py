@@ -1,0 +1,225 @@
+"""Ways to find constraint forces when the equation is singular or asks too much.
+
+All take the symmetric, positive semidefinite A and return F for A F = −β − pull.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The rows of one constraint and the most force it can exert in [N]."""
+
+    name: str
+    rows: slice
+    max_force: float
+
+
+@dataclass(frozen=True, eq=False)
+class ForceSolution:
+    """Constraint forces at one state.
+
+    Attributes:
+        ideal: Forces that answer β.
+        stabilising: Forces that answer the pull back to zero deviation.
+        singular_values: Of A, ascending.
+        dropped: How many of them were left out.
+        at_bound: Constraints that give all they have.
+    """
+
+    ideal: np.ndarray
+    stabilising: np.ndarray
+    singular_values: np.ndarray
+    dropped: int
+    at_bound: tuple[str, ...] = ()
+
+    @property
+    def force(self) -> np.ndarray:
+        """All of it in [N]."""
+        return np.asarray(self.ideal + self.stabilising)
+
+
+class ForceMethod(Protocol):
+    """A way to solve for constraint forces."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether, with no bound in reach, it gives the smallest exact forces."""
+        ...
+
+    def solve(
+        self, A: np.ndarray, free: np.ndarray, pull: np.ndarray, bounds: Sequence[Bound]
+    ) -> ForceSolution:
+        """Return forces for A F = −free − pull."""
+        ...
+
+
+@dataclass(frozen=True)
+class SingularValueDropping:
+    """Drop singular values, smallest first, until every force fits its bound.
+
+    The scheme of `mitchell1997` §2.3.4.
+
+    Attributes:
+        cutoff: Singular values below this, relative to the largest, are zero.
+    """
+
+    cutoff: float = 1e-12
+    is_exact: bool = True
+
+    def solve(
+        self, A: np.ndarray, free: np.ndarray, pull: np.ndarray, bounds: Sequence[Bound]
+    ) -> ForceSolution:
+        """Return the forces with the fewest singular values dropped."""
+        values, vectors = np.linalg.eigh(A)
+        least = int(
+            np.searchsorted(values, self.cutoff * max(values[-1], 0.0), "right")
+        )
+        parts = _parts(values, vectors, np.stack([free, pull]), least)
+        # Row k of `tails` is the force with the k smallest singular values dropped.
+        tails = np.cumsum((parts[0] + parts[1])[::-1], axis=0)[::-1]
+        tails = np.concatenate([tails, np.zeros((1, len(values)))])
+        fits = np.ones(len(tails), dtype=bool)
+        for bound in bounds:
+            if np.isfinite(bound.max_force):
+                size = np.linalg.norm(tails[:, bound.rows], axis=1)
+                fits &= size <= bound.max_force
+        fits[:least] = False
+        k = int(np.argmax(fits))
+        limited = k > least
+        return ForceSolution(
+            parts[0][k:].sum(axis=0),
+            parts[1][k:].sum(axis=0),
+            values,
+            k,
+            _overloaded(tails[least], bounds) if limited else (),
+        )
+
+
+@dataclass(frozen=True)
+class Pseudoinverse:
+    """Plain SVD with a cutoff near rounding and no bounds: what not to do.
+
+    Attributes:
+        cutoff: Singular values below this, relative to the largest, are zero.
+    """
+
+    cutoff: float = 1e-15
+    is_exact: bool = False
+
+    def solve(
+        self, A: np.ndarray, free: np.ndarray, pull: np.ndarray, bounds: Sequence[Bound]
+    ) -> ForceSolution:
+        """Return the smallest forces, however large."""
+        values, vectors = np.linalg.eigh(A)
+        k = int(np.searchsorted(values, self.cutoff * max(values[-1], 0.0), "right"))
+        parts = _parts(values, vectors, np.stack([free, pull]), k)
+        ideal, stabilising = parts.sum(axis=1)
+        return ForceSolution(ideal, stabilising, values, k)
+
+
+@dataclass(frozen=True)
+class DampedLeastSquares:
+    """Replace 1/σ by σ/(σ² + ρ²) (Wampler and Leifer 1988): smooth, never exact.
+
+    Attributes:
+        damping: ρ relative to the largest singular value.
+    """
+
+    damping: float = 1e-3
+    is_exact: bool = False
+
+    def solve(
+        self, A: np.ndarray, free: np.ndarray, pull: np.ndarray, bounds: Sequence[Bound]
+    ) -> ForceSolution:
+        """Return forces that give way near a singularity."""
+        values, vectors = np.linalg.eigh(A)
+        rho = self.damping * max(values[-1], 1e-300)
+        gains = values / (values**2 + rho**2)
+        ideal, stabilising = (
+            -vectors @ (gains * (vectors.T @ r)) for r in (free, pull)
+        )
+        return ForceSolution(ideal, stabilising, values, 0)
+
+
+@dataclass(frozen=True)
+class Yielding:
+    """Let an overloaded constraint give all it has, and the others hold on.
+
+    Its force keeps its direction at the bound while the rest is solved again, until
+    no other is overloaded. Where the paper's scheme lets the whole structure slacken,
+    this one lets go only where the load is too large.
+
+    Attributes:
+        cutoff: Singular values below this, relative to the largest, are zero.
+    """
+
+    cutoff: float = 1e-12
+    is_exact: bool = True
+
+    def solve(
+        self, A: np.ndarray, free: np.ndarray, pull: np.ndarray, bounds: Sequence[Bound]
+    ) -> ForceSolution:
+        """Return forces with the overloaded constraints held at their bounds."""
+        whole = SingularValueDropping(self.cutoff).solve(A, free, pull, ())
+        if _worst(whole.force, bounds, ()) is None:
+            return whole
+        force = whole.force
+        fixed = np.zeros(len(force), dtype=bool)
+        yielded: list[str] = []
+        while (worst := _worst(force, bounds, yielded)) is not None:
+            yielded.append(worst.name)
+            force[worst.rows] *= worst.max_force / np.linalg.norm(force[worst.rows])
+            fixed[worst.rows] = True
+            force[~fixed] = self._rest(A, free + pull, force, fixed)
+        nothing = np.zeros(len(force))
+        return ForceSolution(force, nothing, whole.singular_values, 0, tuple(yielded))
+
+    def _rest(
+        self, A: np.ndarray, right: np.ndarray, force: np.ndarray, fixed: np.ndarray
+    ) -> np.ndarray:
+        left = ~fixed
+        load = right[left] + A[np.ix_(left, fixed)] @ force[fixed]
+        values, vectors = np.linalg.eigh(A[np.ix_(left, left)])
+        if not len(values):
+            return np.asarray(load)
+        kept = values > self.cutoff * max(values[-1], 0.0)
+        gains = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+        return np.asarray(-vectors @ (gains * (vectors.T @ load)))
+
+
+def _parts(
+    values: np.ndarray, vectors: np.ndarray, rights: np.ndarray, least: int
+) -> np.ndarray:
+    """Return the force of each singular value, one row each, for each right side."""
+    kept = np.arange(len(values)) >= least
+    gains = np.where(kept, -1.0 / np.where(kept, values, 1.0), 0.0)
+    weights = (rights @ vectors) * gains
+    return np.asarray(weights[:, :, None] * vectors.T[None])
+
+
+def _overloaded(force: np.ndarray, bounds: Sequence[Bound]) -> tuple[str, ...]:
+    return tuple(
+        bound.name
+        for bound in bounds
+        if np.linalg.norm(force[bound.rows]) > bound.max_force
+    )
+
+
+def _worst(
+    force: np.ndarray, bounds: Sequence[Bound], done: Sequence[str]
+) -> Bound | None:
+    """Return the most overloaded constraint that has not yielded yet."""
+    ratios = [
+        (float(np.linalg.norm(force[bound.rows])) / bound.max_force, bound)
+        for bound in bounds
+        if bound.name not in done and np.isfinite(bound.max_force)
+    ]
+    ratio, bound = max(ratios, key=lambda pair: pair[0], default=(0.0, None))
+    return bound if ratio > 1.0 + 1e-12 else None
