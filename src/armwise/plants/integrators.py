@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from armwise.errors import ArgumentError
 
@@ -16,10 +17,14 @@ class SemiImplicit:
     stiff joints.
     """
 
+    usual_rate_hz: ClassVar[float] = 4000.0
+
 
 @dataclass(frozen=True)
 class RungeKutta4:
     """The classic fourth-order method, fixed step; dry friction is smoothed."""
+
+    usual_rate_hz: ClassVar[float] = 2000.0
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class DormandPrince:
 
     rtol: float = 1e-9
     atol: float = 1e-10
+    usual_rate_hz: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         if not (0 < self.rtol < 1 and self.atol > 0):

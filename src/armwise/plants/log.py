@@ -9,11 +9,12 @@ import numpy as np
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-_FIRST = 1024
+_BLOCK = 128
+"""Rows that are turned into columns together, while they are in cache."""
 
 
 class Log:
-    """Time stamps and rows (batch, width) that go with them.
+    """Time stamps and the rows (batch, width) that go with them, kept as columns.
 
     Attributes:
         unit: Unit of the values.
@@ -21,34 +22,48 @@ class Log:
 
     def __init__(self, batch: int, width: int, unit: str) -> None:
         self.unit = unit
-        self._time = np.empty(_FIRST)
-        self._rows = np.empty((_FIRST, batch, width))
-        self._count = 0
+        self._block = np.empty((_BLOCK, batch, width))
+        self._held = 0
+        self._time = np.empty(0)
+        self._columns = np.empty((batch, width, 0))
+        self._stored = 0
+
+    def reserve(self, rows: int) -> None:
+        """Make room for so many rows in all; more may still come."""
+        more = rows - self._time.size
+        if more > 0:
+            self._time = np.concatenate([self._time, np.empty(more)])
+            columns = np.empty((*self._columns.shape[:2], rows))
+            columns[:, :, : self._stored] = self._columns[:, :, : self._stored]
+            self._columns = columns
 
     def append(self, time: float, row: Float[np.ndarray, "batch width"]) -> None:
         """Add one row, copied."""
-        k = self._count
-        if k == self._time.size:
-            self._grow()
-        self._time[k] = time
-        self._rows[k] = row
-        self._count = k + 1
+        if self._held == _BLOCK:
+            self._store()
+        total = self._stored + self._held
+        if total == self._time.size:
+            self.reserve(2 * total + _BLOCK)
+        self._time[total] = time
+        self._block[self._held] = row
+        self._held += 1
 
-    def _grow(self) -> None:
-        more = self._time.size
-        self._time = np.concatenate([self._time, np.empty(more)])
-        empty = np.empty((more, *self._rows.shape[1:]))
-        self._rows = np.concatenate([self._rows, empty])
+    def _store(self) -> None:
+        end = self._stored + self._held
+        rows = self._block[: self._held]
+        self._columns[:, :, self._stored : end] = rows.transpose(1, 2, 0)
+        self._stored, self._held = end, 0
 
     def __len__(self) -> int:
-        return self._count
+        return self._stored + self._held
 
     @property
     def time(self) -> Float[np.ndarray, " samples"]:
         """When each row was taken in [s]."""
-        return self._time[: self._count]
+        return self._time[: len(self)]
 
     @property
-    def rows(self) -> Float[np.ndarray, "samples batch width"]:
-        """What was sampled."""
-        return self._rows[: self._count]
+    def columns(self) -> Float[np.ndarray, "batch width samples"]:
+        """What was sampled, every signal contiguous in time."""
+        self._store()
+        return self._columns[:, :, : self._stored]

@@ -42,7 +42,8 @@ class MujocoArm:
         plant_rate_hz: Steps of MuJoCo per second, at least.
         integrator: "euler", "rk4", "implicit" or "implicitfast".
         speed_bound: Speed in [rad/s] or [m/s] beyond which an arm has run away.
-        keeps_truth: Whether recordings hold the true motion as well.
+        keeps_truth: Whether recordings hold the true motion as well; for a single
+            arm only when not given.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class MujocoArm:
         plant_rate_hz: float = 2000.0,
         integrator: str = "implicitfast",
         speed_bound: float = 1e3,
-        keeps_truth: bool = True,
+        keeps_truth: bool | None = None,
     ) -> None:
         sensors = IDEAL_SENSORS if sensors is None else tuple(sensors)
         actuator = actuator or Actuator()
@@ -76,9 +77,8 @@ class MujocoArm:
         )
         self.joint_names = engine.joint_names
         self._engine = engine
-        self._rig = Rig(
-            engine, clock, actuator, sensors, seed, engine.wrench, keeps_truth
-        )
+        truth = batch == 1 if keeps_truth is None else keeps_truth
+        self._rig = Rig(engine, clock, actuator, sensors, seed, engine.wrench, truth)
 
     @property
     def dof(self) -> int:

@@ -94,7 +94,9 @@ def run_batch(
         begin.q[0] if q is None else q, begin.qd[0] if qd is None else qd
     )
     ended = np.full(plant.batch, np.inf)
-    wanted = _Wanted(plant.batch, plant.dof)
+    wanted = _Wanted(plant, len(motions))
+    for log in (*plant.logs.values(), wanted.command, *wanted.references):
+        log.reserve(steps + 1)
     for first in range(0, steps, _BLOCK):
         times = np.arange(first, min(first + _BLOCK, steps)) * plant.control_period
         for t, reference in zip(times.tolist(), _rows(motions, times), strict=True):
@@ -109,16 +111,19 @@ def run_batch(
 
 
 class _Wanted:
-    """Logs of what was asked for: commands, and references side by side."""
+    """Logs of what was asked for; references once if all plants share a motion."""
 
-    def __init__(self, batch: int, dof: int) -> None:
-        self.command = Log(batch, dof, "N m")
-        self.reference = Log(batch, 3 * dof, "")
+    def __init__(self, plant: Plant, motions: int) -> None:
+        self.command = Log(plant.batch, plant.dof, "N m")
+        self.references = tuple(
+            Log(motions, plant.dof, unit) for unit in ("rad", "rad/s", "rad/s²")
+        )
 
     def append(self, t: float, tau: np.ndarray, reference: MotionSample) -> None:
         """Remember one control period."""
         self.command.append(t, tau)
-        self.reference.append(t, np.concatenate(reference, axis=-1))
+        for log, row in zip(self.references, reference, strict=True):
+            log.append(t, row)
 
 
 def _check(plant: Plant, motions: tuple[Motion, ...]) -> None:
@@ -149,35 +154,22 @@ def _rows(motions: tuple[Motion, ...], times: np.ndarray) -> list[MotionSample]:
 def _recordings(
     plant: Plant, wanted: _Wanted, ended: Float[np.ndarray, " batch"]
 ) -> tuple[Recording, ...]:
-    dof = plant.dof
+    names = ("reference_q", "reference_qd", "reference_qdd")
     logs = dict(plant.logs) | {"command": wanted.command}
-    tables = {
-        name: (log.time, _columns(log.rows), log.unit) for name, log in logs.items()
-    }
-    time, rows = wanted.reference.time, _columns(wanted.reference.rows)
-    for k, name in enumerate(("reference_q", "reference_qd", "reference_qdd")):
-        tables[name] = (time, rows[:, k * dof : (k + 1) * dof], "")
-    return tuple(_recording(plant, tables, b, ended[b]) for b in range(plant.batch))
+    logs |= dict(zip(names, wanted.references, strict=True))
+    return tuple(_recording(plant, logs, b, ended[b]) for b in range(plant.batch))
 
 
-def _columns(rows: np.ndarray) -> Float[np.ndarray, "batch width samples"]:
-    return np.ascontiguousarray(rows.transpose(1, 2, 0))
-
-
-def _recording(
-    plant: Plant,
-    tables: dict[str, tuple[np.ndarray, np.ndarray, str]],
-    b: int,
-    ended: float,
-) -> Recording:
+def _recording(plant: Plant, logs: dict[str, Log], b: int, ended: float) -> Recording:
     channels: dict[str, Channel] = {}
-    for signal, (time, columns, unit) in tables.items():
-        kept = int(np.searchsorted(time, ended, side="right"))
-        stamps = time[:kept]
-        for j, values in enumerate(columns[b]):
-            name = WRENCH_NAMES[j] if signal == "wrench" else f"{signal}_{j + 1}"
-            own = ("N" if j < 3 else "N m") if signal == "wrench" else unit
-            channels[name] = Channel(stamps, values[:kept], own)
+    for signal, log in logs.items():
+        kept = int(np.searchsorted(log.time, ended, side="right"))
+        stamps, columns = log.time[:kept], log.columns
+        for j, values in enumerate(columns[min(b, len(columns) - 1)]):
+            name, unit = f"{signal}_{j + 1}", log.unit
+            if signal == "wrench":
+                name, unit = WRENCH_NAMES[j], "N" if j < 3 else "N m"
+            channels[name] = Channel(stamps, values[:kept], unit)
     notes = () if np.isinf(ended) else (f"The arm ran away after t = {ended:.4f} s.",)
     return Recording(
         channels, plant.joint_names, source=type(plant).__name__, notes=notes

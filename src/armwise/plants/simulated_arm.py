@@ -52,9 +52,11 @@ class SimulatedArm:
         integrator: How time is stepped; RungeKutta4() for rigid joints without
             Coulomb friction, else SemiImplicit(), when not given.
         control_rate_hz: Torques per second.
-        plant_rate_hz: Steps of the plant per second, at least.
+        plant_rate_hz: Steps of the plant per second, at least; 2000 for RungeKutta4,
+            4000 for SemiImplicit, the controller's for DormandPrince when not given.
         speed_bound: Speed in [rad/s] or [m/s] beyond which an arm has run away.
-        keeps_truth: Whether recordings hold the true motion as well.
+        keeps_truth: Whether recordings hold the true motion as well; for a single
+            arm only when not given.
         backend: "c", "numpy" or "auto".
     """
 
@@ -72,9 +74,9 @@ class SimulatedArm:
         actuator: Actuator | None = None,
         integrator: Integrator | None = None,
         control_rate_hz: float = 1000.0,
-        plant_rate_hz: float = 4000.0,
+        plant_rate_hz: float | None = None,
         speed_bound: float = 1e3,
-        keeps_truth: bool = True,
+        keeps_truth: bool | None = None,
         backend: Backend = "auto",
     ) -> None:
         self.arm = arm
@@ -87,9 +89,10 @@ class SimulatedArm:
         self.true_arms = _loaded(arm, self._bare, self._payloads)
         mechanism = mechanism_of(arm)
         numbers = ArmNumbers.of(self.true_arms, mechanism, friction, elasticity)
-        clock = Clock.from_rates(control_rate_hz, plant_rate_hz, actuator.delay)
-        engine = CEngine if resolve_backend(backend) == "c" else NumpyEngine
         self.integrator = integrator or _suitable(numbers)
+        rate = plant_rate_hz or max(control_rate_hz, self.integrator.usual_rate_hz)
+        clock = Clock.from_rates(control_rate_hz, rate, actuator.delay)
+        engine = CEngine if resolve_backend(backend) == "c" else NumpyEngine
         self._engine = engine(
             mechanism,
             numbers,
@@ -100,8 +103,9 @@ class SimulatedArm:
         )
         self._backend = backend
         chosen = IDEAL_SENSORS if sensors is None else tuple(sensors)
+        truth = self.batch == 1 if keeps_truth is None else keeps_truth
         self._rig = Rig(
-            self._engine, clock, actuator, chosen, seed, self._wrench, keeps_truth
+            self._engine, clock, actuator, chosen, seed, self._wrench, truth
         )
 
     @property
