@@ -1,0 +1,127 @@
+"""What is read from MJCF, against MuJoCo."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.arms import Drive, Mimic, load_arm
+from armwise.errors import ArmError, MissingExtra
+
+from .trees import link_poses
+
+MODEL = """<mujoco model="machine">
+  <compiler angle="radian"/>
+  <option gravity="0 1 -9"/>
+  <worldbody>
+    <body name="stand" pos="0 0 0.5" quat="1 1 0 0">
+      <geom type="sphere" size="0.1"/>
+      <body name="upper" pos="0.1 0 0">
+        <joint name="lift" type="slide" axis="0 1 0" damping="3"/>
+        <joint name="turn" axis="0 1 1" pos="0.1 0.2 0.3" ref="0.4" range="-1 2"
+               armature="0.5" frictionloss="0.7" actuatorfrcrange="-9 9"/>
+        <geom type="capsule" size="0.1 0.4" density="100"/>
+        <body name="wrist" pos="0 0 1" euler="0.3 0.2 0.1">
+          <joint name="roll" axis="1 0 0"/>
+          <geom type="box" size="0.1 0.2 0.3" density="200"/>
+          <body name="tool" pos="0.1 0 0">
+            <geom type="cylinder" size="0.1 0.2" density="300"/>
+            <site name="tip" pos="0 0 0.2"/>
+          </body>
+        </body>
+        <body name="finger" pos="0 0 0.5">
+          <joint name="grip" axis="0 0 1" ref="0.1"/>
+          <geom type="sphere" size="0.1" density="150"/>
+        </body>
+      </body>
+    </body>
+  </worldbody>
+  <equality><joint joint1="grip" joint2="roll" polycoef="0.2 -3 0 0 0"/></equality>
+</mujoco>
+"""
+
+
+def read(tmp_path: Path, text: str = MODEL) -> aw.Arm:
+    path = tmp_path / "machine.xml"
+    path.write_text(text)
+    return load_arm(path)
+
+
+def test_structure(tmp_path: Path) -> None:
+    arm = read(tmp_path)
+    assert arm.name == "machine"
+    assert [x.name for x in arm.joints] == ["lift", "turn", "roll", "grip"]
+    assert [x.name for x in arm.links] == ["upper_lift", "upper", "wrist", "finger"]
+    assert arm.coordinate_names == ("lift", "turn", "roll")
+    assert {x.name for x in arm.frames} == {"stand", "tool", "tip"}
+    np.testing.assert_array_equal(arm.gravity, [0, 1, -9])
+    turn = arm.joints[1]
+    assert turn.drive == Drive(rotor_inertia=0.5, coulomb=0.7)
+    assert (turn.limits.lower, turn.limits.upper, turn.limits.effort) == (-1, 2, 9)
+    assert arm.joints[3].mimic == Mimic(2, -3.0, pytest.approx(0.3))
+    assert [x.kind for x in arm.links[2].shapes] == ["box", "cylinder"]
+    assert arm.links[1].shapes[0].size == pytest.approx((0.1, 0.8))
+
+
+def test_poses_and_torques_are_mujocos(tmp_path: Path) -> None:
+    arm = read(tmp_path)
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "machine.xml"))
+    data = mujoco.MjData(model)
+    rng = np.random.default_rng(0)
+    dyn = aw.Dynamics(arm, backend="numpy")
+    C = arm.coupling_matrix
+    offset = np.array([0 if x.mimic is None else x.mimic.offset for x in arm.joints])
+    for _ in range(5):
+        q, qd, qdd = rng.uniform(-1, 1, (3, arm.dof))
+        data.qpos[:], data.qvel[:], data.qacc[:] = C @ q + offset, C @ qd, C @ qdd
+        mujoco.mj_inverse(model, data)
+        for link, T in zip(arm.links[1:], link_poses(arm, q)[1:], strict=True):
+            body = data.body(link.name)
+            np.testing.assert_allclose(T[:3, 3], body.xpos, atol=1e-12)
+            np.testing.assert_allclose(T[:3, :3].ravel(), body.xmat, atol=1e-12)
+        M = np.zeros((model.nv, model.nv))
+        mujoco.mj_fullM(model, data, M)
+        full = M @ data.qacc + data.qfrc_bias - data.qfrc_passive
+        full[1] += 0.7 * np.sign(qd[1])  # MuJoCo keeps dry friction among constraints
+        ours = dyn.inverse_dynamics(q, qd, qdd)
+        np.testing.assert_allclose(ours, C.T @ full, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('<joint name="roll" axis="1 0 0"/>', "<freejoint/>", "MuJoCo refuses"),
+        (
+            '<body name="tool"',
+            '<body><joint name="b" type="ball"/><geom size="1"/></body><body name="tool"',
+            '"b" is free or a ball',
+        ),
+        ("0.2 -3 0 0 0", "0.2 -3 1 0 0", "not linear"),
+        ('joint2="roll" ', "", "not between two joints"),
+        ('axis="0 0 1" ref', 'axis="0 0 0" ref', "MuJoCo refuses"),
+        ("<mujoco", "<!DOCTYPE x><mujoco", "DOCTYPE"),
+    ],
+)
+def test_bad_models(old: str, new: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(ArmError) as error:
+        read(tmp_path, MODEL.replace(old, new))
+    assert says in str(error.value)
+    assert "machine.xml" in str(error.value)
+
+
+def test_nothing_that_moves(tmp_path: Path) -> None:
+    with pytest.raises(ArmError, match="no joint that moves"):
+        read(tmp_path, "<mujoco><worldbody><body/></worldbody></mujoco>")
+
+
+def test_missing_mujoco_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(MissingExtra, match=r"armwise\[sim\]"):
+        read(tmp_path)

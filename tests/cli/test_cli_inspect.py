@@ -1,0 +1,146 @@
+"""The command line as its users meet it: what it prints, and how it fails."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from armwise.cli import main as cli
+
+GOOD = """<robot name="r"><link name="a"/>
+<link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="3"/>
+</inertial></link>
+<joint name="j" type="revolute"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/>
+</joint></robot>
+"""
+
+
+def run(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["armwise", *words])
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+    out, err = capsys.readouterr()
+    code = exit_.value.code
+    return (code if isinstance(code, int) else 0), out, err
+
+
+@pytest.fixture
+def armwise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    return lambda *words: run(capsys, monkeypatch, *words)
+
+
+def test_tables_for_people(armwise: Any) -> None:
+    code, out, err = armwise("inspect", "ddarm")
+    assert code == 0
+    assert "joint_3" in out
+    assert "link_2.Iyz + 0.45·link_3.mz" in out
+    assert "\x1b" not in out
+    assert "no body can be link_1" in err
+
+
+def test_json_for_machines(armwise: Any) -> None:
+    code, out, err = armwise("inspect", "panda", "--json", "--counts")
+    report = json.loads(out)
+    assert (code, err) == (0, "")
+    assert report["dof"] == 7
+    assert report["joints"][0]["limits"]["effort"] == 87
+    assert report["links"][0]["mass"] == 4.970684
+    assert report["warnings"] == []
+    ours = report["counts"]["inverse_dynamics_without_drives"]
+    assert ours["multiplications"] <= ours["sympybotics"]["multiplications"]
+    assert ours["additions"] <= ours["sympybotics"]["additions"]
+    base = report["base_parameters"]
+    assert base["count"] == len(base["expressions"])
+
+
+def test_unknown_limits_are_null(armwise: Any, tmp_path: Path) -> None:
+    path = tmp_path / "r.urdf"
+    path.write_text(GOOD)
+    code, out, _ = armwise("inspect", str(path), "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert report["joints"][0]["limits"]["upper"] is None
+    assert "triangle" in report["warnings"][0]
+    assert "triangle" in report["links"][0]["defect"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "<robot", GOOD.replace("0 0 1", "0 0 0"), GOOD.replace('"1"/>', '"-1"/>')],
+)
+def test_a_bad_file_is_one_line(text: str, armwise: Any, tmp_path: Path) -> None:
+    path = tmp_path / "bad.urdf"
+    path.write_text(text)
+    code, out, err = armwise("inspect", str(path))
+    assert (code, out) == (1, "")
+    assert err.startswith("armwise: ")
+    assert str(path) in err
+    assert err.count("\n") == 1
+
+
+def test_wrong_use_is_two(armwise: Any) -> None:
+    for words in (("inspect",), ("inspect", "panda", "--nonsense"), ("dance",)):
+        code, _, err = armwise(*words)
+        assert code == 2
+        assert "Traceback" not in err
+
+
+def test_unknown_arm_lists_the_known(armwise: Any) -> None:
+    code, _, err = armwise("inspect", "pandas")
+    assert code == 1
+    assert "Did you mean 'panda'?" in err
+
+
+@pytest.mark.parametrize(
+    ("problem", "says"),
+    [
+        (KeyboardInterrupt(), ""),
+        (PermissionError(13, "Permission denied", "x.csv"), "x.csv: Permission denied"),
+        (ZeroDivisionError("oh"), "A bug in Armwise: ZeroDivisionError: oh"),
+    ],
+)
+def test_no_traceback_ever(
+    problem: BaseException,
+    says: str,
+    armwise: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(_: str) -> None:
+        raise problem
+
+    monkeypatch.setattr("armwise.arms.load_arm", fail)
+    code, _, err = armwise("inspect", "panda")
+    assert code in (1, 130)
+    assert says in err
+    assert "Traceback" not in err
+
+
+def test_help_and_version(armwise: Any) -> None:
+    assert "inspect" in armwise("--help")[1]
+    assert armwise("--version")[1].startswith("armwise ")
+
+
+def test_every_command_has_a_file_and_a_sentence(armwise: Any) -> None:
+    for name in cli.COMMANDS:
+        code, out, _ = armwise(name, "--help")
+        assert code == 0
+        assert len(out) > 200
+
+
+def test_starting_up_loads_nothing_heavy() -> None:
+    heavy = "numpy scipy polars mujoco plotly rich.table"
+    script = (
+        "import sys, armwise.cli.main;"
+        f"print([m for m in {heavy.split()!r} if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
