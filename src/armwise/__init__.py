@@ -55,6 +55,16 @@ _PUBLIC: dict[str, str] = {
     "SemiImplicit": "armwise.plants",
     "RungeKutta4": "armwise.plants",
     "DormandPrince": "armwise.plants",
+    "identify": "armwise.identification",
+    "Estimate": "armwise.identification",
+    "WeightedLeastSquares": "armwise.identification",
+    "OrdinaryLeastSquares": "armwise.identification",
+    "Ridge": "armwise.identification",
+    "PriorWeighted": "armwise.identification",
+    "TotalLeastSquares": "armwise.identification",
+    "Robust": "armwise.identification",
+    "Validation": "armwise.identification",
+    "FrictionTerm": "armwise.identification",
 }
 """Public name → the module it lives in; imported when first used."""
 
@@ -121,3 +131,13 @@ if TYPE_CHECKING:
     from armwise.recordings import Samples as Samples
     from armwise.recordings import noise_spectra as noise_spectra
     from armwise.recordings import prepare as prepare
+    from armwise.identification import identify as identify
+    from armwise.identification import Estimate as Estimate
+    from armwise.identification import WeightedLeastSquares as WeightedLeastSquares
+    from armwise.identification import OrdinaryLeastSquares as OrdinaryLeastSquares
+    from armwise.identification import Ridge as Ridge
+    from armwise.identification import PriorWeighted as PriorWeighted
+    from armwise.identification import TotalLeastSquares as TotalLeastSquares
+    from armwise.identification import Robust as Robust
+    from armwise.identification import Validation as Validation
+    from armwise.identification import FrictionTerm as FrictionTerm

@@ -84,7 +84,7 @@ def base_parameters(arm: Arm, order: Sequence[str] | None = None) -> BaseParamet
         merged into the links below it, as in `aah1986`.
     """
     mechanism = mechanism_of(arm)
-    grouping = successive_ranks(_user_factor(mechanism), _order(arm, order))
+    grouping = successive_ranks(structural_factor(mechanism), _order(arm, order))
     seen = np.any(grouping.matrix != 0, axis=0)
     hidden = tuple(n for n, s in zip(arm.parameter_names, seen, strict=True) if not s)
     return _ordered(arm, grouping, hidden, order is None)
@@ -102,7 +102,7 @@ def _ordered(
     )
 
 
-def _user_factor(mechanism: Mechanism) -> Float[np.ndarray, "columns parameters"]:
+def structural_factor(mechanism: Mechanism) -> Float[np.ndarray, "columns parameters"]:
     """A square matrix whose columns depend on each other as the regressor's do."""
     split = 10 * mechanism.skeleton.size
     links = mechanism.factor[:, :split].reshape(-1, mechanism.skeleton.size, 10)

@@ -69,7 +69,7 @@ def accelerations(
         parent = skeleton.segments[i].parent
         if parent == BASE:
             start = vector(-skeleton.segments[i].gravity) if with_gravity else ZERO
-            carrier = _motion(ZERO, ZERO, ZERO, start)
+            carrier = body_motion(ZERO, ZERO, ZERO, start)
         else:
             carrier = motions[parent]
         motions.append(_next(crossing, carrier, qd[i], qdr[i], qdd[i]))
@@ -174,10 +174,10 @@ def _next(
         alpha = vadd(alpha, (*_swept(omega, omega_r, qd, qdr), qdd))
         spun = (omega[0], omega[1], add(omega[2], qd))
         spun_r = spun if same else (omega_r[0], omega_r[1], add(omega_r[2], qdr))
-        return _motion(spun, spun_r, alpha, origin)
+        return body_motion(spun, spun_r, alpha, origin)
     sx, sy = _swept(omega, omega_r, qd, qdr)
     twice = (add(sx, sx), add(sy, sy), qdd)
-    return _motion(omega, omega_r, alpha, vadd(origin, twice))
+    return body_motion(omega, omega_r, alpha, vadd(origin, twice))
 
 
 def _swept(
@@ -191,7 +191,7 @@ def _swept(
     return x, _neg(y)
 
 
-def _motion(omega: Vector, omega_r: Vector, alpha: Vector, origin: Vector) -> Motion:
+def body_motion(omega: Vector, omega_r: Vector, alpha: Vector, origin: Vector) -> Motion:
     """Form U from angular velocity and acceleration."""
     x, y, z = (_product(omega, omega_r, k, k) for k in range(3))
     xy = _product(omega, omega_r, 0, 1)
@@ -222,6 +222,7 @@ def _neg(a: Scalar) -> Scalar:
 __all__ = [
     "Motion",
     "accelerations",
+    "body_motion",
     "carry_wrench",
     "inverse_dynamics",
     "joint_torques",

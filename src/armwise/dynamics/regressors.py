@@ -52,8 +52,8 @@ def momentum_regressor(
 ) -> Rows:
     """Columns of the generalised momentum M q̇."""
     crossings = cross_joints(skeleton, q)
-    twists = _twists(skeleton, crossings, qd)
-    motions = [_as_motion(twist) for twist in twists]
+    twists = link_twists(skeleton, crossings, qd)
+    motions = [twist_motion(twist) for twist in twists]
     return _project(skeleton, crossings, motions, _joint_screws(skeleton))
 
 
@@ -66,13 +66,13 @@ def kinetic_gradient_regressor(
     ∂(velocity of link j)/∂q_i is the parent's twist crossed with the joint's screw.
     """
     crossings = cross_joints(skeleton, q)
-    twists = _twists(skeleton, crossings, qd)
-    motions = [_as_motion(twist) for twist in twists]
+    twists = link_twists(skeleton, crossings, qd)
+    motions = [twist_motion(twist) for twist in twists]
     return _project(skeleton, crossings, motions, _swept_screws(skeleton, twists, qd))
 
 
 @dataclass(frozen=True)
-class _Twist:
+class Twist:
     omega: Vector
     velocity: Vector
 
@@ -135,7 +135,7 @@ def _joint_screws(skeleton: Skeleton) -> Callable[[int], Screw]:
 
 
 def _swept_screws(
-    skeleton: Skeleton, twists: Sequence[_Twist], qd: Sequence[Scalar]
+    skeleton: Skeleton, twists: Sequence[Twist], qd: Sequence[Scalar]
 ) -> Callable[[int], Screw]:
     """Parent's twist × joint's screw; the joint's own velocity adds nothing to it."""
 
@@ -149,11 +149,11 @@ def _swept_screws(
     return screw
 
 
-def _twists(
+def link_twists(
     skeleton: Skeleton, crossings: Sequence[Crossing], qd: Sequence[Scalar]
-) -> list[_Twist]:
+) -> list[Twist]:
     """Angular velocity and velocity of the origin of every link, in its own axes."""
-    twists: list[_Twist] = []
+    twists: list[Twist] = []
     for i, crossing in enumerate(crossings):
         parent = skeleton.segments[i].parent
         below = (ZERO, ZERO) if parent == BASE else (
@@ -163,11 +163,11 @@ def _twists(
             w = (w[0], w[1], add(w[2], qd[i]))
         else:
             v = (v[0], v[1], add(v[2], qd[i]))
-        twists.append(_Twist(w, v))
+        twists.append(Twist(w, v))
     return twists
 
 
-def _as_motion(twist: _Twist) -> Motion:
+def twist_motion(twist: Twist) -> Motion:
     """Let velocities stand where accelerations do: U = [ω×], a = v."""
     x, y, z = twist.omega
     rates = (

@@ -1,0 +1,184 @@
+"""The columns of the identification: what the torque of each joint is made of.
+
+Grouped inertial columns and drives come from the traced regressor; further friction
+columns are functions of the motion. Of joint i only the columns that can move its
+torque are kept: a block of samples is one small dense matrix per joint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.dynamics import Dynamics
+from armwise.dynamics.base import grouped_to_user
+from armwise.dynamics.mechanism import DRIVES
+from armwise.errors import ArgumentError, RecordingError
+from armwise.identification.friction import FrictionTerm
+from armwise.recordings import Samples
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+BLOCK = 1024
+"""Samples at a time: the columns of a block stay in the second-level cache."""
+
+_COULOMB = 2
+"""Place of Coulomb friction among a drive's four numbers."""
+
+JointBlock = "Float[np.ndarray, 'columns samples']"
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What explains the torques of an arm, column by column.
+
+    Attributes:
+        arm: The arm.
+        friction: Friction terms beyond viscous, Coulomb and offset.
+        dynamics: Its equations of motion.
+    """
+
+    arm: Arm
+    friction: tuple[FrictionTerm, ...] = ()
+    dynamics: Dynamics = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.dynamics is None:
+            object.__setattr__(self, "dynamics", Dynamics(self.arm))
+
+    @cached_property
+    def user(self) -> Float[np.ndarray, "columns user"]:
+        """G with columns · G = regressor of all parameters, friction terms last."""
+        grouped = grouped_to_user(self.dynamics.mechanism)
+        rows, width = grouped.shape
+        extra = len(self.friction)
+        matrix = np.zeros((rows + extra, width + extra))
+        matrix[:rows, :width] = grouped
+        matrix[rows:, width:] = np.eye(extra)
+        return matrix
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of all parameters, friction terms last."""
+        return (*self.arm.parameter_names, *[term.name for term in self.friction])
+
+    @property
+    def count(self) -> int:
+        """Number of columns."""
+        return int(self.user.shape[0])
+
+    @cached_property
+    def support(self) -> tuple[np.ndarray, ...]:
+        """For each joint, which columns can move its torque."""
+        output = self.dynamics.program("grouped_regressor").output("Y")
+        places = np.asarray(output.nonzero)
+        width = output.shape[1]
+        supports = []
+        for i in range(self.arm.dof):
+            own = places[places // width == i] % width
+            extra = [width + k for k, t in enumerate(self.friction) if t.joint == i]
+            supports.append(np.concatenate([own, extra]).astype(int))
+        return tuple(supports)
+
+    @cached_property
+    def _traced_counts(self) -> np.ndarray:
+        extra = np.bincount([t.joint for t in self.friction], minlength=self.arm.dof)
+        return np.array([s.size for s in self.support]) - extra
+
+    def blocks(self, data: Sequence[Samples]) -> Iterator[Block]:
+        """Yield the columns of recorded samples, block by block, in reused memory."""
+        for samples in data:
+            self.check(samples)
+            columns = _Buffer(self, samples)
+            for start in range(0, len(samples), BLOCK):
+                yield columns.fill(slice(start, min(start + BLOCK, len(samples))))
+
+    def check(self, samples: Samples) -> None:
+        """Refuse samples that do not belong to the arm."""
+        if samples.dof != self.arm.dof:
+            raise ArgumentError(
+                f"The samples have {samples.dof} joints, but {self.arm.name} has "
+                f"{self.arm.dof} ({', '.join(self.arm.coordinate_names)})."
+            )
+        if not samples.has_torque:
+            raise RecordingError(
+                "The samples hold no joint torques. Record motor torque or current, and "
+                "map it to tau_1 … tau_n."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Columns of one block of samples.
+
+    Attributes:
+        samples: The recording they belong to.
+        rows: Which of its samples.
+        joints: For each joint its columns, one row per column of its support, and its
+            torque as the last row.
+    """
+
+    samples: Samples
+    rows: slice
+    joints: tuple[np.ndarray, ...]
+
+
+class _Buffer:
+    """Memory for one block, filled again and again."""
+
+    def __init__(self, columns: Columns, samples: Samples) -> None:
+        self._columns = columns
+        self._samples = samples
+        self._kernel = columns.dynamics.kernel("grouped_regressor")
+        stored = len(self._kernel.program.output("Y").nonzero)
+        self._traced = np.empty((stored, BLOCK))
+        self._joints = [np.empty((s.size + 1, BLOCK)) for s in columns.support]
+        self._coulomb = _coulomb_places(columns) if _is_filtered(samples) else []
+        rows = columns.dynamics.mechanism.drive_rows
+        self._direction = samples.direction(rows) if self._coulomb else None
+        self._friction = [term.column(samples) for term in columns.friction]
+
+    def fill(self, rows: slice) -> Block:
+        samples, width = self._samples, rows.stop - rows.start
+        motion = [samples.q[rows], samples.qd[rows], samples.qdd[rows]]
+        traced = self._traced[:, :width]
+        self._kernel.columns(motion, (), [traced])
+        joints = []
+        start = 0
+        for i, count in enumerate(self._columns._traced_counts):
+            block = self._joints[i][:, :width]
+            block[:count] = traced[start : start + count]
+            start += count
+            joints.append(block)
+        for i, place, drive, weight in self._coulomb:
+            joints[i][place] = weight * self._direction[rows, drive]  # type: ignore[index]
+        next_place = list(self._columns._traced_counts)
+        for term, values in zip(self._columns.friction, self._friction, strict=True):
+            joints[term.joint][next_place[term.joint]] = values[rows]
+            next_place[term.joint] += 1
+        for i, block in enumerate(joints):
+            block[-1] = samples.tau[rows, i]
+        return Block(samples, rows, tuple(joints))
+
+
+def _is_filtered(samples: Samples) -> bool:
+    return bool(samples.preparation.speed_resolution)
+
+
+def _coulomb_places(columns: Columns) -> list[tuple[int, int, int, float]]:
+    """Where Coulomb columns stand: (joint, place in its block, drive, weight)."""
+    first = len(columns.dynamics.mechanism.grouping.indices)
+    places = []
+    for k, row in enumerate(columns.dynamics.mechanism.drive_rows):
+        column = first + DRIVES * k + _COULOMB
+        for i, support in enumerate(columns.support):
+            found = np.flatnonzero(support == column)
+            if found.size:
+                places.append((i, int(found[0]), k, float(row[i])))
+    return places

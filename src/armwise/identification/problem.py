@@ -1,0 +1,149 @@
+"""An identification problem: data compressed per joint, in base coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import DRIVE_NAMES
+from armwise.dynamics.base import BaseParameters, structural_factor
+from armwise.dynamics.ranks import successive_ranks
+from armwise.errors import ArgumentError
+from armwise.identification.accumulator import Accumulator, accumulate
+from armwise.identification.columns import Columns
+from armwise.recordings import Samples
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+TERMS = ("links", *DRIVE_NAMES)
+"""What can be estimated: the links' inertias, and each number of the drives."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Torques to explain, compressed to one small matrix per joint.
+
+    Attributes:
+        columns: What explains the torque.
+        data: The samples, run by run.
+        accumulator: Their R factors.
+        base: The combinations to find, over all parameters and friction terms.
+        is_estimated: Which parameters are free; the others keep the arm's values.
+    """
+
+    columns: Columns
+    data: tuple[Samples, ...]
+    accumulator: Accumulator
+    base: BaseParameters
+    is_estimated: np.ndarray
+
+    @cached_property
+    def prior(self) -> Float[np.ndarray, " parameters"]:
+        """The arm's own parameters; friction terms start from zero."""
+        extra = np.zeros(len(self.columns.friction))
+        return np.concatenate([self.columns.arm.parameters, extra])
+
+    @cached_property
+    def prior_base(self) -> Float[np.ndarray, " base"]:
+        """The combinations of the arm's own parameters."""
+        return self.base.values(self.prior)
+
+    def systems(
+        self, accumulator: Accumulator | None = None
+    ) -> list[Float[np.ndarray, "rows base+1"]]:
+        """Per joint, rows [A, b] with ‖A β − b‖² the sum of its squared residuals.
+
+        Parameters that are not estimated have been moved to the right-hand side.
+        """
+        chosen = self.accumulator if accumulator is None else accumulator
+        user = self.columns.user
+        fixed = user @ np.where(self.is_estimated, 0.0, self.prior)
+        wanted = user[:, list(self.base.indices)]
+        systems = []
+        for support, factor in zip(self.columns.support, chosen.factors, strict=True):
+            left, right = factor[:, :-1], factor[:, -1]
+            known = left @ fixed[support]
+            systems.append(np.column_stack([left @ wanted[support], right - known]))
+        return systems
+
+    def accumulate(self, weights: Sequence[np.ndarray]) -> Accumulator:
+        """Run through the data again with weights on its rows."""
+        return accumulate(self.columns, self.data, weights)
+
+    def parameters(self, values: np.ndarray) -> Float[np.ndarray, " parameters"]:
+        """Return the parameters nearest to the arm's own that have these combinations.
+
+        Nearness is measured relative to each parameter's size, so that a small inertia
+        is not moved by kilograms of mass.
+        """
+        K = self.base.matrix * self.is_estimated
+        size = np.maximum(np.abs(self.prior), 1e-3) * self.is_estimated
+        scaled = K * size**2
+        step = np.linalg.lstsq(scaled @ K.T, values - self.prior_base, rcond=1e-12)[0]
+        return self.prior + scaled.T @ step
+
+    def with_data(
+        self, data: Sequence[Samples], accumulator: Accumulator | None = None
+    ) -> Problem:
+        """Return the same problem on other data."""
+        filled = accumulator or accumulate(self.columns, data)
+        return Problem(self.columns, tuple(data), filled, self.base, self.is_estimated)
+
+
+def pose_problem(
+    columns: Columns,
+    data: Sequence[Samples],
+    terms: Iterable[str] = TERMS,
+    accumulator: Accumulator | None = None,
+) -> Problem:
+    """Decide what can be found, and run through the data once."""
+    free = _estimated(columns, terms)
+    base = structural_base(columns, free)
+    filled = accumulator or accumulate(columns, data)
+    return Problem(columns, tuple(data), filled, base, free)
+
+
+def structural_base(columns: Columns, free: np.ndarray) -> BaseParameters:
+    """Base parameters among the free ones, friction terms last."""
+    names = columns.names
+    factor = structural_factor(columns.dynamics.mechanism)
+    extra = len(columns.friction)
+    rows, width = factor.shape
+    full = np.zeros((rows + extra, width + extra))
+    full[:rows, :width] = factor
+    scale = float(np.median(np.linalg.norm(factor, axis=0)))
+    full[rows:, width:] = scale * np.eye(extra)
+    order = [k for k in _order(columns) if free[k]]
+    grouping = successive_ranks(full * free, order)
+    rank = np.argsort(grouping.indices)
+    seen = np.any(grouping.matrix != 0, axis=0)
+    hidden = tuple(n for n, s, f in zip(names, seen, free, strict=True) if f and not s)
+    indices = tuple(int(grouping.indices[k]) for k in rank)
+    return BaseParameters(names, indices, grouping.matrix[rank], hidden)
+
+
+def _order(columns: Columns) -> list[int]:
+    size = 10 * len(columns.arm.links)
+    links = [k + i for k in range(0, size, 10) for i in (*range(1, 10), 0)]
+    return links + list(range(size, len(columns.names)))
+
+
+def _estimated(columns: Columns, terms: Iterable[str]) -> np.ndarray:
+    wanted = set(terms)
+    if unknown := wanted - set(TERMS):
+        raise ArgumentError(
+            f"There is no term {sorted(unknown)[0]!r} to estimate. "
+            f"Choose from: {', '.join(TERMS)}."
+        )
+    split = 10 * len(columns.arm.links)
+    free = np.ones(len(columns.names), dtype=bool)
+    free[:split] = "links" in wanted
+    drives = len(columns.arm.parameters) - split
+    kinds = np.tile(DRIVE_NAMES, drives // len(DRIVE_NAMES))
+    free[split : split + drives] = [kind in wanted for kind in kinds]
+    return free
