@@ -191,7 +191,9 @@ def _swept(
     return x, _neg(y)
 
 
-def body_motion(omega: Vector, omega_r: Vector, alpha: Vector, origin: Vector) -> Motion:
+def body_motion(
+    omega: Vector, omega_r: Vector, alpha: Vector, origin: Vector
+) -> Motion:
     """Form U from angular velocity and acceleration."""
     x, y, z = (_product(omega, omega_r, k, k) for k in range(3))
     xy = _product(omega, omega_r, 0, 1)

@@ -73,6 +73,8 @@ def kinetic_gradient_regressor(
 
 @dataclass(frozen=True)
 class Twist:
+    """Angular velocity, and velocity of the origin, of a link in its own axes."""
+
     omega: Vector
     velocity: Vector
 

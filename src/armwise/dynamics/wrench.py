@@ -75,7 +75,11 @@ def wrench_regressor(
     kernel = _kernel(("body",), backend, function, {"a": 3, "w": 3, "dw": 3})
     arrays = [
         _rows(name, x, 3, "one per axis")
-        for name, x in (("acceleration", acceleration), ("omega", omega), ("alpha", alpha))
+        for name, x in (
+            ("acceleration", acceleration),
+            ("omega", omega),
+            ("alpha", alpha),
+        )
     ]
     return _run(kernel, arrays)
 
@@ -175,9 +179,7 @@ class HeldBody:
         ) -> dict[str, object]:
             crossings = cross_joints(m.skeleton, m.joints(q, is_position=True))
             speeds = m.joints(qd)
-            links = accelerations(
-                m.skeleton, crossings, speeds, speeds, m.joints(qdd)
-            )
+            links = accelerations(m.skeleton, crossings, speeds, speeds, m.joints(qdd))
             return give(self._at_frame(links[self.link]))
 
         return self._kernel(name, function, inputs)
@@ -186,7 +188,7 @@ class HeldBody:
         """The motion of the frame, in its axes, from that of the link it is on."""
         R = self._rotation.T
         reach = tuple(dot(row, self._offset) for row in link.rates)
-        origin = turn(R, vadd(link.acceleration, reach))  # type: ignore[arg-type]
+        origin = turn(R, vadd(link.acceleration, reach))
         omega = turn(R, link.omega)
         return body_motion(omega, omega, turn(R, link.alpha), origin)
 
