@@ -60,11 +60,13 @@ _PUBLIC: dict[str, str] = {
     "WeightedLeastSquares": "armwise.identification",
     "OrdinaryLeastSquares": "armwise.identification",
     "Ridge": "armwise.identification",
+    "PhysicallyConsistent": "armwise.identification",
     "PriorWeighted": "armwise.identification",
     "TotalLeastSquares": "armwise.identification",
     "Robust": "armwise.identification",
     "Validation": "armwise.identification",
     "FrictionTerm": "armwise.identification",
+    "perturbed": "armwise.plants",
 }
 """Public name → the module it lives in; imported when first used."""
 
@@ -94,6 +96,17 @@ if TYPE_CHECKING:
     from armwise.dynamics import BaseParameters as BaseParameters
     from armwise.dynamics import Dynamics as Dynamics
     from armwise.dynamics import base_parameters as base_parameters
+    from armwise.identification import Estimate as Estimate
+    from armwise.identification import FrictionTerm as FrictionTerm
+    from armwise.identification import OrdinaryLeastSquares as OrdinaryLeastSquares
+    from armwise.identification import PhysicallyConsistent as PhysicallyConsistent
+    from armwise.identification import PriorWeighted as PriorWeighted
+    from armwise.identification import Ridge as Ridge
+    from armwise.identification import Robust as Robust
+    from armwise.identification import TotalLeastSquares as TotalLeastSquares
+    from armwise.identification import Validation as Validation
+    from armwise.identification import WeightedLeastSquares as WeightedLeastSquares
+    from armwise.identification import identify as identify
     from armwise.motions import Fourier as Fourier
     from armwise.motions import Hold as Hold
     from armwise.motions import Motion as Motion
@@ -125,19 +138,10 @@ if TYPE_CHECKING:
     from armwise.plants import Tachometer as Tachometer
     from armwise.plants import TorqueSensor as TorqueSensor
     from armwise.plants import WristSensor as WristSensor
+    from armwise.plants import perturbed as perturbed
     from armwise.plants import run as run
     from armwise.plants import run_batch as run_batch
     from armwise.recordings import Recording as Recording
     from armwise.recordings import Samples as Samples
     from armwise.recordings import noise_spectra as noise_spectra
     from armwise.recordings import prepare as prepare
-    from armwise.identification import identify as identify
-    from armwise.identification import Estimate as Estimate
-    from armwise.identification import WeightedLeastSquares as WeightedLeastSquares
-    from armwise.identification import OrdinaryLeastSquares as OrdinaryLeastSquares
-    from armwise.identification import Ridge as Ridge
-    from armwise.identification import PriorWeighted as PriorWeighted
-    from armwise.identification import TotalLeastSquares as TotalLeastSquares
-    from armwise.identification import Robust as Robust
-    from armwise.identification import Validation as Validation
-    from armwise.identification import FrictionTerm as FrictionTerm

@@ -8,6 +8,7 @@ from armwise.identification.identify import identify
 from armwise.identification.methods import (
     Method,
     OrdinaryLeastSquares,
+    PhysicallyConsistent,
     PriorWeighted,
     Ridge,
     Robust,
@@ -23,6 +24,7 @@ __all__ = [
     "FrictionTerm",
     "Method",
     "OrdinaryLeastSquares",
+    "PhysicallyConsistent",
     "PriorWeighted",
     "Ridge",
     "Robust",

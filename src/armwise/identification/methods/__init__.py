@@ -2,6 +2,7 @@
 
 from armwise.identification.methods.method import Method
 from armwise.identification.methods.ordinary import OrdinaryLeastSquares
+from armwise.identification.methods.physical import PhysicallyConsistent
 from armwise.identification.methods.prior import PriorWeighted
 from armwise.identification.methods.ridge import Ridge
 from armwise.identification.methods.robust import Robust
@@ -11,6 +12,7 @@ from armwise.identification.methods.weighted import WeightedLeastSquares
 __all__ = [
     "Method",
     "OrdinaryLeastSquares",
+    "PhysicallyConsistent",
     "PriorWeighted",
     "Ridge",
     "Robust",

@@ -1,0 +1,206 @@
+"""Physically consistent: the best fit among bodies that can exist."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from armwise.arms import DRIVE_NAMES, InertialParameters
+from armwise.errors import NotConverged
+from armwise.identification.accumulator import triangle
+from armwise.identification.methods.weighted import WeightedLeastSquares
+from armwise.identification.problem import Problem
+from armwise.identification.solution import Solution, stack
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+_NEVER_NEGATIVE = ("rotor_inertia", "viscous", "coulomb")
+_TRIANGLE = np.triu_indices(4)
+
+
+@dataclass(frozen=True)
+class PhysicallyConsistent:
+    """Weighted least squares over pseudo-inertias that are positive definite.
+
+    The fit itself is constrained (a semidefinite program, Wensing, Kim and Slotine
+    2018); nothing is projected afterwards. Where the data leave a choice, the arm's own
+    parameters decide.
+
+    Attributes:
+        margin: How far inside the set of bodies to stay, relative to a link's size.
+        prior_std: How far a parameter of the description may be off, as a fraction.
+        mass: Bounds on the mass of named links in [kg].
+        center_of_mass: Bounds on the centre of mass of named links in [m]: the lower and
+            the upper corner of a box in the link's frame.
+    """
+
+    margin: float = 1e-4
+    prior_std: float = 1.0
+    mass: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    center_of_mass: Mapping[
+        str, tuple[tuple[float, float, float], tuple[float, float, float]]
+    ] = field(default_factory=dict)
+
+    def solve(self, problem: Problem) -> Solution:
+        """Return the base parameters and how far to trust them."""
+        first = WeightedLeastSquares().solve(problem)
+        system = triangle(stack(problem.systems(), first.torque_std))
+        left = system[:, :-1] @ problem.base.matrix
+        size = _sizes(problem)
+        prior = problem.prior
+        pull = np.diag(1.0 / (self.prior_std * size))
+        hessian = left.T @ left + pull.T @ pull
+        start = problem.parameters(first.values)  # here only the prior pulls
+        gradient = pull.T @ (pull @ (start - prior))
+        step = _minimise(
+            hessian, gradient, size, _Constraints(problem, self, size, start)
+        )
+        parameters = start + step
+        parameters = np.where(problem.is_estimated, parameters, prior)
+        return replace(
+            first,
+            values=problem.base.matrix @ parameters,
+            parameters=parameters,
+            notes=("Intervals are those of the fit without constraints.",),
+        )
+
+
+def _sizes(problem: Problem) -> Float[np.ndarray, " parameters"]:
+    """Typical size of every parameter: its own, its link's, or a small number."""
+    links = problem.columns.arm.links
+    sizes = []
+    for link in links:
+        m = max(link.inertia.mass, 0.1)
+        reach = max(float(np.linalg.norm(link.inertia.center_of_mass)), 0.1)
+        typical = np.array([m, *[m * reach] * 3, *[m * reach**2] * 6])
+        sizes.append(np.maximum(typical, np.abs(link.inertia.vector)))
+    rest = problem.prior[10 * len(links) :]
+    return np.concatenate([*sizes, np.maximum(np.abs(rest), 1.0)])
+
+
+class _Constraints:
+    """Rows of A x + s = b with s in a cone; x is a scaled step from the start."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        method: PhysicallyConsistent,
+        size: np.ndarray,
+        start: np.ndarray,
+    ) -> None:
+        import clarabel
+
+        self.size = size
+        self._start = start
+        self._width = size.size
+        self._rows: list[np.ndarray] = []
+        self._right: list[np.ndarray] = []
+        self.cones: list[Any] = []
+        self._clarabel = clarabel
+        arm = problem.columns.arm
+        self._keep_fixed(problem)
+        self._keep_positive(problem)
+        for number, link in enumerate(arm.links):
+            if link.name in method.mass:
+                self._bound_mass(10 * number, method.mass[link.name])
+            if link.name in method.center_of_mass:
+                self._bound_center(10 * number, method.center_of_mass[link.name])
+        for number in range(len(arm.links)):
+            self._keep_a_body(10 * number, method.margin)
+
+    @property
+    def matrix(self) -> np.ndarray:
+        return np.vstack(self._rows)
+
+    @property
+    def right(self) -> np.ndarray:
+        return np.concatenate(self._right)
+
+    def _add(self, rows: np.ndarray, right: np.ndarray, cone: Any) -> None:
+        if len(rows):
+            self._rows.append(rows * self.size)
+            self._right.append(right - rows @ self._start)
+            self.cones.append(cone)
+
+    def _keep_fixed(self, problem: Problem) -> None:
+        fixed = np.flatnonzero(~problem.is_estimated)
+        rows = np.eye(self._width)[fixed]
+        self._add(rows, problem.prior[fixed], self._clarabel.ZeroConeT(len(fixed)))
+
+    def _keep_positive(self, problem: Problem) -> None:
+        """Friction only ever takes energy, and rotors weigh something."""
+        start = 10 * len(problem.columns.arm.links)
+        count = len(problem.columns.arm.parameters) - start
+        places = [
+            start + k
+            for k in range(count)
+            if DRIVE_NAMES[k % len(DRIVE_NAMES)] in _NEVER_NEGATIVE
+            and problem.is_estimated[start + k]
+        ]
+        rows = -np.eye(self._width)[places]
+        cone = self._clarabel.NonnegativeConeT(len(places))
+        self._add(rows, np.zeros(len(places)), cone)
+
+    def _bound_mass(self, start: int, bounds: tuple[float, float]) -> None:
+        rows = np.zeros((2, self._width))
+        rows[:, start] = (-1.0, 1.0)
+        right = np.array([-bounds[0], bounds[1]])
+        self._add(rows, right, self._clarabel.NonnegativeConeT(2))
+
+    def _bound_center(
+        self, start: int, box: tuple[tuple[float, ...], tuple[float, ...]]
+    ) -> None:
+        """lower · m ≤ h ≤ upper · m, linear in m and h."""
+        rows = np.zeros((6, self._width))
+        for k in range(3):
+            rows[k, [start, start + 1 + k]] = (box[0][k], -1.0)
+            rows[3 + k, [start, start + 1 + k]] = (-box[1][k], 1.0)
+        self._add(rows, np.zeros(6), self._clarabel.NonnegativeConeT(6))
+
+    def _keep_a_body(self, start: int, margin: float) -> None:
+        """Pseudo-inertia ⪰ margin, as its scaled upper triangle, column by column."""
+        rows = np.zeros((10, self._width))
+        scale = np.where(_TRIANGLE[0] == _TRIANGLE[1], 1.0, np.sqrt(2.0))
+        order = np.lexsort((_TRIANGLE[0], _TRIANGLE[1]))
+        for k in range(10):
+            pseudo = InertialParameters(np.eye(10)[k]).pseudo_inertia
+            rows[:, start + k] = -(scale * pseudo[_TRIANGLE])[order]
+        least = np.diag([self.size[start + 4] * margin] * 3 + [self.size[start] * margin])
+        right = -(scale * least[_TRIANGLE])[order]
+        self._add(rows, right, self._clarabel.PSDTriangleConeT(4))
+
+
+def _minimise(
+    hessian: np.ndarray,
+    gradient: np.ndarray,
+    size: np.ndarray,
+    constraints: _Constraints,
+) -> Float[np.ndarray, " parameters"]:
+    """Return the step x that minimises ½ xᵀHx + gᵀx within the constraints."""
+    import clarabel
+    from scipy import sparse
+
+    scaled = hessian * np.outer(size, size)
+    root = np.linalg.cholesky(scaled).T
+    unit = np.linalg.inv(root)  # x = unit z: every direction of z costs the same
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    solver = clarabel.DefaultSolver(
+        sparse.identity(size.size, format="csc"),
+        unit.T @ (gradient * size),
+        sparse.csc_matrix(constraints.matrix @ unit),
+        constraints.right,
+        constraints.cones,
+        settings,
+    )
+    answer = solver.solve()
+    if str(answer.status) not in ("Solved", "AlmostSolved"):
+        raise NotConverged(
+            f"The physically consistent fit stopped: {answer.status}. Check that bounds "
+            "on mass and centre of mass leave room for a body."
+        )
+    return (unit @ np.asarray(answer.x)) * size
