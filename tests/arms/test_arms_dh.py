@@ -193,6 +193,16 @@ def test_the_papers_file_is_the_bundled_arm(tmp_path: Path) -> None:
     np.testing.assert_array_equal(arm.parameters[:60], bundled.parameters[:60])
 
 
+def test_the_paper_s_letters(tmp_path: Path) -> None:
+    """d2 and e2 stay of link 2 in Table 1, and so do Ixy and Iyz of its 52."""
+    lines = [f"{letter}dyna {k}" for k, letter in enumerate("abcdef", 1)]
+    text = "\n".join(["number_links 1", "alpha 0", "dpar 0", "apar 0", *lines])
+    arm = read(tmp_path / "one.spec", text)
+    p = dict(zip(arm.parameter_names, arm.parameters, strict=True))
+    six = [p[f"link_1.{n}"] for n in ("Ixx", "Iyy", "Izz", "Ixy", "Iyz", "Ixz")]
+    assert six == [1, 2, 3, 4, 5, 6]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

@@ -98,7 +98,8 @@ def test_poses_and_torques_are_mujocos(tmp_path: Path) -> None:
         ('<joint name="roll" axis="1 0 0"/>', "<freejoint/>", "MuJoCo refuses"),
         (
             '<body name="tool"',
-            '<body><joint name="b" type="ball"/><geom size="1"/></body><body name="tool"',
+            '<body><joint name="b" type="ball"/><geom size="1"/></body>'
+            '<body name="tool"',
             '"b" is free or a ball',
         ),
         ("0.2 -3 0 0 0", "0.2 -3 1 0 0", "not linear"),

@@ -85,6 +85,21 @@ def test_a_bad_file_is_one_line(text: str, armwise: Any, tmp_path: Path) -> None
     assert err.count("\n") == 1
 
 
+def test_long_arms_are_shown_in_part(armwise: Any, tmp_path: Path) -> None:
+    path = tmp_path / "long.urdf"
+    links = "".join(f'<link name="l{i}"/>' for i in range(60))
+    joints = "".join(
+        f'<joint name="j{i}" type="continuous"><parent link="l{i}"/>'
+        f'<child link="l{i + 1}"/></joint>'
+        for i in range(59)
+    )
+    path.write_text(f'<robot name="long">{links}{joints}</robot>')
+    code, out, err = armwise("inspect", str(path), "--counts")
+    assert code == 0
+    assert "19 more" in out
+    assert "not worked out" in err
+
+
 def test_wrong_use_is_two(armwise: Any) -> None:
     for words in (("inspect",), ("inspect", "panda", "--nonsense"), ("dance",)):
         code, _, err = armwise(*words)

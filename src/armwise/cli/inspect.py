@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from armwise.arms import Arm
 
 MOST_JOINTS = 40
-"""Base parameters and operation counts are not worked out for longer arms."""
+"""Longer arms are shown in part, without base parameters and operation counts."""
 
 
 def inspect(
@@ -32,7 +32,7 @@ def inspect(
         print_json(report)
         return
     _show(report)
-    for warning in report["warnings"]:
+    for warning in report["warnings"][:MOST_JOINTS]:
         warn(warning)
 
 
@@ -125,6 +125,8 @@ def _show(report: dict[str, Any]) -> None:
     if any(x["drive"].vector.any() for x in driven):
         screen.print(_drive_table(report))
     screen.print(_link_table(report))
+    if (more := len(report["links"]) - MOST_JOINTS) > 0:
+        screen.print(f"… and {more} more; --json shows all")
     _show_base(report)
     if "counts" in report:
         screen.print(_count_table(report))
@@ -135,7 +137,7 @@ def _joint_table(report: dict[str, Any]) -> Any:
         "Joints (rad, m, s, N m, N)",
         ("joint", "kind", "on", "lower", "upper", "speed", "accel.", "effort"),
     )
-    for joint in report["joints"]:
+    for joint in report["joints"][:MOST_JOINTS]:
         limits, kind = joint["limits"], joint["kind"]
         rates = (limits.velocity, limits.acceleration, limits.effort)
         if joint["mimic"]:
@@ -150,7 +152,7 @@ def _drive_table(report: dict[str, Any]) -> Any:
         "Drives (kg m², N m s, N m; or kg, N s/m, N)",
         ("joint", "rotor inertia", "viscous", "Coulomb", "offset"),
     )
-    for driven in (*report["joints"], *report["couplings"]):
+    for driven in (*report["joints"][:MOST_JOINTS], *report["couplings"]):
         made.add_row(driven["name"], *map(figure, driven["drive"].vector))
     return made
 
@@ -160,7 +162,7 @@ def _link_table(report: dict[str, Any]) -> Any:
         "Links (kg, m, kg m²)",
         ("link", "mass", "centre of mass", "principal moments", ""),
     )
-    for link in report["links"]:
+    for link in report["links"][:MOST_JOINTS]:
         center = ", ".join(figure(x) for x in link["center_of_mass"])
         moments = ", ".join(figure(x) for x in link["principal_moments"])
         mark = "no body" if link["defect"] else ""
