@@ -187,7 +187,7 @@ class Dynamics:
         flat = [_rows(array) for array in arrays]
         wanted = [i.name for i in kernel.program.inputs if i.is_uniform]
         (result,) = kernel(flat, [self.uniforms[name] for name in wanted])
-        return result.reshape(*shape[:-1], *result.shape[1:])
+        return result.reshape((*shape[:-1], *result.shape[1:]))
 
     def _array(self, name: str, value: ArrayLike) -> np.ndarray:
         """Take joint values as float64, or say what is wrong with them."""
