@@ -4,6 +4,7 @@ from armwise.plants.actuator import Actuator
 from armwise.plants.elasticity import JointElasticity
 from armwise.plants.friction import Friction
 from armwise.plants.integrators import DormandPrince, RungeKutta4, SemiImplicit
+from armwise.plants.mismatch import perturbed
 from armwise.plants.mujoco_arm import MujocoArm
 from armwise.plants.payload import Payload, carrying
 from armwise.plants.protocol import Controller, Measurement, Plant
@@ -40,6 +41,7 @@ __all__ = [
     "TorqueSensor",
     "WristSensor",
     "carrying",
+    "perturbed",
     "run",
     "run_batch",
 ]

@@ -48,12 +48,19 @@ class DormandPrince:
 Integrator = SemiImplicit | RungeKutta4 | DormandPrince
 
 
-def method_number(integrator: Integrator) -> int:
-    """Return the number by which the compiled stepper knows an integrator."""
-    for number, kind in enumerate((SemiImplicit, RungeKutta4, DormandPrince)):
-        if isinstance(integrator, kind):
-            return number
+_KINDS = (SemiImplicit, RungeKutta4, DormandPrince)
+
+
+def require_integrator(given: object) -> Integrator:
+    """Return what was given, or say that it is no integrator."""
+    if isinstance(given, _KINDS):
+        return given
     raise ArgumentError(
         "integrator must be SemiImplicit(), RungeKutta4() or DormandPrince(), "
-        f"not {integrator!r}."
+        f"not {given!r}."
     )
+
+
+def method_number(integrator: Integrator) -> int:
+    """Return the number by which the compiled stepper knows an integrator."""
+    return _KINDS.index(type(integrator))

@@ -16,7 +16,12 @@ from armwise.plants.clock import Clock
 from armwise.plants.elasticity import JointElasticity
 from armwise.plants.friction import Friction
 from armwise.plants.instruments import IDEAL_SENSORS
-from armwise.plants.integrators import Integrator, RungeKutta4, SemiImplicit
+from armwise.plants.integrators import (
+    Integrator,
+    RungeKutta4,
+    SemiImplicit,
+    require_integrator,
+)
 from armwise.plants.numbers import ArmNumbers
 from armwise.plants.numpy_engine import NumpyEngine
 from armwise.plants.payload import Payload, carrying
@@ -89,7 +94,7 @@ class SimulatedArm:
         self.true_arms = _loaded(arm, self._bare, self._payloads)
         mechanism = mechanism_of(arm)
         numbers = ArmNumbers.of(self.true_arms, mechanism, friction, elasticity)
-        self.integrator = integrator or _suitable(numbers)
+        self.integrator = require_integrator(integrator or _suitable(numbers))
         rate = plant_rate_hz or max(control_rate_hz, self.integrator.usual_rate_hz)
         clock = Clock.from_rates(control_rate_hz, rate, actuator.delay)
         engine = CEngine if resolve_backend(backend) == "c" else NumpyEngine

@@ -80,23 +80,23 @@ class _Spring:
             raise ArgumentError(
                 "A wrist sensor needs a positive resonance_hz and a damping ≥ 0."
             )
-        self._stiff = bool(np.isinf(resonance_hz))
-        self._y: np.ndarray | None = None
-        self._before = self._speed = np.zeros((1, 6))
-        if not self._stiff:
+        self._matrix = None
+        if np.isfinite(resonance_hz):
             self._matrix = _transition(2.0 * np.pi * resonance_hz, damping, period)
+        self._state: np.ndarray | None = None
 
     def __call__(self, w: Float[np.ndarray, "batch 6"]) -> np.ndarray:
-        if self._stiff:
+        if self._matrix is None:
             return w
-        if self._y is None:
-            self._y, self._speed = w.copy(), np.zeros_like(w)
-        else:
-            now = np.stack([self._y, self._speed, self._before, w - self._before])
-            moved = np.tensordot(self._matrix, now, axes=1)
-            self._y, self._speed = moved[0], moved[1]
-        self._before = w
-        return self._y
+        now = w.reshape(-1)
+        if self._state is None:  # rows: y, ẏ, w before, change of w
+            self._state = np.stack([now, np.zeros_like(now), now, np.zeros_like(now)])
+        state = self._state
+        np.subtract(now, state[2], out=state[3])
+        state[:2] = self._matrix @ state
+        state[2] = now
+        reading: np.ndarray = state[0].copy().reshape(w.shape)
+        return reading
 
 
 def _transition(omega: float, damping: float, period: float) -> np.ndarray:
