@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -58,17 +58,23 @@ class Engine:
         world: The world.
         method: How constraint forces are found where the fast path does not hold.
         backend: What runs traced programs.
+        releasable: Constraints that events may take away.
     """
 
     def __init__(
-        self, world: World, method: ForceMethod, backend: Backend = "auto"
+        self,
+        world: World,
+        method: ForceMethod,
+        backend: Backend = "auto",
+        releasable: Collection[str] = (),
     ) -> None:
         self.world = world
         self.method = method
         self.backend = resolve_backend(backend)
         self.layout: Layout = layout_of(world)
-        self.signals: Signals = signals_of(world, self.layout)
+        self.signals: Signals = signals_of(world, self.layout, releasable)
         self.broken: set[str] = set()
+        self.held: int | None = None
         self._rows = np.arange(self.layout.row_count)
 
     @property
@@ -76,7 +82,7 @@ class Engine:
         """Whether the compiled loop may run."""
         return (
             self.backend == "c"
-            and not self.broken
+            and self.broken <= self.signals.alive.keys()
             and (self.method.is_exact or not self.layout.rows)
         )
 
@@ -95,7 +101,8 @@ class Engine:
             equations = equations_of(
                 self.world, self.layout, self.signals, symbols(state), symbols(signal)
             )
-            rate, health = solved_rate(self.world, self.layout, equations)
+            alive = {name: signal[k] for name, k in self.signals.alive.items()}
+            rate, health = solved_rate(self.world, self.layout, equations, alive)
             return {"rate": rate.tolist(), "health": health}
 
         return trace("world_rates", rates, self._inputs)
@@ -151,6 +158,10 @@ class Engine:
         program = trace("world_places", places, {"state": self.layout.size})
         return Kernel(program, "numpy")([np.ascontiguousarray(states)])[0]
 
+    def signal(self, t: float, state: np.ndarray) -> np.ndarray:
+        """Return what the world is told from outside at a time [s] and state."""
+        return self.signals.at(t, self.signals.sampled(t, state, self.broken))
+
     def snapshot(self, states: np.ndarray, signals: np.ndarray) -> Snapshot:
         """Evaluate the constraint equation at some states."""
         return Snapshot(*self._equations([states, signals]))
@@ -162,11 +173,16 @@ class Engine:
 
     def rates(self, state: np.ndarray, signal: np.ndarray) -> np.ndarray:
         """Return the rate of the state, by the fast path if that holds."""
-        if self.is_fast:
+        if self.is_fast and self.held is None:
             rate = np.empty(self.layout.size)
             if self.loop.rates(np.ascontiguousarray(state), signal, rate):
                 return rate
         return self.careful_rates(state, signal)[0]
+
+    def is_well(self, state: np.ndarray, signal: np.ndarray) -> bool:
+        """Whether the fast path holds at a state."""
+        rate = np.empty(self.layout.size)
+        return self.is_fast and self.loop.rates(state, signal, rate)
 
     def careful_rates(
         self, state: np.ndarray, signal: np.ndarray
@@ -196,12 +212,14 @@ class Engine:
         """Return the constraint forces at sample k, zero where broken."""
         A, free, pull = found.matrix[k], found.free[k], found.pull[k]
         if not self.broken:
-            return self.method.solve(A, free, pull, self.bounds)
+            return self.method.solve(A, free, pull, self.bounds, self.held)
         keep, bounds = self._kept
         if not len(keep):
             nothing = np.zeros(len(free))
             return ForceSolution(nothing, nothing, np.zeros(0), 0)
-        part = self.method.solve(A[np.ix_(keep, keep)], free[keep], pull[keep], bounds)
+        part = self.method.solve(
+            A[np.ix_(keep, keep)], free[keep], pull[keep], bounds, self.held
+        )
         ideal, stabilising = np.zeros(len(free)), np.zeros(len(free))
         ideal[keep], stabilising[keep] = part.ideal, part.stabilising
         return ForceSolution(

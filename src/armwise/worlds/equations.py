@@ -7,7 +7,7 @@ side is the critically damped return to zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -100,16 +100,18 @@ def equations_of(
 
 
 def solved_rate(
-    world: World, layout: Layout, equations: Equations
+    world: World, layout: Layout, equations: Equations, alive: dict[str, Number]
 ) -> tuple[Array, list[Number]]:
     """Return the rate of the state with constraint forces, and how healthy it is.
 
     Each number of the health is above 1 when something needs a closer look: the
-    equation's residual, a force or a deviation above its bound.
+    equation's residual, a force or a deviation above its bound. A constraint whose
+    number in `alive` is 0 exerts no force.
     """
     rate = equations.rate.copy()
     if not layout.rows:
         return rate, []
+    equations = _living(layout, equations, alive)
     factors = Factors(equations.matrix)
     ideal = factors.solve(-equations.free)
     stabilising = factors.solve(-equations.pull)
@@ -160,6 +162,32 @@ def _health(
             if np.isfinite(bound):
                 health.append(dot(values, values) * (1.0 / bound**2))
     return health
+
+
+def _living(
+    layout: Layout, equations: Equations, alive: dict[str, Number]
+) -> Equations:
+    """Replace the rows of constraints that are gone by F = 0."""
+    if not alive:
+        return equations
+    owner = [
+        name for name, rows in layout.rows.items() for _ in range(*rows.indices(10**9))
+    ]
+    matrix = equations.matrix.copy()
+    weights = symbols([alive.get(name, 1.0) for name in owner])
+    for i, one in enumerate(owner):
+        for j, other in enumerate(owner):
+            matrix[i, j] = matrix[i, j] * weights[i]
+            if one != other:
+                matrix[i, j] = matrix[i, j] * weights[j]
+        matrix[i, i] = matrix[i, i] + (1.0 - weights[i])
+    return replace(
+        equations,
+        matrix=matrix,
+        free=equations.free * weights,
+        pull=equations.pull * weights,
+        deviation=equations.deviation * weights,
+    )
 
 
 def _effort(signals: Signals, name: str, signal: Array) -> Array | None:

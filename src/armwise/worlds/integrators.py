@@ -18,6 +18,31 @@ Rates = Callable[[np.ndarray, float], np.ndarray]
 """Rate of the state, given the state and the fraction of the step that has passed."""
 
 
+Tableau = tuple[np.ndarray, np.ndarray]
+"""Coefficients a (stages, stages) and b (stages,) of a Runge–Kutta method."""
+
+
+def _tableau(rows: list[list[float]], weights: list[float]) -> Tableau:
+    a = np.zeros((len(weights), len(weights)))
+    for k, row in enumerate(rows, 1):
+        a[k, : len(row)] = row
+    return a, np.array(weights)
+
+
+_CLASSICAL = _tableau([[1 / 2], [0, 1 / 2], [0, 0, 1]], [1 / 6, 1 / 3, 1 / 3, 1 / 6])
+_CASH_KARP = _tableau(
+    [
+        [1 / 5],
+        [3 / 40, 9 / 40],
+        [3 / 10, -9 / 10, 6 / 5],
+        [-11 / 54, 5 / 2, -70 / 27, 35 / 27],
+        [1631 / 55296, 175 / 512, 575 / 13824, 44275 / 110592, 253 / 4096],
+    ],
+    [37 / 378, 0, 250 / 621, 125 / 594, 0, 512 / 1771],
+)
+_FOURTH = np.array([2825 / 27648, 0, 18575 / 48384, 13525 / 55296, 277 / 14336, 1 / 4])
+
+
 class Integrator(Protocol):
     """A way to take a step."""
 
@@ -27,7 +52,7 @@ class Integrator(Protocol):
         ...
 
     @property
-    def tableau(self) -> tuple[np.ndarray, np.ndarray] | None:
+    def tableau(self) -> Tableau | None:
         """Runge–Kutta coefficients for the compiled loop; None: semi-implicit."""
         ...
 
@@ -55,18 +80,17 @@ class RungeKutta4:
         return (0.0, 0.5, 0.5, 1.0)
 
     @property
-    def tableau(self) -> tuple[np.ndarray, np.ndarray]:
+    def tableau(self) -> Tableau:
         """Coefficients a and b."""
-        a = np.zeros((4, 4))
-        a[1, 0], a[2, 1], a[3, 2] = 0.5, 0.5, 1.0
-        return a, np.array([1.0, 2.0, 2.0, 1.0]) / 6.0
+        return _CLASSICAL
 
     def step(
         self, rates: Rates, state: np.ndarray, h: float, layout: Layout
     ) -> tuple[np.ndarray, np.ndarray]:
         """Take one step; it does not know its error."""
-        slopes = _stages(rates, state, h, self.nodes, self.tableau[0])
-        return state + h * (self.tableau[1] @ slopes), np.zeros_like(state)
+        a, b = _CLASSICAL
+        slopes = _stages(rates, state, h, self.nodes, a)
+        return state + h * (b @ slopes), np.zeros_like(state)
 
 
 @dataclass(frozen=True)
@@ -88,24 +112,17 @@ class CashKarp:
         return (0.0, 1 / 5, 3 / 10, 3 / 5, 1.0, 7 / 8)
 
     @property
-    def tableau(self) -> tuple[np.ndarray, np.ndarray]:
+    def tableau(self) -> Tableau:
         """Coefficients a and the fifth-order b (Cash and Karp 1990)."""
-        a = np.zeros((6, 6))
-        a[1, :1] = [1 / 5]
-        a[2, :2] = [3 / 40, 9 / 40]
-        a[3, :3] = [3 / 10, -9 / 10, 6 / 5]
-        a[4, :4] = [-11 / 54, 5 / 2, -70 / 27, 35 / 27]
-        a[5, :5] = [1631 / 55296, 175 / 512, 575 / 13824, 44275 / 110592, 253 / 4096]
-        return a, np.array([37 / 378, 0, 250 / 621, 125 / 594, 0, 512 / 1771])
+        return _CASH_KARP
 
     def step(
         self, rates: Rates, state: np.ndarray, h: float, layout: Layout
     ) -> tuple[np.ndarray, np.ndarray]:
         """Take one step and estimate its error from the embedded fourth order."""
-        a, b = self.tableau
-        fourth = [2825 / 27648, 0, 18575 / 48384, 13525 / 55296, 277 / 14336, 1 / 4]
+        a, b = _CASH_KARP
         slopes = _stages(rates, state, h, self.nodes, a)
-        return state + h * (b @ slopes), h * ((b - np.array(fourth)) @ slopes)
+        return state + h * (b @ slopes), h * ((b - _FOURTH) @ slopes)
 
 
 @dataclass(frozen=True)

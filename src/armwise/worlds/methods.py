@@ -54,9 +54,18 @@ class ForceMethod(Protocol):
         ...
 
     def solve(
-        self, A: np.ndarray, free: np.ndarray, pull: np.ndarray, bounds: Sequence[Bound]
+        self,
+        A: np.ndarray,
+        free: np.ndarray,
+        pull: np.ndarray,
+        bounds: Sequence[Bound],
+        held: int | None = None,
     ) -> ForceSolution:
-        """Return forces for A F = −free − pull."""
+        """Return forces for A F = −free − pull.
+
+        With `held`, the choice made at the start of a step is kept: that many singular
+        values are dropped, so that the forces stay smooth within the step.
+        """
         ...
 
 
@@ -74,7 +83,12 @@ class SingularValueDropping:
     is_exact: bool = True
 
     def solve(
-        self, A: np.ndarray, free: np.ndarray, pull: np.ndarray, bounds: Sequence[Bound]
+        self,
+        A: np.ndarray,
+        free: np.ndarray,
+        pull: np.ndarray,
+        bounds: Sequence[Bound],
+        held: int | None = None,
     ) -> ForceSolution:
         """Return the forces with the fewest singular values dropped."""
         values, vectors = np.linalg.eigh(A)
@@ -91,7 +105,7 @@ class SingularValueDropping:
                 size = np.linalg.norm(tails[:, bound.rows], axis=1)
                 fits &= size <= bound.max_force
         fits[:least] = False
-        k = int(np.argmax(fits))
+        k = int(np.argmax(fits)) if held is None else max(held, least)
         limited = k > least
         return ForceSolution(
             parts[0][k:].sum(axis=0),
@@ -114,7 +128,12 @@ class Pseudoinverse:
     is_exact: bool = False
 
     def solve(
-        self, A: np.ndarray, free: np.ndarray, pull: np.ndarray, bounds: Sequence[Bound]
+        self,
+        A: np.ndarray,
+        free: np.ndarray,
+        pull: np.ndarray,
+        bounds: Sequence[Bound],
+        held: int | None = None,
     ) -> ForceSolution:
         """Return the smallest forces, however large."""
         values, vectors = np.linalg.eigh(A)
@@ -136,7 +155,12 @@ class DampedLeastSquares:
     is_exact: bool = False
 
     def solve(
-        self, A: np.ndarray, free: np.ndarray, pull: np.ndarray, bounds: Sequence[Bound]
+        self,
+        A: np.ndarray,
+        free: np.ndarray,
+        pull: np.ndarray,
+        bounds: Sequence[Bound],
+        held: int | None = None,
     ) -> ForceSolution:
         """Return forces that give way near a singularity."""
         values, vectors = np.linalg.eigh(A)
@@ -164,7 +188,12 @@ class Yielding:
     is_exact: bool = True
 
     def solve(
-        self, A: np.ndarray, free: np.ndarray, pull: np.ndarray, bounds: Sequence[Bound]
+        self,
+        A: np.ndarray,
+        free: np.ndarray,
+        pull: np.ndarray,
+        bounds: Sequence[Bound],
+        held: int | None = None,
     ) -> ForceSolution:
         """Return forces with the overloaded constraints held at their bounds."""
         whole = SingularValueDropping(self.cutoff).solve(A, free, pull, ())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,7 @@ class Signals:
         targets: Name of a carried constraint → its slice: place, velocity,
             acceleration of the target.
         efforts: Name of a force that is a function → its slice.
+        alive: Name of a constraint that may go → the place of its 1 (or 0).
         size: How many numbers in all.
     """
 
@@ -30,12 +31,22 @@ class Signals:
     layout: Layout
     targets: dict[str, slice]
     efforts: dict[str, slice]
+    alive: dict[str, int]
     size: int
 
     @property
-    def is_sampled(self) -> bool:
-        """Whether a function must be asked once per step."""
-        return bool(self.efforts)
+    def needs_state(self) -> bool:
+        """Whether a function of the state must be asked once per step."""
+        return any(isinstance(f, Actuator) and callable(f.effort) for f in self._forces)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether nothing changes with time."""
+        return not (self.targets or self.efforts)
+
+    @property
+    def _forces(self) -> tuple[Force, ...]:
+        return self.world.forces
 
     def at(self, t: float, held: np.ndarray | None = None) -> np.ndarray:
         """Return the signals at a time [s], efforts as held since the step began."""
@@ -47,10 +58,14 @@ class Signals:
                 values[self.targets[relation.name]] = _carried(relation, t)
         return values
 
-    def sampled(self, t: float, state: np.ndarray) -> np.ndarray:
+    def sampled(
+        self, t: float, state: np.ndarray, broken: Collection[str] = ()
+    ) -> np.ndarray:
         """Ask every function for its effort at the start of a step."""
         values = np.zeros(self.size)
-        for force in self.world.forces:
+        for name, place in self.alive.items():
+            values[place] = name not in broken
+        for force in self._forces:
             if force.name in self.efforts:
                 values[self.efforts[force.name]] = self._effort(force, t, state)
         return values
@@ -73,7 +88,9 @@ class Signals:
         return value
 
 
-def signals_of(world: World, layout: Layout) -> Signals:
+def signals_of(
+    world: World, layout: Layout, releasable: Collection[str] = ()
+) -> Signals:
     """List what a world must be told from outside."""
     place = 0
     targets: dict[str, slice] = {}
@@ -87,7 +104,13 @@ def signals_of(world: World, layout: Layout) -> Signals:
         if size:
             efforts[force.name] = slice(place, place + size)
             place += size
-    return Signals(world, layout, targets, efforts, place)
+    mortal = [
+        relation.name
+        for relation in world.relations
+        if np.isfinite(relation.max_deviation) or relation.name in releasable
+    ]
+    alive = {name: place + k for k, name in enumerate(mortal)}
+    return Signals(world, layout, targets, efforts, alive, place + len(mortal))
 
 
 def _effort_size(force: Force) -> int:

@@ -24,6 +24,9 @@ from armwise.worlds.world import World
 _BLOCK = 4096
 """Steps of the compiled loop between looks at the energy."""
 
+_LOOK = 16
+"""Single steps between looks at the energy."""
+
 _PATIENCE = 50.0
 """An equation that stays unsolved for this many times 1/λ is a contradiction."""
 
@@ -67,7 +70,8 @@ def simulate(
     check_step(world, chosen, step)
     if not (np.isfinite(duration) and duration > 0):
         raise ArgumentError(f"The duration must be positive in [s], not {duration!r}.")
-    engine = Engine(world, method or SingularValueDropping(), backend)
+    releasable = {name for event in events for name in event.releases}
+    engine = Engine(world, method or SingularValueDropping(), backend, releasable)
     count = ceil(duration / step - 1e-9)
     if (
         record_every < 1
@@ -95,13 +99,13 @@ class _Runner:
     ) -> None:
         self.engine, self.integrator, self.step = engine, integrator, step
         self.count, self.every, self.events = count, every, events
-        self.index = 0
+        self.index, self.block = 0, _BLOCK
         self.t = 0.0
         self.state = engine.start()
         self.kept: list[np.ndarray] = [self.state[None].copy()]
         self.times: list[np.ndarray] = [np.zeros(1)]
         self.log: list[Happening] = []
-        self.fast = self.careful = self.rejected = 0
+        self.fast = self.careful = self.rejected = self.unlooked = 0
         self.unsolved_since: float | None = None
         self.adapted = step
         self.energy = self._energy(self.state)
@@ -114,7 +118,8 @@ class _Runner:
             raise self._failure(trouble)
         while self.index < self.count:
             done = self._leap() or self._stride()
-            self._look_at_energy()
+            if done == "all" or self.unlooked >= _LOOK:
+                self._look_at_energy()
             progress(self.index / self.count)
             if done == "final":
                 break
@@ -123,11 +128,15 @@ class _Runner:
     def run(self) -> Run:
         """Return what happened so far."""
         time = np.concatenate(self.times)
-        signals = np.stack([self._signal(t, self.state) for t in time])
+        states = np.concatenate(self.kept)
+        signals = np.zeros((len(time), self.engine.signals.size))
+        if not self.engine.signals.is_constant:
+            for row, t, state in zip(signals, time, states, strict=True):
+                row[:] = self.engine.signal(t, state)
         return Run(
             self.engine.world,
             time,
-            np.concatenate(self.kept),
+            states,
             tuple(self.log),
             StepCount(self.fast, self.careful, self.rejected),
             self.engine,
@@ -139,8 +148,8 @@ class _Runner:
         engine = self.engine
         if not engine.is_fast or isinstance(self.integrator, CashKarp) or self.events:
             return ""
-        single = engine.signals.is_sampled
-        steps = 1 if single else min(_BLOCK, self.count - self.index)
+        single = engine.signals.needs_state
+        steps = 1 if single else min(self.block, self.count - self.index)
         signal = self._block_signals(steps)
         taken = engine.loop.advance(
             self.state,
@@ -158,29 +167,35 @@ class _Runner:
             self.times.append(places * (self.every * self.step))
         self.index += taken.taken
         self.fast += taken.taken
+        self.unlooked += taken.taken
         self.t = self.index * self.step
         if taken.taken:
             self.unsolved_since = None
-        return "all" if taken.taken == steps else ""
+        if taken.taken < steps:
+            self.block = 1  # trouble seldom comes alone: start small again
+            return ""
+        self.block = min(2 * self.block, _BLOCK)
+        return "step" if single else "all"
 
     def _block_signals(self, steps: int) -> np.ndarray:
         """Return the signals of every stage of every step, or one row if constant."""
         signals = self.engine.signals
-        held = signals.sampled(self.t, self.state)
-        if not signals.targets:
-            return held[None]
-        rows = [
-            signals.at((self.index + i + node) * self.step, held)
-            for i in range(steps)
-            for node in self.integrator.nodes
-        ]
+        if signals.is_constant:
+            return self.engine.signal(self.t, self.state)[None]
+        rows = []
+        for i in range(self.index, self.index + steps):
+            held = signals.sampled(i * self.step, self.state, self.engine.broken)
+            rows += [
+                signals.at((i + node) * self.step, held)
+                for node in self.integrator.nodes
+            ]
         return np.ascontiguousarray(rows)
 
     def _stride(self) -> str:
         """Take one step with care, to the next multiple of the step."""
         end = (self.index + 1) * self.step
         while self.t < end - 1e-12 * self.step:
-            self._break_what_must()
+            self._look_closer()
             before, begin = self.state, self.t
             self._substep(min(end - self.t, self.adapted))
             final = self._look_for_events(before, begin)
@@ -224,7 +239,7 @@ class _Runner:
     def _try(self, h: float) -> tuple[np.ndarray, np.ndarray]:
         """Return the state after h and its error, the present one unchanged."""
         signals = self.engine.signals
-        held = signals.sampled(self.t, self.state)
+        held = signals.sampled(self.t, self.state, self.engine.broken)
         t = self.t
 
         def rates(state: np.ndarray, node: float) -> np.ndarray:
@@ -242,15 +257,29 @@ class _Runner:
             new[place : place + 4] /= np.linalg.norm(new[place : place + 4])
         self.state, self.t = new, self.t + h
         self.careful += 1
+        self.unlooked += 1
 
-    def _break_what_must(self) -> None:
-        """Remove constraints beyond their deviation; notice hopeless ones."""
+    def _look_closer(self) -> None:
+        """Where the fast path does not hold: break what must, hold what was chosen."""
         engine = self.engine
+        engine.held = None
         if len(engine.broken) == len(engine.bounds):
             return
-        signal = self._signal(self.t, self.state)
-        _, found, solution = engine.careful_rates(self.state, signal)
-        assert solution is not None
+        signal = engine.signal(self.t, self.state)
+        if engine.is_well(self.state, signal):
+            self.unsolved_since = None
+            return
+        with np.errstate(over="ignore", invalid="ignore"):
+            _, found, solution = engine.careful_rates(self.state, signal)
+            assert solution is not None
+            self._break(found, solution)
+            self._notice_hopeless(found, solution)
+        if isinstance(self.integrator, CashKarp):
+            engine.held = solution.dropped
+
+    def _break(self, found: Snapshot, solution: ForceSolution) -> None:
+        """Remove constraints whose deviation has passed its bound."""
+        engine = self.engine
         for relation in engine.world.relations:
             size = float(
                 np.linalg.norm(found.deviation[0, engine.layout.rows[relation.name]])
@@ -262,7 +291,6 @@ class _Runner:
             if relation.name in solution.at_bound:
                 cause += f" with its force at the bound of {relation.max_force:g} N"
             self.log.append(Happening(self.t, "broken", relation.name, cause))
-        self._notice_hopeless(found, solution)
 
     def _notice_hopeless(self, found: Snapshot, solution: ForceSolution) -> None:
         engine = self.engine
@@ -318,6 +346,7 @@ class _Runner:
 
     def _look_at_energy(self) -> None:
         """Stop when much of the energy in play came from nowhere."""
+        self.unlooked = 0
         energy, in_play = self._energy(self.state)
         self.most_energy = max(self.most_energy, in_play)
         work = float(self.state[self.engine.layout.works].sum())
@@ -337,10 +366,6 @@ class _Runner:
             self.height = float(gravitational.sum())
         lifted = abs(float(gravitational.sum()) - self.height)
         return float(total), float(kinetic.sum() + stored.sum()) + lifted
-
-    def _signal(self, t: float, state: np.ndarray) -> np.ndarray:
-        signals = self.engine.signals
-        return signals.at(t, signals.sampled(t, state))
 
     def _moment(self) -> Moment:
         return Moment(self.t, self.state, self.engine)
