@@ -12,14 +12,13 @@ from armwise.recordings import Samples
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-Form = Literal["asymmetric", "stribeck", "root", "cubic", "load"]
+Form = Literal["asymmetric", "stribeck", "root", "cubic"]
 
 FORMS: dict[Form, str] = {
     "asymmetric": "|q̇|: viscous friction that differs between the two directions",
     "stribeck": "sign(q̇) exp(−|q̇|/v): friction that falls as motion starts",
     "root": "sign(q̇) √|q̇|: lubricant that thins with speed",
     "cubic": "q̇ |q̇|: drag that grows faster than speed",
-    "load": "sign(q̇) |τ|: friction that grows with the torque the gear carries",
 }
 
 
@@ -42,6 +41,8 @@ class FrictionTerm:
     @property
     def name(self) -> str:
         """Name of its coefficient."""
+        if self.form == "stribeck":
+            return f"{self.joint_name}.stribeck({self.speed:.3g})"
         return f"{self.joint_name}.{self.form}"
 
     def column(self, samples: Samples) -> Float[np.ndarray, " samples"]:
@@ -54,8 +55,6 @@ class FrictionTerm:
         direction = samples.direction()[:, self.joint]
         if self.form == "stribeck":
             shaped = direction * np.exp(-np.abs(speed) / self.speed)
-        elif self.form == "root":
-            shaped = direction * np.sqrt(np.abs(speed))
         else:
-            shaped = direction * np.abs(samples.tau[:, self.joint])
+            shaped = direction * np.sqrt(np.abs(speed))
         return np.asarray(shaped)

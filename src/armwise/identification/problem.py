@@ -116,7 +116,7 @@ def structural_base(columns: Columns, free: np.ndarray) -> BaseParameters:
     rows, width = factor.shape
     full = np.zeros((rows + extra, width + extra))
     full[:rows, :width] = factor
-    scale = float(np.median(np.linalg.norm(factor, axis=0)))
+    scale = float(np.max(np.linalg.norm(factor, axis=0), initial=1.0))
     full[rows:, width:] = scale * np.eye(extra)
     order = [k for k in _order(columns) if free[k]]
     grouping = successive_ranks(full * free, order)

@@ -52,7 +52,7 @@ class PhysicallyConsistent:
         left = system[:, :-1] @ problem.base.matrix
         size = _sizes(problem)
         prior = problem.prior
-        pull = np.diag(1.0 / (self.prior_std * size))
+        pull = np.diag(1.0 / (self.prior_std * _doubt(problem, size)))
         hessian = left.T @ left + pull.T @ pull
         start = problem.parameters(first.values)  # here only the prior pulls
         gradient = pull.T @ (pull @ (start - prior))
@@ -80,6 +80,13 @@ def _sizes(problem: Problem) -> Float[np.ndarray, " parameters"]:
         sizes.append(np.maximum(typical, np.abs(link.inertia.vector)))
     rest = problem.prior[10 * len(links) :]
     return np.concatenate([*sizes, np.maximum(np.abs(rest), 1.0)])
+
+
+def _doubt(problem: Problem, size: np.ndarray) -> Float[np.ndarray, " parameters"]:
+    """How far the description may be off: links by their size, friction by anything."""
+    doubt = size.copy()
+    doubt[10 * len(problem.columns.arm.links) :] *= 1e4
+    return doubt
 
 
 class _Constraints:
@@ -189,6 +196,7 @@ def _minimise(
     unit = np.linalg.inv(root)  # x = unit z: every direction of z costs the same
     settings = clarabel.DefaultSettings()
     settings.verbose = False
+    settings.equilibrate_enable = False  # it is equilibrated already
     solver = clarabel.DefaultSolver(
         sparse.identity(size.size, format="csc"),
         unit.T @ (gradient * size),
