@@ -1,0 +1,254 @@
+"""What every controller must do, whatever its kind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from armwise.arms import Arm
+from armwise.control import (
+    PD,
+    Feedforward,
+    Partition,
+    Playback,
+    ResumableController,
+    load_state,
+    save_state,
+)
+from armwise.errors import ArgumentError
+from armwise.motions import MotionSample, Sinusoid
+from armwise.plants import (
+    Controller,
+    Encoder,
+    Measurement,
+    SimulatedArm,
+    run,
+    run_batch,
+)
+
+from .conftest import CONTROLLERS, KD, KP, Builder
+
+
+def tracking_error(recording: object, motion: Sinusoid, after: float) -> np.ndarray:
+    time = recording["true_q_1"].time  # type: ignore[index]
+    q = [recording[f"true_q_{j + 1}"].values for j in range(motion.dof)]  # type: ignore[index]
+    error = np.stack(q, axis=1) - motion.sample(time).q
+    result: np.ndarray = np.sqrt(np.mean(error[time >= after] ** 2, axis=0))
+    return result
+
+
+def readings(rng: np.random.Generator, batch: int) -> tuple[MotionSample, Measurement]:
+    wanted = MotionSample(*rng.normal(size=(3, batch, 2)))
+    q, qd = rng.normal(size=(2, batch, 2))
+    return wanted, Measurement(q=wanted.q + 0.01 * q, qd=wanted.qd + 0.01 * qd)
+
+
+def test_it_is_a_controller(build: Builder, arm: Arm) -> None:
+    controller = build(arm)
+    assert isinstance(controller, Controller)
+    assert isinstance(controller, ResumableController)
+
+
+def test_it_follows_a_motion_without_running_away(
+    build: Builder, arm: Arm, motion: Sinusoid
+) -> None:
+    plant = SimulatedArm(arm, control_rate_hz=500.0)
+    recording = run(plant, build(arm), motion)
+    assert tracking_error(recording, motion, 1.5).max() < 0.6
+
+
+def test_a_batch_equals_its_plants_one_by_one(build: Builder, arm: Arm) -> None:
+    rng = np.random.default_rng(0)
+    together = build(arm)
+    together.reset(3, 1e-3)
+    alone = [build(arm) for _ in range(3)]
+    for one in alone:
+        one.reset(1, 1e-3)
+    for k in range(20):
+        wanted, seen = readings(rng, 3)
+        tau = together.torque(1e-3 * k, wanted, seen)
+        assert tau.shape == (3, 2)
+        for b, one in enumerate(alone):
+            mine = slice(b, b + 1)
+            assert seen.q is not None
+            assert seen.qd is not None
+            same = one.torque(
+                1e-3 * k,
+                MotionSample(*(x[mine] for x in wanted)),
+                Measurement(q=seen.q[mine], qd=seen.qd[mine]),
+            )
+            np.testing.assert_allclose(tau[mine], same, rtol=1e-8, atol=1e-8)
+
+
+def test_one_reference_serves_a_whole_batch(build: Builder, arm: Arm) -> None:
+    rng = np.random.default_rng(1)
+    wanted, seen = readings(rng, 3)
+    row = MotionSample(*(x[:1] for x in wanted))
+    tall = MotionSample(*(np.repeat(x[:1], 3, axis=0) for x in wanted))
+    results = []
+    for reference in (row, tall):
+        controller = build(arm)
+        controller.reset(3, 1e-3)
+        controller.torque(0.0, reference, seen)
+        results.append(controller.torque(1e-3, reference, seen))
+    np.testing.assert_allclose(results[0], results[1])
+
+
+def test_it_resumes_from_disk_as_if_nothing_had_happened(
+    build: Builder, arm: Arm, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(2)
+    steps = [readings(rng, 2) for _ in range(30)]
+    # No tachometer, so that the velocity filter is part of the state.
+    steps = [(wanted, Measurement(q=seen.q)) for wanted, seen in steps]
+    whole, part = build(arm), build(arm)
+    whole.reset(2, 1e-3)
+    part.reset(2, 1e-3)
+    for k, (wanted, seen) in enumerate(steps):
+        if k == 15:
+            save_state(part, tmp_path / "state.npz")
+            part = build(arm)
+            part.reset(2, 1e-3)
+            load_state(part, tmp_path / "state.npz")
+        a = whole.torque(1e-3 * k, wanted, seen)
+        b = part.torque(1e-3 * k, wanted, seen)
+        np.testing.assert_array_equal(a, b)
+
+
+def test_reset_begins_anew(build: Builder, arm: Arm) -> None:
+    rng = np.random.default_rng(3)
+    steps = [readings(rng, 1) for _ in range(5)]
+    controller = build(arm)
+    runs = []
+    for _ in range(2):
+        controller.reset(1, 1e-3)
+        runs.append([controller.torque(0.0, *step) for step in steps])
+    np.testing.assert_array_equal(runs[0], runs[1])
+
+
+def test_it_manages_without_a_tachometer(
+    build: Builder, arm: Arm, motion: Sinusoid
+) -> None:
+    plant = SimulatedArm(arm, control_rate_hz=1000.0, sensors=(Encoder(),))
+    recording = run(plant, build(arm), motion, duration=1.0)
+    assert np.all(np.isfinite(recording["true_q_1"].values))
+
+
+def test_it_says_which_sensor_is_missing(build: Builder, arm: Arm) -> None:
+    controller = build(arm)
+    controller.reset(1, 1e-3)
+    wanted = MotionSample(*np.zeros((3, 1, 2)))
+    with pytest.raises(ArgumentError, match="'q'"):
+        controller.torque(0.0, wanted, Measurement(qd=np.zeros((1, 2))))
+
+
+ORDER = ("pd", "pd + gravity", "feedforward")
+
+
+def test_knowing_more_tracks_better(arm: Arm, motion: Sinusoid) -> None:
+    plant = SimulatedArm(arm)
+    errors = [
+        tracking_error(run(plant, CONTROLLERS[name](arm), motion), motion, 0.0).max()
+        for name in ORDER
+    ]
+    assert errors[0] > 1.5 * errors[1] > 15 * errors[2]
+
+
+@pytest.mark.parametrize("name", ["feedforward", "computed torque"])
+def test_the_exact_model_leaves_only_the_sampling(
+    name: str, arm: Arm, motion: Sinusoid
+) -> None:
+    peaks = []
+    for rate in (250.0, 500.0):
+        plant = SimulatedArm(arm, control_rate_hz=rate)
+        recording = run(plant, CONTROLLERS[name](arm), motion)
+        peaks.append(tracking_error(recording, motion, 1.0).max())
+    assert peaks[0] < 5e-3
+    assert peaks[1] == pytest.approx(0.5 * peaks[0], rel=0.2)
+
+
+def test_the_model_is_the_controller_s_own(arm: Arm, motion: Sinusoid) -> None:
+    light = arm.with_parameters(0.5 * arm.parameters)
+    plant = SimulatedArm(arm)
+    believed = [
+        tracking_error(
+            run(plant, Feedforward(PD(KP, KD), model), motion), motion, 0.0
+        ).max()
+        for model in (arm, light)
+    ]
+    assert believed[1] > 10 * believed[0]
+
+
+@pytest.mark.parametrize(
+    "name", ["slotine-li", "indirect", "composite", "craig-hsu-sastry"]
+)
+def test_adaptation_beats_feedback_with_the_same_gains(
+    name: str, arm: Arm, motion: Sinusoid
+) -> None:
+    long = replace(motion, duration=5.0)
+    plant = SimulatedArm(arm, control_rate_hz=500.0)
+    adaptive = tracking_error(run(plant, CONTROLLERS[name](arm), long), long, 4.0)
+    fixed = tracking_error(run(plant, PD(KP, KD), long), long, 4.0)
+    assert np.linalg.norm(adaptive) < 0.1 * np.linalg.norm(fixed)
+
+
+def test_partition_gives_each_plant_its_own_controller(
+    arm: Arm, motion: Sinusoid
+) -> None:
+    names = ("pd", "composite")
+    plant = SimulatedArm(arm, batch=4, control_rate_hz=500.0)
+    both = Partition([(CONTROLLERS[name](arm), 2) for name in names])
+    together = run_batch(plant, both, motion, duration=0.5)
+    single = SimulatedArm(arm, control_rate_hz=500.0)
+    for b, name in enumerate(("pd", "pd", "composite", "composite")):
+        alone = run(single, CONTROLLERS[name](arm), motion, duration=0.5)
+        np.testing.assert_allclose(
+            together[b]["q_2"].values, alone["q_2"].values, atol=1e-9
+        )
+    with pytest.raises(ArgumentError, match="4 plants"):
+        both.reset(3, 1e-3)
+
+
+def test_playback_adds_the_stored_command(arm: Arm) -> None:
+    command = np.array([[1.0, 2.0], [3.0, 4.0]])
+    playback = Playback(PD(KP, KD), command)
+    playback.reset(1, 1e-3)
+    still = MotionSample(*np.zeros((3, 1, 2)))
+    seen = Measurement(q=np.zeros((1, 2)), qd=np.zeros((1, 2)))
+    rows = [playback.torque(1e-3 * k, still, seen)[0] for k in range(3)]
+    np.testing.assert_array_equal(rows, [[1, 2], [3, 4], [3, 4]])
+    assert playback.applied.shape == (3, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("gain", "message"),
+    [
+        (-1.0, "positive definite"),
+        (0.0, "positive definite"),
+        ([1.0, -2.0], "smallest eigenvalue is -2"),
+        ([[1.0, 0.5], [0.0, 1.0]], "symmetric"),
+        (np.nan, "finite"),
+    ],
+)
+def test_gains_that_cannot_stabilise_are_refused(gain: object, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        PD(gain, 1.0)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="kd"):
+        PD(1.0, gain)  # type: ignore[arg-type]
+
+
+def test_a_state_of_another_controller_is_refused(arm: Arm, tmp_path: Path) -> None:
+    pd = PD(KP, KD)
+    pd.reset(1, 1e-3)
+    save_state(pd, tmp_path / "pd.npz")
+    mixture = CONTROLLERS["mixture"](arm)
+    mixture.reset(1, 1e-3)
+    with pytest.raises(ArgumentError, match="belongs to another controller"):
+        load_state(mixture, tmp_path / "pd.npz")
+    (tmp_path / "noise.npz").write_bytes(b"no state at all")
+    with pytest.raises(ArgumentError, match=r"noise\.npz"):
+        load_state(mixture, tmp_path / "noise.npz")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["noise.npz", "pd.npz"]
