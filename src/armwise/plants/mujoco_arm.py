@@ -19,6 +19,7 @@ from armwise.plants.payload import Payload
 from armwise.plants.protocol import Measurement
 from armwise.plants.rig import Rig
 from armwise.plants.sensors import Sensor, WristSensor
+from armwise.plants.state import State
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -104,6 +105,11 @@ class MujocoArm:
     def diverged(self) -> Bool[np.ndarray, " batch"]:
         """Which arms have run away."""
         return self._engine.state.diverged
+
+    @property
+    def state(self) -> State:
+        """The truth at this instant; its arrays are updated in place."""
+        return self._engine.state
 
     @property
     def model(self) -> Any:
