@@ -16,6 +16,7 @@ from armwise.arms import (
     Drive,
     InertialParameters,
     Mimic,
+    Shape,
     bundled_arms,
     load_arm,
     save_arm,
@@ -117,6 +118,41 @@ def test_mimics_couplings_and_endless_joints_come_back(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read.couplings[0].weights, arm.couplings[0].weights)
     save_arm(replace(arm, couplings=()), tmp_path / "arm.xml")
     assert load_arm(tmp_path / "arm.xml").joints[3].mimic == arm.joints[3].mimic
+
+
+@pytest.mark.parametrize("suffix", ["urdf", "xml"])
+def test_outlines_come_back(suffix: str, tmp_path: Path) -> None:
+    T = random_arm(np.random.default_rng(2), 1).joints[0].origin
+    solids = (
+        Shape("sphere", (0.1,), T),
+        Shape("cylinder", (0.1, 0.5), T),
+        Shape("box", (0.1, 0.2, 0.3), T),
+    )
+    arm = load_arm("two_link_uno")
+    links = (replace(arm.links[0], shapes=solids), arm.links[1])
+    path = tmp_path / f"arm.{suffix}"
+    save_arm(replace(arm, links=links, base_shapes=solids[:1]), path)
+    read = load_arm(path)
+    assert [x.kind for x in read.base_shapes] == ["sphere"]
+    for ours, theirs in zip(solids, read.links[0].shapes, strict=True):
+        assert theirs.kind == ours.kind
+        assert theirs.size == pytest.approx(ours.size)
+        np.testing.assert_allclose(theirs.pose, ours.pose, atol=1e-12)
+
+
+def test_capsules_and_meshes_in_urdf(tmp_path: Path) -> None:
+    arm, path = load_arm("two_link_uno"), tmp_path / "arm.urdf"
+    shapes = (Shape("capsule", (0.1, 0.5), np.eye(4)),)
+    mesh = (Shape("mesh", (1.0, 1.0, 2.0), np.eye(4), "package://a/b.stl"),)
+    one, two = arm.links
+    save_arm(
+        replace(arm, links=(replace(one, shapes=shapes), replace(two, shapes=mesh))),
+        path,
+    )
+    read = load_arm(path)
+    assert [x.kind for x in read.links[0].shapes] == ["cylinder", "sphere", "sphere"]
+    assert read.links[1].shapes[0].mesh == "package://a/b.stl"
+    assert mujoco.MjModel.from_xml_path(str(path)).ngeom == 3
 
 
 @pytest.mark.parametrize("name", sorted(NOT_WRITABLE))

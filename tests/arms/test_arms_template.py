@@ -142,6 +142,19 @@ def test_numbers_change_and_nothing_else(urdf: Path, tmp_path: Path) -> None:
     assert b'<mass value="99"/> an old one' in out.read_bytes()
 
 
+def test_numbers_that_stay_keep_their_spelling(urdf: Path, tmp_path: Path) -> None:
+    arm, out = load_arm(urdf), tmp_path / "out.urdf"
+    old = arm.links[0].inertia
+    new = InertialParameters.from_center_of_mass(
+        old.mass, old.center_of_mass, 2 * old.central_inertia
+    )
+    save_arm(with_link(arm, 0, new), out, template=urdf)
+    before, after = URDF.splitlines(), out.read_text().splitlines()
+    changed = [x for x, y in zip(before, after, strict=True) if x != y]
+    assert all("ixx" in x or "iyy" in x for x in changed)
+    assert changed
+
+
 def test_everything_identified_comes_back(urdf: Path, tmp_path: Path) -> None:
     new, out = identified(load_arm(urdf)), tmp_path / "out.urdf"
     assert save_arm(new, out, template=urdf) == ()

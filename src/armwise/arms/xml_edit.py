@@ -33,7 +33,7 @@ class Editor:
         for name, value in values.items():
             if name not in found:
                 added += f" {name}={quoteattr(value)}"
-            elif element.attributes[name] != value:
+            elif not _same_numbers(element.attributes[name], value):
                 start, end = (element.start + x for x in found[name])
                 self.changes.append((start, end, quoteattr(value).encode()))
         if added:
@@ -98,6 +98,14 @@ class Editor:
         line = self.data.rfind(b"\n", 0, element.start) + 1
         before = self.data[line : element.start]
         return before if not before.strip() else b""
+
+
+def _same_numbers(old: str, new: str) -> bool:
+    """Whether two texts hold the same numbers, 2.0 and 2 alike."""
+    try:
+        return [float(x) for x in old.split()] == [float(x) for x in new.split()]
+    except ValueError:
+        return False
 
 
 _START_TAG = re.compile(rb"""<[^\s"'>/\x00]+(?:[^"'>]|"[^"]*"|'[^']*')*>""")
