@@ -108,7 +108,12 @@ class UpdateLaw:
         if not self.adapts_gain:
             return gain
         spread, inverse = innovation(gain, excitation, dt)
-        shrunk: np.ndarray = gain - spread @ inverse @ np.swapaxes(spread, -1, -2)
+        across = np.swapaxes(spread, -1, -2)
+        shrunk: np.ndarray
+        if excitation.shape[-2] == 1:  # plain products are faster than tiny matrices
+            shrunk = gain - (spread * inverse) * across
+        else:
+            shrunk = gain - spread @ inverse @ across
         if self.forgetting:
             size = np.sqrt(np.einsum("...ij,...ij->...", shrunk, shrunk))
             rate = self.forgetting * (1.0 - size / self.bound)
@@ -126,7 +131,7 @@ def innovation(
     inner = excitation @ spread
     n = inner.shape[-1]
     inner[..., range(n), range(n)] += 1.0 / dt
-    return spread, np.linalg.inv(inner)
+    return spread, 1.0 / inner if n == 1 else np.linalg.inv(inner)
 
 
 def apply_gain(
