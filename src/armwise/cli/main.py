@@ -18,6 +18,7 @@ from armwise.errors import ArmwiseError
 
 COMMANDS = (
     "inspect",
+    "identify",
     # one line each, in the order of the pipeline
 )
 """The subcommands, as the user types them."""

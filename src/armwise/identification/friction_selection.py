@@ -17,7 +17,7 @@ from armwise.identification.accumulator import accumulate
 from armwise.identification.columns import Columns
 from armwise.identification.friction import FrictionTerm
 from armwise.identification.methods.weighted import WeightedLeastSquares
-from armwise.identification.problem import Problem, pose_problem
+from armwise.identification.problem import pose_problem
 from armwise.recordings import Samples
 
 if TYPE_CHECKING:
@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 FOLDS = 6
 """Stretches of the log, each left out once."""
 
-_LEAST_GAIN = 0.02
+_LEAST_GAIN = 0.05
 """Fall of the squared error below which a term is not worth having."""
+
+_MOST_FOLDS = 0.75
+"""Share of the stretches left out on which a term must help."""
 
 _MOST_TERMS = 2
 """Terms per joint beyond viscous, Coulomb and offset."""
@@ -60,18 +63,18 @@ def select_friction(
         data: The samples to fit.
         terms: What else is estimated, as for `identify`.
     """
+    from threadpoolctl import threadpool_limits
+
     runs = [data] if isinstance(data, Samples) else list(data)
     candidates = _candidates(arm, runs)
-    search = _Search(arm, runs, candidates, terms)
-    chosen: list[int] = []
-    before = search.error(chosen)
-    error = before
-    for _ in range(_MOST_TERMS):
-        added = search.best_additions(chosen, error)
-        if not added:
-            break
-        chosen += added
-        error = search.error(chosen)
+    with threadpool_limits(limits=1, user_api="blas"):
+        search = _Search(arm, runs, candidates, terms)
+        chosen: list[int] = []
+        before = error = search.error(chosen)
+        for _ in range(_MOST_TERMS):
+            added = search.best_additions(chosen, error)
+            chosen += added
+            error = search.error(chosen)
     picked = tuple(candidates[k] for k in chosen)
     return FrictionChoice(picked, before.sum(0), error.sum(0), len(candidates))
 
@@ -111,7 +114,7 @@ class _Search:
         problem = pose_problem(columns, runs, terms, total)
         self._first_extra = problem.base.count - len(candidates)
         self._grams = np.stack([self._gram(problem.systems(f)) for f in folds])
-        self._problem: Problem = problem
+        self._sums = self._grams.sum(axis=1)
 
     def _gram(
         self, systems: Sequence[np.ndarray]
@@ -123,18 +126,17 @@ class _Search:
     def error(self, chosen: Sequence[int]) -> Float[np.ndarray, "folds joints"]:
         """Squared error of each joint on each fold when it is left out."""
         keep = [*range(self._first_extra), *[self._first_extra + k for k in chosen]]
-        right = self._grams.shape[-1] - 1
-        picked = self._grams[..., [*keep, right], :][..., [*keep, right]]
-        everything = picked.sum(axis=(0, 1))
-        scale = np.sqrt(np.maximum(np.diag(everything)[:-1], 1e-300))
-        errors = []
-        for fold in picked:
-            train = everything - fold.sum(axis=0)
-            left = train[:-1, :-1] / np.outer(scale, scale)
-            left += 1e-9 * np.eye(len(scale))
-            x = np.append(np.linalg.solve(left, train[:-1, -1] / scale) / scale, -1.0)
-            errors.append([float(x @ joint @ x) for joint in fold])
-        return np.array(errors)
+        keep.append(self._grams.shape[-1] - 1)
+        folds = self._sums[:, keep][:, :, keep]
+        everything = folds.sum(axis=0)
+        scale = np.sqrt(np.maximum(np.diag(everything), 1e-300))
+        train = (everything - folds) / np.outer(scale, scale)
+        train[:, :-1, :-1] += 1e-9 * np.eye(len(keep) - 1)
+        x = np.linalg.solve(train[:, :-1, :-1], train[:, :-1, -1:])[..., 0]
+        x = np.pad(x, ((0, 0), (0, 1)), constant_values=-1.0) / scale * scale[-1]
+        full = np.zeros((len(x), self._grams.shape[-1]))
+        full[:, keep] = x
+        return np.einsum("fa,fjab,fb->fj", full, self._grams, full, optimize=True)
 
     def best_additions(
         self, chosen: Sequence[int], error: Float[np.ndarray, "folds joints"]
@@ -147,7 +149,7 @@ class _Search:
             trial = self.error([*chosen, k])[:, term.joint]
             known = error[:, term.joint]
             gain = 1.0 - trial.sum() / max(known.sum(), 1e-300)
-            helps = np.mean(trial < known) > 0.6
+            helps = np.mean(trial < known) >= _MOST_FOLDS
             if helps and gain > max(_LEAST_GAIN, best.get(term.joint, (0.0, 0))[0]):
                 best[term.joint] = (gain, k)
         return [k for _, k in best.values()]
@@ -158,13 +160,11 @@ class _Search:
 
 
 def _folds(runs: Sequence[Samples]) -> list[list[Samples]]:
-    """Cut the runs into stretches, and deal them out evenly."""
+    """Cut the runs into stretches that are long enough to be different motions."""
     total = sum(len(run) for run in runs)
-    length = max(1, -(-total // (2 * FOLDS)))
-    pieces = [
-        run[start : start + length]
+    length = max(1, -(-total // FOLDS))
+    return [
+        [run[start : start + length]]
         for run in runs
         for start in range(0, len(run), length)
     ]
-    folds: list[list[Samples]] = [pieces[k::FOLDS] for k in range(FOLDS)]
-    return [fold for fold in folds if fold]

@@ -1,0 +1,209 @@
+"""armwise identify: from a description and logs to a model one can trust."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from armwise.cli.output import AsJson, console, figure, print_json, table, warn
+
+if TYPE_CHECKING:
+    from armwise.arms import Arm
+    from armwise.identification.workflow import Identification
+    from armwise.recordings import Recording
+
+_METHODS = {
+    "physical": "PhysicallyConsistent",
+    "weighted": "WeightedLeastSquares",
+    "ordinary": "OrdinaryLeastSquares",
+    "ridge": "Ridge",
+    "total": "TotalLeastSquares",
+    "robust": "Robust",
+    "prior": "PriorWeighted",
+}
+
+PathList = list[Path]
+
+
+def identify(
+    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
+    logs: Annotated[PathList, typer.Argument(help="Logs to fit.", metavar="LOG...")],
+    validate: Annotated[
+        PathList | None, typer.Option("--validate", help="A log to validate on.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder for the results.")
+    ] = None,
+    mapping: Annotated[
+        Path | None, typer.Option("--mapping", help="TOML that describes the logs.")
+    ] = None,
+    method: Annotated[str, typer.Option(help=f"One of {', '.join(_METHODS)}.")] = (
+        "physical"
+    ),
+    friction: Annotated[
+        str, typer.Option(help="auto: choose terms that predict better; or linear.")
+    ] = "auto",
+    fix: Annotated[
+        list[str] | None,
+        typer.Option("--fix", help="Keep a term, such as rotor_inertia, as described."),
+    ] = None,
+    cutoff_hz: Annotated[
+        float | None, typer.Option("--cutoff-hz", help="Low-pass; chosen if absent.")
+    ] = None,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Leave out and count bad rows.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Identify an arm from logs of its motion.
+
+    Example: armwise identify panda.urdf run1.csv --validate run2.csv -o out
+    """
+    from armwise.cli.progress import progress_bar
+    from armwise.identification.workflow import identify_recordings
+
+    described, mapped = _load(arm, mapping)
+    chosen = _method(method)
+    with progress_bar("Identify", quiet=json) as tell:
+        fitted = [_read(p, described, mapped, skip_bad_rows) for p in logs]
+        held_out = [_read(p, described, mapped, skip_bad_rows) for p in validate or []]
+        result = identify_recordings(
+            described,
+            fitted,
+            held_out,
+            method=chosen,
+            friction=_friction(friction),  # type: ignore[arg-type]
+            terms=_terms(fix or []),
+            cutoff_hz=cutoff_hz,
+            progress=tell,
+        )
+    files = _write(result, arm, output) if output else {}
+    summary = summarise(result, files)
+    if json:
+        print_json(summary)
+        return
+    _show(result, summary)
+
+
+def summarise(result: Identification, files: dict[str, str]) -> dict[str, Any]:
+    """Collect what a machine wants to know."""
+    estimate = result.estimate
+    checked = result.validation
+    return {
+        "arm": estimate.prior_arm.name,
+        "method": estimate.method,
+        "base_parameter_count": estimate.base.count,
+        "condition_number": estimate.condition_number,
+        "friction": [term.name for term in estimate.columns.friction],
+        "fit": estimate.fit.to_dict(),
+        "validation": checked.to_dict() if checked else None,
+        "base_parameters": [
+            {"expression": text, "value": value, "std": std}
+            for text, value, std in zip(
+                estimate.base.expressions,
+                estimate.base_values,
+                estimate.base_std,
+                strict=True,
+            )
+        ],
+        "unidentifiable": list(estimate.base.unidentifiable),
+        "preparation": result.fitted.preparation,
+        "warnings": list(result.warnings),
+        "files": files,
+    }
+
+
+def _load(arm: str, mapping: Path | None) -> tuple[Arm, Any]:
+    from armwise.arms import load_arm
+    from armwise.recordings.mapping import apply_mapping_to_arm
+    from armwise.recordings.mapping_file import load_mapping
+
+    described = load_arm(arm)
+    if mapping is None:
+        return described, None
+    mapped = load_mapping(mapping)
+    return apply_mapping_to_arm(described, mapped), mapped
+
+
+def _read(path: Path, arm: Arm, mapping: Any, skip_bad_rows: bool) -> Recording:
+    from armwise.recordings.read import read_recording
+
+    return read_recording(path, arm, mapping, skip_bad_rows=skip_bad_rows)
+
+
+def _method(name: str) -> Any:
+    import armwise.identification as identification
+
+    if name not in _METHODS:
+        raise typer.BadParameter(f"unknown method {name!r}; use {', '.join(_METHODS)}.")
+    return getattr(identification, _METHODS[name])()
+
+
+def _friction(name: str) -> str:
+    if name not in ("auto", "linear"):
+        raise typer.BadParameter(f"--friction is auto or linear, not {name!r}.")
+    return name
+
+
+def _terms(fixed: list[str]) -> list[str]:
+    from armwise.identification.problem import TERMS
+
+    if unknown := set(fixed) - set(TERMS):
+        raise typer.BadParameter(
+            f"cannot fix {sorted(unknown)[0]!r}; choose from {', '.join(TERMS)}."
+        )
+    return [term for term in TERMS if term not in fixed]
+
+
+def _write(result: Identification, source: str, folder: Path) -> dict[str, str]:
+    """Write the model, the estimate and the report."""
+    from armwise.arms import save_arm
+    from armwise.identification.files import write_estimate
+
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {"estimate": folder / "estimate.json", "urdf": folder / "identified.urdf"}
+    write_estimate(result.estimate, files["estimate"])
+    template = source if source.lower().endswith((".urdf", ".xml")) else None
+    defects = result.estimate.arm.defects()
+    if defects:
+        del files["urdf"]
+        for name, why in defects.items():
+            warn(
+                f"{name}: {why}; identified.urdf is not written. Use --method physical."
+            )
+    elif template and template.lower().endswith(".urdf"):
+        save_arm(result.estimate.arm, files["urdf"], template=template)
+    else:
+        save_arm(result.estimate.arm, files["urdf"])
+    return {key: str(path) for key, path in files.items()}
+
+
+def _show(result: Identification, summary: dict[str, Any]) -> None:
+    estimate = result.estimate
+    out = console()
+    shown = table(
+        f"{estimate.prior_arm.name}: {estimate.base.count} base parameters, condition "
+        f"number {estimate.condition_number:.1f}",
+        ["joint", "fit error", "validation error", "residual"],
+    )
+    checked = result.validation
+    for j, name in enumerate(estimate.prior_arm.coordinate_names):
+        error = (
+            f"{100 * checked.relative_error[j]:.2f} %" if checked else "not evaluated"
+        )
+        shown.add_row(
+            name,
+            f"{100 * estimate.fit.relative_error[j]:.2f} %",
+            error,
+            f"{figure(float(estimate.fit.rmse[j]), 3)} N m",
+        )
+    out.print(shown)
+    if estimate.columns.friction:
+        names = ", ".join(term.name for term in estimate.columns.friction)
+        out.print(f"Friction beyond viscous and Coulomb: {names}")
+    for key, path in summary["files"].items():
+        out.print(f"{key}: {path}")
+    for warning in result.warnings:
+        warn(warning)
