@@ -118,6 +118,20 @@ def test_torque_arrives_after_its_delay(delay):
     np.testing.assert_allclose(speed, expected, atol=1e-12)
 
 
+def test_coasting_is_stepping_without_measuring():
+    stepped, coasted = SimulatedArm(PANDA), SimulatedArm(PANDA)
+    for plant in (stepped, coasted):
+        plant.reset(np.linspace(0, 1, 7))
+    for _ in range(20):
+        stepped.step(np.ones((1, 7)))
+    state = coasted.coast(np.ones(7), 40)
+    np.testing.assert_allclose(state.q, stepped.state.q, atol=1e-12)
+    assert coasted.time == stepped.time == pytest.approx(0.02)
+    assert len(coasted.logs["q"]) == 1
+    coasted.step(np.zeros((1, 7)))
+    np.testing.assert_allclose(coasted.logs["q"].time, [0.0, 0.021])
+
+
 def test_a_batch_gives_a_recording_each():
     motions = [Quintic(np.zeros(7), k * np.ones(7), 0.1) for k in (0.1, 0.2)]
     plant = SimulatedArm(PANDA, batch=2, keeps_truth=True)

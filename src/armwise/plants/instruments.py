@@ -101,6 +101,12 @@ class Instruments:
                 mounted.taken += 1
                 mounted.due = round(mounted.taken * mounted.ticks)
 
+    def skip_to(self, tick: int) -> None:
+        """Let time pass without sampling; sensors are next due at or after a tick."""
+        for mounted in self._mounted:
+            mounted.taken = int(np.ceil(tick / mounted.ticks - 1e-9))
+            mounted.due = round(mounted.taken * mounted.ticks)
+
     def measurement(self, state: State) -> Measurement:
         """Return what every sensor said last, and remember the truth of now."""
         for name, log in self._truth.items():

@@ -73,7 +73,7 @@ class Rig:
         self._convert = actuator.mounted(*self._shape)
         self._instruments = self._fresh_instruments()
         self._pending: deque[tuple[int, np.ndarray]] = deque()
-        self._tick = 0
+        self._tick, self._torque = 0, np.zeros(self._shape)
 
     def _fresh_instruments(self) -> Instruments:
         return Instruments(
@@ -118,6 +118,15 @@ class Rig:
         self._pending.append((self._tick + self.clock.delay_ticks, torque))
         self._advance_by_events(end)
         return instruments.measurement(state)
+
+    def coast(self, tau: Float[np.ndarray, "batch dof"], ticks: int) -> None:
+        """Hold torques for many ticks; nothing is measured on the way."""
+        self._torque = self._convert(self._rows(tau, "tau"))
+        self.engine.advance(self._torque, ticks)
+        self._tick += ticks
+        self.engine.state.time = self._tick * self.clock.tick
+        self._pending.clear()
+        self._instruments.skip_to(self._tick)
 
     def _advance_by_events(self, end: int) -> None:
         """Go from event to event: a sensor is due, or a delayed torque arrives."""

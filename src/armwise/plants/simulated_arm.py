@@ -161,6 +161,21 @@ class SimulatedArm:
         """Hold torques for one control period, then measure."""
         return self._rig.step(tau)
 
+    def coast(self, tau: ArrayLike, steps: int) -> State:
+        """Hold torques for many steps of the plant, measuring nothing on the way.
+
+        The open-loop stepper: one call of compiled code, however many steps.
+
+        Args:
+            tau: Torques (batch, dof) or (dof,) in [N m] or [N].
+            steps: Steps of `plant_period`.
+
+        Returns:
+            The truth afterwards, updated in place by whatever comes next.
+        """
+        self._rig.coast(np.asarray(tau, dtype=float), steps)
+        return self._engine.state
+
     def _wrench(self, frame: str) -> Sampler:
         return WristWrench(self._bare, self._payloads, frame, self._backend)
 
