@@ -65,7 +65,7 @@ class BaseParameters:
 
     def _expression(self, row: np.ndarray) -> str:
         lead = int(np.flatnonzero(row == 1.0)[0]) if np.any(row == 1.0) else 0
-        terms = [lead, *[k for k in np.flatnonzero(row) if k != lead]]
+        terms = [lead, *[int(k) for k in np.flatnonzero(row) if k != lead]]
         parts = [_term(float(row[k]), self.names[k]) for k in terms]
         text = " ".join(parts)
         return text[2:] if text.startswith("+ ") else "−" + text[2:]

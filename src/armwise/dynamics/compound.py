@@ -124,7 +124,7 @@ def _turn_moments(matrix: np.ndarray, sigma: Sequence[Scalar]) -> list[Scalar]:
         return [xx, xy, xz, yy, yz, zz]
     xx, xy, xz, yy, yz, zz = sigma
     columns = [turn(matrix, v) for v in ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))]
-    rows = [turn(matrix, tuple(c[k] for c in columns)) for k in range(3)]  # type: ignore[arg-type]
+    rows = [turn(matrix, tuple(c[k] for c in columns)) for k in range(3)]
     return [rows[0][0], rows[0][1], rows[0][2], rows[1][1], rows[1][2], rows[2][2]]
 
 

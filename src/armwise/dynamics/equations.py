@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from armwise.dynamics.mechanism import DRIVES, Mechanism, drive_columns
 from armwise.dynamics.vectors import Scalar, add, mul, sub, total
 from armwise.programs import Program, trace
 
-Traced = Callable[..., dict[str, object]]
+Scalars = Sequence[Scalar]
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,9 @@ class _Terms:
         self.mechanism = mechanism
         self.skeleton = mechanism.skeleton
 
-    def inverse_dynamics(self, q, qd, qdd, bodies, drives):  # type: ignore[no-untyped-def]
+    def inverse_dynamics(
+        self, q: Scalars, qd: Scalars, qdd: Scalars, bodies: Scalars, drives: Scalars
+    ) -> Any:
         m = self.mechanism
         torques = newton_euler.inverse_dynamics(
             self.skeleton, m.joints(q, True), m.joints(qd), m.joints(qdd),
@@ -116,10 +119,10 @@ class _Terms:
             "tau": _sum(m.coordinates(torques), self._drive_torques(qd, qdd, drives))
         }
 
-    def velocity_torque(self, q, qd, bodies):  # type: ignore[no-untyped-def]
+    def velocity_torque(self, q: Scalars, qd: Scalars, bodies: Scalars) -> Any:
         return {"tau": self._velocity(q, qd, qd, bodies)}
 
-    def coriolis_matrix(self, q, qd, bodies):  # type: ignore[no-untyped-def]
+    def coriolis_matrix(self, q: Scalars, qd: Scalars, bodies: Scalars) -> Any:
         columns = []
         for k in range(self.mechanism.dof):
             unit = [0.0] * self.mechanism.dof
@@ -127,7 +130,7 @@ class _Terms:
             columns.append(self._velocity(q, qd, unit, bodies))
         return {"C": [list(row) for row in zip(*columns, strict=True)]}
 
-    def _velocity(self, q, qd, qdr, bodies):  # type: ignore[no-untyped-def]
+    def _velocity(self, q: Scalars, qd: Scalars, qdr: Scalars, bodies: Scalars) -> Any:
         m = self.mechanism
         velocity = m.joints(qd)
         torques = newton_euler.inverse_dynamics(
@@ -137,14 +140,14 @@ class _Terms:
         )  # fmt: skip
         return m.coordinates(torques)
 
-    def gravity_torque(self, q, bodies):  # type: ignore[no-untyped-def]
+    def gravity_torque(self, q: Scalars, bodies: Scalars) -> Any:
         m = self.mechanism
         torques = compound.gravity_torque(
             self.skeleton, m.joints(q, True), m.bodies(bodies)
         )
         return {"tau": m.coordinates(torques)}
 
-    def mass_matrix(self, q, bodies, drives):  # type: ignore[no-untyped-def]
+    def mass_matrix(self, q: Scalars, bodies: Scalars, drives: Scalars) -> Any:
         m = self.mechanism
         matrix = compound.mass_matrix(
             self.skeleton, m.joints(q, True), m.bodies(bodies)
@@ -154,14 +157,18 @@ class _Terms:
         rotors = self._rotor_inertia(drives)
         return {"M": [_sum(a, b) for a, b in zip(full, rotors, strict=True)]}
 
-    def forward_dynamics(self, q, qd, tau, bodies, drives):  # type: ignore[no-untyped-def]
+    def forward_dynamics(
+        self, q: Scalars, qd: Scalars, tau: Scalars, bodies: Scalars, drives: Scalars
+    ) -> Any:
         rest = [0.0] * self.mechanism.dof
         load = self.inverse_dynamics(q, qd, rest, bodies, drives)["tau"]
         matrix = self.mass_matrix(q, bodies, drives)["M"]
         net = [sub(a, b) for a, b in zip(tau, load, strict=True)]
         return {"qdd": solve_mass_matrix(matrix, net)}
 
-    def kinetic_energy(self, q, qd, bodies, drives):  # type: ignore[no-untyped-def]
+    def kinetic_energy(
+        self, q: Scalars, qd: Scalars, bodies: Scalars, drives: Scalars
+    ) -> Any:
         m = self.mechanism
         links = places.kinetic_energy(
             self.skeleton, m.joints(q, True), m.joints(qd), m.bodies(bodies)
@@ -172,19 +179,19 @@ class _Terms:
         ]
         return {"energy": total(links, *rotors)}
 
-    def potential_energy(self, q, links):  # type: ignore[no-untyped-def]
+    def potential_energy(self, q: Scalars, links: Scalars) -> Any:
         tens = [links[k : k + 10] for k in range(0, len(links), 10)]
         angles = self.mechanism.joints(q, True)
         return {"energy": places.potential_energy(self.skeleton, angles, tens)}
 
-    def regressor(self, q, qd, qdd):  # type: ignore[no-untyped-def]
+    def regressor(self, q: Scalars, qd: Scalars, qdd: Scalars) -> Any:
         m = self.mechanism
         rows = regressors.torque_regressor(
             self.skeleton, m.joints(q, True), m.joints(qd), m.joints(qdd)
         )
         return {"Y": self._user_rows(rows, self._drive_columns(qd, qd, qdd))}
 
-    def grouped_regressor(self, q, qd, qdd):  # type: ignore[no-untyped-def]
+    def grouped_regressor(self, q: Scalars, qd: Scalars, qdd: Scalars) -> Any:
         m = self.mechanism
         rows = regressors.torque_regressor(
             self.skeleton, m.joints(q, True), m.joints(qd), m.joints(qdd)
@@ -194,7 +201,9 @@ class _Terms:
         columns += self._drive_columns(qd, qd, qdd)
         return {"Y": [list(row) for row in zip(*columns, strict=True)]}
 
-    def slotine_li_regressor(self, q, qd, qdr, qddr):  # type: ignore[no-untyped-def]
+    def slotine_li_regressor(
+        self, q: Scalars, qd: Scalars, qdr: Scalars, qddr: Scalars
+    ) -> Any:
         m = self.mechanism
         rows = regressors.torque_regressor(
             self.skeleton, m.joints(q, True), m.joints(qd), m.joints(qddr),
@@ -202,7 +211,7 @@ class _Terms:
         )  # fmt: skip
         return {"Y": self._user_rows(rows, self._drive_columns(qd, qdr, qddr))}
 
-    def momentum_regressor(self, q, qd):  # type: ignore[no-untyped-def]
+    def momentum_regressor(self, q: Scalars, qd: Scalars) -> Any:
         m = self.mechanism
         rows = regressors.momentum_regressor(
             self.skeleton, m.joints(q, True), m.joints(qd)
@@ -212,7 +221,7 @@ class _Terms:
             drives[DRIVES * k + 3] = [0.0] * m.dof  # a constant torque has no momentum
         return {"Y": self._user_rows(rows, drives)}
 
-    def kinetic_gradient_regressor(self, q, qd):  # type: ignore[no-untyped-def]
+    def kinetic_gradient_regressor(self, q: Scalars, qd: Scalars) -> Any:
         m = self.mechanism
         rows = regressors.kinetic_gradient_regressor(
             self.skeleton, m.joints(q, True), m.joints(qd)
@@ -220,7 +229,7 @@ class _Terms:
         nothing = [[0.0] * m.dof for _ in range(DRIVES * len(m.drive_rows))]
         return {"Y": self._user_rows(rows, nothing)}
 
-    def _user_rows(self, rows, drives):  # type: ignore[no-untyped-def]
+    def _user_rows(self, rows: regressors.Rows, drives: Sequence[Scalars]) -> Any:
         """Turn internal columns into the user's: ten per link, then the drives."""
         m = self.mechanism
         columns = []
@@ -235,23 +244,23 @@ class _Terms:
                 columns.append(m.coordinates(column))
         return [list(row) for row in zip(*columns, *drives, strict=True)]
 
-    def _motor_speeds(self, qd):  # type: ignore[no-untyped-def]
+    def _motor_speeds(self, qd: Scalars) -> Any:
         return [
             total(*[mul(float(w), v) for w, v in zip(row, qd, strict=True)])
             for row in self.mechanism.drive_rows
         ]
 
-    def _drive_columns(self, qd, qdr, qdd):  # type: ignore[no-untyped-def]
+    def _drive_columns(self, qd: Scalars, qdr: Scalars, qdd: Scalars) -> Any:
         return drive_columns(self.mechanism.drive_rows, qd, qdr, qdd)
 
-    def _drive_torques(self, qd, qdd, drives):  # type: ignore[no-untyped-def]
+    def _drive_torques(self, qd: Scalars, qdd: Scalars, drives: Scalars) -> Any:
         columns = self._drive_columns(qd, qd, qdd)
         rows = zip(*columns, strict=True)
         return [
             total(*[mul(c, d) for c, d in zip(r, drives, strict=True)]) for r in rows
         ]
 
-    def _rotor_inertia(self, drives):  # type: ignore[no-untyped-def]
+    def _rotor_inertia(self, drives: Scalars) -> Any:
         dof = self.mechanism.dof
         matrix = [[0.0] * dof for _ in range(dof)]
         for k, row in enumerate(self.mechanism.drive_rows):

@@ -57,7 +57,7 @@ def _crossing(segment: Segment, q: Scalar) -> Crossing:
     place = vector(segment.position)
     if not segment.is_revolute:
         slide = tuple(mul(float(a), q) for a in segment.slide)
-        return Crossing(segment, 1.0, 0.0, vadd(place, slide))  # type: ignore[arg-type]
+        return Crossing(segment, 1.0, 0.0, vadd(place, slide))
     angle = add(q, segment.angle)
     if isinstance(angle, Symbol):
         return Crossing(segment, cos(angle), sin(angle), place)

@@ -170,7 +170,7 @@ def _factor(mechanism: Mechanism, of_joints: bool = False) -> np.ndarray:
         for k, column in enumerate(drives):
             for i, value in enumerate(column):
                 dense[10 * size + k, i] = value
-    return np.linalg.qr(dense.reshape(dense.shape[0], -1).T, mode="r")
+    return np.asarray(np.linalg.qr(dense.reshape(dense.shape[0], -1).T, mode="r"))
 
 
 def drive_columns(

@@ -101,7 +101,7 @@ def link_wrench(motion: Motion, body: Sequence[Scalar]) -> tuple[Vector, Vector]
         total(mul(xx, u21), _neg(mul(yy, u12)), mul(xz, u23), _neg(mul(yz, u13)),
               mul(xy, sub(sy, sx)), mul(h[0], a[1]), _neg(mul(h[1], a[0]))),
     )  # fmt: skip
-    return force, moment  # type: ignore[return-value]
+    return force, moment
 
 
 def joint_torques(
@@ -169,7 +169,7 @@ def _next(
         total(*[mul(u, p) for u, p in zip(row, crossing.position, strict=True)])
         for row in carrier.rates
     )
-    origin = crossing.to_child(vadd(carrier.acceleration, reach))  # type: ignore[arg-type]
+    origin = crossing.to_child(vadd(carrier.acceleration, reach))
     if crossing.segment.is_revolute:
         alpha = vadd(alpha, (*_swept(omega, omega_r, qd, qdr), qdd))
         spun = (omega[0], omega[1], add(omega[2], qd))

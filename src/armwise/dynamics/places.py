@@ -109,7 +109,7 @@ def potential_energy(
         up = turn(np.linalg.inv(root.from_base)[:3, :3], vector(-root.gravity))
         moment = _combine(pose[0], (body[1], body[2], body[3]))
         height = tuple(mul(body[0], x) for x in pose[1])
-        terms += [mul(u, x) for u, x in zip(up, vadd(moment, height), strict=True)]  # type: ignore[arg-type]
+        terms += [mul(u, x) for u, x in zip(up, vadd(moment, height), strict=True)]
     return total(*terms)
 
 

@@ -115,7 +115,7 @@ class Graph:
         if not isinstance(a, Scalar):
             a, b = b, a
         if not isinstance(a, Scalar):
-            return a + b  # type: ignore[operator]
+            return a + b
         if not isinstance(b, Scalar):
             if b == 0.0:
                 return a
@@ -183,7 +183,7 @@ class Graph:
         if not isinstance(a, Scalar):
             a, b = b, a
         if not isinstance(a, Scalar):
-            return a * b  # type: ignore[operator]
+            return a * b
         if not isinstance(b, Scalar):
             return self._scale(a, b)
         if a.op == "neg":
