@@ -42,6 +42,7 @@ def learn(
     initial: Float[np.ndarray, "samples dof"] | None = None,
     repeats: int = 2,
     tolerance: float = 1.1,
+    patience: int = 3,
     memory: str | Path | None = None,
     on_trial: Callable[[int, Trial], None] | None = None,
 ) -> Learned:
@@ -64,6 +65,7 @@ def learn(
         repeats: Attempts with the first command, to learn what cannot be learned; 1
             to do without the noise floor.
         tolerance: Stop when the error is within this factor of the noise floor.
+        patience: Stop after so many trials in a row without a better one.
         memory: An .npz file to go on from and to keep up to date.
         on_trial: Told about every attempt.
 
@@ -83,7 +85,7 @@ def learn(
             learned = _with_floor(learned, plant, feedback, motion, trial, repeats)
         if on_trial is not None:
             on_trial(number, trial)
-        learned = _after(learned, trial, teacher, filter, tolerance)
+        learned = _after(learned, trial, teacher, filter, (tolerance, patience))
         if memory is not None:
             save_learned(learned, memory)
         if learned.ending != "trials done":
@@ -156,7 +158,7 @@ def _after(
     trial: Trial,
     teacher: InverseModel,
     lowpass: ZeroPhase | None,
-    tolerance: float,
+    limits: tuple[float, int],
 ) -> Learned:
     """Take one attempt into the record and prepare the next."""
     if trial.diverged or not np.all(np.isfinite(trial.qd)):
@@ -165,8 +167,9 @@ def _after(
     command = trial.command if learned.best == learned.trials - 1 else learned.command
     following = corrected_command(trial, teacher, lowpass)
     learned = replace(learned, command=command, next_command=following)
+    tolerance, patience = limits
     if learned.overall_error[-1] <= tolerance * learned.overall_floor:
         return replace(learned, ending="noise floor")
-    if learned.trials - 1 - learned.best >= 3:
+    if learned.trials - 1 - learned.best >= patience:
         return replace(learned, ending="no improvement")
     return learned
