@@ -123,3 +123,27 @@ def test_hand_controller_is_ruled_by_gravity() -> None:
     gravity = np.abs(dyn.gravity_torque(np.zeros(2)))
     inertial = np.abs(dyn.mass_matrix(np.zeros(2)) @ np.full(2, 5.0))
     assert np.all(gravity > 5 * inertial)
+
+
+def test_puma260_s_gravity_is_the_paper_s_code() -> None:
+    """`izaguirre1992`, App. A: the generated lines for DI[2] … DI[5]."""
+    m6, z6, y4, a2, d3, d4 = 2.768114, 0.014041, -0.38219, 0.2032, 0.12624, 0.2032
+    dyn = aw.Dynamics(load_arm("puma260"), backend="numpy")
+    for q in np.random.default_rng(0).uniform(-3, 3, (20, 6)):
+        (_, s2, s3, s4, s5, _), (_, c2, c3, c4, c5, _) = np.sin(q), np.cos(q)
+        s23, c23 = np.sin(q[1] + q[2]), np.cos(q[1] + q[2])
+        bs51, bs52 = -s5 * z6, c5 * z6
+        bs41, bs42, bs43 = c4 * bs51, s4 * bs51, y4 + bs52 + d4 * m6
+        bs32, bs31 = s3 * bs41 + c3 * bs43, c3 * bs41 - s3 * bs43
+        ba31 = bs31 + a2 * m6
+        lines = [
+            0.0,
+            c2 * ba31 - s2 * bs32,
+            -bs32 * s2 + bs31 * c2,
+            -bs42 * s23,
+            -bs52 * s23 * c4 + bs51 * c23,
+            0.0,
+        ]
+        ours = dyn.gravity_torque(q)
+        np.testing.assert_allclose(ours, 9.81 * np.array(lines), atol=1e-12)
+    assert d3 == load_arm("puma260").joints[2].origin[2, 3]

@@ -93,6 +93,7 @@ CASES = {
     "negative mass": (robot(mass="-2"), ['<link name="b">', "negative mass -2"]),
     "nan mass": (robot(mass="nan"), ["line 3", "<mass>", 'value="nan"', "finite"]),
     "huge mass": (robot(mass="1e999"), ["<mass>", "finite"]),
+    "sun's mass squared": (robot(mass="4e60"), ["<mass>", "sensible size"]),
     "word for mass": (robot(mass="heavy"), ["<mass>", "heavy"]),
     "impossible inertia": (
         robot(inertia='<inertia ixx="-1" iyy="1" izz="1"/>'),

@@ -145,13 +145,12 @@ def _read_limits(table: Table) -> Limits:
     lower, upper = table.angle("lower", -np.inf), table.angle("upper", np.inf)
     if lower > upper:
         raise table.error(f"has lower {lower:g} > upper {upper:g} [rad]; swap them.")
-    return Limits(
-        lower,
-        upper,
-        velocity=table.angle("velocity", np.inf),
-        acceleration=table.angle("acceleration", np.inf),
-        effort=table.number("effort", np.inf),
-    )
+    rates = {name: table.angle(name, np.inf) for name in names[2:]}
+    rates["effort"] = table.number("effort", np.inf)
+    for name, value in rates.items():
+        if value <= 0:
+            raise table.error(f'needs a positive "{name}", not {value:g}.')
+    return Limits(lower, upper, **rates)
 
 
 def _read_drive(table: Table) -> Drive:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 INERTIAL_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
 """Order of the ten numbers, about the link-frame origin in link axes."""
 
+LEAST_MASS = 1e-30
+"""In [kg]: less counts as no mass, and leaves no centre of mass."""
+
 
 @dataclass(frozen=True, eq=False)
 class InertialParameters:
@@ -73,6 +76,11 @@ class InertialParameters:
         return float(self.vector[0])
 
     @property
+    def has_mass(self) -> bool:
+        """Whether there is enough mass to have a centre."""
+        return abs(self.mass) >= LEAST_MASS
+
+    @property
     def first_moment(self) -> Float[np.ndarray, " 3"]:
         """Mass times centre of mass in [kg m]."""
         return self.vector[1:4]
@@ -86,12 +94,12 @@ class InertialParameters:
     @property
     def center_of_mass(self) -> Float[np.ndarray, " 3"]:
         """Centre of mass in [m]; zero for a body without mass."""
-        return self.first_moment / self.mass if self.mass else np.zeros(3)
+        return self.first_moment / self.mass if self.has_mass else np.zeros(3)
 
     @property
     def central_inertia(self) -> Float[np.ndarray, "3 3"]:
         """Inertia about the centre of mass in [kg m²]."""
-        if self.mass == 0.0:
+        if not self.has_mass:
             return self.inertia
         return self.inertia - self.mass * _spread(self.center_of_mass)
 
@@ -127,7 +135,7 @@ class InertialParameters:
             return "a value is not finite"
         if self.mass < 0:
             return f"the mass {self.mass:g} kg is negative"
-        if self.mass == 0:
+        if not self.has_mass:
             if np.any(np.abs(self.vector[1:]) > 0):
                 return "there is no mass, yet moments of mass"
             return None

@@ -31,13 +31,12 @@ def load_arm(
         ArmError: If the file does not describe an arm; the message says where and why.
     """
     path = Path(fspath(path_or_name))
-    if not path.exists():
-        bundled = bundled_path(str(path_or_name))
-        if bundled is None:
-            raise ArmError(_unknown(str(path_or_name)))
-        return read_dh(bundled)
     if not path.is_file():
-        raise ArmError(f"{path} is not a file; give a URDF, MJCF or DH .toml file.")
+        if (bundled := bundled_path(str(path_or_name))) is not None:
+            return read_dh(bundled)
+        if path.exists():
+            raise ArmError(f"{path} is not a file; give a URDF, MJCF or DH .toml file.")
+        raise ArmError(_unknown(str(path_or_name)))
     return _read(path, read_bytes(path), allow_unphysical)
 
 

@@ -48,7 +48,7 @@ def require_writable(arm: Arm, links: Sequence[int], allow_unphysical: bool) -> 
     """Refuse links whose numbers a file cannot state, or should not silently."""
     for i in links:
         name, inertia = arm.links[i].name, arm.links[i].inertia
-        if inertia.mass == 0 and np.any(inertia.first_moment):
+        if not inertia.has_mass and np.any(inertia.first_moment):
             raise NotPhysical(
                 f"{arm.name}: {name} has first moments but no mass, so no centre of "
                 "mass to write. Identify parameters a body can have, then save those."

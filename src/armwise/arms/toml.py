@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from math import radians
 from pathlib import Path
 from typing import Any
 
-from armwise.arms.xml import read_bytes
+from armwise.arms.xml import LARGEST_NUMBER, read_bytes
 from armwise.errors import ArmError
 
 
@@ -62,7 +61,7 @@ class Table:
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
-        """Return a number that is not NaN; without a default it must be there."""
+        """Return a finite number; without a default it must be there."""
         if key not in self.values and default is not None:
             return default
         if key not in self.values:
@@ -91,8 +90,9 @@ class Table:
 
     def _number(self, key: str, value: object) -> float:
         numeric = isinstance(value, int | float) and not isinstance(value, bool)
-        if not numeric or math.isnan(float(value)):  # type: ignore[arg-type]
-            raise self.error(f'needs a number for "{key}", not {value!r}.')
+        if not numeric or not abs(value) <= LARGEST_NUMBER:  # type: ignore[arg-type]
+            short = repr(value) if len(repr(value)) < 40 else "this"
+            raise self.error(f'needs a finite number for "{key}", not {short}.')
         return float(value)  # type: ignore[arg-type]
 
 
@@ -103,5 +103,5 @@ def read_toml(path: Path, data: bytes | None = None) -> Table:
         return Table(f"{path}:", tomllib.loads(data.decode()))
     except UnicodeDecodeError:
         raise ArmError(f"{path} is not UTF-8 text; save it as UTF-8.") from None
-    except tomllib.TOMLDecodeError as problem:
+    except (ValueError, RecursionError) as problem:
         raise ArmError(f"{path} is not TOML: {problem}.") from None

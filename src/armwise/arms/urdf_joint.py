@@ -45,7 +45,7 @@ def read_limits(joint: Element) -> Limits:
     limit = joint.find("limit")
     if limit is None:
         return Limits()
-    values = {name: limit.number(name, 0.0) for name in ("lower", "upper")}
+    values = {name: limit.number(name, 0.0, inf) for name in ("lower", "upper")}
     lower, upper = values["lower"], values["upper"]
     if joint.text("type") == "continuous" or lower == upper == 0.0:
         lower, upper = -inf, inf
@@ -56,7 +56,7 @@ def read_limits(joint: Element) -> Limits:
 
 
 def _read_rate(limit: Element, name: str) -> float:
-    value = limit.number(name, 0.0)
+    value = limit.number(name, 0.0, inf)
     if value < 0:
         raise limit.error(
             f'has the negative {name} limit "{value:g}"; make it positive.'

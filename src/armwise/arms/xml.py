@@ -14,6 +14,8 @@ LARGEST_FILE = 64 * 2**20
 """Bytes; the largest published URDFs are under 2 MB."""
 MOST_ELEMENTS = 1_000_000
 DEEPEST = 1000
+LARGEST_NUMBER = 1e30
+"""Of any length, mass or inertia: products of such numbers are finite."""
 
 
 @dataclass(eq=False)
@@ -66,11 +68,16 @@ class Element:
             raise self.error(f'has no attribute "{attribute}"; add it.')
         return value
 
-    def number(self, attribute: str, default: float | None = None) -> float:
+    def number(
+        self,
+        attribute: str,
+        default: float | None = None,
+        largest: float = LARGEST_NUMBER,
+    ) -> float:
         """Return one finite number; without a default it must be there."""
         if default is not None and attribute not in self.attributes:
             return default
-        return self._number(attribute, self.text(attribute))
+        return self._number(attribute, self.text(attribute), largest)
 
     def vector(
         self, attribute: str, default: tuple[float, ...], size: int = 3
@@ -85,15 +92,17 @@ class Element:
             )
         return tuple(self._number(attribute, word) for word in words)
 
-    def _number(self, attribute: str, word: str) -> float:
+    def _number(
+        self, attribute: str, word: str, largest: float = LARGEST_NUMBER
+    ) -> float:
         try:
             value = float(word) if "_" not in word else math.nan
         except ValueError:
             value = math.nan
-        if not math.isfinite(value):
+        if not math.isfinite(value) or abs(value) > largest:
             raise self.error(
-                f'has {attribute}="{_short(word)}", which is not a finite number; '
-                "write one."
+                f'has {attribute}="{_short(word)}", which is not a finite number of '
+                "sensible size; write one."
             )
         return value
 
