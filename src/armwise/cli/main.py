@@ -19,6 +19,7 @@ from armwise.errors import ArmwiseError
 COMMANDS = (
     "inspect",
     "identify",
+    "world",
     # one line each, in the order of the pipeline
 )
 """The subcommands, as the user types them."""

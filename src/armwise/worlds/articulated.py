@@ -149,7 +149,8 @@ class ArticulatedMotion:
         for weights, drive in self._drives:
             if drive.rotor_inertia:
                 whole = whole + np.outer(weights, weights) * drive.rotor_inertia
-        return whole.tolist()  # type: ignore[no-any-return]
+        rows: list[list[Number]] = whole.tolist()
+        return rows
 
     @cached_property
     def _poses(self) -> list[tuple[Array, Array]]:

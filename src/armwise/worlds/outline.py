@@ -1,0 +1,126 @@
+"""A world as strokes between points, for pictures of any kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from armwise.arms import BASE, Shape
+from armwise.worlds.bodies import ArticulatedBody, Body, Point, RigidBody
+from armwise.worlds.forces import Spring
+from armwise.worlds.world import World
+
+Place = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """A line between two points of bodies, or to a place in the world.
+
+    Attributes:
+        a, b: Its ends.
+        kind: "body" or "spring".
+        name: The body or the spring.
+    """
+
+    a: Point | Place
+    b: Point | Place
+    kind: str
+    name: str
+
+
+def outline_of(world: World) -> list[Stroke]:
+    """Return the strokes of every body and spring."""
+    strokes = [stroke for body in world.bodies for stroke in _body(body)]
+    strokes += [
+        Stroke(force.a, force.b, "spring", force.name)
+        for force in world.forces
+        if isinstance(force, Spring)
+    ]
+    return strokes
+
+
+def nails_of(world: World) -> list[Place]:
+    """Return the places in the world that constraints hold on to and that stay."""
+    return [
+        relation.place
+        for relation in world.relations
+        if len(relation.points) == 1
+        and relation.curve is None
+        and not (relation.is_moving or relation.is_velocity)
+    ]
+
+
+def _body(body: Body) -> list[Stroke]:
+    if isinstance(body, RigidBody):
+        edges = [edge for shape in body.shapes for edge in _edges(shape)]
+        return [
+            Stroke(Point(body.name, a), Point(body.name, b), "body", body.name)
+            for a, b in edges
+        ]
+    strokes = []
+    for link in body.arm.links:
+        for shape in link.shapes:
+            strokes += [_link_stroke(body, link.name, a, b) for a, b in _edges(shape)]
+    return strokes or _bones(body)
+
+
+def _link_stroke(body: ArticulatedBody, link: str, a: Place, b: Place) -> Stroke:
+    ends = Point(body.name, a, link), Point(body.name, b, link)
+    return Stroke(*ends, "body", body.name)
+
+
+def _bones(body: ArticulatedBody) -> list[Stroke]:
+    """Join the origins of successive links of an arm without shapes."""
+    arm = body.arm
+    names = [link.name for link in arm.links]
+    strokes = []
+    for i, joint in enumerate(arm.joints):
+        if joint.parent != BASE:
+            a = Point(body.name, (0.0, 0.0, 0.0), names[joint.parent])
+            b = Point(body.name, (0.0, 0.0, 0.0), names[i])
+            strokes.append(Stroke(a, b, "body", body.name))
+    for frame in arm.frames:
+        if frame.link != BASE:
+            a = Point(body.name, (0.0, 0.0, 0.0), names[frame.link])
+            b = Point(body.name, (0.0, 0.0, 0.0), frame.name)
+            strokes.append(Stroke(a, b, "body", body.name))
+    return strokes
+
+
+def _edges(shape: Shape) -> list[tuple[Place, Place]]:
+    """Return a shape as lines: an axis, a box's edges, a ball's three axes."""
+    if shape.kind in ("cylinder", "capsule"):
+        half = shape.size[1] / 2
+        ends = [((0.0, 0.0, -half), (0.0, 0.0, half))]
+    elif shape.kind == "box":
+        ends = _box_edges(shape.size)
+    elif shape.kind == "sphere":
+        r = shape.size[0]
+        ends = [
+            ((-r * x, -r * y, -r * z), (r * x, r * y, r * z))
+            for x, y, z in np.eye(3).tolist()
+        ]
+    else:
+        return []
+    return [(_moved(shape, a), _moved(shape, b)) for a, b in ends]
+
+
+def _box_edges(size: tuple[float, ...]) -> list[tuple[Place, Place]]:
+    x, y, z = (length / 2 for length in size)
+    corners: list[Place] = [
+        (i * x, j * y, k * z) for i, j, k in product((-1, 1), repeat=3)
+    ]
+    return [
+        (a, b)
+        for i, a in enumerate(corners)
+        for b in corners[i + 1 :]
+        if sum(one != other for one, other in zip(a, b, strict=True)) == 1
+    ]
+
+
+def _moved(shape: Shape, place: Place) -> Place:
+    x, y, z = (shape.pose[:3, :3] @ np.asarray(place) + shape.pose[:3, 3]).tolist()
+    return x, y, z
