@@ -22,6 +22,8 @@ _PUBLIC: dict[str, str] = {
     "Samples": "armwise.recordings",
     "noise_spectra": "armwise.recordings",
     "prepare": "armwise.recordings",
+    "write_recording": "armwise.recordings",
+    "read_recording": "armwise.recordings",
     "Motion": "armwise.motions",
     "MotionSample": "armwise.motions",
     "Quintic": "armwise.motions",
@@ -145,3 +147,5 @@ if TYPE_CHECKING:
     from armwise.recordings import Samples as Samples
     from armwise.recordings import noise_spectra as noise_spectra
     from armwise.recordings import prepare as prepare
+    from armwise.recordings import read_recording as read_recording
+    from armwise.recordings import write_recording as write_recording

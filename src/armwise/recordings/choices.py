@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from armwise.arms import Arm
     from armwise.recordings.stretches import Stretch
 
-ROWS = 6000
+ROWS = 3000
 """Rows that are enough to find a lag and a band."""
 
 STILL = 0.005
 """Share of a joint's top speed below which it counts as standing still."""
 
-RESOLUTION = 0.002
+RESOLUTION = 0.0005
 """Share of a joint's top speed below which its direction is not known."""
 
 
@@ -49,7 +49,17 @@ def choose(
         arm: The arm, to explain its torques.
         lag: Delay of the torque in [s]; None to find it.
     """
-    longest = max(parts, key=len)
+    from threadpoolctl import threadpool_limits
+
+    # Threads cost more than they give on matrices this small.
+    with threadpool_limits(1):
+        return _choose(max(parts, key=len), asked, arm, lag)
+
+
+def _choose(
+    longest: Stretch, asked: Settings | None, arm: Arm | None, lag: float | None
+) -> Settings:
+    """Decide one thing after the other, from one stretch."""
     first = asked or Settings(motion_bandwidth(_positions(longest), longest.rate_hz))
     piece = _window(longest, first.cutoff_hz)
     chosen = _with_velocity(piece, first)
@@ -106,8 +116,8 @@ def _integrated(stretch: Stretch) -> np.ndarray:
 
 def _window(stretch: Stretch, cutoff_hz: float) -> Stretch:
     """Cut the middle of a stretch, long enough for what has to be found."""
-    wanted = int(4 * ROWS * stretch.rate_hz / min(4 * cutoff_hz, stretch.rate_hz))
-    spare = max(len(stretch) - max(wanted, 2000), 0)
+    thin = stretch.rate_hz / min(10.0 * cutoff_hz, stretch.rate_hz)
+    spare = max(len(stretch) - int(2 * ROWS * thin), 0)
     return stretch.window(spare // 2, len(stretch) - (spare - spare // 2))
 
 
@@ -115,7 +125,8 @@ def _decimation(settings: Settings, rate_hz: float) -> int:
     """Keep ten samples a period of the cut-off: more say nothing new."""
     if not np.isfinite(settings.cutoff_hz):
         return 1
-    return max(1, int(rate_hz / (10.0 * settings.cutoff_hz)))
+    half = int(rate_hz / (20.0 * settings.cutoff_hz))
+    return 2 * half if half else max(1, int(rate_hz / (10.0 * settings.cutoff_hz)))
 
 
 def _with_velocity(stretch: Stretch, settings: Settings) -> Settings:

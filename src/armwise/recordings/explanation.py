@@ -203,16 +203,19 @@ def find_bandwidth(
     Coulomb friction turns over in a step; its rounding tells the filter. The highest
     value is returned unless a lower one explains the torque clearly better.
     """
-    tried = highest_hz / 2.0 ** np.arange(0.0, 6.0, 0.25)
+    tried = highest_hz / 2.0 ** np.arange(0.0, 6.0, 0.5)
     tried = tried[tried > 4.0 * rate_hz / len(torque)]
     if not tried.size:
         return highest_hz
     powers = np.stack(
         [(residuals(bases, torque, rate_hz, b) ** 2).sum(axis=0) for b in tried]
     )
-    best = int(np.argmin(_score(powers)))
+    scores = _score(powers)
+    best = int(np.argmin(scores))
     better = np.median(powers[best] / np.maximum(powers[0], 1e-300))
-    return float(tried[best]) if better < CLEARLY else highest_hz
+    if better > CLEARLY:
+        return highest_hz
+    return float(2.0 ** _valley(np.log2(tried), scores))
 
 
 def explained_band(

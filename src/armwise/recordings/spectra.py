@@ -98,9 +98,7 @@ def band_powers(
     from scipy.signal import welch
 
     length = int(min(signal.size, max(64, seconds * rate_hz)))
-    frequency, power = welch(
-        signal[:LONGEST], rate_hz, nperseg=length, detrend="linear", window="hann"
-    )
+    frequency, power = welch(signal[:LONGEST], rate_hz, nperseg=length, window="hann")
     edges = 2.0 ** np.arange(np.log2(frequency[2]), np.log2(frequency[-1]), 0.25)
     index = np.digitize(frequency, edges)
     bands = np.unique(index[(index > 0) & (frequency > 0)])

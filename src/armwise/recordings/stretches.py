@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import RecordingError
+from armwise.recordings.filters import thinned
 from armwise.recordings.recording import WRENCH_NAMES, Recording
 from armwise.recordings.timebase import (
     GAP_STEPS,
@@ -52,6 +53,16 @@ class Stretch:
     def time(self) -> Float[np.ndarray, " samples"]:
         """Time of every sample in [s]."""
         return self.start + np.arange(len(self)) / self.rate_hz
+
+    def thinned(self, factor: int) -> Stretch:
+        """Return every so-many-th sample, after a filter against folding."""
+        if factor == 1:
+            return self
+        thin = [
+            tuple(thinned(signal, factor) for signal in signals)
+            for signals in (self.q, self.qd, self.qdd, self.tau, self.wrench)
+        ]
+        return Stretch(self.start, self.rate_hz / factor, *thin)
 
     def window(self, first: int, stop: int) -> Stretch:
         """Return the samples from first to stop (excluded)."""

@@ -1,0 +1,94 @@
+"""Tables from Parquet, NPZ and MAT files."""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from armwise.errors import RecordingError
+from armwise.recordings.tables import Table, table_from_arrays
+from armwise.recordings.units import split_unit
+
+
+def read_parquet(path: Path) -> Table:
+    """Read the numeric columns of a Parquet file."""
+    import polars as pl
+
+    try:
+        frame = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        first = str(error).splitlines()[0]
+        raise RecordingError(
+            f"{path} is not a readable Parquet file: {first}"
+        ) from None
+    columns, units = {}, {}
+    for series in frame.get_columns():
+        name, unit = split_unit(series.name)
+        if not series.dtype.is_numeric():
+            continue
+        values = series.cast(pl.Float64).to_numpy()
+        columns[name] = np.asarray(values, dtype=float)
+        if unit:
+            units[name] = unit
+    if not columns or frame.height == 0:
+        raise RecordingError(f"{path} has no rows of numbers.")
+    return Table(str(path), columns, units)
+
+
+def read_npz(path: Path) -> Table:
+    """Read the arrays of an NPZ file; pickled objects are never loaded."""
+    arrays: dict[str, np.ndarray] = {}
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            for name in archive.files:
+                arrays[name] = archive[name]
+    except ValueError:
+        raise RecordingError(
+            f"{path} holds pickled objects, which are never loaded (they can run "
+            "code). Save plain numeric arrays with numpy.savez."
+        ) from None
+    except (zipfile.BadZipFile, OSError, EOFError, AttributeError) as error:
+        raise RecordingError(f"{path} is not a readable NPZ file: {error}.") from None
+    numeric = {k: v for k, v in arrays.items() if v.dtype.kind in "fiub"}
+    return _filled(path, table_from_arrays(str(path), numeric))
+
+
+def read_mat(path: Path) -> Table:
+    """Read the numeric arrays of a MATLAB file, version 5 to 7."""
+    from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+
+    try:
+        contents = loadmat(path)
+    except NotImplementedError:
+        raise RecordingError(
+            f"{path} is a MATLAB 7.3 (HDF5) file. Save it again with save(…, '-v7')."
+        ) from None
+    except (MatReadError, ValueError, TypeError, OSError, KeyError, EOFError) as error:
+        raise RecordingError(f"{path} is not a readable MAT file: {error}.") from None
+    arrays, objects = {}, []
+    for name, value in contents.items():
+        if name.startswith("__") or not isinstance(value, np.ndarray):
+            continue
+        if value.dtype.kind in "fiub":
+            arrays[name] = value
+        elif value.dtype.kind in "OV":
+            objects.append(name)
+    table = table_from_arrays(str(path), arrays)
+    if objects and not table.columns:
+        raise RecordingError(
+            f"{path} holds only cells, structs or objects ({', '.join(objects)}). "
+            "Save plain numeric arrays: save(file, 't', 'q', 'tau', '-v7')."
+        )
+    return _filled(path, replace(table, objects=tuple(objects)))
+
+
+def _filled(path: Path, table: Table) -> Table:
+    if table.rows < 2:
+        raise RecordingError(
+            f"{path} holds no signals, only single numbers or nothing."
+        )
+    return table

@@ -1,0 +1,269 @@
+"""Read anyone's log, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.errors import RecordingError
+from armwise.recordings.assemble import Sources, channels_of
+from armwise.recordings.mapping import LogMapping
+from armwise.recordings.mapping_file import load_mapping
+from armwise.recordings.naming import standard_names, with_columns
+from armwise.recordings.plausibility import check_against_arm, degrees_note
+from armwise.recordings.recording import Channel, Recording
+from armwise.recordings.tables import Table
+
+if TYPE_CHECKING:
+    from armwise.arms import Arm
+
+TEXT = (".csv", ".tsv", ".txt", ".dat", ".log")
+BAGS = (".db3", ".mcap")
+
+Progress = Callable[[str, float], None]
+
+
+def read_recording(
+    path: str | Path,
+    arm: Arm | None = None,
+    mapping: str | Path | LogMapping | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    skip_bad_rows: bool = False,
+    progress: Progress | None = None,
+) -> Recording:
+    """Read a log of motion: CSV, Parquet, NPZ, MAT or a ROS 2 bag.
+
+    The standard log has the columns `time, q_1 …, qd_1 …, tau_1 …` (joint names may
+    stand for the numbers) and `fx … tz`, in SI; anything else is described once by a
+    mapping file. Joints come in the arm's order whatever the file's.
+
+    Args:
+        path: The file, a bag's folder, or a folder of files the mapping names.
+        arm: The arm, whose joints give names, order and limits to check against.
+        mapping: TOML file (or its contents) that describes a foreign log.
+        columns: Channel → column, for a few columns with other names.
+        skip_bad_rows: Leave out and count rows that cannot be used.
+        progress: Called with what is being done and how much of it is done.
+
+    Raises:
+        RecordingError: Naming the file, the place and the remedy.
+    """
+    place = Path(path)
+    if not place.exists():
+        raise RecordingError(f"{place} does not exist.")
+    described = mapping if isinstance(mapping, LogMapping) else None
+    if mapping is not None and described is None:
+        described = load_mapping(mapping)  # type: ignore[arg-type]
+    described = described or LogMapping()
+    if _is_bag(place):
+        recording = _from_bag(place, described, arm, progress)
+    else:
+        recording = _from_tables(
+            place, described, arm, columns or {}, skip_bad_rows, progress
+        )
+    recording = _without_bad_rows(recording, skip_bad_rows)
+    if arm is not None:
+        check_against_arm(recording, arm)
+    elif note := degrees_note(recording):
+        recording = replace(recording, notes=(*recording.notes, note))
+    return recording
+
+
+def _is_bag(path: Path) -> bool:
+    if path.suffix == ".bag":
+        raise RecordingError(
+            f"{path} is a ROS 1 bag. Convert it with rosbags-convert, then read that."
+        )
+    if path.is_dir():
+        return (path / "metadata.yaml").exists() or any(
+            child.suffix in BAGS for child in path.iterdir()
+        )
+    return path.suffix in BAGS
+
+
+def _from_bag(
+    path: Path, mapping: LogMapping, arm: Arm | None, progress: Progress | None
+) -> Recording:
+    from armwise.recordings.bags import read_bag
+
+    place = path
+    if path.is_dir() and not (path / "metadata.yaml").exists():
+        files = sorted(child for child in path.iterdir() if child.suffix in BAGS)
+        if len(files) > 1:
+            raise RecordingError(
+                f"{path} has no metadata.yaml and {len(files)} bag files; name one: "
+                f"{', '.join(file.name for file in files)}."
+            )
+        place = files[0]
+    tell = (lambda share: progress("reading", share)) if progress else None
+    channels, names = read_bag(place, mapping.bag, arm, tell)
+    return Recording(channels, names, str(path))
+
+
+def _from_tables(
+    path: Path,
+    mapping: LogMapping,
+    arm: Arm | None,
+    columns: Mapping[str, str],
+    skip_bad_rows: bool,
+    progress: Progress | None,
+) -> Recording:
+    """Read the log's file, or the several files its mapping names, and join them."""
+    folder = path if path.is_dir() else path.parent
+    parts = {signal.file for signal in mapping.signals.values()} | {mapping.time.file}
+    parts.discard("")
+    main_needed = not path.is_dir() and (
+        path.name not in parts or any(not s.file for s in mapping.signals.values())
+    )
+    if path.is_dir() and not parts:
+        raise RecordingError(f"{path} is a folder, but no bag. Name a file in it.")
+    files = {name: folder / name for name in sorted(parts)}
+    if main_needed or not parts:
+        files[""] = path
+    tables = {}
+    for i, (name, file) in enumerate(files.items()):
+        tell = _share(progress, i, len(files))
+        tables[name] = _table(file, name, mapping, arm, columns, skip_bad_rows, tell)
+    channels, names = channels_of(Sources(tables, mapping, arm, columns))
+    skipped = sum(table.skipped_rows for table in tables.values())
+    return Recording(channels, names, str(path), skipped)
+
+
+def _share(
+    progress: Progress | None, i: int, count: int
+) -> Callable[[float], None] | None:
+    if progress is None:
+        return None
+    return lambda share: progress("reading", (i + share) / count)
+
+
+def _table(
+    path: Path,
+    name: str,
+    mapping: LogMapping,
+    arm: Arm | None,
+    columns: Mapping[str, str],
+    skip_bad_rows: bool,
+    progress: Callable[[float], None] | None,
+) -> Table:
+    """Read one file by its ending."""
+    from armwise.recordings import array_tables
+    from armwise.recordings.csv_table import read_csv
+
+    if not path.exists():
+        raise RecordingError(f"{path} does not exist; {mapping.source} names it.")
+    readers = {
+        ".parquet": array_tables.read_parquet,
+        ".pq": array_tables.read_parquet,
+        ".npz": array_tables.read_npz,
+        ".mat": array_tables.read_mat,
+    }
+    if path.suffix.lower() in readers:
+        return readers[path.suffix.lower()](path)
+    if path.suffix.lower() not in TEXT:
+        known = ", ".join((*TEXT, *readers, *BAGS))
+        raise RecordingError(
+            f"{path}: the ending {path.suffix!r} is not known. Known: {known}."
+        )
+
+    def needed(headings: tuple[str, ...]) -> set[str]:
+        return _needed(headings, str(path), name, mapping, arm, columns)
+
+    return read_csv(
+        path,
+        needed,
+        separator=mapping.separator or None,
+        skip_bad_rows=skip_bad_rows,
+        progress=progress,
+    )
+
+
+def _needed(
+    headings: tuple[str, ...],
+    source: str,
+    name: str,
+    mapping: LogMapping,
+    arm: Arm | None,
+    columns: Mapping[str, str],
+) -> set[str]:
+    """Tell which columns of a text log must be sound."""
+    found = standard_names(headings, source, arm)
+    found = with_columns(found, columns if not name else {}, headings, source)
+    wanted = set(found.values())
+    for signal in mapping.signals.values():
+        if signal.file == name and signal.layout == "numbers":
+            wanted |= set(headings[:1])
+        elif signal.file == name:
+            wanted |= set(signal.columns)
+    if mapping.time.column:
+        wanted.add(mapping.time.column)
+    if mapping.phases is not None:
+        wanted |= {column for triple in mapping.phases.columns for column in triple}
+    numbered = {headings[int(w) - 1] for w in wanted if _is_number_of(w, headings)}
+    return (wanted & set(headings)) | numbered
+
+
+def _is_number_of(name: str, headings: tuple[str, ...]) -> bool:
+    return name not in headings and name.isdigit() and 1 <= int(name) <= len(headings)
+
+
+def _without_bad_rows(recording: Recording, skip: bool) -> Recording:
+    """Refuse, or drop and count, rows with stamps or values that cannot be used."""
+    if not recording.channels:
+        raise RecordingError(f"{recording.source} holds no signal.")
+    tables: dict[int, list[str]] = {}
+    for name, channel in recording.channels.items():
+        tables.setdefault(id(channel.time), []).append(name)
+    channels = dict(recording.channels)
+    dropped = 0
+    for names in tables.values():
+        time = recording[names[0]].time
+        bad = _bad_rows(recording, names, skip)
+        if bad is None:
+            continue
+        dropped += int(bad.sum())
+        kept = time[~bad]
+        for name in names:
+            channel = recording[name]
+            channels[name] = Channel(kept, channel.values[~bad], channel.unit)
+    skipped = recording.skipped_rows + dropped
+    return replace(recording, channels=channels, skipped_rows=skipped)
+
+
+def _bad_rows(recording: Recording, names: list[str], skip: bool) -> np.ndarray | None:
+    """Return a mask of one table's bad rows, or None if there is none."""
+    time = recording[names[0]].time
+    bad = np.zeros(time.size, bool)
+    for label, values in [("time", time), *((n, recording[n].values) for n in names)]:
+        if label != "time" and not _is_standard(label):
+            continue
+        finite = np.isfinite(values)
+        if finite.all():
+            continue
+        if not skip:
+            row = int(np.argmin(finite))
+            raise RecordingError(
+                f'{recording.source}, row {row + 1}: column "{label}" is '
+                f"{values[row]}. Repair the log, or skip such rows (--skip-bad-rows)."
+            )
+        bad |= ~finite
+    sound = np.where(bad, -np.inf, time)
+    backwards = ~bad & (time < np.maximum.accumulate(sound))
+    if backwards.any() and not skip:
+        row = int(np.argmax(backwards))
+        raise RecordingError(
+            f"{recording.source}, row {row + 1}: time runs backwards "
+            f"({time[row - 1]:.9g} s, then {time[row]:.9g} s). Cut the log there, or "
+            "skip such rows (--skip-bad-rows)."
+        )
+    bad |= backwards
+    return bad if bad.any() else None
+
+
+def _is_standard(name: str) -> bool:
+    return name.split("_")[0] in ("q", "qd", "qdd", "tau") or len(name) == 2
