@@ -18,6 +18,7 @@ from armwise.errors import ArmwiseError
 
 COMMANDS = (
     "inspect",
+    "inspect-log",
     "identify",
     "world",
     # one line each, in the order of the pipeline

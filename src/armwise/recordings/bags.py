@@ -5,20 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from armwise.errors import MissingExtra, RecordingError
-from armwise.recordings.mapping import BagMapping
+from armwise.recordings.mapping import BagMapping, TopicChannel
 from armwise.recordings.recording import WRENCH_NAMES, Channel
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
+NUMBERS = ("std_msgs/msg/Float64", "std_msgs/msg/Float32")
 WRENCHES = ("geometry_msgs/msg/WrenchStamped", "geometry_msgs/msg/Wrench")
 
 
@@ -51,7 +52,9 @@ def read_bag(
         progress: Called with the share of messages read.
     """
     with _reader(path) as reader:
-        topics = _topics(path, reader, mapping)
+        needs_states = not mapping.channels
+        mapping = _with_numbers(reader, mapping)
+        topics = _topics(path, reader, mapping, needs_states)
         streams = _collect(path, reader, topics, mapping, progress)
     return _channels(path, streams, mapping, arm)
 
@@ -77,7 +80,9 @@ def _reader(path: Path) -> Iterator[Any]:
         reader.close()
 
 
-def _topics(path: Path, reader: Any, mapping: BagMapping) -> dict[str, str]:
+def _topics(
+    path: Path, reader: Any, mapping: BagMapping, needs_states: bool
+) -> dict[str, str]:
     """Choose the topics to read: topic → message type."""
     present = {c.topic: c.msgtype for c in reader.connections}
     if not present or reader.message_count == 0:
@@ -86,7 +91,7 @@ def _topics(path: Path, reader: Any, mapping: BagMapping) -> dict[str, str]:
     chosen = {}
     states = [t for t, kind in present.items() if kind == JOINT_STATE]
     topic = mapping.joint_states or _only(states, "/joint_states")
-    if not topic and not mapping.channels:
+    if not topic and needs_states:
         many = "several topics" if states else "no topic"
         raise RecordingError(
             f"{path} has {many} of joint states. Found: {listed}. "
@@ -106,6 +111,15 @@ def _topics(path: Path, reader: Any, mapping: BagMapping) -> dict[str, str]:
             f"Found: {listed}."
         )
     return chosen
+
+
+def _with_numbers(reader: Any, mapping: BagMapping) -> BagMapping:
+    """Unless the mapping says what to keep, keep topics of plain numbers."""
+    if mapping.channels:
+        return mapping
+    plain = {c.topic for c in reader.connections if c.msgtype in NUMBERS}
+    channels = [TopicChannel(t, "data", t.strip("/")) for t in sorted(plain)]
+    return replace(mapping, channels=tuple(channels))
 
 
 def _only(topics: Sequence[str], preferred: str) -> str:

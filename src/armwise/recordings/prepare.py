@@ -154,6 +154,7 @@ def _samples(
     keep_rest: bool,
 ) -> Samples:
     """Smooth every stretch of one recording and join what is left of them."""
+    rate = table.parts[0].rate_hz
     smoothed = [smooth(part, settings) for part in table.parts]
     whole = [part for part in smoothed if part is not None]
     if not whole:
@@ -163,7 +164,6 @@ def _samples(
             f"{seconds:.3g} s, too short for a cut-off of {settings.cutoff_hz:.3g} Hz. "
             "Record longer, raise the cut-off, or raise max_gap."
         )
-    rate = table.parts[0].rate_hz
     pieces = [
         rows
         for part in whole

@@ -209,7 +209,11 @@ def _joined(parts: Sequence[Preparation]) -> Preparation:
     for part in parts:
         for why, count in part.rows_dropped:
             dropped[why] = dropped.get(why, 0) + count
+    rates = [p.sample_rate_hz for p in parts if p.sample_rate_hz is not None]
+    resolutions = [p.speed_resolution for p in parts if p.speed_resolution]
     common |= {
+        "sample_rate_hz": float(np.mean(rates)) if rates else None,
+        "speed_resolution": tuple(map(max, zip(*resolutions, strict=True))),
         "rows_read": sum(p.rows_read for p in parts),
         "rows_dropped": tuple(dropped.items()),
         "gaps": sum(p.gaps for p in parts),

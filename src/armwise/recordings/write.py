@@ -119,7 +119,7 @@ def _header(store: Any, stamp: int, frame: str = "") -> Any:
 def _write_joint_states(
     recording: Recording, bag: Any, store: Any, start: float
 ) -> None:
-    """Write joint states, one topic per time base: names, positions, speeds, torques."""
+    """Write positions, velocities and torques as joint states."""
     n = recording.dof
     if not n:
         return
@@ -136,8 +136,8 @@ def _write_joint_states(
             blocks.append(np.stack([recording[name].values for name in names], axis=1))
         elif any(name in recording for name in names):
             raise RecordingError(
-                f"{recording.source}: {quantity} is not on the stamps of the positions, "
-                "so it fits no joint state."
+                f"{recording.source}: {quantity} is not on the stamps of the "
+                "positions, so it fits no joint state."
             )
         else:
             blocks.append(np.zeros((time.size, 0)))

@@ -1,0 +1,147 @@
+"""armwise inspect-log: what a log holds, and what is left of it when prepared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from armwise.cli.output import AsJson, console, figure, print_json, table, warn
+from armwise.cli.progress import progress_bar
+from armwise.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from armwise.recordings import Recording, Samples
+
+
+def inspect_log(
+    file: Annotated[Path, typer.Argument(help="CSV, Parquet, NPZ, MAT or ROS 2 bag.")],
+    arm: Annotated[str, typer.Option(help="URDF, MJCF, DH .toml or bundled name.")],
+    mapping: Annotated[
+        Path | None, typer.Option(help="TOML file that describes a foreign log.")
+    ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="A column by another name: tau_3=NAME.")
+    ] = None,
+    cutoff: Annotated[
+        float | None, typer.Option(help="Low-pass in Hz; chosen when not given.")
+    ] = None,
+    skip_bad_rows: Annotated[
+        bool, typer.Option("--skip-bad-rows", help="Leave out bad rows and count them.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Show the signals of a log and how it would be prepared."""
+    from armwise.arms import load_arm
+    from armwise.recordings import (
+        apply_mapping_to_arm,
+        load_mapping,
+        prepare,
+        read_recording,
+    )
+
+    loaded = load_arm(arm)
+    described = None if mapping is None else load_mapping(mapping)
+    if described is not None:
+        loaded = apply_mapping_to_arm(loaded, described)
+    with progress_bar(file.name, quiet=json) as tell:
+        recording = read_recording(
+            file,
+            loaded,
+            described,
+            columns=named_columns(column or []),
+            skip_bad_rows=skip_bad_rows,
+            progress=tell,
+        )
+        samples = prepare(
+            recording, cutoff, arm=loaded, skip_bad_rows=skip_bad_rows, progress=tell
+        )
+    report = describe_log(recording, samples)
+    if json:
+        print_json(report)
+        return
+    _show(report)
+    for note in samples.preparation.notes:
+        warn(note)
+
+
+def named_columns(pairs: list[str]) -> dict[str, str]:
+    """Read options of the form tau_3=NAME."""
+    for pair in pairs:
+        if "=" not in pair:
+            raise ArgumentError(f"--column takes CHANNEL=NAME, not {pair!r}.")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def describe_log(recording: Recording, samples: Samples) -> dict[str, Any]:
+    """Collect what there is to say of a log."""
+    return {
+        "source": recording.source,
+        "joints": recording.joint_names,
+        "duration_s": recording.duration,
+        "skipped_rows": recording.skipped_rows,
+        "channels": [_channel(recording, name) for name in recording.channels],
+        "samples": len(samples),
+        "rate_hz": samples.rate_hz,
+        "segments": len(samples.segments),
+        "preparation": samples.preparation,
+        "ranges": {
+            name: {"min": block.min(axis=0), "max": block.max(axis=0)}
+            for name in ("q", "qd", "qdd", "tau")
+            if (block := getattr(samples, name)).size
+        },
+    }
+
+
+def _channel(recording: Recording, name: str) -> dict[str, Any]:
+    channel = recording[name]
+    steps = np.diff(channel.time)
+    return {
+        "name": name,
+        "unit": channel.unit,
+        "rows": int(channel.time.size),
+        "step_ms": [1e3 * float(f(steps)) for f in (np.min, np.median, np.max)],
+        "min": float(np.nanmin(channel.values)),
+        "max": float(np.nanmax(channel.values)),
+    }
+
+
+def _show(report: dict[str, Any]) -> None:
+    screen = console()
+    shown = table(
+        f"{report['source']}: {report['duration_s']:.4g} s",
+        ("channel", "rows", "step min/usual/max, ms", "from", "to"),
+    )
+    for row in report["channels"]:
+        steps = " / ".join(figure(step, 3) for step in row["step_ms"])
+        name = f"{row['name']} ({row['unit']})" if row["unit"] else row["name"]
+        shown.add_row(
+            name, str(row["rows"]), steps, figure(row["min"]), figure(row["max"])
+        )
+    screen.print(shown)
+    for line in _prepared(report):
+        screen.print(line)
+
+
+def _prepared(report: dict[str, Any]) -> list[str]:
+    """Say in words how the log was prepared."""
+    done = report["preparation"]
+    found = "chosen" if done.cutoff_is_automatic else "given"
+    cutoff = f"{done.cutoff_hz:.3g} Hz ({found})" if done.cutoff_hz else "none"
+    lines = [
+        f"Prepared: {report['samples']} samples at {report['rate_hz']:.4g} Hz in "
+        f"{report['segments']} segment{'s' * (report['segments'] != 1)}.",
+        f"Low-pass: {cutoff}; velocity and acceleration by {done.derivatives}.",
+        f"Torque lag taken out: {1e3 * done.lag:.2f} ms.",
+    ]
+    if done.torque_bandwidth_hz and done.torque_bandwidth_hz < (done.cutoff_hz or 1e9):
+        lines.append(
+            f"The torque was low-passed before it was recorded, at about "
+            f"{done.torque_bandwidth_hz:.2g} Hz."
+        )
+    if done.velocity_lag:
+        lines.append(f"Velocity lag taken out: {1e3 * done.velocity_lag:.2f} ms.")
+    lines += [f"Rows left out, {why}: {count}." for why, count in done.rows_dropped]
+    return lines
