@@ -13,6 +13,7 @@ from armwise.learning.operators import (
     norm_optimal,
     scaled_error,
 )
+from armwise.learning.reuse import LocalCorrection
 from armwise.learning.trial import Trial
 from armwise.learning.zero_phase import ZeroPhase
 
@@ -24,6 +25,7 @@ __all__ = [
     "LearningOperator",
     "LiftedLoop",
     "LinearLoop",
+    "LocalCorrection",
     "Trial",
     "ZeroPhase",
     "analyse_learning",

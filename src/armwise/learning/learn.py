@@ -21,6 +21,7 @@ from armwise.learning.trial import (
     attempt,
     corrected_command,
     nominal_command,
+    perfect_feedback,
 )
 from armwise.learning.zero_phase import ZeroPhase
 from armwise.plants import Plant
@@ -50,7 +51,8 @@ def learn(
 
     The command starts as what the model says the motion takes; after every attempt
     it is corrected by u ← u − [R̂⁻¹(x, ẋ) − R̂⁻¹(x_d, ẋ_d)] (`atkeson1986` ch. 6).
-    Only the feedback's output is used, so any controller will do.
+    Of the feedback only the output is used, so any controller will do; what it gives
+    when nothing is wrong (computed torque gives much) is left to it.
 
     Args:
         plant: The plant, or a function that makes one for each trial.
@@ -76,6 +78,7 @@ def learn(
     first, teacher = _models(model)
     period = (plant if isinstance(plant, Plant) else plant(0)).control_period
     learned = _begin(first, motion, period, initial, memory, trials)
+    perfect = perfect_feedback(feedback, motion, period)
     while learned.trials < trials:
         number = learned.trials
         trial = attempt(
@@ -85,7 +88,11 @@ def learn(
             learned = _with_floor(learned, plant, feedback, motion, trial, repeats)
         if on_trial is not None:
             on_trial(number, trial)
-        learned = _after(learned, trial, teacher, filter, (tolerance, patience))
+        if trial.diverged or not np.all(np.isfinite(trial.qd)):
+            learned = replace(learned, ending="plant diverged")
+        else:
+            following = corrected_command(trial, teacher, filter, perfect)
+            learned = _after(learned, trial, following, tolerance, patience)
         if memory is not None:
             save_learned(learned, memory)
         if learned.ending != "trials done":
@@ -156,18 +163,14 @@ def _with_floor(
 def _after(
     learned: Learned,
     trial: Trial,
-    teacher: InverseModel,
-    lowpass: ZeroPhase | None,
-    limits: tuple[float, int],
+    following: Float[np.ndarray, "samples dof"],
+    tolerance: float,
+    patience: int,
 ) -> Learned:
-    """Take one attempt into the record and prepare the next."""
-    if trial.diverged or not np.all(np.isfinite(trial.qd)):
-        return replace(learned, ending="plant diverged")
+    """Take one attempt into the record, keep the best, and say whether to go on."""
     learned = learned.with_trial(trial.velocity_error, trial.position_error)
     command = trial.command if learned.best == learned.trials - 1 else learned.command
-    following = corrected_command(trial, teacher, lowpass)
     learned = replace(learned, command=command, next_command=following)
-    tolerance, patience = limits
     if learned.overall_error[-1] <= tolerance * learned.overall_floor:
         return replace(learned, ending="noise floor")
     if learned.trials - 1 - learned.best >= patience:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ from armwise.control import Playback, ResumableController
 from armwise.errors import PlantDiverged
 from armwise.learning.inverse_models import InverseModel
 from armwise.learning.zero_phase import ZeroPhase
-from armwise.plants import Plant, run
+from armwise.motions import MotionSample
+from armwise.plants import Measurement, Plant, run
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -90,12 +92,22 @@ def attempt(
 
 
 def corrected_command(
-    trial: Trial, model: InverseModel, lowpass: ZeroPhase | None
+    trial: Trial,
+    model: InverseModel,
+    lowpass: ZeroPhase | None,
+    perfect: Float[np.ndarray, "samples dof"] | float = 0.0,
 ) -> Float[np.ndarray, "samples dof"]:
     """u − [R̂⁻¹(x, ẋ) − R̂⁻¹(x_d, ẋ_d)]: the command for the next attempt (Eq. 6.11).
 
     Data and references pass the same zero-phase filter; so does the feedback's share
     of the command. The torque of a period belongs to the middle of it.
+
+    Args:
+        trial: What happened.
+        model: The inverse model R̂⁻¹.
+        lowpass: The filter, if any.
+        perfect: What the feedback gives when nothing is wrong, which the next
+            command must leave to it; see `perfect_feedback`.
     """
     rate = 1.0 / trial.period
 
@@ -109,9 +121,27 @@ def corrected_command(
         return model.inverse_dynamics(middle_q, middle_qd, qdd)
 
     taken = torque(trial.q, trial.qd) - torque(trial.wanted_q, trial.wanted_qd)
-    back = smooth(trial.applied - trial.command)
+    back = smooth(trial.applied - trial.command - perfect)
     corrected: np.ndarray = trial.command + back - taken
     return corrected
+
+
+def perfect_feedback(
+    feedback: ResumableController, motion: Motion, period: float
+) -> Float[np.ndarray, "samples dof"]:
+    """What a controller would add if the arm followed the motion exactly.
+
+    Nothing for PD, the whole torque for computed torque. Asked of a copy.
+    """
+    ideal = deepcopy(feedback)
+    ideal.reset(1, period)
+    times = np.arange(max(1, round(motion.duration / period))) * period
+    wanted = motion.sample(times)
+    rows = []
+    for k, t in enumerate(times.tolist()):
+        now = MotionSample(*(part[k : k + 1] for part in wanted))
+        rows.append(ideal.torque(t, now, Measurement(q=now.q, qd=now.qd))[0])
+    return np.array(rows)
 
 
 def nominal_command(

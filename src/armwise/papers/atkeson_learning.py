@@ -117,7 +117,7 @@ def _nominal(
     return model.inverse_dynamics(*motion.sample(middle))
 
 
-def sampled_example(samples: int = 1000) -> tuple[LearningAnalysis, LearningAnalysis]:
+def sampled_example(samples: int = 600) -> tuple[LearningAnalysis, LearningAnalysis]:
     """§6.6: 1 kHz double integrator under PD; error / b[0], and the inverse model."""
     loop = LinearLoop.of_double_integrator(1000.0, 10.0, 0.707).lifted(samples)
     scaled = scaled_error(1.0 / loop.error[0, 0], samples)
@@ -180,7 +180,7 @@ def _sampled_rows() -> list[dict[str, Any]]:
     scaled, inverse = sampled_example()
     growth, gain = float(scaled.impulse_growth[9]), float(scaled.peak_gain or np.nan)
     experiment = "§6.6, 1 kHz example, L = error / b[0]"
-    note = "Double integrator, PD 10 Hz, ζ 0.707, one sample of delay, 1 s."
+    note = "Double integrator, PD 10 Hz, ζ 0.707, one sample of delay, 0.6 s."
     other = "The paper's 530 is read off its simulation; 2/(h ω)² = 506.6 exactly."
     return [
         _row(experiment, "spectral radius", "0",
