@@ -15,6 +15,7 @@ from armwise.errors import ArgumentError, NotConverged
 from armwise.learning import (
     DecoupledModel,
     LocalCorrection,
+    Stopping,
     Trial,
     ZeroPhase,
     analyse_learning,
@@ -31,6 +32,7 @@ from armwise.plants import Encoder, SimulatedArm, Tachometer
 MOTION = Quintic(np.array([0.2, 0.3]), np.array([1.4, 1.5]), 1.0)
 KP, KD = np.array([80.0, 30.0]), np.array([16.0, 6.0])
 RATE_HZ = 250.0
+ONCE = Stopping(repeats=1)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +74,7 @@ def test_the_exact_model_needs_one_trial(arm: Arm) -> None:
     plant = SimulatedArm(arm, control_rate_hz=1000.0)
     nothing = np.zeros((1000, 2))
     learned = learn(
-        plant, MOTION, arm, 2, None, feedback=PD(KP, KD), initial=nothing, repeats=1
+        plant, MOTION, arm, 2, None, feedback=PD(KP, KD), initial=nothing, stopping=ONCE
     )
     assert learned.overall_error[1] < 2e-5 * learned.overall_error[0]
 
@@ -92,14 +94,14 @@ def test_any_feedback_will_do(kind: str, truth: Arm, wrong: Arm) -> None:
         5,
         feedback=feedback,
         initial=initial,
-        repeats=1,
+        stopping=ONCE,
     )
     assert learned.improvement > 3
 
 
 def test_it_resumes_from_disk(truth: Arm, wrong: Arm, tmp_path: Path) -> None:
     plant, memory = plant_of(truth, noise=0.002), tmp_path / "practice" / "reach.npz"
-    options = {"feedback": PD(KP, KD), "tolerance": 0.0}
+    options = {"feedback": PD(KP, KD), "stopping": Stopping(tolerance=0.0)}
     whole = learn(plant, MOTION, wrong, 4, **options)  # type: ignore[arg-type]
     learn(plant, MOTION, wrong, 2, memory=memory, **options)  # type: ignore[arg-type]
     part = learn(plant, MOTION, wrong, 4, memory=memory, **options)  # type: ignore[arg-type]
@@ -121,7 +123,7 @@ def test_the_best_command_is_kept_when_learning_makes_it_worse(arm: Arm) -> None
         None,
         feedback=PD(KP, KD),
         initial=start,
-        repeats=1,
+        stopping=ONCE,
     )
     assert learned.ending in ("no improvement", "plant diverged")
     assert learned.best == 0
@@ -140,7 +142,7 @@ def test_a_runaway_ends_learning_with_what_was_good(arm: Arm) -> None:
         arm,
         4,
         feedback=PD(1e5, 1.0),
-        repeats=1,
+        stopping=ONCE,
         on_trial=tell,
     )
     assert learned.ending == "plant diverged"
@@ -164,8 +166,7 @@ def test_the_decoupled_model_is_refused_beforehand_and_fails(arm: Arm) -> None:
         6,
         None,
         feedback=PD(kp, kd),
-        repeats=1,
-        patience=6,
+        stopping=Stopping(repeats=1, patience=6),
     )
     assert learned.overall_error[-1] >= learned.overall_error[0]
 
@@ -200,7 +201,7 @@ def test_the_rigid_body_operator_is_recommended_with_its_filter(arm: Arm) -> Non
 
 def test_practice_helps_similar_motions(truth: Arm, wrong: Arm) -> None:
     plant = SimulatedArm(truth, control_rate_hz=RATE_HZ)
-    learned = learn(plant, MOTION, wrong, 4, feedback=PD(KP, KD), repeats=1)
+    learned = learn(plant, MOTION, wrong, 4, feedback=PD(KP, KD), stopping=ONCE)
     local = LocalCorrection.from_practice(wrong, [(MOTION, learned)])
     similar = {
         "faster": replace(MOTION, duration=0.8),
@@ -219,7 +220,7 @@ def test_practice_helps_similar_motions(truth: Arm, wrong: Arm) -> None:
 
 def test_far_from_practice_the_correction_fades(truth: Arm, wrong: Arm) -> None:
     plant = SimulatedArm(truth, control_rate_hz=RATE_HZ)
-    learned = learn(plant, MOTION, wrong, 2, feedback=PD(KP, KD), repeats=1)
+    learned = learn(plant, MOTION, wrong, 2, feedback=PD(KP, KD), stopping=ONCE)
     local = LocalCorrection.from_practice(wrong, [(MOTION, learned)])
     far = np.full((3, 2), 50.0)
     assert np.abs(local.torque(far, far, far)).max() < 1e-6
@@ -241,7 +242,7 @@ def test_bad_arguments_are_named(arm: Arm, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"learned\.npz does not hold"):
         learn(plant, MOTION, arm, 1, feedback=feedback, memory=memory)
     short = Quintic(MOTION.start, MOTION.end, 0.5)
-    once = learn(plant, short, arm, 1, feedback=feedback, repeats=1)
+    once = learn(plant, short, arm, 1, feedback=feedback, stopping=ONCE)
     save_learned(once, memory)
     with pytest.raises(ArgumentError, match="this motion needs"):
         learn(plant, MOTION, arm, 1, feedback=feedback, memory=memory)

@@ -2,7 +2,7 @@
 
 from armwise.learning.analysis import LearningAnalysis, analyse_learning
 from armwise.learning.inverse_models import DecoupledModel, InverseModel
-from armwise.learning.learn import learn
+from armwise.learning.learn import Stopping, learn
 from armwise.learning.linearise import inverse_model_along, linearise_along
 from armwise.learning.loops import LiftedLoop, LinearLoop
 from armwise.learning.memory import Learned, load_learned, save_learned
@@ -26,6 +26,7 @@ __all__ = [
     "LiftedLoop",
     "LinearLoop",
     "LocalCorrection",
+    "Stopping",
     "Trial",
     "ZeroPhase",
     "analyse_learning",

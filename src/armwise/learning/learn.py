@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,22 @@ if TYPE_CHECKING:
     from armwise.motions import Motion
 
 
+@dataclass(frozen=True)
+class Stopping:
+    """When practice has done what it can.
+
+    Attributes:
+        repeats: Attempts with the first command, to learn what cannot be learned; 1
+            to do without the noise floor.
+        tolerance: Stop when the error is within this factor of the noise floor.
+        patience: Stop after so many trials in a row without a better one.
+    """
+
+    repeats: int = 2
+    tolerance: float = 1.1
+    patience: int = 3
+
+
 def learn(
     plant: PlantSource,
     motion: Motion,
@@ -41,9 +57,7 @@ def learn(
     *,
     feedback: ResumableController,
     initial: Float[np.ndarray, "samples dof"] | None = None,
-    repeats: int = 2,
-    tolerance: float = 1.1,
-    patience: int = 3,
+    stopping: Stopping = Stopping(),  # noqa: B008
     memory: str | Path | None = None,
     on_trial: Callable[[int, Trial], None] | None = None,
 ) -> Learned:
@@ -64,10 +78,7 @@ def learn(
         filter: Zero-phase low-pass of data and references alike; None for exact data.
         feedback: The controller that closes the loop; never changed.
         initial: A first command instead of the model's.
-        repeats: Attempts with the first command, to learn what cannot be learned; 1
-            to do without the noise floor.
-        tolerance: Stop when the error is within this factor of the noise floor.
-        patience: Stop after so many trials in a row without a better one.
+        stopping: When to stop before all trials are done.
         memory: An .npz file to go on from and to keep up to date.
         on_trial: Told about every attempt.
 
@@ -79,24 +90,18 @@ def learn(
     period = (plant if isinstance(plant, Plant) else plant(0)).control_period
     learned = _begin(first, motion, period, initial, memory, trials)
     perfect = perfect_feedback(feedback, motion, period)
-    while learned.trials < trials:
+    while learned.trials < trials and learned.ending == "trials done":
         number = learned.trials
-        trial = attempt(
-            plant, number + repeats - 1, feedback, motion, learned.next_command
-        )
-        if number == 0 and repeats > 1 and not trial.diverged:
-            learned = _with_floor(learned, plant, feedback, motion, trial, repeats)
+        play = (plant, number + stopping.repeats - 1, feedback, motion)
+        trial = attempt(*play, learned.next_command)
+        if number == 0 and stopping.repeats > 1 and not trial.diverged:
+            learned = _with_floor(learned, play, trial, stopping.repeats)
         if on_trial is not None:
             on_trial(number, trial)
-        if trial.diverged or not np.all(np.isfinite(trial.qd)):
-            learned = replace(learned, ending="plant diverged")
-        else:
-            following = corrected_command(trial, teacher, filter, perfect)
-            learned = _after(learned, trial, following, tolerance, patience)
+        following = corrected_command(trial, teacher, filter, perfect)
+        learned = _after(learned, trial, following, stopping)
         if memory is not None:
             save_learned(learned, memory)
-        if learned.ending != "trials done":
-            break
     return learned
 
 
@@ -142,13 +147,12 @@ def _begin(
 
 def _with_floor(
     learned: Learned,
-    plant: PlantSource,
-    feedback: ResumableController,
-    motion: Motion,
+    play: tuple[PlantSource, int, ResumableController, Motion],
     trial: Trial,
     repeats: int,
 ) -> Learned:
     """Repeat the first command; what differs is beyond learning."""
+    plant, _, feedback, motion = play
     runs = [trial.qd]
     for number in range(repeats - 1):
         again = attempt(plant, number, feedback, motion, learned.next_command)
@@ -164,15 +168,16 @@ def _after(
     learned: Learned,
     trial: Trial,
     following: Float[np.ndarray, "samples dof"],
-    tolerance: float,
-    patience: int,
+    stopping: Stopping,
 ) -> Learned:
     """Take one attempt into the record, keep the best, and say whether to go on."""
+    if trial.diverged or not np.all(np.isfinite(following)):
+        return replace(learned, ending="plant diverged")
     learned = learned.with_trial(trial.velocity_error, trial.position_error)
     command = trial.command if learned.best == learned.trials - 1 else learned.command
     learned = replace(learned, command=command, next_command=following)
-    if learned.overall_error[-1] <= tolerance * learned.overall_floor:
+    if learned.overall_error[-1] <= stopping.tolerance * learned.overall_floor:
         return replace(learned, ending="noise floor")
-    if learned.trials - 1 - learned.best >= patience:
+    if learned.trials - 1 - learned.best >= stopping.patience:
         return replace(learned, ending="no improvement")
     return learned

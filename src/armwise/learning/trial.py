@@ -108,8 +108,13 @@ def corrected_command(
         lowpass: The filter, if any.
         perfect: What the feedback gives when nothing is wrong, which the next
             command must leave to it; see `perfect_feedback`.
+
+    Returns:
+        The command; not a number where the plant ran away.
     """
     rate = 1.0 / trial.period
+    if trial.diverged:
+        return np.full_like(trial.command, np.nan)
 
     def smooth(signal: np.ndarray) -> np.ndarray:
         return signal if lowpass is None else lowpass.apply(signal, rate)

@@ -14,6 +14,7 @@ from armwise.learning import (
     Learned,
     LearningAnalysis,
     LinearLoop,
+    Stopping,
     ZeroPhase,
     analyse_learning,
     inverse_model,
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 MOTION = Quintic(np.array([0.5, 5.0, 4.0]), np.array([4.5, 1.0, -0.5]), 1.5)
 """Table 6.1: peak velocities 5.0, 5.0, 5.6 rad/s."""
+
+ONCE = Stopping(repeats=1, patience=100)
+"""No noise floor to look for, and no end before the last trial."""
 
 NOISE = 0.005
 """Tachometer noise in [rad/s]; the thesis shows it but gives no number."""
@@ -55,7 +59,7 @@ def practise(trials: int = 4, model_error: float = 0.1, seed: int = 0) -> Learne
         trials,
         ZeroPhase(8.0),
         feedback=PD(kp, kd),
-        tolerance=0.0,
+        stopping=Stopping(tolerance=0.0),
     )
 
 
@@ -66,7 +70,7 @@ def practise_exactly(rate_hz: float = 4000.0) -> Learned:
     nothing = np.zeros((round(MOTION.duration * rate_hz), 3))
     plant = SimulatedArm(arm, control_rate_hz=rate_hz, plant_rate_hz=8000.0)
     return learn(
-        plant, MOTION, arm, 2, None, feedback=PD(kp, kd), initial=nothing, repeats=1
+        plant, MOTION, arm, 2, None, feedback=PD(kp, kd), initial=nothing, stopping=ONCE
     )
 
 
@@ -88,11 +92,8 @@ def decoupled_case(
     plant = SimulatedArm(arm, control_rate_hz=500.0)
     feedback = PD(kp, kd)
     first = _nominal(simple, motion, plant.control_period)
-    poor = learn(
-        plant, motion, simple, trials, None, feedback=feedback, repeats=1, patience=9
-    )
-    good = learn(plant, motion, full, 2, None, feedback=feedback, initial=first,
-                 repeats=1)  # fmt: skip
+    poor = learn(plant, motion, simple, trials, None, feedback=feedback, stopping=ONCE)
+    good = learn(plant, motion, full, 2, None, feedback=feedback, initial=first)
     loop = linearise_along(full, motion, kp, kd, 100)
     told = [
         analyse_learning(loop, inverse_model_along(model, motion, 100), trials - 1)
