@@ -3,6 +3,9 @@
 Every constraint has a `frequency` λ in [1/s]: its deviation D obeys
 D̈ + 2λḊ + λ²D = 0, the critically damped return to zero (Eq. 2.21). `max_force` [N] is
 the most it can exert and `max_deviation` [m] the deviation at which it breaks.
+
+A higher λ closes an initial gap sooner; held gaps are no smaller for it, and the ledger
+of a Runge–Kutta run closes less well, in proportion: 5 to 10 suits steps of 1 ms.
 """
 
 from __future__ import annotations
@@ -102,7 +105,7 @@ class PointToNail:
     name: str
     point: Point
     nail: Target
-    frequency: float = 20.0
+    frequency: float = 10.0
     max_force: float = inf
     max_deviation: float = inf
 
@@ -118,7 +121,7 @@ class PointToPoint:
     name: str
     a: Point
     b: Point
-    frequency: float = 20.0
+    frequency: float = 10.0
     max_force: float = inf
     max_deviation: float = inf
 
@@ -135,7 +138,7 @@ class PointToLine:
     point: Point
     through: Target
     along: Vector
-    frequency: float = 20.0
+    frequency: float = 10.0
     max_force: float = inf
     max_deviation: float = inf
 
@@ -154,7 +157,7 @@ class PointToPlane:
     point: Point
     through: Target
     normal: Vector
-    frequency: float = 20.0
+    frequency: float = 10.0
     max_force: float = inf
     max_deviation: float = inf
 
@@ -171,7 +174,7 @@ class PointToCurve:
     name: str
     point: Point
     curve: Curve
-    frequency: float = 20.0
+    frequency: float = 10.0
     max_force: float = inf
     max_deviation: float = inf
 
@@ -194,7 +197,7 @@ class PointVelocity:
     point: Point
     velocity: Target
     directions: tuple[Vector, ...] = field(default=())
-    frequency: float = 20.0
+    frequency: float = 10.0
     max_force: float = inf
     max_deviation: float = inf
 

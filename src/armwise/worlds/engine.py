@@ -29,6 +29,10 @@ from armwise.worlds.vectors import symbols
 from armwise.worlds.world import World
 
 
+_FEW = 64
+"""States up to which it pays to have the constraint equation compiled."""
+
+
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """The constraint equation at some states, samples first.
@@ -75,7 +79,7 @@ class Engine:
         self.signals: Signals = signals_of(world, self.layout, releasable)
         self.broken: set[str] = set()
         self.held: int | None = None
-        self._rows = np.arange(self.layout.row_count)
+        self.whole = (np.arange(self.layout.row_count), self.bounds)
 
     @property
     def is_fast(self) -> bool:
@@ -108,14 +112,26 @@ class Engine:
         return trace("world_rates", rates, self._inputs)
 
     @cached_property
-    def _equations(self) -> Kernel:
+    def equations_program(self) -> Program:
+        """The constraint equation at a state, unsolved."""
+
         def equations(state: list[Number], signal: list[Number]) -> dict[str, object]:
             found = equations_of(
                 self.world, self.layout, self.signals, symbols(state), symbols(signal)
             )
             return {name: value.tolist() for name, value in vars(found).items()}
 
-        return Kernel(trace("world_equations", equations, self._inputs), self.backend)
+        return trace("world_equations", equations, self._inputs)
+
+    @cached_property
+    def _one(self) -> Kernel:
+        """The constraint equation for a state at a time."""
+        return Kernel(self.equations_program, self.backend)
+
+    @cached_property
+    def _many(self) -> Kernel:
+        """The constraint equation for many states: NumPy is fast enough for that."""
+        return Kernel(self.equations_program, "numpy")
 
     @cached_property
     def _energies(self) -> Kernel:
@@ -123,7 +139,7 @@ class Engine:
             return dict(energies_of(self.world, self.layout, symbols(state)))
 
         program = trace("world_energies", energies, {"state": self.layout.size})
-        return Kernel(program, self.backend)
+        return Kernel(program, "numpy")
 
     @property
     def _inputs(self) -> dict[str, int]:
@@ -164,7 +180,8 @@ class Engine:
 
     def snapshot(self, states: np.ndarray, signals: np.ndarray) -> Snapshot:
         """Evaluate the constraint equation at some states."""
-        return Snapshot(*self._equations([states, signals]))
+        kernel = self._many if len(states) > _FEW else self._one
+        return Snapshot(*kernel([states, signals]))
 
     def energies(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return kinetic and gravitational energy by body, stored energy by force."""
@@ -213,7 +230,7 @@ class Engine:
         A, free, pull = found.matrix[k], found.free[k], found.pull[k]
         if not self.broken:
             return self.method.solve(A, free, pull, self.bounds, self.held)
-        keep, bounds = self._kept
+        keep, bounds = self.whole
         if not len(keep):
             nothing = np.zeros(len(free))
             return ForceSolution(nothing, nothing, np.zeros(0), 0)
@@ -253,7 +270,7 @@ class Engine:
                     )
                 )
                 kept += range(bound.rows.start, bound.rows.stop)
-        self._kept = (np.array(kept, dtype=np.intp), tuple(bounds))
+        self.whole = (np.array(kept, dtype=np.intp), tuple(bounds))
 
     @cached_property
     def _starts(self) -> np.ndarray:

@@ -40,7 +40,9 @@ _CASH_KARP = _tableau(
     ],
     [37 / 378, 0, 250 / 621, 125 / 594, 0, 512 / 1771],
 )
-_FOURTH = np.array([2825 / 27648, 0, 18575 / 48384, 13525 / 55296, 277 / 14336, 1 / 4])
+_CASH_KARP_ERRORS = _CASH_KARP[1] - np.array(
+    [2825 / 27648, 0, 18575 / 48384, 13525 / 55296, 277 / 14336, 1 / 4]
+)
 
 
 class Integrator(Protocol):
@@ -107,6 +109,11 @@ class CashKarp:
     stiffest: float = np.inf
 
     @property
+    def errors(self) -> np.ndarray:
+        """Weights of the stages in the error: fifth order minus fourth."""
+        return _CASH_KARP_ERRORS
+
+    @property
     def nodes(self) -> tuple[float, ...]:
         """Six of them."""
         return (0.0, 1 / 5, 3 / 10, 3 / 5, 1.0, 7 / 8)
@@ -122,7 +129,7 @@ class CashKarp:
         """Take one step and estimate its error from the embedded fourth order."""
         a, b = _CASH_KARP
         slopes = _stages(rates, state, h, self.nodes, a)
-        return state + h * (b @ slopes), h * ((b - _FOURTH) @ slopes)
+        return state + h * (b @ slopes), h * (self.errors @ slopes)
 
 
 @dataclass(frozen=True)

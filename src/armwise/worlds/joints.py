@@ -40,7 +40,7 @@ class Hinge:
     axis_a: Vector
     axis_b: Vector | None = None
     spread: float = 0.1
-    frequency: float = 20.0
+    frequency: float = 10.0
     max_force: float = inf
     max_deviation: float = inf
 
@@ -75,7 +75,7 @@ class Weld:
         (0.0, 0.0, 1.0),
     )
     spread: float = 0.1
-    frequency: float = 20.0
+    frequency: float = 10.0
     max_force: float = inf
     max_deviation: float = inf
 
@@ -113,7 +113,7 @@ class Orientation:
     )
     free_axis: Vector | None = None
     spread: float = 0.1
-    frequency: float = 20.0
+    frequency: float = 10.0
     max_force: float = inf
     max_deviation: float = inf
 

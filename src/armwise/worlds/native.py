@@ -90,6 +90,32 @@ long advance_{name}(long steps, double h, double *x, const double *signal, long 
   return steps;
 }}
 
+/* One explicit step from x to y, and its error by the weights e. */
+long attempt_{name}(double h, const double *x, const double *signal, long stride,
+                    long stages, const double *a, const double *b, const double *e,
+                    double *y, double *error)
+{{
+  double k[8][NX];
+  for (long s = 0; s < stages; s++) {{
+    for (int j = 0; j < NX; j++) {{
+      double sum = 0.0;
+      for (long m = 0; m < s; m++) sum += a[s * stages + m] * k[m][j];
+      y[j] = x[j] + h * sum;
+    }}
+    if (rates(y, signal + s * stride, k[s])) return 1;
+  }}
+  for (int j = 0; j < NX; j++) {{
+    double sum = 0.0, rest = 0.0;
+    for (long m = 0; m < stages; m++) {{
+      sum += b[m] * k[m][j];
+      rest += e[m] * k[m][j];
+    }}
+    y[j] = x[j] + h * sum;
+    error[j] = h * rest;
+  }}
+  return 0;
+}}
+
 /* Semi-implicit Euler: velocities NP..NV first, then positions with the new ones. */
 long advance_softly_{name}(long steps, double h, double *x, const double *signal,
                            long stride, double *record, long every, long phase)
@@ -138,6 +164,10 @@ class NativeLoop:
         self._explicit = self._function(
             f"advance_{program.name}", [*start, number, pointer, pointer, *keep]
         )
+        self._attempt = self._function(
+            f"attempt_{program.name}",
+            [real, pointer, pointer, number, number, *[pointer] * 5],
+        )
         self._softly = self._function(f"advance_softly_{program.name}", [*start, *keep])
 
     def _function(self, name: str, arguments: list[Any]) -> Any:
@@ -149,6 +179,32 @@ class NativeLoop:
         """Fill the rate of the state; return whether all is well."""
         bad = self._rates(state.ctypes.data, signal.ctypes.data, out.ctypes.data)
         return not bad
+
+    def attempt(
+        self,
+        state: np.ndarray,
+        h: float,
+        signal: np.ndarray,
+        tableau: tuple[np.ndarray, np.ndarray],
+        errors: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the state after one step and its error, or None if not all is well.
+
+        Args:
+            state: The state, unchanged.
+            h: Step in [s].
+            signal: One row per stage.
+            tableau: Runge–Kutta coefficients.
+            errors: Weights of the stages in the error.
+        """
+        a, b = tableau
+        new, error = np.empty(self._size), np.empty(self._size)
+        bad = self._attempt(
+            h, state.ctypes.data, signal.ctypes.data, signal.shape[1], len(b),
+            a.ctypes.data, b.ctypes.data, errors.ctypes.data, new.ctypes.data,
+            error.ctypes.data,
+        )  # fmt: skip
+        return None if bad else (new, error)
 
     def advance(
         self,

@@ -10,12 +10,11 @@ import numpy as np
 
 from armwise.errors import ArgumentError
 from armwise.recordings import Recording
-from armwise.recordings.recording import Channel
 from armwise.worlds.bodies import ArticulatedBody, Point
 from armwise.worlds.engine import Engine, Snapshot
 from armwise.worlds.events import Happening
+from armwise.worlds.history import ForceHistory, force_history
 from armwise.worlds.ledger import Ledger
-from armwise.worlds.methods import ForceSolution
 from armwise.worlds.world import World
 
 
@@ -76,8 +75,7 @@ class Run:
 
     def force(self, name: str) -> np.ndarray:
         """Return the force of a constraint in [N]: (samples, rows)."""
-        rows = self._rows(name)
-        return np.array([solution.force[rows] for solution in self._solutions])
+        return self._history.force[:, self._rows(name)]
 
     @property
     def largest_deviation(self) -> float:
@@ -93,25 +91,23 @@ class Run:
     @property
     def residual(self) -> np.ndarray:
         """‖A F + β + 2λḊ + λ²D‖ at every time in [m/s²]."""
-        rests = [
-            self.engine.residual(self._snapshot, k, solution.force)
-            for k, solution in enumerate(self._solutions)
-        ]
-        return np.asarray(np.linalg.norm(rests, axis=1))
+        found = self._snapshot
+        pushed = np.einsum("tij,tj->ti", found.matrix, self._history.force)
+        rest = pushed + found.free + found.pull
+        for line in self.log:
+            if line.kind in ("broken", "released"):
+                rest[self.time >= line.time, self._rows(line.name)] = 0.0
+        return np.asarray(np.linalg.norm(rest, axis=1))
 
     @property
     def singular_values(self) -> np.ndarray:
         """Of A at every time, ascending; NaN where constraints are gone."""
-        rows = self.engine.layout.row_count
-        table = np.full((len(self.time), rows), np.nan)
-        for k, solution in enumerate(self._solutions):
-            table[k, : len(solution.singular_values)] = solution.singular_values
-        return table
+        return self._history.singular_values
 
     @property
     def dropped(self) -> np.ndarray:
         """How many singular values were left out at every time."""
-        return np.array([solution.dropped for solution in self._solutions])
+        return self._history.dropped
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -172,18 +168,8 @@ class Run:
         return self.engine.snapshot(self.states, self.signals)
 
     @cached_property
-    def _solutions(self) -> list[ForceSolution]:
-        """Solve again at every kept state, with what was whole at that time."""
-        engine = Engine(self.world, self.engine.method, self.engine.backend)
-        breaks = sorted(
-            (h.time, h.name) for h in self.log if h.kind in ("broken", "released")
-        )
-        solutions = []
-        for k, t in enumerate(self.time):
-            while breaks and breaks[0][0] <= t:
-                engine.remove(breaks.pop(0)[1])
-            solutions.append(engine.forces(self._snapshot, k))
-        return solutions
+    def _history(self) -> ForceHistory:
+        return force_history(self.engine, self._snapshot, self.time, self.log)
 
 
 def _coordinate_names(body: object) -> list[str]:
@@ -192,13 +178,3 @@ def _coordinate_names(body: object) -> list[str]:
         return [*(f"q_{n}" for n in names), *(f"qd_{n}" for n in names)]
     place = ["x", "y", "z", "qw", "qx", "qy", "qz"]
     return [*place, "vx", "vy", "vz", "wx", "wy", "wz"]
-
-
-def recording_channels(run: Run) -> dict[str, Channel]:
-    """Return the whole table as channels on one time base."""
-    table = run.table()
-    return {
-        name: Channel(run.time, np.ascontiguousarray(values))
-        for name, values in table.items()
-        if name != "time"
-    }

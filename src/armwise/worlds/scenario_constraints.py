@@ -37,7 +37,7 @@ def read_constraint(row: Table) -> Constraint:
 
 def _strength(row: Table) -> tuple[float, float, float]:
     return (
-        row.number("frequency", 20.0),
+        row.number("frequency", 10.0),
         row.number("max_force", inf),
         row.number("max_deviation", inf),
     )

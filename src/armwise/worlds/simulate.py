@@ -241,6 +241,8 @@ class _Runner:
         signals = self.engine.signals
         held = signals.sampled(self.t, self.state, self.engine.broken)
         t = self.t
+        if (quick := self._attempt(h, held)) is not None:
+            return quick
 
         def rates(state: np.ndarray, node: float) -> np.ndarray:
             if not np.all(np.isfinite(state)):
@@ -249,6 +251,21 @@ class _Runner:
 
         with np.errstate(over="ignore", invalid="ignore"):
             return self.integrator.step(rates, self.state, h, self.engine.layout)
+
+    def _attempt(
+        self, h: float, held: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Try a step of CashKarp's in C."""
+        engine, integrator = self.engine, self.integrator
+        if not isinstance(integrator, CashKarp):
+            return None
+        if not engine.is_fast or engine.held is not None:
+            return None
+        nodes = integrator.nodes
+        rows = np.array([engine.signals.at(self.t + c * h, held) for c in nodes])
+        return engine.loop.attempt(
+            self.state, h, rows, integrator.tableau, integrator.errors
+        )
 
     def _accept(self, new: np.ndarray, h: float) -> None:
         if not np.all(np.isfinite(new)):

@@ -1,0 +1,377 @@
+"""`mitchell1997` chapter 2: its figures on dynamic constraints, ours beside them.
+
+The thesis prints curves without numbers, so "paper" holds what its text says of them;
+masses, lengths, springs and bounds are its own, starting poses and λ are ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from armwise.arms import Arm, Frame, Joint, Link
+from armwise.errors import MissingExtra, WorldError
+from armwise.motions import Sinusoid
+from armwise.papers.mitchell_rivals import compare
+from armwise.worlds import (
+    ArticulatedBody,
+    CashKarp,
+    Hinge,
+    Point,
+    PointToNail,
+    Pseudoinverse,
+    RigidBody,
+    Run,
+    Spring,
+    World,
+    rod,
+    simulate,
+)
+from armwise.worlds.chains import planar_chain
+
+Row = dict[str, object]
+"""{experiment, quantity, paper, ours, verdict, note}"""
+
+LAMBDA = 5.0
+"""λ of the cylinder's nail in [1/s]; the thesis does not give it."""
+
+END, OTHER = Point("cylinder", (0.0, 0.0, 0.5)), Point("cylinder", (0.0, 0.0, -0.5))
+
+
+def rows() -> list[Row]:
+    """Run every experiment of chapter 2 and compare with what the thesis says."""
+    return [
+        *_cylinder_rows(),
+        *_workless_rows(),
+        *_hinge_rows(),
+        *_singular_rows(),
+        *_elbow_rows(),
+        *_rival_rows(),
+    ]
+
+
+@dataclass(frozen=True)
+class Cylinder:
+    """The 1 kg cylinder of Figures 2.2 to 2.7 on its nail.
+
+    Attributes:
+        has_gravity, has_spring: What acts besides the nail.
+        gap: Distance of the held end from the nail at the start in [m].
+    """
+
+    has_gravity: bool = False
+    has_spring: bool = False
+    gap: float = 0.5
+
+    def world(self) -> World:
+        """Return the world: the rod lies across, its end to be pulled to the nail."""
+        turn = np.array([[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [-1.0, 0.0, 0.0]])
+        pose = np.eye(4)
+        pose[:3, :3] = turn
+        pose[:3, 3] = (-0.5, 0.0, 0.0)
+        segment = rod(1.0, (0.0, 0.0, -0.5), (0.0, 0.0, 0.5), 0.05)
+        body = RigidBody.from_segments("cylinder", [segment], pose)
+        direction = np.array([0.36, 0.48, 0.8])
+        x, y, z = (self.gap * direction).tolist()
+        spring = Spring("spring", OTHER, (-1.0, 0.0, 0.5), 10.0, damping=3.0)
+        return World(
+            (body,),
+            (PointToNail("nail", END, (x, y, z), LAMBDA),),
+            (spring,) if self.has_spring else (),
+            (0.0, 0.0, -9.81 if self.has_gravity else 0.0),
+            name="cylinder on a nail",
+        )
+
+    def run(self, duration: float = 10.0) -> Run:
+        """Simulate it with RK4 at 1 ms."""
+        return simulate(self.world(), duration)
+
+
+def three_link_world(max_force: float = 200_000.0) -> World:
+    """Return the arm of Figures 2.9 to 2.11, stretched out at its singularity."""
+    tip = Point("arm", link="tip")
+    middle = Point("arm", (0.5, 0.0, 0.0), "link_3")
+    return World(
+        (ArticulatedBody("arm", planar_chain(3)),),
+        (PointToNail("nail", tip, (0.0, 0.0, 1.5), 3.0, max_force),),
+        (Spring("spring", middle, (0.0, 0.0, 0.5), 10.0, damping=3.0),),
+        name="three links on a nail",
+    )
+
+
+def elbow_world() -> World:
+    """Return a three-joint elbow arm whose nail is carried in and out of reach.
+
+    The nail swings from 1.2 m to 1.998 m of the 2 m that the arm reaches.
+    """
+    center, amplitude = np.array([1.599, 0.0, 0.0]), np.array([0.399, 0.3, 0.2])
+    carried = Sinusoid(center, amplitude, np.array([2.0, 1.0, 1.0]), 20.0, 1.5)
+    body = ArticulatedBody("elbow", elbow_arm(), q=(0.0, -0.9, 1.8))
+    tip = Point("elbow", link="tip")
+    nail = PointToNail("nail", tip, carried, 5.0, max_force=2000.0)
+    return World((body,), (nail,), name="elbow arm")
+
+
+def elbow_arm() -> Arm:
+    """Return an arm that turns about the vertical, then bends twice."""
+    link = rod(1.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), 0.03)
+    post = rod(1.0, (0.0, 0.0, -0.2), (0.0, 0.0, 0.0), 0.05)
+    out = np.eye(4)
+    out[0, 3] = 1.0
+    up, across = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])
+    joints = (
+        Joint("turn", "revolute", -1, np.eye(4), up),
+        Joint("shoulder", "revolute", 0, np.eye(4), across),
+        Joint("elbow", "revolute", 1, out, across),
+    )
+    links = tuple(
+        Link(name, part.inertia, (part.shape,))
+        for name, part in (("post", post), ("upper", link), ("lower", link))
+    )
+    return Arm("elbow", joints, links, frames=(Frame("tip", 2, out),))
+
+
+def critically_damped(run: Run, name: str) -> np.ndarray:
+    """Return the D that D̈ + 2λḊ + λ²D = 0 predicts from a run's own start."""
+    start, rate = run.deviation(name)[0], run.deviation_rate(name)[0]
+    frequency = next(r for r in run.world.relations if r.name == name).frequency
+    growth = start + np.outer(run.time, rate + frequency * start)
+    return np.asarray(growth * np.exp(-frequency * run.time)[:, None])
+
+
+def _cylinder_rows() -> list[Row]:
+    free, heavy, sprung = (
+        Cylinder(gravity, spring).run()
+        for gravity, spring in ((False, False), (True, False), (True, True))
+    )
+    law = critically_damped(free, "nail")
+    miss = float(np.abs(free.deviation("nail") - law).max())
+    kinetic = free.ledger.kinetic["cylinder"]
+    force = np.linalg.norm(free.force("nail"), axis=1)
+    late = free.time > 5.0
+    energy = heavy.ledger.energy[heavy.time > 5.0]
+    heavy_force = np.linalg.norm(heavy.force("nail"), axis=1)[heavy.time > 5.0]
+    same = max(
+        float(np.abs(run.deviation("nail") - free.deviation("nail")).max())
+        for run in (heavy, sprung)
+    )
+    left = sprung.ledger.energy - sprung.ledger.work_of("damper")
+    return [
+        _row(
+            "Fig. 2.2", "‖D − critically damped law‖ [m]",
+            "critically damped", miss, miss < 1e-8,
+        ),
+        _row(
+            "Fig. 2.2", "kinetic energy injected [J], then constant to [J]",
+            "rises from 0, approaches a constant",
+            (float(kinetic[-1]), float(np.ptp(kinetic[late]))),
+            kinetic[0] == 0 and kinetic[-1] > 0.01 and np.ptp(kinetic[late]) < 1e-6,
+        ),
+        _row(
+            "Fig. 2.2", "force approaches [N], varying late by [N]", "a constant",
+            (float(force[-1]), float(np.ptp(force[late]))),
+            float(np.ptp(force[late])) < 1e-5 * force.max(),
+        ),
+        _row(
+            "Fig. 2.3", "largest residual [m/s²]", "microscopic",
+            float(free.residual.max()), float(free.residual.max()) < 1e-9,
+        ),
+        _row(
+            "Fig. 2.4", "late total energy varies by, relative", "approaches a constant",
+            float(np.ptp(energy) / heavy.ledger.scale),
+            np.ptp(energy) < 1e-6 * heavy.ledger.scale,
+        ),
+        _row(
+            "Fig. 2.4", "late force swings between [N]", "oscillates",
+            (float(heavy_force.min()), float(heavy_force.max())),
+            float(np.ptp(heavy_force)) > 1.0,
+        ),
+        _row(
+            "Fig. 2.5", "damper took [J]; late energy + taken varies by [J]",
+            "10 N/m, 3 N s/m: the motion dies down",
+            (float(-sprung.ledger.work_of("damper")[-1]), float(np.ptp(left[late]))),
+            sprung.ledger.kinetic["cylinder"][-1] < 1e-2 * heavy.ledger.scale,
+        ),
+        _row(
+            "Figs. 2.2–2.5", "D differs between the three by [m]",
+            "the point is driven identically", same, same < 1e-8,
+        ),
+    ]  # fmt: skip
+
+
+def _workless_rows() -> list[Row]:
+    run = Cylinder(has_gravity=True, gap=0.0).run(20.0)
+    largest = float(np.linalg.norm(run.deviation("nail"), axis=1).max())
+    ledger = run.ledger
+    drift = float((ledger.energy[-1] - ledger.energy[0]) / ledger.scale)
+    booked = float(
+        ledger.work_of("constraint")[-1] + ledger.work_of("stabilisation")[-1]
+    )
+    spin = _spinning()
+    change = float(np.abs(spin.ledger.energy / spin.ledger.energy[0] - 1).max())
+    return [
+        _row(
+            "Fig. 2.6", "largest ‖D‖ over 20 s from D = 0 [m]", "small",
+            largest, largest < 1e-4, "the issue asks for 1e-4 m",
+        ),
+        _row(
+            "Fig. 2.7", "energy drift over 20 s, relative; booked to the nail [J]",
+            "a steady drift, by the constraint's force", (drift, booked),
+            abs(drift) < 1e-8,
+            "ours drifts too, but below what a plot shows",
+        ),
+        _row(
+            "§2.3.2", "energy change of the free, spinning cylinder, relative",
+            "in practice perfectly conserved", change, change < 1e-10,
+        ),
+        _row(
+            "§2.3.2", "ledger balance of the 20 s, relative", "—",
+            ledger.relative_balance, ledger.relative_balance < 1e-8,
+        ),
+    ]  # fmt: skip
+
+
+def _spinning() -> Run:
+    segment = rod(1.0, (0.0, 0.0, -0.5), (0.0, 0.0, 0.5), 0.05)
+    body = RigidBody.from_segments(
+        "cylinder", [segment], None, (0.0, 0.0, 0.0), (1.0, 2.0, 3.0)
+    )
+    return simulate(World((body,), gravity=(0.0, 0.0, 0.0)), 20.0)
+
+
+def _hinge_rows() -> list[Row]:
+    segment = rod(1.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), 0.05)
+    body = RigidBody.from_segments("link", [segment])
+    hinge = Hinge("hinge", Point("link"), (0.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+    run = simulate(World((body,), (hinge,)), 5.0)
+    values = run.singular_values
+    ratio = float((values[:, 0] / values[:, 1]).max())
+    rank = int((values[0] > 1e-9 * values[0, -1]).sum())
+    return [
+        _row(
+            "Fig. 2.8", "rank of A for a hinge of two points (6 rows)",
+            "removes 5: underdetermined", rank, rank == 5,
+        ),
+        _row(
+            "Fig. 2.8", "σ1 / σ2 at most; largest ‖D‖ over 5 s [m]", "—",
+            (abs(ratio), run.largest_deviation), run.largest_deviation < 1e-6,
+        ),
+    ]  # fmt: skip
+
+
+def _singular_rows() -> list[Row]:
+    run = simulate(three_link_world(), 5.0)
+    careful = simulate(three_link_world(), 5.0, integrator=CashKarp())
+    force = np.linalg.norm(run.force("nail"), axis=1)
+    deviation = np.linalg.norm(run.deviation("nail"), axis=1)
+    values = run.singular_values
+    zero = values[0] < 1e-9 * values[0, -1]
+    jump = float(run.time[np.argmax(run.dropped < run.dropped[0])])
+    naive = _naive()
+    return [
+        _row(
+            "Fig. 2.10", "largest force [N] (bound 200 000 N)",
+            "bounded, varies rapidly, far off the plot",
+            float(force.max()), float(force.max()) <= 200_000.0,
+        ),
+        _row(
+            "Fig. 2.10", "‖D‖ at the start and after 5 s [m]", "damped, stable",
+            (float(deviation[0]), float(deviation[-1])), deviation[-1] < 1e-3,
+        ),
+        _row(
+            "Fig. 2.11b", "residual before and after the transition [m/s²]; when [s]",
+            "large, then an abrupt transition",
+            (float(run.residual[0]), float(run.residual[run.time > 0.5].max()), jump),
+            run.residual[0] > 1.0 and run.residual[run.time > 0.5].max() < 1e-6,
+        ),
+        _row(
+            "Fig. 2.11c", "singular values near zero at the start, of 3",
+            "two", int(zero.sum()), int(zero.sum()) == 2,
+        ),
+        _row(
+            "§2.5", "ledger balance, relative: RK4 1 ms, Cash–Karp", "—",
+            (run.ledger.relative_balance, careful.ledger.relative_balance),
+            careful.ledger.relative_balance < 1e-7,
+            "RK4 steps over a force of 2e5 N in 1 ms; Cash–Karp resolves it",
+        ),
+        _row(
+            "§2.5", "naive SVD: stopped at [s], largest force [N]",
+            "destabilises the integration", naive, naive[0] < 5.0,
+        ),
+    ]  # fmt: skip
+
+
+def _naive() -> tuple[float, float]:
+    """Run with plain pseudoinversion; return when it stopped and its largest force."""
+    try:
+        run = simulate(three_link_world(), 5.0, method=Pseudoinverse())
+    except WorldError as stopped:
+        run = cast("Run", stopped.run)
+    with np.errstate(over="ignore", invalid="ignore"):
+        force = np.linalg.norm(run.force("nail"), axis=1)
+    return float(run.time[-1]), float(force.max())
+
+
+def _elbow_rows() -> list[Row]:
+    run = simulate(elbow_world(), 10.0, integrator=CashKarp(1e-8), step=2e-3)
+    late = run.time > 2.0
+    force = np.linalg.norm(run.force("nail"), axis=1)[late]
+    least = run.singular_values[late, 0]
+    near = least < np.quantile(least, 0.05)
+    peak = float(np.median(force[near]) / np.median(force))
+    return [
+        _row(
+            "Fig. 2.12", "smallest singular value swings between [1/kg]",
+            "into and out of singularity",
+            (float(least.min()), float(least.max())), least.min() < 0.05 * least.max(),
+        ),
+        _row(
+            "Fig. 2.12", "force where it is smallest over the median force",
+            "the force reflects it", peak, peak > 2.0,
+        ),
+    ]  # fmt: skip
+
+
+def _rival_rows() -> list[Row]:
+    try:
+        found = compare(5.0)
+    except MissingExtra as missing:
+        return [_row("§2.3.3", "rivals", "—", str(missing), False, "not run")]
+    lines = []
+    for mechanism, (ours, *others) in found.items():
+        lines.append(
+            _row(
+                "§2.3.3", f"{mechanism}: largest ‖D‖ [m], ledger balance", "—",
+                (ours.deviation, ours.balance), cast("float", ours.balance) < 1e-8,
+            )
+        )  # fmt: skip
+        for other in others:
+            factor = other.deviation / ours.deviation
+            lines.append(
+                _row(
+                    "§2.3.3", f"{mechanism}: {other.by} deviates more by a factor",
+                    "penalty methods vary with the load", factor, factor > 100,
+                    f"{other.deviation:.3g} m against {ours.deviation:.3g} m",
+                )
+            )  # fmt: skip
+    return lines
+
+
+def _row(
+    experiment: str,
+    quantity: str,
+    paper: str,
+    ours: object,
+    agrees: object,
+    note: str = "",
+) -> Row:
+    return {
+        "experiment": experiment,
+        "quantity": quantity,
+        "paper": paper,
+        "ours": ours,
+        "verdict": "agrees" if agrees else "differs",
+        "note": note,
+    }
