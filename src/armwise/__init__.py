@@ -69,6 +69,36 @@ _PUBLIC: dict[str, str] = {
     "Validation": "armwise.identification",
     "FrictionTerm": "armwise.identification",
     "perturbed": "armwise.plants",
+    "ArticulatedBody": "armwise.worlds",
+    "CashKarp": "armwise.worlds",
+    "CircleCurve": "armwise.worlds",
+    "DampedLeastSquares": "armwise.worlds",
+    "Drag": "armwise.worlds",
+    "Event": "armwise.worlds",
+    "Hinge": "armwise.worlds",
+    "JointLimit": "armwise.worlds",
+    "JointMotor": "armwise.worlds",
+    "Orientation": "armwise.worlds",
+    "Point": "armwise.worlds",
+    "PointForce": "armwise.worlds",
+    "PointToCurve": "armwise.worlds",
+    "PointToLine": "armwise.worlds",
+    "PointToNail": "armwise.worlds",
+    "PointToPlane": "armwise.worlds",
+    "PointToPoint": "armwise.worlds",
+    "PointVelocity": "armwise.worlds",
+    "PolynomialCurve": "armwise.worlds",
+    "RigidBody": "armwise.worlds",
+    "Run": "armwise.worlds",
+    "SingularValueDropping": "armwise.worlds",
+    "Spring": "armwise.worlds",
+    "Torque": "armwise.worlds",
+    "Weld": "armwise.worlds",
+    "World": "armwise.worlds",
+    "Yielding": "armwise.worlds",
+    "planar_chain": "armwise.worlds",
+    "read_world": "armwise.worlds",
+    "simulate": "armwise.worlds",
 }
 """Public name → the module it lives in; imported when first used."""
 
@@ -149,3 +179,33 @@ if TYPE_CHECKING:
     from armwise.recordings import prepare as prepare
     from armwise.recordings import read_recording as read_recording
     from armwise.recordings import write_recording as write_recording
+    from armwise.worlds import ArticulatedBody as ArticulatedBody
+    from armwise.worlds import CashKarp as CashKarp
+    from armwise.worlds import CircleCurve as CircleCurve
+    from armwise.worlds import DampedLeastSquares as DampedLeastSquares
+    from armwise.worlds import Drag as Drag
+    from armwise.worlds import Event as Event
+    from armwise.worlds import Hinge as Hinge
+    from armwise.worlds import JointLimit as JointLimit
+    from armwise.worlds import JointMotor as JointMotor
+    from armwise.worlds import Orientation as Orientation
+    from armwise.worlds import Point as Point
+    from armwise.worlds import PointForce as PointForce
+    from armwise.worlds import PointToCurve as PointToCurve
+    from armwise.worlds import PointToLine as PointToLine
+    from armwise.worlds import PointToNail as PointToNail
+    from armwise.worlds import PointToPlane as PointToPlane
+    from armwise.worlds import PointToPoint as PointToPoint
+    from armwise.worlds import PointVelocity as PointVelocity
+    from armwise.worlds import PolynomialCurve as PolynomialCurve
+    from armwise.worlds import RigidBody as RigidBody
+    from armwise.worlds import Run as Run
+    from armwise.worlds import SingularValueDropping as SingularValueDropping
+    from armwise.worlds import Spring as Spring
+    from armwise.worlds import Torque as Torque
+    from armwise.worlds import Weld as Weld
+    from armwise.worlds import World as World
+    from armwise.worlds import Yielding as Yielding
+    from armwise.worlds import planar_chain as planar_chain
+    from armwise.worlds import read_world as read_world
+    from armwise.worlds import simulate as simulate

@@ -1,6 +1,7 @@
 """Worlds: rigid and articulated bodies under point constraints."""
 
 from armwise.worlds.bodies import ArticulatedBody, Body, Point, RigidBody
+from armwise.worlds.chains import planar_chain
 from armwise.worlds.constraints import (
     Constraint,
     PointToCurve,
@@ -13,9 +14,9 @@ from armwise.worlds.constraints import (
 from armwise.worlds.curves import CircleCurve, PolynomialCurve
 from armwise.worlds.events import Event, Happening, Moment
 from armwise.worlds.forces import (
-    Actuator,
     Drag,
     JointLimit,
+    JointMotor,
     PointForce,
     Spring,
     Torque,
@@ -30,12 +31,12 @@ from armwise.worlds.methods import (
     Yielding,
 )
 from armwise.worlds.run import Run
+from armwise.worlds.scenario import Scenario, read_world
 from armwise.worlds.segments import Segment, box, rod, sphere
-from armwise.worlds.simulate import simulate
+from armwise.worlds.simulation import simulate
 from armwise.worlds.world import World
 
 __all__ = [
-    "Actuator",
     "ArticulatedBody",
     "Body",
     "CashKarp",
@@ -47,6 +48,7 @@ __all__ = [
     "Happening",
     "Hinge",
     "JointLimit",
+    "JointMotor",
     "Ledger",
     "Moment",
     "Orientation",
@@ -63,6 +65,7 @@ __all__ = [
     "RigidBody",
     "Run",
     "RungeKutta4",
+    "Scenario",
     "Segment",
     "SemiImplicit",
     "SingularValueDropping",
@@ -72,6 +75,8 @@ __all__ = [
     "World",
     "Yielding",
     "box",
+    "planar_chain",
+    "read_world",
     "rod",
     "simulate",
     "sphere",

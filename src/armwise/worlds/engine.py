@@ -28,7 +28,6 @@ from armwise.worlds.signals import Signals, signals_of
 from armwise.worlds.vectors import symbols
 from armwise.worlds.world import World
 
-
 _FEW = 64
 """States up to which it pays to have the constraint equation compiled."""
 

@@ -68,7 +68,7 @@ class PointForce:
 
 
 @dataclass(frozen=True, eq=False)
-class Actuator:
+class JointMotor:
     """A motor on a joint of an articulated body.
 
     Attributes:
@@ -125,7 +125,7 @@ class JointLimit:
     upper: float | None = None
 
 
-Force = Spring | Drag | PointForce | Actuator | Torque | JointLimit
+Force = Spring | Drag | PointForce | JointMotor | Torque | JointLimit
 
 
 class Named(Protocol):

@@ -12,6 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
+from armwise import plants
+from armwise.errors import ArgumentError
 from armwise.worlds.layout import Layout
 
 Rates = Callable[[np.ndarray, float], np.ndarray]
@@ -160,6 +162,20 @@ class SemiImplicit:
         new[: part.start] += h * second[: part.start]
         new[part.stop :] += 0.5 * h * (first[part.stop :] + second[part.stop :])
         return new, np.zeros_like(state)
+
+
+def require_integrator(given: object) -> Integrator:
+    """Return an integrator for worlds; the plants' own of the same name will do."""
+    if given is None or isinstance(given, plants.RungeKutta4):
+        return RungeKutta4()
+    if isinstance(given, plants.SemiImplicit):
+        return SemiImplicit()
+    if isinstance(given, RungeKutta4 | CashKarp | SemiImplicit):
+        return given
+    raise ArgumentError(
+        "integrator must be RungeKutta4(), CashKarp() or SemiImplicit(), "
+        f"not {given!r}."
+    )
 
 
 def _stages(

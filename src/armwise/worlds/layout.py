@@ -11,7 +11,14 @@ import numpy as np
 
 from armwise.errors import ArgumentError
 from armwise.worlds.bodies import ArticulatedBody, RigidBody
-from armwise.worlds.forces import Actuator, Drag, JointLimit, PointForce, Spring, Torque
+from armwise.worlds.forces import (
+    Drag,
+    JointLimit,
+    JointMotor,
+    PointForce,
+    Spring,
+    Torque,
+)
 from armwise.worlds.rigid import POSITIONS, VELOCITIES, rigid_start
 from armwise.worlds.world import World
 
@@ -118,7 +125,7 @@ def _accounts(world: World) -> tuple[Account, ...]:
         if isinstance(body, ArticulatedBody)
     ]
     for force in world.forces:
-        if isinstance(force, Actuator | PointForce | Torque):
+        if isinstance(force, JointMotor | PointForce | Torque):
             accounts.append(Account("actuator", force.name))
         if isinstance(force, Drag):
             accounts.append(Account("drag", force.name))

@@ -9,10 +9,10 @@ import numpy as np
 from armwise.programs.scalars import Number, sign
 from armwise.worlds.bodies import ArticulatedBody, Point
 from armwise.worlds.forces import (
-    Actuator,
     Drag,
     Force,
     JointLimit,
+    JointMotor,
     PointForce,
     Spring,
     Torque,
@@ -53,7 +53,7 @@ def push_of(
         return Push([(force.point.body, load)], {"actuator": dot(value, velocity)})
     if isinstance(force, Torque):
         return _torque(force, moving, signal)
-    if isinstance(force, Actuator):
+    if isinstance(force, JointMotor):
         return _actuator(force, world, moving, signal)
     return _joint_limit(force, world, moving)
 
@@ -136,7 +136,7 @@ def _joint(
 
 
 def _actuator(
-    actuator: Actuator, world: World, moving: dict[str, Moving], signal: Array | None
+    actuator: JointMotor, world: World, moving: dict[str, Moving], signal: Array | None
 ) -> Push:
     i, _, qd, dof = _joint(actuator.body, actuator.joint, world, moving)
     effort: Number = signal[0] if signal is not None else float(actuator.effort)  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ from armwise.worlds.run import Run
 from armwise.worlds.scenario_bodies import read_body
 from armwise.worlds.scenario_constraints import read_constraint
 from armwise.worlds.scenario_forces import read_force
-from armwise.worlds.simulate import simulate
+from armwise.worlds.simulation import simulate
 from armwise.worlds.world import EARTH, World
 
 _Chosen = TypeVar("_Chosen")

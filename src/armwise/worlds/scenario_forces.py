@@ -7,10 +7,10 @@ from math import inf
 
 from armwise.arms.toml import Table
 from armwise.worlds.forces import (
-    Actuator,
     Drag,
     Force,
     JointLimit,
+    JointMotor,
     PointForce,
     Spring,
     Torque,
@@ -69,9 +69,9 @@ def _push(row: Table) -> Force:
     return PointForce(_name(row), read_point(row, "point"), force)
 
 
-def _actuator(row: Table) -> Force:
+def _motor(row: Table) -> Force:
     row.only("name", "kind", "body", "joint", "effort")
-    return Actuator(
+    return JointMotor(
         _name(row), row.text("body", "-"), row.text("joint", "-"), row.number("effort")
     )
 
@@ -107,7 +107,7 @@ _READERS: dict[str, Callable[[Table], Force]] = {
     "spring": _spring,
     "drag": _drag,
     "push": _push,
-    "actuator": _actuator,
+    "motor": _motor,
     "torque": _torque,
     "limit": _limit,
 }

@@ -10,7 +10,7 @@ import numpy as np
 from armwise.errors import ArgumentError
 from armwise.motions import Motion
 from armwise.worlds.constraints import Relation
-from armwise.worlds.forces import Actuator, Force, PointForce, Torque
+from armwise.worlds.forces import Force, JointMotor, PointForce, Torque
 from armwise.worlds.layout import Layout
 from armwise.worlds.world import World
 
@@ -37,7 +37,9 @@ class Signals:
     @property
     def needs_state(self) -> bool:
         """Whether a function of the state must be asked once per step."""
-        return any(isinstance(f, Actuator) and callable(f.effort) for f in self._forces)
+        return any(
+            isinstance(f, JointMotor) and callable(f.effort) for f in self._forces
+        )
 
     @property
     def is_constant(self) -> bool:
@@ -71,7 +73,7 @@ class Signals:
         return values
 
     def _effort(self, force: Force, t: float, state: np.ndarray) -> np.ndarray:
-        if isinstance(force, Actuator):
+        if isinstance(force, JointMotor):
             q = state[self.layout.positions[force.body]]
             qd = state[self.layout.velocities[force.body]]
             value = np.asarray(_function(force.effort)(t, q, qd), dtype=float)
@@ -114,7 +116,7 @@ def signals_of(
 
 
 def _effort_size(force: Force) -> int:
-    if isinstance(force, Actuator | Torque):
+    if isinstance(force, JointMotor | Torque):
         return int(callable(force.effort))
     return 3 if isinstance(force, PointForce) and callable(force.force) else 0
 

@@ -13,10 +13,10 @@ from armwise.errors import ArgumentError
 from armwise.worlds.bodies import ArticulatedBody, Body, Point, RigidBody, vector_of
 from armwise.worlds.constraints import Constraint, Relation
 from armwise.worlds.forces import (
-    Actuator,
     Drag,
     Force,
     JointLimit,
+    JointMotor,
     Named,
     PointForce,
     Spring,
@@ -137,7 +137,7 @@ def _check_force(world: World, force: Force) -> None:
         world.locate(force.point, who)
         if isinstance(force, Drag):
             _require(who, force, "linear", "quadratic")
-    elif isinstance(force, Actuator | JointLimit):
+    elif isinstance(force, JointMotor | JointLimit):
         world.arm_of(force.body, force.joint, who)
         if isinstance(force, JointLimit):
             _require(who, force, "stiffness", "damping")
@@ -145,7 +145,7 @@ def _check_force(world: World, force: Force) -> None:
         for name in (force.body, force.reaction):
             if name is not None and not isinstance(world.body(name, who), RigidBody):
                 raise ArgumentError(
-                    f"{who} turns the articulated body {name!r}: use an Actuator "
+                    f"{who} turns the articulated body {name!r}: use an JointMotor "
                     "on one of its joints."
                 )
         _require(who, force, "viscous")

@@ -12,7 +12,7 @@ from armwise.programs.kernel import Backend
 from armwise.worlds.diagnosis import check_step, contradiction, unsatisfied
 from armwise.worlds.engine import Engine, Snapshot
 from armwise.worlds.events import Event, Happening, Moment
-from armwise.worlds.integrators import CashKarp, Integrator, RungeKutta4
+from armwise.worlds.integrators import CashKarp, Integrator, require_integrator
 from armwise.worlds.methods import (
     ForceMethod,
     ForceSolution,
@@ -42,7 +42,7 @@ def simulate(
     duration: float,
     *,
     step: float = 1e-3,
-    integrator: Integrator | None = None,
+    integrator: object = None,
     method: ForceMethod | None = None,
     record_every: int = 1,
     events: Sequence[Event] = (),
@@ -66,7 +66,7 @@ def simulate(
         ArgumentError: If the step or the duration make no sense.
         WorldError: If the world cannot go on; its `run` holds all up to there.
     """
-    chosen = integrator or RungeKutta4()
+    chosen = require_integrator(integrator)
     check_step(world, chosen, step)
     if not (np.isfinite(duration) and duration > 0):
         raise ArgumentError(f"The duration must be positive in [s], not {duration!r}.")
