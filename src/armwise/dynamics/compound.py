@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from armwise.arms import BASE
-from armwise.dynamics.joints import Crossing, cross_joints
-from armwise.dynamics.newton_euler import carry_wrench
+from armwise.dynamics.parallel import Station, find_stations
 from armwise.dynamics.skeleton import Skeleton
 from armwise.dynamics.vectors import (
     Scalar,
@@ -16,6 +16,7 @@ from armwise.dynamics.vectors import (
     add,
     mul,
     sub,
+    total,
     turn,
     vadd,
     vector,
@@ -25,79 +26,135 @@ Body = list[Scalar]
 """[m, hx, hy, hz, Σxx, Σxy, Σxz, Σyy, Σyz, Σzz]"""
 
 
-def compound_bodies(
-    skeleton: Skeleton,
-    crossings: Sequence[Crossing],
-    bodies: Sequence[Sequence[Scalar]],
-) -> list[Body]:
-    """Weld to every link what it carries."""
-    compounds = [list(body) for body in bodies]
-    for i in reversed(range(skeleton.size)):
-        parent = skeleton.segments[i].parent
-        if parent != BASE:
-            carried = carry_body(crossings[i], compounds[i])
-            compounds[parent] = [
-                add(a, b) for a, b in zip(compounds[parent], carried, strict=True)
-            ]
-    return compounds
+@dataclass(frozen=True)
+class Compound:
+    """All that a joint carries, about its origin, in the axes of its run.
+
+    Attributes:
+        body: Its ten numbers.
+        about_axis: Inertia about the joint axis, Σxx + Σyy: the same in any axes.
+    """
+
+    body: Body
+    about_axis: Scalar
 
 
 def mass_matrix(
     skeleton: Skeleton, q: Sequence[Scalar], bodies: Sequence[Sequence[Scalar]]
 ) -> list[list[Scalar]]:
     """M of the joints: how the compound of joint j pushes on the joints below it."""
-    crossings = cross_joints(skeleton, q)
-    compounds = compound_bodies(skeleton, crossings, bodies)
-    size = skeleton.size
-    matrix: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
-    for j in range(size):
-        force, moment = unit_wrench(skeleton.segments[j].is_revolute, compounds[j])
-        i = j
-        while i != BASE:
-            along = moment if skeleton.segments[i].is_revolute else force
-            matrix[i][j] = matrix[j][i] = along[2]
-            if skeleton.segments[i].parent != BASE:
-                force, moment = carry_wrench(crossings[i], force, moment)
-            i = skeleton.segments[i].parent
-    return matrix
-
-
-def unit_wrench(is_revolute: bool, body: Body) -> tuple[Vector, Vector]:
-    """Force and moment that accelerate a body at rest by one about (along) its z."""
-    m, hx, hy, _, xx, _, xz, yy, yz, _ = body
-    if is_revolute:
-        return (sub(0.0, hy), hx, 0.0), (sub(0.0, xz), sub(0.0, yz), add(xx, yy))
-    return (0.0, 0.0, m), (hy, sub(0.0, hx), 0.0)
+    stations = find_stations(skeleton, q)
+    return _matrix(stations, find_compounds(stations, bodies))
 
 
 def gravity_torque(
     skeleton: Skeleton, q: Sequence[Scalar], bodies: Sequence[Sequence[Scalar]]
 ) -> list[Scalar]:
     """Torque that holds the arm against gravity."""
-    crossings = cross_joints(skeleton, q)
-    compounds = compound_bodies(skeleton, crossings, bodies)
+    stations = find_stations(skeleton, q)
+    return _gravity(stations, find_compounds(stations, bodies))
+
+
+def find_compounds(
+    stations: Sequence[Station], bodies: Sequence[Sequence[Scalar]]
+) -> list[Compound]:
+    """Weld to every link what it carries."""
+    links = [list(body) for body in bodies]
+    compounds: list[Compound | None] = [None] * len(stations)
+    beyond: list[list[int]] = [[] for _ in stations]
+    for i in reversed(range(len(stations))):
+        further = [(stations[k], compounds[k]) for k in beyond[i]]
+        compound = _compound(stations[i], links[i], further)  # type: ignore[arg-type]
+        compounds[i] = compound
+        parent = stations[i].segment.parent
+        if parent == BASE:
+            continue
+        if stations[i].is_first:
+            carried = _carried(stations[i], compound.body)
+            links[parent] = [add(a, b) for a, b in zip(links[parent], carried)]  # noqa: B905
+        else:
+            beyond[parent].append(i)
+    return [compound for compound in compounds if compound is not None]
+
+
+def _compound(
+    station: Station, link: Body, further: Sequence[tuple[Station, Compound]]
+) -> Compound:
+    """Turn a link into its run's axes and add what follows in the run."""
+    h = station.to_run((link[1], link[2], link[3]))
+    body = [link[0], *h, *_spin(station.cosine, station.sine, link[4:])]
+    about_axis = add(link[4], link[7])
+    for next_station, compound in further:
+        moved = _shift(next_station.lever, compound.body)
+        body = [add(a, b) for a, b in zip(body, moved, strict=True)]
+        steiner = _steiner(next_station.lever, compound.body)
+        about_axis = total(about_axis, compound.about_axis, steiner)
+    return Compound(body, about_axis)
+
+
+def _carried(station: Station, body: Body) -> Body:
+    """Express a compound in the axes of the link that the run is mounted on."""
+    matrix = station.segment.turn
+    h = turn(matrix, (body[1], body[2], body[3]))
+    return _shift(station.lever, [body[0], *h, *_turn_moments(matrix, body[4:])])
+
+
+def _matrix(
+    stations: Sequence[Station], compounds: Sequence[Compound]
+) -> list[list[Scalar]]:
+    size = len(stations)
+    matrix: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
+    for j, compound in enumerate(compounds):
+        force, moment = _unit_wrench(stations[j].segment.is_revolute, compound)
+        i = j
+        while i != BASE:
+            along = moment if stations[i].segment.is_revolute else force
+            matrix[i][j] = matrix[j][i] = along[2]
+            parent = stations[i].segment.parent
+            if parent != BASE:
+                force, moment = stations[i].inwards(force, moment)
+                if stations[i].is_first:
+                    force = stations[parent].to_run(force)
+                    moment = stations[parent].to_run(moment)
+            i = parent
+    return matrix
+
+
+def _unit_wrench(is_revolute: bool, compound: Compound) -> tuple[Vector, Vector]:
+    """Force and moment that accelerate a body at rest by one about (along) its z."""
+    m, hx, hy, _, _, _, xz, _, yz, _ = compound.body
+    if is_revolute:
+        return (
+            (sub(0.0, hy), hx, 0.0),
+            (sub(0.0, xz), sub(0.0, yz), compound.about_axis),
+        )
+    return (0.0, 0.0, m), (hy, sub(0.0, hx), 0.0)
+
+
+def _gravity(
+    stations: Sequence[Station], compounds: Sequence[Compound]
+) -> list[Scalar]:
     lifts: list[Vector] = []
     torques: list[Scalar] = []
-    for i, segment in enumerate(skeleton.segments):
-        up = (
-            vector(-segment.gravity)
-            if segment.parent == BASE
-            else lifts[segment.parent]
-        )
-        lifts.append(crossings[i].to_child(up))
-        m, hx, hy = compounds[i][:3]
+    for i, station in enumerate(stations):
+        lifts.append(_lift(station, stations, lifts))
+        m, hx, hy = compounds[i].body[:3]
         x, y, z = lifts[i]
-        held = sub(mul(hx, y), mul(hy, x)) if segment.is_revolute else mul(m, z)
-        torques.append(held)
+        revolute = station.segment.is_revolute
+        torques.append(sub(mul(hx, y), mul(hy, x)) if revolute else mul(m, z))
     return torques
 
 
-def carry_body(crossing: Crossing, body: Body) -> Body:
-    """Express a body given in the child frame in the parent frame."""
-    h = crossing.to_parent((body[1], body[2], body[3]))
-    spun = _spin(crossing.cosine, crossing.sine, body[4:])
-    sigma = _turn_moments(crossing.segment.turn, spun)
-    return _shift(crossing.position, [body[0], *h, *sigma])
+def _lift(
+    station: Station, stations: Sequence[Station], lifts: Sequence[Vector]
+) -> Vector:
+    """Minus free fall, in the axes of the run."""
+    parent = station.segment.parent
+    if parent == BASE:
+        return vector(-station.segment.gravity)
+    if not station.is_first:
+        return lifts[parent]
+    return turn(station.segment.turn.T, stations[parent].to_link(lifts[parent]))
 
 
 def _spin(c: Scalar, s: Scalar, sigma: Sequence[Scalar]) -> list[Scalar]:
@@ -131,7 +188,7 @@ def _turn_moments(matrix: np.ndarray, sigma: Sequence[Scalar]) -> list[Scalar]:
 def _shift(p: Vector, body: Body) -> Body:
     """Move the origin: the child's origin lies at p in the parent frame."""
     m, h = body[0], (body[1], body[2], body[3])
-    g = vadd(h, (mul(0.5 * m, p[0]), mul(0.5 * m, p[1]), mul(0.5 * m, p[2])))
+    g = _halfway(p, body)
     moved = vadd(h, (mul(m, p[0]), mul(m, p[1]), mul(m, p[2])))
     sigma = list(body[4:])
     for k, (i, j) in enumerate(((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))):
@@ -141,3 +198,20 @@ def _shift(p: Vector, body: Body) -> Body:
         else:
             sigma[k] = add(sigma[k], add(mul(p[i], g[j]), mul(p[j], g[i])))
     return [m, *moved, *sigma]
+
+
+def _steiner(p: Vector, body: Body) -> Scalar:
+    """What moving the origin adds to Σxx + Σyy."""
+    g = _halfway(p, body)
+    half = add(mul(p[0], g[0]), mul(p[1], g[1]))
+    return add(half, half)
+
+
+def _halfway(p: Vector, body: Body) -> Vector:
+    """h + m p / 2, with which Σ + p gᵀ + g pᵀ moves the origin."""
+    half = mul(0.5, body[0])
+    h = (body[1], body[2], body[3])
+    return vadd(h, (mul(half, p[0]), mul(half, p[1]), mul(half, p[2])))
+
+
+__all__ = ["Body", "Compound", "find_compounds", "gravity_torque", "mass_matrix"]

@@ -115,7 +115,7 @@ class Dynamics:
         return self._call_place("link_pose", link, q)
 
     def jacobian(self, q: ArrayLike, link: str) -> Float[np.ndarray, "*batch 6 dof"]:
-        """Jacobian of a link's or frame's origin: linear rows, then angular, base axes."""
+        """Jacobian of a link's or frame's origin: linear, then angular; base axes."""
         return self._call_place("jacobian", link, q)
 
     def regressor_blocks(

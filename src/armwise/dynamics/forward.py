@@ -1,4 +1,4 @@
-"""Forward dynamics over scalars: factor M along the tree, or sweep articulated bodies."""
+"""Forward dynamics over scalars: M factored along the tree."""
 
 from __future__ import annotations
 

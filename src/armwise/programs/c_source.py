@@ -1,8 +1,8 @@
 """C text of a program: one straight-line core, over vectors of samples or one sample.
 
 The core is written over a type V. With V a vector of eight doubles (GCC and Clang
-vector types, lowered to whatever the processor has) it runs eight samples at once; with
-V a double it runs one. Around it, a loop gathers rows into vectors and scatters results.
+vector types, lowered to what the processor has) it runs eight samples at once; with V a
+double it runs one. Around it, a loop gathers rows into vectors and scatters results.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def _horner(coefficients: list[float]) -> str:
 
 _SINE, _COSINE = _sine_terms()
 
-# π/2 in three pieces: the first two have 33 bits, so k times them is exact for |k| < 2²⁰.
+# π/2 in three pieces: the first two have 33 bits, so k times them is exact to 2²⁰.
 _REDUCTION = """\
 #define HALF_PI_1 1.57079632673412561417e+00
 #define HALF_PI_2 6.07710050630396597660e-11
 #define HALF_PI_3 2.02226624879595063154e-21
 #define TWO_OVER_PI 6.36619772367581382433e-01
 #define ROUNDER 6755399441055744.0
-#define LARGEST_ANGLE 1.0e6
+#define LARGEST_ANGLE 1.0e4
 """
 
 VECTOR_PRELUDE = f"""\
@@ -54,11 +54,15 @@ static inline int any_lane(L mask) {{
   return found != 0;
 }}
 static __attribute__((noinline)) void sincos_far(const V *x, V *s, V *c) {{
-  for (int k = 0; k < {LANES}; k++) {{ (*s)[k] = sin((*x)[k]); (*c)[k] = cos((*x)[k]); }}
+  for (int k = 0; k < {LANES}; k++) {{
+    (*s)[k] = sin((*x)[k]);
+    (*c)[k] = cos((*x)[k]);
+  }}
 }}
 static inline void sincos_v(V x, V *s, V *c) {{
   const V t = x * TWO_OVER_PI + ROUNDER, k = t - ROUNDER;
-  const V r = ((x - k * HALF_PI_1) - k * HALF_PI_2) - k * HALF_PI_3;
+  const V t1 = x - k * HALF_PI_1, t2 = t1 - k * HALF_PI_2;
+  const V r = t2 - (k * HALF_PI_3 - ((t1 - t2) - k * HALF_PI_2));
   const V z = r * r;
   const V sr = r + r * (z * {_SINE});
   const V cr = 1.0 + z * {_COSINE};
@@ -86,9 +90,14 @@ SCALAR_PRELUDE = f"""\
 typedef double V;
 {_REDUCTION}
 static inline void sincos_v(V x, V *s, V *c) {{
-  if (__builtin_expect(!(fabs(x) <= LARGEST_ANGLE), 0)) {{ *s = sin(x); *c = cos(x); return; }}
+  if (__builtin_expect(!(fabs(x) <= LARGEST_ANGLE), 0)) {{
+    *s = sin(x);
+    *c = cos(x);
+    return;
+  }}
   const double t = x * TWO_OVER_PI + ROUNDER, k = t - ROUNDER;
-  const double r = ((x - k * HALF_PI_1) - k * HALF_PI_2) - k * HALF_PI_3;
+  const double t1 = x - k * HALF_PI_1, t2 = t1 - k * HALF_PI_2;
+  const double r = t2 - (k * HALF_PI_3 - ((t1 - t2) - k * HALF_PI_2));
   const double z = r * r;
   const double sr = r + r * (z * {_SINE});
   const double cr = 1.0 + z * {_COSINE};
@@ -308,7 +317,8 @@ def _scatter(program: Program) -> str:
     if (layout[{o}] > 0) {{
       double *row = out[{o}] + i * layout[{o}];
       for (long k = 0; k < count; k++, row += layout[{o}])
-        for (long e = 0; e < {stored}; e++) row[{where}] = ys[({start} + e) * {LANES} + k];
+        for (long e = 0; e < {stored}; e++)
+          row[{where}] = ys[({start} + e) * {LANES} + k];
     }} else if (layout[{o}] < 0) {{
       double *column = out[{o}] + i;
       for (long e = 0; e < {stored}; e++, column -= layout[{o}])

@@ -87,7 +87,7 @@ def _build(source: str, path: Path, compiler: Compiler, flags: tuple[str, ...]) 
         if run.returncode:
             first = (run.stderr.strip() or "no message").splitlines()[0]
             raise ArmwiseError(
-                f"{compiler.command[0]} could not compile a generated program: {first}. "
+                f"{compiler.command[0]} could not compile a generated program: {first} "
                 'Use Dynamics(arm, backend="numpy"), or set CC to another compiler.'
             )
         product.chmod(0o700)
