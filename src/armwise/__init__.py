@@ -99,6 +99,13 @@ _PUBLIC: dict[str, str] = {
     "planar_chain": "armwise.worlds",
     "read_world": "armwise.worlds",
     "simulate": "armwise.worlds",
+    "InstrumentalVariables": "armwise.identification",
+    "MomentumBalance": "armwise.identification",
+    "Recursive": "armwise.identification",
+    "read_estimate": "armwise.identification",
+    "write_estimate": "armwise.identification",
+    "select_friction": "armwise.identification",
+    "identify_recordings": "armwise.identification",
 }
 """Public name → the module it lives in; imported when first used."""
 
@@ -209,3 +216,10 @@ if TYPE_CHECKING:
     from armwise.worlds import planar_chain as planar_chain
     from armwise.worlds import read_world as read_world
     from armwise.worlds import simulate as simulate
+    from armwise.identification import InstrumentalVariables as InstrumentalVariables
+    from armwise.identification import MomentumBalance as MomentumBalance
+    from armwise.identification import Recursive as Recursive
+    from armwise.identification import read_estimate as read_estimate
+    from armwise.identification import write_estimate as write_estimate
+    from armwise.identification import select_friction as select_friction
+    from armwise.identification import identify_recordings as identify_recordings

@@ -28,6 +28,8 @@ class Solution:
         directions: Right singular vectors, one row each, in scaled columns.
         scale: Size of each column.
         sensitivity: H⁻¹, how β moves with the gradient of the cost.
+        scores: Gradient of the cost over stretches of the log, if the method has its
+            own; the scatter of these gives the covariance.
         parameters: Standard parameters, if the method finds them itself.
         notes: What the user should know, in words.
     """
@@ -39,6 +41,7 @@ class Solution:
     directions: Float[np.ndarray, "base base"]
     scale: Float[np.ndarray, " base"]
     sensitivity: Float[np.ndarray, "base base"]
+    scores: Float[np.ndarray, "stretches base"] | None = None
     parameters: Float[np.ndarray, " parameters"] | None = None
     notes: tuple[str, ...] = field(default=())
 

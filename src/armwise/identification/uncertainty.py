@@ -48,11 +48,13 @@ def review(problem: Problem, solution: Solution) -> Review:
     columns = problem.columns
     weights = columns.user @ base_to_parameters(problem, solution.values)
     predicted = [np.empty(samples.tau.shape) for samples in problem.data]
-    sums = _Stretches(sum(len(samples) for samples in problem.data), columns.count)
+    sums = Stretches(sum(len(samples) for samples in problem.data), columns.count)
     for number, samples in enumerate(problem.data):
         for block in columns.blocks([samples]):
             _look(problem, solution, block, weights, predicted[number], sums)
-    scores = sums.values @ columns.user[:, list(problem.base.indices)]
+    scores = solution.scores
+    if scores is None:
+        scores = sums.values @ columns.user[:, list(problem.base.indices)]
     fit = compare_torques([samples.tau for samples in problem.data], predicted)
     return Review(_sandwich(scores, solution), fit)
 
@@ -63,7 +65,7 @@ def _look(
     block: Block,
     weights: np.ndarray,
     predicted: np.ndarray,
-    sums: _Stretches,
+    sums: Stretches,
 ) -> None:
     parts = sums.parts(block.rows.stop - block.rows.start)
     for i, (support, matrix) in enumerate(
@@ -83,7 +85,7 @@ def _sandwich(
     if count < _FEWEST:
         return solution.covariance
     scatter = scores.T @ scores * count / (count - 1)
-    covariance = solution.sensitivity @ scatter @ solution.sensitivity
+    covariance = solution.sensitivity @ scatter @ solution.sensitivity.T
     blind = ~np.isfinite(np.diag(solution.covariance))
     covariance[blind, :] = 0.0
     covariance[:, blind] = 0.0
@@ -91,7 +93,7 @@ def _sandwich(
     return covariance
 
 
-class _Stretches:
+class Stretches:
     """Sums over stretches of equal length, filled in order."""
 
     def __init__(self, samples: int, width: int) -> None:

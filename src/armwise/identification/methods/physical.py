@@ -176,7 +176,9 @@ class _Constraints:
         for k in range(10):
             pseudo = InertialParameters(np.eye(10)[k]).pseudo_inertia
             rows[:, start + k] = -(scale * pseudo[_TRIANGLE])[order]
-        least = np.diag([self.size[start + 4] * margin] * 3 + [self.size[start] * margin])
+        least = np.diag(
+            [self.size[start + 4] * margin] * 3 + [self.size[start] * margin]
+        )
         right = -(scale * least[_TRIANGLE])[order]
         self._add(rows, right, self._clarabel.PSDTriangleConeT(4))
 
