@@ -74,6 +74,14 @@ def test_ros_joint_trajectory(tmp_path, name):
     assert third["effort"] == []
 
 
+def test_ros_stamps_carry_whole_seconds(tmp_path):
+    long = Quintic([0.0], [1.0], 2.25)
+    path = write_motion(long, tmp_path / "long.json", 2.0)
+    stamps = [p["time_from_start"] for p in json.loads(path.read_text())["points"]]
+    assert stamps[-1] == {"sec": 2, "nanosec": 250_000_000}
+    assert stamps[3] == {"sec": 1, "nanosec": 500_000_000}
+
+
 def test_nothing_half_written_and_wrong_endings_named(tmp_path):
     with pytest.raises(ArgumentError, match=r"written as .csv, .json"):
         write_motion(MOTION, tmp_path / "plan.xml")
