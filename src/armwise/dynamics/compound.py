@@ -19,7 +19,6 @@ from armwise.dynamics.vectors import (
     total,
     turn,
     vadd,
-    vector,
 )
 
 Body = list[Scalar]
@@ -71,7 +70,9 @@ def find_compounds(
             continue
         if stations[i].is_first:
             carried = _carried(stations[i], compound.body)
-            links[parent] = [add(a, b) for a, b in zip(links[parent], carried)]  # noqa: B905
+            links[parent] = [
+                add(a, b) for a, b in zip(links[parent], carried, strict=True)
+            ]
         else:
             beyond[parent].append(i)
     return [compound for compound in compounds if compound is not None]
@@ -81,8 +82,7 @@ def _compound(
     station: Station, link: Body, further: Sequence[tuple[Station, Compound]]
 ) -> Compound:
     """Turn a link into its run's axes and add what follows in the run."""
-    h = station.to_run((link[1], link[2], link[3]))
-    body = [link[0], *h, *_spin(station.cosine, station.sine, link[4:])]
+    body = turn_body(station, link)
     about_axis = add(link[4], link[7])
     for next_station, compound in further:
         moved = _shift(next_station.lever, compound.body)
@@ -90,6 +90,12 @@ def _compound(
         steiner = _steiner(next_station.lever, compound.body)
         about_axis = total(about_axis, compound.about_axis, steiner)
     return Compound(body, about_axis)
+
+
+def turn_body(station: Station, link: Sequence[Scalar]) -> Body:
+    """Turn a link's ten numbers into the axes of its run."""
+    h = station.to_run((link[1], link[2], link[3]))
+    return [link[0], *h, *_spin(station.cosine, station.sine, link[4:])]
 
 
 def _carried(station: Station, body: Body) -> Body:
@@ -151,7 +157,7 @@ def _lift(
     """Minus free fall, in the axes of the run."""
     parent = station.segment.parent
     if parent == BASE:
-        return vector(-station.segment.gravity)
+        return station.up
     if not station.is_first:
         return lifts[parent]
     return turn(station.segment.turn.T, stations[parent].to_link(lifts[parent]))
@@ -214,4 +220,11 @@ def _halfway(p: Vector, body: Body) -> Vector:
     return vadd(h, (mul(half, p[0]), mul(half, p[1]), mul(half, p[2])))
 
 
-__all__ = ["Body", "Compound", "find_compounds", "gravity_torque", "mass_matrix"]
+__all__ = [
+    "Body",
+    "Compound",
+    "find_compounds",
+    "gravity_torque",
+    "mass_matrix",
+    "turn_body",
+]

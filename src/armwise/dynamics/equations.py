@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from armwise.dynamics import compound, newton_euler, places, regressors
+from armwise.dynamics import compound, inverse, places, regressors
 from armwise.dynamics.forward import solve_mass_matrix
 from armwise.dynamics.mechanism import DRIVES, Mechanism, drive_columns
 from armwise.dynamics.vectors import Scalar, add, mul, sub, total
@@ -111,7 +111,7 @@ class _Terms:
         self, q: Scalars, qd: Scalars, qdd: Scalars, bodies: Scalars, drives: Scalars
     ) -> Any:
         m = self.mechanism
-        torques = newton_euler.inverse_dynamics(
+        torques = inverse.inverse_dynamics(
             self.skeleton, m.joints(q, True), m.joints(qd), m.joints(qdd),
             m.bodies(bodies),
         )  # fmt: skip
@@ -133,7 +133,7 @@ class _Terms:
     def _velocity(self, q: Scalars, qd: Scalars, qdr: Scalars, bodies: Scalars) -> Any:
         m = self.mechanism
         velocity = m.joints(qd)
-        torques = newton_euler.inverse_dynamics(
+        torques = inverse.inverse_dynamics(
             self.skeleton, m.joints(q, True), velocity, [0.0] * self.skeleton.size,
             m.bodies(bodies), velocity if qdr is qd else m.joints(qdr),
             with_gravity=False,

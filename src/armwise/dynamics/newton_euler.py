@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from armwise.arms import BASE
-from armwise.dynamics.joints import Crossing, cross_joints
+from armwise.dynamics.joints import Crossing
 from armwise.dynamics.skeleton import Skeleton
 from armwise.dynamics.vectors import (
     ZERO,
@@ -28,7 +28,6 @@ from armwise.dynamics.vectors import (
     total,
     vadd,
     vector,
-    vsub,
 )
 
 Matrix = tuple[Vector, Vector, Vector]
@@ -104,26 +103,6 @@ def link_wrench(motion: Motion, body: Sequence[Scalar]) -> tuple[Vector, Vector]
     return force, moment
 
 
-def joint_torques(
-    skeleton: Skeleton,
-    crossings: Sequence[Crossing],
-    wrenches: Sequence[tuple[Vector, Vector]],
-) -> list[Scalar]:
-    """Carry wrenches from the tips to the base; return what each joint must give."""
-    forces = [force for force, _ in wrenches]
-    moments = [moment for _, moment in wrenches]
-    torques: list[Scalar] = [0.0] * len(crossings)
-    for i in reversed(range(len(crossings))):
-        segment = skeleton.segments[i]
-        torques[i] = moments[i][2] if segment.is_revolute else forces[i][2]
-        parent = segment.parent
-        if parent != BASE:
-            force, moment = carry_wrench(crossings[i], forces[i], moments[i])
-            forces[parent] = vadd(forces[parent], force)
-            moments[parent] = vadd(moments[parent], moment)
-    return torques
-
-
 def carry_wrench(
     crossing: Crossing, force: Vector, moment: Vector
 ) -> tuple[Vector, Vector]:
@@ -137,24 +116,6 @@ def carry_wrench(
         sub(mul(px, fy), mul(py, fx)),
     )
     return force, vadd(moment, lever)
-
-
-def inverse_dynamics(
-    skeleton: Skeleton,
-    q: Sequence[Scalar],
-    qd: Sequence[Scalar],
-    qdd: Sequence[Scalar],
-    bodies: Sequence[Sequence[Scalar]],
-    qdr: Sequence[Scalar] | None = None,
-    with_gravity: bool = True,
-) -> list[Scalar]:
-    """Torque of every joint for a motion: M q̈ + C(q, q̇) q̇r + g, without drives."""
-    crossings = cross_joints(skeleton, q)
-    motions = accelerations(
-        skeleton, crossings, qd, qd if qdr is None else qdr, qdd, with_gravity
-    )
-    wrenches = [link_wrench(m, b) for m, b in zip(motions, bodies, strict=True)]
-    return joint_torques(skeleton, crossings, wrenches)
 
 
 def _next(
@@ -171,16 +132,16 @@ def _next(
     )
     origin = crossing.to_child(vadd(carrier.acceleration, reach))
     if crossing.segment.is_revolute:
-        alpha = vadd(alpha, (*_swept(omega, omega_r, qd, qdr), qdd))
+        alpha = vadd(alpha, (*swept(omega, omega_r, qd, qdr), qdd))
         spun = (omega[0], omega[1], add(omega[2], qd))
         spun_r = spun if same else (omega_r[0], omega_r[1], add(omega_r[2], qdr))
         return body_motion(spun, spun_r, alpha, origin)
-    sx, sy = _swept(omega, omega_r, qd, qdr)
+    sx, sy = swept(omega, omega_r, qd, qdr)
     twice = (add(sx, sx), add(sy, sy), qdd)
     return body_motion(omega, omega_r, alpha, vadd(origin, twice))
 
 
-def _swept(
+def swept(
     omega: Vector, omega_r: Vector, qd: Scalar, qdr: Scalar
 ) -> tuple[Scalar, Scalar]:
     """First two entries of ω × (q̇ z), symmetric in the two velocities."""
@@ -226,8 +187,6 @@ __all__ = [
     "accelerations",
     "body_motion",
     "carry_wrench",
-    "inverse_dynamics",
-    "joint_torques",
     "link_wrench",
-    "vsub",
+    "swept",
 ]

@@ -2,7 +2,8 @@
 
 Joints 2 and 3 of most arms are parallel. Seen from axes that do not turn with them
 (the run's axes), link 3 is turned by q2 + q3 at once, so vectors and bodies cross the
-whole run with one rotation instead of one per joint.
+whole run with one rotation instead of one per joint. A run on the base has nowhere
+further to go: its axes turn with its first link, so that they need no rotation.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy as np
 from armwise.arms import BASE
 from armwise.dynamics.skeleton import Segment, Skeleton
 from armwise.dynamics.vectors import (
+    ZERO,
     Scalar,
     Vector,
     add,
@@ -40,6 +42,7 @@ class Station:
         cosine, sine: Of that angle.
         lever: From the parent's origin to this one's: in the run's axes or, for the
             first of a run, in the parent link's.
+        up: Minus free fall in the run's axes, for the first of a run on the base.
     """
 
     segment: Segment
@@ -48,6 +51,7 @@ class Station:
     cosine: Scalar
     sine: Scalar
     lever: Vector
+    up: Vector = ZERO
 
     def to_run(self, v: Vector) -> Vector:
         """Turn a vector from the link's axes to the run's."""
@@ -66,7 +70,8 @@ class Station:
         link's.
         """
         if self.is_first:
-            force, moment = turn(self.segment.turn, force), turn(self.segment.turn, moment)
+            force = turn(self.segment.turn, force)
+            moment = turn(self.segment.turn, moment)
         return force, vadd(moment, cross(self.lever, force))
 
 
@@ -80,12 +85,16 @@ def find_stations(skeleton: Skeleton, q: Sequence[Scalar]) -> list[Station]:
 
 
 def _station(segment: Segment, q: Scalar, carrier: Station | None) -> Station:
-    place = vector(segment.position)
+    place, up = vector(segment.position), vector(-segment.gravity)
     if not segment.is_revolute:
         slide = tuple(mul(float(a), q) for a in segment.slide)
-        return Station(segment, True, 0.0, 1.0, 0.0, vadd(place, slide))
+        return Station(segment, True, 0.0, 1.0, 0.0, vadd(place, slide), up)
     angle = add(q, segment.angle)
-    if carrier is None or not _is_parallel(segment, carrier.segment):
+    if carrier is None:
+        c, s = _cosine_and_sine(angle)
+        up = add(mul(c, up[0]), mul(s, up[1])), sub(mul(c, up[1]), mul(s, up[0])), up[2]
+        return Station(segment, True, 0.0, 1.0, 0.0, place, up)
+    if not _is_parallel(segment, carrier.segment):
         return Station(segment, True, angle, *_cosine_and_sine(angle), place)
     angle = add(carrier.angle, angle)
     lever = carrier.to_run(place)

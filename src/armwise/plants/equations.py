@@ -8,7 +8,7 @@ from typing import Any
 from armwise.dynamics import Mechanism
 from armwise.dynamics.compound import mass_matrix
 from armwise.dynamics.forward import solve_mass_matrix
-from armwise.dynamics.newton_euler import inverse_dynamics
+from armwise.dynamics.inverse import inverse_dynamics
 from armwise.programs import Program, trace
 
 

@@ -14,9 +14,10 @@ from armwise.arms import BASE, Arm, Drive
 from armwise.dynamics.articulated import ArticulatedInertias
 from armwise.dynamics.compound import mass_matrix
 from armwise.dynamics.forward import solve_mass_matrix
+from armwise.dynamics.inverse import inverse_dynamics
 from armwise.dynamics.joints import cross_joints
 from armwise.dynamics.mechanism import mechanism_of
-from armwise.dynamics.newton_euler import Motion, accelerations, inverse_dynamics
+from armwise.dynamics.newton_euler import Motion, accelerations
 from armwise.dynamics.places import link_poses, potential_energy
 from armwise.programs.scalars import Number, sign
 from armwise.worlds.bodies import ArticulatedBody, Point
