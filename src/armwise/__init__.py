@@ -106,6 +106,7 @@ _PUBLIC: dict[str, str] = {
     "write_estimate": "armwise.identification",
     "select_friction": "armwise.identification",
     "identify_recordings": "armwise.identification",
+    "reduce": "armwise.reduction",
 }
 """Public name → the module it lives in; imported when first used."""
 
@@ -223,3 +224,4 @@ if TYPE_CHECKING:
     from armwise.identification import write_estimate as write_estimate
     from armwise.identification import select_friction as select_friction
     from armwise.identification import identify_recordings as identify_recordings
+    from armwise.reduction import reduce as reduce

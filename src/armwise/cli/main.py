@@ -20,7 +20,10 @@ COMMANDS = (
     "inspect",
     "inspect-log",
     "identify",
+    "bench",
     "world",
+    "control",
+    "learn",
     # one line each, in the order of the pipeline
 )
 """The subcommands, as the user types them."""
