@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.recordings.explanation import (
+    Basis,
     Motion,
     bases_for,
     explained_band,
@@ -17,7 +18,7 @@ from armwise.recordings.explanation import (
     residuals,
 )
 from armwise.recordings.smoothing import Settings, Smooth, shifted, smooth
-from armwise.recordings.spectra import LONGEST, motion_bandwidth
+from armwise.recordings.spectra import LONGEST, band_powers, motion_bandwidth
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -60,16 +61,22 @@ def _choose(
     longest: Stretch, asked: Settings | None, arm: Arm | None, lag: float | None
 ) -> Settings:
     """Decide one thing after the other, from one stretch."""
-    first = asked or Settings(motion_bandwidth(_positions(longest), longest.rate_hz))
-    piece = _window(longest, first.cutoff_hz)
-    chosen = _with_velocity(piece, first)
-    if chosen.velocity == "measured" and asked is None:
-        wider = motion_bandwidth(_integrated(longest), longest.rate_hz)
-        chosen = replace(chosen, cutoff_hz=max(wider, chosen.cutoff_hz))
+    band = motion_bandwidth(_positions(longest), longest.rate_hz)
+    first = asked or Settings(band)
+    look = replace(first, cutoff_hz=min(first.cutoff_hz, 2.0 * band))
+    chosen = _with_velocity(_window(longest, look.cutoff_hz), look, arm)
+    chosen = replace(chosen, cutoff_hz=first.cutoff_hz)
+    if chosen.velocity == "measured":
+        band = max(band, motion_bandwidth(_integrated(longest), longest.rate_hz))
+    wanted = chosen.cutoff_hz if asked else band
+    chosen = replace(chosen, cutoff_hz=min(wanted, band))
     if longest.tau:
-        chosen = _with_torque(
-            _window(longest, chosen.cutoff_hz), chosen, arm, lag, asked
-        )
+        piece = _window(longest, chosen.cutoff_hz)
+        chosen = _with_torque(piece, chosen, arm, lag, asked is None)
+    if asked:
+        early = chosen.torque_bandwidth_hz
+        limit = early if early < chosen.cutoff_hz else np.inf
+        chosen = replace(chosen, cutoff_hz=wanted, torque_bandwidth_hz=limit)
     return replace(chosen, decimation=_decimation(chosen, longest.rate_hz))
 
 
@@ -129,31 +136,86 @@ def _decimation(settings: Settings, rate_hz: float) -> int:
     return 2 * half if half else max(1, int(rate_hz / (10.0 * settings.cutoff_hz)))
 
 
-def _with_velocity(stretch: Stretch, settings: Settings) -> Settings:
-    """Take the measured velocity if it tells the same story with less noise."""
+def _with_velocity(stretch: Stretch, settings: Settings, arm: Arm | None) -> Settings:
+    """Take the measured velocity if it tells the same story, and tells it better.
+
+    Better is what explains the torque with less left over; without a torque, what has
+    less noise.
+    """
     if not stretch.qd or settings.derivatives == "spline":
         return settings
+    measured, note = _aligned(stretch, settings)
+    if note:
+        return replace(settings, notes=(*settings.notes, note))
+    ours = _unexplained(stretch, settings, arm)
+    theirs = _unexplained(stretch, measured, arm)
+    if ours is not None and theirs is not None:
+        return measured if theirs < ours - 0.02 else settings
+    thin = _decimation(settings, stretch.rate_hz)
+    data = [smooth(stretch, replace(x, decimation=thin)) for x in (settings, measured)]
+    if data[0] is None or data[1] is None:
+        return settings
+    quieter = _noise(data[1], settings) < 0.8 * _noise(data[0], settings)
+    return measured if quieter else settings
+
+
+def _aligned(stretch: Stretch, settings: Settings) -> tuple[Settings, str]:
+    """Find how late the measured velocity is; also a note if it does not fit at all."""
     made = smooth(stretch, settings)
     measured = smooth(stretch, replace(settings, velocity="measured"))
     if made is None or measured is None:
-        return settings
+        return settings, ""
     slope = made.qdd
     late = -np.sum((measured.qd - made.qd) * slope) / max(np.sum(slope**2), 1e-300)
     late = float(late) if abs(late) * stretch.rate_hz > 0.25 else 0.0
     aligned = shifted_columns(measured.qd, late * stretch.rate_hz)
     scale = float(np.sum(aligned * made.qd) / max(np.sum(made.qd**2), 1e-300))
     if not 0.97 < scale < 1.03 or abs(late) > 0.05:
-        note = (
+        return settings, (
             f"The measured velocity does not fit the position (scale {scale:.3g}, "
             f"{1e3 * late:.1f} ms late); velocity is made from position."
         )
-        return replace(settings, notes=(*settings.notes, note))
-    quieter = np.mean(
-        measured.qdd.std(axis=0) / np.maximum(made.qdd.std(axis=0), 1e-12)
-    )
-    if quieter > 0.99:
-        return settings
-    return replace(settings, velocity="measured", velocity_lag=late)
+    return replace(settings, velocity="measured", velocity_lag=late), ""
+
+
+def _unexplained(stretch: Stretch, settings: Settings, arm: Arm | None) -> float | None:
+    """Return the joints' mean log share of torque power left, if it can be told."""
+    problem = _problem(stretch, settings, arm)
+    if problem is None:
+        return None
+    piece, bases, rate = problem
+    left = residuals(bases, piece.tau, rate, min(settings.cutoff_hz, 0.45 * rate))
+    return float(np.log(np.maximum((left**2).sum(axis=0), 1e-300)).mean())
+
+
+def _problem(
+    stretch: Stretch, settings: Settings, arm: Arm | None
+) -> tuple[Smooth, list[Basis], float] | None:
+    """Set up the explanation of the torque; None if there is too little to go by."""
+    if not stretch.tau:
+        return None
+    thin = _decimation(settings, stretch.rate_hz)
+    data = smooth(stretch, replace(settings, decimation=thin))
+    rate = stretch.rate_hz / thin
+    piece = None if data is None else _longest_moving(data, rate)
+    if piece is None:
+        return None
+    motion = Motion(rate, piece.q, piece.qd, piece.qdd, speed_resolution(piece.qd))
+    bases = bases_for(arm, motion, piece.tau)
+    if sum(basis.smooth.shape[1] for basis in bases) * 5 > piece.tau.size:
+        return None
+    return piece, bases, rate
+
+
+def _noise(data: Smooth, settings: Settings) -> float:
+    """Return how strong accelerations are in the last octave below the cut-off."""
+    rate = 1.0 / float(data.time[1] - data.time[0])
+    powers = []
+    for column in data.qdd.T:
+        centres, power = band_powers(column, rate)
+        last = (centres > 0.5 * settings.cutoff_hz) & (centres < settings.cutoff_hz)
+        powers.append(float(power[last].mean()) if last.any() else 0.0)
+    return float(np.exp(np.mean(np.log(np.maximum(powers, 1e-300)))))
 
 
 def shifted_columns(block: np.ndarray, samples: float) -> np.ndarray:
@@ -166,21 +228,15 @@ def _with_torque(
     settings: Settings,
     arm: Arm | None,
     lag: float | None,
-    asked: Settings | None,
+    narrows: bool,
 ) -> Settings:
     """Find the lag, the band in which motion explains torque, and earlier filters."""
-    thin = _decimation(settings, stretch.rate_hz)
-    data = smooth(stretch, replace(settings, decimation=thin))
-    rate = stretch.rate_hz / thin
-    piece = None if data is None else _longest_moving(data, rate)
     known = replace(settings, lag=lag or 0.0)
-    if piece is None:
-        return known
-    motion = Motion(rate, piece.q, piece.qd, piece.qdd, speed_resolution(piece.qd))
-    bases = bases_for(arm, motion, piece.tau)
-    if sum(basis.smooth.shape[1] for basis in bases) * 5 > piece.tau.size:
+    problem = _problem(stretch, settings, arm)
+    if problem is None:
         note = "Too little motion to find a lag or a cut-off from the torque."
         return replace(known, notes=(*known.notes, note))
+    piece, bases, rate = problem
     cutoff = settings.cutoff_hz
     if lag is None and arm is not None:
         found = find_lag(
@@ -190,7 +246,7 @@ def _with_torque(
         known = replace(known, lag=found.seconds if sure else 0.0)
     torque = shifted_columns(piece.tau, known.lag * rate)
     early = find_bandwidth(bases, torque, rate, min(cutoff, 0.45 * rate))
-    if asked is None:
+    if narrows:
         left = residuals(bases, torque, rate, early)
         cutoff = explained_band(left, torque, rate, cutoff)
     return replace(known, cutoff_hz=cutoff, torque_bandwidth_hz=min(early, cutoff))
