@@ -65,6 +65,7 @@ def equations(mechanism: Mechanism) -> dict[str, Equation]:
         "potential_energy": Equation(("q",), ("links",), terms.potential_energy),
         "regressor": Equation(("q", "qd", "qdd"), (), terms.regressor),
         "grouped_regressor": Equation(("q", "qd", "qdd"), (), terms.grouped_regressor),
+        "grouped_rows": Equation(("q", "qd", "qdd", "tau"), (), terms.grouped_rows),
         "slotine_li_regressor": Equation(
             ("q", "qd", "qdr", "qddr"), (), terms.slotine_li_regressor
         ),
@@ -200,6 +201,12 @@ class _Terms:
         columns = [m.coordinates(column) for column in chosen]
         columns += self._drive_columns(qd, qd, qdd)
         return {"Y": [list(row) for row in zip(*columns, strict=True)]}
+
+    def grouped_rows(
+        self, q: Scalars, qd: Scalars, qdd: Scalars, tau: Scalars
+    ) -> Any:
+        rows = self.grouped_regressor(q, qd, qdd)["Y"]
+        return {"rows": [[*row, t] for row, t in zip(rows, tau, strict=True)]}
 
     def slotine_li_regressor(
         self, q: Scalars, qd: Scalars, qdr: Scalars, qddr: Scalars

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _FLOOR = 1e-7
 """Smallest pivot of a preconditioner, relative to its column."""
 
+_NARROW = 40
+"""Columns below which the general product is faster than the symmetric one."""
+
 _LARGEST_GROWTH = 1e4
 """Squared size of a preconditioned column beyond which a block does not fit."""
 
@@ -135,8 +138,11 @@ class _Gram:
 
     def add(self, matrix: Float[np.ndarray, "width samples"]) -> None:
         """Add samples, by products if the preconditioner fits them."""
-        turned = self._blas.dtrsm(1.0, self._preconditioner, matrix.T, side=1)
-        gram = self._blas.dsyrk(1.0, turned, beta=1.0, c=self._gram, trans=1)
+        turned = self._blas.dtrmm(1.0, self._preconditioner, matrix.T, side=1)
+        if len(matrix) < _NARROW:
+            gram = self._blas.dgemm(1.0, turned, turned, 1.0, self._gram, trans_a=1)
+        else:
+            gram = self._blas.dsyrk(1.0, turned, 1.0, self._gram, trans=1)
         if np.max(np.diag(gram) - np.diag(self._gram)) <= _LARGEST_GROWTH:
             self._gram = gram
             return
@@ -147,7 +153,8 @@ class _Gram:
         """Precondition with a factor from here on."""
         size = np.linalg.norm(factor, axis=0)
         floor = np.diag(_FLOOR * np.where(size > 0, size, 1.0))
-        self._preconditioner = np.asfortranarray(triangle(np.vstack([factor, floor])))
+        guarded = triangle(np.vstack([factor, floor]))
+        self._preconditioner = np.asfortranarray(np.triu(np.linalg.inv(guarded)))
         self._gram = np.zeros(factor.shape, order="F")
 
     def factor(self) -> np.ndarray:
@@ -155,7 +162,8 @@ class _Gram:
         full = np.triu(self._gram) + np.triu(self._gram, 1).T
         values, vectors = np.linalg.eigh(full)
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-        return triangle(np.vstack([self._known, root @ self._preconditioner]))
+        added = np.linalg.solve(self._preconditioner.T, root.T).T
+        return triangle(np.vstack([self._known, added]))
 
 
 def triangle(matrix: np.ndarray) -> Float[np.ndarray, "width width"]:

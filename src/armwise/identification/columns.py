@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,8 +26,9 @@ from armwise.recordings import Samples
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-BLOCK = 1024
-"""Samples at a time: the columns of a block stay in the second-level cache."""
+BLOCK = 1000
+"""Samples at a time: the columns of a block stay in the second-level cache. Not a power
+of two, or all columns would fall on the same few cache lines."""
 
 _COULOMB = 2
 """Place of Coulomb friction among a drive's four numbers."""
@@ -76,12 +78,12 @@ class Columns:
     @cached_property
     def support(self) -> tuple[np.ndarray, ...]:
         """For each joint, which columns can move its torque."""
-        output = self.dynamics.program("grouped_regressor").output("Y")
+        output = self.dynamics.program("grouped_rows").output("rows")
         places = np.asarray(output.nonzero)
-        width = output.shape[1]
+        width = output.shape[1] - 1  # the last one is the torque itself
         supports = []
         for i in range(self.arm.dof):
-            own = places[places // width == i] % width
+            own = (places[places // (width + 1) == i] % (width + 1))[:-1]
             extra = [width + k for k, t in enumerate(self.friction) if t.joint == i]
             supports.append(np.concatenate([own, extra]).astype(int))
         return tuple(supports)
@@ -135,10 +137,11 @@ class _Buffer:
     def __init__(self, columns: Columns, samples: Samples) -> None:
         self._columns = columns
         self._samples = samples
-        self._kernel = columns.dynamics.kernel("grouped_regressor")
-        stored = len(self._kernel.program.output("Y").nonzero)
+        self._kernel = columns.dynamics.kernel("grouped_rows")
+        stored = len(self._kernel.program.output("rows").nonzero)
         self._traced = np.empty((stored, BLOCK))
-        self._joints = [np.empty((s.size + 1, BLOCK)) for s in columns.support]
+        stops = np.cumsum(columns._traced_counts + 1)
+        self._parts = [slice(a, b) for a, b in pairwise([0, *stops.tolist()])]
         self._coulomb = _coulomb_places(columns) if _is_filtered(samples) else []
         rows = columns.dynamics.mechanism.drive_rows
         self._direction = samples.direction(rows) if self._coulomb else None
@@ -146,25 +149,21 @@ class _Buffer:
 
     def fill(self, rows: slice) -> Block:
         samples, width = self._samples, rows.stop - rows.start
-        motion = [samples.q[rows], samples.qd[rows], samples.qdd[rows]]
+        signals = (samples.q, samples.qd, samples.qdd, samples.tau)
         traced = self._traced[:, :width]
-        self._kernel.columns(motion, (), [traced])
-        joints = []
-        start = 0
-        for i, count in enumerate(self._columns._traced_counts):
-            block = self._joints[i][:, :width]
-            block[:count] = traced[start : start + count]
-            start += count
-            joints.append(block)
+        self._kernel.columns([signal[rows] for signal in signals], (), [traced])
+        joints = [traced[part] for part in self._parts]
         for i, place, drive, weight in self._coulomb:
             joints[i][place] = weight * self._direction[rows, drive]  # type: ignore[index]
-        next_place = list(self._columns._traced_counts)
-        for term, values in zip(self._columns.friction, self._friction, strict=True):
-            joints[term.joint][next_place[term.joint]] = values[rows]
-            next_place[term.joint] += 1
-        for i, block in enumerate(joints):
-            block[-1] = samples.tau[rows, i]
+        if self._friction:
+            joints = [self._widened(i, block, rows) for i, block in enumerate(joints)]
         return Block(samples, rows, tuple(joints))
+
+    def _widened(self, i: int, block: np.ndarray, rows: slice) -> np.ndarray:
+        """Put a joint's further friction columns before its torque."""
+        terms = zip(self._columns.friction, self._friction, strict=True)
+        extra = [values[rows] for term, values in terms if term.joint == i]
+        return np.vstack([block[:-1], *extra, block[-1:]]) if extra else block
 
 
 def _is_filtered(samples: Samples) -> bool:

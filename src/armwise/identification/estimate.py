@@ -12,11 +12,11 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics.base import BaseParameters
 from armwise.identification.columns import Columns
-from armwise.identification.prediction import predict_torque
+from armwise.identification.prediction import block_errors, predict_torque
 from armwise.identification.problem import Problem
 from armwise.identification.solution import Solution
 from armwise.identification.uncertainty import Review
-from armwise.identification.validation import Validation, compare_torques
+from armwise.identification.validation import Tally, Validation
 from armwise.recordings import Samples
 
 if TYPE_CHECKING:
@@ -111,9 +111,12 @@ class Estimate:
     def validate(self, data: Samples | Sequence[Samples]) -> Validation:
         """Predict the torques of other data and compare."""
         runs = [data] if isinstance(data, Samples) else list(data)
-        for run in runs:
-            self.columns.check(run)
-        return compare_torques([r.tau for r in runs], [self.predict(r) for r in runs])
+        weights = self.columns.user @ self.all_parameters
+        tally = Tally(self.prior_arm.dof)
+        for block in self.columns.blocks(runs):
+            errors = block_errors(self.columns, block, weights)
+            tally.add(block.samples.tau[block.rows], errors)
+        return tally.result()
 
 
 def build_estimate(

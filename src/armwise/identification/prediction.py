@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.identification.columns import Columns
+from armwise.identification.columns import Block, Columns
 from armwise.identification.problem import Problem
 from armwise.recordings import Samples
 
@@ -29,6 +28,18 @@ def predict_torque(
     return torque
 
 
+def block_errors(
+    columns: Columns, block: Block, weights: np.ndarray
+) -> Float[np.ndarray, "samples dof"]:
+    """Measured minus predicted torque of a block, for weights of the columns."""
+    errors = np.empty((block.rows.stop - block.rows.start, columns.arm.dof))
+    for i, (support, matrix) in enumerate(
+        zip(columns.support, block.joints, strict=True)
+    ):
+        errors[:, i] = matrix[-1] - weights[support] @ matrix[:-1]
+    return errors
+
+
 def residuals(
     problem: Problem, values: np.ndarray
 ) -> list[Float[np.ndarray, "samples dof"]]:
@@ -44,17 +55,3 @@ def base_to_parameters(problem: Problem, values: np.ndarray) -> np.ndarray:
     parameters = np.where(problem.is_estimated, 0.0, problem.prior)
     parameters[list(problem.base.indices)] = values
     return parameters
-
-
-def relative_error(
-    measured: Sequence[np.ndarray], predicted: Sequence[np.ndarray]
-) -> Float[np.ndarray, " dof"]:
-    """‖τ − τ̂‖ / ‖τ‖ of every joint, as a fraction."""
-    error = np.sqrt(
-        sum(
-            np.sum((m - p) ** 2, axis=0)
-            for m, p in zip(measured, predicted, strict=True)
-        )
-    )
-    size = np.sqrt(sum(np.sum(m**2, axis=0) for m in measured))
-    return np.asarray(error / np.where(size > 0, size, 1.0))

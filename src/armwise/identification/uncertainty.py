@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.identification.columns import Block
-from armwise.identification.prediction import base_to_parameters
+from armwise.identification.columns import Block, Columns
+from armwise.identification.prediction import base_to_parameters, block_errors
 from armwise.identification.problem import Problem
 from armwise.identification.solution import Solution
-from armwise.identification.validation import Validation, compare_torques
+from armwise.identification.validation import Tally, Validation
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -47,35 +47,31 @@ def review(problem: Problem, solution: Solution) -> Review:
     """Predict the torques that were fitted; see how the residuals hang together."""
     columns = problem.columns
     weights = columns.user @ base_to_parameters(problem, solution.values)
-    predicted = [np.empty(samples.tau.shape) for samples in problem.data]
     sums = Stretches(sum(len(samples) for samples in problem.data), columns.count)
-    for number, samples in enumerate(problem.data):
-        for block in columns.blocks([samples]):
-            _look(problem, solution, block, weights, predicted[number], sums)
+    tally = Tally(columns.arm.dof)
+    for block in columns.blocks(problem.data):
+        parts = sums.parts(block.rows.stop - block.rows.start)
+        errors = block_errors(columns, block, weights)
+        tally.add(block.samples.tau[block.rows], errors)
+        if solution.scores is None:
+            _add_scores(columns, block, errors / solution.torque_std**2, parts, sums)
     scores = solution.scores
     if scores is None:
         scores = sums.values @ columns.user[:, list(problem.base.indices)]
-    fit = compare_torques([samples.tau for samples in problem.data], predicted)
-    return Review(_sandwich(scores, solution), fit)
+    return Review(_sandwich(scores, solution), tally.result())
 
 
-def _look(
-    problem: Problem,
-    solution: Solution,
+def _add_scores(
+    columns: Columns,
     block: Block,
-    weights: np.ndarray,
-    predicted: np.ndarray,
+    errors: np.ndarray,
+    parts: list[tuple[int, slice]],
     sums: Stretches,
 ) -> None:
-    parts = sums.parts(block.rows.stop - block.rows.start)
-    for i, (support, matrix) in enumerate(
-        zip(problem.columns.support, block.joints, strict=True)
-    ):
-        torque = weights[support] @ matrix[:-1]
-        predicted[block.rows, i] = torque
-        error = (matrix[-1] - torque) / solution.torque_std[i] ** 2
+    for i, support in enumerate(columns.support):
+        matrix, error = block.joints[i][:-1], errors[:, i]
         for row, part in parts:
-            sums.values[row, support] += matrix[:-1, part] @ error[part]
+            sums.values[row, support] += matrix[:, part] @ error[part]
 
 
 def _sandwich(

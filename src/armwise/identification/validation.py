@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -42,20 +41,41 @@ class Validation:
         }
 
 
-def compare_torques(
-    measured: Sequence[np.ndarray], predicted: Sequence[np.ndarray]
-) -> Validation:
-    """Compare measured and predicted torques, run by run."""
-    tau = np.concatenate(list(measured))
-    error = tau - np.concatenate(list(predicted))
-    size = np.linalg.norm(tau, axis=0)
-    spread = np.sum((tau - tau.mean(axis=0)) ** 2, axis=0)
-    squares = np.sum(error**2, axis=0)
-    lagged = np.sum(error[1:] * error[:-1], axis=0)
-    return Validation(
-        relative_error=np.sqrt(squares) / np.where(size > 0, size, 1.0),
-        rmse=np.sqrt(squares / len(tau)),
-        r2=1.0 - squares / np.where(spread > 0, spread, 1.0),
-        whiteness=lagged / np.where(squares > 0, squares, 1.0),
-        samples=len(tau),
-    )
+class Tally:
+    """Sums over predicted torques, block by block: memory does not grow with a log."""
+
+    def __init__(self, dof: int) -> None:
+        self._count = 0
+        self._sums = np.zeros((5, dof))
+        self._last: np.ndarray | None = None
+
+    def add(
+        self,
+        measured: Float[np.ndarray, "samples dof"],
+        error: Float[np.ndarray, "samples dof"],
+    ) -> None:
+        """Add a block: the torque, and what the prediction left of it."""
+        before = self._last if self._last is not None else np.zeros(error.shape[1])
+        lagged = np.vstack([before, error[:-1]])
+        self._count += len(measured)
+        self._sums += [
+            measured.sum(axis=0),
+            np.einsum("nj,nj->j", measured, measured),
+            error.sum(axis=0),
+            np.einsum("nj,nj->j", error, error),
+            np.einsum("nj,nj->j", error, lagged),
+        ]
+        self._last = error[-1].copy()
+
+    def result(self) -> Validation:
+        """Return the errors of all that was added."""
+        count = max(self._count, 1)
+        mean, squares, _, errors, lagged = self._sums
+        spread = squares - mean**2 / count
+        return Validation(
+            relative_error=np.sqrt(errors / np.where(squares > 0, squares, 1.0)),
+            rmse=np.sqrt(errors / count),
+            r2=1.0 - errors / np.where(spread > 0, spread, 1.0),
+            whiteness=lagged / np.where(errors > 0, errors, 1.0),
+            samples=self._count,
+        )

@@ -1,0 +1,229 @@
+"""Generalised least squares with the noise's own spectrum, and honest covariance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from armwise.errors import NotIdentifiable
+from armwise.identification.load.rows import Rows
+from armwise.identification.load.spectrum import (
+    Coefficients,
+    NoiseModel,
+    cosine_coefficients,
+    fit_noise,
+    flat_noise,
+    shapes,
+)
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+Bias = Literal["segment", "common", "none"]
+"""What is known of the sensor's zero: nothing, from segment to segment; the same all
+the time; or that it is zero."""
+
+WORST_CONDITION = 1e7
+"""Of the weighted regressor, columns scaled to one; beyond it nothing is certain."""
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Parameters that explain the rows, and how far to trust them.
+
+    Attributes:
+        values: The parameters; NaN where the rows do not depend on one.
+        covariance: Of the values, small-sample corrected; NaN likewise.
+        degrees_of_freedom: Of each value's standard deviation, for Student's t.
+        noise: Spectrum of what was left.
+        residual: target − regressor · values − bias, row by row.
+        bias, bias_std: Per segment and channel, in the channels' units.
+        condition_number: Of the weighted regressor, columns scaled to one.
+        information: Inverse covariance by the noise model, over all parameters.
+    """
+
+    values: Float[np.ndarray, " parameters"]
+    covariance: Float[np.ndarray, "parameters parameters"]
+    degrees_of_freedom: Float[np.ndarray, " parameters"]
+    noise: NoiseModel
+    residual: Float[np.ndarray, "rows channels"]
+    bias: Float[np.ndarray, "segments channels"]
+    bias_std: Float[np.ndarray, "segments channels"]
+    condition_number: float
+    information: Float[np.ndarray, "parameters parameters"]
+
+
+def solve_generalized(
+    rows: Rows, bias: Bias = "segment", has_drift: bool = True, iterations: int = 8
+) -> Solution:
+    """Find the parameters and the spectrum of the noise together.
+
+    Minimises Σ |target − Y φ|² / S(f) over all frequencies, S re-estimated from the
+    residuals until nothing changes. Standard deviations include what estimating S
+    costs (Kenward and Roger 1997).
+
+    Raises:
+        NotIdentifiable: If columns of the regressor depend on each other.
+    """
+    width = rows.regressor.shape[2]
+    if bias == "common":
+        rows = rows.with_columns(_common_bias(rows))
+    coefficients = cosine_coefficients(rows, keep_means=bias != "segment")
+    seen = _seen(coefficients)
+    chosen = coefficients.regressor[:, :, seen]
+    variance = flat_noise(coefficients)
+    values = np.zeros(seen.sum())
+    for _ in range(iterations):
+        fit = _weighted_fit(chosen, coefficients.target, variance)
+        left = coefficients.target - chosen @ fit.values
+        power = left**2 / np.maximum(1.0 - fit.leverage, 0.05)
+        noise = fit_noise(coefficients, power, has_drift)
+        variance = noise.variance(coefficients)
+        moved = np.abs(fit.values - values) / np.sqrt(np.diag(fit.covariance))
+        values = fit.values
+        if moved.max() < 0.02:
+            break
+    fit = _weighted_fit(chosen, coefficients.target, variance)
+    covariance, freedom = _small_sample(chosen, coefficients, variance, fit.covariance)
+    return _assemble(rows, bias, width, seen, fit, covariance, freedom, noise)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    values: np.ndarray
+    covariance: np.ndarray
+    leverage: np.ndarray
+    condition_number: float
+    information: np.ndarray
+
+
+def _weighted_fit(
+    regressor: np.ndarray, target: np.ndarray, variance: np.ndarray
+) -> _Fit:
+    K, C, P = regressor.shape
+    root = np.sqrt(variance)
+    white = (regressor / root[:, :, None]).reshape(K * C, P)
+    scale = np.linalg.norm(white, axis=0)
+    Q, R = np.linalg.qr(white / scale)
+    singular = np.linalg.svd(R, compute_uv=False)
+    condition = float(singular[0] / max(singular[-1], 1e-300))
+    if condition > WORST_CONDITION:
+        raise NotIdentifiable(
+            f"The motion does not tell {P} parameters apart (condition number "
+            f"{condition:.1e}). Turn the load about every axis, in other directions "
+            "against gravity, or ask for less with method=StaticPoses()."
+        )
+    inverse = np.linalg.inv(R) / scale[:, None]
+    values = inverse @ (Q.T @ (target / root).reshape(K * C))
+    leverage = np.einsum("ij,ij->i", Q, Q).reshape(K, C)
+    information = (R * scale).T @ (R * scale)
+    return _Fit(values, inverse @ inverse.T, leverage, condition, information)
+
+
+def _seen(coefficients: Coefficients) -> np.ndarray:
+    """Which parameters the rows depend on at all."""
+    size = np.sqrt(np.einsum("kcp,kcp->p", *2 * (coefficients.regressor,)))
+    seen: np.ndarray = size > 1e-9 * max(size.max(), 1e-300)
+    return seen
+
+
+def _small_sample(
+    regressor: np.ndarray,
+    coefficients: Coefficients,
+    variance: np.ndarray,
+    covariance: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Widen the covariance for the noise being estimated, and count what backs it.
+
+    Kenward and Roger's correction is simple here: with independent coefficients every
+    matrix in it is a weighted sum over frequencies.
+    """
+    unit = shapes(coefficients.chord)
+    widening = np.zeros_like(covariance)
+    spread = np.zeros(len(covariance))
+    for channel in range(regressor.shape[1]):
+        s, Y = variance[:, channel], regressor[:, channel]
+        relative = unit / s
+        doubt = np.linalg.pinv(0.5 * relative @ relative.T, rcond=1e-10)
+        P = [(Y * (g / s)[:, None]).T @ Y for g in relative]
+        slopes = np.stack([np.diag(covariance @ p @ covariance) for p in P])
+        spread += np.einsum("jp,jl,lp->p", slopes, doubt, slopes)
+        for i, gi in enumerate(relative):
+            for j, gj in enumerate(relative):
+                Q = (Y * (gi * gj / s)[:, None]).T @ Y
+                widening += doubt[i, j] * (Q - P[i] @ covariance @ P[j])
+    widened = covariance + 2.0 * covariance @ widening @ covariance
+    floor = np.diag(covariance) / np.maximum(np.diag(widened), 1e-300)
+    stretch = np.sqrt(np.maximum(floor, 1.0))
+    freedom = 2.0 * np.diag(covariance) ** 2 / np.maximum(spread, 1e-300)
+    return widened * np.outer(stretch, stretch), np.maximum(freedom, 2.0)
+
+
+def _common_bias(rows: Rows) -> np.ndarray:
+    count = len(rows.channels)
+    return np.broadcast_to(np.eye(count), (len(rows), count, count))
+
+
+def _assemble(
+    rows: Rows,
+    bias: Bias,
+    width: int,
+    seen: np.ndarray,
+    fit: _Fit,
+    covariance: np.ndarray,
+    freedom: np.ndarray,
+    noise: NoiseModel,
+) -> Solution:
+    total = len(seen)
+    values, dof = np.full(total, np.nan), np.full(total, np.nan)
+    full = np.full((total, total), np.nan)
+    information = np.zeros((total, total))
+    values[seen], dof[seen] = fit.values, freedom
+    full[np.ix_(seen, seen)] = covariance
+    information[np.ix_(seen, seen)] = fit.information
+    left = rows.target - rows.regressor[:, :, seen] @ fit.values
+    offsets, spread = _biases(rows, bias, width, values, full, left, noise)
+    if bias == "segment":
+        for part, offset in zip(rows.segments, offsets, strict=True):
+            left[part] -= offset
+    return Solution(
+        values=values[:width],
+        covariance=full[:width, :width],
+        degrees_of_freedom=dof[:width],
+        noise=noise,
+        residual=left,
+        bias=offsets,
+        bias_std=spread,
+        condition_number=fit.condition_number,
+        information=information[:width, :width],
+    )
+
+
+def _biases(
+    rows: Rows,
+    bias: Bias,
+    width: int,
+    values: np.ndarray,
+    covariance: np.ndarray,
+    left: np.ndarray,
+    noise: NoiseModel,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the sensor's zero was, on average over each segment."""
+    shape = (len(rows.starts), len(rows.channels))
+    if bias == "none":
+        return np.zeros(shape), np.zeros(shape)
+    if bias == "common":
+        std = np.sqrt(np.diag(covariance)[width:])
+        return np.broadcast_to(values[width:], shape), np.broadcast_to(std, shape)
+    offsets = np.stack([left[part].mean(axis=0) for part in rows.segments])
+    seen = ~np.isnan(values)
+    inner = covariance[np.ix_(seen, seen)]
+    spreads = []
+    for part in rows.segments:
+        mean = rows.regressor[part][:, :, seen].mean(axis=0)
+        by_values = np.einsum("cp,pq,cq->c", mean, inner, mean)
+        own = noise.strengths[:, 1] / (part.stop - part.start)
+        spreads.append(np.sqrt(by_values + own))
+    return offsets, np.stack(spreads)

@@ -1,0 +1,144 @@
+"""Ways to set up the regression: with accelerations, over windows, or by momentum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from armwise.errors import ArgumentError
+from armwise.identification.load.generalized import Solution, solve_generalized
+from armwise.identification.load.problem import WrenchProblem
+from armwise.identification.load.rows import Rows
+from armwise.recordings.filters import differentiate, low_pass
+
+
+class LoadMethod(Protocol):
+    """A way to find the ten parameters of a load from its wrench."""
+
+    def solve(self, problem: WrenchProblem) -> Solution:
+        """Return the parameters, their covariance and the noise."""
+        ...
+
+
+@dataclass(frozen=True)
+class Accelerations:
+    """General motion with measured or differentiated accelerations (`aah1986` Eq. 9).
+
+    Every frequency is weighed by its own noise: where differentiated acceleration is
+    noisy it counts for little, where the sensor drifts it counts for little.
+    """
+
+    def solve(self, problem: WrenchProblem) -> Solution:
+        """Solve w = A φ + bias."""
+        return solve_generalized(problem.rows(), problem.bias, problem.has_drift)
+
+
+@dataclass(frozen=True)
+class IntegralWindows:
+    """The integral form over windows, without accelerations (`aah1986` Eq. 25–27).
+
+    ∫ w dt = [B]φ + ∫ V dt φ, with the momentum B φ at the two ends of the window.
+
+    Attributes:
+        window: Length of a window in [s].
+    """
+
+    window: float = 0.1
+
+    def solve(self, problem: WrenchProblem) -> Solution:
+        """Solve the integrated equation over windows that follow each other."""
+        body, samples = problem.joint_motion("IntegralWindows")
+        length = round(self.window * problem.rate_hz)
+        if length < 2:
+            raise ArgumentError(
+                f"A window of {self.window:g} s holds {length} samples at "
+                f"{problem.rate_hz:g} Hz; use a longer one."
+            )
+        momentum = body.momentum_regressor(samples.q, samples.qd)
+        velocity = body.velocity_regressor(samples.q, samples.qd)
+        rows = problem.rows()
+        left, right, starts = [], [], []
+        for part in rows.segments:
+            starts.append(sum(len(x) for x in right))
+            regressors, targets = _windows(
+                momentum[part], velocity[part], problem.wrench[part], length,
+                problem.rate_hz,
+            )  # fmt: skip
+            left.append(regressors)
+            right.append(targets)
+        if not sum(len(x) for x in right):
+            raise ArgumentError(
+                f"No segment is as long as one window of {self.window:g} s."
+            )
+        kept = [s for s, x in zip(starts, right, strict=True) if len(x)]
+        windows = Rows(
+            np.concatenate(left), np.concatenate(right), tuple(kept),
+            problem.rate_hz / length, _ALL,
+        )  # fmt: skip
+        return solve_generalized(
+            windows.choose(problem.channels), problem.bias, problem.has_drift
+        )
+
+
+@dataclass(frozen=True)
+class MomentumRate:
+    """The momentum form: w = dB/dt φ + V φ, low-passed, without accelerations.
+
+    Attributes:
+        cutoff_hz: Zero-phase low-pass on both sides in [Hz].
+    """
+
+    cutoff_hz: float = 10.0
+
+    def solve(self, problem: WrenchProblem) -> Solution:
+        """Solve the low-passed equation."""
+        body, samples = problem.joint_motion("MomentumRate")
+        momentum = body.momentum_regressor(samples.q, samples.qd)
+        velocity = body.velocity_regressor(samples.q, samples.qd)
+        regressor, target = np.empty_like(velocity), np.empty_like(problem.wrench)
+        for part in problem.rows().segments:
+            smooth = self._smooth(momentum[part], problem.rate_hz)
+            rate = np.apply_along_axis(differentiate, 0, smooth, 1.0 / problem.rate_hz)
+            regressor[part] = rate + self._smooth(velocity[part], problem.rate_hz)
+            target[part] = self._smooth(problem.wrench[part], problem.rate_hz)
+        rows = problem.rows(regressor, target)
+        highest = min(rows.highest_hz, self.cutoff_hz)
+        limited = Rows(
+            rows.regressor, rows.target, rows.starts, rows.rate_hz, rows.channels,
+            highest,
+        )  # fmt: skip
+        return solve_generalized(limited, problem.bias, problem.has_drift)
+
+    def _smooth(self, signals: np.ndarray, rate_hz: float) -> np.ndarray:
+        return np.apply_along_axis(low_pass, 0, signals, self.cutoff_hz, rate_hz)
+
+
+_ALL = ("fx", "fy", "fz", "tx", "ty", "tz")
+
+
+def _windows(
+    momentum: np.ndarray,
+    velocity: np.ndarray,
+    wrench: np.ndarray,
+    length: int,
+    rate_hz: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean wrench over each window, and the regressor that explains it."""
+    ends = np.arange(0, len(wrench), length)
+    weights = np.full(length + 1, 1.0 / length)
+    weights[[0, -1]] *= 0.5  # the trapezoidal rule
+    span = length / rate_hz
+    pieces = [slice(a, a + length + 1) for a in ends if a + length < len(wrench)]
+    targets = [weights @ wrench[p] for p in pieces]
+    regressors = [
+        (momentum[p.stop - 1] - momentum[p.start]) / span
+        + np.tensordot(weights, velocity[p], axes=1)
+        for p in pieces
+    ]
+    shape = (0, *velocity.shape[1:])
+    return (
+        np.stack(regressors) if pieces else np.zeros(shape),
+        np.stack(targets) if pieces else np.zeros((0, 6)),
+    )

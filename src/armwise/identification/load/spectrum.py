@@ -1,0 +1,196 @@
+"""Noise over frequency: drift, white and rough parts, told from the residuals.
+
+Each segment goes through a cosine transform (DCT-II), which keeps white noise white and
+turns a random walk with an unknown start into independent coefficients: exactly what a
+drifting bias is. Frequencies then differ only in how noisy they are, and weighing them
+by 1/√S is the optimal prefilter of `atkeson1986` ch. 5 on both sides of the equation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.identification.load.rows import Rows
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+COMPONENTS = ("drift", "white", "rough")
+"""A random walk, white noise, and white noise differentiated twice."""
+
+_PER_OCTAVE = 3
+_PRIOR = 30.0
+"""Coefficients' worth of trust in the smooth shape, against what a band shows."""
+
+_FINE_BINS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """Rows as cosine coefficients: one row per frequency of every segment.
+
+    Attributes:
+        regressor, target: As in `Rows`.
+        frequency: In [Hz].
+        chord: λ = 2 − 2 cos(2π f / rate): the power gain of a first difference.
+        rate_hz: Of the rows in [Hz].
+    """
+
+    regressor: Float[np.ndarray, "frequencies channels parameters"]
+    target: Float[np.ndarray, "frequencies channels"]
+    frequency: Float[np.ndarray, " frequencies"]
+    chord: Float[np.ndarray, " frequencies"]
+    rate_hz: float
+
+
+def cosine_coefficients(rows: Rows, keep_means: bool = False) -> Coefficients:
+    """Transform every segment; leave out its mean unless the bias is known."""
+    from scipy.fft import dct
+
+    regressors, targets, frequencies = [], [], []
+    for part in rows.segments:
+        size = part.stop - part.start
+        frequency = np.arange(size) * rows.rate_hz / (2.0 * size)
+        kept = frequency <= rows.highest_hz
+        kept[0] = keep_means
+        options = {"type": 2, "norm": "ortho", "axis": 0}
+        regressors.append(dct(rows.regressor[part], **options)[kept])
+        targets.append(dct(rows.target[part], **options)[kept])
+        frequencies.append(frequency[kept])
+    f = np.concatenate(frequencies)
+    chord = 2.0 - 2.0 * np.cos(2.0 * np.pi * f / rows.rate_hz)
+    return Coefficients(
+        np.concatenate(regressors), np.concatenate(targets), f, chord, rows.rate_hz
+    )
+
+
+def shapes(chord: Float[np.ndarray, " frequencies"]) -> Float[np.ndarray, "3 _"]:
+    """Spectra of the unit components at some frequencies."""
+    safe = np.maximum(chord, np.min(chord[chord > 0], initial=4.0))
+    return np.stack([1.0 / safe, np.ones_like(chord), chord**2])
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseModel:
+    """Spectrum of the noise on every channel.
+
+    Attributes:
+        strengths: Variance of the drift's steps, of the white noise, and of what
+            differentiated twice gives the rough part; one row per channel.
+        edges: Upper ends of frequency bands in [Hz].
+        corrections: By how much each band is louder than the three parts say.
+        rate_hz: Of the rows in [Hz].
+    """
+
+    strengths: Float[np.ndarray, "channels 3"]
+    edges: Float[np.ndarray, " bands"]
+    corrections: Float[np.ndarray, "channels bands"]
+    rate_hz: float
+
+    @property
+    def white_std(self) -> Float[np.ndarray, " channels"]:
+        """Standard deviation of the white noise, in the channels' units."""
+        return np.sqrt(self.strengths[:, 1])
+
+    @property
+    def drift_rate(self) -> Float[np.ndarray, " channels"]:
+        """Standard deviation of the drift after 1 s, in units per √s."""
+        return np.sqrt(self.strengths[:, 0] * self.rate_hz)
+
+    def variance(self, coefficients: Coefficients) -> Float[np.ndarray, "_ channels"]:
+        """Variance of every coefficient's noise."""
+        smooth = self.strengths @ shapes(coefficients.chord)
+        band = np.searchsorted(self.edges[:-1], coefficients.frequency)
+        return (smooth * self.corrections[:, band]).T
+
+
+def flat_noise(coefficients: Coefficients) -> Float[np.ndarray, "_ channels"]:
+    """Begin with white noise: as loud as the upper half of the frequencies."""
+    upper = coefficients.frequency >= 0.5 * coefficients.frequency.max()
+    power = coefficients.target**2
+    level = np.median(power[upper], axis=0) / 0.455
+    level = np.maximum(level, 1e-20 + 1e-12 * power.mean(axis=0))
+    return np.broadcast_to(level, power.shape)
+
+
+def fit_noise(
+    coefficients: Coefficients,
+    power: Float[np.ndarray, "frequencies channels"],
+    has_drift: bool = True,
+) -> NoiseModel:
+    """Tell the spectrum from squared residuals, leverage already accounted for."""
+    fine = _bins(coefficients.frequency, _FINE_BINS)
+    count = np.bincount(fine).astype(float)
+    unit = shapes(coefficients.chord)
+    binned = np.stack([np.bincount(fine, g) for g in unit]) / count
+    means = np.stack([np.bincount(fine, p) for p in power.T]) / count
+    allowed = [0, 1, 2] if has_drift else [1, 2]
+    strengths = np.zeros((power.shape[1], 3))
+    for channel, mean in enumerate(means):
+        strengths[channel, allowed] = _fit_mixture(mean, binned[allowed], count)
+    return _with_bands(coefficients, power, strengths)
+
+
+def _with_bands(
+    coefficients: Coefficients, power: np.ndarray, strengths: np.ndarray
+) -> NoiseModel:
+    """Let each third of an octave be louder or quieter, as far as it is sure of it."""
+    f = coefficients.frequency
+    lowest, highest = float(f[f > 0].min()), float(f.max())
+    count = max(1, int(np.ceil(_PER_OCTAVE * np.log2(highest / lowest))))
+    edges = lowest * 2.0 ** (np.arange(1, count + 1) / _PER_OCTAVE)
+    band = np.searchsorted(edges[:-1], f)
+    ratio = power / (strengths @ shapes(coefficients.chord)).T
+    size = np.bincount(band, minlength=count)
+    sums = np.stack([np.bincount(band, r, minlength=count) for r in ratio.T])
+    corrections = (sums + _PRIOR) / (size + _PRIOR)
+    return NoiseModel(strengths, edges, corrections, coefficients.rate_hz)
+
+
+def _bins(frequency: np.ndarray, count: int) -> np.ndarray:
+    """Number the frequencies by bins that are even in the logarithm and not empty."""
+    f = np.maximum(frequency, np.min(frequency[frequency > 0]))
+    place = np.log(f / f.min()) / max(1e-12, float(np.log(f.max() / f.min())))
+    return np.unique(np.floor(place * count), return_inverse=True)[1]
+
+
+def _fit_mixture(
+    power: np.ndarray, unit: np.ndarray, count: np.ndarray, iterations: int = 30
+) -> np.ndarray:
+    """Maximum likelihood of non-negative strengths, by reweighted least squares."""
+    floor = 1e-10 * float(power @ count) / float(count.sum()) + 1e-30
+    strengths = np.median(power / unit, axis=1) / len(unit)
+    spectrum = strengths @ unit + floor
+    for step in range(iterations):
+        weighted = unit * (count / spectrum**2)
+        new = _non_negative(weighted @ unit.T, weighted @ power)
+        renewed = new @ unit + floor
+        change = float(np.max(np.abs(np.log(renewed / spectrum))))
+        strengths = new
+        spectrum = np.sqrt(spectrum * renewed) if step < 3 else renewed
+        if change < 1e-3:
+            break
+    return strengths + floor * (unit == 1.0).all(axis=1)  # never no noise at all
+
+
+def _non_negative(M: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Minimise θᵀMθ − 2vᵀθ over θ ≥ 0 by trying every set of positive ones."""
+    scale = np.sqrt(np.diag(M))
+    M, v = M / np.outer(scale, scale), v / scale
+    best, found = 0.0, np.zeros(len(v))
+    for size in range(1, len(v) + 1):
+        for chosen in combinations(range(len(v)), size):
+            index = list(chosen)
+            try:
+                theta = np.linalg.solve(M[np.ix_(index, index)], v[index])
+            except np.linalg.LinAlgError:
+                continue
+            value = -float(v[index] @ theta)
+            if np.all(theta >= 0) and value < best:
+                best, found = value, np.zeros(len(v))
+                found[index] = theta
+    return found / scale
