@@ -107,6 +107,40 @@ _PUBLIC: dict[str, str] = {
     "select_friction": "armwise.identification",
     "identify_recordings": "armwise.identification",
     "reduce": "armwise.reduction",
+    "PD": "armwise.control",
+    "Composite": "armwise.control",
+    "ComputedTorque": "armwise.control",
+    "CraigHsuSastry": "armwise.control",
+    "DriveProjection": "armwise.control",
+    "Feedforward": "armwise.control",
+    "Gating": "armwise.control",
+    "Indirect": "armwise.control",
+    "MixtureCompensator": "armwise.control",
+    "ParameterSet": "armwise.control",
+    "Partition": "armwise.control",
+    "PhysicalProjection": "armwise.control",
+    "Playback": "armwise.control",
+    "RobustTerm": "armwise.control",
+    "SlotineLi": "armwise.control",
+    "TrackingTable": "armwise.control",
+    "UpdateLaw": "armwise.control",
+    "Watch": "armwise.control",
+    "benchmark_tracking": "armwise.control",
+    "DecoupledModel": "armwise.learning",
+    "Learned": "armwise.learning",
+    "LearningAnalysis": "armwise.learning",
+    "LearningOperator": "armwise.learning",
+    "LinearLoop": "armwise.learning",
+    "LocalCorrection": "armwise.learning",
+    "Stopping": "armwise.learning",
+    "ZeroPhase": "armwise.learning",
+    "analyse_learning": "armwise.learning",
+    "inverse_model": "armwise.learning",
+    "inverse_model_along": "armwise.learning",
+    "learn": "armwise.learning",
+    "linearise_along": "armwise.learning",
+    "norm_optimal": "armwise.learning",
+    "scaled_error": "armwise.learning",
 }
 """Public name → the module it lives in; imported when first used."""
 
@@ -133,20 +167,61 @@ if TYPE_CHECKING:
     from armwise.arms import bundled_arms as bundled_arms
     from armwise.arms import load_arm as load_arm
     from armwise.arms import save_arm as save_arm
+    from armwise.control import PD as PD
+    from armwise.control import Composite as Composite
+    from armwise.control import ComputedTorque as ComputedTorque
+    from armwise.control import CraigHsuSastry as CraigHsuSastry
+    from armwise.control import DriveProjection as DriveProjection
+    from armwise.control import Feedforward as Feedforward
+    from armwise.control import Gating as Gating
+    from armwise.control import Indirect as Indirect
+    from armwise.control import MixtureCompensator as MixtureCompensator
+    from armwise.control import ParameterSet as ParameterSet
+    from armwise.control import Partition as Partition
+    from armwise.control import PhysicalProjection as PhysicalProjection
+    from armwise.control import Playback as Playback
+    from armwise.control import RobustTerm as RobustTerm
+    from armwise.control import SlotineLi as SlotineLi
+    from armwise.control import TrackingTable as TrackingTable
+    from armwise.control import UpdateLaw as UpdateLaw
+    from armwise.control import Watch as Watch
+    from armwise.control import benchmark_tracking as benchmark_tracking
     from armwise.dynamics import BaseParameters as BaseParameters
     from armwise.dynamics import Dynamics as Dynamics
     from armwise.dynamics import base_parameters as base_parameters
     from armwise.identification import Estimate as Estimate
     from armwise.identification import FrictionTerm as FrictionTerm
+    from armwise.identification import InstrumentalVariables as InstrumentalVariables
+    from armwise.identification import MomentumBalance as MomentumBalance
     from armwise.identification import OrdinaryLeastSquares as OrdinaryLeastSquares
     from armwise.identification import PhysicallyConsistent as PhysicallyConsistent
     from armwise.identification import PriorWeighted as PriorWeighted
+    from armwise.identification import Recursive as Recursive
     from armwise.identification import Ridge as Ridge
     from armwise.identification import Robust as Robust
     from armwise.identification import TotalLeastSquares as TotalLeastSquares
     from armwise.identification import Validation as Validation
     from armwise.identification import WeightedLeastSquares as WeightedLeastSquares
     from armwise.identification import identify as identify
+    from armwise.identification import identify_recordings as identify_recordings
+    from armwise.identification import read_estimate as read_estimate
+    from armwise.identification import select_friction as select_friction
+    from armwise.identification import write_estimate as write_estimate
+    from armwise.learning import DecoupledModel as DecoupledModel
+    from armwise.learning import Learned as Learned
+    from armwise.learning import LearningAnalysis as LearningAnalysis
+    from armwise.learning import LearningOperator as LearningOperator
+    from armwise.learning import LinearLoop as LinearLoop
+    from armwise.learning import LocalCorrection as LocalCorrection
+    from armwise.learning import Stopping as Stopping
+    from armwise.learning import ZeroPhase as ZeroPhase
+    from armwise.learning import analyse_learning as analyse_learning
+    from armwise.learning import inverse_model as inverse_model
+    from armwise.learning import inverse_model_along as inverse_model_along
+    from armwise.learning import learn as learn
+    from armwise.learning import linearise_along as linearise_along
+    from armwise.learning import norm_optimal as norm_optimal
+    from armwise.learning import scaled_error as scaled_error
     from armwise.motions import Fourier as Fourier
     from armwise.motions import Hold as Hold
     from armwise.motions import Motion as Motion
@@ -187,6 +262,7 @@ if TYPE_CHECKING:
     from armwise.recordings import prepare as prepare
     from armwise.recordings import read_recording as read_recording
     from armwise.recordings import write_recording as write_recording
+    from armwise.reduction import reduce as reduce
     from armwise.worlds import ArticulatedBody as ArticulatedBody
     from armwise.worlds import CashKarp as CashKarp
     from armwise.worlds import CircleCurve as CircleCurve
@@ -217,11 +293,3 @@ if TYPE_CHECKING:
     from armwise.worlds import planar_chain as planar_chain
     from armwise.worlds import read_world as read_world
     from armwise.worlds import simulate as simulate
-    from armwise.identification import InstrumentalVariables as InstrumentalVariables
-    from armwise.identification import MomentumBalance as MomentumBalance
-    from armwise.identification import Recursive as Recursive
-    from armwise.identification import read_estimate as read_estimate
-    from armwise.identification import write_estimate as write_estimate
-    from armwise.identification import select_friction as select_friction
-    from armwise.identification import identify_recordings as identify_recordings
-    from armwise.reduction import reduce as reduce

@@ -35,6 +35,7 @@ class Composite:
         kd: K_D in [N m s/rad] or [N s/m].
         law: How errors move parameters.
         bandwidth: b of the filter F = b/(s + b) in [rad/s].
+        torque_scale: Prediction error to be expected of each joint in [N m] or [N].
         weights: C1 and C2.
         initial: First estimate; zeros if not given.
         projection: What the estimate may be.
@@ -48,13 +49,14 @@ class Composite:
         kd: ArrayLike,
         law: UpdateLaw,
         bandwidth: float = 20.0,
+        torque_scale: ArrayLike = 1.0,
         weights: tuple[float, float] = (0.3, 1.0),
         initial: Float[np.ndarray, " p"] | None = None,
         projection: Projection | None = None,
         cutoff_hz: float = 60.0,
     ) -> None:
         self.model = AdaptiveModel(parameters, law, initial, projection)
-        self.filtered = FilteredRegressor(self.model, bandwidth)
+        self.filtered = FilteredRegressor(self.model, bandwidth, torque_scale)
         self.rate = feedback_gain(rate, "rate")
         self.kd = feedback_gain(kd, "kd")
         self.weights = weights

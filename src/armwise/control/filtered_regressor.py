@@ -12,6 +12,7 @@ from armwise.control.gains import feedback_gain
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+    from numpy.typing import ArrayLike
 
 
 class FilteredRegressor:
@@ -23,12 +24,17 @@ class FilteredRegressor:
     Args:
         model: Whose regressor.
         bandwidth: b in [rad/s]; the arm's motion must lie within it.
+        torque_scale: What both sides are divided by, one or one per joint: the
+            error to be expected of each, so that strong joints do not drown weak ones.
     """
 
-    def __init__(self, model: AdaptiveModel, bandwidth: float) -> None:
+    def __init__(
+        self, model: AdaptiveModel, bandwidth: float, torque_scale: ArrayLike = 1.0
+    ) -> None:
         feedback_gain(bandwidth, "bandwidth")
         self.model = model
         self.bandwidth = bandwidth
+        self.torque_scale = feedback_gain(torque_scale, "torque_scale")
         self._state: dict[str, np.ndarray] = {}
         self._keep = self._old = self._new = 0.0
 
@@ -61,7 +67,10 @@ class FilteredRegressor:
         s["FG"] = self._keep * s["FG"] + self._old * s["G"] + self._new * G
         s["Ftau"] = self._keep * s["Ftau"] + (1.0 - self._keep) * tau
         s["H"], s["G"] = H, G
-        return self.bandwidth * (H - s["FH"]) + s["FG"], s["Ftau"]
+        W = self.bandwidth * (H - s["FH"]) + s["FG"]
+        if self.torque_scale.ndim == 0 and self.torque_scale == 1.0:
+            return W, s["Ftau"]
+        return W / self.torque_scale[..., None], s["Ftau"] / self.torque_scale
 
     def _parts(self, q: np.ndarray, qd: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         dynamics = self.model.dynamics

@@ -37,6 +37,7 @@ class Indirect:
         kd_floor: Plain velocity feedback beside the model in [N m s/rad]; its
             position part is K_p/K_v times as large.
         bandwidth: b of the filter F = b/(s + b) in [rad/s].
+        torque_scale: Prediction error to be expected of each joint in [N m] or [N].
         initial: First estimate; zeros if not given.
         projection: What the estimate may be.
         cutoff_hz: Low-pass on differences of positions where no tachometer is.
@@ -50,12 +51,13 @@ class Indirect:
         law: UpdateLaw,
         kd_floor: ArrayLike,
         bandwidth: float = 20.0,
+        torque_scale: ArrayLike = 1.0,
         initial: Float[np.ndarray, " p"] | None = None,
         projection: Projection | None = None,
         cutoff_hz: float = 60.0,
     ) -> None:
         self.model = AdaptiveModel(parameters, law, initial, projection)
-        self.filtered = FilteredRegressor(self.model, bandwidth)
+        self.filtered = FilteredRegressor(self.model, bandwidth, torque_scale)
         self.kp = feedback_gain(kp, "kp")
         self.kd = feedback_gain(kd, "kd")
         self.kd_floor = feedback_gain(kd_floor, "kd_floor")

@@ -112,6 +112,26 @@ class TrackingTable:
         figure.update_yaxes(title="normalised RMS error")
         return figure
 
+    def write_figures(self, path: str | Path, baseline: str | None = None) -> None:
+        """Write the figures to one HTML file that needs no network."""
+        from plotly.io import to_html
+
+        made = self.figures(baseline).values()
+        parts = [
+            to_html(figure, include_plotlyjs=i == 0, full_html=False)
+            for i, figure in enumerate(made)
+        ]
+        page = f"<!doctype html><meta charset='utf-8'>{''.join(parts)}"
+        target = Path(path)
+        handle, name = tempfile.mkstemp(dir=target.parent, suffix=".html")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(page)
+            os.replace(name, target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
     def write(self, path: str | Path) -> None:
         """Write to a Parquet file, all at once or not at all."""
         target = Path(path)

@@ -101,9 +101,10 @@ def _each(parts: tuple[Part, ...], workers: int) -> Iterator[list[dict[str, Any]
 def run_part(part: Part) -> list[dict[str, Any]]:
     """Run all cells of one arm side by side."""
     arm = load_arm(part.arm)
+    # No controller knows of gravity: their arm stays in its horizontal plane.
+    controllers = [(s.build(arm), len(f) * len(part.tasks)) for s, f in part.cells]
     if part.gravity:
         arm = arm.with_gravity([0.0, -9.81, 0.0])
-    controllers = [(s.build(arm), len(f) * len(part.tasks)) for s, f in part.cells]
     labels = [
         (scheme, force, task)
         for scheme, forces in part.cells

@@ -1,0 +1,77 @@
+"""armwise learn: practise one motion on a simulated arm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from armwise.cli.output import AsJson, console, figure, print_json, table
+
+if TYPE_CHECKING:
+    from armwise.learning.session import Session
+
+
+def learn(
+    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
+    model: Annotated[
+        str | None, typer.Option(help="What the learner believes (default: perturbed).")
+    ] = None,
+    model_error: Annotated[
+        float, typer.Option(help="Relative error of the perturbed model.")
+    ] = 0.1,
+    friction: Annotated[
+        float, typer.Option(help="Unmodelled friction, as a share of torque.")
+    ] = 0.02,
+    noise: Annotated[float, typer.Option(help="Velocity noise [rad/s].")] = 0.002,
+    trials: Annotated[int, typer.Option(help="Attempts.")] = 4,
+    cutoff_hz: Annotated[float, typer.Option(help="Zero-phase low-pass [Hz].")] = 8.0,
+    duration: Annotated[float, typer.Option(help="Length of the motion [s].")] = 2.0,
+    natural_hz: Annotated[
+        float, typer.Option(help="Stiffness of feedback [Hz].")
+    ] = 2.0,
+    rate_hz: Annotated[float, typer.Option(help="Control rate [Hz].")] = 500.0,
+    memory: Annotated[
+        Path | None, typer.Option(help="Go on from this file (.npz), and keep it.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Practise a reach until its error is at the noise, told beforehand if it can be.
+
+    Example: armwise learn ddarm --trials 4 --model-error 0.1
+    """
+    from armwise.arms import load_arm
+    from armwise.control.comparison import perturbed
+    from armwise.learning.session import Session
+
+    loaded = load_arm(arm)
+    session = Session(
+        loaded,
+        load_arm(model) if model else perturbed(loaded, model_error),
+        friction=friction,
+        noise=noise,
+        duration=duration,
+        natural_hz=natural_hz,
+        rate_hz=rate_hz,
+    )
+    _show(session, session.report(trials, cutoff_hz, memory), json)
+
+
+def _show(session: Session, report: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        print_json(report)
+        return
+    out = console()
+    out.print(report["analysis"]["reason"])
+    names = session.arm.coordinate_names
+    made = table("RMS velocity error (rad/s, m/s)", ("trial", *names, "all"))
+    for k, row in enumerate(report["velocity_error"]):
+        made.add_row(str(k + 1), *map(figure, row), figure(report["overall_error"][k]))
+    floor = [*report["floor"], report["overall_floor"]]
+    made.add_row("noise floor", *map(figure, floor))
+    out.print(made)
+    out.print(
+        f"Best: trial {report['best'] + 1}, {figure(report['improvement'])} times "
+        f"better than the first. Ended: {report['ending']}."
+    )

@@ -1,0 +1,192 @@
+"""A ready comparison for any arm: motions it can make, gains it can bear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm, Drive
+from armwise.control.benchmark import ControllerFactory, PlantFactory
+from armwise.control.composite import Composite
+from armwise.control.computed_torque import ComputedTorque
+from armwise.control.feedforward import Feedforward
+from armwise.control.parameter_set import ParameterSet
+from armwise.control.pd import PD
+from armwise.control.slotine_li import SlotineLi
+from armwise.control.update_law import UpdateLaw
+from armwise.dynamics import Dynamics
+from armwise.motions import Motion, Quintic, Sinusoid, check_limits
+from armwise.plants import Actuator, MujocoArm, Plant, SimulatedArm
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+def middle_posture(arm: Arm) -> Float[np.ndarray, " dof"]:
+    """The middle of every joint's range; zero where it has none."""
+    lower, upper = arm.limits("lower"), arm.limits("upper")
+    known = np.isfinite(lower) & np.isfinite(upper)
+    return np.where(known, 0.5 * (lower + upper), 0.0)
+
+
+def effective_inertia(arm: Arm, q: Float[np.ndarray, " dof"]) -> np.ndarray:
+    """Inertia each joint's feedback meets: between M_ii and 1/(M⁻¹)_ii, by geometry.
+
+    The first holds while the other joints are held, the second while they are free.
+    """
+    M = Dynamics(arm).mass_matrix(q)
+    free: np.ndarray = np.diag(M) / np.diag(np.linalg.inv(M))
+    return np.sqrt(free)
+
+
+def tracking_tasks(arm: Arm, duration: float = 4.0) -> dict[str, Motion]:
+    """A reach and a wave through the middle of the arm's range, within its limits.
+
+    Raises:
+        ArgumentError: If the duration leaves no time to stay within limits.
+    """
+    middle = middle_posture(arm)
+    slow = 2.0 * np.pi * np.round(duration * (0.4 + 0.05 * np.arange(arm.dof)))
+    omega = slow / duration
+    swing = _swing(arm, middle, omega, duration)
+    phase = np.arange(arm.dof) * np.pi / max(arm.dof, 1)
+    signs = np.where(np.arange(arm.dof) % 2, -1.0, 1.0)
+    tasks: dict[str, Motion] = {
+        "reach": Quintic(middle - signs * swing, middle + signs * swing, duration / 2),
+        "wave": Sinusoid(middle, swing, omega, duration, phase),
+    }
+    for motion in tasks.values():
+        check_limits(motion, arm)
+    return tasks
+
+
+def _swing(
+    arm: Arm, middle: np.ndarray, omega: np.ndarray, duration: float
+) -> Float[np.ndarray, " dof"]:
+    """How far each joint may go to either side, with something to spare."""
+    room = np.minimum(arm.limits("upper") - middle, middle - arm.limits("lower"))
+    room = np.minimum(np.where(np.isfinite(room), room, 1.0), 1.2)
+    # A quintic over 2 s in T/2 peaks at 7.5 s/T and 46.2 s/T².
+    speed = arm.limits("velocity") / np.maximum(omega, 7.5 / duration)
+    push = arm.limits("acceleration") / np.maximum(omega**2, 46.2 / duration**2)
+    smallest: np.ndarray = np.minimum(0.5 * room, 0.9 * np.minimum(speed, push))
+    return smallest
+
+
+def standard_controllers(
+    model: Arm, natural_hz: float = 3.0
+) -> dict[str, ControllerFactory]:
+    """PD, PD + gravity, feedforward, computed torque and two adaptive controllers.
+
+    Args:
+        model: What the controllers believe of the arm; adaptation starts from it.
+        natural_hz: Natural frequency of the feedback in [Hz], critically damped.
+    """
+    omega = 2.0 * np.pi * natural_hz
+    inertia = effective_inertia(model, middle_posture(model))
+    kp, kd = inertia * omega**2, 2.0 * inertia * omega
+    base = ParameterSet.base(model)
+    start, typical = base.values(), typical_torque(model)
+    size = _prior_size(base, typical)
+    feedback = partial(PD, kp, kd)
+    return {
+        "PD": feedback,
+        "PD + gravity": partial(_forward, feedback, model, "gravity"),
+        "feedforward": partial(_forward, feedback, model, "full"),
+        "computed torque": partial(ComputedTorque, model, omega**2, 2.0 * omega),
+        "Slotine-Li": partial(
+            SlotineLi, base, 0.5 * omega, kd, UpdateLaw.gradient(0.2 * size), start
+        ),
+        "composite": partial(
+            Composite,
+            base,
+            0.5 * omega,
+            kd,
+            UpdateLaw.bounded_gain(size**2, 0.1, 1e3 * float(np.sum(size**2))),
+            torque_scale=0.02 * typical,
+            weights=(1.0, 1.0),
+            initial=start,
+        ),
+    }
+
+
+def standard_plants(
+    arm: Arm, friction: float = 0.02, mujoco: bool = False
+) -> dict[str, PlantFactory]:
+    """The arm with friction that no controller knows of.
+
+    Args:
+        arm: The arm as it is but for friction.
+        friction: Coulomb friction of each joint as a share of the torque its gravity
+            and motion take; viscous friction takes as much at 1 rad/s.
+        mujoco: Whether to add MuJoCo's simulation beside our own.
+    """
+    rough = with_friction(arm, friction)
+    plants: dict[str, PlantFactory] = {"simulated": partial(_simulated, rough)}
+    if mujoco:
+        plants["mujoco"] = partial(_in_mujoco, rough)
+    return plants
+
+
+def with_friction(arm: Arm, share: float) -> Arm:
+    """Add friction in proportion to the torques of the arm's own tasks."""
+    joints = list(arm.joints)
+    for size, i in zip(share * typical_torque(arm), arm.coordinates, strict=True):
+        old = joints[i].drive
+        drive = Drive(
+            old.rotor_inertia,
+            old.viscous + float(size),
+            old.coulomb + float(size),
+            old.offset,
+        )
+        joints[i] = replace(joints[i], drive=drive)
+    return replace(arm, joints=tuple(joints))
+
+
+def typical_torque(arm: Arm) -> Float[np.ndarray, " dof"]:
+    """Largest torque of each joint along the arm's own wave in [N m] or [N]."""
+    wave = tracking_tasks(arm)["wave"]
+    sample = wave.sample(np.linspace(0.0, wave.duration, 200))
+    largest = np.abs(Dynamics(arm).inverse_dynamics(*sample)).max(axis=0)
+    return np.maximum(largest, 1e-3 * largest.max())
+
+
+def _prior_size(base: ParameterSet, typical: np.ndarray) -> np.ndarray:
+    """How far each parameter may be from what is believed: a tenth of its link's."""
+    size = 0.1 * np.abs(base.values())
+    links = 10 * len(base.arm.links)
+    for i, column in enumerate(base.columns):
+        if column >= links:
+            joint = min((column - links) // 4, typical.size - 1)
+            size[i] = 0.03 * typical[joint]
+    floor = 1e-3 * np.abs(base.values()).max()
+    return np.maximum(size, floor)
+
+
+def perturbed(arm: Arm, error: float, seed: int = 0) -> Arm:
+    """The arm with every link parameter off by ±error, signs drawn: a poor model."""
+    rng = np.random.default_rng(seed)
+    parameters = arm.parameters.copy()
+    links = 10 * len(arm.links)
+    parameters[:links] *= 1.0 + error * rng.choice([-1.0, 1.0], size=links)
+    return arm.with_parameters(parameters)
+
+
+def _forward(feedback: Callable[[], PD], model: Arm, terms: str) -> Feedforward:
+    return Feedforward(feedback(), model, terms)  # type: ignore[arg-type]
+
+
+def _simulated(arm: Arm, batch: int, seed: int) -> Plant:
+    return SimulatedArm(arm, batch=batch, seed=seed, actuator=_motors(arm))
+
+
+def _in_mujoco(arm: Arm, batch: int, seed: int) -> Plant:
+    return MujocoArm(arm, batch=batch, seed=seed, actuator=_motors(arm))
+
+
+def _motors(arm: Arm) -> Actuator:
+    return Actuator(saturation=arm.limits("effort"))
