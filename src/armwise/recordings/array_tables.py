@@ -42,7 +42,8 @@ def read_npz(path: Path) -> Table:
     """Read the arrays of an NPZ file; pickled objects are never loaded."""
     arrays: dict[str, np.ndarray] = {}
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # np.load leaves a file it opened itself open when it is no archive.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             for name in archive.files:
                 arrays[name] = archive[name]
     except ValueError:

@@ -143,6 +143,7 @@ def _collect(
     paths = {c.topic: [] for c in mapping.channels}  # type: dict[str, list[str]]
     for channel in mapping.channels:
         paths[channel.topic].append(channel.field)
+    orders: dict[tuple[str, frozenset[str]], tuple[str, ...]] = {}
     for i, (connection, received, raw) in enumerate(reader.messages(connections)):
         try:
             message = store.deserialize_cdr(raw, connection.msgtype)
@@ -151,9 +152,8 @@ def _collect(
                 f"{path}, message {i + 1} of {connection.topic} is damaged: {error}."
             ) from None
         stamp = _stamp(message, received, mapping)
-        for key, row in _rows(
-            path, connection, message, paths.get(connection.topic, [])
-        ):
+        wanted = paths.get(connection.topic, [])
+        for key, row in _rows(path, connection, message, wanted, orders):
             stream = streams.setdefault(key, _Stream())
             stream.stamps.append(stamp)
             stream.rows.append(row)
@@ -186,16 +186,31 @@ def _stamp(message: Any, received: int, mapping: BagMapping) -> int:
     return stamp or int(received)
 
 
+def _reordered(
+    values: np.ndarray, names: tuple[str, ...], order: tuple[str, ...]
+) -> np.ndarray:
+    """Put a message's values into the order in which its joints were first named."""
+    if names == order or values.size != len(names):
+        return values
+    return values[[names.index(name) for name in order]]
+
+
 def _rows(
-    path: Path, connection: Any, message: Any, paths: Sequence[str]
+    path: Path,
+    connection: Any,
+    message: Any,
+    paths: Sequence[str],
+    orders: dict[tuple[str, frozenset[str]], tuple[str, ...]],
 ) -> Iterator[tuple[tuple[str, ...], tuple[np.ndarray, ...]]]:
     """Yield what one message says: stream key and values."""
     kind = connection.msgtype
     if kind == JOINT_STATE:
         values = (message.position, message.velocity, message.effort)
+        names = tuple(message.name)
+        order = orders.setdefault((connection.topic, frozenset(names)), names)
         yield (
-            (connection.topic, "joints", *message.name),
-            tuple(np.array(v, dtype=float) for v in values),
+            (connection.topic, "joints", *order),
+            tuple(_reordered(np.array(v, dtype=float), names, order) for v in values),
         )
     elif kind in WRENCHES:
         wrench = getattr(message, "wrench", message)

@@ -215,7 +215,10 @@ def _is_number_of(name: str, headings: tuple[str, ...]) -> bool:
 def _without_bad_rows(recording: Recording, skip: bool) -> Recording:
     """Refuse, or drop and count, rows with stamps or values that cannot be used."""
     if not recording.channels:
-        raise RecordingError(f"{recording.source} holds no signal.")
+        raise RecordingError(
+            f"{recording.source} has no column that is understood, such as q_1. "
+            "Describe the log by a mapping: [position] columns = [2, 3, …] and so on."
+        )
     tables: dict[int, list[str]] = {}
     for name, channel in recording.channels.items():
         tables.setdefault(id(channel.time), []).append(name)
