@@ -1,0 +1,172 @@
+"""A load from joint torques: what they exceed those of the bare arm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import BASE, Arm, InertialParameters
+from armwise.arms.inertia import inertial_transform
+from armwise.dynamics import Dynamics
+from armwise.errors import ArgumentError, RecordingError
+from armwise.identification.load.estimate import Explanation, LoadEstimate
+from armwise.identification.load.generalized import Solution, solve_generalized
+from armwise.identification.load.problem import require_arm
+from armwise.identification.load.rigidity import assess_rigidity
+from armwise.identification.load.rows import Rows, even_rate_hz
+from armwise.recordings import Samples
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+_SLOW = 0.05
+"""Fraction of a joint's usual speed below which friction's direction is not sure."""
+
+
+def load_from_torques(
+    data: Samples, arm: Arm | None, frame: str, bare: Samples | None
+) -> LoadEstimate:
+    """Find a load by what it adds to the joints' torques.
+
+    With `bare`, the same motion without load: the torques are subtracted instant by
+    instant, so that friction, which depends on the motion, cancels; what the two
+    motions differ in is made up for by the arm's own model. Without it, the arm has to
+    be an identified one, and a Coulomb, a viscous and a constant torque per joint are
+    found along with the load.
+
+    Raises:
+        RecordingError: If torques are missing.
+        ArgumentError: If the two motions are not the same.
+    """
+    known = require_arm(data, arm)
+    _require_torque(data, "These samples")
+    link, T_link_frame = known.place(frame)
+    if link == BASE:
+        raise ArgumentError(f"{frame!r} is fixed to the base and carries nothing.")
+    dynamics = Dynamics(known)
+    columns = slice(10 * link, 10 * link + 10)
+    own = dynamics.regressor(data.q, data.qd, data.qdd)[:, :, columns]
+    load = own @ inertial_transform(T_link_frame)
+    if bare is None:
+        target = data.tau - dynamics.inverse_dynamics(data.q, data.qd, data.qdd)
+        regressor = np.concatenate([load, _friction(data)], axis=2)
+    else:
+        _require_torque(bare, "The bare samples")
+        target = _difference(data, bare, dynamics)
+        regressor = np.concatenate([load, _changed_friction(data, bare)], axis=2)
+    rows = Rows(
+        regressor=regressor,
+        target=target,
+        starts=data.starts,
+        rate_hz=even_rate_hz(data.time, data.starts),
+        channels=known.coordinate_names,
+        highest_hz=data.preparation.cutoff_hz or np.inf,
+    )
+    return _estimate(rows, solve_generalized(rows), frame, data.time)
+
+
+def _difference(data: Samples, bare: Samples, dynamics: Dynamics) -> np.ndarray:
+    """Torque that only the load explains, at the instants of the loaded motion."""
+    if len(data.starts) != len(bare.starts):
+        raise ArgumentError(
+            f"The loaded motion has {len(data.starts)} segments, the bare one "
+            f"{len(bare.starts)}; they must be the same motion."
+        )
+    rigid = dynamics.inverse_dynamics(bare.q, bare.qd, bare.qdd)
+    rest = bare.tau - rigid  # friction, and what the model does not know
+    rest_then = _at_same_instants(data, bare, rest)
+    _require_same_motion(data, _at_same_instants(data, bare, bare.q))
+    loaded = dynamics.inverse_dynamics(data.q, data.qd, data.qdd)
+    difference: np.ndarray = data.tau - loaded - rest_then
+    return difference
+
+
+def _at_same_instants(data: Samples, bare: Samples, values: np.ndarray) -> np.ndarray:
+    """Interpolate the bare run's values at the loaded run's times, by segment."""
+    found = np.empty((len(data), values.shape[1]))
+    for here, there in zip(data.segments, bare.segments, strict=True):
+        t = data.time[here] - data.time[here][0]
+        s = bare.time[there] - bare.time[there][0]
+        for j in range(values.shape[1]):
+            found[here, j] = np.interp(t, s, values[there, j])
+    return found
+
+
+def _require_same_motion(data: Samples, other: np.ndarray) -> None:
+    apart = np.sqrt(np.mean((data.q - other) ** 2, axis=0))
+    reach = np.sqrt(np.mean((data.q - data.q.mean(axis=0)) ** 2, axis=0))
+    worst = int(np.argmax(apart - 0.1 * reach))
+    if apart[worst] > 0.1 * reach[worst] + 0.02:
+        raise ArgumentError(
+            f"The bare motion is not the loaded one: joint {worst + 1} differs by "
+            f"{apart[worst]:.3f} rad (root mean square). Repeat the same motion, from "
+            "the same start, or leave out bare and give an identified arm."
+        )
+
+
+def _friction(data: Samples) -> Float[np.ndarray, "samples dof dof*2"]:
+    """Columns of Coulomb and viscous friction, one pair per joint that moves."""
+    return _per_joint([data.direction(), data.qd], _moves(data))
+
+
+def _changed_friction(data: Samples, bare: Samples) -> np.ndarray:
+    """Columns for friction where the two runs went different ways.
+
+    Around a reversal one run may already have turned; the difference of the two signs
+    carries the Coulomb friction that did not cancel, that of the speeds the viscous.
+    """
+    signs = data.direction() - _at_same_instants(data, bare, bare.direction())
+    speeds = data.qd - _at_same_instants(data, bare, bare.qd)
+    return _per_joint([signs, speeds], _moves(data))
+
+
+def _moves(data: Samples) -> np.ndarray:
+    speed = np.sqrt(np.mean(data.qd**2, axis=0))
+    moves: np.ndarray = speed > _SLOW * max(float(speed.max()), 1e-9)
+    return moves
+
+
+def _per_joint(parts: list[np.ndarray], moves: np.ndarray) -> np.ndarray:
+    """Let each joint have its own coefficient of every part; drop empty columns."""
+    samples, dof = parts[0].shape
+    columns = []
+    for part in parts:
+        for j in np.flatnonzero(moves):
+            if np.sqrt(np.mean(part[:, j] ** 2)) > 1e-9:
+                column = np.zeros((samples, dof))
+                column[:, j] = part[:, j]
+                columns.append(column)
+    if not columns:
+        return np.zeros((samples, dof, 0))
+    return np.stack(columns, axis=2)
+
+
+def _require_torque(samples: Samples, what: str) -> None:
+    if not samples.has_torque:
+        raise RecordingError(
+            f"{what} hold neither a wrench nor joint torques; a load cannot be found "
+            "from motion alone."
+        )
+
+
+def _estimate(
+    rows: Rows, solution: Solution, frame: str, time: np.ndarray
+) -> LoadEstimate:
+    known = np.isfinite(solution.values)
+    predicted = rows.regressor[:, :, known] @ solution.values[known]
+    for part, offset in zip(rows.segments, solution.bias, strict=True):
+        predicted[part] += offset
+    return LoadEstimate(
+        frame=frame,
+        parameters=InertialParameters(solution.values[:10]),
+        covariance=solution.covariance[:10, :10],
+        degrees_of_freedom=solution.degrees_of_freedom[:10],
+        channels=rows.channels,
+        bias=solution.bias,
+        bias_std=solution.bias_std,
+        noise=solution.noise,
+        condition_number=solution.condition_number,
+        rigidity=assess_rigidity(rows, solution.values, len(solution.values)),
+        explanation=Explanation(time, rows.channels, rows.target, predicted),
+    )
