@@ -25,6 +25,8 @@ class Hinge:
 
     Two points on the axis are held: six rows that take away five freedoms, so the
     force along the axis is shared evenly between the two (the smallest forces win).
+    Between two bodies that start out of line, give it a max_force: the sixth row is
+    then nearly, not exactly, redundant, and would ask for the impossible.
 
     Attributes:
         a: A point on the axis, on the body that turns.
@@ -58,6 +60,8 @@ class Hinge:
 @dataclass(frozen=True, eq=False)
 class Weld:
     """Hold one body rigidly to another, or to the world, by three points.
+
+    Between two bodies that start out of line, give it a max_force, as for a hinge.
 
     Attributes:
         a: A point on one body.

@@ -2,8 +2,8 @@
 
 A is symmetric and positive semidefinite. It may be singular where constraints repeat
 each other, as in a hinge of two points, so a trace of ρ is added to its diagonal and
-the error of that removed by one refinement: where forces are not unique, the smallest
-are found. The caller looks at the residual and knows whether the answer holds.
+the error of that removed by refinement: where forces are not unique, the smallest are
+found. The caller looks at the residual and knows whether the answer holds.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 from armwise.programs.scalars import Number
 from armwise.worlds.vectors import Array, dot, symbols
 
-REGULARISATION = 1e-10
+REGULARISATION = 1e-8
 """ρ relative to the mean of A's diagonal."""
+
+_REFINEMENTS = 2
 
 
 class Factors:
@@ -50,10 +52,15 @@ class Factors:
         self._pivots.append(pivot)
 
     def solve(self, right: Array) -> Array:
-        """Return the smallest F with A F = right, once refined."""
-        first = self._substitute(right)
-        rest = right - symbols([dot(row, first) for row in self._matrix])
-        return first + self._substitute(rest)
+        """Return the smallest F with A F = right.
+
+        Each refinement multiplies what ρ has left of the error by ρ/σ once more.
+        """
+        answer = self._substitute(right)
+        for _ in range(_REFINEMENTS):
+            rest = right - symbols([dot(row, answer) for row in self._matrix])
+            answer = answer + self._substitute(rest)
+        return answer
 
     def _substitute(self, right: Array) -> Array:
         values: list[Number] = [right[i] for i in self.rows]

@@ -79,7 +79,7 @@ class SingularValueDropping:
         cutoff: Singular values below this, relative to the largest, are zero.
     """
 
-    cutoff: float = 1e-12
+    cutoff: float = 1e-7
     is_exact: bool = True
 
     def solve(
@@ -95,25 +95,17 @@ class SingularValueDropping:
         least = int(
             np.searchsorted(values, self.cutoff * max(values[-1], 0.0), "right")
         )
-        parts = _parts(values, vectors, np.stack([free, pull]), least)
-        # Row k of `tails` is the force with the k smallest singular values dropped.
-        tails = np.cumsum((parts[0] + parts[1])[::-1], axis=0)[::-1]
-        tails = np.concatenate([tails, np.zeros((1, len(values)))])
-        fits = np.ones(len(tails), dtype=bool)
-        for bound in bounds:
-            if np.isfinite(bound.max_force):
-                size = np.linalg.norm(tails[:, bound.rows], axis=1)
-                fits &= size <= bound.max_force
-        fits[:least] = False
-        k = int(np.argmax(fits)) if held is None else max(held, least)
-        limited = k > least
-        return ForceSolution(
-            parts[0][k:].sum(axis=0),
-            parts[1][k:].sum(axis=0),
-            values,
-            k,
-            _overloaded(tails[least], bounds) if limited else (),
-        )
+        weights = _weights(values, vectors, free, pull, least)
+        if held is None:
+            ideal, stabilising = (vectors @ weights).T
+            over = _overloaded(ideal + stabilising, bounds)
+            if not over:
+                return ForceSolution(ideal, stabilising, values, least)
+            k = max(_first_fit(vectors, weights.sum(axis=1), bounds), least)
+        else:
+            k, over = max(held, least), ()
+        ideal, stabilising = (vectors[:, k:] @ weights[k:]).T
+        return ForceSolution(ideal, stabilising, values, k, over)
 
 
 @dataclass(frozen=True)
@@ -138,8 +130,7 @@ class Pseudoinverse:
         """Return the smallest forces, however large."""
         values, vectors = np.linalg.eigh(A)
         k = int(np.searchsorted(values, self.cutoff * max(values[-1], 0.0), "right"))
-        parts = _parts(values, vectors, np.stack([free, pull]), k)
-        ideal, stabilising = parts.sum(axis=1)
+        ideal, stabilising = (vectors @ _weights(values, vectors, free, pull, k)).T
         return ForceSolution(ideal, stabilising, values, k)
 
 
@@ -184,7 +175,7 @@ class Yielding:
         cutoff: Singular values below this, relative to the largest, are zero.
     """
 
-    cutoff: float = 1e-12
+    cutoff: float = 1e-7
     is_exact: bool = True
 
     def solve(
@@ -223,21 +214,40 @@ class Yielding:
         return np.asarray(-vectors @ (gains * (vectors.T @ load)))
 
 
-def _parts(
-    values: np.ndarray, vectors: np.ndarray, rights: np.ndarray, least: int
+def _weights(
+    values: np.ndarray,
+    vectors: np.ndarray,
+    free: np.ndarray,
+    pull: np.ndarray,
+    least: int,
 ) -> np.ndarray:
-    """Return the force of each singular value, one row each, for each right side."""
-    kept = np.arange(len(values)) >= least
-    gains = np.where(kept, -1.0 / np.where(kept, values, 1.0), 0.0)
-    weights = (rights @ vectors) * gains
-    return np.asarray(weights[:, :, None] * vectors.T[None])
+    """Return how much of each singular vector answers β and the pull: (rows, 2)."""
+    weights = vectors.T @ np.array([free, pull]).T
+    weights[:least] = 0.0
+    weights[least:] /= -values[least:, None]
+    return np.asarray(weights)
+
+
+def _first_fit(
+    vectors: np.ndarray, weights: np.ndarray, bounds: Sequence[Bound]
+) -> int:
+    """Return how few singular values must go, smallest first, for forces to fit."""
+    # Row k is the force without the k smallest singular values; the last is none.
+    tails = np.cumsum((vectors * weights).T[::-1], axis=0)[::-1]
+    tails = np.concatenate([tails, np.zeros((1, len(weights)))])
+    fits = np.ones(len(tails), dtype=bool)
+    for bound in bounds:
+        if np.isfinite(bound.max_force):
+            fits &= np.linalg.norm(tails[:, bound.rows], axis=1) <= bound.max_force
+    return int(np.argmax(fits))
 
 
 def _overloaded(force: np.ndarray, bounds: Sequence[Bound]) -> tuple[str, ...]:
     return tuple(
         bound.name
         for bound in bounds
-        if np.linalg.norm(force[bound.rows]) > bound.max_force
+        if bound.max_force < np.inf
+        and np.linalg.norm(force[bound.rows]) > bound.max_force
     )
 
 
