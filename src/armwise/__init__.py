@@ -107,6 +107,7 @@ _PUBLIC: dict[str, str] = {
     "select_friction": "armwise.identification",
     "identify_recordings": "armwise.identification",
     "reduce": "armwise.reduction",
+    "write_report": "armwise.report",
     "PD": "armwise.control",
     "Composite": "armwise.control",
     "ComputedTorque": "armwise.control",
@@ -293,3 +294,4 @@ if TYPE_CHECKING:
     from armwise.worlds import planar_chain as planar_chain
     from armwise.worlds import read_world as read_world
     from armwise.worlds import simulate as simulate
+    from armwise.report import write_report as write_report

@@ -161,6 +161,7 @@ def _write(result: Identification, source: str, folder: Path) -> dict[str, str]:
     """Write the model, the estimate and the report."""
     from armwise.arms import save_arm
     from armwise.identification.files import write_estimate
+    from armwise.report import write_report
 
     folder.mkdir(parents=True, exist_ok=True)
     files = {"estimate": folder / "estimate.json", "urdf": folder / "identified.urdf"}
@@ -177,6 +178,7 @@ def _write(result: Identification, source: str, folder: Path) -> dict[str, str]:
         save_arm(result.estimate.arm, files["urdf"], template=template)
     else:
         save_arm(result.estimate.arm, files["urdf"])
+    files["report"] = write_report(result, folder / "report.html")
     return {key: str(path) for key, path in files.items()}
 
 

@@ -1,0 +1,134 @@
+"""What a report is made of: sections of words, tables and figures, nothing else.
+
+HTML, JSON and text are three ways to write the same blocks down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+Cell = str | float | int | None
+Verdict = Literal["pass", "look", "fail", "not evaluated"]
+VERDICTS: tuple[Verdict, ...] = ("pass", "look", "fail", "not evaluated")
+
+
+@dataclass(frozen=True)
+class Words:
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list of sentences."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under named columns; None is shown as a dash, numbers with their digits.
+
+    Attributes:
+        columns: Their names, units in brackets.
+        rows: One cell per column.
+        caption: What it shows.
+        digits: Significant digits of its numbers.
+        is_folded: Whether a page shows it only when asked to; it is long.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    caption: str = ""
+    digits: int = 4
+    is_folded: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One line or set of points of a figure.
+
+    Attributes:
+        name: As the legend shows it.
+        x, y: The points; NaN breaks the line.
+        role: What it is, which decides how it looks.
+    """
+
+    name: str
+    x: Float[np.ndarray, " points"]
+    y: Float[np.ndarray, " points"]
+    role: Literal["measured", "predicted", "residual", "other", "level"] = "other"
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """Curves over a common axis.
+
+    Attributes:
+        title, x_label, y_label: Words beside it.
+        curves: What it shows.
+        is_logarithmic: Whether the y axis is.
+        is_stems: Whether points are drawn one by one instead of joined.
+        is_folded: Whether a page shows it only when asked to.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    curves: tuple[Curve, ...]
+    is_logarithmic: bool = False
+    is_stems: bool = False
+    is_folded: bool = False
+
+
+Block = Words | Items | Table | Figure
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report.
+
+    Attributes:
+        name: One word, its anchor.
+        title: Its heading.
+        blocks: What it says.
+        data: The same for machines.
+    """
+
+    name: str
+    title: str
+    blocks: tuple[Block, ...]
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All there is to say about an estimate.
+
+    Attributes:
+        title: Its heading.
+        sections: In the order to read them.
+    """
+
+    title: str
+    sections: tuple[Section, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain numbers and words."""
+        return {
+            "title": self.title,
+            **{section.name: section.data for section in self.sections},
+        }
+
+
+def finite(values: Sequence[float] | np.ndarray) -> list[float | None]:
+    """Return numbers as JSON has them: None where they are not finite."""
+    return [float(v) if np.isfinite(v) else None for v in values]

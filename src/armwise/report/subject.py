@@ -1,0 +1,81 @@
+"""What is reported on: an estimate, with the data behind it where they are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.errors import ArgumentError
+from armwise.identification import Estimate, Identification, Validation
+from armwise.recordings import Samples
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """An estimate and what it was made of.
+
+    Attributes:
+        estimate: The estimate.
+        fitted: Samples of the fit; None: not given.
+        validated: Samples left out of it; None: not given.
+        validation: Errors on those; None: not evaluated.
+        warnings: Doubts, in words.
+    """
+
+    estimate: Estimate
+    fitted: Samples | None
+    validated: Samples | None
+    validation: Validation | None
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls,
+        result: Identification | Estimate,
+        fitted: Samples | None = None,
+        validated: Samples | None = None,
+    ) -> Subject:
+        """Take an identification as it is, or an estimate and samples."""
+        if isinstance(result, Identification):
+            return cls(
+                result.estimate,
+                result.fitted,
+                result.validated,
+                result.validation,
+                result.warnings,
+            )
+        if not isinstance(result, Estimate):
+            raise ArgumentError(
+                "A report is about an Identification or an Estimate, not "
+                f"{type(result).__name__}."
+            )
+        checked = None if validated is None else result.validate(validated)
+        return cls(result, fitted, validated, checked, ())
+
+    @property
+    def arm(self) -> Arm:
+        """The arm as it was described."""
+        return self.estimate.prior_arm
+
+    @property
+    def torque_units(self) -> tuple[str, ...]:
+        """N m of joints that turn, N of those that slide."""
+        joints = [self.arm.joints[i] for i in self.arm.coordinates]
+        return tuple("N m" if joint.is_revolute else "N" for joint in joints)
+
+    @cached_property
+    def fit_prediction(self) -> Float[np.ndarray, "samples dof"] | None:
+        """Torques the estimate predicts for the samples of the fit."""
+        return None if self.fitted is None else self.estimate.predict(self.fitted)
+
+    @cached_property
+    def validation_prediction(self) -> Float[np.ndarray, "samples dof"] | None:
+        """Torques it predicts for the samples left out."""
+        return None if self.validated is None else self.estimate.predict(self.validated)

@@ -1,0 +1,84 @@
+"""write_report: everything about an estimate, in one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from armwise.arms.files import write_atomically
+from armwise.errors import ArgumentError
+from armwise.identification import Estimate, Identification
+from armwise.recordings import Samples
+from armwise.report.html import report_to_html
+from armwise.report.report import Report
+from armwise.report.sections import SECTIONS
+from armwise.report.subject import Subject
+from armwise.report.text import report_to_text
+
+
+def make_report(
+    result: Identification | Estimate,
+    *,
+    fitted: Samples | None = None,
+    validated: Samples | None = None,
+    title: str | None = None,
+) -> Report:
+    """Collect all there is to say about an estimate.
+
+    Args:
+        result: What came of a log, or an estimate alone.
+        fitted: Samples behind an estimate alone; figures need them.
+        validated: Samples left out of it.
+        title: The heading; names the arm if not given.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):  # small matrices: one is faster
+        subject = Subject.of(result, fitted, validated)
+        heading = title or f"{subject.arm.name}: what its motion tells of its body"
+        return Report(heading, tuple(section(subject) for section in SECTIONS))
+
+
+def report_to_json(report: Report) -> str:
+    """Write a report as JSON; what is not finite is null."""
+    return json.dumps(report.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+_WRITERS: dict[str, Callable[[Report], str]] = {
+    ".html": report_to_html,
+    ".json": report_to_json,
+    ".txt": report_to_text,
+}
+
+
+def write_report(
+    result: Identification | Estimate,
+    path: str | Path,
+    *,
+    fitted: Samples | None = None,
+    validated: Samples | None = None,
+    title: str | None = None,
+) -> Path:
+    """Write a report: .html (self-contained, interactive), .json or .txt.
+
+    Args:
+        result: What `identify_recordings` returned, or an estimate alone.
+        path: Where to; its suffix says which kind.
+        fitted: Samples behind an estimate alone; figures need them.
+        validated: Samples left out of it, to validate on.
+        title: The heading; names the arm if not given.
+
+    Returns:
+        The path written.
+    """
+    place = Path(path)
+    writer = _WRITERS.get(place.suffix.lower())
+    if writer is None:
+        raise ArgumentError(
+            f"{place.name}: a report is written as {', '.join(_WRITERS)}, not "
+            f"{place.suffix or 'a file without a suffix'}."
+        )
+    report = make_report(result, fitted=fitted, validated=validated, title=title)
+    write_atomically(place, writer(report).encode())
+    return place
