@@ -12,6 +12,7 @@ from armwise.plants import (
     Actuator,
     Encoder,
     Measurement,
+    Payload,
     SimulatedArm,
     Tachometer,
     TorqueSensor,
@@ -77,7 +78,10 @@ def test_the_same_seed_gives_the_same_recording_and_another_does_not():
 
 
 def test_earlier_measurements_are_not_overwritten():
-    plant = SimulatedArm(PANDA, sensors=(Encoder(), Tachometer(), *NOISY[2:]))
+    load = Payload("flange", PANDA.links[3].inertia)
+    exact = (Encoder(), Tachometer(), TorqueSensor())
+    springy = WristSensor("flange", resonance_hz=50.0)
+    plant = SimulatedArm(PANDA, sensors=(*exact, springy), payload=load)
     before = plant.reset(np.zeros(7))
     kept = [np.array(x) for x in before if x is not None]
     for _ in range(5):
@@ -184,6 +188,20 @@ def test_in_a_batch_the_others_go_on(backend):
     np.testing.assert_allclose(calm["q_1"].values, same["q_1"].values)
     assert calm.notes == ()
     assert "ran away" in wild.notes[0]
+
+
+@pytest.mark.parametrize("backend", ["c", "numpy"])
+def test_an_arm_that_overflows_does_not_disturb_its_neighbour(backend):
+    rates = {"control_rate_hz": 50.0, "plant_rate_hz": 1000.0}
+    pair = SimulatedArm(PANDA, batch=2, backend=backend, **rates)
+    alone = SimulatedArm(PANDA, backend=backend, **rates)
+    pair.reset(np.zeros(7))
+    alone.reset(np.zeros(7))
+    pair.step(np.array([[1e200] * 7, [1.0] * 7]))
+    alone.step(np.ones((1, 7)))
+    assert pair.diverged.tolist() == [True, False]
+    np.testing.assert_allclose(pair.state.q[1], alone.state.q[0], atol=1e-12)
+    assert np.all(np.isfinite(pair.state.q))
 
 
 def test_a_plant_recovers_on_reset():

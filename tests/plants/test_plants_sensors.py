@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from armwise.arms import InertialParameters, load_arm
+from armwise.arms import Frame, InertialParameters, load_arm
 from armwise.errors import ArgumentError
 from armwise.plants import (
     Actuator,
@@ -20,6 +22,7 @@ from armwise.plants import (
     TorqueSensor,
     WristSensor,
 )
+from armwise.plants.payload import carried_beyond
 from armwise.plants.sensors import Mount
 from armwise.plants.state import State
 
@@ -167,6 +170,20 @@ def test_sides_differ_where_joints_are_elastic():
         read = plant.step(np.zeros((1, 1)))
     assert read.q[0, 0] == plant.state.motor_q[0, 0] != plant.state.q[0, 0]
     assert read.qd[0, 0] == plant.state.qd[0, 0] != plant.state.motor_qd[0, 0]
+
+
+def test_a_wrist_sensor_carries_the_gripper_and_the_load():
+    gripper = InertialParameters.from_center_of_mass(0.7, (0, 0, 0.05), np.eye(3))
+    load = InertialParameters.from_center_of_mass(1.1, (0.1, 0, 0), np.eye(3))
+    arm = pendulum()
+    T = np.eye(4)
+    T[2, 3] = -0.4
+    arm = replace(arm, frames=(Frame("wrist", 0, T, gripper), Frame("tip", 0, T)))
+    carried = carried_beyond(arm, "wrist", Payload("tip", load))
+    np.testing.assert_allclose(carried.vector, gripper.vector + load.vector, atol=1e-12)
+    np.testing.assert_array_equal(
+        carried_beyond(arm, "wrist", None).vector, gripper.vector
+    )
 
 
 def test_a_load_seen_by_a_sensor_on_another_link_is_refused():
