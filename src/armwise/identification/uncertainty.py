@@ -3,8 +3,8 @@
 Filtered data repeat themselves: a thousand samples a second at a bandwidth of ten hertz
 hold twenty facts, not a thousand. The scores Yᵀ W e are summed over stretches of time
 long enough to be independent; their scatter, not the residuals' size, gives the
-covariance (the batch-means form of a heteroscedasticity- and autocorrelation-consistent
-estimate).
+covariance: what β would have been without each stretch in turn (the delete-a-group
+jackknife, or CR3 of cluster-robust statistics). It holds for few stretches, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from armwise.identification.columns import Block, Columns
 from armwise.identification.prediction import base_to_parameters, block_errors
 from armwise.identification.problem import Problem
-from armwise.identification.solution import Solution
+from armwise.identification.solution import RANK_TOLERANCE, Solution
 from armwise.identification.validation import Tally, Validation
 
 if TYPE_CHECKING:
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 
 STRETCHES = 40
 """Stretches a log is cut into."""
+
+_MOST_SHARE = 0.9
+"""Share of a direction's information that one stretch may hold and be left out."""
+
+_GLANCES = 64
+"""Samples of a stretch that are looked at to see what it tells."""
 
 _FEWEST = 4
 """Fewer stretches than these say nothing of correlation."""
@@ -54,24 +60,34 @@ def review(problem: Problem, solution: Solution) -> Review:
         errors = block_errors(columns, block, weights)
         tally.add(block.samples.tau[block.rows], errors)
         if solution.scores is None:
-            _add_scores(columns, block, errors / solution.torque_std**2, parts, sums)
-    scores = solution.scores
-    if scores is None:
-        scores = sums.values @ columns.user[:, list(problem.base.indices)]
-    return Review(_sandwich(scores, solution), tally.result())
+            sums.add(columns, block, errors, solution.torque_std, parts)
+    if solution.scores is not None:
+        return Review(_sandwich(solution.scores, solution), tally.result())
+    wanted = columns.user[:, list(problem.base.indices)]
+    scores, weights_of = sums.values @ wanted, wanted.T @ sums.information @ wanted
+    return Review(_jackknife(scores, weights_of, solution), tally.result())
 
 
-def _add_scores(
-    columns: Columns,
-    block: Block,
-    errors: np.ndarray,
-    parts: list[tuple[int, slice]],
-    sums: Stretches,
-) -> None:
-    for i, support in enumerate(columns.support):
-        matrix, error = block.joints[i][:-1], errors[:, i]
-        for row, part in parts:
-            sums.values[row, support] += matrix[:, part] @ error[part]
+def _jackknife(
+    scores: Float[np.ndarray, "stretches base"],
+    information: Float[np.ndarray, "stretches base base"],
+    solution: Solution,
+) -> Float[np.ndarray, "base base"]:
+    """Scatter of what the estimate would be without each stretch in turn."""
+    count = len(scores)
+    if count < _FEWEST:
+        return solution.covariance
+    known = solution.singular_values > RANK_TOLERANCE * solution.singular_values[0]
+    root = (solution.directions[known].T / solution.singular_values[known]) / (
+        solution.scale[:, None]
+    )
+    moved = []
+    for score, part in zip(scores, information, strict=True):
+        share, axes = np.linalg.eigh(root.T @ part @ root)
+        left = 1.0 - np.clip(share, 0.0, _MOST_SHARE)
+        moved.append(root @ (axes @ ((axes.T @ (root.T @ score)) / left)))
+    steps = np.array(moved)
+    return _blinded(steps.T @ steps * (count - 1) / count, solution)
 
 
 def _sandwich(
@@ -81,7 +97,13 @@ def _sandwich(
     if count < _FEWEST:
         return solution.covariance
     scatter = scores.T @ scores * count / (count - 1)
-    covariance = solution.sensitivity @ scatter @ solution.sensitivity.T
+    return _blinded(solution.sensitivity @ scatter @ solution.sensitivity.T, solution)
+
+
+def _blinded(
+    covariance: Float[np.ndarray, "base base"], solution: Solution
+) -> Float[np.ndarray, "base base"]:
+    """Keep infinite what the solution knows nothing of."""
     blind = ~np.isfinite(np.diag(solution.covariance))
     covariance[blind, :] = 0.0
     covariance[:, blind] = 0.0
@@ -94,8 +116,30 @@ class Stretches:
 
     def __init__(self, samples: int, width: int) -> None:
         self._length = max(1, -(-samples // STRETCHES))
+        self._stride = max(1, self._length // _GLANCES)
         self._seen = 0
-        self.values = np.zeros((-(-samples // self._length), width))
+        count = -(-samples // self._length)
+        self.values = np.zeros((count, width))
+        self.information = np.zeros((count, width, width))
+
+    def add(
+        self,
+        columns: Columns,
+        block: Block,
+        errors: Float[np.ndarray, "samples dof"],
+        torque_std: Float[np.ndarray, " dof"],
+        parts: list[tuple[int, slice]],
+    ) -> None:
+        """Add the scores Yᵀ W e of a block, and roughly its information Yᵀ W Y."""
+        for i, support in enumerate(columns.support):
+            matrix = block.joints[i][:-1]
+            error = errors[:, i] / torque_std[i] ** 2
+            square = np.ix_(support, support)
+            for row, part in parts:
+                self.values[row, support] += matrix[:, part] @ error[part]
+                seen = matrix[:, part][:, :: self._stride]
+                weight = (part.stop - part.start) / (seen.shape[1] * torque_std[i] ** 2)
+                self.information[row][square] += weight * (seen @ seen.T)
 
     def parts(self, count: int) -> list[tuple[int, slice]]:
         """Say to which stretch the next samples belong."""
