@@ -17,7 +17,7 @@ from armwise.papers.mitchell_rivals import (
 
 @pytest.mark.slow
 def test_every_figure_of_the_chapter_agrees() -> None:
-    rows = mitchell_worlds.rows()
+    rows = mitchell_worlds.rows(rival_duration=0.5)
     keys = {"experiment", "quantity", "paper", "ours", "verdict", "note"}
     assert all(set(row) == keys for row in rows)
     assert [row for row in rows if row["verdict"] != "agrees"] == []

@@ -40,15 +40,19 @@ LAMBDA = 5.0
 END, OTHER = Point("cylinder", (0.0, 0.0, 0.5)), Point("cylinder", (0.0, 0.0, -0.5))
 
 
-def rows() -> list[Row]:
-    """Run every experiment of chapter 2 and compare with what the thesis says."""
+def rows(rival_duration: float = 5.0) -> list[Row]:
+    """Run every experiment of chapter 2 and compare with what the thesis says.
+
+    Args:
+        rival_duration: How long others hold the same mechanisms, in [s].
+    """
     return [
         *_cylinder_rows(),
         *_workless_rows(),
         *_hinge_rows(),
         *_singular_rows(),
         *_elbow_rows(),
-        *_rival_rows(),
+        *_rival_rows(rival_duration),
     ]
 
 
@@ -179,7 +183,7 @@ def _cylinder_rows() -> list[Row]:
             float(free.residual.max()), float(free.residual.max()) < 1e-9,
         ),
         _row(
-            "Fig. 2.4", "late total energy varies by, relative", "approaches a constant",
+            "Fig. 2.4", "late energy varies by, relative", "approaches a constant",
             float(np.ptp(energy) / heavy.ledger.scale),
             np.ptp(energy) < 1e-6 * heavy.ledger.scale,
         ),
@@ -311,11 +315,11 @@ def _naive() -> tuple[float, float]:
         run = cast("Run", stopped.run)
     with np.errstate(over="ignore", invalid="ignore"):
         force = np.linalg.norm(run.force("nail"), axis=1)
-    return float(run.time[-1]), float(force.max())
+    return float(run.time[-1]), float(force[np.isfinite(force)].max())
 
 
 def _elbow_rows() -> list[Row]:
-    run = simulate(elbow_world(), 10.0, integrator=CashKarp(1e-8), step=2e-3)
+    run = simulate(elbow_world(), 7.0, integrator=CashKarp(1e-8), step=2e-3)
     late = run.time > 2.0
     force = np.linalg.norm(run.force("nail"), axis=1)[late]
     least = run.singular_values[late, 0]
@@ -334,9 +338,9 @@ def _elbow_rows() -> list[Row]:
     ]  # fmt: skip
 
 
-def _rival_rows() -> list[Row]:
+def _rival_rows(duration: float) -> list[Row]:
     try:
-        found = compare(5.0)
+        found = compare(duration)
     except MissingExtra as missing:
         return [_row("§2.3.3", "rivals", "—", str(missing), False, "not run")]
     lines = []
@@ -352,7 +356,8 @@ def _rival_rows() -> list[Row]:
             lines.append(
                 _row(
                     "§2.3.3", f"{mechanism}: {other.by} deviates more by a factor",
-                    "penalty methods vary with the load", factor, factor > 100,
+                    "varies with the load" if "spring" in other.by else "—",
+                    factor, factor > 100,
                     f"{other.deviation:.3g} m against {ours.deviation:.3g} m",
                 )
             )  # fmt: skip

@@ -24,12 +24,10 @@ from armwise.worlds.equations import (
 from armwise.worlds.layout import Layout, layout_of, starting_state
 from armwise.worlds.methods import Bound, ForceMethod, ForceSolution
 from armwise.worlds.native import NativeLoop
+from armwise.worlds.native_function import NativeFunction
 from armwise.worlds.signals import Signals, signals_of
 from armwise.worlds.vectors import symbols
 from armwise.worlds.world import World
-
-_FEW = 64
-"""States up to which it pays to have the constraint equation compiled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +76,7 @@ class Engine:
         self.signals: Signals = signals_of(world, self.layout, releasable)
         self.broken: set[str] = set()
         self.held: int | None = None
+        self._places_known: dict[tuple[Point, ...], Kernel] = {}
         self.whole = (np.arange(self.layout.row_count), self.bounds)
 
     @property
@@ -123,9 +122,11 @@ class Engine:
         return trace("world_equations", equations, self._inputs)
 
     @cached_property
-    def _one(self) -> Kernel:
+    def _one(self) -> NativeFunction:
         """The constraint equation for a state at a time."""
-        return Kernel(self.equations_program, self.backend)
+        compiler = find_compiler()
+        assert compiler is not None
+        return NativeFunction(self.equations_program, compiler)
 
     @cached_property
     def _many(self) -> Kernel:
@@ -164,14 +165,19 @@ class Engine:
 
     def positions(self, states: np.ndarray, points: Sequence[Point]) -> np.ndarray:
         """Return where points are in the world at some states: (samples, points, 3)."""
+        key = tuple(points)
+        if key not in self._places_known:
+            self._places_known[key] = self._trace_places(key)
+        return self._places_known[key]([np.ascontiguousarray(states)])[0]
 
+    def _trace_places(self, points: tuple[Point, ...]) -> Kernel:
         def places(state: list[Number]) -> dict[str, object]:
             moving = move_bodies(self.world, self.layout, symbols(state))
             found = [moving[p.body].point(p).position.tolist() for p in points]
             return {"places": found}
 
         program = trace("world_places", places, {"state": self.layout.size})
-        return Kernel(program, "numpy")([np.ascontiguousarray(states)])[0]
+        return Kernel(program, "numpy")
 
     def signal(self, t: float, state: np.ndarray) -> np.ndarray:
         """Return what the world is told from outside at a time [s] and state."""
@@ -179,8 +185,9 @@ class Engine:
 
     def snapshot(self, states: np.ndarray, signals: np.ndarray) -> Snapshot:
         """Evaluate the constraint equation at some states."""
-        kernel = self._many if len(states) > _FEW else self._one
-        return Snapshot(*kernel([states, signals]))
+        if len(states) > 1 or self.backend != "c":
+            return Snapshot(*self._many([states, signals]))
+        return Snapshot(*(value[None] for value in self._one(states[0], signals[0])))
 
     def energies(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return kinetic and gravitational energy by body, stored energy by force."""
