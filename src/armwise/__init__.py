@@ -142,6 +142,7 @@ _PUBLIC: dict[str, str] = {
     "linearise_along": "armwise.learning",
     "norm_optimal": "armwise.learning",
     "scaled_error": "armwise.learning",
+    "coverage_study": "armwise.identification.coverage",
 }
 """Public name → the module it lives in; imported when first used."""
 
@@ -295,3 +296,4 @@ if TYPE_CHECKING:
     from armwise.worlds import read_world as read_world
     from armwise.worlds import simulate as simulate
     from armwise.report import write_report as write_report
+    from armwise.identification.coverage import coverage_study as coverage_study

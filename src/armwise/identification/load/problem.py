@@ -160,7 +160,9 @@ def _channels(
             raise ArgumentError("Name at least one component of the wrench.")
         return tuple(c for c in WRENCH_NAMES if c in components), ()
     present = tuple(
-        name for name, column in zip(WRENCH_NAMES, wrench.T, strict=True) if column.any()
+        name
+        for name, column in zip(WRENCH_NAMES, wrench.T, strict=True)
+        if column.any()
     )
     if not present:
         raise RecordingError("The wrench is zero throughout: nothing was measured.")

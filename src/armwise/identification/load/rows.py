@@ -45,11 +45,11 @@ class Rows:
         ends = (*self.starts[1:], len(self))
         return tuple(slice(a, b) for a, b in zip(self.starts, ends, strict=True))
 
-    def with_columns(
-        self, columns: Float[np.ndarray, "rows channels more"]
-    ) -> Rows:
+    def with_columns(self, columns: Float[np.ndarray, "rows channels more"]) -> Rows:
         """Return the same rows with further unknowns."""
-        return replace(self, regressor=np.concatenate([self.regressor, columns], axis=2))
+        return replace(
+            self, regressor=np.concatenate([self.regressor, columns], axis=2)
+        )
 
     def choose(self, channels: tuple[str, ...]) -> Rows:
         """Return only some of the channels."""

@@ -167,7 +167,7 @@ def _fit_mixture(
     spectrum = strengths @ unit + floor
     for step in range(iterations):
         weighted = unit * (count / spectrum**2)
-        new = _non_negative(weighted @ unit.T, weighted @ power)
+        new = non_negative(weighted @ unit.T, weighted @ power)
         renewed = new @ unit + floor
         change = float(np.max(np.abs(np.log(renewed / spectrum))))
         strengths = new
@@ -177,7 +177,7 @@ def _fit_mixture(
     return strengths + floor * (unit == 1.0).all(axis=1)  # never no noise at all
 
 
-def _non_negative(M: np.ndarray, v: np.ndarray) -> np.ndarray:
+def non_negative(M: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Minimise θᵀMθ − 2vᵀθ over θ ≥ 0 by trying every set of positive ones."""
     scale = np.sqrt(np.diag(M))
     M, v = M / np.outer(scale, scale), v / scale
