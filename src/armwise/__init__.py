@@ -36,6 +36,12 @@ _PUBLIC: dict[str, str] = {
     "Hold": "armwise.motions",
     "check_limits": "armwise.motions",
     "write_motion": "armwise.motions",
+    "Box": "armwise.excitation",
+    "ExcitationPlan": "armwise.excitation",
+    "KeepOut": "armwise.excitation",
+    "MotionScore": "armwise.excitation",
+    "design_excitation": "armwise.excitation",
+    "score_motion": "armwise.excitation",
     "SimulatedArm": "armwise.plants",
     "MujocoArm": "armwise.plants",
     "run": "armwise.plants",
@@ -191,6 +197,12 @@ if TYPE_CHECKING:
     from armwise.dynamics import BaseParameters as BaseParameters
     from armwise.dynamics import Dynamics as Dynamics
     from armwise.dynamics import base_parameters as base_parameters
+    from armwise.excitation import Box as Box
+    from armwise.excitation import ExcitationPlan as ExcitationPlan
+    from armwise.excitation import KeepOut as KeepOut
+    from armwise.excitation import MotionScore as MotionScore
+    from armwise.excitation import design_excitation as design_excitation
+    from armwise.excitation import score_motion as score_motion
     from armwise.identification import Estimate as Estimate
     from armwise.identification import FrictionTerm as FrictionTerm
     from armwise.identification import InstrumentalVariables as InstrumentalVariables

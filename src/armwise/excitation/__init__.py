@@ -1,1 +1,17 @@
-"""Excitation."""
+"""Excitation: motion that reveals the parameters, within limits."""
+
+from armwise.excitation.design import design_excitation
+from armwise.excitation.keep_out import Box, KeepOut
+from armwise.excitation.plan import ExcitationPlan
+from armwise.excitation.score import MotionScore, score_motion
+from armwise.excitation.verification import Verification
+
+__all__ = [
+    "Box",
+    "ExcitationPlan",
+    "KeepOut",
+    "MotionScore",
+    "Verification",
+    "design_excitation",
+    "score_motion",
+]

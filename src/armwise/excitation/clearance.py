@@ -1,0 +1,233 @@
+"""How close an arm comes to the floor, to boxes and to itself, with gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import BASE, Arm
+from armwise.dynamics import mechanism_of
+from armwise.dynamics.places import constant_pose, link_poses, place_pose
+from armwise.errors import ArgumentError
+from armwise.excitation.keep_out import KeepOut
+from armwise.excitation.spheres import Sphere
+from armwise.programs import Backend, Kernel, Program, trace
+from armwise.programs.derivatives import gradient
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+_AT_ONCE = 32
+
+
+@dataclass(frozen=True, eq=False)
+class Obstacle:
+    """A box at rest: its pose T_base_box and half its extents in [m]."""
+
+    pose: Float[np.ndarray, "4 4"]
+    half: Float[np.ndarray, " 3"]
+
+
+@dataclass(frozen=True, eq=False)
+class Encounters:
+    """Which spheres may meet what.
+
+    Attributes:
+        pairs: Two spheres of the arm, by index.
+        low: Spheres that may reach the floor.
+        boxed: Sphere and obstacle, by index.
+    """
+
+    pairs: Float[np.ndarray, "pairs 2"]
+    low: Float[np.ndarray, " low"]
+    boxed: Float[np.ndarray, "boxed 2"]
+
+    @property
+    def count(self) -> int:
+        """How many distances there are."""
+        return len(self.pairs) + len(self.low) + len(self.boxed)
+
+    def chosen(self, mask: np.ndarray) -> Encounters:
+        """Return those that a mask over all of them keeps."""
+        a, b = len(self.pairs), len(self.pairs) + len(self.low)
+        return Encounters(
+            self.pairs[mask[:a]], self.low[mask[a:b]], self.boxed[mask[b:]]
+        )
+
+
+class SphereModel:
+    """Centres of an arm's spheres for many postures, and their gradients."""
+
+    def __init__(self, arm: Arm, spheres: Sequence[Sphere], backend: Backend) -> None:
+        self.radii = np.array([sphere.radius for sphere in spheres])
+        program = _trace_centers(arm, spheres)
+        self._kernel = Kernel(program, backend)
+        self._stored = np.array(program.outputs[0].nonzero, dtype=int)
+        self._gradient = Kernel(gradient(program, ("q",)), backend)
+
+    def centers(self, q: np.ndarray) -> Float[np.ndarray, "spheres 3 postures"]:
+        """Where the spheres are, in base axes, in [m]."""
+        centers = np.zeros((3 * self.radii.size, len(q)))
+        centers[self._stored] = self._kernel.columns([q])[0]
+        return centers.reshape(-1, 3, len(q))
+
+    def slopes(self, q: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """Gradient of ⟨weights, centers⟩ by q."""
+        flat = weights.reshape(-1, len(q))[self._stored]
+        return self._gradient([q, np.ascontiguousarray(flat.T)])[0]
+
+
+class Clearance:
+    """Room left around an arm: distances, less what must be kept.
+
+    Args:
+        model: The arm as spheres.
+        encounters: What may meet.
+        obstacles: Boxes at rest.
+        floor: Height of the floor in [m].
+        kept: Distance kept from everything in [m].
+    """
+
+    def __init__(
+        self,
+        model: SphereModel,
+        encounters: Encounters,
+        obstacles: Sequence[Obstacle],
+        floor: float,
+        kept: float,
+    ) -> None:
+        self.model, self.encounters, self.obstacles = model, encounters, obstacles
+        self.floor, self.kept = floor, kept
+        radii = model.radii
+        self._reach = np.concatenate(
+            [
+                radii[encounters.pairs].sum(axis=1),
+                radii[encounters.low],
+                radii[encounters.boxed[:, 0]],
+            ]
+        )
+
+    @cached_property
+    def unit(self) -> float:
+        """A typical distance in [m], to measure room by."""
+        return float(np.median(self._reach)) + self.kept + 1e-3
+
+    def narrowed(self, mask: np.ndarray) -> Clearance:
+        """Return the same with only some of the encounters."""
+        chosen = self.encounters.chosen(mask)
+        return Clearance(self.model, chosen, self.obstacles, self.floor, self.kept)
+
+    def room(self, q: np.ndarray) -> Float[np.ndarray, "encounters postures"]:
+        """Distance between surfaces less what must be kept, in [m]."""
+        centers, e = self.model.centers(q), self.encounters
+        distance = np.empty((e.count, len(q)))
+        a, b = len(e.pairs), len(e.pairs) + len(e.low)
+        _distances(centers, e.pairs, distance[:a])
+        distance[a:b] = centers[e.low, 2] - self.floor
+        for k, (sphere, box) in enumerate(e.boxed, start=b):
+            distance[k] = box_distance(centers[sphere], self.obstacles[box])[0]
+        distance -= (self._reach + self.kept)[:, None]
+        return distance
+
+    def slopes(
+        self, q: np.ndarray, weights: Float[np.ndarray, "encounters postures"]
+    ) -> Float[np.ndarray, "postures dof"]:
+        """Gradient of ⟨weights, room⟩ by q."""
+        centers, e = self.model.centers(q), self.encounters
+        push = np.zeros_like(centers)
+        a, b = len(e.pairs), len(e.pairs) + len(e.low)
+        for k in np.flatnonzero(weights.any(axis=1)):
+            if k < a:
+                first, second = e.pairs[k]
+                way = centers[first] - centers[second]
+                way *= weights[k] / np.maximum(np.linalg.norm(way, axis=0), 1e-9)
+                push[first] += way
+                push[second] -= way
+            elif k < b:
+                push[e.low[k - a], 2] += weights[k]
+            else:
+                sphere, box = e.boxed[k - b]
+                way = box_distance(centers[sphere], self.obstacles[box])[1]
+                push[sphere] += weights[k] * way
+        return self.model.slopes(q, push)
+
+
+def _distances(
+    centers: Float[np.ndarray, "spheres 3 postures"], pairs: np.ndarray, out: np.ndarray
+) -> None:
+    """Fill in the distances of pairs of centres, a few at a time to stay in cache."""
+    for begin in range(0, len(pairs), _AT_ONCE):
+        first, second = pairs[begin : begin + _AT_ONCE].T
+        total = out[begin : begin + _AT_ONCE]
+        total[:] = 0.0
+        for k in range(3):
+            apart = centers[first, k] - centers[second, k]
+            apart *= apart
+            total += apart
+        np.sqrt(total, out=total)
+
+
+def box_distance(
+    points: Float[np.ndarray, "3 points"], box: Obstacle
+) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, "3 points"]]:
+    """Signed distance of points from a box, and the direction in which it grows."""
+    R, origin = box.pose[:3, :3], box.pose[:3, 3]
+    inside = R.T @ (points - origin[:, None])
+    beyond = np.abs(inside) - box.half[:, None]
+    outer = np.maximum(beyond, 0.0)
+    far = np.linalg.norm(outer, axis=0)
+    depth = beyond.max(axis=0)
+    face = np.eye(3)[:, np.argmax(beyond, axis=0)]
+    way = np.where(depth > 0.0, outer / np.maximum(far, 1e-12), face)
+    direction = R @ (way * np.where(inside < 0.0, -1.0, 1.0))
+    return np.where(depth > 0.0, far, depth), direction
+
+
+def place_boxes(arm: Arm, keep_out: KeepOut) -> list[Obstacle]:
+    """Put the user's boxes, and those that the arm's base is made of, in base axes.
+
+    Raises:
+        ArgumentError: If a box's frame is unknown or moves.
+    """
+    found: list[Obstacle] = []
+    for box in keep_out.boxes:
+        link, T = arm.place(box.frame) if box.frame is not None else (BASE, np.eye(4))
+        if link != BASE:
+            raise ArgumentError(
+                f"A box must stand still, but the frame {box.frame!r} of {arm.name} "
+                "moves. Give the box in a frame of the base."
+            )
+        lower, upper = np.array(box.lower), np.array(box.upper)
+        at = np.eye(4)
+        at[:3, 3] = 0.5 * (lower + upper)
+        found.append(Obstacle(T @ at, 0.5 * (upper - lower)))
+    for shape in arm.base_shapes:
+        if shape.kind == "box":
+            found.append(Obstacle(shape.pose, 0.5 * np.asarray(shape.size)))
+    return found
+
+
+def _trace_centers(arm: Arm, spheres: Sequence[Sphere]) -> Program:
+    mechanism = mechanism_of(arm)
+    segments = mechanism.skeleton.segments
+
+    def centers(q):  # type: ignore[no-untyped-def]
+        poses = link_poses(mechanism.skeleton, mechanism.joints(q, is_position=True))
+        found = []
+        for sphere in spheres:
+            T = np.eye(4)
+            T[:3, 3] = sphere.center
+            if sphere.link == BASE:
+                pose = constant_pose(T)
+            else:
+                inner = segments[sphere.link].from_user @ T
+                pose = place_pose(poses[sphere.link], inner)
+            found.append(list(pose[1]))
+        return {"centers": found}
+
+    return trace("sphere_centers", centers, {"q": mechanism.dof})

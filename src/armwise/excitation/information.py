@@ -1,0 +1,149 @@
+"""What a motion would tell of the base parameters, and how that changes with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.dynamics import Dynamics, base_parameters
+from armwise.dynamics.base import grouped_to_user
+from armwise.excitation.bounds import Bounds
+from armwise.programs import Backend, Kernel, Number, Program, Scalar, sqrt, trace
+from armwise.programs.derivatives import gradient, replay
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+STATES = ("q", "qd", "qdd")
+
+RIDGE = 1e-6
+"""Regularisation, as a share of what random motion at the limits would tell."""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One joint's row of the regressor: where its entries are stored, their columns."""
+
+    places: slice
+    columns: tuple[int, ...]
+
+
+class InformationModel:
+    """Information YᵀΣ⁻¹Y of motions about the base parameters of an arm.
+
+    Args:
+        arm: The arm.
+        bounds: Its limits; they set the scale of each parameter.
+        torque_std: Standard deviation of each joint's torque noise in [N m] or [N].
+        backend: What runs the programs.
+    """
+
+    def __init__(
+        self,
+        arm: Arm,
+        bounds: Bounds,
+        torque_std: np.ndarray,
+        backend: Backend = "auto",
+    ) -> None:
+        dynamics = Dynamics(arm, backend)
+        self._exact = dynamics.kernel("grouped_regressor")
+        soft = soften(self._exact.program)
+        self._soft = Kernel(soft, backend)
+        self._gradient = Kernel(gradient(soft, STATES), backend)
+        self._softness = np.array([0.02 * float(bounds.velocity.min())])
+        self._rows = _row_layout(self._exact.program)
+        self._weight = torque_std**-2.0
+        self.base = base_parameters(arm)
+        to_base = grouped_to_user(dynamics.mechanism)[:, self.base.indices]
+        self.scale = np.ones(self.base.count)
+        self._to_base = to_base
+        self.scale = 1.0 / np.sqrt(_usual_size(self, bounds))
+        self._to_base = to_base * self.scale
+
+    def of_states(
+        self, states: Sequence[np.ndarray]
+    ) -> Float[np.ndarray, "count count"]:
+        """Mean information of a sample, parameters scaled; friction as it is."""
+        (columns,) = self._exact.columns(list(states))
+        return self._collect(columns)
+
+    def softened(
+        self, states: Sequence[np.ndarray]
+    ) -> tuple[Float[np.ndarray, "count count"], Float[np.ndarray, "entries samples"]]:
+        """Mean information with rounded Coulomb friction, and the entries of Y."""
+        (columns,) = self._soft.columns(list(states), [self._softness])
+        return self._collect(columns), columns
+
+    def slopes(
+        self,
+        states: Sequence[np.ndarray],
+        columns: np.ndarray,
+        weight: Float[np.ndarray, "count count"],
+    ) -> list[Float[np.ndarray, "samples dof"]]:
+        """Gradient of ⟨weight, softened information⟩ by q, q̇, q̈ at every sample.
+
+        d⟨G, A⟩ = 2 Σ ⟨Y G, dY⟩ for a symmetric G.
+        """
+        inner = self._to_base @ weight @ self._to_base.T
+        given = np.empty((columns.shape[1], columns.shape[0]))
+        share = 2.0 / columns.shape[1]
+        for row, precision in zip(self._rows, self._weight, strict=True):
+            part = inner[np.ix_(row.columns, row.columns)] * (share * precision)
+            given[:, row.places] = columns[row.places].T @ part
+        return self._gradient([*states, given], [self._softness])
+
+    def _collect(self, columns: np.ndarray) -> np.ndarray:
+        total = np.zeros((self._to_base.shape[0],) * 2)
+        for row, precision in zip(self._rows, self._weight, strict=True):
+            block = columns[row.places]
+            product = block @ block.T * (precision / columns.shape[1])
+            total[np.ix_(row.columns, row.columns)] += product
+        collected: np.ndarray = self._to_base.T @ total @ self._to_base
+        return collected
+
+
+def soften(program: Program) -> Program:
+    """Return a regressor's structural non-zeros, sign(x) rounded to x/√(x² + w²)."""
+    (output,) = program.outputs
+    entries = [output.entries[k] for k in output.nonzero]
+
+    def softened(
+        softness: list[Number], **inputs: list[Number]
+    ) -> dict[str, list[Number]]:
+        width = softness[0] * softness[0]
+        rules = {"sign": lambda x: x / sqrt(x * x + width)}
+        done = replay(program, inputs, rules)
+        return {
+            "entries": [done[x.index] if isinstance(x, Scalar) else x for x in entries]
+        }
+
+    sizes = {item.name: item.size for item in program.inputs}
+    return trace("soft_regressor", softened, sizes, {"softness": 1})
+
+
+def _row_layout(program: Program) -> list[_Row]:
+    (output,) = program.outputs
+    width = output.shape[1]
+    rows: list[_Row] = []
+    start = 0
+    for j in range(output.shape[0]):
+        columns = tuple(k % width for k in output.nonzero if k // width == j)
+        rows.append(_Row(slice(start, start + len(columns)), columns))
+        start += len(columns)
+    return rows
+
+
+def _usual_size(model: InformationModel, bounds: Bounds) -> np.ndarray:
+    """Mean square of each base column over random states within the limits."""
+    rng = np.random.default_rng(1986)
+    u = rng.uniform(-1.0, 1.0, (3, 2000, bounds.dof))
+    states = (
+        bounds.middle + u[0] * bounds.half_range,
+        u[1] * bounds.velocity,
+        u[2] * bounds.acceleration,
+    )
+    return np.diag(model.of_states(states)).copy()
