@@ -7,7 +7,7 @@ construction; zeros, ones, signs and constants vanish before they become nodes.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Union
 
 Number = Union["Scalar", float]
@@ -106,6 +106,27 @@ class Graph:
             self.nodes.append(node)
             self._known[key] = node
         return node
+
+    def raw(self, op: str, *args: Scalar) -> Scalar:
+        """Return a node just as it is told, without simplifying it."""
+        if op in ("add", "mul") and args[0].index > args[1].index:
+            args = (args[1], args[0])
+        return self._node(op, args, None)
+
+    def operate(self, op: str, args: Sequence[Number]) -> Number:
+        """Return an operation of any kind, simplified."""
+        match op:
+            case "add":
+                return self.add(args[0], args[1])
+            case "sub":
+                return self.subtract(args[0], args[1])
+            case "mul":
+                return self.multiply(args[0], args[1])
+            case "div":
+                return self.divide(args[0], args[1])
+            case "neg":
+                return self.negate(args[0])
+        return self.apply(op, args[0])
 
     def _lift(self, x: Number) -> Scalar:
         return x if isinstance(x, Scalar) else self.constant(x)

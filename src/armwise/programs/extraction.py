@@ -1,0 +1,310 @@
+"""Save operations: take out what sums and products have in common, best first.
+
+Two kinds of thing are taken out and given a symbol of their own: a product of two
+factors that several terms contain, and a sum of two terms a + ρ b that several places
+contain, each multiplied by something: α u a + α ρ u b. The latter is at once common
+factors (one place, u not 1), shared sums (several places, u = 1) and everything between.
+The method is that of logic synthesis (Rajski and Vasudevamurthy 1992), over numbers.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from armwise.programs.polynomials import Monomial, Sum, System
+
+Pair = tuple[Monomial, Monomial, float]
+"""a, b and ρ of a sum a + ρ b, with a < b."""
+
+Coefficient = tuple[float, Monomial]
+"""Size of a number and the uniform symbols that multiply it."""
+
+Product = tuple[Coefficient | int, int]
+"""A known number or a symbol, and a symbol, multiplied."""
+
+_SAME = 1e-13
+"""Numbers this close to each other, relatively, are one."""
+
+_TIE = 0.4
+"""Gains this close are chosen between at random."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a + ρ b occurs: terms first and second of a sum, both times `common`."""
+
+    symbol: int
+    first: Monomial
+    second: Monomial
+    common: Monomial
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A sum of two terms to take out, where from, and what that saves."""
+
+    gain: float
+    first: float
+    second: float
+    places: tuple[_Place, ...]
+
+
+def extract(system: System, rng: random.Random, noise: float = 0.0) -> None:
+    """Take out common sums and products until nothing more is saved.
+
+    Args:
+        system: Changed in place.
+        rng: Breaks ties, so that another try may end elsewhere.
+        noise: How far below the best gain a choice may be, in operations.
+    """
+    extractor = _Extractor(system, rng, noise)
+    while extractor.step():
+        pass
+
+
+class _Extractor:
+    """Knows of every pair where it occurs, and what taking it out would save."""
+
+    def __init__(self, system: System, rng: random.Random, noise: float) -> None:
+        self.system = system
+        self.rng = rng
+        self.noise = noise
+        self.places: dict[Pair, dict[int, list[_Place]]] = defaultdict(dict)
+        self.kernels: dict[Pair, _Kernel] = {}
+        self.products: dict[Product, dict[int, int]] = defaultdict(dict)
+        self.pairs_of: dict[int, set[Pair]] = {}
+        self.products_of: dict[int, set[Product]] = {}
+        for symbol in list(system.sums):
+            self._enter(symbol)
+
+    def step(self) -> bool:
+        """Take out the best thing there is; say whether there was one."""
+        choices: list[tuple[float, Pair | None, Product | None]] = []
+        for pair, kernel in self.kernels.items():
+            if kernel.gain > 0:
+                choices.append((kernel.gain, pair, None))
+        for product, where in self.products.items():
+            gain = sum(where.values()) - 1
+            if gain > 0:
+                choices.append((gain, None, product))
+        if not choices:
+            return False
+        least = max(choice[0] for choice in choices) - _TIE - self.noise
+        _, pair, product = self.rng.choice([c for c in choices if c[0] >= least])
+        if pair is not None:
+            self._take_sum(pair, self.kernels[pair])
+        elif product is not None:
+            self._take_product(product)
+        return True
+
+    def _enter(self, symbol: int) -> None:
+        """Note what a sum contains."""
+        terms = self.system.sums[symbol]
+        found: dict[Pair, list[_Place]] = defaultdict(list)
+        items = list(terms.items())
+        for i, (m, c) in enumerate(items):
+            for n, d in items[:i]:
+                common, a, b = _common(m, n)
+                if a < b:
+                    found[a, b, _rounded(d / c)].append(_Place(symbol, m, n, common))
+                else:
+                    found[b, a, _rounded(c / d)].append(_Place(symbol, n, m, common))
+        self.pairs_of[symbol] = set(found)
+        for pair, places in found.items():
+            self.places[pair][symbol] = places
+            self._weigh(pair)
+        counted = self._products_in(terms)
+        self.products_of[symbol] = set(counted)
+        for product, count in counted.items():
+            self.products[product][symbol] = count
+
+    def _leave(self, symbol: int) -> None:
+        """Forget what a sum contained."""
+        for pair in self.pairs_of.pop(symbol):
+            del self.places[pair][symbol]
+            self._weigh(pair)
+        for product in self.products_of.pop(symbol):
+            del self.products[product][symbol]
+            if not self.products[product]:
+                del self.products[product]
+
+    def _weigh(self, pair: Pair) -> None:
+        """Work out again what taking out a sum would save."""
+        where = self.places.get(pair)
+        if not where:
+            self.places.pop(pair, None)
+            self.kernels.pop(pair, None)
+            return
+        self.kernels[pair] = self._kernel(pair, where)
+
+    def _kernel(self, pair: Pair, where: dict[int, list[_Place]]) -> _Kernel:
+        """Choose a scale of a + ρ b that saves most."""
+        places = tuple(_disjoint(where))
+        a, b, _ = pair
+        terms = self.system.sums[places[0].symbol]
+        ratio = terms[places[0].second] / terms[places[0].first]  # not rounded
+        sizes = {1.0, 1.0 / abs(ratio)}
+        sizes |= {abs(self.system.sums[p.symbol][p.first]) for p in places}
+        best = _Kernel(-1.0, 1.0, ratio, places)
+        for size in sizes:
+            first, second = _unit(size), _unit(size * ratio)
+            gain = -1.0 - self.system.multiplications(first, a)
+            gain -= self.system.multiplications(second, b)
+            gain += sum(self._saving(place, first) for place in places)
+            if self._is_known(a, b):
+                gain = -1.0
+            if gain > best.gain:
+                best = _Kernel(gain, first, second, places)
+        return best
+
+    def _is_known(self, a: Monomial, b: Monomial) -> bool:
+        return not self.system.factors(a) and not self.system.factors(b)
+
+    def _saving(self, place: _Place, first: float) -> float:
+        """Operations that one place has less when it refers to the sum."""
+        terms = self.system.sums[place.symbol]
+        c, d = terms[place.first], terms[place.second]
+        before = self.system.multiplications(c, place.first)
+        before += self.system.multiplications(d, place.second)
+        varying = self.system.factors(place.common)
+        known = len(place.common) > varying or abs(_unit(c / first)) != 1.0
+        return 1.0 + before - (varying + known)
+
+    def _take_sum(self, pair: Pair, kernel: _Kernel) -> None:
+        a, b, _ = pair
+        first, second = kernel.first, kernel.second
+        symbol = None
+        for place in kernel.places:  # the sum may be there already
+            terms = self.system.sums[place.symbol]
+            size = abs(terms[place.first] / kernel.first)
+            if len(terms) == 2 and not place.common and abs(_unit(size)) == 1.0:
+                symbol = place.symbol
+                first = terms[place.first]
+        touched = {place.symbol for place in kernel.places} - {symbol}
+        if symbol is None:
+            symbol = self.system.symbol()
+            self.system.sums[symbol] = {a: first, b: second}
+            self.pairs_of[symbol], self.products_of[symbol] = set(), set()
+        for other in touched:
+            self._leave(other)
+        for place in kernel.places:
+            if place.symbol != symbol:
+                terms = self.system.sums[place.symbol]
+                factor = _unit(terms.pop(place.first) / first)
+                del terms[place.second]
+                _add_term(terms, (*place.common, symbol), factor)
+        for other in (*touched, symbol):
+            if other in self.pairs_of:
+                self._leave(other)
+            self._enter(other)
+
+    def _products_in(self, terms: Sum) -> dict[Product, int]:
+        """Count the pairs of factors in the terms of a sum."""
+        counted: dict[Product, int] = defaultdict(int)
+        for monomial, coefficient in terms.items():
+            known, varying = self._split(monomial, coefficient)
+            if known is not None:
+                for x in set(varying):
+                    counted[known, x] += 1
+            for i, x in enumerate(varying):
+                for y in varying[:i]:
+                    counted[y, x] += 1
+        return counted
+
+    def _split(
+        self, monomial: Monomial, coefficient: float
+    ) -> tuple[Coefficient | None, Monomial]:
+        """Part a term into what is known beforehand and what varies."""
+        uniform = tuple(x for x in monomial if x in self.system.uniform)
+        varying = tuple(x for x in monomial if x not in self.system.uniform)
+        size = _rounded(abs(coefficient))
+        known = (size, uniform) if size != 1.0 or uniform else None
+        return known, varying
+
+    def _take_product(self, product: Product) -> None:
+        left, right = product
+        symbol = self.system.symbol()
+        if isinstance(left, tuple):
+            size = self._exactly(left, product)
+            self.system.sums[symbol] = {tuple(sorted((*left[1], right))): size}
+        else:
+            self.system.sums[symbol] = {tuple(sorted((left, right))): 1.0}
+        for other in list(self.products[product]):
+            self._leave(other)
+            changed: Sum = {}
+            for monomial, coefficient in self.system.sums[other].items():
+                term = self._divided(monomial, coefficient, product, symbol)
+                _add_term(changed, *term)
+            self.system.sums[other] = changed
+            self._enter(other)
+        self._enter(symbol)
+
+    def _exactly(self, known: Coefficient, product: Product) -> float:
+        """Return a number that was rounded to be compared as it was before."""
+        terms = self.system.sums[next(iter(self.products[product]))]
+        return next(abs(c) for m, c in terms.items() if self._split(m, c)[0] == known)
+
+    def _divided(
+        self, monomial: Monomial, coefficient: float, product: Product, symbol: int
+    ) -> tuple[Monomial, float]:
+        """Put a symbol in place of a product, once, where a term contains it."""
+        left, right = product
+        known, varying = self._split(monomial, coefficient)
+        rest = list(varying)
+        if isinstance(left, tuple):
+            if known != left or right not in rest:
+                return monomial, coefficient
+            rest.remove(right)
+            return (*rest, symbol), 1.0 if coefficient > 0 else -1.0
+        for x in (left, right):
+            if x not in rest:
+                return monomial, coefficient
+            rest.remove(x)
+        uniform = tuple(x for x in monomial if x in self.system.uniform)
+        return (*rest, *uniform, symbol), coefficient
+
+
+def _disjoint(where: dict[int, list[_Place]]) -> Iterable[_Place]:
+    """Places that do not need the same term twice."""
+    for places in where.values():
+        used: set[Monomial] = set()
+        for place in places:
+            if place.first not in used and place.second not in used:
+                used |= {place.first, place.second}
+                yield place
+
+
+def _common(a: Monomial, b: Monomial) -> tuple[Monomial, Monomial, Monomial]:
+    """Common factors of two products, and what is left of each."""
+    common, left, right = [], [], []
+    i = j = 0
+    while i < len(a) and j < len(b):
+        if a[i] == b[j]:
+            common.append(a[i])
+            i, j = i + 1, j + 1
+        elif a[i] < b[j]:
+            left.append(a[i])
+            i += 1
+        else:
+            right.append(b[j])
+            j += 1
+    return tuple(common), (*left, *a[i:]), (*right, *b[j:])
+
+
+def _add_term(terms: Sum, monomial: Monomial, coefficient: float) -> None:
+    key = tuple(sorted(monomial))
+    terms[key] = terms.get(key, 0.0) + coefficient
+
+
+def _rounded(x: float) -> float:
+    return float(f"{x:.13e}")
+
+
+def _unit(x: float) -> float:
+    """Let what is one but for rounding be one."""
+    if abs(abs(x) - 1.0) < _SAME:
+        return 1.0 if x > 0 else -1.0
+    return x
