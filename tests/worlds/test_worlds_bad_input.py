@@ -137,6 +137,12 @@ def test_a_step_too_large_for_a_spring_is_told_where_it_shows() -> None:
     assert np.all(np.isfinite(run.states))
 
 
+def test_energy_from_nowhere_is_told_before_anything_overflows() -> None:
+    slightly = Spring("stiff", MIDDLE, (0.1, 0.0, 0.0), 8.01e6)
+    words, _ = stopped(World((BALL,), forces=(slightly,)), 100.0)
+    assert "energy ledger no longer closes" in words
+
+
 def test_an_effort_that_is_not_a_number_is_named_with_its_time() -> None:
     bad = PointForce("gust", MIDDLE, lambda t: (0.0, 0.0, np.nan if t > 0.1 else 0.0))
     with pytest.raises(ArgumentError, match=r"effort of 'gust' at t = 0\.101"):

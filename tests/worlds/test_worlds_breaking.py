@@ -82,6 +82,7 @@ def test_the_rest_goes_on(bridge: Run) -> None:
         assert np.linalg.norm(bridge.deviation(name)[late], axis=1).max() < 1e-5
     assert np.abs(bridge.force("left nail")[late]).max() == 0.0
     assert bridge.ledger.relative_balance < 1e-8
+    assert bridge.steps.careful < 500  # without the nail, the loop in C goes on
 
 
 def test_the_thesis_own_scheme_lets_the_whole_bridge_slacken(bridge: Run) -> None:

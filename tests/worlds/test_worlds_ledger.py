@@ -105,6 +105,53 @@ def test_a_stretched_spring_stores_half_k_x_squared() -> None:
     assert run.ledger.stored["s"][0] == pytest.approx(0.5 * 10 * 1.5**2)
 
 
+@pytest.mark.parametrize("rest", [0.0, 0.4])
+def test_a_damped_spring_swings_as_the_textbook_says(rest: float) -> None:
+    spring = Spring("s", Point("b"), (-1.0, 0.0, 0.0), 10.0, rest, 3.0)
+    body = RigidBody.from_segments("b", [LIGHT])
+    run = simulate(World((body,), (), (spring,), (0.0, 0.0, 0.0)), 1.0)
+    decay, omega = 1.5, np.sqrt(10.0 - 1.5**2)
+    t = run.time
+    swing = np.cos(omega * t) + decay / omega * np.sin(omega * t)
+    wanted = rest - 1.0 + (1.0 - rest) * np.exp(-decay * t) * swing
+    assert run.position("b")[:, 0] == pytest.approx(wanted, abs=1e-9)
+
+
+def test_drag_slows_as_the_textbook_says() -> None:
+    body = RigidBody.from_segments("b", [LIGHT], None, (2.0, 0.0, 0.0))
+    drag = Drag("d", Point("b"), 0.5, 0.0), Drag("e", Point("b"), 0.0, 0.7)
+    slow, fast = (
+        simulate(World((body,), (), (one,), (0.0, 0.0, 0.0)), 1.0) for one in drag
+    )
+    assert slow.velocity("b")[-1, 0] == pytest.approx(2 * np.exp(-0.5), rel=1e-10)
+    assert fast.velocity("b")[-1, 0] == pytest.approx(2 / (1 + 1.4), rel=1e-10)
+
+
+def test_a_pressed_stop_pushes_back_by_its_depth() -> None:
+    body = ArticulatedBody("arm", planar_chain(1), q=(0.3,))
+    stop = JointLimit("stop", "arm", "joint_1", 200.0, 0.0, upper=0.2)
+    run = simulate(World((body,), (), (stop,), (0.0, 0.0, 0.0)), 0.01)
+    inertia = 1 / 3 + 0.03**2 / 4
+    first = np.diff(run.velocity("arm")[:2, 0])[0] / 1e-3
+    assert first == pytest.approx(-200.0 * 0.1 / inertia, rel=1e-3)
+    assert run.ledger.stored["stop"][0] == pytest.approx(0.5 * 200 * 0.1**2)
+
+
+def test_a_torque_turns_its_body_and_the_reaction_the_other_way() -> None:
+    bodies = (RigidBody.from_segments("b", [LIGHT]), free_body("c", 3.0))
+    twist = Torque("t", "b", (0, 0, 2.0), 0.3, "c")
+    run = simulate(World(bodies, (), (twist,), (0.0, 0.0, 0.0)), 0.1)
+    about = LIGHT.inertia.central_inertia[2, 2]
+    assert run.velocity("b")[-1, 5] == pytest.approx(0.03 / about, rel=1e-9)
+    from armwise.arms.poses import rotation_from_quaternion
+
+    ends = [
+        rotation_from_quaternion(q[3:]) @ LIGHT.inertia.central_inertia @ v[3:]
+        for q, v in zip(run.position("c"), run.velocity("c"), strict=True)
+    ]
+    assert ends[-1] - ends[0] == pytest.approx([0, 0, -0.03], abs=1e-9)
+
+
 def test_a_moving_nail_does_real_work_and_a_still_one_none() -> None:
     lift = Sinusoid(
         np.array([0.5, 0, 0.5]), np.array([0, 0, -0.5]), np.array([0, 0, 1.0]), 100.0

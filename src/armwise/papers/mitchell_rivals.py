@@ -26,7 +26,7 @@ from armwise.worlds.chains import planar_chain
 
 TIP = Point("arm", link="tip")
 FOUR_BAR = ((0.3, 0.9, 0.7), (1.0, 2.0, 1.5), 1.0)
-"""Lengths [m] and masses [kg] of crank, coupler and rocker; length of the ground [m]."""
+"""Lengths [m], masses [kg] of crank, coupler and rocker; length of the ground [m]."""
 
 
 @dataclass(frozen=True)
@@ -153,9 +153,8 @@ def _mjcf(world: World, is_stiff: bool, step: float) -> str:
     (body,) = world.bodies
     assert isinstance(body, ArticulatedBody)
     (nail,) = world.relations
-    inner = '<site name="tip" pos="{0} 0 0"/>'.format(
-        float(body.arm.frames[0].pose[0, 3])
-    )
+    reach = float(body.arm.frames[0].pose[0, 3])
+    inner = f'<site name="tip" pos="{reach} 0 0"/>'
     for i in reversed(range(body.arm.dof)):
         inner = _link(body, i, inner)
     springs = [force for force in world.forces if isinstance(force, Spring)]
