@@ -18,7 +18,7 @@ from armwise.recordings.explanation import (
     residuals,
 )
 from armwise.recordings.smoothing import Settings, Smooth, shifted, smooth
-from armwise.recordings.spectra import LONGEST, band_powers, motion_bandwidth
+from armwise.recordings.spectra import LONGEST, Band, band_powers, motion_band
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -61,18 +61,19 @@ def _choose(
     longest: Stretch, asked: Settings | None, arm: Arm | None, lag: float | None
 ) -> Settings:
     """Decide one thing after the other, from one stretch."""
-    band = motion_bandwidth(_positions(longest), longest.rate_hz)
-    first = asked or Settings(band)
-    look = replace(first, cutoff_hz=min(first.cutoff_hz, 2.0 * band))
+    band = motion_band(_positions(longest), longest.rate_hz)
+    first = asked or Settings(band.most)
+    look = replace(first, cutoff_hz=min(first.cutoff_hz, 2.0 * band.most))
     chosen = _with_velocity(_window(longest, look.cutoff_hz), look, arm)
     chosen = replace(chosen, cutoff_hz=first.cutoff_hz)
     if chosen.velocity == "measured":
-        band = max(band, motion_bandwidth(_integrated(longest), longest.rate_hz))
-    wanted = chosen.cutoff_hz if asked else band
-    chosen = replace(chosen, cutoff_hz=min(wanted, band))
+        other = motion_band(_integrated(longest), longest.rate_hz)
+        band = Band(max(band.least, other.least), max(band.most, other.most))
+    wanted = chosen.cutoff_hz if asked else band.most
+    chosen = replace(chosen, cutoff_hz=min(wanted, band.most))
     if longest.tau:
         piece = _window(longest, chosen.cutoff_hz)
-        chosen = _with_torque(piece, chosen, arm, lag, asked is None)
+        chosen = _with_torque(piece, chosen, arm, lag, None if asked else band.least)
     if asked:
         early = chosen.torque_bandwidth_hz
         limit = early if early < chosen.cutoff_hz else np.inf
@@ -228,7 +229,7 @@ def _with_torque(
     settings: Settings,
     arm: Arm | None,
     lag: float | None,
-    narrows: bool,
+    least_hz: float | None,
 ) -> Settings:
     """Find the lag, the band in which motion explains torque, and earlier filters."""
     known = replace(settings, lag=lag or 0.0)
@@ -246,9 +247,9 @@ def _with_torque(
         known = replace(known, lag=found.seconds if sure else 0.0)
     torque = shifted_columns(piece.tau, known.lag * rate)
     early = find_bandwidth(bases, torque, rate, min(cutoff, 0.45 * rate))
-    if narrows:
+    if least_hz is not None:
         left = residuals(bases, torque, rate, early)
-        cutoff = explained_band(left, torque, rate, cutoff)
+        cutoff = max(least_hz, explained_band(left, torque, rate, cutoff))
     return replace(known, cutoff_hz=cutoff, torque_bandwidth_hz=min(early, cutoff))
 
 

@@ -24,7 +24,7 @@ def low_pass(
     """Take out what is faster than the cut-off, without shifting anything in time.
 
     A Butterworth filter runs forwards and backwards. Even with the ends continued, the
-    first and last 1/cutoff seconds are worth less than the rest.
+    first and last 2/cutoff seconds are worth less than the rest.
 
     Args:
         signal: Evenly spaced values, without gaps.
@@ -106,12 +106,12 @@ def smoothing_spline(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Fit a quintic smoothing spline; return value, first and second derivative.
 
-    Knots stand three to a period of the cut-off, so the spline cannot follow anything
+    Knots stand two to a period of the cut-off, so the spline cannot follow anything
     faster; between them it is the least-squares fit.
     """
     from scipy.interpolate import make_lsq_spline
 
-    count = max(2, int(3 * cutoff_hz * (signal.size - 1) / rate_hz))
+    count = max(2, int(2 * cutoff_hz * (signal.size - 1) / rate_hz))
     count = min(count, signal.size - 6)
     if count < 2:
         raise ArgumentError(

@@ -84,10 +84,10 @@ def smooth(stretch: Stretch, settings: Settings) -> Smooth | None:
 def edge(settings: Settings, rate_hz: float) -> int:
     """Return how many samples at each end are not to be trusted."""
     filtering = (
-        0.0 if settings.cutoff_hz >= 0.45 * rate_hz else 1.0 / settings.cutoff_hz
+        0.0 if settings.cutoff_hz >= 0.45 * rate_hz else 2.0 / settings.cutoff_hz
     )
     longest = max(filtering, abs(settings.lag), abs(settings.velocity_lag))
-    return int(np.ceil(longest * rate_hz)) + 2
+    return int(np.ceil(longest * rate_hz)) + 4
 
 
 def _early_decimation(settings: Settings, rate_hz: float) -> int:

@@ -1,0 +1,283 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.recordings.motions import arm_with_friction, motion, recording
+
+from armwise.dynamics import Dynamics
+from armwise.errors import ArgumentError, RecordingError
+from armwise.recordings import Channel, Recording, Samples, prepare
+
+
+def passed(power: int) -> float:
+    """∫ x^k / (1 + x⁸)² dx: what the low-pass lets through of ω^k noise."""
+    x = np.linspace(0.0, 5.0, 5001)
+    return float(np.trapezoid(x**power / (1.0 + x**8) ** 2, x))
+
+
+def rms(error):
+    return np.sqrt(np.mean(error**2, axis=0))
+
+
+@pytest.mark.parametrize("cutoff", [None, 5.0])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_recovers_what_the_noise_allows(cutoff, seed):
+    """Noise, jitter, 15 ms of torque lag and 3 % missing rows.
+
+    White noise of standard deviation σ at rate r leaves σ √(2 c₀ f / r) after a
+    low-pass at f, (2π) σ √(2 c₂ f³ / r) in its first derivative and
+    (2π)² σ √(2 c₄ f⁵ / r) in the second: no estimate with this band does better.
+    Allowed: 1.35 times that; on torque also what an error of 1.5 ms in the lag makes.
+    """
+    arm = arm_with_friction(coulomb=0.0)
+    sigma_q, sigma_tau, rate = 1e-4, 0.5, 500.0
+    rec = recording(
+        arm,
+        rate=rate,
+        lag=0.015,
+        position_noise=sigma_q,
+        torque_noise=sigma_tau,
+        jitter=4e-4,
+        missing=0.03,
+        seed=seed,
+    )
+    data = prepare(rec, cutoff, arm=arm)
+    done = data.preparation
+    assert done.lag == pytest.approx(0.015, abs=0.0015)
+    assert len(data.segments) == 1
+    f, density = done.cutoff_hz, 2.0 / (0.97 * rate)
+    q, qd, qdd = motion(arm.dof, data.time, seed)
+    for k, (got, true) in enumerate([(data.q, q), (data.qd, qd), (data.qdd, qdd)]):
+        factor = (2 * np.pi) ** k * np.sqrt(density * passed(2 * k) * f ** (2 * k + 1))
+        assert np.all(rms(got - true) < 1.35 * sigma_q * factor)
+    tau = Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    allowed = 1.35 * sigma_tau * np.sqrt(density * passed(0) * f)
+    slope = rms(np.gradient(tau, data.time, axis=0))
+    assert np.all(rms(data.tau - tau) < allowed + 0.0015 * slope)
+
+
+def test_the_lag_can_be_given_or_left():
+    arm = arm_with_friction()
+    rec = recording(arm, lag=0.02)
+    assert prepare(rec, 5.0, arm=arm).preparation.lag == pytest.approx(0.02, abs=1e-4)
+    given = prepare(rec, 5.0, lag=0.02)
+    _, qd, _ = motion(arm.dof, given.time)
+    tau = Dynamics(arm).inverse_dynamics(*motion(arm.dof, given.time))
+    friction = 2.0 * (given.direction() - np.sign(qd))
+    assert np.all(rms(given.tau - tau - friction) < 5e-3 * rms(tau))
+    assert prepare(rec, 5.0, arm=arm, lag=0.0).preparation.lag == 0.0
+
+
+def test_no_lag_is_invented():
+    arm = arm_with_friction()
+    rec = recording(arm, torque_noise=0.5, position_noise=1e-5)
+    assert prepare(rec, 5.0, arm=arm).preparation.lag == 0.0
+
+
+def test_a_low_pass_before_the_log_is_found_and_shown_to_friction():
+    from armwise.recordings.filters import low_pass
+
+    arm = arm_with_friction(coulomb=10.0)
+    rec = recording(arm, rate=200.0)
+    channels = dict(rec.channels)
+    for j in range(arm.dof):
+        channel = channels[f"tau_{j + 1}"]
+        slow = low_pass(channel.values, 1.5, 200.0)
+        channels[f"tau_{j + 1}"] = replace(channel, values=slow)
+    data = prepare(replace(rec, channels=channels), 10.0, arm=arm)
+    assert data.preparation.torque_bandwidth_hz == pytest.approx(1.5, rel=0.15)
+    q, qd, qdd = motion(arm.dof, data.time)
+    smooth = Dynamics(arm).inverse_dynamics(q, qd, qdd) - 10.0 * np.sign(qd)
+    sharp = rms(data.tau - smooth - 10.0 * np.sign(qd))
+    shown = rms(data.tau - smooth - 10.0 * data.direction())
+    assert np.all(shown < 0.2 * sharp)
+
+
+def test_measured_velocity_is_aligned_and_used_when_it_is_better():
+    arm = arm_with_friction()
+    rec = recording(arm, position_noise=2e-3, velocity=True)
+    time = rec["qd_1"].time
+    late = motion(arm.dof, time - 0.01)[1]
+    channels = dict(rec.channels)
+    for j in range(arm.dof):
+        channels[f"qd_{j + 1}"] = Channel(time, late[:, j])
+    data = prepare(replace(rec, channels=channels), 5.0, arm=arm)
+    assert data.preparation.derivatives.startswith("measured")
+    assert data.preparation.velocity_lag == pytest.approx(0.01, abs=1e-3)
+    np.testing.assert_allclose(data.qd, motion(arm.dof, data.time)[1], atol=3e-3)
+    plain = prepare(replace(rec, channels=channels), 5.0, velocity="position")
+    assert plain.preparation.derivatives == "differences"
+    wrong = {
+        n: replace(c, values=2 * c.values) for n, c in channels.items() if "qd" in n
+    }
+    doubled = prepare(replace(rec, channels=channels | wrong), 5.0, arm=arm)
+    assert doubled.preparation.derivatives == "differences"
+    assert "does not fit the position" in doubled.preparation.notes[0]
+
+
+def test_nothing_is_filtered_or_differentiated_across_a_gap():
+    arm = arm_with_friction()
+    whole = recording(arm, rate=200.0, position_noise=1e-5)
+    time = whole["q_1"].time
+    keep = (time < 8.0) | (time > 9.0)
+    stamps = time[keep]
+    jump = np.where(stamps > 9.0, 1.0, 0.0)  # the arm was moved meanwhile
+    channels = {
+        n: Channel(stamps, c.values[keep] + (jump if n[0] == "q" else 0.0))
+        for n, c in whole.channels.items()
+    }
+    data = prepare(replace(whole, channels=channels), 5.0)
+    assert data.preparation.gaps == 1
+    assert [len(data.time[s]) > 100 for s in data.segments] == [True, True]
+    assert not np.any((data.time > 7.9) & (data.time < 9.1))
+    _, qd, _ = motion(arm.dof, data.time)
+    np.testing.assert_allclose(data.qd, qd, atol=2e-3)
+
+
+def test_small_holes_are_bridged_and_max_gap_decides():
+    arm = arm_with_friction()
+    rec = recording(arm, rate=200.0)
+    time = rec["q_1"].time
+    keep = ~((time > 5.0) & (time < 5.04))
+    channels = {n: Channel(time[keep], c.values[keep]) for n, c in rec.channels.items()}
+    holed = replace(rec, channels={k: channels[k] for k in channels})
+    assert len(prepare(holed, 5.0).segments) == 1
+    assert len(prepare(holed, 5.0, max_gap=0.02).segments) == 2
+
+
+def test_channels_on_different_clocks_are_joined():
+    arm = arm_with_friction(coulomb=0.0)
+    rec = recording(arm, rate=500.0)
+    slow = np.arange(0.5, 19.5, 1 / 125.0) + 0.0007
+    tau = Dynamics(arm).inverse_dynamics(*motion(arm.dof, slow))
+    channels = dict(rec.channels)
+    for j in range(arm.dof):
+        channels[f"tau_{j + 1}"] = Channel(slow, tau[:, j])
+    shared = {id(c.time) for n, c in channels.items() if n[0] == "t"}
+    assert len(shared) == 1
+    data = prepare(replace(rec, channels=channels), 10.0)
+    expected = Dynamics(arm).inverse_dynamics(*motion(arm.dof, data.time))
+    np.testing.assert_allclose(data.tau, expected, atol=2e-2)
+    assert data.time[0] > 0.5
+    assert data.time[-1] < 19.5
+
+
+def test_rests_are_left_out_unless_asked_for():
+    time = np.arange(4000) / 200.0
+    q = np.where(time < 10, np.sin(2 * np.pi * 0.5 * time), 0.0)[:, None]
+    rec = Recording.from_arrays(time, q=q, tau=q)
+    data = prepare(rec, 5.0)
+    assert data.time[-1] < 10.5
+    assert dict(data.preparation.rows_dropped)["at rest (after decimation)"] > 100
+    assert prepare(rec, 5.0, keep_rest=True).time[-1] > 19.0
+
+
+def test_several_recordings_become_segments_with_one_treatment():
+    arm = arm_with_friction()
+    recs = [recording(arm, seed=s, duration=10.0 + s, lag=0.01) for s in (0, 1)]
+    data = prepare(recs, arm=arm)
+    assert len(data.segments) == 2
+    assert data.preparation.cutoff_is_automatic
+    assert data.preparation.rows_read == 10500
+    assert data.preparation.speed_resolution
+    other = prepare(recording(arm, seed=3, lag=0.01), like=data)
+    for name in ("cutoff_hz", "lag", "decimation", "torque_bandwidth_hz"):
+        assert getattr(other.preparation, name) == getattr(data.preparation, name)
+    assert not other.preparation.cutoff_is_automatic
+
+
+def test_splines_do_as_well_as_differences():
+    arm = arm_with_friction()
+    rec = recording(arm, position_noise=1e-4)
+    errors = {}
+    for kind in ("differences", "spline"):
+        data = prepare(rec, 5.0, derivatives=kind)
+        errors[kind] = rms(data.qdd - motion(arm.dof, data.time)[2]).max()
+    assert errors["spline"] < 2.0 * errors["differences"]
+
+
+def test_decimation_and_no_filter():
+    arm = arm_with_friction()
+    rec = recording(arm, rate=500.0)
+    assert prepare(rec, 5.0).rate_hz == pytest.approx(50.0)
+    assert prepare(rec, 5.0, decimation=7).rate_hz == pytest.approx(500.0 / 7)
+    raw = prepare(rec, np.inf)
+    assert raw.preparation.cutoff_hz is None
+    assert raw.rate_hz == pytest.approx(500.0)
+    np.testing.assert_allclose(raw.qdd, motion(arm.dof, raw.time)[2], atol=1e-5)
+
+
+def test_wrench_alone_can_be_prepared():
+    time = np.arange(2000) / 200.0
+    q = motion(3, time)[0]
+    wrench = np.sin(time)[:, None] * np.arange(1.0, 7.0)
+    data = prepare(Recording.from_arrays(time, q=q, wrench=wrench), 5.0)
+    assert not data.has_torque
+    np.testing.assert_allclose(
+        data.wrench, np.sin(data.time)[:, None] * np.arange(1.0, 7.0), atol=1e-3
+    )
+
+
+def test_accelerations_that_were_recorded_are_used():
+    time = np.arange(2000) / 200.0
+    q, qd, qdd = motion(2, time)
+    rec = Recording.from_arrays(time, q=q, qd=qd, qdd=qdd + 1.0)
+    data = prepare(rec, 10.0)
+    np.testing.assert_allclose(data.qdd - motion(2, data.time)[2], 1.0, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"drop": "tau_2"}, 'has no column "tau_2"'),
+        ({"drop": "q_1"}, 'has no column "q_1"'),
+        ({"nan": "tau_1"}, "tau_1 is nan in row 101"),
+        ({"back": True}, "time runs backwards in row 51"),
+        ({"short": True}, "too short for a cut-off"),
+    ],
+)
+def test_recordings_that_cannot_be_prepared(change, message):
+    rec = recording(arm_with_friction(), rate=100.0)
+    channels = {k: v for k, v in rec.channels.items() if k != change.get("drop")}
+    if "nan" in change:
+        values = channels["tau_1"].values.copy()
+        values[100] = np.nan
+        channels["tau_1"] = replace(channels["tau_1"], values=values)
+    rec = replace(rec, channels=channels)
+    if "back" in change:
+        time = rec["q_1"].time.copy()
+        time[50] = 0.1
+        rec = Recording({n: replace(c, time=time) for n, c in rec.channels.items()})
+    if "short" in change:
+        rec = rec.between(0.0, 0.5)
+    with pytest.raises(RecordingError, match=message):
+        prepare(rec, 2.0)
+    if "nan" in change or "back" in change:
+        skipped = prepare(rec, 2.0, skip_bad_rows=True)
+        assert dict(skipped.preparation.rows_dropped).popitem()[1] == 1
+
+
+def test_arguments_that_make_no_sense():
+    arm = arm_with_friction()
+    rec = recording(arm, rate=100.0)
+    with pytest.raises(ArgumentError, match="cut-off must be positive"):
+        prepare(rec, 0.0)
+    with pytest.raises(ArgumentError, match="at least 1"):
+        prepare(rec, 5.0, decimation=0)
+    with pytest.raises(ArgumentError, match="no recording"):
+        prepare([])
+    with pytest.raises(RecordingError, match="velocity was not measured"):
+        prepare(rec, 5.0, velocity="measured")
+    with pytest.raises(RecordingError, match="3 joints, but panda has 7"):
+        prepare(rec, 5.0, arm=arm_with_friction("panda"))
+
+
+def test_progress_is_told_and_ends():
+    told = []
+    rec = recording(arm_with_friction(), rate=100.0)
+    data = prepare(rec, 5.0, progress=lambda what, share: told.append((what, share)))
+    assert isinstance(data, Samples)
+    assert told[0][1] == 0.0
+    assert told[-1][1] == 1.0
