@@ -11,6 +11,9 @@ import numpy as np
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+_SILENT = 1e-10
+"""A column this small beside the largest is rounding, whatever it is multiplied by."""
+
 RANK_TOLERANCE = 1e-9
 """Relative singular value, columns scaled to one, below which nothing is known."""
 
@@ -84,14 +87,16 @@ def solve_system(
     R = triangle(system)
     A, b = R[:, :-1], R[:, -1]
     norms = np.linalg.norm(A, axis=0)
-    scale = np.where(norms > 0, norms, 1.0)
+    silent = norms <= _SILENT * norms.max(initial=0.0)
+    A = np.where(silent, 0.0, A)
+    scale = np.where(silent, 1.0, norms)
     U, s, Vt = np.linalg.svd(A / scale, full_matrices=False)
     known = s > RANK_TOLERANCE * max(s[0], 1e-300) if s.size else np.zeros(0, bool)
     residual = b - A @ prior
     step = Vt[known].T @ ((U[:, known].T @ residual) / s[known])
     inverse = (Vt[known].T / s[known] ** 2) @ Vt[known] / np.outer(scale, scale)
     covariance = noise**2 * inverse
-    blind = np.any(np.abs(Vt[~known]) > 1e-6, axis=0) | (norms == 0)
+    blind = np.any(np.abs(Vt[~known]) > 1e-6, axis=0) | silent
     covariance[blind, :] = 0.0
     covariance[:, blind] = 0.0
     covariance[blind, blind] = np.inf

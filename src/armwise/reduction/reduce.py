@@ -78,8 +78,8 @@ def significance(
 
 def _problem(estimate: Estimate, runs: Sequence[Samples]) -> Problem:
     problem = pose_problem(estimate.columns, runs)
-    free = np.zeros(len(estimate.base.names), dtype=bool)
-    free[np.any(estimate.base.matrix != 0, axis=0)] = True
+    hidden = np.isin(estimate.base.names, estimate.base.unidentifiable)
+    free = np.any(estimate.base.matrix != 0, axis=0) | hidden
     return replace(problem, base=estimate.base, is_estimated=free)
 
 

@@ -13,12 +13,15 @@ from armwise.errors import NotConverged
 from armwise.identification.accumulator import triangle
 from armwise.identification.methods.weighted import WeightedLeastSquares
 from armwise.identification.problem import Problem
-from armwise.identification.solution import Solution, stack
+from armwise.identification.solution import Solution, stack, torque_size
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 _NEVER_NEGATIVE = ("rotor_inertia", "viscous", "coulomb")
+_SMALLEST_NOISE = 1e-5
+"""Noise no torque is better than, relative to itself, for the solver's digits."""
+
 _TRIANGLE = np.triu_indices(4)
 
 
@@ -48,16 +51,19 @@ class PhysicallyConsistent:
     def solve(self, problem: Problem) -> Solution:
         """Return the base parameters and how far to trust them."""
         first = WeightedLeastSquares().solve(problem)
-        system = triangle(stack(problem.systems(), first.torque_std))
+        systems = problem.systems()
+        size_of_torque = torque_size(systems, problem.accumulator.samples)
+        std = np.maximum(first.torque_std, _SMALLEST_NOISE * size_of_torque)
+        system = triangle(stack(systems, std))
         left = system[:, :-1] @ problem.base.matrix
         size = _sizes(problem)
         prior = problem.prior
         pull = np.diag(1.0 / (self.prior_std * _doubt(problem, size)))
-        hessian = left.T @ left + pull.T @ pull
+        root = triangle(np.vstack([left, pull]) * size)
         start = problem.parameters(first.values)  # here only the prior pulls
         gradient = pull.T @ (pull @ (start - prior))
         step = _minimise(
-            hessian, gradient, size, _Constraints(problem, self, size, start)
+            root, gradient, size, _Constraints(problem, self, size, start)
         )
         parameters = start + step
         parameters = np.where(problem.is_estimated, parameters, prior)
@@ -184,17 +190,15 @@ class _Constraints:
 
 
 def _minimise(
-    hessian: np.ndarray,
+    root: np.ndarray,
     gradient: np.ndarray,
     size: np.ndarray,
     constraints: _Constraints,
 ) -> Float[np.ndarray, " parameters"]:
-    """Return the step x that minimises ½ xᵀHx + gᵀx within the constraints."""
+    """Return the step x that minimises ½ ‖root x/size‖² + gᵀx within constraints."""
     import clarabel
     from scipy import sparse
 
-    scaled = hessian * np.outer(size, size)
-    root = np.linalg.cholesky(scaled).T
     unit = np.linalg.inv(root)  # x = unit z: every direction of z costs the same
     settings = clarabel.DefaultSettings()
     settings.verbose = False

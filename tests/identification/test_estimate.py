@@ -1,0 +1,177 @@
+"""Estimates: honest about what is known, physical when asked, readable again."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.errors import ArgumentError, ArmwiseError, NotIdentifiable, RecordingError
+from armwise.identification.diagnosis import diagnose
+from armwise.identification.friction_selection import select_friction
+from armwise.identification.problem import TERMS
+from tests.identification.conftest import samples_of
+
+
+def replaced(data, **changes):
+    parts = {n: getattr(data, n) for n in ("time", "q", "qd", "qdd", "tau")} | changes
+    return aw.Samples(**parts)
+
+
+def test_intervals_account_for_correlated_residuals(described, arm):
+    """Each torque repeated ten times tells no more than once."""
+    rng = np.random.default_rng(0)
+    base = samples_of(arm, noise=0.0, rate=200.0)
+    slow = np.repeat(rng.normal(size=(len(base) // 10, arm.dof)), 10, axis=0)
+    size = 0.02 * np.abs(base.tau).max(axis=0)
+    estimate = aw.identify(described, replaced(base, tau=base.tau + size * slow))
+    z = (estimate.base_values - estimate.base.values(arm.parameters)) / estimate.base_std
+    assert np.sqrt(np.mean(z**2)) < 1.6
+    naive = aw.WeightedLeastSquares()
+    from armwise.identification import Columns
+    from armwise.identification.problem import pose_problem
+
+    problem = pose_problem(Columns(described), [replaced(base, tau=base.tau + size * slow)])
+    raw = np.sqrt(np.diag(naive.solve(problem).covariance))
+    assert np.median(estimate.base_std / raw) > 2.0
+
+
+def test_a_joint_that_stands_still_is_said_and_not_invented(described, arm, data):
+    q = data.q.copy()
+    q[:, 5] = 0.3
+    qd, qdd = data.qd.copy(), data.qdd.copy()
+    qd[:, 5] = qdd[:, 5] = 0.0
+    tau = aw.Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    still = replaced(data, q=q, qd=qd, qdd=qdd, tau=tau)
+    estimate = aw.identify(described, still)
+    lost = [n for n, s in zip(
+        [estimate.base.names[i] for i in estimate.base.indices], estimate.base_std,
+        strict=True) if not np.isfinite(s)]  # fmt: skip
+    assert "joint_6.viscous" in lost
+    assert estimate.origin["joint_6.viscous"] == "prior"
+    assert np.isinf(estimate.std[list(arm.parameter_names).index("joint_6.viscous")])
+    said = " ".join(diagnose(estimate, still, None))
+    assert "joint_6 did not move" in said
+    assert "determines" in said
+
+
+def test_static_poses_determine_only_gravity(described, data):
+    rest = replaced(data, qd=0 * data.qd, qdd=0 * data.qdd)
+    estimate = aw.identify(described, rest)
+    known = np.isfinite(estimate.base_std)
+    assert 0 < known.sum() < estimate.base.count
+    kept = estimate.base.values(described.parameters)
+    np.testing.assert_allclose(
+        estimate.base_values[~known], kept[~known], rtol=1e-6, atol=1e-6
+    )
+
+
+def test_consistent_fit_has_only_bodies_that_exist(described, arm):
+    poor = samples_of(arm, seconds=3.0, noise=0.3)
+    free = aw.identify(described, poor)
+    assert free.arm.defects()
+    bodies = aw.identify(described, poor, aw.PhysicallyConsistent())
+    assert not bodies.arm.defects()
+    split = 10 * len(arm.links)
+    kinds = np.array([n.rsplit(".")[-1] for n in arm.parameter_names[split:]])
+    assert np.all(bodies.parameters[split:][kinds != "offset"] >= -1e-9)
+    ratio = bodies.fit.rmse / free.fit.rmse
+    assert ratio.max() < 1.1
+
+
+def test_bounds_on_mass_and_center_hold(described, arm, data):
+    method = aw.PhysicallyConsistent(
+        mass={"link_3": (6.5, 7.0)},
+        center_of_mass={"link_3": ((-0.01, -0.2, -0.2), (0.01, 0.2, 0.2))},
+    )
+    link = aw.identify(described, data, method).arm.links[2]
+    assert 6.5 - 1e-4 <= link.inertia.mass <= 7.0 + 1e-4
+    assert abs(link.inertia.center_of_mass[0]) <= 0.0101
+
+
+def test_terms_left_out_keep_the_arms_values(arm, data):
+    estimate = aw.identify(arm, data, terms=["links", "viscous", "coulomb", "offset"])
+    kept = [k for k, n in enumerate(arm.parameter_names) if n.endswith("rotor_inertia")]
+    np.testing.assert_array_equal(estimate.parameters[kept], arm.parameters[kept])
+    assert estimate.base.count == 36 + 18
+    z = (estimate.base_values - estimate.base.values(arm.parameters)) / estimate.base_std
+    assert np.abs(z).max() < 5
+
+
+def test_friction_that_is_there_is_found(arm, described):
+    data = samples_of(arm, noise=0.002, seconds=30.0)
+    term = aw.FrictionTerm(1, "joint_2", "cubic")
+    tau = data.tau.copy()
+    tau[:, 1] += 6.0 * term.column(data)
+    bent = replaced(data, tau=tau)
+    chosen = select_friction(described, bent, TERMS)
+    assert {t.joint for t in chosen.terms} == {1}
+    assert "cubic" in {t.form for t in chosen.terms}
+    estimate = aw.identify(described, bent, friction=[term])
+    assert estimate.all_parameters[-1] == pytest.approx(6.0, rel=0.1)
+
+
+def test_friction_that_is_not_there_is_not_found(described, data):
+    assert select_friction(described, data, TERMS).terms == ()
+
+
+def test_an_estimate_is_read_back_as_it_was(described, data, tmp_path):
+    term = aw.FrictionTerm(0, "joint_1", "stribeck", 0.1)
+    estimate = aw.identify(described, data, friction=[term])
+    path = tmp_path / "estimate.json"
+    aw.write_estimate(estimate, path)
+    again = aw.read_estimate(path, described)
+    np.testing.assert_array_equal(again.all_parameters, estimate.all_parameters)
+    np.testing.assert_array_equal(again.base_std, estimate.base_std)
+    np.testing.assert_array_equal(again.predict(data), estimate.predict(data))
+    assert again.origin == estimate.origin
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[1]", '{"version": 99}', '{"version": 1}', "\x00\x01"]
+)
+def test_a_bad_estimate_file_is_named(described, tmp_path, text):
+    path = tmp_path / "bad.json"
+    path.write_text(text)
+    with pytest.raises(ArmwiseError, match=r"bad\.json"):
+        aw.read_estimate(path, described)
+
+
+def test_numbers_in_the_file_are_plain_json(described, data, tmp_path):
+    path = tmp_path / "estimate.json"
+    aw.write_estimate(aw.identify(described, data), path)
+    assert json.loads(path.read_text())["version"] == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda tau: -tau, "sign of the torque is flipped"),
+        (lambda tau: tau * np.array([1, -1, 1, 1, 1, 1]), "joint_2 runs against"),
+        (lambda tau: tau[:, [0, 2, 1, 3, 4, 5]], "look swapped"),
+        (lambda tau: 0.01 * tau, "check their unit"),
+    ],
+)
+def test_spoilt_torques_are_suspected(arm, data, spoil, said):
+    spoilt = replaced(data, tau=spoil(data.tau))
+    estimate = aw.identify(arm, spoilt)
+    assert said in " ".join(diagnose(estimate, spoilt, None))
+
+
+def test_good_torques_are_not_suspected(described, data):
+    assert diagnose(aw.identify(described, data), data, None) == ()
+
+
+def test_what_does_not_fit_is_refused(described, data):
+    with pytest.raises(ArgumentError, match="6 joints"):
+        aw.identify(aw.load_arm("panda"), data)
+    bare = replaced(data, tau=np.zeros((len(data), 0)))
+    with pytest.raises(RecordingError, match="no joint torques"):
+        aw.identify(described, bare)
+    with pytest.raises(ArgumentError, match="wings"):
+        aw.identify(described, data, terms=["wings"])
+    with pytest.raises(NotIdentifiable):
+        aw.identify(described, data, terms=[])
