@@ -19,6 +19,7 @@ from armwise.errors import ArmwiseError
 COMMANDS = (
     "inspect",
     "inspect-log",
+    "excite",
     "identify",
     "bench",
     "world",

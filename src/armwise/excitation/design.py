@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import time
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.errors import ArgumentError, NotConverged
-from armwise.excitation.bounds import Bounds, bounds_of
-from armwise.excitation.encounters import keep_clear
-from armwise.excitation.information import InformationModel
+from armwise.errors import NotConverged
 from armwise.excitation.keep_out import KeepOut
 from armwise.excitation.plan import ExcitationPlan
-from armwise.excitation.postures import resting_postures
 from armwise.excitation.problem import Problem
-from armwise.excitation.requirements import Requirements
-from armwise.excitation.score import (
-    RATE_HZ,
-    known_matrix,
-    noise_of,
-    sample_count,
-    score,
-)
+from armwise.excitation.score import RATE_HZ, score
 from armwise.excitation.search import Found, Progress, Search, retreats
-from armwise.excitation.series import Series, choose_harmonics
+from armwise.excitation.setting import arrange, one_thread
 from armwise.excitation.verification import Verification, verify
 from armwise.motions import Fourier
 from armwise.motions.motion import require_positive
@@ -37,12 +25,6 @@ if TYPE_CHECKING:
 
 KEEP_OUT = KeepOut()
 """What is kept clear of unless said otherwise: the floor, and the arm itself."""
-
-POSTURES = 12
-"""Postures at rest from which random motions start."""
-
-_SETTLED = 0.97
-"""Share of the allowed at which a posture counts as resting with room to spare."""
 
 
 def design_excitation(
@@ -92,26 +74,24 @@ def design_excitation(
             its limits and the keep-out.
     """
     deadline = time.monotonic() + require_positive(budget_s, "budget_s")
-    _check_share(limit_share)
     rng = np.random.default_rng(seed)
-    bounds = bounds_of(arm)
-    series = _series(bounds, duration, harmonics)
-    model = InformationModel(arm, bounds, noise_of(arm, torque_std), backend)
-    before = known_matrix(model, known)
-    clearance, remarks = keep_clear(arm, keep_out, bounds, backend)
-    requirements = Requirements(arm, bounds, clearance, backend)
-    usual = before * np.outer(model.scale, model.scale)
-    per_sample = usual / sample_count(series.duration, rate_hz)
-    problem = Problem(series, model, requirements, per_sample, limit_share)
-    search = Search(problem, deadline, progress)
-    with _one_thread():
-        settled = _SETTLED * limit_share
-        postures = resting_postures(arm, requirements, settled, rng, POSTURES)
-        motion, verified = _settle(arm, problem, search.run(postures, rng))
-        told = score(model, motion, before, rate_hz)
-    notes = (*bounds.notes, *remarks)
+    setting = arrange(
+        arm, duration, known, keep_out, torque_std, limit_share, harmonics, rate_hz,
+        backend,
+    )  # fmt: skip
+    search = Search(setting.problem, deadline, progress)
+    with one_thread():
+        found = search.run(setting.postures(rng), rng)
+        motion, verified = _settle(arm, setting.problem, found)
+        told = score(setting.problem.model, motion, setting.known, rate_hz)
     return ExcitationPlan(
-        motion, series.duration, told, verified, limit_share, search.report, notes
+        motion,
+        setting.problem.series.duration,
+        told,
+        verified,
+        limit_share,
+        search.report,
+        setting.notes,
     )
 
 
@@ -132,30 +112,3 @@ def _settle(arm: Arm, problem: Problem, found: Found) -> tuple[Fourier, Verifica
         "between the samples of the search. Make the keep-out smaller or the duration "
         "longer."
     )
-
-
-def _check_share(limit_share: float) -> None:
-    if not 0.0 < limit_share <= 1.0:
-        raise ArgumentError(
-            f"limit_share must lie above 0 and be at most 1, not {limit_share!r}."
-        )
-
-
-def _series(bounds: Bounds, duration: float, harmonics: int | None) -> Series:
-    duration = require_positive(duration, "duration")
-    if harmonics is None:
-        harmonics = choose_harmonics(bounds, duration)
-    if int(harmonics) != harmonics or harmonics < 2:
-        raise ArgumentError(
-            f"harmonics must be a whole number, at least 2, not {harmonics!r}."
-        )
-    return Series(bounds, duration, int(harmonics))
-
-
-def _one_thread() -> AbstractContextManager[object]:
-    """Matrices here are small: several threads would only wait for each other."""
-    import scipy.optimize  # noqa: F401  its own linear algebra must be there to limit
-    from threadpoolctl import threadpool_limits
-
-    limited: AbstractContextManager[object] = threadpool_limits(limits=1)
-    return limited

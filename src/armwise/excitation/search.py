@@ -100,7 +100,7 @@ class Search:
         found: list[Found] = []
         for k in range(TRIED):
             posture = postures[k % len(postures)]
-            z = random_motion(p.series, posture, p.excess, rng)
+            z = random_motion(p, posture, rng)
             found.append(Found(z, rest(p.series, posture), p.log_det(z)))
             self._progress("random motions", (k + 1) / TRIED)
             if self._is_late():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.excitation.problem import Problem
 from armwise.excitation.series import Series
 
 if TYPE_CHECKING:
@@ -23,23 +24,30 @@ def rest(series: Series, posture: np.ndarray) -> Float[np.ndarray, "dof free"]:
 
 
 def random_motion(
-    series: Series,
-    posture: np.ndarray,
-    excess: Callable[[np.ndarray], float],
-    rng: np.random.Generator,
+    problem: Problem, posture: np.ndarray, rng: np.random.Generator
 ) -> Float[np.ndarray, "dof free"]:
     """Shake the arm around a posture at random, as far as the requirements allow.
 
-    Args:
-        series: The motions to choose from.
-        posture: Where to.
-        excess: How far a motion is outside; negative if it is inside.
-        rng: Where the randomness comes from.
+    Each joint first takes all that its own limits of position, velocity and
+    acceleration allow; then all shrink together until the rest holds too.
     """
-    still = rest(series, posture)
+    still = rest(problem.series, posture)
     shake = rng.normal(size=still.shape)
     shake[:, 0] = 0.0
-    return shrink(still, still + shake, excess)
+    used = _used(problem, posture, still + shake)
+    return shrink(still, still + shake / used[:, None], problem.excess)
+
+
+def _used(
+    problem: Problem, posture: np.ndarray, z: np.ndarray
+) -> Float[np.ndarray, " dof"]:
+    """Largest share of its own limits that each joint uses around a posture."""
+    q, qd, qdd = problem.states(z)
+    b, away = problem.series.bounds, np.abs(q - posture).max(axis=0)
+    free = problem.share * b.half_range - np.abs(posture - b.middle)
+    fast = np.abs(qd).max(axis=0) / (problem.share * b.velocity)
+    hard = np.abs(qdd).max(axis=0) / (problem.share * b.acceleration)
+    return np.maximum(np.maximum(away / free, fast), hard)
 
 
 def shrink(

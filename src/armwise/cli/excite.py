@@ -1,0 +1,146 @@
+"""armwise excite: a motion that reveals an arm's parameters, within its limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from armwise.cli.output import AsJson, console, figure, print_json, table
+from armwise.cli.progress import progress_bar
+
+if TYPE_CHECKING:
+    from armwise.arms import Arm
+    from armwise.excitation import Box, ExcitationPlan, KeepOut
+
+
+def excite(
+    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
+    duration: Annotated[float, typer.Option(help="Length of the motion [s].")] = 20.0,
+    seed: Annotated[int, typer.Option(help="Same seed, same motion.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Write it: .csv, .json or .yaml (ROS)."),
+    ] = None,
+    rate_hz: Annotated[float, typer.Option(help="Points a second in the file.")] = 100,
+    limit_share: Annotated[
+        float, typer.Option(help="Share of every limit that may be used.")
+    ] = 0.95,
+    harmonics: Annotated[
+        int | None, typer.Option(help="Harmonics of the series (default: chosen).")
+    ] = None,
+    budget_s: Annotated[float, typer.Option(help="Longest search [s].")] = 30.0,
+    floor: Annotated[
+        str, typer.Option(help="Height of the floor [m], auto or none.")
+    ] = "auto",
+    box: Annotated[
+        list[str] | None,
+        typer.Option(help="Keep out of x0,y0,z0,x1,y1,z1[,frame] [m]; repeatable."),
+    ] = None,
+    clearance: Annotated[
+        float, typer.Option(help="Distance kept from everything [m].")
+    ] = 0.02,
+    radius: Annotated[
+        float | None, typer.Option(help="Thickness of links without outlines [m].")
+    ] = None,
+    keep_out: Annotated[
+        bool, typer.Option("--keep-out/--no-keep-out", help="Avoid floor, self, boxes.")
+    ] = True,
+    json: AsJson = False,
+) -> None:
+    """Plan the motion that tells most of an arm's parameters.
+
+    Example: armwise excite panda --duration 20 -o excite.csv
+    """
+    from armwise.arms import load_arm
+    from armwise.excitation import KeepOut, design_excitation
+    from armwise.motions import write_motion
+
+    loaded = load_arm(arm)
+    avoided: KeepOut | None = None
+    if keep_out:
+        boxes = [_box(text) for text in box or []]
+        avoided = KeepOut(_height(floor), True, boxes, clearance, radius)
+    with progress_bar("excite", quiet=json) as tell:
+        plan = design_excitation(
+            loaded, duration, seed, keep_out=avoided, limit_share=limit_share,
+            harmonics=harmonics, budget_s=budget_s, progress=tell,
+        )  # fmt: skip
+    if out is not None:
+        write_motion(plan, out, rate_hz, loaded.coordinate_names)
+    report = describe(loaded, plan, out)
+    print_json(report) if json else _show(report)
+
+
+def describe(arm: Arm, plan: ExcitationPlan, out: Path | None) -> dict[str, Any]:
+    """Collect what there is to say of a plan."""
+    return {
+        "arm": arm.name,
+        "duration": plan.duration,
+        "harmonics": plan.motion.harmonics,
+        "start": plan.start,
+        "condition_number": plan.condition_number,
+        "log_det": plan.log_det,
+        "base_parameter_count": len(plan.information),
+        "joints": list(arm.coordinate_names),
+        "verified": plan.verified,
+        "search": plan.search,
+        "notes": list(plan.notes),
+        "file": None if out is None else str(out),
+    }
+
+
+def _height(text: str) -> float | Literal["auto"] | None:
+    if text == "auto":
+        return "auto"
+    if text == "none":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"--floor takes a height in metres, auto or none, not {text!r}."
+        ) from None
+
+
+def _box(text: str) -> Box:
+    from armwise.excitation import Box
+
+    parts = text.split(",")
+    try:
+        numbers = [float(part) for part in parts[:6]]
+    except ValueError:
+        numbers = []
+    if len(numbers) != 6 or len(parts) > 7:
+        raise typer.BadParameter(
+            f"--box takes x0,y0,z0,x1,y1,z1[,frame] in metres, not {text!r}."
+        )
+    return Box(numbers[:3], numbers[3:], parts[6] if len(parts) == 7 else None)
+
+
+def _show(report: dict[str, Any]) -> None:
+    screen, verified = console(), report["verified"]
+    screen.print(
+        f"[bold]{report['arm']}[/bold]: {figure(report['duration'])} s, "
+        f"{report['harmonics']} harmonics; {report['base_parameter_count']} base "
+        f"parameters, condition number {figure(report['condition_number'])}, "
+        f"log det {figure(report['log_det'])}"
+    )
+    made = table(
+        f"Largest share of each limit, {verified.instants} instants",
+        ("joint", "start", "position", "speed", "accel.", "effort"),
+    )
+    used = (verified.position, verified.velocity, verified.acceleration)
+    columns = (report["start"], *used, verified.effort)
+    for name, *row in zip(report["joints"], *columns, strict=True):
+        made.add_row(name, *(figure(float(x), 3) for x in row))
+    screen.print(made)
+    if verified.room is not None:
+        screen.print(
+            f"Closest approach: {figure(verified.room)} m beyond the clearance."
+        )
+    for note in report["notes"]:
+        screen.print(f"Note: {note}", markup=False)
+    if report["file"]:
+        screen.print(f"Written: {report['file']}", markup=False)
