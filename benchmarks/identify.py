@@ -1,6 +1,6 @@
 """Identification of panda from 100,000 samples: beside FIGAROH and Pinocchio + lstsq.
 
-One thread, the same process. FIGAROH (pip install figaroh) is measured when it is there.
+One thread, the same process. FIGAROH (pip install figaroh) is measured if installed.
 """
 
 from __future__ import annotations
@@ -112,8 +112,6 @@ def _memory(arm: aw.Arm) -> list[Row]:
         data = _repeated(recorded(arm, SAMPLES), samples // SAMPLES)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = time.perf_counter()
-        for part in data:
-            pass
         aw.identify(arm, data)
         elapsed = time.perf_counter() - start
         extra = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024

@@ -1,6 +1,6 @@
 """Real recordings of other people's arms, beside the figures published for them.
 
-Skips with a reason where the recordings are not there (ARMWISE_DATA, or ../shared/data).
+Skips with a reason where they are not there (ARMWISE_DATA, or ../shared/data).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ RIGID = [term for term in TERMS if term != "rotor_inertia"]
 
 EMPS = """<robot name="emps"><link name="base"/><link name="carriage"><inertial>
 <mass value="80"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
-</link><joint name="slide" type="prismatic"><parent link="base"/><child link="carriage"/>
-<axis xyz="1 0 0"/><limit lower="-1" upper="1" velocity="1" effort="500"/></joint>
+</link><joint name="slide" type="prismatic"><parent link="base"/>
+<child link="carriage"/><axis xyz="1 0 0"/><limit lower="-1" upper="1" velocity="1" effort="500"/></joint>
 </robot>"""
 
 

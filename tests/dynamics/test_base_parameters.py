@@ -30,9 +30,10 @@ def test_ddarm_combinations_of_the_paper():
     base = aw.base_parameters(aw.load_arm("ddarm"))
     assert "link_2.Iyz + 0.45·link_3.mz" in base.expressions
     assert "link_2.my - link_3.mz" in base.expressions
-    alone = "link_2.mx link_2.Ixy link_2.Ixz link_3.mx link_3.my link_3.Ixy link_3.Ixz link_3.Iyz"
-    for name in alone.split():
-        assert base.kinds[name] == "identifiable"
+    alone = {2: ("mx", "Ixy", "Ixz"), 3: ("mx", "my", "Ixy", "Ixz", "Iyz")}
+    for link, kinds in alone.items():
+        for kind in kinds:
+            assert base.kinds[f"link_{link}.{kind}"] == "identifiable"
 
 
 def test_puma260_takes_the_papers_set_in_the_papers_order():
@@ -49,9 +50,11 @@ def test_puma260_takes_the_papers_set_in_the_papers_order():
     want = {f"joint_{j}.{k}" for j in range(1, 7) for k in kinds}
     want |= {f"link_6.{p}" for p in INERTIAL_NAMES}
     for i in (5, 4):
-        want |= {f"link_{i}.{p}" for p in "mx my Ixx Ixy Ixz Iyz Izz".split()}
-    want |= {f"link_3.{p}" for p in "mx my Ixx Ixy Ixz Iyz".split()}
-    want |= {f"link_2.{p}" for p in "mx my Ixy Iyz".split()}
+        want |= {
+            f"link_{i}.{p}" for p in ["mx", "my", "Ixx", "Ixy", "Ixz", "Iyz", "Izz"]
+        }
+    want |= {f"link_3.{p}" for p in ["mx", "my", "Ixx", "Ixy", "Ixz", "Iyz"]}
+    want |= {f"link_2.{p}" for p in ["mx", "my", "Ixy", "Iyz"]}
     assert found == want
     assert len(found) == 52
 

@@ -39,7 +39,9 @@ def test_batches_broadcast(dyn):
 def test_lists_integers_and_strides_are_taken(dyn):
     table = np.random.default_rng(0).uniform(-1, 1, (40, 30))
     part = table[::2, 3:10]
-    np.testing.assert_array_equal(dyn.gravity_torque(part), dyn.gravity_torque(part.copy()))
+    np.testing.assert_array_equal(
+        dyn.gravity_torque(part), dyn.gravity_torque(part.copy())
+    )
     assert dyn.gravity_torque([0] * 7).shape == (7,)
 
 

@@ -25,7 +25,9 @@ def state(dyn):
 
 def along(function, q, direction):
     """Derivative of a function of q along a direction, by central differences."""
-    return (function(q + STEP * direction) - function(q - STEP * direction)) / (2 * STEP)
+    return (function(q + STEP * direction) - function(q - STEP * direction)) / (
+        2 * STEP
+    )
 
 
 def gradient(function, q):
@@ -141,7 +143,9 @@ def test_drives_add_rotor_inertia_friction_and_offset():
     bare = aw.Dynamics(arm).inverse_dynamics(q, qd, qdd)
     want = 0.5 * qdd + 0.2 * qd + 0.7 * np.sign(qd) - 0.1
     extra = np.array([j.drive.vector for j in arm.joints])
-    want -= extra[:, 0] * qdd + extra[:, 1] * qd + extra[:, 2] * np.sign(qd) + extra[:, 3]
+    want -= (
+        extra[:, 0] * qdd + extra[:, 1] * qd + extra[:, 2] * np.sign(qd) + extra[:, 3]
+    )
     np.testing.assert_allclose(more - bare, want, atol=1e-12)
 
 

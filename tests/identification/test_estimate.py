@@ -6,13 +6,13 @@ import json
 
 import numpy as np
 import pytest
+from tests.identification.conftest import samples_of
 
 import armwise as aw
 from armwise.errors import ArgumentError, ArmwiseError, NotIdentifiable, RecordingError
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.friction_selection import select_friction
 from armwise.identification.problem import TERMS
-from tests.identification.conftest import samples_of
 
 
 def replaced(data, **changes):
@@ -27,13 +27,17 @@ def test_intervals_account_for_correlated_residuals(described, arm):
     slow = np.repeat(rng.normal(size=(len(base) // 10, arm.dof)), 10, axis=0)
     size = 0.02 * np.abs(base.tau).max(axis=0)
     estimate = aw.identify(described, replaced(base, tau=base.tau + size * slow))
-    z = (estimate.base_values - estimate.base.values(arm.parameters)) / estimate.base_std
+    z = (
+        estimate.base_values - estimate.base.values(arm.parameters)
+    ) / estimate.base_std
     assert np.sqrt(np.mean(z**2)) < 1.6
     naive = aw.WeightedLeastSquares()
     from armwise.identification import Columns
     from armwise.identification.problem import pose_problem
 
-    problem = pose_problem(Columns(described), [replaced(base, tau=base.tau + size * slow)])
+    problem = pose_problem(
+        Columns(described), [replaced(base, tau=base.tau + size * slow)]
+    )
     raw = np.sqrt(np.diag(naive.solve(problem).covariance))
     assert np.median(estimate.base_std / raw) > 2.0
 
@@ -96,7 +100,9 @@ def test_terms_left_out_keep_the_arms_values(arm, data):
     kept = [k for k, n in enumerate(arm.parameter_names) if n.endswith("rotor_inertia")]
     np.testing.assert_array_equal(estimate.parameters[kept], arm.parameters[kept])
     assert estimate.base.count == 36 + 18
-    z = (estimate.base_values - estimate.base.values(arm.parameters)) / estimate.base_std
+    z = (
+        estimate.base_values - estimate.base.values(arm.parameters)
+    ) / estimate.base_std
     assert np.abs(z).max() < 5
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.identification.conftest import samples_of
 
 import armwise as aw
 from armwise.errors import ArgumentError, NotIdentifiable
-from tests.identification.conftest import samples_of
 
 
 def planned(data):
@@ -100,7 +100,9 @@ def test_noisy_motion_shrinks_least_squares_but_not_instruments(arm, described):
     noisy = aw.Samples(time=clean.time, q=clean.q, qd=clean.qd, qdd=qdd, tau=clean.tau)
     exact = aw.identify(described, clean).base
     want = exact.values(arm.parameters)
-    heavy = [k for k, i in enumerate(exact.indices) if want[k] and "rotor" in exact.names[i]]
+    heavy = [
+        k for k, i in enumerate(exact.indices) if want[k] and "rotor" in exact.names[i]
+    ]
 
     def shrunk(method):
         found = aw.identify(described, noisy, method).base_values

@@ -77,8 +77,9 @@ def test_equal_expressions_are_one_node():
     a, b = graph.input("x", 0), graph.input("x", 1)
     assert a * b is b * a
     assert a + b is b + a
-    assert isinstance(-(-a), Scalar)
-    assert -(-a) is a
+    minus = -a
+    assert isinstance(minus, Scalar)
+    assert -minus is a
 
 
 def test_differences_share_one_node():
@@ -92,7 +93,5 @@ def test_functions_of_numbers(x):
 
 
 def test_uniform_work_is_not_counted_per_sample():
-    program = trace(
-        "f", lambda x, p: {"y": p[0] * p[1] * x[0]}, {"x": 1}, {"p": 2}
-    )
+    program = trace("f", lambda x, p: {"y": p[0] * p[1] * x[0]}, {"x": 1}, {"p": 2})
     assert program.counts["multiplications"] == 1

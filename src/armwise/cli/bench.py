@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def bench(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Which ones; all of them if none is named.", metavar="[NAME]..."),
+        typer.Argument(help="Which ones; all if none.", metavar="[NAME]..."),
     ] = None,
     json: AsJson = False,
 ) -> None:

@@ -110,8 +110,8 @@ class Columns:
             )
         if not samples.has_torque:
             raise RecordingError(
-                "The samples hold no joint torques. Record motor torque or current, and "
-                "map it to tau_1 … tau_n."
+                "The samples hold no joint torques. Record motor torque or current, "
+                "and map it to tau_1 … tau_n."
             )
 
 

@@ -1,4 +1,4 @@
-"""Do the intervals hold? Simulate, identify, and count how often the truth is inside."""
+"""Do the intervals hold? Simulate, identify, and count how often the truth is in."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ from armwise.recordings import Recording, Samples, prepare
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.plants.sensors.sensor import Sensor
 
 Progress = Callable[[str, float], None]
 _BATCH = 50
@@ -137,7 +139,7 @@ def _recordings(
     )
     size = _largest_torque(arm, motion)
     feedback = PD(20.0 * size, 2.0 * size)
-    sensors = [
+    sensors: list[Sensor] = [
         Encoder(resolution=2 * np.pi / encoder_counts),
         TorqueSensor(noise_std=torque_noise * size),
     ]

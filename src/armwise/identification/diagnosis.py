@@ -179,7 +179,7 @@ def _unexplained(estimate: Estimate) -> list[str]:
     if not poor:
         return []
     return [
-        f"Most of the torque of {', '.join(poor)} is not explained by rigid-body motion "
+        f"Most of the torque of {', '.join(poor)} is not explained by rigid bodies "
         "and friction: it is noise, or the column is not what it is taken for."
     ]
 

@@ -96,7 +96,7 @@ class Estimate:
 
     @cached_property
     def std(self) -> Float[np.ndarray, " parameters"]:
-        """Standard deviation of each parameter of the arm; infinite unless seen alone."""
+        """Standard deviation of each parameter; infinite unless it is seen alone."""
         std = np.full(self.parameters.size, np.inf)
         leader = {index: row for row, index in enumerate(self.base.indices)}
         for k, name in enumerate(self.base.names[: std.size]):

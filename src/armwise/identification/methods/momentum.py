@@ -57,7 +57,7 @@ class MomentumBalance:
         if count < problem.base.count:
             raise NotIdentifiable(
                 f"There are only {count} windows of {self.window} s for "
-                f"{problem.base.count} parameters. Record longer, or shorten the window."
+                f"{problem.base.count} parameters. Record longer or shorten the window."
             )
         found = solve_weighted(factors, problem.prior_base, float(count))
         return replace(found, scores=self._scores(problem, found, count))

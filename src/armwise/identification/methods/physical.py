@@ -37,8 +37,8 @@ class PhysicallyConsistent:
         margin: How far inside the set of bodies to stay, relative to a link's size.
         prior_std: How far a parameter of the description may be off, as a fraction.
         mass: Bounds on the mass of named links in [kg].
-        center_of_mass: Bounds on the centre of mass of named links in [m]: the lower and
-            the upper corner of a box in the link's frame.
+        center_of_mass: Bounds on the centre of mass of named links in [m]: the lower
+            and the upper corner of a box in the link's frame.
     """
 
     margin: float = 1e-4
@@ -62,9 +62,7 @@ class PhysicallyConsistent:
         root = triangle(np.vstack([left, pull]) * size)
         start = problem.parameters(first.values)  # here only the prior pulls
         gradient = pull.T @ (pull @ (start - prior))
-        step = _minimise(
-            root, gradient, size, _Constraints(problem, self, size, start)
-        )
+        step = _minimise(root, gradient, size, _Constraints(problem, self, size, start))
         parameters = start + step
         parameters = np.where(problem.is_estimated, parameters, prior)
         return replace(
@@ -214,7 +212,7 @@ def _minimise(
     answer = solver.solve()
     if str(answer.status) not in ("Solved", "AlmostSolved"):
         raise NotConverged(
-            f"The physically consistent fit stopped: {answer.status}. Check that bounds "
-            "on mass and centre of mass leave room for a body."
+            f"The physically consistent fit stopped: {answer.status}. Check that "
+            "bounds on mass and centre of mass leave room for a body."
         )
     return (unit @ np.asarray(answer.x)) * size

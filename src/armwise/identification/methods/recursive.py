@@ -51,7 +51,7 @@ class Recursive:
     def _scores(
         self, problem: Problem, found: Solution
     ) -> Float[np.ndarray, "stretches base"]:
-        """Gradient of the cost over stretches, each sample weighing what it is worth."""
+        """Gradient of the cost over stretches, each sample at its worth."""
         columns = problem.columns
         weights = columns.user @ base_to_parameters(problem, found.values)
         total = sum(len(samples) for samples in problem.data)
