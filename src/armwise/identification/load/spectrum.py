@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 COMPONENTS = ("drift", "white", "rough")
 """A random walk, white noise, and white noise differentiated twice."""
 
-_PER_OCTAVE = 3
-_PRIOR = 30.0
+_PER_OCTAVE = 6
+_PRIOR = 6.0
 """Coefficients' worth of trust in the smooth shape, against what a band shows."""
 
 _FINE_BINS = 200
