@@ -226,8 +226,8 @@ def test_playback_adds_the_stored_command(arm: Arm) -> None:
 @pytest.mark.parametrize(
     ("gain", "message"),
     [
-        (-1.0, "positive definite"),
-        (0.0, "positive definite"),
+        (-1.0, "positive, not -1"),
+        (0.0, "positive, not 0"),
         ([1.0, -2.0], "smallest eigenvalue is -2"),
         ([[1.0, 0.5], [0.0, 1.0]], "symmetric"),
         (np.nan, "finite"),

@@ -176,14 +176,13 @@ def test_the_linearisation_foretells_small_errors(arm: Arm) -> None:
     dynamics = Dynamics(arm)
     samples = 100
     loop = linearise_along(dynamics, MOTION, KP, KD, samples)
-    plant = SimulatedArm(arm, control_rate_hz=samples / MOTION.duration)
+    plant = SimulatedArm(arm, control_rate_hz=2000.0)
     command = nominal_command(dynamics, MOTION, plant.control_period)
     push = np.zeros((samples, 2))
     push[20:40, 0] = 0.01
-    trials = [
-        attempt(plant, 0, PD(KP, KD), MOTION, c) for c in (command, command + push)
-    ]
-    moved = trials[1].q - trials[0].q
+    pushed = command + np.repeat(push, len(command) // samples, axis=0)
+    trials = [attempt(plant, 0, PD(KP, KD), MOTION, c) for c in (command, pushed)]
+    moved = (trials[1].q - trials[0].q)[:: len(command) // samples]
     middle = 0.5 * (moved[1:] + moved[:-1])
     foretold = (loop.error @ push.ravel()).reshape(samples, 6)[:, :2]
     np.testing.assert_allclose(foretold, middle, atol=0.03 * np.abs(middle).max())

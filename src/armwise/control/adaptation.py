@@ -89,6 +89,7 @@ class Adaptation:
         force = np.matmul(s[..., None, :], Y)[..., 0, :]
         step = apply_gain(self.gain, force)
         step *= -dt * tracking
+        factors = None
         if prediction:
             P = self._gain_matrix()
             moved = self.parameters + step
@@ -96,9 +97,10 @@ class Adaptation:
             error = outside_dead_band(error, self.law.prediction_dead_band)
             spread, inverse = innovation(P, W, dt * prediction)
             step -= (spread @ (inverse @ error[..., None]))[..., 0]
+            factors = (spread, inverse) if prediction == 1.0 else None
         self._move(step, frozen)
         if self.law.adapts_gain:
-            self.gain = self.law.next_gain(self.gain, W, dt)
+            self.gain = self.law.next_gain(self.gain, W, dt, factors)
 
     def _gain_matrix(self) -> np.ndarray:
         if self.gain.ndim >= 2:

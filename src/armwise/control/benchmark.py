@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import pickle
 import time
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armwise.control.controller import ResumableController
+from armwise.control.fingerprint import fingerprint
 from armwise.control.tracking_table import TrackingTable
 from armwise.errors import ArgumentError
 from armwise.motions import Motion
@@ -65,8 +65,8 @@ def benchmark_tracking(
         warm_up: Time in [s] at the beginning that is not counted (adaptation).
         workers: Processes; with more than one, all factories must be picklable:
             functools.partial and module-level functions are, lambdas are not.
-        cache: A folder that remembers results; anything that changes a factory or a
-            motion is run again. Factories that cannot be pickled are not remembered.
+        cache: A folder that remembers results; anything that changes a factory's
+            arguments or a motion is run again. Results of lambdas are not remembered.
         progress: Told (done, all) after every group.
 
     Returns:
@@ -130,18 +130,13 @@ def _remembered(group: _Group, folder: Path | None) -> list[dict[str, Any]]:
 
 def _key(group: _Group) -> str | None:
     """A name for all that decides on a group's result; None if it has none."""
-    try:
-        parts = [group.plant, group.controller, group.seed, group.warm_up]
-        blob = pickle.dumps((_VERSION, parts))
-    except Exception:
-        return None
-    digest = hashlib.sha256(blob)
-    for name, motion in group.tasks:
-        times = np.linspace(0.0, motion.duration, 1001)
-        digest.update(name.encode())
-        for part in motion.sample(times):
-            digest.update(np.ascontiguousarray(part).tobytes())
-    return digest.hexdigest()[:32]
+    motions = [
+        (name, motion.sample(np.linspace(0.0, motion.duration, 1001)))
+        for name, motion in group.tasks
+    ]
+    return fingerprint(
+        _VERSION, group.plant, group.controller, group.seed, group.warm_up, motions
+    )
 
 
 def _run(group: _Group) -> list[dict[str, Any]]:

@@ -14,6 +14,7 @@ from armwise.control.benchmark import ControllerFactory, PlantFactory
 from armwise.control.composite import Composite
 from armwise.control.computed_torque import ComputedTorque
 from armwise.control.feedforward import Feedforward
+from armwise.control.gains import feedback_gain
 from armwise.control.parameter_set import ParameterSet
 from armwise.control.pd import PD
 from armwise.control.slotine_li import SlotineLi
@@ -49,6 +50,7 @@ def tracking_tasks(arm: Arm, duration: float = 4.0) -> dict[str, Motion]:
     Raises:
         ArgumentError: If the duration leaves no time to stay within limits.
     """
+    feedback_gain(duration, "duration")
     middle = middle_posture(arm)
     slow = 2.0 * np.pi * np.round(duration * (0.4 + 0.05 * np.arange(arm.dof)))
     omega = slow / duration
@@ -86,6 +88,7 @@ def standard_controllers(
         model: What the controllers believe of the arm; adaptation starts from it.
         natural_hz: Natural frequency of the feedback in [Hz], critically damped.
     """
+    feedback_gain(natural_hz, "natural_hz")
     omega = 2.0 * np.pi * natural_hz
     inertia = effective_inertia(model, middle_posture(model))
     kp, kd = inertia * omega**2, 2.0 * inertia * omega

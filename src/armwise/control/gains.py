@@ -29,6 +29,8 @@ def feedback_gain(value: ArrayLike, name: str) -> Float[np.ndarray, "*shape"]:
     ):
         raise ArgumentError(f"{name} must be a symmetric matrix.")
     lowest = np.linalg.eigvalsh(gain)[0] if gain.ndim == 2 else gain.min()
+    if gain.ndim == 0 and not lowest > 0.0:
+        raise ArgumentError(f"{name} must be positive, not {float(gain):.4g}.")
     if not lowest > 0.0:
         raise ArgumentError(
             f"{name} must be positive definite; its smallest eigenvalue is "

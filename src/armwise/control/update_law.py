@@ -103,11 +103,19 @@ class UpdateLaw:
         gain: Float[np.ndarray, "... p p"],
         excitation: Float[np.ndarray, "... n p"],
         dt: float,
+        factors: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> Float[np.ndarray, "... p p"]:
-        """P after dt under excitation W; exact for a W that is held meanwhile."""
+        """P after dt under excitation W; exact for a W that is held meanwhile.
+
+        Args:
+            gain: P now.
+            excitation: W.
+            dt: Time step in [s].
+            factors: `innovation(gain, excitation, dt)`, if it is known already.
+        """
         if not self.adapts_gain:
             return gain
-        spread, inverse = innovation(gain, excitation, dt)
+        spread, inverse = factors or innovation(gain, excitation, dt)
         across = np.swapaxes(spread, -1, -2)
         shrunk: np.ndarray
         if excitation.shape[-2] == 1:  # plain products are faster than tiny matrices

@@ -14,6 +14,10 @@ from armwise.learning.operators import LearningOperator
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+LEFT_ALONE = 1e-3
+"""What a correction filter removes is neither learned nor forgotten: its eigenvalues
+are 1, give or take the filter's edges, and do not count as divergence."""
+
 Verdict = Literal["monotone", "converges", "blows up", "diverges"]
 
 
@@ -122,7 +126,12 @@ def analyse_learning(
         growth=growth,
         impulse_growth=impulse_growth,
         growth_bound=float(max(1.0, sigma) ** updates),
-        verdict=_verdict(radius, sigma, float(np.max(growth)), allowed_growth),
+        verdict=_verdict(
+            radius - (LEFT_ALONE if operator.correction_filter is not None else 0.0),
+            sigma,
+            float(np.max(growth)),
+            allowed_growth,
+        ),
         allowed_growth=allowed_growth,
     )
 

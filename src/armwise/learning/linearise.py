@@ -28,9 +28,10 @@ def linearise_along(
 ) -> LiftedLoop:
     """Lift an arm under PD feedback, linearised about a motion, over one trial.
 
-    The error of a sample is (δq, δq̇, δq̈) in the middle of its interval, which is
-    what an inverse model needs. Coulomb friction has no linearisation: give a model
-    without it.
+    Commands are held over each interval; feedback acts throughout, as it does when
+    the control rate is higher than the number of samples suggests. The error of a
+    sample is (δq, δq̇, δq̈) in the middle of its interval, which is what an inverse
+    model needs. Coulomb friction has no linearisation: give a model without it.
 
     Args:
         plant: What is believed of the arm itself.
@@ -43,15 +44,17 @@ def linearise_along(
     n, dt = motion.dof, motion.duration / samples
     K, D, M = _slopes(plant, motion, samples)
     back = np.hstack([_matrix(kp, n), _matrix(kd, n)])
-    steps, pushes = _discretise(K, D, M, dt)
+    steps, pushes = _discretise(K + back[:, :n], D + back[:, n:], M, dt)
     state = np.zeros((2 * n, samples * n))
     applied = np.zeros((samples, n, samples * n))
     error = np.zeros((samples, 3 * n, samples * n))
     for k in range(samples):
-        applied[k] = -back @ state
+        after = steps[k] @ state
+        after[:, k * n : (k + 1) * n] += pushes[k]
+        middle = 0.5 * (state + after)
+        applied[k] = -back @ middle
         applied[k][:, k * n : (k + 1) * n] += np.eye(n)
-        after = steps[k] @ state + pushes[k] @ applied[k]
-        error[k, : 2 * n] = 0.5 * (state + after)
+        error[k, : 2 * n] = middle
         error[k, 2 * n :] = (after[n:] - state[n:]) / dt
         state = after
     size = samples * n

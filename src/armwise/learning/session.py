@@ -16,6 +16,7 @@ from armwise.control.comparison import (
     tracking_tasks,
     with_friction,
 )
+from armwise.control.gains import feedback_gain
 from armwise.dynamics import Dynamics
 from armwise.learning.analysis import LearningAnalysis, analyse_learning
 from armwise.learning.learn import learn
@@ -47,6 +48,11 @@ class Session:
     duration: float = 2.0
     natural_hz: float = 2.0
     rate_hz: float = 500.0
+
+    def __post_init__(self) -> None:
+        feedback_gain(self.duration, "duration")
+        feedback_gain(self.natural_hz, "natural_hz")
+        feedback_gain(self.rate_hz, "rate_hz")
 
     @property
     def motion(self) -> Motion:

@@ -1,0 +1,75 @@
+"""`armwise control compare` and `armwise learn`, as their users meet them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from armwise.cli import main as cli
+
+
+@pytest.fixture
+def armwise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["armwise", *words])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        out, err = capsys.readouterr()
+        code = caught.value.code
+        return (code if isinstance(code, int) else 0), out, err
+
+    return run
+
+
+def test_compare_prints_one_json_object(armwise: Any, tmp_path: Path) -> None:
+    table = tmp_path / "t.parquet"
+    words = ("two_link_slotine", "--duration", "1", "--json", "-o", str(table))
+    code, out, _ = armwise("control", "compare", *words)
+    report = json.loads(out)
+    assert code == 0
+    assert report["unstable"] == 0
+    assert {row["controller"] for row in report["rows"]} >= {"PD", "composite"}
+    assert table.exists()
+
+
+def test_compare_prints_a_table_for_people(armwise: Any) -> None:
+    code, out, _ = armwise("control", "compare", "two_link_slotine", "--duration", "1")
+    assert code == 0
+    assert "computed torque" in out
+
+
+def test_learn_says_beforehand_and_afterwards(armwise: Any, tmp_path: Path) -> None:
+    memory = tmp_path / "m.npz"
+    words = ("two_link_slotine", "--duration", "1", "--rate-hz", "250")
+    code, out, _ = armwise("learn", *words, "--json", "--memory", str(memory))
+    report = json.loads(out)
+    assert code == 0
+    assert report["improvement"] > 2
+    assert report["analysis"]["verdict"] != "diverges"
+    assert memory.exists()
+    code, out, _ = armwise("learn", *words, "--trials", "2")
+    assert "noise floor" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("control", "compare", "no_such_arm"), "no_such_arm"),
+        (("control", "compare", "ddarm", "--duration", "-1"), "duration"),
+        (("control", "compare", "ddarm", "--natural-hz", "-3"), "natural"),
+        (("learn", "ddarm", "--trials", "0"), "at least one trial"),
+        (("learn", "ddarm", "--cutoff-hz", "0"), "cut-off"),
+        (("learn", "ddarm", "--noise", "-1"), "negative"),
+    ],
+)
+def test_mistakes_are_one_line(armwise: Any, words: Any, message: str) -> None:
+    code, _, err = armwise(*words)
+    assert code == 1
+    assert message in err
+    assert "Traceback" not in err
+    assert "bug" not in err
+    assert len(err.strip().splitlines()) == 1

@@ -1,0 +1,45 @@
+"""Chapter 6 of atkeson1986, and what an identified model is worth, as rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from armwise.papers import atkeson_learning, panda_practice
+from armwise.papers.spring_plant import PUBLISHED, norm_optimal_errors
+
+
+def test_table_6_1_reaches_the_noise_by_the_fourth_attempt() -> None:
+    learned = atkeson_learning.practise()
+    assert learned.trials == 4
+    assert learned.overall_error[0] > 5 * learned.overall_error[3]
+    assert learned.overall_error[3] < 1.5 * learned.overall_floor
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_it_does_so_for_other_wrong_models(seed: int) -> None:
+    learned = atkeson_learning.practise(trials=3, seed=seed)
+    assert learned.overall_error[0] > 5 * learned.overall_error[2]
+
+
+def test_the_exact_model_is_exact_after_one_trial() -> None:
+    errors = atkeson_learning.practise_exactly().overall_error
+    assert errors[1] < 1e-6 * errors[0]
+
+
+def test_the_decoupled_model_never_improves_and_that_is_told() -> None:
+    poor, told, told_full, good = atkeson_learning.decoupled_case()
+    assert poor.overall_error[-1] >= poor.overall_error[0]
+    assert not told.is_recommended
+    assert told_full.is_recommended
+    assert good.overall_error[1] < 1e-3 * good.overall_error[0]
+
+
+def test_the_julia_package_s_numbers() -> None:
+    assert norm_optimal_errors() == pytest.approx(PUBLISHED, abs=6e-4)
+
+
+@pytest.mark.slow
+def test_an_identified_panda_tracks_better_and_practice_helps_further() -> None:
+    outcome = panda_practice.compare(panda_practice.identified_panda(1.0), trials=4)
+    assert outcome.pd > 5 * outcome.identified
+    assert outcome.practised[0] > 3 * outcome.practised.min()
