@@ -27,7 +27,8 @@ RIGID = [term for term in TERMS if term != "rotor_inertia"]
 EMPS = """<robot name="emps"><link name="base"/><link name="carriage"><inertial>
 <mass value="80"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
 </link><joint name="slide" type="prismatic"><parent link="base"/>
-<axis xyz="1 0 0"/>
+<child link="carriage"/><axis xyz="1 0 0"/>
+<limit lower="-1" upper="1" velocity="1" effort="500"/></joint>
 </robot>"""
 
 
