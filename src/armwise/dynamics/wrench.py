@@ -123,6 +123,12 @@ class HeldBody:
         """Regressor A with wrench = A φ, φ the ten parameters in the frame."""
         return self._call(self._regressor, q, qd, qdd)
 
+    def bound_regressor(
+        self, inputs: Sequence[np.ndarray], out: np.ndarray
+    ) -> Callable[[], None]:
+        """Return a fast call that reads q, q̇, q̈ (1, n) and writes A (1, 6, 10)."""
+        return self._regressor.bound(inputs, [out])
+
     def motion(
         self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike
     ) -> Float[np.ndarray, "*batch 3 3"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -111,6 +112,33 @@ class Kernel:
             raise ArgumentError(self._not_finite(inputs, bad))
         return list(out)
 
+    def bound(
+        self,
+        inputs: Sequence[np.ndarray],
+        out: Sequence[np.ndarray],
+        uniforms: Sequence[np.ndarray] = (),
+    ) -> Callable[[], None]:
+        """Return a call without arguments that works on these very arrays.
+
+        Finding their addresses takes longer than one sample's arithmetic; a control
+        loop writes into `inputs`, calls, and reads `out`.
+        """
+        sizes = [max(1, len(o.entries)) for o in self.program.outputs]
+        run = self._run
+        if isinstance(run, _CRunner):
+            function, fixed = run.function, run.arguments(inputs, uniforms, out, sizes)
+            call = partial(function, *fixed)
+        else:
+            call = partial(run, inputs, uniforms, out, sizes)
+        kept = (inputs, uniforms, out)
+
+        def run_again() -> None:
+            bad = call()
+            if bad >= 0:
+                raise ArgumentError(self._not_finite(kept[0], int(bad)))
+
+        return run_again
+
     def _not_finite(self, inputs: Sequence[np.ndarray], bad: int) -> str:
         for item, array in zip(self._varying, inputs, strict=True):
             finite = np.isfinite(array[bad])
@@ -138,8 +166,8 @@ class _CRunner:
         extra = ("-O1",) if len(program.steps) > 20_000 else ()
         path = cached_object(loop_source(program), compiler, extra)
         self._library = ctypes.CDLL(str(path))
-        self._function = getattr(self._library, program.name)
-        self._function.restype = ctypes.c_long
+        self.function = getattr(self._library, program.name)
+        self.function.restype = ctypes.c_long
         counts = [
             sum(not i.is_uniform for i in program.inputs),
             sum(i.is_uniform for i in program.inputs),
@@ -155,17 +183,25 @@ class _CRunner:
         out: Sequence[np.ndarray],
         layouts: list[int],
     ) -> int:
+        return int(self.function(*self.arguments(inputs, uniforms, out, layouts)))
+
+    def arguments(
+        self,
+        inputs: Sequence[np.ndarray],
+        uniforms: Sequence[np.ndarray],
+        out: Sequence[np.ndarray],
+        layouts: list[int],
+    ) -> tuple[object, ...]:
+        """Return what the compiled loop is called with."""
         take, fixed, give = self._pointers
         strides, places = self._longs
-        return int(
-            self._function(
-                ctypes.c_long(inputs[0].shape[0]),
-                take(*[a.ctypes.data for a in inputs]),
-                strides(*[a.strides[0] // 8 for a in inputs]),
-                fixed(*[a.ctypes.data for a in uniforms]),
-                give(*[a.ctypes.data for a in out]),
-                places(*layouts),
-            )
+        return (
+            ctypes.c_long(inputs[0].shape[0]),
+            take(*[a.ctypes.data for a in inputs]),
+            strides(*[a.strides[0] // 8 for a in inputs]),
+            fixed(*[a.ctypes.data for a in uniforms]),
+            give(*[a.ctypes.data for a in out]),
+            places(*layouts),
         )
 
 
