@@ -25,6 +25,10 @@ _NEARLY_PARALLEL = 1e-3
 """Sine below which the common normal of two axes is too far away to be of use."""
 
 
+_UNIT_BODIES = np.stack([InertialParameters(x).pseudo_inertia for x in np.eye(10)])
+"""Pseudo-inertia of each of the ten parameters alone."""
+
+
 @dataclass(frozen=True, eq=False)
 class Segment:
     """A joint between internal frames: T = [A Rz(θ), p], θ = angle + q if it turns.
@@ -94,17 +98,9 @@ def inertia_to_internal(segment: Segment) -> Float[np.ndarray, "10 10"]:
     Σ = ∫ r rᵀ dm takes one multiplication less per link than the inertia I, and its
     Σzz belongs, for a revolute joint, to the parent.
     """
-    columns = []
-    for unit in np.eye(10):
-        pseudo = InertialParameters(unit).transformed(segment.from_user).pseudo_inertia
-        columns.append(
-            [
-                pseudo[3, 3],
-                *pseudo[:3, 3],
-                *pseudo[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]],
-            ]
-        )
-    return clean(np.array(columns).T)
+    moved = segment.from_user @ _UNIT_BODIES @ segment.from_user.T
+    rows = moved[:, [3, 0, 1, 2, 0, 0, 0, 1, 1, 2], [3, 3, 3, 3, 0, 1, 2, 1, 2, 2]]
+    return clean(rows.T)
 
 
 def clean(x: Float[np.ndarray, ...]) -> Float[np.ndarray, ...]:
