@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 POSTURES = 400
 """Random postures that show what always touches."""
 
-NEIGHBOURS = 3.0
-"""Spheres closer along the arm than this many times what they need are neighbours."""
+NEIGHBOURS = 2.0
+"""Spheres that would touch if the arm between them were shorter by this many times the
+thinner one are neighbours: they come close in ordinary postures."""
 
 ALWAYS = 0.95
 """Share of postures in which a pair touches that makes it no news."""
@@ -117,8 +118,9 @@ def _pairs(
             second = spheres[b]
             if first.link == second.link:
                 continue
-            need = first.radius + second.radius + keep_out.clearance
-            if _along_arm(ways[a], ways[b]) > NEIGHBOURS * need:
+            thin = 2.0 * min(first.radius, second.radius) + keep_out.clearance
+            touching = first.radius + second.radius + keep_out.clearance
+            if _along_arm(ways[a], ways[b]) > touching + NEIGHBOURS * thin:
                 found.append((a, b))
     return np.array(found, dtype=int).reshape(-1, 2)
 

@@ -1,0 +1,86 @@
+"""Information and prices: the definitions, and gradients by finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from armwise.arms import load_arm
+from armwise.dynamics import Dynamics, base_parameters
+from armwise.errors import ArgumentError
+from armwise.excitation import KeepOut, score_motion
+from armwise.excitation.setting import arrange
+from armwise.motions import Fourier
+
+RNG = np.random.default_rng(4)
+
+
+def shaking(dof: int, duration: float = 4.0) -> Fourier:
+    amplitudes = RNG.normal(size=(2, dof, 5)) * 0.2
+    return Fourier(np.full(dof, -0.5), *amplitudes, 1.0 / duration)
+
+
+@pytest.mark.parametrize("name", ["panda", "tx40", "ddarm"])
+def test_score_is_that_of_the_base_regressor(name):
+    arm = load_arm(name)
+    motion, noise = shaking(arm.dof), RNG.uniform(0.5, 2.0, arm.dof)
+    score = score_motion(arm, motion, torque_std=noise, rate_hz=50.0)
+    times = (np.arange(200) + 0.5) * 0.02
+    Y = Dynamics(arm).regressor(*motion.sample(times))
+    Y = Y[..., list(base_parameters(arm).indices)] / noise[:, None]
+    Y = Y.reshape(-1, Y.shape[-1])
+    np.testing.assert_allclose(
+        score.information, Y.T @ Y, rtol=1e-9, atol=1e-9 * np.abs(Y.T @ Y).max()
+    )
+    scaled = Y / np.linalg.norm(Y, axis=0)
+    expected = np.linalg.cond(scaled)
+    assert score.condition_number == pytest.approx(expected, rel=1e-4)
+
+
+def test_log_det_differences_are_those_of_the_information():
+    arm = load_arm("ddarm")
+    a, b = (score_motion(arm, shaking(3)) for _ in range(2))
+    expected = np.linalg.slogdet(a.information)[1] - np.linalg.slogdet(b.information)[1]
+    assert a.log_det - b.log_det == pytest.approx(expected, abs=0.05)
+
+
+def test_a_motion_that_tells_nothing_has_infinite_condition():
+    arm = load_arm("ddarm")
+    still = Fourier(np.ones(3), np.zeros((3, 1)), np.zeros((3, 1)), 1.0)
+    assert score_motion(arm, still).condition_number == np.inf
+
+
+@pytest.mark.parametrize("name", ["panda", "puma260"])
+def test_gradient_of_all_that_is_minimised(name):
+    """puma260 has Coulomb friction; both come close to themselves."""
+    arm = load_arm(name)
+    setting = arrange(arm, 4.0, keep_out=KeepOut(floor=0.1), limit_share=0.3)
+    p = setting.problem
+    penalty = p.penalty()
+    z = 0.3 * RNG.normal(size=(arm.dof, p.series.free))
+    lost = p.lost(penalty, z.shape)
+    lost(z.ravel())
+    penalty.stiffen()  # so that forces of an earlier round count too
+    value, slope = lost(z.ravel())
+    way, h = RNG.normal(size=z.size), 1e-6
+    ahead, behind = lost(z.ravel() + h * way)[0], lost(z.ravel() - h * way)[0]
+    assert value > 100.0  # limits and keep-out are broken here
+    assert slope @ way == pytest.approx((ahead - behind) / (2 * h), rel=1e-4)
+
+
+def test_what_is_known_must_be_information():
+    arm, motion = load_arm("ddarm"), shaking(3)
+    count = base_parameters(arm).count
+    bad = {
+        "must be a 25×25 matrix": np.eye(count - 1),
+        "not finite": np.full((count, count), np.nan),
+        "symmetric": np.triu(np.ones((count, count))),
+        "positive semidefinite": -np.eye(count),
+    }
+    for said, known in bad.items():
+        with pytest.raises(ArgumentError, match=said):
+            score_motion(arm, motion, known=known)
+    with pytest.raises(ArgumentError, match="moves 2 joints"):
+        score_motion(arm, shaking(2))
+    with pytest.raises(ArgumentError, match="torque_std must be positive"):
+        score_motion(arm, motion, torque_std=[1.0, 0.0, 1.0])
