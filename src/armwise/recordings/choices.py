@@ -16,6 +16,7 @@ from armwise.recordings.explanation import (
     find_bandwidth,
     find_lag,
     residuals,
+    with_friction,
 )
 from armwise.recordings.smoothing import Settings, Smooth, shifted, smooth
 from armwise.recordings.spectra import LONGEST, Band, band_powers, motion_band
@@ -185,7 +186,8 @@ def _unexplained(stretch: Stretch, settings: Settings, arm: Arm | None) -> float
     if problem is None:
         return None
     piece, bases, rate = problem
-    left = residuals(bases, piece.tau, rate, min(settings.cutoff_hz, 0.45 * rate))
+    shown = min(settings.cutoff_hz, 0.45 * rate)
+    left = residuals(with_friction(bases, rate, shown), piece.tau)
     return float(np.log(np.maximum((left**2).sum(axis=0), 1e-300)).mean())
 
 
@@ -248,7 +250,7 @@ def _with_torque(
     torque = shifted_columns(piece.tau, known.lag * rate)
     early = find_bandwidth(bases, torque, rate, min(cutoff, 0.45 * rate))
     if least_hz is not None:
-        left = residuals(bases, torque, rate, early)
+        left = residuals(with_friction(bases, rate, early), torque)
         cutoff = max(least_hz, explained_band(left, torque, rate, cutoff))
     return replace(known, cutoff_hz=cutoff, torque_bandwidth_hz=min(early, cutoff))
 

@@ -135,28 +135,43 @@ def _rough(motion: Motion, sizes: np.ndarray) -> list[Basis]:
     ]
 
 
-def residuals(
-    bases: list[Basis],
-    torque: Float[np.ndarray, "samples joints"],
-    rate_hz: float,
-    bandwidth_hz: float,
-) -> Float[np.ndarray, "samples joints"]:
-    """Return what the motion leaves of the torque, each joint as a share of its size.
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """A basis with friction as one low-pass shows it: all the motion can explain.
 
-    Args:
-        bases: What explains the torque.
-        torque: Torque on the time base of the bases.
-        rate_hz: Its sampling rate in [Hz].
-        bandwidth_hz: Low-pass through which Coulomb friction is seen in [Hz].
+    Attributes:
+        joints: The joints whose torques are stacked, joint by joint.
+        sizes: Norm of each of those torques, by which rows are divided.
+        space: Orthonormal columns.
     """
-    left = np.empty_like(torque)
+
+    joints: tuple[int, ...]
+    sizes: Float[np.ndarray, " joints"]
+    space: Float[np.ndarray, "rows columns"]
+
+
+def with_friction(
+    bases: list[Basis], rate_hz: float, bandwidth_hz: float
+) -> list[Explanation]:
+    """Add Coulomb friction, seen through a low-pass of this bandwidth [Hz]."""
+    explanations = []
     for basis in bases:
-        target = (torque[:, list(basis.joints)] / basis.sizes).T.reshape(-1)
         steps = _friction_columns(basis, rate_hz, bandwidth_hz)
-        columns = np.concatenate([target[:, None], steps], axis=1)
-        columns = columns - basis.smooth @ (basis.smooth.T @ columns)
-        rest = columns[:, 0] - _projection(columns[:, 1:], columns[:, 0])
-        left[:, list(basis.joints)] = rest.reshape(len(basis.joints), -1).T
+        steps = steps - basis.smooth @ (basis.smooth.T @ steps)
+        space = np.concatenate([basis.smooth, _orthonormal(steps)], axis=1)
+        explanations.append(Explanation(basis.joints, basis.sizes, space))
+    return explanations
+
+
+def residuals(
+    explanations: list[Explanation], torque: Float[np.ndarray, "samples joints"]
+) -> Float[np.ndarray, "samples joints"]:
+    """Return what the motion leaves of the torque, as shares of each joint's size."""
+    left = np.empty_like(torque)
+    for part in explanations:
+        target = (torque[:, list(part.joints)] / part.sizes).T.reshape(-1)
+        rest = target - part.space @ (part.space.T @ target)
+        left[:, list(part.joints)] = rest.reshape(len(part.joints), -1).T
     return left
 
 
@@ -176,9 +191,10 @@ def find_lag(
         bandwidth_hz: Low-pass through which Coulomb friction is seen in [Hz].
         longest: Largest delay looked for, either way, in [s].
     """
+    explanations = with_friction(bases, rate_hz, bandwidth_hz)
 
     def powers(lag: float) -> np.ndarray:
-        left = residuals(bases, torque_at(lag), rate_hz, bandwidth_hz)
+        left = residuals(explanations, torque_at(lag))
         blocks = np.array_split(left**2, BLOCKS)
         return np.array([block.sum(axis=0) for block in blocks])
 
@@ -207,9 +223,8 @@ def find_bandwidth(
     tried = tried[tried > 4.0 * rate_hz / len(torque)]
     if not tried.size:
         return highest_hz
-    powers = np.stack(
-        [(residuals(bases, torque, rate_hz, b) ** 2).sum(axis=0) for b in tried]
-    )
+    seen = [residuals(with_friction(bases, rate_hz, b), torque) for b in tried]
+    powers = np.stack([(left**2).sum(axis=0) for left in seen])
     scores = _score(powers)
     best = int(np.argmin(scores))
     better = np.median(powers[best] / np.maximum(powers[0], 1e-300))
@@ -261,17 +276,13 @@ def _orthonormal(columns: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of the columns' span."""
     scale = np.linalg.norm(columns, axis=0)
     kept = columns[:, scale > 1e-12 * max(scale.max(), 1e-300)]
+    if not kept.shape[1]:
+        return kept
     kept = kept / np.linalg.norm(kept, axis=0)
     values, vectors = np.linalg.eigh(kept.T @ kept)
     strong = values > 1e-10 * values[-1]
     basis: np.ndarray = kept @ (vectors[:, strong] / np.sqrt(values[strong]))
     return basis
-
-
-def _projection(columns: np.ndarray, target: np.ndarray) -> np.ndarray:
-    best = np.linalg.lstsq(columns, target, rcond=1e-9)[0]
-    fitted: np.ndarray = columns @ best
-    return fitted
 
 
 def _valley(x: np.ndarray, y: np.ndarray) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -69,6 +70,7 @@ def thinned(
     return result
 
 
+@lru_cache(maxsize=64)
 def butterworth(cutoff_hz: float, rate_hz: float) -> Any:
     """Design the low-pass as second-order sections."""
     from scipy.signal import butter
