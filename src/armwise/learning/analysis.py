@@ -112,11 +112,14 @@ def analyse_learning(
             f"The operator is {operator.gain.shape}, but the loop needs "
             f"{(commands, loop.error.shape[0])}; build both for the same samples."
         )
-    Z = operator.propagation(loop)
-    radius = spectral_radius(Z, loop.channels)
-    sigma = spectral_norm(Z)
-    growth, impulse_growth = _growth(Z, loop, updates)
-    gain, where = _peak_gain(loop, operator)
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):  # two threads on small matrices only get in the way
+        Z = operator.propagation(loop)
+        radius = spectral_radius(Z, loop.channels)
+        sigma = spectral_norm(Z)
+        growth, impulse_growth = _growth(Z, loop, updates)
+        gain, where = _peak_gain(loop, operator)
     return LearningAnalysis(
         operator=operator.name,
         spectral_radius=radius,

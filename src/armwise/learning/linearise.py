@@ -115,6 +115,7 @@ def _discretise(
 ) -> tuple[Float[np.ndarray, "s x x"], Float[np.ndarray, "s x u"]]:
     """Exact step of δq̈ = M⁻¹(δu − K δq − D δq̇) with everything held over dt."""
     from scipy.linalg import expm
+    from threadpoolctl import threadpool_limits
 
     samples, n = M.shape[:2]
     generator = np.zeros((samples, 3 * n, 3 * n))
@@ -122,7 +123,8 @@ def _discretise(
     generator[:, n : 2 * n] = np.linalg.solve(
         M, np.concatenate([-K, -D, np.broadcast_to(np.eye(n), M.shape)], axis=2)
     )
-    whole = expm(generator * dt)
+    with threadpool_limits(1):
+        whole = expm(generator * dt)
     return whole[:, : 2 * n, : 2 * n], whole[:, : 2 * n, 2 * n :]
 
 
