@@ -149,6 +149,8 @@ _PUBLIC: dict[str, str] = {
     "norm_optimal": "armwise.learning",
     "scaled_error": "armwise.learning",
     "coverage_study": "armwise.identification.coverage",
+    "OnlineIdentification": "armwise.identification.online",
+    "validate_in_loop": "armwise.identification.loop",
 }
 """Public name → the module it lives in; imported when first used."""
 
@@ -221,6 +223,7 @@ if TYPE_CHECKING:
     from armwise.identification import read_estimate as read_estimate
     from armwise.identification import select_friction as select_friction
     from armwise.identification import write_estimate as write_estimate
+    from armwise.identification.coverage import coverage_study as coverage_study
     from armwise.learning import DecoupledModel as DecoupledModel
     from armwise.learning import Learned as Learned
     from armwise.learning import LearningAnalysis as LearningAnalysis
@@ -277,6 +280,7 @@ if TYPE_CHECKING:
     from armwise.recordings import read_recording as read_recording
     from armwise.recordings import write_recording as write_recording
     from armwise.reduction import reduce as reduce
+    from armwise.report import write_report as write_report
     from armwise.worlds import ArticulatedBody as ArticulatedBody
     from armwise.worlds import CashKarp as CashKarp
     from armwise.worlds import CircleCurve as CircleCurve
@@ -307,5 +311,5 @@ if TYPE_CHECKING:
     from armwise.worlds import planar_chain as planar_chain
     from armwise.worlds import read_world as read_world
     from armwise.worlds import simulate as simulate
-    from armwise.report import write_report as write_report
-    from armwise.identification.coverage import coverage_study as coverage_study
+    from armwise.identification.online import OnlineIdentification as OnlineIdentification
+    from armwise.identification.loop import validate_in_loop as validate_in_loop
