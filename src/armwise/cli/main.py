@@ -25,6 +25,9 @@ COMMANDS = (
     "world",
     "control",
     "learn",
+    "papers",
+    "report",
+    "demo",
     # one line each, in the order of the pipeline
 )
 """The subcommands, as the user types them."""

@@ -1,0 +1,188 @@
+"""The catalogue of papers: what each built, and which modules here redo it.
+
+A module `atkeson_learning.py` with a function `rows()` is the group `learning` of
+`atkeson1986`: the first word of its name says which paper, the rest names the group.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from inspect import signature
+
+from armwise.errors import ArgumentError, MissingExtra
+from armwise.papers.rows import KEYS, Row
+
+Progress = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A paper.
+
+    Attributes:
+        name: Its short name.
+        prefix: First word of the modules that redo it.
+        citation: Who, what, where.
+        about: What it built, in a sentence.
+    """
+
+    name: str
+    prefix: str
+    citation: str
+    about: str
+
+
+@dataclass(frozen=True)
+class Group:
+    """Experiments of a paper that are redone together.
+
+    Attributes:
+        paper: The paper's short name.
+        name: Its own.
+        module: The module that redoes them.
+        title: First line of that module's description.
+    """
+
+    paper: str
+    name: str
+    module: str
+    title: str
+
+    def rows(self, progress: Progress | None = None) -> list[Row]:
+        """Redo the experiments; ours beside the paper's."""
+        redo = import_module(self.module).rows
+        extra = {}
+        if progress is not None and "progress" in signature(redo).parameters:
+            extra["progress"] = lambda done, every: progress(self.name, done / every)
+        try:
+            made = redo(**extra)
+        except MissingExtra as missing:
+            return [_not_run(self, str(missing))]
+        return [{key: row[key] for key in KEYS} for row in made]
+
+
+PAPERS = (
+    Paper(
+        "atkeson1986",
+        "atkeson",
+        "C. G. Atkeson, thesis on the roles of knowledge in learning, MIT, 1986",
+        "Load and link identification, optimal filtering, learning from practice, "
+        "feedforward and computed-torque control.",
+    ),
+    Paper(
+        "aah1986",
+        "aah",
+        "C. G. Atkeson, C. H. An, J. M. Hollerbach, Estimation of Inertial Parameters "
+        "of Manipulator Loads and Links, IJRR 5(3), 1986",
+        "Inertial parameters of loads and links from wrist force and joint torque.",
+    ),
+    Paper(
+        "izaguirre1992",
+        "izaguirre",
+        "A. Izaguirre, M. Hashimoto, R. P. Paul, V. Hayward, A New Computational "
+        "Structure for Real-Time Dynamics, IJRR 11(4), 1992",
+        "Reduced models, generated code, background and synchronous tasks.",
+    ),
+    Paper(
+        "astley1996",
+        "astley",
+        "O. R. Astley, Autonomous Joint Calibration Using Adaptive Control, thesis, "
+        "McGill University, 1996",
+        "Autonomous calibration of joint sensors with adaptive control, gravity as the "
+        "reference.",
+    ),
+    Paper(
+        "mitchell1997",
+        "mitchell",
+        "M. Q. Mitchell, Dynamical Simulation and Control of Articulated Limbs, "
+        "thesis, California Institute of Technology, 1997",
+        "Simulation of articulated bodies under dynamic constraints; mixture "
+        "compensators for adaptive tracking.",
+    ),
+)
+"""The five papers, oldest first."""
+
+
+def find_paper(name: str) -> Paper:
+    """Return a paper by its short name."""
+    for paper in PAPERS:
+        if paper.name == name:
+            return paper
+    known = ", ".join(paper.name for paper in PAPERS)
+    raise ArgumentError(f"There is no paper {name!r} here. Known: {known}.")
+
+
+@cache
+def groups(paper: str) -> tuple[Group, ...]:
+    """List the groups of experiments of a paper."""
+    import armwise.papers
+
+    prefix = f"{find_paper(paper).prefix}_"
+    found = []
+    for entry in pkgutil.iter_modules(armwise.papers.__path__):
+        if entry.name.startswith(prefix):
+            full = f"armwise.papers.{entry.name}"
+            module = import_module(full)
+            if hasattr(module, "rows"):
+                title = (module.__doc__ or "").strip().split("\n")[0]
+                found.append(Group(paper, entry.name[len(prefix) :], full, title))
+    return tuple(found)
+
+
+def find_groups(paper: str, group: str | None = None) -> tuple[Group, ...]:
+    """Return all groups of a paper, or the one that is named."""
+    known = groups(paper)
+    if group is None:
+        return known
+    chosen = tuple(g for g in known if g.name == group)
+    if not chosen:
+        names = ", ".join(g.name for g in known)
+        raise ArgumentError(f"{paper} has no group {group!r}. Known: {names}.")
+    return chosen
+
+
+def reproduce(
+    paper: str, group: str | None = None, progress: Progress | None = None
+) -> list[Row]:
+    """Redo a paper's experiments; ours beside the paper's, a verdict for each.
+
+    Args:
+        paper: Its short name, such as `aah1986`.
+        group: Only these experiments, such as `links`.
+        progress: Called with what is being done and how much of it is done.
+    """
+    made = run_groups(find_groups(paper, group), progress)
+    return [row for rows in made.values() for row in rows]
+
+
+def run_groups(
+    chosen: Sequence[Group], progress: Progress | None = None
+) -> dict[Group, list[Row]]:
+    """Redo groups one after another."""
+    tell = progress or (lambda what, share: None)
+    made: dict[Group, list[Row]] = {}
+    for k, group in enumerate(chosen):
+        label = f"{group.paper} {group.name}"
+
+        def within(_: str, share: float, k: int = k, label: str = label) -> None:
+            tell(label, (k + share) / len(chosen))
+
+        within("", 0.0)
+        made[group] = group.rows(within)
+    tell("done", 1.0)
+    return made
+
+
+def _not_run(group: Group, why: str) -> Row:
+    return {
+        "experiment": group.name,
+        "quantity": group.title,
+        "paper": "—",
+        "ours": "—",
+        "verdict": "not run",
+        "note": why,
+    }
