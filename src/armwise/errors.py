@@ -2,6 +2,7 @@
 
 ArmwiseError
 ├── ArmError          fix the description of the arm
+├── FileError         choose another place to write, or make room
 ├── RecordingError    fix the log, its mapping, or record again
 ├── ArgumentError     fix the call: a shape, a name, a range
 ├── NotIdentifiable   excite more, or ask for less
@@ -21,6 +22,10 @@ class ArmwiseError(Exception):
 
 class ArmError(ArmwiseError):
     """The description of an arm cannot be used as it is."""
+
+
+class FileError(ArmwiseError, OSError):
+    """A file cannot be written."""
 
 
 class RecordingError(ArmwiseError):

@@ -6,11 +6,11 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from armwise.arms.arm import Arm
-from armwise.arms.files import write_atomically
 from armwise.arms.share import frames_on, require_writable, share_inertia
 from armwise.arms.urdf_template import fill_urdf
 from armwise.arms.urdf_write import urdf_text
 from armwise.arms.xml import read_bytes, read_xml
+from armwise.files import write_atomically
 
 _MJCF = ".xml"
 

@@ -52,6 +52,9 @@ def identify(
     cutoff_hz: Annotated[
         float | None, typer.Option("--cutoff-hz", help="Low-pass; chosen if absent.")
     ] = None,
+    hold_out: Annotated[
+        float, typer.Option("--hold-out", help="Fraction of the end to validate on.")
+    ] = 0.0,
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Leave out and count bad rows.")
     ] = False,
@@ -77,6 +80,7 @@ def identify(
             friction=_friction(friction),  # type: ignore[arg-type]
             terms=_terms(fix or []),
             cutoff_hz=cutoff_hz,
+            hold_out=hold_out,
             progress=tell,
         )
     files = _write(result, arm, output) if output else {}
@@ -94,7 +98,7 @@ def summarise(result: Identification, files: dict[str, str]) -> dict[str, Any]:
     return {
         "arm": estimate.prior_arm.name,
         "method": estimate.method,
-        "base_parameter_count": estimate.base.count,
+        "base_parameter_count": estimate.base.count - len(estimate.columns.friction),
         "condition_number": estimate.condition_number,
         "friction": [term.name for term in estimate.columns.friction],
         "fit": estimate.fit.to_dict(),
@@ -186,8 +190,8 @@ def _show(result: Identification, summary: dict[str, Any]) -> None:
     estimate = result.estimate
     out = console()
     shown = table(
-        f"{estimate.prior_arm.name}: {estimate.base.count} base parameters, condition "
-        f"number {estimate.condition_number:.1f}",
+        f"{summary['arm']}: {summary['base_parameter_count']} base parameters, "
+        f"condition number {estimate.condition_number:.1f}",
         ["joint", "fit error", "validation error", "residual"],
     )
     checked = result.validation

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from armwise.control.controller import ResumableController
 from armwise.errors import ArgumentError
+from armwise.files import replacing
 
 
 def save_state(controller: ResumableController, path: str | Path) -> None:
     """Write a controller's state to an .npz file, all at once or not at all."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, suffix=".npz")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            np.savez_compressed(stream, **controller.to_dict())  # type: ignore[arg-type]
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(path) as temporary, temporary.open("wb") as stream:
+        np.savez_compressed(stream, **controller.to_dict())  # type: ignore[arg-type]
 
 
 def load_state(controller: ResumableController, path: str | Path) -> None:

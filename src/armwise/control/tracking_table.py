@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armwise.errors import ArgumentError
+from armwise.files import replacing, write_atomically
 
 if TYPE_CHECKING:
     import polars as pl
@@ -122,27 +121,12 @@ class TrackingTable:
             for i, figure in enumerate(made)
         ]
         page = f"<!doctype html><meta charset='utf-8'>{''.join(parts)}"
-        target = Path(path)
-        handle, name = tempfile.mkstemp(dir=target.parent, suffix=".html")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(page)
-            os.replace(name, target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_atomically(path, page)
 
     def write(self, path: str | Path) -> None:
         """Write to a Parquet file, all at once or not at all."""
-        target = Path(path)
-        handle, name = tempfile.mkstemp(dir=target.parent, suffix=".parquet")
-        os.close(handle)
-        try:
-            self.frame.write_parquet(name)
-            os.replace(name, target)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with replacing(path) as temporary:
+            self.frame.write_parquet(temporary)
 
     @classmethod
     def read(cls, path: str | Path) -> TrackingTable:

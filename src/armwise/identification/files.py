@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics.base import BaseParameters
 from armwise.errors import ArmwiseError
+from armwise.files import write_atomically
 from armwise.identification.columns import Columns
 from armwise.identification.estimate import Estimate
 from armwise.identification.friction import FrictionTerm
@@ -27,7 +26,7 @@ VERSION = 1
 def write_estimate(estimate: Estimate, path: str | Path) -> None:
     """Write an estimate as JSON, under a temporary name first."""
     text = json.dumps(estimate_to_dict(estimate), indent=1, ensure_ascii=False)
-    write_atomically(Path(path), text)
+    write_atomically(path, text)
 
 
 def read_estimate(path: str | Path, arm: Arm) -> Estimate:
@@ -79,18 +78,6 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "directions": estimate.directions.tolist(),
         "fit": fit,
     }
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a whole file or nothing."""
-    handle, scratch = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
 
 
 def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:

@@ -49,6 +49,7 @@ def identify_recordings(
     friction: FrictionChoiceName = "auto",
     terms: Sequence[str] = TERMS,
     cutoff_hz: float | None = None,
+    hold_out: float = 0.0,
     progress: Progress | None = None,
 ) -> Identification:
     """Prepare recordings, choose friction, fit, and validate on data left out.
@@ -62,11 +63,16 @@ def identify_recordings(
             predicts better; "linear" does not.
         terms: What to estimate.
         cutoff_hz: Low-pass in [Hz]; chosen if None.
+        hold_out: Fraction at the end of the logs that is kept for validation.
         progress: Called with what is being done and how much of it is done.
     """
     tell = progress or (lambda what, share: None)
     tell("prepare", 0.0)
     fitted = prepare(list(recordings), cutoff_hz, arm=arm)
+    others = prepare(list(validation), like=fitted) if validation else None
+    if hold_out:
+        fitted, kept = fitted.split(1.0 - hold_out)
+        others = kept if others is None else Samples.concatenate([others, kept])
     tell("choose friction", 0.4)
     chosen: tuple[FrictionTerm, ...] = ()
     if friction == "auto":
@@ -76,7 +82,6 @@ def identify_recordings(
         arm, fitted, method or PhysicallyConsistent(), terms=terms, friction=chosen
     )
     tell("validate", 0.9)
-    others = prepare(list(validation), like=fitted) if validation else None
     checked = None if others is None else estimate.validate(others)
     warnings = diagnose(estimate, fitted, checked)
     tell("done", 1.0)

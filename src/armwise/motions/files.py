@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armwise.errors import ArgumentError
+from armwise.files import write_atomically
 from armwise.motions.motion import MotionSample, require_positive
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def write_motion(
     times = np.arange(0.0, motion.duration - 0.5 * step, step)
     times = np.append(times, motion.duration)
     text = writers[path.suffix.lower()](times, motion.sample(times), joint_names)
-    _write_atomically(path, text)
+    write_atomically(path, text)
     return path
 
 
@@ -111,21 +110,3 @@ def _yaml(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) 
         )
         lines += [("- " if i == 0 else "  ") + key for i, key in enumerate(keys)]
     return "\n".join(lines) + "\n"
-
-
-def _write_atomically(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -10,7 +10,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from armwise.arms.files import write_atomically
+from armwise.files import write_atomically
 from armwise.papers.catalogue import PAPERS, Group, Paper, Progress, groups, run_groups
 from armwise.papers.rows import KEYS, Row
 from armwise.report.html import page_to_html, table_to_html

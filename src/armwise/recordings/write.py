@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armwise.errors import ArgumentError, MissingExtra, RecordingError
+from armwise.files import replacing
 from armwise.recordings.recording import WRENCH_NAMES, Channel, Recording
 
 if TYPE_CHECKING:
@@ -46,20 +46,14 @@ def write_recording(recording: Recording, path: str | Path) -> None:
 
 def _write_csv(recording: Recording, path: Path) -> None:
     table = _table(recording)
-    _replacing(path, lambda temporary: table.write_csv(temporary))
+    with replacing(path) as temporary:
+        table.write_csv(temporary)
 
 
 def _write_parquet(recording: Recording, path: Path) -> None:
     table = _table(recording)
-    _replacing(path, lambda temporary: table.write_parquet(temporary))
-
-
-def _replacing(path: Path, write: Callable[[Path], object]) -> None:
-    """Write under another name in the same folder, then take the real one."""
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".armwise-") as folder:
-        temporary = Path(folder) / path.name
-        write(temporary)
-        os.replace(temporary, path)
+    with replacing(path) as temporary:
+        table.write_parquet(temporary)
 
 
 def _table(recording: Recording) -> pl.DataFrame:
@@ -92,8 +86,7 @@ def _write_mcap(recording: Recording, path: Path) -> None:
         raise MissingExtra("rosbags", "ros", "Writing MCAP files") from None
     store = get_typestore(Stores.ROS2_HUMBLE)
     start = recording.start
-
-    def write(temporary: Path) -> None:
+    with replacing(path) as temporary:
         folder = temporary.parent / "bag"
         options: dict[str, Any] = {"version": 9, "storage_plugin": StoragePlugin.MCAP}
         with Writer(folder, **options) as bag:
@@ -101,8 +94,6 @@ def _write_mcap(recording: Recording, path: Path) -> None:
             _write_wrench(recording, bag, store, start)
             _write_others(recording, bag, store, start)
         os.replace(next(folder.glob("*.mcap")), temporary)
-
-    _replacing(path, write)
 
 
 def _nanoseconds(time: np.ndarray, start: float) -> list[int]:

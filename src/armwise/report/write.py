@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from armwise.arms.files import write_atomically
+from armwise.files import write_atomically
 from armwise.errors import ArgumentError
 from armwise.identification import Estimate, Identification
 from armwise.recordings import Samples

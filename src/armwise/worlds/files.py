@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from armwise.arms.files import write_atomically
+from armwise.files import write_atomically
 from armwise.errors import ArgumentError, ArmwiseError
 from armwise.worlds.run import Run
 

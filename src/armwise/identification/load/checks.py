@@ -44,8 +44,8 @@ def check_motion(problem: WrenchProblem) -> None:
         )
     if speed < LEAST_SPEED:
         raise NotIdentifiable(
-            f"The load hardly moves (it turns at {speed:.3f} rad/s). Inertia shows only "
-            "in motion: move faster, or find mass and centre with "
+            f"The load hardly moves (it turns at {speed:.3f} rad/s). Inertia shows "
+            "only in motion: move faster, or find mass and centre with "
             "method=StaticPoses()."
         )
 
@@ -84,8 +84,8 @@ def check_rate(problem: WrenchProblem) -> None:
     if fresh < FEWEST_PER_PERIOD * fastest:
         raise RecordingError(
             f"The wrench changes {fresh:.1f} times a second, but the motion reaches "
-            f"{fastest:.1f} Hz. Read the sensor at {FEWEST_PER_PERIOD * fastest:.0f} Hz "
-            "or more, or move more slowly."
+            f"{fastest:.1f} Hz. Read the sensor at "
+            f"{FEWEST_PER_PERIOD * fastest:.0f} Hz or more, or move more slowly."
         )
 
 

@@ -97,7 +97,9 @@ def mass_by_optimal_filter(
     noise_f = _smooth(noise.frequency, noise.second_noise, noise.second, frequency)
     noise_a = omega**2 * noise_v
     mass = mass_by_integration(force, velocity, rate_hz)
-    for step in range(1, iterations + 1):
+    step = 0
+    while step < iterations:
+        step += 1
         weight = 1.0 / (mass**2 * noise_a + noise_f)
         renewed = _total_least_squares(a, f, weight, noise_a, noise_f, mass)
         moved = abs(renewed - mass)

@@ -9,6 +9,7 @@ import numpy as np
 
 from armwise.errors import ArgumentError
 from armwise.identification.load.generalized import Solution, solve_generalized
+from armwise.identification.load.plain import solve_plain
 from armwise.identification.load.problem import WrenchProblem
 from armwise.identification.load.rows import Rows
 from armwise.recordings.filters import differentiate, low_pass
@@ -36,6 +37,28 @@ class Accelerations:
 
 
 @dataclass(frozen=True)
+class LeastSquares:
+    """Plain least squares, every row alike (`aah1986` Eq. 9 as printed).
+
+    For comparison: forces and torques count the same, noise is taken to be white, and
+    so its standard deviations are too small where it is not.
+    """
+
+    def solve(self, problem: WrenchProblem) -> Solution:
+        """Solve w = A φ, with the mean of each segment as its bias if unknown."""
+        rows = problem.rows()
+        Y, w = rows.regressor.copy(), rows.target.copy()
+        if problem.bias != "none":
+            whole = (
+                (slice(0, len(rows)),) if problem.bias == "common" else rows.segments
+            )
+            for part in whole:
+                Y[part] -= Y[part].mean(axis=0)
+                w[part] -= w[part].mean(axis=0)
+        return solve_plain(problem, Y, w)
+
+
+@dataclass(frozen=True)
 class IntegralWindows:
     """The integral form over windows, without accelerations (`aah1986` Eq. 25–27).
 
@@ -59,7 +82,9 @@ class IntegralWindows:
         momentum = body.momentum_regressor(samples.q, samples.qd)
         velocity = body.velocity_regressor(samples.q, samples.qd)
         rows = problem.rows()
-        left, right, starts = [], [], []
+        left: list[np.ndarray] = []
+        right: list[np.ndarray] = []
+        starts: list[int] = []
         for part in rows.segments:
             starts.append(sum(len(x) for x in right))
             regressors, targets = _windows(

@@ -147,7 +147,7 @@ def _total_least_squares(
     for _ in range(_ROUNDS):
         weight = 1.0 / model.variance(data)
         H, h, power = _moments(data, weight)
-        B = sum(_gram(n, weight) for n in noises) / len(noises)
+        B = np.mean([_gram(n, weight) for n in noises], axis=0)
         left = max(1.0, data.target.size - float(values @ B @ values))
         values = _eigenvector_solution(H, h, power, B, left)
         error = data.target - data.regressor @ values

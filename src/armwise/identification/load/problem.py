@@ -143,7 +143,7 @@ def require_arm(data: Samples, arm: Arm | None) -> Arm:
         raise ArgumentError(
             f"{found.name} has {found.dof} joints, but the samples have {data.dof}."
         )
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _channels(

@@ -35,68 +35,25 @@ class StaticPoses:
     def solve(self, problem: WrenchProblem) -> Solution:
         """Solve for m, m c and, unless it is known, one bias of each channel."""
         poses = self._poses(problem)
-        chosen = problem.rows()
         motion = problem.frame_motion.copy()
         motion[:, 1:] = 0.0  # what little turning is left is noise
-        standing = replace(problem, frame_motion=motion).rows()
-        Y = np.stack([standing.regressor[p].mean(axis=0)[:, :4] for p in poses])
-        w = np.stack([chosen.target[p].mean(axis=0) for p in poses])
+        rows = replace(problem, frame_motion=motion).rows()
+        Y = np.stack([rows.regressor[p].mean(axis=0)[:, :4] for p in poses])
+        w = np.stack([rows.target[p].mean(axis=0) for p in poses])
         count, channels = w.shape
         if problem.bias != "none":
             eye = np.broadcast_to(np.eye(channels), (count, channels, channels))
             Y = np.concatenate([Y, eye], axis=2)
-        noise = np.stack([chosen.target[p].std(axis=0) for p in poses])
-        return self._solve(problem, Y, w, np.sqrt(np.mean(noise**2, axis=0)), poses)
-
-    def _solve(
-        self,
-        problem: WrenchProblem,
-        Y: np.ndarray,
-        w: np.ndarray,
-        noise: np.ndarray,
-        poses: list[slice],
-    ) -> Solution:
-        count, channels, unknowns = Y.shape
         seen = np.linalg.norm(Y, axis=(0, 1)) > 1e-9
-        used = Y[:, :, seen]
-        _require_poses(problem, used)
-        sigma = _channel_std(used, w, problem.channels)
-        white = (used / sigma[:, None]).reshape(-1, seen.sum())
-        information = white.T @ white
-        covariance = np.linalg.inv(information)
-        values = covariance @ white.T @ (w / sigma).reshape(-1)
-        full, spread = np.full(10, np.nan), np.full((10, 10), np.nan)
-        inner = np.zeros((10, 10))
-        width = int(seen[:4].sum())
-        index = np.flatnonzero(seen[:4])
-        full[index] = values[:width]
-        spread[np.ix_(index, index)] = covariance[:width, :width]
-        inner[np.ix_(index, index)] = np.linalg.inv(covariance[:width, :width])
-        has_bias = unknowns > 4
-        bias = values[width:] if has_bias else np.zeros(channels)
-        bias_std = np.sqrt(np.diag(covariance)[width:]) if has_bias else 0 * bias
-        freedom = max(1.0, count * channels - float(seen.sum()))
-        residual = np.full((len(problem.time), channels), 0.0)
-        for part, left in zip(poses, w - used @ values, strict=True):
+        _require_poses(Y, seen)
+        values, covariance, condition = _solve_means(Y, w, seen, problem.channels)
+        residual = np.zeros_like(rows.target)
+        for part, left in zip(poses, w - Y[:, :, seen] @ values[seen], strict=True):
             residual[part] = left
-        model = NoiseModel(
-            np.column_stack([0 * noise, noise**2, 0 * noise]),
-            np.array([problem.rate_hz / 2]),
-            np.ones((channels, 1)),
-            problem.rate_hz,
-        )
-        segments = len(problem.starts)
-        scaled = white / np.linalg.norm(white, axis=0)
-        return Solution(
-            values=full,
-            covariance=spread,
-            degrees_of_freedom=np.where(np.isnan(full), np.nan, freedom),
-            noise=model,
-            residual=residual,
-            bias=np.tile(bias, (segments, 1)),
-            bias_std=np.tile(bias_std, (segments, 1)),
-            condition_number=float(np.linalg.cond(scaled)),
-            information=inner,
+        freedom = max(1.0, float(w.size - seen.sum()))
+        noise = np.mean([rows.target[p].var(axis=0) for p in poses], axis=0)
+        return _solution(
+            problem, values, covariance, condition, freedom, residual, noise
         )
 
     def _poses(self, problem: WrenchProblem) -> list[slice]:
@@ -125,18 +82,69 @@ class StaticPoses:
         return poses
 
 
-def _require_poses(problem: WrenchProblem, used: np.ndarray) -> None:
+def _require_poses(Y: np.ndarray, seen: np.ndarray) -> None:
     """Refuse poses that leave mass, centre or bias open."""
-    count, _, unknowns = used.shape
-    sizes = np.concatenate([SCALE[:4], np.full(max(0, unknowns - 4), 1.0)])[:unknowns]
-    singular = np.linalg.svd(used.reshape(-1, unknowns) * sizes, compute_uv=False)
-    if singular[-1] < 1e-3 * singular[0] or singular.size < unknowns:
+    count, _, unknowns = Y.shape
+    sizes = np.concatenate([SCALE[:4], np.ones(unknowns - 4)])
+    used = (Y * sizes)[:, :, seen].reshape(-1, int(seen.sum()))
+    singular = np.linalg.svd(used, compute_uv=False)
+    if singular.size < seen.sum() or singular[-1] < 1e-2 * singular[0]:
         raise NotIdentifiable(
             f"The load was held in {count} pose{'s' if count > 1 else ''} that point "
             "gravity in too few directions: mass, centre and the sensor's zero cannot "
             "be told apart. Hold it in at least four poses, turned about two axes by "
             "30° or more; or say bias='none' if the sensor was tared."
         )
+
+
+def _solve_means(
+    Y: np.ndarray, w: np.ndarray, seen: np.ndarray, names: tuple[str, ...]
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Weighted least squares over the poses; NaN for what they do not depend on."""
+    used = Y[:, :, seen]
+    sigma = _channel_std(used, w, names)
+    white = (used / sigma[:, None]).reshape(-1, used.shape[2])
+    inner = np.linalg.inv(white.T @ white)
+    values, covariance = np.full(len(seen), np.nan), np.full(2 * (len(seen),), np.nan)
+    values[seen] = inner @ white.T @ (w / sigma).reshape(-1)
+    covariance[np.ix_(seen, seen)] = inner
+    return values, covariance, float(np.linalg.cond(white * np.sqrt(np.diag(inner))))
+
+
+def _solution(
+    problem: WrenchProblem,
+    values: np.ndarray,
+    covariance: np.ndarray,
+    condition: float,
+    freedom: float,
+    residual: np.ndarray,
+    noise: np.ndarray,
+) -> Solution:
+    ten, spread = np.full(10, np.nan), np.full((10, 10), np.nan)
+    ten[:4], spread[:4, :4] = values[:4], covariance[:4, :4]
+    known = np.isfinite(ten)
+    information = np.zeros((10, 10))
+    information[np.ix_(known, known)] = np.linalg.inv(spread[np.ix_(known, known)])
+    segments, channels = len(problem.starts), len(problem.channels)
+    has_bias = len(values) > 4
+    bias = values[4:] if has_bias else np.zeros(channels)
+    bias_std = np.sqrt(np.diag(covariance)[4:]) if has_bias else np.zeros(channels)
+    return Solution(
+        values=ten,
+        covariance=spread,
+        degrees_of_freedom=np.where(known, freedom, np.nan),
+        noise=NoiseModel(
+            np.column_stack([0 * noise, noise, 0 * noise]),
+            np.array([problem.rate_hz / 2]),
+            np.ones((channels, 1)),
+            problem.rate_hz,
+        ),
+        residual=residual,
+        bias=np.tile(bias, (segments, 1)),
+        bias_std=np.tile(bias_std, (segments, 1)),
+        condition_number=condition,
+        information=information,
+    )
 
 
 def _channel_std(used: np.ndarray, w: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
