@@ -1,9 +1,9 @@
-"""Wrist sensors and encoders of 1986, simulated: what the load tables were made with."""
+"""Wrist sensors and encoders of 1986, simulated: the rigs behind the load tables."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,7 +79,7 @@ class LoadRig:
     resonance_hz: float = 30.0
     damping: float = 0.05
     vibration: Vibration = Vibration()
-    gripper: InertialParameters = InertialParameters.zero()
+    gripper: InertialParameters = field(default_factory=InertialParameters.zero)
 
     def record(
         self,
@@ -124,8 +124,8 @@ class LoadRig:
         held = HeldBody(self.arm, self.frame)
 
         def wrench(_: str):  # type: ignore[no-untyped-def]
-            return lambda state: held.regressor(state.q, state.qd, state.qdd) @ (
-                body.vector
+            return lambda state: (
+                held.regressor(state.q, state.qd, state.qdd) @ (body.vector)
             )
 
         mount = Mount(runs, dof, 1.0 / self.rate_hz, random, wrench)
@@ -194,6 +194,4 @@ class Run:
     def raw(self, cutoff_hz: float) -> Samples:
         """Measured positions and wrench as they are; rates low-passed, as a start."""
         start = self.differentiated(cutoff_hz)
-        return Samples(
-            self.time, self.q, start.qd, start.qdd, start.tau, self.wrench
-        )
+        return Samples(self.time, self.q, start.qd, start.qdd, start.tau, self.wrench)
