@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from armwise.arms.files import write_atomically
 from armwise.errors import ArgumentError, NotIdentifiable, NotPhysical
+from armwise.files import write_atomically
 from armwise.identification.load.estimate import LoadEstimate
 
 
