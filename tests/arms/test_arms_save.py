@@ -21,7 +21,7 @@ from armwise.arms import (
     load_arm,
     save_arm,
 )
-from armwise.errors import ArmError, NotPhysical
+from armwise.errors import ArmError, FileError, NotPhysical
 
 from .trees import link_poses, random_arm, random_body
 
@@ -206,6 +206,6 @@ def test_names_are_escaped_and_files_are_whole(tmp_path: Path) -> None:
         path.write_text("old")
         save_arm(arm, path)
         assert load_arm(path).links[0].name == odd
-    with pytest.raises(ArmError, match="cannot be written"):
+    with pytest.raises(FileError, match="cannot be written"):
         save_arm(arm, tmp_path / "nowhere" / "a.urdf")
     assert sorted(x.name for x in tmp_path.iterdir()) == ["a.urdf", "a.xml"]

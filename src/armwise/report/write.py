@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from armwise.files import write_atomically
 from armwise.errors import ArgumentError
+from armwise.files import write_atomically
 from armwise.identification import Estimate, Identification
 from armwise.recordings import Samples
 from armwise.report.html import report_to_html

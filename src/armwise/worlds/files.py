@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from armwise.files import write_atomically
 from armwise.errors import ArgumentError, ArmwiseError
+from armwise.files import write_atomically
 from armwise.worlds.run import Run
 
 
