@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
+from benchmarks.figures import Row
 
 from armwise.arms import Arm, Drive, load_arm
 from armwise.motions import MotionSample, Quintic
@@ -31,16 +31,6 @@ from armwise.plants import run_batch as follow_all
 STEPS = 10_000
 BATCH = 200
 GAINS = np.array([1.0, 1.0, 1.0, 1.0, 0.1, 0.1, 0.02])
-
-
-class Row(NamedTuple):
-    """One figure: ours, the peer's in the same run, their ratio, what is asked."""
-
-    name: str
-    ours: float
-    theirs: float
-    ratio: float
-    bar: str
 
 
 class Pd:

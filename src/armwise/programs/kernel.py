@@ -90,10 +90,7 @@ class Kernel:
                 for o in self.program.outputs
             ]
         sizes = [max(1, len(o.entries)) for o in self.program.outputs]
-        bad = self._run(inputs, uniforms, out, sizes)
-        if bad >= 0:
-            raise ArgumentError(self._not_finite(inputs, bad))
-        return list(out)
+        return self._fill(inputs, uniforms, out, sizes)
 
     def columns(
         self,
@@ -107,6 +104,15 @@ class Kernel:
             shapes = [(len(o.nonzero), samples) for o in self.program.outputs]
             out = [np.empty(shape) for shape in shapes]
         layouts = [-int(array.strides[0] // 8) for array in out]
+        return self._fill(inputs, uniforms, out, layouts)
+
+    def _fill(
+        self,
+        inputs: Sequence[np.ndarray],
+        uniforms: Sequence[np.ndarray],
+        out: Sequence[np.ndarray],
+        layouts: list[int],
+    ) -> list[np.ndarray]:
         bad = self._run(inputs, uniforms, out, layouts)
         if bad >= 0:
             raise ArgumentError(self._not_finite(inputs, bad))
