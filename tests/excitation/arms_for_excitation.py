@@ -36,7 +36,7 @@ def tree(limits: Limits = UNLIMITED) -> Arm:
         Joint("trunk", "revolute", -1, at(z=0.5), z, limits),
         Joint("left", "revolute", 0, at(0.1, 0.3, 0.2), y, limits),
         Joint("right", "revolute", 0, at(0.1, -0.3, 0.2), y, limits),
-        Joint("follower", "revolute", 1, at(0.3), y, limits, mimic=Mimic(1, -0.5, 0.1)),
+        Joint("follower", "revolute", 1, at(0.3), y, limits, mimic=Mimic(1, -2.0, 0.1)),
         Joint("rod", "prismatic", 2, at(0.3), np.array([1.0, 0.0, 0.0]), limits),
     )
     links = tuple(Link(f"{joint.name}_link", body()) for joint in joints)

@@ -18,9 +18,12 @@ from armwise.excitation import (
     design_excitation,
     score_motion,
 )
+from armwise.excitation.design import settle
+from armwise.excitation.search import Found
 from armwise.excitation.setting import arrange, one_thread
 from armwise.excitation.spheres import THICKNESS, arm_length
-from armwise.excitation.starts import random_motion
+from armwise.excitation.starts import random_motion, rest
+from armwise.excitation.verification import verify
 from armwise.motions import Motion, Quintic, check_limits
 
 QUINTICS_DEG = (
@@ -259,6 +262,36 @@ def test_a_plan_can_be_repeated(plan):
 def test_nonsense_is_refused(arguments, said):
     with pytest.raises(ArgumentError, match=said):
         design_excitation(load_arm("two_link_uno"), **arguments)
+
+
+def test_random_motions_respect_everything():
+    setting = arrange(tree(), 4.0, keep_out=KeepOut(), limit_share=0.9)
+    p, rng = setting.problem, np.random.default_rng(0)
+    for posture in setting.postures(rng)[:4]:
+        z = random_motion(p, posture, rng)
+        assert p.excess(z) <= 0.0
+        assert p.excess(z + 0.1 * (z - rest(p.series, posture))) > 0.0
+
+
+def test_a_motion_that_fails_on_the_fine_grid_is_shrunk():
+    arm = emps()
+    p = arrange(arm, 3.0, limit_share=0.9).problem
+    still = rest(p.series, p.series.bounds.middle)
+    z = still.copy()
+    z[0, 1:] = 1.0
+    motion, verified = settle(arm, p, Found(z, still, 0.0))
+    assert not verify(p.series.motion(z), p.requirements).is_within(0.9)
+    assert verify(motion, p.requirements).is_within(0.9)
+    assert verified.is_within(0.9)
+    assert verified.instants == 3001
+
+
+def test_friction_either_way_counts_at_rest():
+    """Coulomb 20.4 N and offset −3.2 N: backwards 23.6 N are needed, forwards 17.2."""
+    arm = emps()
+    joint = replace(arm.joints[0], limits=replace(arm.joints[0].limits, effort=22.0))
+    with pytest.raises(ArgumentError, match="effort limit of joint 'slide'"):
+        design_excitation(replace(arm, joints=(joint,)), 3.0)
 
 
 def test_an_arm_too_weak_to_hold_itself_is_named():

@@ -44,6 +44,15 @@ def test_log_det_differences_are_those_of_the_information():
     assert a.log_det - b.log_det == pytest.approx(expected, abs=0.05)
 
 
+def test_what_is_known_adds_to_what_is_told():
+    arm = load_arm("ddarm")
+    score = score_motion(arm, shaking(3))
+    twice = score_motion(arm, shaking(3), known=1e6 * score.information)
+    # A million times as much of everything: 25 parameters, log 1e6 each.
+    gain = 25 * np.log(1e6)
+    assert twice.log_det - score.log_det == pytest.approx(gain, abs=1.0)
+
+
 def test_a_motion_that_tells_nothing_has_infinite_condition():
     arm = load_arm("ddarm")
     still = Fourier(np.ones(3), np.zeros((3, 1)), np.zeros((3, 1)), 1.0)

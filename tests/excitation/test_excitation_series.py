@@ -79,12 +79,13 @@ def test_missing_limits_are_assumed_and_said():
 
 
 def test_a_follower_narrows_its_leader():
-    bounds = bounds_of(tree(Limits(-1.0, 0.4, 2.0, 10.0, 5.0)))
-    # follower = −0.5 left + 0.1 within [−1, 0.4]: left within [−0.6, 2.2].
+    bounds = bounds_of(tree(Limits(-1.0, 1.0, 2.0, 10.0, 5.0)))
+    # follower = −2 left + 0.1 within [−1, 1]: left within [−0.45, 0.55].
     left = 1
-    assert bounds.lower[left] == pytest.approx(-0.6)
-    assert bounds.upper[left] == pytest.approx(0.4)
-    assert bounds.velocity[left] == 2.0
+    assert bounds.lower[left] == pytest.approx(-0.45)
+    assert bounds.upper[left] == pytest.approx(0.55)
+    assert bounds.velocity[left] == pytest.approx(1.0)
+    assert bounds.lower[0] == -1.0
 
 
 @pytest.mark.parametrize(

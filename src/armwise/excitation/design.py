@@ -82,7 +82,7 @@ def design_excitation(
     search = Search(setting.problem, deadline, progress)
     with one_thread():
         found = search.run(setting.postures(rng), rng)
-        motion, verified = _settle(arm, setting.problem, found)
+        motion, verified = settle(arm, setting.problem, found)
         told = score(setting.problem.model, motion, setting.known, rate_hz)
     return ExcitationPlan(
         motion,
@@ -95,7 +95,7 @@ def design_excitation(
     )
 
 
-def _settle(arm: Arm, problem: Problem, found: Found) -> tuple[Fourier, Verification]:
+def settle(arm: Arm, problem: Problem, found: Found) -> tuple[Fourier, Verification]:
     """Shrink a motion until it holds on the fine grid, and keep the proof.
 
     Raises:
