@@ -2,10 +2,11 @@
 
 from armwise.recordings.mapping import LogMapping, apply_mapping_to_arm
 from armwise.recordings.mapping_file import load_mapping
+from armwise.recordings.preparation import Preparation
 from armwise.recordings.prepare import prepare
 from armwise.recordings.read import read_recording
 from armwise.recordings.recording import WRENCH_NAMES, Channel, Recording
-from armwise.recordings.samples import Preparation, Samples
+from armwise.recordings.samples import Samples
 from armwise.recordings.spectra import NoiseSpectra, noise_spectra
 from armwise.recordings.write import write_recording
 

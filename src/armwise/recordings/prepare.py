@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.errors import ArgumentError, RecordingError
-from armwise.recordings.choices import choose, moving_pieces, speed_resolution
+from armwise.recordings.choices import choose
+from armwise.recordings.preparation import Preparation
 from armwise.recordings.recording import Recording
-from armwise.recordings.samples import Preparation, Samples
+from armwise.recordings.rests import moving_pieces, speed_resolution
+from armwise.recordings.samples import Samples
 from armwise.recordings.smoothing import Settings, Smooth, smooth
 from armwise.recordings.stretches import Stretches, stretches_of
 
@@ -169,6 +171,11 @@ def _samples(
         for part in whole
         for rows in _rows(part, rate / settings.decimation, keep_rest)
     ]
+    if not pieces:
+        raise RecordingError(
+            f"{recording.source}: the arm stands still throughout. Record a motion, or "
+            "keep the rest (keep_rest)."
+        )
     blocks = {
         name: np.concatenate([getattr(part, name)[rows] for part, rows in pieces])
         for name in ("time", "q", "qd", "qdd", "tau", "wrench")

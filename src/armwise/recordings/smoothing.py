@@ -121,6 +121,11 @@ def shifted(signal: np.ndarray, samples: float) -> np.ndarray:
     return result
 
 
+def shifted_columns(block: np.ndarray, samples: float) -> np.ndarray:
+    """Read every column so many samples later."""
+    return np.stack([shifted(column, samples) for column in block.T], axis=1)
+
+
 def _motion(
     stretch: Stretch, j: int, settings: Settings
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
