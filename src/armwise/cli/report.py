@@ -47,10 +47,11 @@ def report(
     from armwise.report import make_report, report_to_text, write_report
 
     described, mapped = _load(arm, mapping)
-    found: Identification | Estimate = read_estimate(estimate, described)
+    alone = read_estimate(estimate, described)
+    found: Identification | Estimate = alone
     if logs or validate:
         found = _with_data(
-            found, described, mapped, logs or [], validate or [], cutoff_hz
+            alone, described, mapped, logs or [], validate or [], cutoff_hz
         )
     if output is not None:
         write_report(found, output)

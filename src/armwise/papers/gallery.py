@@ -14,7 +14,7 @@ from armwise.files import write_atomically
 from armwise.papers.catalogue import PAPERS, Group, Paper, Progress, groups, run_groups
 from armwise.papers.rows import KEYS, Row
 from armwise.report.html import page_to_html, table_to_html
-from armwise.report.report import Table
+from armwise.report.report import Cell, Table
 
 _INDEX = Template("""<p>$intro</p>
 $table
@@ -77,7 +77,7 @@ def count_verdicts(rows: Iterable[Row]) -> Counter[str]:
 
 
 def _index_page(made: Mapping[Group, Sequence[Row]]) -> str:
-    lines = []
+    lines: list[tuple[Cell, ...]] = []
     for paper in PAPERS:
         rows = [r for g, found in made.items() if g.paper == paper.name for r in found]
         counts = count_verdicts(rows)

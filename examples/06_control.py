@@ -1,0 +1,27 @@
+"""06: what a model is worth in control: feedback alone, then feedforward."""
+
+import numpy as np
+
+import armwise as aw
+
+arm = aw.load_arm("ddarm")
+motion = aw.Quintic(
+    np.deg2rad([80.0, 269.1, -30.0]), np.deg2rad([330.0, 19.1, 220.0]), 1.3
+)
+plant = aw.SimulatedArm(arm)
+believed = aw.perturbed(arm, 0.05, seed=1)  # a model that is 5 % off
+
+inertia = np.array([13.0, 1.2, 0.4])
+pd = aw.PD(inertia * 20.0**2, inertia * 40.0)
+controllers = {
+    "PD": pd,
+    "PD + gravity": aw.Feedforward(pd, believed, "gravity"),
+    "PD + full feedforward": aw.Feedforward(pd, believed),
+    "computed torque": aw.ComputedTorque(believed, 400.0, 40.0),
+}
+for name, controller in controllers.items():
+    recording = aw.run(plant, controller, motion)
+    time = recording["true_q_1"].time
+    q = np.stack([recording[f"true_q_{j}"].values for j in (1, 2, 3)], axis=1)
+    error = np.rad2deg(np.abs(q - motion.sample(time).q).max(axis=0))
+    print(f"{name:22} peak errors {np.round(error, 2)}°")

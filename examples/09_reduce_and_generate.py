@@ -1,0 +1,31 @@
+"""09: keep the parameters that matter; fewer numbers, fewer operations."""
+
+import numpy as np
+
+import armwise as aw
+
+arm = aw.load_arm("puma560")
+lower, upper = 0.6 * arm.limits("lower"), 0.6 * arm.limits("upper")
+times = np.linspace(0.0, 12.0, 7)
+dyn = aw.Dynamics(arm)
+
+
+def samples(seed: int) -> aw.Samples:
+    rng = np.random.default_rng(seed)
+    motion = aw.Polynomial.through(times, rng.uniform(lower, upper, (7, arm.dof)))
+    t = np.arange(0.0, 12.0, 0.01)
+    q, qd, qdd = motion.sample(t)
+    tau = dyn.inverse_dynamics(q, qd, qdd)
+    noise = 0.005 * np.abs(tau).max(axis=0)
+    return aw.Samples(t, q, qd, qdd, tau + noise * rng.normal(size=tau.shape))
+
+
+fit, other = samples(1), samples(2)
+full = aw.identify(arm, fit)
+for threshold in (0.001, 0.01, 0.05):
+    small = aw.reduce(full, fit, threshold)
+    error = small.validate(other).relative_error
+    print(
+        f"{100 * threshold:4.1f} %: {small.base.count:2} of {full.base.count} "
+        f"parameters, unexplained torque {np.round(100 * error, 1)} %"
+    )
