@@ -1,0 +1,110 @@
+"""What a report says: verdicts from numbers, motions that would help, honest curves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.report.revealing import poorly_known, revealing_motions
+from armwise.report.subject import Subject
+from armwise.report.thinning import (
+    continued_time,
+    points_per_curve,
+    telling_rows,
+    with_breaks,
+)
+from armwise.report.verdicts import graded, judge
+
+
+def verdicts(result) -> dict[str, str]:
+    return {j.question: j.verdict for j in judge(Subject.of(result))}
+
+
+def test_a_good_identification_passes(identified):
+    found = verdicts(identified)
+    assert found["Does it predict data it has not seen?"] == "pass"
+    assert found["Does the model explain the data it was fitted to?"] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("value", "verdict"),
+    [(1.0, "pass"), (2.0, "look"), (4.0, "fail"), (np.inf, "fail"), (np.nan, "fail")],
+)
+def test_grades(value, verdict):
+    assert graded(value, (1.5, 3.0)) == verdict
+
+
+def test_prediction_far_worse_than_the_fit_fails(identified):
+    worse = replace(identified.validation, relative_error=np.array([0.001, 0.04]))
+    found = verdicts(replace(identified, validation=worse))
+    assert found["Does it predict data it has not seen?"] == "fail"
+
+
+def test_impossible_bodies_fail(identified):
+    parameters = np.array(identified.estimate.all_parameters)
+    parameters[0] = -1.0
+    bad = replace(identified.estimate, all_parameters=parameters)
+    found = verdicts(replace(identified, estimate=bad))
+    assert found["Could bodies have these inertias?"] == "fail"
+
+
+def test_driving_friction_is_looked_at(identified):
+    names = identified.estimate.base.names
+    parameters = np.array(identified.estimate.all_parameters)
+    parameters[names.index("joint_1.viscous")] = -0.5
+    bad = replace(identified.estimate, all_parameters=parameters)
+    found = verdicts(replace(identified, estimate=bad))
+    assert found["Does friction only brake?"] == "look"
+
+
+def test_what_a_still_joint_hides_is_shown_by_moving_it(still):
+    """Moving the joint that stood still must be what is asked for, and must help."""
+    hidden = revealing_motions(still.estimate, most=50)
+    unknown = [h for h in hidden if not np.isfinite(h.std)]
+    assert unknown
+    assert all("joint_2" in h.motion for h in unknown if "joint_2" in h.expression)
+    names = {h.expression for h in unknown}
+    assert {"joint_2.viscous", "joint_2.coulomb"} <= names
+
+
+def test_everything_known_leaves_nothing_to_reveal(identified):
+    sure = replace(
+        identified.estimate,
+        base_values=np.ones(identified.estimate.base.count),
+        base_covariance=1e-6 * np.eye(identified.estimate.base.count),
+    )
+    assert poorly_known(sure) == []
+    assert revealing_motions(sure) == ()
+
+
+def test_thinning_keeps_the_spike():
+    values = np.zeros(100_000)
+    values[51_234] = 7.0
+    rows = telling_rows(values, 2000)
+    assert rows.size <= 2000
+    assert 51_234 in rows
+    assert np.all(np.diff(rows) > 0)
+
+
+def test_many_curves_share_the_points():
+    assert points_per_curve(3) == 2000
+    assert points_per_curve(1000) * 1000 <= 130_000
+    assert points_per_curve(10**6) == 50
+
+
+def test_no_line_crosses_a_gap(arm):
+    two = aw.Samples.concatenate([_short(arm), _short(arm)])
+    time = continued_time(two)
+    assert np.all(np.diff(time) > 0)
+    rows = np.arange(len(two))
+    drawn = with_breaks(rows, time, two)
+    assert np.flatnonzero(np.isnan(drawn)).tolist() == [two.starts[1]]
+    assert drawn.size == len(two) + 1
+
+
+def _short(arm: aw.Arm) -> aw.Samples:
+    zeros = np.zeros((5, arm.dof))
+    return aw.Samples(np.arange(5.0), zeros, zeros, zeros, zeros)

@@ -1,0 +1,155 @@
+"""A report's page: complete by itself, safe, light, and the same in three forms."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from armwise.errors import ArgumentError, FileError
+from armwise.report import (
+    make_report,
+    report_to_html,
+    report_to_json,
+    report_to_text,
+    write_report,
+)
+from armwise.report.style import DRAWING
+
+SECTIONS = (
+    "summary",
+    "doubts",
+    "torques",
+    "residuals",
+    "parameters",
+    "hidden",
+    "spectrum",
+    "friction",
+    "preparation",
+)
+
+
+@pytest.fixture(scope="module")
+def page(identified) -> str:
+    return report_to_html(make_report(identified))
+
+
+def figures(page: str) -> list[dict]:
+    return json.loads(re.search(r'id="figures">(.*?)</script>', page, re.S)[1])
+
+
+def outside_scripts(page: str) -> str:
+    return re.sub(r"<script>.*?</script>", "", page, flags=re.S)
+
+
+def test_needs_nothing_else(page):
+    assert len(page.encode()) < 6e6
+    places = re.findall(r"(?:src|href)\s*=\s*(\S+)", outside_scripts(page))
+    assert places and all(place.startswith('"#') for place in places)
+    assert "url(" not in outside_scripts(page)
+    assert "default-src 'none'" in page
+    assert page.count("* plotly.js v") == 1
+
+
+def test_has_every_section_and_dark_light_and_print(page):
+    for name in SECTIONS:
+        assert f'<section id="{name}">' in page
+        assert f'<a href="#{name}">' in page
+    assert "prefers-color-scheme: dark" in page
+    assert "@media print" in page
+
+
+def test_every_place_has_its_figure(page):
+    drawn = figures(page)
+    places = [int(k) for k in re.findall(r'data-figure="(\d+)"', page)]
+    assert places and sorted(places) == list(range(len(drawn)))
+    for figure in drawn:
+        for curve in figure["curves"]:
+            assert len(curve["x"]) == len(curve["y"]) <= 2010
+
+
+def test_names_from_files_cannot_become_markup(hostile):
+    page = report_to_html(make_report(hostile))
+    assert "<script>alert" not in page
+    assert 'alert("x")' not in outside_scripts(page)
+    assert "&lt;script&gt;alert" in page
+    titles = [figure["title"] for figure in figures(page)]
+    assert any("&lt;script&gt;" in title for title in titles)
+
+
+def test_nothing_evaluated_is_never_a_pass(still):
+    told = make_report(still).to_dict()["summary"]
+    (validation,) = [
+        v["verdict"] for v in told["verdicts"] if "not seen" in v["question"]
+    ]
+    assert validation == "not evaluated"
+    assert told["validation"] is None
+    assert "not evaluated" in report_to_html(make_report(still))
+
+
+def test_estimate_alone_says_what_is_not_known(identified):
+    report = make_report(identified.estimate)
+    text = report_to_text(report)
+    assert report.to_dict()["doubts"]["warnings"] is None
+    assert "The data behind the estimate were not given." in text
+    assert report.to_dict()["preparation"]["fit"] is None
+
+
+def test_estimate_with_samples_is_validated(identified):
+    report = make_report(
+        identified.estimate, fitted=identified.fitted, validated=identified.validated
+    )
+    told = report.to_dict()["summary"]["validation"]
+    assert told == identified.validation.to_dict()
+
+
+def test_json_and_text_tell_the_same(still):
+    report = make_report(still)
+    told = json.loads(report_to_json(report))
+    assert set(SECTIONS) < set(told)
+    assert "mind this" in told["doubts"]["warnings"]
+    unknown = [c for c in told["parameters"]["combinations"] if c["std"] is None]
+    assert unknown  # a joint that stands still hides something
+    text = report_to_text(report)
+    for section in report.sections:
+        assert section.title in text
+    assert unknown[0]["expression"] in text
+
+
+def test_suffix_decides_the_form(identified, tmp_path: Path):
+    for suffix, begins in ((".html", "<!DOCTYPE"), (".json", "{"), (".txt", "slotine")):
+        path = write_report(identified, tmp_path / f"r{suffix}", title="slotine")
+        assert path.read_text(encoding="utf-8").startswith(begins)
+    with pytest.raises(ArgumentError, match=r"r\.pdf.*\.html, \.json, \.txt"):
+        write_report(identified, tmp_path / "r.pdf")
+
+
+def test_a_failed_write_leaves_nothing(identified, tmp_path: Path, monkeypatch):
+    target = tmp_path / "report.txt"
+    target.write_text("before")
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", refuse)
+    with pytest.raises(FileError, match="No space left"):
+        write_report(identified, target)
+    assert [p.name for p in tmp_path.iterdir()] == ["report.txt"]
+    assert target.read_text() == "before"
+
+
+def test_only_estimates_are_reported_on():
+    with pytest.raises(ArgumentError, match="not str"):
+        make_report("estimate.json")  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_drawing_script_parses(tmp_path: Path):
+    script = tmp_path / "drawing.js"
+    script.write_text(DRAWING, encoding="utf-8")
+    done = subprocess.run(["node", "--check", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
