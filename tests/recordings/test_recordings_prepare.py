@@ -220,6 +220,32 @@ def test_wrench_alone_can_be_prepared():
     )
 
 
+def test_a_given_lag_moves_the_wrench_too():
+    time = np.arange(2000) / 200.0
+    q = motion(3, time)[0]
+    wrench = np.sin(3 * (time - 0.05))[:, None] * np.ones(6)
+    rec = Recording.from_arrays(time, q=q, wrench=wrench)
+    data = prepare(rec, 20.0, lag=0.05)
+    expected = np.sin(3 * data.time)[:, None] * np.ones(6)
+    np.testing.assert_allclose(data.wrench, expected, atol=1e-4)
+    again = prepare(rec, like=data)
+    np.testing.assert_allclose(again.wrench, data.wrench)
+
+
+def test_an_arm_that_stands_still_throughout_is_kept():
+    time = np.arange(2000) / 200.0
+    still = Recording.from_arrays(time, q=np.zeros((2000, 1)), tau=np.ones((2000, 1)))
+    assert len(prepare(still, 5.0)) > 100
+
+
+def test_logs_of_different_rates_come_out_at_one():
+    arm = arm_with_friction()
+    recs = [recording(arm, rate=r, seed=1) for r in (500.0, 1000.0)]
+    data = prepare(recs, 5.0, arm=arm)
+    steps = [np.diff(data.time[rows]).mean() for rows in data.segments]
+    assert steps[0] == pytest.approx(steps[1], rel=1e-3)
+
+
 def test_accelerations_that_were_recorded_are_used():
     time = np.arange(2000) / 200.0
     q, qd, qdd = motion(2, time)

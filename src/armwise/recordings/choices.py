@@ -61,6 +61,8 @@ def _choose(
         band = Band(max(band.least, other.least), max(band.most, other.most))
     wanted = chosen.cutoff_hz if asked else band.most
     chosen = replace(chosen, cutoff_hz=min(wanted, band.most))
+    if lag is not None:
+        chosen = replace(chosen, lag=lag, wrench_lag=lag)
     if longest.tau:
         piece = _window(longest, chosen.cutoff_hz)
         chosen = _with_torque(piece, chosen, arm, lag, None if asked else band.least)
@@ -68,7 +70,8 @@ def _choose(
         early = chosen.torque_bandwidth_hz
         limit = early if early < chosen.cutoff_hz else np.inf
         chosen = replace(chosen, cutoff_hz=wanted, torque_bandwidth_hz=limit)
-    return replace(chosen, decimation=decimation_for(chosen, longest.rate_hz))
+    thin = decimation_for(chosen, longest.rate_hz)
+    return replace(chosen, decimation=thin, rate_hz=longest.rate_hz)
 
 
 def _positions(stretch: Stretch) -> np.ndarray:
@@ -95,7 +98,7 @@ def _with_torque(
     least_hz: float | None,
 ) -> Settings:
     """Find the lag, the band in which motion explains torque, and earlier filters."""
-    known = replace(settings, lag=lag or 0.0)
+    known = settings
     problem = problem_of(stretch, settings, arm)
     if problem is None:
         note = "Too little motion to find a lag or a cut-off from the torque."

@@ -110,8 +110,7 @@ def _pieces(path: Path, layout: Layout) -> Iterator[tuple[int, bytes]]:
         file.seek(offset)
         while piece := file.read(PIECE):
             end = file.readline(LONGEST_LINE + 1)
-            unbroken = b"\n" not in piece[-LONGEST_LINE:]
-            if len(end) > LONGEST_LINE or (unbroken and len(piece) > LONGEST_LINE):
+            if len(end) > LONGEST_LINE:
                 line = _line_number(path, offset) + piece.count(b"\n") + 1
                 raise RecordingError(
                     f"{path}, line {line}: longer than {LONGEST_LINE >> 20} MiB. "

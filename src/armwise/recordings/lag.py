@@ -106,8 +106,8 @@ def explained_band(
 ) -> float:
     """Tell up to which frequency the motion explains the torque, in [Hz].
 
-    The residual's amplitude stays below half the torque's up to there, in the median
-    over the joints.
+    The residual's amplitude stays below the share EXPLAINED of the torque's up to
+    there, in the median over the joints.
     """
     scaled = torque / np.maximum(np.linalg.norm(torque, axis=0), 1e-12)
     ratios = []

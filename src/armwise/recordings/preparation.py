@@ -22,6 +22,7 @@ class Preparation:
         speed_resolution: Speed below which a joint's direction is not known, per joint
             in [rad/s] or [m/s].
         lag: Delay of the torque behind the motion, taken out, in [s].
+        wrench_lag: Delay of the wrench, taken out, in [s].
         velocity_lag: Delay of the measured velocity, taken out, in [s].
         derivatives: How velocity and acceleration were made.
         rows_read: Rows of the recording that went in.
@@ -37,6 +38,7 @@ class Preparation:
     torque_bandwidth_hz: float | None = None
     speed_resolution: tuple[float, ...] = ()
     lag: float = 0.0
+    wrench_lag: float = 0.0
     velocity_lag: float = 0.0
     derivatives: str = "given"
     rows_read: int = 0

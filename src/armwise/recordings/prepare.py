@@ -51,14 +51,13 @@ def prepare(
         recording: One recording, or several, which become segments of their own.
         cutoff_hz: Low-pass in [Hz]; infinite for none. Chosen when None: as high as
             the motion explains the torque, and no higher than its own noise allows.
-        arm: The arm, to find lag and cut-off by its own dynamics; without it the lag
-            is taken as zero, and a rough stand-in helps to choose the cut-off.
-        like: Samples whose cut-off, lag and velocity source are used again, so that
-            what validates is treated as what was fitted.
-        lag: Delay of torque and wrench behind the motion in [s]; found when None and
-            the arm is given.
-        velocity: Use the measured velocity or the position's derivative; the quieter
-            of the two when "auto".
+        arm: The arm, to find lag and cut-off by its own dynamics; without it a lag is
+            not looked for, and a rough stand-in helps to choose the cut-off.
+        like: Samples whose treatment is repeated, for data to validate on.
+        lag: Delay of torque and wrench in [s]. None: the torque's is found, if the arm
+            is given; the wrench's is not.
+        velocity: Use the measured velocity or the position's derivative; what explains
+            the torque better, or is quieter, when "auto".
         derivatives: Central differences of filtered signals, or smoothing splines.
         decimation: Keep one sample in so many; ten a period of the cut-off if None.
         max_gap: Longest hole bridged by interpolation in [s]; ten steps when None.
@@ -70,9 +69,7 @@ def prepare(
         RecordingError: If a signal is missing, not finite, or time runs backwards.
     """
     recordings = [recording] if isinstance(recording, Recording) else list(recording)
-    if not recordings:
-        raise ArgumentError("There is no recording to prepare.")
-    _check_arguments(cutoff_hz, decimation)
+    _check_arguments(recordings, cutoff_hz, decimation)
     report = progress or (lambda what, share: None)
     report("joining channels", 0.0)
     tables = [stretches_of(rec, max_gap, skip_bad_rows) for rec in recordings]
@@ -81,17 +78,21 @@ def prepare(
     report("choosing the cut-off", 0.2)
     settings = _settings(tables, cutoff_hz, arm, like, lag, velocity, derivatives)
     if decimation is not None:
-        settings = replace(settings, decimation=decimation)
+        settings = replace(settings, decimation=decimation, rate_hz=None)
     parts = []
+    automatic = cutoff_hz is None and like is None
     for i, (rec, table) in enumerate(zip(recordings, tables, strict=True)):
         report("filtering", 0.3 + 0.7 * i / len(tables))
-        given = cutoff_hz is not None or like is not None
-        parts.append(_samples(rec, table, settings, not given, keep_rest))
+        parts.append(_samples(rec, table, settings, automatic, keep_rest))
     report("filtering", 1.0)
     return Samples.concatenate(parts)
 
 
-def _check_arguments(cutoff_hz: float | None, decimation: int | None) -> None:
+def _check_arguments(
+    recordings: Sequence[Recording], cutoff_hz: float | None, decimation: int | None
+) -> None:
+    if not recordings:
+        raise ArgumentError("There is no recording to prepare.")
     if cutoff_hz is not None and not cutoff_hz > 0.0:
         raise ArgumentError(f"The cut-off must be positive, not {cutoff_hz:g} Hz.")
     if decimation is not None and decimation < 1:
@@ -140,10 +141,12 @@ def _again(earlier: Preparation) -> Settings:
     return Settings(
         cutoff_hz=np.inf if earlier.cutoff_hz is None else earlier.cutoff_hz,
         lag=earlier.lag,
+        wrench_lag=earlier.wrench_lag,
         velocity="measured" if measured else "position",
         velocity_lag=earlier.velocity_lag,
         derivatives="spline" if "spline" in earlier.derivatives else "differences",
         decimation=earlier.decimation,
+        rate_hz=earlier.sample_rate_hz,
         torque_bandwidth_hz=earlier.torque_bandwidth_hz or np.inf,
     )
 
@@ -157,6 +160,9 @@ def _samples(
 ) -> Samples:
     """Smooth every stretch of one recording and join what is left of them."""
     rate = table.parts[0].rate_hz
+    if settings.rate_hz is not None:
+        thin = round(settings.decimation * rate / settings.rate_hz)
+        settings = replace(settings, decimation=max(1, thin))
     smoothed = [smooth(part, settings) for part in table.parts]
     whole = [part for part in smoothed if part is not None]
     if not whole:
@@ -171,11 +177,6 @@ def _samples(
         for part in whole
         for rows in _rows(part, rate / settings.decimation, keep_rest)
     ]
-    if not pieces:
-        raise RecordingError(
-            f"{recording.source}: the arm stands still throughout. Record a motion, or "
-            "keep the rest (keep_rest)."
-        )
     blocks = {
         name: np.concatenate([getattr(part, name)[rows] for part, rows in pieces])
         for name in ("time", "q", "qd", "qdd", "tau", "wrench")
@@ -227,6 +228,7 @@ def _described(
         torque_bandwidth_hz=bandwidth if bandwidth < 0.45 * rate else None,
         speed_resolution=tuple(map(float, speed_resolution(qd))),
         lag=settings.lag,
+        wrench_lag=settings.wrench_lag,
         velocity_lag=settings.velocity_lag,
         derivatives=source + settings.derivatives,
         rows_read=table.rows_read,

@@ -21,21 +21,25 @@ class Settings:
 
     Attributes:
         cutoff_hz: Low-pass of every signal in [Hz]; infinite for none.
-        lag: Delay of torque and wrench to take out in [s].
+        lag: Delay of the torque to take out in [s].
+        wrench_lag: Delay of the wrench to take out in [s].
         velocity: Whether velocity is measured or made from position.
         velocity_lag: Delay of the measured velocity to take out in [s].
         derivatives: Central differences of filtered signals, or a smoothing spline.
         decimation: Keep one sample in so many.
+        rate_hz: Rate the decimation is meant for in [Hz]; None: for any.
         torque_bandwidth_hz: Low-pass friction's steps went through in [Hz].
         notes: What the user should know.
     """
 
     cutoff_hz: float
     lag: float = 0.0
+    wrench_lag: float = 0.0
     velocity: Literal["measured", "position"] = "position"
     velocity_lag: float = 0.0
     derivatives: Literal["differences", "spline"] = "differences"
     decimation: int = 1
+    rate_hz: float | None = None
     torque_bandwidth_hz: float = np.inf
     notes: tuple[str, ...] = ()
 
@@ -72,11 +76,12 @@ def smooth(stretch: Stretch, settings: Settings) -> Smooth | None:
         for whole, out in zip(motion, (q, qd, qdd), strict=True):
             out[:, j] = whole[rows]
     forces = []
-    for signals in (stretch.tau, stretch.wrench):
+    lags = (settings.lag, settings.wrench_lag)
+    for signals, lag in zip((stretch.tau, stretch.wrench), lags, strict=True):
         block = np.empty((kept, len(signals)))
         for j, signal in enumerate(signals):
             filtered = low_pass(signal, settings.cutoff_hz, stretch.rate_hz)
-            block[:, j] = shifted(filtered, settings.lag * stretch.rate_hz)[rows]
+            block[:, j] = shifted(filtered, lag * stretch.rate_hz)[rows]
         forces.append(block)
     return Smooth(stretch.time[rows], q, qd, qdd, *forces)
 
@@ -86,7 +91,8 @@ def edge(settings: Settings, rate_hz: float) -> int:
     filtering = (
         0.0 if settings.cutoff_hz >= 0.45 * rate_hz else 2.0 / settings.cutoff_hz
     )
-    longest = max(filtering, abs(settings.lag), abs(settings.velocity_lag))
+    lags = (settings.lag, settings.wrench_lag, settings.velocity_lag)
+    longest = max(filtering, *map(abs, lags))
     return int(np.ceil(longest * rate_hz)) + 4
 
 
