@@ -7,30 +7,15 @@ double it runs one. Around it, a loop gathers rows into vectors and scatters res
 
 from __future__ import annotations
 
-import math
-
 from armwise.programs.program import Program
 from armwise.programs.scalars import Number, Scalar
+from armwise.programs.sine import COSINE, SINE, horner
 
 LANES = 8
 """Samples in a vector: 64 bytes of doubles."""
 
 
-def _sine_terms() -> tuple[str, str]:
-    """Horner forms in z = r² of sin(r) = r + r z S(z) and cos(r) = 1 + z C(z)."""
-    sine = [(-1) ** k / math.factorial(2 * k + 1) for k in range(1, 9)]
-    cosine = [(-1) ** k / math.factorial(2 * k) for k in range(1, 9)]
-    return _horner(sine), _horner(cosine)
-
-
-def _horner(coefficients: list[float]) -> str:
-    text = repr(coefficients[-1])
-    for coefficient in reversed(coefficients[:-1]):
-        text = f"({coefficient!r} + z * {text})"
-    return text
-
-
-_SINE, _COSINE = _sine_terms()
+_SINE, _COSINE = horner(SINE), horner(COSINE)
 
 # π/2 in three pieces: the first two have 33 bits, so k times them is exact to 2²⁰.
 _REDUCTION = """\
@@ -65,7 +50,7 @@ static inline void sincos_v(V x, V *s, V *c) {{
   const V r = t2 - (k * HALF_PI_3 - ((t1 - t2) - k * HALF_PI_2));
   const V z = r * r;
   const V sr = r + r * (z * {_SINE});
-  const V cr = 1.0 + z * {_COSINE};
+  const V cr = 1.0 - z * (0.5 - z * {_COSINE});
   const L n = (L)t, swap = -(n & 1);
   const L sb = ((L)sr & ~swap) | ((L)cr & swap), cb = ((L)cr & ~swap) | ((L)sr & swap);
   *s = (V)(sb ^ ((n & 2) << 62));
@@ -100,7 +85,7 @@ static inline void sincos_v(V x, V *s, V *c) {{
   const double r = t2 - (k * HALF_PI_3 - ((t1 - t2) - k * HALF_PI_2));
   const double z = r * r;
   const double sr = r + r * (z * {_SINE});
-  const double cr = 1.0 + z * {_COSINE};
+  const double cr = 1.0 - z * (0.5 - z * {_COSINE});
   long long n;
   memcpy(&n, &t, sizeof n);
   const double a = n & 1 ? cr : sr, b = n & 1 ? sr : cr;

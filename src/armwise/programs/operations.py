@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 
 from armwise.programs.extraction import extract
-from armwise.programs.polynomials import Monomial, System, expand
+from armwise.programs.polynomials import Monomial, System, expand, is_one
 from armwise.programs.program import Output, Program, build_program
 from armwise.programs.scalars import Graph, Number, Scalar
 
@@ -49,11 +49,11 @@ def rebuild(system: System, program: Program) -> Program:
     """Write polynomials as a program with the inputs and outputs of another."""
     build = _Build(system)
     entries = iter(system.outputs)
-    outputs = tuple(
-        Output(item.name, item.shape, tuple(build.entry(next(entries)) for _ in item.entries))
-        for item in program.outputs
-    )  # fmt: skip
-    return build_program(program.name, program.inputs, outputs)
+    outputs = []
+    for item in program.outputs:
+        made = tuple(build.entry(next(entries)) for _ in item.entries)
+        outputs.append(Output(item.name, item.shape, made))
+    return build_program(program.name, program.inputs, tuple(outputs))
 
 
 class _Build:
@@ -163,7 +163,7 @@ class _Build:
                 s, node = self._done[x]
                 sign *= s
                 factors.append(node)
-        if isinstance(known, Scalar) or known != 1.0:
+        if isinstance(known, Scalar) or not is_one(known):
             factors.insert(0, self._scalar(known))
         while len(factors) > 1:
             last = factors.pop()

@@ -18,6 +18,9 @@ Monomial = tuple[int, ...]
 Sum = dict[Monomial, float]
 """Coefficient of each product; the empty product is a number."""
 
+SAME = 1e-13
+"""Numbers this close to each other, relatively, are one number."""
+
 _VANISHED = 1e-15
 """A coefficient this much smaller than what it was made of is rounding."""
 
@@ -64,7 +67,7 @@ class System:
     def multiplications(self, coefficient: float, monomial: Monomial) -> int:
         """What a product costs; known numbers are multiplied beforehand."""
         varying = self.factors(monomial)
-        known = len(monomial) > varying or abs(coefficient) != 1.0
+        known = len(monomial) > varying or not is_one(coefficient)
         return max(0, varying + known - 1) if varying else 0
 
     def cost(self) -> tuple[int, int]:
@@ -207,6 +210,11 @@ class _Expansion:
             known[key] = self.system.symbol()
             self.system.sums[known[key]] = dict(key)
         return sign, known[key]
+
+
+def is_one(x: float) -> bool:
+    """Whether a coefficient is ±1 but for rounding, and so costs nothing."""
+    return abs(abs(x) - 1.0) < SAME
 
 
 def plus(a: Sum, b: Sum) -> Sum:
