@@ -10,10 +10,12 @@ import pytest
 from armwise.arms import Arm, Drive, InertialParameters, load_arm
 from armwise.control import (
     Composite,
+    ComputedTorque,
     DriveProjection,
     ModelReference,
     ParameterSet,
     PhysicalProjection,
+    RobustTerm,
     SlotineLi,
     UpdateLaw,
     Watch,
@@ -153,6 +155,30 @@ def test_physical_projection_gives_bodies(arm: Arm) -> None:
         assert np.all(drives[:, :3] >= 0)
     np.testing.assert_allclose(PhysicalProjection(every)(tame), tame, atol=1e-9)
     np.testing.assert_array_equal(tame[:, 23], wild[:, 23])  # offsets are free
+
+
+def test_drive_projection_bounds_friction_but_not_offsets(arm: Arm) -> None:
+    base = ParameterSet.base(with_friction(arm))
+    names = [n.split(".")[1] for n in base.names]
+    kept = DriveProjection(base)(np.full(base.count, -1.0))
+    bounded = np.array([n in ("rotor_inertia", "viscous", "coulomb") for n in names])
+    np.testing.assert_array_equal(kept, np.where(bounded, 0.0, -1.0))
+
+
+def test_the_robust_term_pushes_back_and_no_harder_than_it_may() -> None:
+    term = RobustTerm(np.array([2.0, 3.0]), boundary=0.1)
+    s = np.array([[0.05, -0.05], [1.0, -1.0]])
+    np.testing.assert_allclose(term.torque(s), [[-1.0, 1.5], [-2.0, 3.0]])
+
+
+def test_the_robust_term_covers_unmodelled_friction(arm: Arm, motion: Sinusoid) -> None:
+    plant = SimulatedArm(with_friction(arm), control_rate_hz=1000.0)
+    errors = []
+    for robust in (None, RobustTerm(1.0)):
+        recording = run(plant, ComputedTorque(arm, 100.0, 20.0, robust), motion)
+        q = recording["true_q_1"]
+        errors.append(np.abs(q.values - motion.sample(q.time).q[:, 0])[500:].max())
+    assert errors[1] < 0.5 * errors[0]
 
 
 def test_physical_parameters_are_left_alone() -> None:

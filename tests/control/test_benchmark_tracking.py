@@ -106,6 +106,18 @@ def test_results_are_remembered_until_something_changes(tmp_path: Path) -> None:
     assert told == [(1, 1)] * 3
 
 
+def test_the_warm_up_does_not_count() -> None:
+    arm = load_arm("two_link_slotine")
+    task = {"reach": Quintic(np.zeros(2), np.ones(2), 0.4)}
+    made = {"own": partial(plants, arm)}
+    all_of_it, end = (
+        benchmark_tracking(task, made, {"PD": partial(PD, KP, KD)}, warm_up=w)
+        for w in (0.0, 0.399)
+    )
+    peaks = [t.frame["peak_error"].max() for t in (all_of_it, end)]
+    assert peaks[1] < 0.9 * peaks[0]  # type: ignore[operator]
+
+
 def test_fingerprints_tell_content_not_history() -> None:
     arm = load_arm("two_link_slotine")
     fresh = fingerprint(partial(plants, arm), 1)

@@ -208,6 +208,13 @@ def test_partition_gives_each_plant_its_own_controller(
         np.testing.assert_allclose(
             together[b]["q_2"].values, alone["q_2"].values, atol=1e-9
         )
+    others = [replace(motion, amplitude=a * motion.amplitude) for a in (1, 0.5, 2, 0.1)]
+    each = run_batch(plant, both, others, duration=0.5)
+    for b, name in enumerate(("pd", "pd", "composite", "composite")):
+        alone = run(single, CONTROLLERS[name](arm), others[b], duration=0.5)
+        np.testing.assert_allclose(
+            each[b]["q_2"].values, alone["q_2"].values, atol=1e-9
+        )
     with pytest.raises(ArgumentError, match="4 plants"):
         both.reset(3, 1e-3)
 

@@ -71,6 +71,19 @@ def test_a_corner_of_the_grid_shows_what_the_thesis_saw() -> None:
     assert np.isnan(found["M1", "none"]["l2"])
 
 
+def test_gravity_is_there_and_no_controller_knows() -> None:
+    schemes = (Scheme("PD"), Scheme("IDSL", "gradient", 0.05))
+    errors = {}
+    for gravity in (False, True):
+        cells = tuple((s, ("gravity" if gravity else "none",)) for s in schemes)
+        task = (Task("sinusoid", "wide", 0.5),)
+        part = Part("two_link_uno", gravity, cells, task, adapt=4.0, measure=1.0)
+        frame = run_grid((part,), workers=1)
+        errors[gravity] = dict(zip(frame["controller"], frame["l2"], strict=True))
+    assert errors[True]["PD"] > 1.5 * errors[False]["PD"]
+    assert errors[True]["IDSL"] > 3 * errors[False]["IDSL"]
+
+
 def test_point_to_point_tasks_visit_the_corners() -> None:
     motion = Task("point to point", "small", 1.0).plan(8.0)
     q = motion.sample(np.linspace(0.0, 8.0, 4001)).q

@@ -217,6 +217,18 @@ def test_practice_helps_similar_motions(truth: Arm, wrong: Arm) -> None:
         assert errors[1] < 0.5 * errors[0], name
 
 
+def test_coulomb_friction_starts_the_command_but_does_not_correct_it(
+    truth: Arm,
+) -> None:
+    from armwise.learning.learn import _models
+
+    first, teacher = _models(truth)
+    q, back_and_forth = np.zeros((2, 2)), np.array([[1e-6, 1e-6], [-1e-6, -1e-6]])
+    jump = np.ptp(first.inverse_dynamics(q, back_and_forth, q), axis=0)
+    np.testing.assert_allclose(jump, 0.8, rtol=1e-3)
+    assert np.ptp(teacher.inverse_dynamics(q, back_and_forth, q)) < 1e-4
+
+
 def test_far_from_practice_the_correction_fades(truth: Arm, wrong: Arm) -> None:
     plant = SimulatedArm(truth, control_rate_hz=RATE_HZ)
     learned = learn(plant, MOTION, wrong, 2, feedback=PD(KP, KD), stopping=ONCE)

@@ -184,6 +184,18 @@ def test_the_radius_of_a_long_nilpotent_matrix_is_zero() -> None:
     assert spectral_radius(mixed) > 1.0
 
 
+def test_the_radius_of_coupled_joints_is_that_of_their_blocks() -> None:
+    """Nilpotent blocks on the diagonal: an eigensolver alone finds a radius near 1."""
+    rng = np.random.default_rng(2)
+    size, block = 120, np.array([[1.0, -1.0], [1.0, -1.0]])
+    matrix = np.kron(np.eye(size), block)
+    matrix += np.kron(
+        np.tril(rng.normal(size=(size, size)), -1), rng.normal(size=(2, 2))
+    )
+    assert spectral_radius(matrix, block=2) < 1e-7
+    assert np.abs(np.linalg.eigvals(matrix)).max() > 0.1
+
+
 def test_the_large_norm_equals_the_small_one() -> None:
     rng = np.random.default_rng(0)
     matrix = rng.normal(size=(260, 260))

@@ -85,14 +85,14 @@ class LocalCorrection:
         away = (query[:, None] - self.states[None]) / self.spread
         distance = np.einsum("snk,snk->sn", away, away) / query.shape[1]
         weight = np.exp(-0.5 * distance / self.reach**2)
-        trust = weight.sum(axis=1) / (weight.sum(axis=1) + 1e-2)
-        columns = [
-            self._joint(weight, query, j) * trust for j in range(self.leftover.shape[1])
-        ]
+        columns = [self._joint(weight, query, j) for j in range(self.leftover.shape[1])]
         return np.stack(columns, axis=1)
 
     def _joint(self, weight: np.ndarray, query: np.ndarray, j: int) -> np.ndarray:
-        """Locally weighted ridge regression for one joint, all queries at once."""
+        """Locally weighted ridge regression for one joint, all queries at once.
+
+        The ridge is what makes it fade: far away all weights vanish beside it.
+        """
         X = self._features(self.states, j)
         normal = np.einsum("sn,ni,nj->sij", weight, X, X)
         right = np.einsum("sn,ni,n->si", weight, X, self.leftover[:, j])
