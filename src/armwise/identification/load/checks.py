@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.dynamics import Dynamics
 from armwise.errors import NotIdentifiable, RecordingError
 from armwise.identification.load.problem import WrenchProblem
 from armwise.recordings import WRENCH_NAMES
@@ -19,7 +20,7 @@ LEAST_TURN = np.deg2rad(10.0)
 LEAST_SPEED = 0.05
 """Root-mean-square angular velocity below which there is no motion, in [rad/s]."""
 
-FEWEST_PER_PERIOD = 5.0
+FEWEST_PER_PERIOD = 10.0
 """Readings of the wrench wanted per period of the fastest motion."""
 
 _RUN = 5
@@ -107,10 +108,8 @@ def check_frame(problem: WrenchProblem) -> None:
     if spread[-1] < 0.05 * spread[0]:
         return
     M = np.linalg.lstsq(pull, force, rcond=None)[0].T
-    total = float(np.sum(force**2))
-    explained = 1.0 - float(np.sum((force - pull @ M.T) ** 2)) / max(total, 1e-300)
-    if explained < 0.5:
-        _check_base_axes(problem)
+    if (explained := _explained(pull, force)) < 0.9:
+        _check_base_axes(problem, explained)
         return
     U, scale, Vt = np.linalg.svd(M)
     sign = np.sign(np.linalg.det(U @ Vt))
@@ -131,15 +130,28 @@ def check_frame(problem: WrenchProblem) -> None:
         )
 
 
-def _check_base_axes(problem: WrenchProblem) -> None:
-    """See whether the force is constant where gravity turns: base axes, then."""
+def _check_base_axes(problem: WrenchProblem, explained: float) -> None:
+    """See whether the force follows the acceleration as seen from the base."""
+    if problem.body is None or problem.samples is None:
+        return
+    dynamics = Dynamics(problem.body.arm)
+    R = dynamics.link_pose(problem.samples.q, problem.body.frame)[:, :3, :3]
+    pull = np.einsum("tij,tj->ti", R, problem.frame_motion[:, 0])
     force = problem.wrench[:, :3]
-    mean = float(np.linalg.norm(force.mean(axis=0)))
-    if mean > 3.0 * float(np.sqrt(np.sum(force.var(axis=0)))):
+    in_base = _explained(pull - pull.mean(axis=0), force - force.mean(axis=0))
+    if in_base > 0.9 and in_base > explained + 0.2:
         raise RecordingError(
-            "The force keeps its direction while the sensor turns: the wrench seems to "
-            "be written in base axes. Turn it into the axes of the sensor frame."
+            "The force follows the motion as seen from the base, not from the sensor: "
+            "the wrench seems to be written in base axes. Turn it into the axes of the "
+            "sensor frame."
         )
+
+
+def _explained(pull: np.ndarray, force: np.ndarray) -> float:
+    """Share of the force that some matrix times the acceleration explains."""
+    M = np.linalg.lstsq(pull, force, rcond=None)[0]
+    left = float(np.sum((force - pull @ M) ** 2))
+    return 1.0 - left / max(float(np.sum(force**2)), 1e-300)
 
 
 def _angular_spread(directions: Float[np.ndarray, "samples 3"]) -> float:

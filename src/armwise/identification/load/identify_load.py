@@ -129,8 +129,8 @@ def _from_wrench(
 def _check(problem: WrenchProblem, method: LoadMethod) -> None:
     if not isinstance(method, StaticPoses):
         checks.check_motion(problem)
-        checks.check_saturation(problem)
         checks.check_rate(problem)
+        checks.check_saturation(problem)
     checks.check_frame(problem)
 
 

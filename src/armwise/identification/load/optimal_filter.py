@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 
 _ROUNDS = 4
+_EDGE = 4
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,9 @@ class OptimalFilter:
         measured = self._motion(samples.q, samples.qd, parts, problem.rate_hz)
         exact = replace(problem, frame_motion=body.motion(*measured))
         changes = self._regressor_noise(exact, body, samples)
+        inner = _inner_rows(parts)
+        exact = _chosen(exact, inner, parts)
+        changes = [change[inner] for change in changes]
         # Beyond the motion's band the regressor is noise, and noise tells no inertia.
         limited = replace(exact, highest_hz=_motion_band_hz(exact, changes))
         start = solve_generalized(limited.rows(), problem.bias, problem.has_drift)
@@ -100,6 +104,28 @@ class OptimalFilter:
             noisy = replace(problem, frame_motion=body.motion(*motion))
             drawn.append(noisy.regressor - problem.regressor)
         return drawn
+
+
+def _inner_rows(parts: tuple[slice, ...]) -> np.ndarray:
+    """Rows whose derivatives are central differences twice over."""
+    rows = [np.arange(p.start + _EDGE, p.stop - _EDGE) for p in parts]
+    if min(r.size for r in rows) < 16:
+        raise ArgumentError("OptimalFilter needs segments of 24 samples or more.")
+    return np.concatenate(rows)
+
+
+def _chosen(
+    problem: WrenchProblem, rows: np.ndarray, parts: tuple[slice, ...]
+) -> WrenchProblem:
+    sizes = [p.stop - p.start - 2 * _EDGE for p in parts]
+    starts = tuple(int(s) for s in np.cumsum([0, *sizes[:-1]]))
+    return replace(
+        problem,
+        time=problem.time[rows],
+        wrench=problem.wrench[rows],
+        frame_motion=problem.frame_motion[rows],
+        starts=starts,
+    )
 
 
 def _slope(x: np.ndarray, rate_hz: float) -> np.ndarray:
@@ -162,16 +188,21 @@ def _total_least_squares(
 def _eigenvector_solution(
     H: np.ndarray, h: np.ndarray, power: float, B: np.ndarray, left: float
 ) -> Float[np.ndarray, " 10"]:
-    """Solve the generalised eigenvalue problem, columns scaled to one."""
-    from scipy.linalg import eigh
+    """Smallest eigenvector (φ, −1) of [[H, h], [hᵀ, power]] against diag(B, left).
 
-    scale = np.append(np.sqrt(np.diag(H)), np.sqrt(power))
-    data, noise = np.zeros((11, 11)), np.zeros((11, 11))
-    data[:10, :10], data[:10, 10], data[10, :10], data[10, 10] = H, h, h, power
-    noise[:10, :10], noise[10, 10] = B, left
-    shrink = np.outer(scale, scale)
-    vector = eigh(noise / shrink, data / shrink)[1][:, -1] / scale
-    return np.asarray(-vector[:10] / vector[10])
+    Its first rows say (H − λB) φ = h, and λ is the quotient of the two forms: a few
+    exchanges between them settle both.
+    """
+    values = np.linalg.solve(H, h)
+    for _ in range(20):
+        error = power - 2.0 * h @ values + values @ H @ values
+        ratio = max(float(error), 0.0) / float(left + values @ B @ values)
+        renewed = np.linalg.solve(H - ratio * B, h)
+        moved = np.abs(renewed - values).max()
+        values = renewed
+        if moved < 1e-12 * np.abs(values).max():
+            break
+    return np.asarray(values)
 
 
 def _with_residual(problem: WrenchProblem, solution: Solution) -> Solution:

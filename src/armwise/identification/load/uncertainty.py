@@ -87,7 +87,8 @@ def principal_std(
     gaps = np.abs(moments[:, None] - moments[None, :])
     with np.errstate(divide="ignore", invalid="ignore"):
         turns = np.where(np.eye(3, dtype=bool), 0.0, spread / gaps)
-        blurred = (gaps < 2.0 * np.hypot.outer(np.diag(spread), np.diag(spread))) & (
+        # Noise pushes equal eigenvalues apart: 4 σ of the gap are not much.
+        blurred = (gaps < 4.0 * np.hypot.outer(np.diag(spread), np.diag(spread))) & (
             ~np.eye(3, dtype=bool)
         )
     turns = np.where(blurred, np.inf, turns)

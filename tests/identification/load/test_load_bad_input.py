@@ -1,0 +1,160 @@
+"""Bad data about a load: named, with what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.errors import (
+    ArgumentError,
+    NotIdentifiable,
+    NotPhysical,
+    RecordingError,
+)
+from armwise.identification.load import (
+    IntegralWindows,
+    OptimalFilter,
+    StaticPoses,
+    WristSamples,
+    identify_load,
+)
+from armwise.recordings import Preparation
+from tests.identification.load import rig
+
+
+def test_no_arm() -> None:
+    with pytest.raises(ArgumentError, match="once the arm is known"):
+        identify_load(rig.samples(duration=1.0))
+
+
+def test_an_arm_of_other_joints() -> None:
+    with pytest.raises(ArgumentError, match="has 3 joints, but the samples have 6"):
+        identify_load(rig.samples(duration=1.0), aw.load_arm("ddarm"))
+
+
+def test_no_such_frame_or_component() -> None:
+    data = rig.samples(duration=1.0)
+    with pytest.raises(ArgumentError, match="no link or frame 'palm'"):
+        identify_load(data, rig.puma(), sensor_frame="palm")
+    with pytest.raises(ArgumentError, match="no component 'mx'"):
+        identify_load(data, rig.puma(), components=("fx", "mx"))
+
+
+def test_no_motion() -> None:
+    data = rig.static_samples(poses=8)
+    with pytest.raises(NotIdentifiable, match=r"hardly moves.*StaticPoses"):
+        identify_load(data, rig.puma())
+
+
+def test_one_orientation() -> None:
+    data = rig.static_samples(poses=1)
+    with pytest.raises(NotIdentifiable, match="only one orientation"):
+        identify_load(data, rig.puma())
+    with pytest.raises(NotIdentifiable, match="1 pose that point gravity in too few"):
+        identify_load(data, rig.puma(), method=StaticPoses())
+
+
+def test_never_still() -> None:
+    with pytest.raises(NotIdentifiable, match="never stands still"):
+        identify_load(rig.samples(), rig.puma(), method=StaticPoses())
+
+
+def test_the_wrong_sign() -> None:
+    data = rig.samples()
+    with pytest.raises(RecordingError, match=r"wrong sign.*negate the wrench"):
+        identify_load(replace(data, wrench=-np.asarray(data.wrench)), rig.puma())
+
+
+def test_other_axes() -> None:
+    data = rig.samples()
+    turned = np.asarray(data.wrench)[:, [1, 0, 2, 4, 3, 5]] * [-1, 1, 1, -1, 1, 1]
+    with pytest.raises(RecordingError, match=r"turned by 90° about -?z"):
+        identify_load(replace(data, wrench=turned), rig.puma())
+
+
+def test_base_axes() -> None:
+    data = rig.samples()
+    R = aw.Dynamics(rig.puma()).link_pose(data.q, "wrist")[:, :3, :3]
+    wrench = np.asarray(data.wrench).reshape(-1, 2, 3)
+    in_base = np.einsum("tij,tkj->tki", R, wrench).reshape(-1, 6)
+    with pytest.raises(RecordingError, match="base axes"):
+        identify_load(replace(data, wrench=in_base), rig.puma())
+
+
+def test_a_saturated_sensor() -> None:
+    data = rig.samples()
+    clipped = np.clip(data.wrench, -6.0, 6.0)
+    with pytest.raises(RecordingError, match=r"stays at -?6 .*saturated"):
+        identify_load(replace(data, wrench=clipped), rig.puma())
+
+
+def test_a_sensor_far_too_slow() -> None:
+    data = rig.samples(duration=10.0)
+    held = np.repeat(np.asarray(data.wrench)[::100], 100, axis=0)
+    with pytest.raises(RecordingError, match="changes 1.9 times a second"):
+        identify_load(replace(data, wrench=held), rig.puma())
+
+
+def test_neither_wrench_nor_torque() -> None:
+    data = replace(rig.samples(duration=1.0), wrench=None)
+    with pytest.raises(RecordingError, match="neither a wrench nor joint torques"):
+        identify_load(data, rig.puma())
+
+
+def test_a_wrench_of_zeros() -> None:
+    data = rig.samples(duration=1.0)
+    with pytest.raises(RecordingError, match="zero throughout"):
+        identify_load(replace(data, wrench=np.zeros((len(data), 6))), rig.puma())
+
+
+def test_uneven_time() -> None:
+    data = rig.samples(duration=2.0)
+    time = np.array(data.time)
+    time[100:] += 0.5
+    with pytest.raises(ArgumentError, match="time base is not even"):
+        identify_load(replace(data, time=time), rig.puma())
+
+
+def test_wrong_shapes_of_wrist_samples() -> None:
+    zeros = np.zeros((5, 3))
+    with pytest.raises(ArgumentError, match=r"wrench has shape \(5, 3\)"):
+        WristSamples(np.arange(5.0), zeros, zeros, zeros, zeros)
+
+
+def test_methods_that_need_joints_or_longer_data() -> None:
+    data = rig.samples()
+    rows = rig.body().motion(data.q, data.qd, data.qdd)
+    wrist = WristSamples(data.time, rows[:, 0], rows[:, 1], rows[:, 2], data.wrench)
+    with pytest.raises(ArgumentError, match="IntegralWindows works on joint motion"):
+        identify_load(wrist, method=IntegralWindows())
+    with pytest.raises(ArgumentError, match="holds 0 samples"):
+        identify_load(data, rig.puma(), method=IntegralWindows(1e-3))
+    prepared = replace(data, preparation=Preparation(cutoff_hz=10.0))
+    with pytest.raises(ArgumentError, match="OptimalFilter filters by itself"):
+        identify_load(prepared, rig.puma(), method=OptimalFilter(1e-4))
+
+
+def test_a_consistent_static_estimate_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="needs all ten parameters"):
+        identify_load(
+            rig.static_samples(), rig.puma(), method=StaticPoses(), consistent=True
+        )
+
+
+def test_an_empty_hand_is_said_to_be_empty() -> None:
+    found = identify_load(
+        rig.samples(rig.GRIPPER), rig.puma(), gripper=rig.GRIPPER, checked=False
+    )
+    assert "hand may be empty" in found.notes[-1]
+
+
+def test_a_load_no_body_can_be_is_not_exported() -> None:
+    from armwise.identification.load import to_ur_script
+
+    found = identify_load(rig.samples(rig.BAR, noise=3.0, seed=1), rig.puma())
+    assert not found.is_physical
+    with pytest.raises(NotPhysical, match="consistent=True"):
+        to_ur_script(found)

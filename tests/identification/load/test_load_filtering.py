@@ -1,0 +1,84 @@
+"""Optimal filtering: one mass over a grid of noise, and the whole load problem."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from armwise.errors import ArgumentError
+from armwise.identification.load import (
+    design_load_excitation,
+    mass_by_differentiation,
+    mass_by_integration,
+    mass_by_optimal_filter,
+)
+from armwise.identification.load.mass_filter import MassEstimate
+from armwise.papers.atkeson_filtering import (
+    Trial,
+    attenuation,
+    grid_trial,
+    signals,
+)
+from armwise.recordings import NoiseSpectra
+from tests.identification.load import rig
+
+
+def _white(f: np.ndarray, velocity: float, force: float) -> NoiseSpectra:
+    one = np.ones_like(f)
+    return NoiseSpectra(f, one, one, one, velocity * one, force * one, one)
+
+
+def test_without_noise_all_three_find_the_mass() -> None:
+    v, a = signals(np.random.default_rng(0), 1000)
+    flat = _white(np.linspace(0.1, 50, 500), 1e-12, 1e-12)
+    assert mass_by_differentiation(2.5 * a, v, 100.0) == pytest.approx(2.5, rel=1e-6)
+    assert mass_by_integration(2.5 * a, v, 100.0) == pytest.approx(2.5, rel=1e-6)
+    found = mass_by_optimal_filter(2.5 * a, v, 100.0, flat)
+    assert found.mass == pytest.approx(2.5, rel=1e-6)
+
+
+def test_the_filter_differentiates_slowly_and_integrates_fast() -> None:
+    """Ch. 5.3: 1/√(ω²+1) on the force, ω/√(ω²+1) on the velocity, for unit noise."""
+    v, a = signals(np.random.default_rng(0), 2000)
+    noise = _white(np.linspace(0.05, 50, 1000), 1e-3, 1e-3)
+    found: MassEstimate = mass_by_optimal_filter(a, v, 100.0, noise)
+    omega = 2 * np.pi * found.frequency
+    shape = 1 / np.sqrt(found.mass**2 * omega**2 + 1)
+    assert found.force_filter == pytest.approx(shape / shape.max(), rel=1e-3)
+    assert found.velocity_filter == pytest.approx(omega * found.force_filter)
+    low, high = found.frequency < 0.05, found.frequency > 20
+    assert np.ptp(found.force_filter[high] * omega[high]) < 0.01
+    assert np.all(found.force_filter[low] > 0.95)
+
+
+@pytest.mark.slow
+def test_it_is_best_in_every_cell_and_plain_bias_is_as_theory_says() -> None:
+    """Issue 5, line 2; the whole grid is in `armwise papers atkeson1986`."""
+    for velocity, force in ((0.02, 0.3), (0.1, 0.1), (0.3, 1.0)):
+        trial: Trial = grid_trial(velocity, force, runs=100, seed=1)
+        assert trial.rmse[2] <= min(trial.rmse[:2]), (velocity, force, trial)
+        for k, expected in enumerate(attenuation(velocity)):
+            spread = trial.std[k] / np.sqrt(100)
+            assert trial.mean[k] == pytest.approx(expected, abs=4 * spread + 0.005)
+        assert trial.mean[2] == pytest.approx(1.0, abs=4 * trial.std[2] / 10 + 0.005)
+
+
+def test_two_signals_of_other_lengths_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="two signals of one length"):
+        mass_by_integration(np.zeros(100), np.zeros(99), 100.0)
+
+
+def test_a_designed_motion_keeps_limits_and_tells_more() -> None:
+    arm = rig.puma()
+    plan = design_load_excitation(arm, "wrist", duration=8.0, candidates=60, seed=1)
+    t = np.linspace(0.0, 8.0, 2000)
+    q, qd, qdd = plan.motion.sample(t)
+    assert np.all(q <= arm.limits("upper"))
+    assert np.all(q >= arm.limits("lower"))
+    assert np.all(np.abs(qd) <= arm.limits("velocity"))
+    assert np.all(np.abs(qdd) <= arm.limits("acceleration"))
+    assert np.abs(qd[[0, -1]]).max() < 1e-6
+    hasty = design_load_excitation(arm, "wrist", duration=8.0, candidates=2, seed=1)
+    assert plan.std[4:].max() < hasty.std[4:].max()
+    with pytest.raises(ArgumentError, match="three harmonics"):
+        design_load_excitation(arm, harmonics=2)
