@@ -1,0 +1,116 @@
+"""The catalogue of papers and the gallery made from it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from armwise.errors import ArgumentError, MissingExtra
+from armwise.papers import PAPERS, groups, reproduce
+from armwise.papers.catalogue import Group, find_groups, run_groups
+from armwise.papers.gallery import cell, write_pages
+from armwise.papers.rows import KEYS, row
+
+
+def test_every_paper_has_groups_that_can_be_run():
+    names = [paper.name for paper in PAPERS]
+    assert names == [
+        "atkeson1986",
+        "aah1986",
+        "izaguirre1992",
+        "astley1996",
+        "mitchell1997",
+    ]
+    for name in names:
+        found = groups(name)
+        assert found
+        assert all(group.title for group in found)
+        assert len({group.name for group in found}) == len(found)
+
+
+def test_unknown_names_list_the_known_ones():
+    with pytest.raises(ArgumentError, match="aah1986"):
+        groups("knuth1968")
+    with pytest.raises(ArgumentError, match="links"):
+        find_groups("aah1986", "tables")
+    with pytest.raises(ArgumentError):
+        reproduce("aah1986", "nothing")
+
+
+def test_a_missing_package_is_not_run_rather_than_passed(monkeypatch):
+    import armwise.papers.aah_links as module
+
+    def refuse():
+        raise MissingExtra("mujoco", "sim", "This")
+
+    monkeypatch.setattr(module, "rows", refuse)
+    (only,) = reproduce("aah1986", "links")
+    assert only["verdict"] == "not run"
+    assert "mujoco" in only["note"]
+
+
+def test_groups_tell_how_far_they_are(monkeypatch):
+    import armwise.papers.aah_links as module
+
+    def slow(progress=None):
+        progress(1, 2)
+        return [row("Table 1", "x", 1, 1, True)]
+
+    monkeypatch.setattr(module, "rows", slow)
+    told: list[float] = []
+    run_groups(find_groups("aah1986", "links"), lambda what, share: told.append(share))
+    assert told == [0.0, 0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("agrees", "verdict"), [(True, "agrees"), (False, "differs"), (None, "shown")]
+)
+def test_verdicts(agrees, verdict):
+    made = row("Table 1", "mass [kg]", 1.0, 1.1, agrees)
+    assert tuple(made) == KEYS
+    assert made["verdict"] == verdict
+
+
+def test_cells_are_readable():
+    assert cell(0.123456789) == "0.1235"
+    assert cell((1, 2.0, "three")) == "1, 2, three"
+    assert cell("±") == "±"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    made = {
+        Group("aah1986", "links", "armwise.papers.aah_links", "Links `x`"): [
+            row("Table 4", "<b>mass</b>", 1.0, 1.1, False, "because & so"),
+            row("Table 5", "sum", 2.0, (2.0, 3.0), True),
+        ]
+    }
+    write_pages(tmp_path / "gallery", made)
+    return tmp_path / "gallery"
+
+
+def test_the_gallery_is_complete_and_links_only_to_itself(site: Path):
+    files = {path.name for path in site.iterdir()}
+    assert files == {"index.html", "rows.json", *(f"{p.name}.html" for p in PAPERS)}
+    for path in site.glob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        for target in re.findall(r'(?:href|src)="([^"]*)"', text):
+            if target.startswith("#"):
+                assert f'id="{target[1:]}"' in text
+            else:
+                assert target in files
+        assert "http" not in re.sub(r"http-equiv", "", text)
+
+
+def test_the_gallery_escapes_and_counts(site: Path):
+    page = (site / "aah1986.html").read_text(encoding="utf-8")
+    assert "<b>mass" not in page
+    assert "&lt;b&gt;mass" in page
+    assert "because &amp; so" in page
+    assert "1 differs, 1 agrees" in page
+    rows = json.loads((site / "rows.json").read_text(encoding="utf-8"))
+    assert [r["verdict"] for r in rows] == ["differs", "agrees"]
+    assert rows[1]["ours"] == "2, 3"

@@ -1,0 +1,75 @@
+"""`izaguirre1992` Tables 1 to 3: 78 parameters, 52 independent, 23 that matter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from armwise.arms import load_arm
+from armwise.papers import izaguirre_reduction as reduction
+from armwise.papers.puma_trajectories import (
+    PERIOD,
+    central_differences,
+    independent_parameters,
+    order_of_search,
+    trajectories,
+)
+
+
+@pytest.fixture(scope="module")
+def found():
+    with threadpool_limits(limits=1):
+        return reduction.reduction()
+
+
+def test_78_then_the_papers_52():
+    arm = load_arm("puma260")
+    assert len(order_of_search(arm)) == 78
+    base = independent_parameters(arm)
+    leaders = [base.names[i] for i in base.indices]
+    assert base.count == 52
+    assert leaders[:6] == [f"joint_{j}.rotor_inertia" for j in range(1, 7)]
+    assert [n for n in leaders if n.startswith("link_2.")] == [
+        f"link_2.{x}" for x in ("mx", "my", "Ixy", "Iyz")
+    ]
+    assert not np.any(base.matrix[:, [n.endswith("offset") for n in base.names]])
+
+
+def test_the_rule_finds_the_23_again(found):
+    wanted = {n for n, v in _named(found.arm) if v != 0.0}
+    assert len(wanted) == 23
+    assert wanted <= set(_leaders(found.significant))
+    assert set(_leaders(found.small)) == wanted
+
+
+def test_the_condition_number_falls(found):
+    before = reduction.extreme_singular_values(found.full, found.data)
+    after = reduction.extreme_singular_values(found.small, found.data)
+    assert before[0] / before[1] > 5 * after[0] / after[1]
+
+
+def test_central_differences_are_the_papers():
+    t = np.arange(100) * PERIOD
+    q = np.stack([t**2, np.sin(t)], axis=1)
+    data = central_differences(t, q, 0 * q)
+    assert len(data) == 70
+    assert data.qd[:, 0] == pytest.approx(2 * data.time)
+    assert data.qdd[:, 0] == pytest.approx(2.0)
+    assert data.qdd[:, 1] == pytest.approx(-np.sin(data.time), abs=1e-3)
+
+
+def test_trajectories_start_and_end_at_rest_within_their_speed():
+    for motion in trajectories(load_arm("puma260")):
+        _q, qd, qdd = motion.sample(np.linspace(0.0, motion.duration, 400))
+        assert np.abs(qd[[0, -1]]).max() < 1e-9
+        assert np.abs(qd).max() <= np.pi * 1.001
+        assert np.abs(qdd).max() <= 8.1
+
+
+def _named(arm):
+    return list(zip(arm.parameter_names, arm.parameters, strict=True))
+
+
+def _leaders(estimate):
+    return [estimate.base.names[i] for i in estimate.base.indices]
