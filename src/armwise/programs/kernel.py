@@ -20,7 +20,7 @@ from armwise.programs.program import Program
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-Backend = Literal["auto", "c", "numpy"]
+Backend = Literal["auto", "c", "numpy", "cuda"]
 
 _noticed = False
 
@@ -29,13 +29,15 @@ class NoCompilerNotice(UserWarning):
     """Said once: no C compiler was found, NumPy does the work."""
 
 
-def resolve_backend(backend: Backend) -> Literal["c", "numpy"]:
+def resolve_backend(backend: Backend) -> Literal["c", "numpy", "cuda"]:
     """Decide what runs programs here; say once when there is no compiler."""
     global _noticed
-    if backend == "numpy":
-        return "numpy"
+    if backend in ("numpy", "cuda"):
+        return backend
     if backend not in ("auto", "c"):
-        raise ArgumentError(f'backend must be "auto", "c" or "numpy", not {backend!r}.')
+        raise ArgumentError(
+            f'backend must be "auto", "c", "numpy" or "cuda", not {backend!r}.'
+        )
     if find_compiler() is not None:
         return "c"
     if backend == "c":
@@ -62,8 +64,7 @@ class Kernel:
         self.backend = resolve_backend(backend)
         self._varying = [item for item in program.inputs if not item.is_uniform]
         self._uniform = [item for item in program.inputs if item.is_uniform]
-        run = _CRunner(program) if self.backend == "c" else _NumpyRunner(program)
-        self._run: _Runner = run
+        self._run: _Runner = _runner(program, self.backend)
 
     def __call__(
         self,
@@ -162,6 +163,14 @@ _Runner = Callable[
 ]
 
 
+def _runner(program: Program, backend: str) -> _Runner:
+    if backend == "cuda":
+        from armwise.programs.cuda_backend import CudaRunner
+
+        return CudaRunner(program)
+    return _CRunner(program) if backend == "c" else _NumpyRunner(program)
+
+
 class _CRunner:
     """Calls the compiled loop."""
 
@@ -211,6 +220,25 @@ class _CRunner:
         )
 
 
+def scatter_entries(
+    program: Program,
+    entries: Sequence[np.ndarray | float],
+    out: Sequence[np.ndarray],
+    layouts: list[int],
+    rows: slice,
+) -> None:
+    """Put the outputs' non-zeros where they belong: in rows, or column by column."""
+    taken = iter(entries)
+    for item, array, layout in zip(program.outputs, out, layouts, strict=True):
+        if layout < 0:
+            for e in range(len(item.nonzero)):
+                array[e, rows] = next(taken)
+            continue
+        flat = array[rows].reshape(rows.stop - rows.start, -1)
+        for k in item.nonzero:
+            flat[:, k] = next(taken)
+
+
 class _NumpyRunner:
     """Calls the generated NumPy function block by block."""
 
@@ -233,25 +261,5 @@ class _NumpyRunner:
             if not finite.all():
                 return start + int(np.argmin(finite))
             entries = self._function(block, list(uniforms))
-            self._scatter(entries, out, layouts, start, stop)
+            scatter_entries(self._program, entries, out, layouts, slice(start, stop))
         return -1
-
-    def _scatter(
-        self,
-        entries: list[np.ndarray | float],
-        out: Sequence[np.ndarray],
-        layouts: list[int],
-        start: int,
-        stop: int,
-    ) -> None:
-        taken = iter(entries)
-        for item, array, layout in zip(
-            self._program.outputs, out, layouts, strict=True
-        ):
-            if layout < 0:
-                for e in range(len(item.nonzero)):
-                    array[e, start:stop] = next(taken)
-                continue
-            flat = array[start:stop].reshape(stop - start, -1)
-            for k in item.nonzero:
-                flat[:, k] = next(taken)

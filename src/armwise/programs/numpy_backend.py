@@ -24,11 +24,12 @@ def numpy_function(program: Program) -> Step:
     come back in the order of the outputs' structural non-zeros.
     """
     scope = {"np": np}
-    exec(compile(_python_source(program), f"<{program.name}>", "exec"), scope)
+    exec(compile(python_source(program), f"<{program.name}>", "exec"), scope)
     return scope["run"]  # type: ignore[return-value]
 
 
-def _python_source(program: Program) -> str:
+def python_source(program: Program) -> str:
+    """Return Python text of `run(x, u)` over a namespace called np."""
     names: dict[int, str] = {}
     lines = ["def run(x, u):"]
     places = _input_places(program)

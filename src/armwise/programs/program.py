@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from armwise.programs.scalars import Graph, Number, Scalar
 
@@ -82,6 +83,12 @@ class Program:
             elif any(argument.index in found for argument in step.args):
                 found.add(step.index)
         return frozenset(found)
+
+    def to_jax(self) -> Callable[..., dict[str, Any]]:
+        """Return the program as a JAX function, to differentiate and vmap."""
+        from armwise.programs.jax_backend import jax_function
+
+        return jax_function(self)
 
     def output(self, name: str) -> Output:
         """Return the output of this name."""

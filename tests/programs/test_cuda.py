@@ -1,0 +1,86 @@
+"""The GPU: same program, same numbers; without one, one clear sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.errors import ArmwiseError
+from armwise.programs.cuda_driver import CudaError, device
+from armwise.programs.cuda_source import (
+    elementwise_source,
+    gram_shared_bytes,
+    gram_source,
+    gram_threads,
+    gram_tile,
+)
+
+
+def has_gpu() -> bool:
+    try:
+        device()
+    except CudaError:
+        return False
+    return True
+
+
+needs_gpu = pytest.mark.skipif(not has_gpu(), reason="no NVIDIA GPU on this machine")
+
+
+@needs_gpu
+@pytest.mark.parametrize("name", ["inverse_dynamics", "regressor", "mass_matrix"])
+def test_same_numbers_as_numpy(name):
+    arm = aw.load_arm("panda")
+    q, qd, qdd = np.random.default_rng(0).uniform(-1, 1, (3, 1000, 7))
+    inputs = (q,) if name == "mass_matrix" else (q, qd, qdd)
+    ours = getattr(aw.Dynamics(arm, "cuda"), name)(*inputs)
+    theirs = getattr(aw.Dynamics(arm, "numpy"), name)(*inputs)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-11)
+
+
+@needs_gpu
+def test_fused_sums_equal_the_cpus():
+    from armwise.identification import Columns, accumulate
+    from armwise.identification.gpu import GpuAccumulator
+
+    arm = aw.load_arm("panda")
+    q, qd, qdd, tau = np.random.default_rng(0).uniform(-1, 1, (4, 1003, 7))
+    data = aw.Samples(time=np.arange(1003) * 1e-3, q=q, qd=qd, qdd=qdd, tau=tau)
+    gpu = GpuAccumulator(Columns(arm))
+    gpu.add(data)
+    for a, b in zip(
+        gpu.result().factors, accumulate(Columns(arm), data).factors, strict=True
+    ):
+        np.testing.assert_allclose(a.T @ a, b.T @ b, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.skipif(has_gpu(), reason="this machine has a GPU")
+def test_without_a_gpu_one_sentence_says_what_to_do():
+    with pytest.raises(ArmwiseError, match='backend="c"'):
+        aw.Dynamics(aw.load_arm("two_link_uno"), "cuda").gravity_torque(np.zeros(2))
+
+
+def test_the_source_has_a_place_for_every_row():
+    program = aw.Dynamics(aw.load_arm("panda"), "numpy").program("grouped_rows")
+    widths = [46, 47, 40, 33, 26, 19, 12]
+    assert sum(widths) == len(program.output("rows").nonzero)
+    text = gram_source(program, widths)
+    assert text.count("y[") == sum(widths)
+    assert "(V){0}" not in text
+    assert gram_shared_bytes(widths) <= 227 * 1024
+    assert gram_threads(widths) % 32 == 0
+    assert gram_tile([300]) % 8 == 0
+    assert "extern" in elementwise_source(program)
+
+
+def test_to_jax_computes_the_same():
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    dyn = aw.Dynamics(aw.load_arm("two_link_uno"), "numpy")
+    function = dyn.program("mass_matrix").to_jax()
+    q = np.random.default_rng(0).uniform(-1, 1, (5, 2))
+    given = {k: dyn.uniforms[k] for k in ("bodies", "drives")}
+    np.testing.assert_allclose(
+        function(q=q, **given)["M"], dyn.mass_matrix(q), rtol=1e-12
+    )
