@@ -1,0 +1,94 @@
+"""`armwise papers` as its users meet it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from armwise.cli import main as cli
+from armwise.papers.rows import row
+
+
+@pytest.fixture
+def armwise(capsys, monkeypatch):
+    def run(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["armwise", "papers", *words])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        out, err = capsys.readouterr()
+        return (exit_.value.code or 0), out, err
+
+    return run
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Stand-ins for experiments that take their time."""
+    import armwise.papers.catalogue as catalogue
+
+    def redo(self, progress=None):
+        return [row("Table 9", f"of {self.name}", 1.0, 1.25, False, "said why")]
+
+    monkeypatch.setattr(catalogue.Group, "rows", redo)
+
+
+def test_lists_papers_and_groups(armwise):
+    code, out, _ = armwise()
+    assert code == 0
+    for word in ("atkeson1986", "aah1986", "links", "reduction", "mitchell1997"):
+        assert word in out
+    _, out, _ = armwise("--json")
+    assert {p["name"] for p in json.loads(out)} >= {"aah1986", "izaguirre1992"}
+
+
+def test_rows_for_machines(armwise, quick):
+    code, out, _ = armwise("aah1986", "links", "--json")
+    assert code == 0
+    (only,) = json.loads(out)
+    assert only == {
+        "experiment": "Table 9",
+        "quantity": "of links",
+        "paper": 1.0,
+        "ours": 1.25,
+        "verdict": "differs",
+        "note": "said why",
+    }
+
+
+def test_rows_for_people(armwise, quick):
+    _, out, _ = armwise("aah1986", "links")
+    assert "Table 9" in out
+    assert "1.25" in out
+    assert "said why" in out
+
+
+def test_all_writes_the_site(armwise, quick, tmp_path: Path):
+    code, out, err = armwise("all", "-o", str(tmp_path / "gallery"))
+    assert code == 0
+    assert "index.html" in out
+    assert "differs" in err
+    assert (tmp_path / "gallery" / "izaguirre1992.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "needle"),
+    [
+        (("knuth1968",), "Known: atkeson1986"),
+        (("aah1986", "nothing"), "Known: "),
+    ],
+)
+def test_mistakes_are_one_line(armwise, words, needle):
+    code, _, err = armwise(*words)
+    assert code == 1
+    assert needle in err
+    assert len(err.strip().splitlines()) == 1
+    assert "Traceback" not in err
+
+
+def test_all_takes_no_group(armwise):
+    code, _, err = armwise("all", "links")
+    assert code != 0
+    assert "Traceback" not in err
