@@ -25,9 +25,13 @@ from armwise.worlds.layout import Layout, layout_of, starting_state
 from armwise.worlds.methods import Bound, ForceMethod, ForceSolution
 from armwise.worlds.native import NativeLoop
 from armwise.worlds.native_function import NativeFunction
+from armwise.worlds.native_source import looped_source, traced_source
 from armwise.worlds.signals import Signals, signals_of
 from armwise.worlds.vectors import symbols
 from armwise.worlds.world import World
+
+MOST_TRACED = 300
+"""Entries of A that are not zero up to which the solution is traced as well."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +97,13 @@ class Engine:
         """The compiled loop."""
         compiler = find_compiler()
         assert compiler is not None
-        return NativeLoop(self.rates_program, self.layout, compiler)
+        if coupled_entries(self.world) <= MOST_TRACED:
+            program = self.rates_program
+            source = traced_source(program, self.layout)
+        else:
+            program = self.equations_program
+            source = looped_source(program, self.layout, self.signals)
+        return NativeLoop(program, source, self.layout, compiler)
 
     @cached_property
     def rates_program(self) -> Program:
@@ -186,8 +196,8 @@ class Engine:
     def snapshot(self, states: np.ndarray, signals: np.ndarray) -> Snapshot:
         """Evaluate the constraint equation at some states."""
         if len(states) > 1 or self.backend != "c":
-            return Snapshot(*self._many([states, signals]))
-        return Snapshot(*(value[None] for value in self._one(states[0], signals[0])))
+            return _snapshot(self._many([states, signals]))
+        return _snapshot([value[None] for value in self._one(states[0], signals[0])])
 
     def energies(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return kinetic and gravitational energy by body, stored energy by force."""
@@ -301,3 +311,21 @@ class Engine:
             for one in self.world.relations
             if one.is_moving or one.is_velocity
         ]
+
+
+def _snapshot(outputs: list[np.ndarray]) -> Snapshot:
+    """Form A = J U and keep the rest as it is."""
+    rate, response, jacobian, *rest = outputs
+    return Snapshot(rate, response, jacobian @ response, *rest)
+
+
+def coupled_entries(world: World) -> int:
+    """Count the entries of A that are not zero: rows whose constraints share a body."""
+    bodies = [{point.body for point in r.points} for r in world.relations]
+    sizes = [relation.size for relation in world.relations]
+    return sum(
+        m * n
+        for one, m in zip(bodies, sizes, strict=True)
+        for other, n in zip(bodies, sizes, strict=True)
+        if one & other
+    )

@@ -36,7 +36,7 @@ class Equations:
     Attributes:
         rate: Rate of the state without constraint forces.
         response: U = M⁻¹Jᵀ, acceleration of all velocities by constraint forces.
-        matrix: A.
+        jacobian: J, rows of every relation against all velocities; A = J U.
         free: β.
         pull: 2λḊ + λ²D.
         deviation: D, rows of every relation.
@@ -46,7 +46,7 @@ class Equations:
 
     rate: Array
     response: Array
-    matrix: Array
+    jacobian: Array
     free: Array
     pull: Array
     deviation: Array
@@ -90,7 +90,7 @@ def equations_of(
     return Equations(
         _rate(world, layout, moving, pushes, free, held),
         _response(layout, responses),
-        _matrix(layout.row_count, jacobians, responses),
+        _response(layout, jacobians).T,
         _bias(layout.row_count, jacobians, free, held),
         _stack([one.pull for one in held]),
         _stack([one.value for one in held]),
@@ -112,7 +112,8 @@ def solved_rate(
     if not layout.rows:
         return rate, []
     equations = _living(layout, equations, alive)
-    factors = Factors(equations.matrix)
+    matrix = _living_matrix(layout, equations, alive)
+    factors = Factors(matrix)
     ideal = factors.solve(-equations.free)
     stabilising = factors.solve(-equations.pull)
     force = ideal + stabilising
@@ -129,7 +130,7 @@ def solved_rate(
             if kind != "carrier" or relation.is_moving or relation.is_velocity:
                 place = layout.account(kind, relation.name)
                 rate[place] = dot(f[rows], velocity[rows])
-    return rate, _health(world, layout, equations, force)
+    return rate, _health(world, layout, equations, matrix, force)
 
 
 def energies_of(world: World, layout: Layout, state: Array) -> dict[str, list[Number]]:
@@ -147,10 +148,10 @@ def energies_of(world: World, layout: Layout, state: Array) -> dict[str, list[Nu
 
 
 def _health(
-    world: World, layout: Layout, equations: Equations, force: Array
+    world: World, layout: Layout, equations: Equations, matrix: Array, force: Array
 ) -> list[Number]:
     right = equations.free + equations.pull
-    rest = symbols([dot(row, force) for row in equations.matrix]) + right
+    rest = symbols([dot(row, force) for row in matrix]) + right
     scale = (dot(right, right) + 1.0) * RESIDUAL**2
     health = [dot(rest, rest) / scale]
     for relation in world.relations:
@@ -167,27 +168,42 @@ def _health(
 def _living(
     layout: Layout, equations: Equations, alive: dict[str, Number]
 ) -> Equations:
-    """Replace the rows of constraints that are gone by F = 0."""
+    """Ask nothing of constraints that are gone."""
     if not alive:
         return equations
-    owner = [
-        name for name, rows in layout.rows.items() for _ in range(*rows.indices(10**9))
-    ]
-    matrix = equations.matrix.copy()
-    weights = symbols([alive.get(name, 1.0) for name in owner])
-    for i, one in enumerate(owner):
-        for j, other in enumerate(owner):
-            matrix[i, j] = matrix[i, j] * weights[i]
-            if one != other:
-                matrix[i, j] = matrix[i, j] * weights[j]
-        matrix[i, i] = matrix[i, i] + (1.0 - weights[i])
+    weights = symbols([alive.get(name, 1.0) for name in _owners(layout)])
     return replace(
         equations,
-        matrix=matrix,
         free=equations.free * weights,
         pull=equations.pull * weights,
         deviation=equations.deviation * weights,
     )
+
+
+def _living_matrix(
+    layout: Layout, equations: Equations, alive: dict[str, Number]
+) -> Array:
+    """A = J U, exactly symmetric, with rows of constraints that are gone as F = 0."""
+    size = layout.row_count
+    A = zeros(size, size)
+    owners = _owners(layout)
+    weights = [alive.get(name, 1.0) for name in owners]
+    for i in range(size):
+        for j in range(i + 1):
+            value = dot(equations.jacobian[i], equations.response[:, j])
+            value = value * weights[i]
+            if owners[i] != owners[j]:
+                value = value * weights[j]
+            A[i, j] = A[j, i] = value
+        A[i, i] = A[i, i] + (1.0 - weights[i])
+    return A
+
+
+def _owners(layout: Layout) -> list[str]:
+    """Return the name of the constraint of every row."""
+    return [
+        name for name, rows in layout.rows.items() for _ in range(rows.start, rows.stop)
+    ]
 
 
 def _effort(signals: Signals, name: str, signal: Array) -> Array | None:
@@ -259,25 +275,6 @@ def _jacobians(
             for name, column in found.items():
                 column.append(rows.get(name))
     return found
-
-
-def _matrix(
-    size: int,
-    jacobians: dict[str, list[Array | None]],
-    responses: dict[str, list[Array | None]],
-) -> Array:
-    """A = Σ over bodies of J M⁻¹ Jᵀ, exactly symmetric."""
-    A = zeros(size, size)
-    for name, rows in jacobians.items():
-        for i in range(size):
-            for j in range(i + 1):
-                left, right = rows[i], responses[name][j]
-                if left is not None and right is not None:
-                    A[i, j] = A[i, j] + dot(left, right)
-    for i in range(size):
-        for j in range(i):
-            A[j, i] = A[i, j]
-    return A
 
 
 def _bias(

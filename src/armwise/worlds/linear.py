@@ -14,7 +14,8 @@ from armwise.worlds.vectors import Array, dot, symbols
 REGULARISATION = 1e-8
 """ρ relative to the mean of A's diagonal."""
 
-_REFINEMENTS = 2
+REFINEMENTS = 2
+"""How often the error of ρ is taken out."""
 
 
 class Factors:
@@ -57,7 +58,7 @@ class Factors:
         Each refinement multiplies what ρ has left of the error by ρ/σ once more.
         """
         answer = self._substitute(right)
-        for _ in range(_REFINEMENTS):
+        for _ in range(REFINEMENTS):
             rest = right - symbols([dot(row, answer) for row in self._matrix])
             answer = answer + self._substitute(rest)
         return answer

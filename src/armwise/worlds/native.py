@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from armwise.programs.c_source import SCALAR_PRELUDE, core_source
 from armwise.programs.cache import cached_object
 from armwise.programs.compiler import Compiler
 from armwise.programs.program import Program
@@ -21,124 +20,6 @@ from armwise.worlds.layout import Layout
 
 _LARGE = 20_000
 """Programs of more steps than this are compiled with less effort."""
-
-_LOOP = """
-#define NX {states}
-#define NS {signals}
-#define NR {rates}
-#define NH {health}
-static const int place[] = {{{places}}};
-static const int quaternion[] = {{{quaternions}}};
-
-static int rates(const double *x, const double *s, double *dx)
-{{
-  double in[NX + NS + 1], y[NR + NH + 1], u[1];
-  memcpy(in, x, NX * sizeof(double));
-  memcpy(in + NX, s, NS * sizeof(double));
-  core_{name}(in, u, y);
-  memset(dx, 0, NX * sizeof(double));
-  for (int k = 0; k < NR; k++) dx[place[k]] = y[k];
-  for (int k = 0; k < NH; k++) if (!(y[NR + k] <= 1.0)) return 1;
-  return 0;
-}}
-
-static int settle(double *x)
-{{
-  double sum = 0.0;
-  for (int k = 0; k < {quaternion_count}; k++) {{
-    double *q = x + quaternion[k];
-    const double r = 1.0 / sqrt(q[0]*q[0] + q[1]*q[1] + q[2]*q[2] + q[3]*q[3]);
-    for (int j = 0; j < 4; j++) q[j] *= r;
-  }}
-  for (int j = 0; j < NX; j++) sum += x[j] * 0.0;
-  return sum != 0.0;
-}}
-
-long rates_{name}(const double *x, const double *s, double *dx)
-{{
-  return rates(x, s, dx);
-}}
-
-/* One explicit Runge-Kutta step after another; row i*rows + k of `signal` holds the
-   signals of stage k of step i, `stride` doubles apart. Returns the steps taken. */
-long advance_{name}(long steps, double h, double *x, const double *signal, long stride,
-                    long stages, const double *a, const double *b,
-                    double *record, long every, long phase)
-{{
-  double k[8][NX], y[NX], dx[NX];
-  for (long i = 0; i < steps; i++) {{
-    for (long s = 0; s < stages; s++) {{
-      for (int j = 0; j < NX; j++) {{
-        double sum = 0.0;
-        for (long m = 0; m < s; m++) sum += a[s * stages + m] * k[m][j];
-        y[j] = x[j] + h * sum;
-      }}
-      if (rates(y, signal + (i * stages + s) * stride, k[s])) return i;
-    }}
-    for (int j = 0; j < NX; j++) {{
-      double sum = 0.0;
-      for (long m = 0; m < stages; m++) sum += b[m] * k[m][j];
-      dx[j] = x[j] + h * sum;
-    }}
-    if (settle(dx)) return i;
-    memcpy(x, dx, NX * sizeof(double));
-    if ((phase + i + 1) % every == 0) {{
-      memcpy(record, x, NX * sizeof(double));
-      record += NX;
-    }}
-  }}
-  return steps;
-}}
-
-/* One explicit step from x to y, and its error by the weights e. */
-long attempt_{name}(double h, const double *x, const double *signal, long stride,
-                    long stages, const double *a, const double *b, const double *e,
-                    double *y, double *error)
-{{
-  double k[8][NX];
-  for (long s = 0; s < stages; s++) {{
-    for (int j = 0; j < NX; j++) {{
-      double sum = 0.0;
-      for (long m = 0; m < s; m++) sum += a[s * stages + m] * k[m][j];
-      y[j] = x[j] + h * sum;
-    }}
-    if (rates(y, signal + s * stride, k[s])) return 1;
-  }}
-  for (int j = 0; j < NX; j++) {{
-    double sum = 0.0, rest = 0.0;
-    for (long m = 0; m < stages; m++) {{
-      sum += b[m] * k[m][j];
-      rest += e[m] * k[m][j];
-    }}
-    y[j] = x[j] + h * sum;
-    error[j] = h * rest;
-  }}
-  return 0;
-}}
-
-/* Semi-implicit Euler: velocities NP..NV first, then positions with the new ones. */
-long advance_softly_{name}(long steps, double h, double *x, const double *signal,
-                           long stride, double *record, long every, long phase)
-{{
-  double first[NX], second[NX], y[NX];
-  for (long i = 0; i < steps; i++) {{
-    const double *s = signal + i * stride;
-    if (rates(x, s, first)) return i;
-    memcpy(y, x, NX * sizeof(double));
-    for (int j = {positions}; j < {velocities}; j++) y[j] += h * first[j];
-    if (rates(y, s, second)) return i;
-    for (int j = 0; j < {positions}; j++) y[j] += h * second[j];
-    for (int j = {velocities}; j < NX; j++) y[j] += 0.5 * h * (first[j] + second[j]);
-    if (settle(y)) return i;
-    memcpy(x, y, NX * sizeof(double));
-    if ((phase + i + 1) % every == 0) {{
-      memcpy(record, x, NX * sizeof(double));
-      record += NX;
-    }}
-  }}
-  return steps;
-}}
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,10 +33,11 @@ class Steps:
 class NativeLoop:
     """A world's rates compiled for one state at a time, and loops around them."""
 
-    def __init__(self, program: Program, layout: Layout, compiler: Compiler) -> None:
-        text = _source(program, layout)
+    def __init__(
+        self, program: Program, source: str, layout: Layout, compiler: Compiler
+    ) -> None:
         extra = ("-O1",) if len(program.steps) > _LARGE else ()
-        self._library = ctypes.CDLL(str(cached_object(text, compiler, extra)))
+        self._library = ctypes.CDLL(str(cached_object(source, compiler, extra)))
         self._size = layout.size
         number, pointer, real = ctypes.c_long, ctypes.c_void_p, ctypes.c_double
         keep = [pointer, number, number]
@@ -239,21 +121,3 @@ class NativeLoop:
             stages = (len(b), a.ctypes.data, b.ctypes.data)
             taken = self._explicit(*start, *stages, *keep)
         return Steps(int(taken), kept[: (phase + taken) // every])
-
-
-def _source(program: Program, layout: Layout) -> str:
-    """Return the C text of the rates and the loops."""
-    rate, health = program.outputs
-    loops = _LOOP.format(
-        name=program.name,
-        states=layout.size,
-        signals=program.inputs[1].size,
-        rates=len(rate.nonzero),
-        health=len(health.nonzero),
-        places=", ".join(map(str, rate.nonzero)) or "0",
-        quaternions=", ".join(map(str, layout.quaternions)) or "0",
-        quaternion_count=len(layout.quaternions),
-        positions=layout.position_count,
-        velocities=layout.velocity_slice.stop,
-    )
-    return "\n".join([SCALAR_PRELUDE, core_source(program), loops])
