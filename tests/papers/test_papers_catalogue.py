@@ -83,7 +83,7 @@ def test_cells_are_readable():
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     made = {
-        Group("aah1986", "links", "armwise.papers.aah_links", "Links `x`"): [
+        Group("aah1986", "links", "armwise.papers.aah_links", "Links `x` <i>"): [
             row("Table 4", "<b>mass</b>", 1.0, 1.1, False, "because & so"),
             row("Table 5", "sum", 2.0, (2.0, 3.0), True),
         ]
@@ -108,6 +108,7 @@ def test_the_gallery_is_complete_and_links_only_to_itself(site: Path):
 def test_the_gallery_escapes_and_counts(site: Path):
     page = (site / "aah1986.html").read_text(encoding="utf-8")
     assert "<b>mass" not in page
+    assert "Links x &lt;i&gt;</h2>" in page
     assert "&lt;b&gt;mass" in page
     assert "because &amp; so" in page
     assert "1 differs, 1 agrees" in page

@@ -51,9 +51,7 @@ def judge(subject: Subject) -> tuple[Judgement, ...]:
 
 
 def graded(value: float, bounds: tuple[float, float]) -> Verdict:
-    """Pass below the first bound, look below the second, fail beyond."""
-    if not np.isfinite(value):
-        return "fail"
+    """Pass below the first bound, look below the second, fail beyond and for NaN."""
     return "pass" if value <= bounds[0] else "look" if value <= bounds[1] else "fail"
 
 
