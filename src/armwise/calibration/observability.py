@@ -1,0 +1,235 @@
+"""Which sensors can be calibrated, told from the arm's structure before any motion.
+
+The torques of random motion are linearised in parameters, gains and offsets. A column
+∂τ/∂β that the others can imitate belongs to an offset that no motion reveals: a joint
+whose axis is parallel to gravity, or one that only turns a link of unknown shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.calibration.projection import Point, Projector
+from armwise.calibration.structure import Structure, as_structure
+from armwise.dynamics import Dynamics
+from armwise.motions import Fourier, Motion
+from armwise.recordings import Samples
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+    from numpy.typing import ArrayLike
+
+_HIDDEN = 1e-6
+"""Share of a column beyond the reach of the others, below which it is hidden."""
+
+_INDEPENDENT_HZ = 20.0
+"""Independent torque readings a second, for predictions."""
+
+class Prospect(NamedTuple):
+    """What a recording could tell of one unknown.
+
+    Attributes:
+        name: Such as `joint_2.offset`.
+        joint: The joint's name.
+        quantity: `gain` or `offset`.
+        std: Predicted standard deviation in [rad], or relative for gains; infinite
+            where no motion helps.
+        is_calibratable: Whether that is good enough.
+        reason: Why not, in words.
+    """
+
+    name: str
+    joint: str
+    quantity: str
+    std: float
+    is_calibratable: bool
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Observability:
+    """What can be calibrated, unknown by unknown."""
+
+    prospects: tuple[Prospect, ...]
+
+    @property
+    def is_sought(self) -> Bool[np.ndarray, " unknowns"]:
+        """Which unknowns to look for; the others stay where they are."""
+        return np.array([p.is_calibratable for p in self.prospects])
+
+    @property
+    def is_visible(self) -> Bool[np.ndarray, " unknowns"]:
+        """Which unknowns some motion could reveal, however faintly."""
+        return np.array([np.isfinite(p.std) for p in self.prospects])
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Names of the unknowns that cannot be calibrated."""
+        return tuple(p.name for p in self.prospects if not p.is_calibratable)
+
+    def __str__(self) -> str:
+        lines = []
+        for p in self.prospects:
+            unit, size = ("%", 100.0) if p.quantity == "gain" else ("°", 57.29578)
+            word = f"± {p.std * size:.2g} {unit}" if np.isfinite(p.std) else "hidden"
+            lines.append(f"{p.name}: {word}{'; ' + p.reason if p.reason else ''}")
+        return "\n".join(lines)
+
+
+def calibratable(
+    structure: Structure | Arm,
+    *,
+    duration: float = 20.0,
+    noise: float = 0.005,
+    torque_std: ArrayLike | None = None,
+    tolerance: tuple[float, float] = (0.005, np.deg2rad(0.5)),
+    motion: Motion | None = None,
+    seed: int = 0,
+) -> Observability:
+    """Say which gains and offsets a recording can reveal, and how well.
+
+    Args:
+        structure: The arm and what is known of it; its parameters, where it has any,
+            stand for those to be found.
+        duration: Length of a motion within the joints' limits in [s].
+        noise: Torque error as a share of each joint's usual torque.
+        torque_std: The same in [N m] or [N], one number or one per joint, at 20
+            independent readings a second; `noise` when not given.
+        tolerance: Predicted standard deviation of gains (relative) and offsets in
+            [rad] up to which they count as calibratable.
+        motion: A motion to judge by; a random one when not given.
+        seed: Of the random motion.
+    """
+    known = as_structure(structure)
+    arm = known.arm
+    sensed = random_motion(arm, motion or wide_motion(arm, duration, seed), seed)
+    usual = np.sqrt(np.mean(sensed.tau**2, axis=0))
+    std = noise * np.maximum(usual, 1e-3 * max(float(usual.max()), 1e-9))
+    if torque_std is not None:
+        std = np.broadcast_to(np.asarray(torque_std, dtype=float), (arm.dof,)).copy()
+    projector = Projector(known, sensed, std)
+    at = projector.at(Point(np.ones(arm.dof), np.zeros(arm.dof)))
+    J = at.jacobian
+    whole = np.linalg.norm(at.factor[:, at.linear : -1], axis=0)
+    deviations = _deviations(J, whole) * np.sqrt(
+        len(sensed) / (sensed.time[-1] * _INDEPENDENT_HZ)
+    )
+    rows = zip(known.unknowns, deviations, whole, strict=True)
+    limits = dict(zip(("gain", "offset"), tolerance, strict=True))
+    return Observability(tuple(_prospect(known, *row, limits) for row in rows))
+
+
+def random_motion(arm: Arm, motion: Motion, seed: int = 0) -> Samples:
+    """Samples along a motion, with the torques of the arm or of made-up bodies."""
+    time = np.linspace(0.0, motion.duration, 1500)
+    q, qd, qdd = motion.sample(time)
+    tau = Dynamics(_with_bodies(arm, seed)).inverse_dynamics(q, qd, qdd)
+    return Samples(time, q, qd, qdd, tau)
+
+
+def wide_motion(
+    arm: Arm, duration: float, seed: int = 0, harmonics: int = 5
+) -> Fourier:
+    """A periodic motion that uses most of each joint's range and half its speed."""
+    random = np.random.default_rng(seed)
+    lower, upper = (np.nan_to_num(arm.limits(x)) for x in ("lower", "upper"))
+    lower, upper = np.maximum(lower, -2.0), np.minimum(upper, 2.0)
+    is_open = upper - lower < 1e-6
+    lower, upper = np.where(is_open, -1.5, lower), np.where(is_open, 1.5, upper)
+    shape = (2, arm.dof, harmonics)
+    amplitude = random.normal(size=shape) / np.sqrt(np.arange(1, harmonics + 1))
+    reach = 0.4 * (upper - lower)
+    amplitude *= (reach / np.sqrt(np.sum(amplitude**2, axis=(0, 2))))[:, None] / 1.6
+    middle, frequency = 0.5 * (lower + upper), max(1.0 / duration, 0.1)
+    motion = Fourier(middle, *amplitude, frequency, duration * frequency)
+    sample = motion.sample(np.linspace(0.0, duration, 1000))
+    speed = np.minimum(arm.limits("velocity"), 3.0) * 0.8
+    excess = max(
+        float(np.max(np.abs(sample.q - middle) / (0.5 * (upper - lower)))),
+        float(np.max(np.abs(sample.qd) / speed)),
+    )
+    return Fourier(middle, *(amplitude / max(excess, 1.0)), frequency, motion.periods)
+
+
+def _with_bodies(arm: Arm, seed: int) -> Arm:
+    """The arm, or one with made-up bodies where it has no mass."""
+    if np.any(arm.parameters[: 10 * len(arm.links)]):
+        return arm
+    from dataclasses import replace
+
+    from armwise.arms import InertialParameters
+
+    random = np.random.default_rng(seed)
+    links = tuple(
+        replace(
+            link,
+            inertia=InertialParameters.from_pseudo_inertia(_random_body(random)),
+        )
+        for link in arm.links
+    )
+    return replace(arm, links=links)
+
+
+def _random_body(random: np.random.Generator) -> Float[np.ndarray, "4 4"]:
+    root = random.normal(size=(4, 4)) * np.array([0.1, 0.1, 0.1, 1.0])[:, None]
+    return np.asarray(root @ root.T)
+
+
+def _deviations(J: np.ndarray, whole: np.ndarray) -> Float[np.ndarray, " unknowns"]:
+    """Standard deviation of each unknown, infinite where others imitate it."""
+    none = whole <= _HIDDEN * whole.max(initial=0.0)
+    size = np.where(none, 1.0, whole)
+    J = np.where(none, 0.0, J)
+    _, values, right = np.linalg.svd(J / size, full_matrices=True)
+    values = np.concatenate([values, np.zeros(len(size) - len(values))])
+    hidden = values <= _HIDDEN
+    variance = np.sum((right[~hidden] / values[~hidden, None]) ** 2, axis=0)
+    in_null = np.sqrt(np.sum(right[hidden] ** 2, axis=0)) > 1e-3
+    return np.where(in_null, np.inf, np.sqrt(variance) / size)
+
+
+def _prospect(
+    known: Structure, name: str, std: float, whole: float, limits: dict[str, float]
+) -> Prospect:
+    joint, quantity = name.rsplit(".", 1)
+    fine = bool(std <= limits[quantity])
+    reason = "" if fine else _reason(known, joint, quantity, std, whole)
+    return Prospect(name, joint, quantity, float(std), fine, reason)
+
+
+def _reason(
+    known: Structure, joint: str, quantity: str, std: float, whole: float
+) -> str:
+    """Say why an unknown is hidden, as far as it can be told."""
+    if np.isfinite(std):
+        unit = f"{np.rad2deg(std):.2g}°" if quantity == "offset" else f"{std:.2%}"
+        return f"its trace in the torques is too faint (± {unit})"
+    index = known.arm.coordinate_index(joint)
+    if whole <= 0.0 or _is_along_gravity(known.arm, index):
+        return (
+            "its axis is parallel to gravity: mount the arm at an angle, or measure it"
+        )
+    if quantity == "offset":
+        return (
+            "it only turns a link whose centre of mass is unknown: name parameters "
+            "that are known, or measure it"
+        )
+    return "other parameters do the same to every torque"
+
+
+def _is_along_gravity(arm: Arm, coordinate: int) -> bool:
+    """Whether a joint's axis stays parallel to gravity in random postures."""
+    i = arm.coordinates[coordinate]
+    link = arm.links[i].name
+    random = np.random.default_rng(0)
+    poses = Dynamics(arm).link_pose(random.uniform(-2, 2, (20, arm.dof)), link)
+    axes = poses[:, :3, :3] @ arm.joints[i].axis
+    size = float(np.linalg.norm(arm.gravity))
+    if size == 0.0:
+        return True
+    across = np.linalg.norm(np.cross(axes, arm.gravity / size), axis=1)
+    return bool(across.max() < 1e-6)

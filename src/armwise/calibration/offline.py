@@ -1,0 +1,213 @@
+"""Calibrate sensors from a recording alone: separable nonlinear least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.calibration.calibration import Calibration, wrapped
+from armwise.calibration.observability import Observability, calibratable
+from armwise.calibration.projection import Point, Projected, Projector
+from armwise.calibration.search import Minimum, Prior, descend, search
+from armwise.calibration.sensed import (
+    check_readings,
+    check_saturation,
+    raw_recording,
+    sensed_samples,
+)
+from armwise.calibration.starts import starting_points
+from armwise.calibration.structure import Structure, as_structure
+from armwise.calibration.uncertainty import covariance_of, torque_errors
+from armwise.errors import NotIdentifiable, NotPhysical
+from armwise.recordings import Recording, Samples
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
+
+_FEW = 400
+"""Samples that are enough to find the right valley."""
+
+
+def calibrate_recording(
+    structure: Structure | Arm,
+    recording: Recording | Samples | Sequence[Recording],
+    *,
+    alpha: ArrayLike | None = None,
+    beta: ArrayLike | None = None,
+    gain_range: float | None = None,
+    offset_range: float = np.pi,
+    cutoff_hz: float | None = 10.0,
+    torque: str | None = None,
+    outlook: Observability | None = None,
+    starts: int = 60,
+    seed: int = 0,
+    progress: Callable[[str, float], None] | None = None,
+) -> Calibration:
+    """Find θ = α s + β of every joint from readings and torques.
+
+    The arm's parameters are unknown too, but the torques are linear in them: they are
+    eliminated, and what is left is searched from many starting points.
+
+    Args:
+        structure: The arm, or the arm and what is known of it.
+        recording: Readings `volts_1 …` (or `q_1 …`) and torques; or samples whose q,
+            qd, qdd are in the sensors' units.
+        alpha, beta: First guess; without one gains are guessed from the readings'
+            span, of either sign.
+        gain_range: Factor by which gains may differ from the guess; 1.3 with a guess,
+            5 without.
+        offset_range: How far offsets may differ from the guess in [rad]; all round by
+            default.
+        cutoff_hz: Low-pass of the recording in [Hz]; well above the motion, or the
+            harmonics of gravity's torque are lost. Chosen from the data when None.
+        torque: Channel of the torques, such as `command`; `tau` where it is.
+        outlook: What can be calibrated, from `calibratable`, if it was asked already.
+        starts: Most starting points to try.
+        seed: Of the starting points.
+        progress: Called with what is being done and how much of it is done.
+
+    Raises:
+        NotIdentifiable: If nothing can be calibrated, or friction hides gravity.
+        NotPhysical: If only an impossible arm would explain the recording.
+        RecordingError: If a joint does not move, or its sensor saturates.
+    """
+    from threadpoolctl import threadpool_limits
+
+    known = as_structure(structure)
+    sensed = _sensed(known, recording, cutoff_hz, torque)
+    outlook = calibratable(known) if outlook is None else outlook
+    if not outlook.is_sought.any():
+        raise NotIdentifiable(
+            f"No sensor of {known.arm.name} can be calibrated: "
+            f"{outlook.prospects[-1].reason}."
+        )
+    guess = starting_points(
+        known, sensed, alpha, beta, gain_range, offset_range, starts, seed
+    )
+    spread = min(0.5, (gain_range or (1.3 if alpha is not None else 1.5)) - 1.0)
+    projector = Projector(known, sensed, _first_std(sensed))
+    with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
+        best = _best(known, projector, guess, outlook, progress)
+        prior = _prior(best.projected.point, outlook, spread)
+        refined, projector = _refined(projector, best.projected, outlook, prior)
+        return _result(known, projector, refined, outlook, guess[0], prior)
+
+
+def _sensed(
+    known: Structure,
+    recording: Recording | Samples | Sequence[Recording],
+    cutoff_hz: float | None,
+    torque: str | None,
+) -> Samples:
+    """Prepare and check what was recorded."""
+    names = known.arm.coordinate_names
+    if isinstance(recording, Recording | Samples):
+        recording = [recording]  # type: ignore[list-item]
+    parts = []
+    for one in recording:  # type: ignore[union-attr]
+        if isinstance(one, Recording):
+            check_saturation(raw_recording(one, torque), "q", names)
+        parts.append(sensed_samples(one, cutoff_hz, torque))
+        cutoff_hz = cutoff_hz or parts[0].preparation.cutoff_hz
+    sensed = Samples.concatenate(parts)
+    check_readings(sensed, names)
+    return sensed
+
+
+def _first_std(sensed: Samples) -> Float[np.ndarray, " dof"]:
+    """Weights before any residual is known: a share of each joint's torque."""
+    usual = np.sqrt(np.mean(sensed.tau**2, axis=0))
+    return 0.02 * np.maximum(usual, 1e-3 * max(float(usual.max()), 1e-12))
+
+
+def _best(
+    known: Structure,
+    projector: Projector,
+    guess: Sequence[Point],
+    outlook: Observability,
+    progress: Callable[[str, float], None] | None,
+) -> Minimum:
+    """Search on a thinned recording; refuse what no arm can be."""
+    few = projector.thinned(max(1, len(projector.sensed) // _FEW))
+    found = search(few, guess, outlook.is_sought, progress=progress)
+    possible = [m for m in found if m.defect is None]
+    if not possible:
+        raise NotPhysical(
+            f"Only an arm that cannot exist explains this recording: "
+            f"{found[0].defect}. Is the sign of a sensor or of a torque reversed?"
+        )
+    return possible[0]
+
+
+def _refined(
+    projector: Projector, found: Projected, outlook: Observability, prior: Prior
+) -> tuple[Projected, Projector]:
+    """Descend on all samples; weigh joints by what is left of their torques.
+
+    Unknowns too faint to calibrate are freed as well, held by what was believed of
+    them, so that what is not known of them shows in the others' uncertainty.
+    """
+    now = descend(projector, found.point, outlook.is_sought, None, 1e-6)
+    for _ in range(2):
+        projector = projector.weighted(torque_errors(projector, now))
+        now = descend(projector, now.point, outlook.is_visible, prior)
+    return now, projector
+
+
+def _prior(point: Point, outlook: Observability, spread: float) -> Prior:
+    """Wide for what is calibratable, the believed range for what is not."""
+    width = [spread if p.quantity == "gain" else 2.0 * spread for p in outlook.prospects]
+    return Prior(point, np.where(outlook.is_sought, 1e3, np.array(width)))
+
+
+def _result(
+    known: Structure,
+    projector: Projector,
+    found: Projected,
+    outlook: Observability,
+    guess: Point,
+    prior: Prior,
+) -> Calibration:
+    covariance = covariance_of(projector, found, outlook.is_visible, prior)
+    n, point = known.arm.dof, found.point
+    deviation = np.sqrt(np.diag(covariance))
+    gains = deviation[:-n] if deviation.size > n else np.zeros(n)
+    return Calibration(
+        joint_names=known.arm.coordinate_names,
+        alpha=point.alpha,
+        beta=wrapped(point.beta),
+        alpha_std=np.nan_to_num(gains, nan=np.inf) * np.abs(point.alpha),
+        beta_std=np.nan_to_num(deviation[-n:], nan=np.inf),
+        covariance=covariance,
+        unknowns=known.unknowns,
+        parameters=known.parameters(found.values[:-1]),
+        torque_std=projector.torque_std,
+        observability=outlook,
+        notes=_notes(known, projector, found, guess),
+    )
+
+
+def _notes(
+    known: Structure, projector: Projector, found: Projected, guess: Point
+) -> tuple[str, ...]:
+    """Say what is not as one would think."""
+    notes = []
+    for j, name in enumerate(known.arm.coordinate_names):
+        if found.point.alpha[j] * guess.alpha[j] < 0.0:
+            notes.append(f"{name}: the sensor counts against the joint's direction.")
+    links = 10 * len(known.arm.links)
+    parameters = known.parameters(found.values[:-1])
+    usual = np.sqrt(np.mean(projector.sensed.tau**2, axis=0))
+    loads = np.abs(known.drive_weights) @ usual
+    for k, load in enumerate(loads):
+        dry = parameters[links + 4 * k + 2]
+        if dry > 0.9 * load:
+            notes.append(
+                f"motor {k + 1}: dry friction of {dry:.3g} is most of its torque; "
+                "gravity hardly shows."
+            )
+    return tuple(notes)
