@@ -248,6 +248,9 @@ def test_bad_arguments_are_named(arm: Arm, tmp_path: Path) -> None:
         LocalCorrection.from_practice(arm, [])
     with pytest.raises(ArgumentError, match="positive cut-off"):
         ZeroPhase(0.0)
+    far = Quintic(MOTION.start, MOTION.end + 50.0, 30.0)
+    with pytest.raises(ArgumentError, match="beyond its limit"):
+        learn(plant, far, arm, 1, feedback=feedback)
     memory = tmp_path / "learned.npz"
     memory.write_bytes(b"something else")
     with pytest.raises(ArgumentError, match=r"learned\.npz does not hold"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from armwise.papers import atkeson_learning, panda_practice
+from armwise.papers import atkeson_learning, atkeson_panda
 from armwise.papers.spring_plant import PUBLISHED, norm_optimal_errors
 
 
@@ -40,6 +40,6 @@ def test_the_julia_package_s_numbers() -> None:
 
 @pytest.mark.slow
 def test_an_identified_panda_tracks_better_and_practice_helps_further() -> None:
-    outcome = panda_practice.compare(panda_practice.identified_panda(1.0), trials=4)
+    outcome = atkeson_panda.compare(atkeson_panda.identified_panda(1.0), trials=4)
     assert outcome.pd > 5 * outcome.identified
     assert outcome.practised[0] > 3 * outcome.practised.min()

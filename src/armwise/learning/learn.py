@@ -24,6 +24,7 @@ from armwise.learning.trial import (
     perfect_feedback,
 )
 from armwise.learning.zero_phase import ZeroPhase
+from armwise.motions import check_limits
 from armwise.plants import Plant
 
 if TYPE_CHECKING:
@@ -85,9 +86,14 @@ def learn(
     Returns:
         The best command and the history. A plant that runs away ends the learning
         with the best command before it.
+
+    Raises:
+        ArgumentError: If the motion leaves the model arm's joint limits.
     """
     first, teacher = _models(model)
     period = (plant if isinstance(plant, Plant) else plant(0)).control_period
+    if isinstance(model, Arm):
+        check_limits(motion, model)
     learned = _begin(first, motion, period, initial, memory, trials)
     perfect = perfect_feedback(feedback, motion, period)
     while learned.trials < trials and learned.ending == "trials done":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.errors import ArgumentError
+from armwise.files import replacing
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -91,14 +90,8 @@ def save_learned(learned: Learned, path: str | Path) -> None:
         "ending": np.array(learned.ending),
     }
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, suffix=".npz")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            np.savez_compressed(stream, **fields)  # type: ignore[arg-type]
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(target) as temporary, temporary.open("wb") as stream:
+        np.savez_compressed(stream, **fields)  # type: ignore[arg-type]
 
 
 def load_learned(path: str | Path) -> Learned:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import Arm, load_arm
 from armwise.control import PD, Composite, ModelReference, ParameterSet, UpdateLaw
 from armwise.motions import Fourier, Motion
+from armwise.papers.rows import Row, row
 from armwise.plants import SimulatedArm, run
 
 if TYPE_CHECKING:
@@ -134,12 +135,12 @@ def _late_error(recording: Recording, motion: Motion) -> float:
     return float(np.sqrt(np.mean(error[time > 0.75 * motion.duration] ** 2)))
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> list[Row]:
     """Chapter 3 and Rohrs' example, ours beside the thesis'."""
     return [*_rohrs_rows(), *_convergence_rows()]
 
 
-def _rohrs_rows() -> list[dict[str, Any]]:
+def _rohrs_rows() -> list[Row]:
     made = []
     for gain, dead_band in ((1.5, 0.0), (1.0, 0.0), (1.5, 0.6)):
         law = UpdateLaw.gradient(gain, dead_band=dead_band)
@@ -154,7 +155,7 @@ def _rohrs_rows() -> list[dict[str, Any]]:
         paper = "unstable within 60 s" if dead_band == 0.0 else "no drift"
         good = not diverged if dead_band else diverged and when <= 60.0
         made.append(
-            _row(
+            row(
                 "Rohrs' example",
                 f"adaptation gain {gain:g}, dead-band {dead_band:g}",
                 paper,
@@ -168,7 +169,7 @@ def _rohrs_rows() -> list[dict[str, Any]]:
     return made
 
 
-def _convergence_rows() -> list[dict[str, Any]]:
+def _convergence_rows() -> list[Row]:
     made = []
     for name, case in (("two-link arm", two_link_case()), ("puma560", puma_case())):
         experiment = f"composite adaptation, {name}, {case.parameters} base parameters"
@@ -177,24 +178,11 @@ def _convergence_rows() -> list[dict[str, Any]]:
             "parameter, or to 1 % of the largest."
         )
         made += [
-            _row(experiment, "largest parameter error", "converges to the truth",
+            row(experiment, "largest parameter error", "converges to the truth",
                  f"{case.worst:.2%}", case.worst <= 0.01, note),
-            _row(experiment, "error of the parameter vector", "converges to the truth",
+            row(experiment, "error of the parameter vector", "converges to the truth",
                  f"{case.overall:.2e}", case.overall <= 0.01, note),
-            _row(experiment, "tracking error of PD / adaptive, same gains", "about 10",
+            row(experiment, "tracking error of PD / adaptive, same gains", "about 10",
                  f"{case.tracking_gain:.0f}", case.tracking_gain >= 10, note),
         ]  # fmt: skip
     return made
-
-
-def _row(
-    experiment: str, quantity: str, paper: str, ours: str, good: bool, note: str
-) -> dict[str, Any]:
-    return {
-        "experiment": experiment,
-        "quantity": quantity,
-        "paper": paper,
-        "ours": ours,
-        "verdict": "agrees" if good else "differs",
-        "note": note,
-    }

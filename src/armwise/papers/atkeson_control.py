@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from armwise.arms import Arm
 from armwise.control import PD, ComputedTorque, Feedforward, ResumableController
 from armwise.motions import Quintic
 from armwise.papers.direct_drive import believed_arm, direct_drive_arm, gains
+from armwise.papers.rows import Row, row
 from armwise.plants import Actuator, SimulatedArm, run
 
 if TYPE_CHECKING:
@@ -90,12 +91,12 @@ def digital_errors() -> dict[str, Float[np.ndarray, " 3"]]:
     }
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> list[Row]:
     """Figures 2 and 3 of App. A, ours beside the thesis'."""
     return [*_analog_rows(), *_digital_rows()]
 
 
-def _analog_rows() -> list[dict[str, Any]]:
+def _analog_rows() -> list[Row]:
     errors = analog_errors()
     full = errors["5 PD + full feedforward"]
     free = analog_errors(third_joint_friction=False)["5 PD + full feedforward"]
@@ -106,13 +107,13 @@ def _analog_rows() -> list[dict[str, Any]]:
     )
     experiment = "App. A, analog servos"
     made = [
-        _row(
+        row(
             experiment, f"peak errors, {name}", _PAPER[name[0]], _degrees(e), None, note
         )
         for name, e in errors.items()
     ]
     made.append(
-        _row(
+        row(
             experiment,
             "order of the five",
             "1 and 2 out of range, then 3, 4 a little better, 5 best",
@@ -122,7 +123,7 @@ def _analog_rows() -> list[dict[str, Any]]:
         )
     )
     made.append(
-        _row(
+        row(
             experiment,
             "full feedforward, peak of joints 1 and 2",
             "0.33°, 0.84°",
@@ -132,7 +133,7 @@ def _analog_rows() -> list[dict[str, Any]]:
         )
     )
     made.append(
-        _row(
+        row(
             experiment,
             "full feedforward, joint 3, with and without its friction",
             "1.4°, ruled by friction and motor dynamics",
@@ -153,20 +154,20 @@ _PAPER = {
 }
 
 
-def _digital_rows() -> list[dict[str, Any]]:
+def _digital_rows() -> list[Row]:
     errors = digital_errors()
     pd, forward, computed = errors.values()
     note = "133 Hz, torque one period late; gains 2.1, 3.2, 3.2 Hz. Joints 1 and 2."
     experiment = "App. A, digital servos at 133 Hz"
     made = [
-        _row(experiment, f"peak errors, {name}", paper, _degrees(e), None, note)
+        row(experiment, f"peak errors, {name}", paper, _degrees(e), None, note)
         for (name, e), paper in zip(
             errors.items(), ("4.4°, 3.5°", "2.2°, 2.0°", "2.2°, 2.0°"), strict=True
         )
     ]
     gain = np.array([pd[:2] / forward[:2], pd[:2] / computed[:2]])
     made.append(
-        _row(
+        row(
             experiment,
             "PD error over feedforward's and computed torque's",
             "2.0, 1.75",
@@ -177,7 +178,7 @@ def _digital_rows() -> list[dict[str, Any]]:
     )
     ratio = np.linalg.norm(forward) / np.linalg.norm(computed)
     made.append(
-        _row(
+        row(
             experiment,
             "feedforward error over computed torque's",
             "no clear distinction",
@@ -191,22 +192,3 @@ def _digital_rows() -> list[dict[str, Any]]:
 
 def _degrees(errors: np.ndarray) -> str:
     return ", ".join(f"{e:.2f}°" for e in errors)
-
-
-def _row(
-    experiment: str,
-    quantity: str,
-    paper: str,
-    ours: str,
-    good: bool | None,
-    note: str,
-) -> dict[str, Any]:
-    verdict = "shown" if good is None else "agrees" if good else "differs"
-    return {
-        "experiment": experiment,
-        "quantity": quantity,
-        "paper": paper,
-        "ours": ours,
-        "verdict": verdict,
-        "note": note,
-    }

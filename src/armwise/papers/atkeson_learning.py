@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from armwise.learning import (
 )
 from armwise.motions import Polynomial, Quintic
 from armwise.papers.direct_drive import believed_arm, direct_drive_arm, gains
+from armwise.papers.rows import Row, row
 from armwise.papers.spring_plant import PUBLISHED, norm_optimal_errors
 from armwise.plants import Encoder, SimulatedArm, Tachometer
 
@@ -125,12 +126,12 @@ def sampled_example(samples: int = 600) -> tuple[LearningAnalysis, LearningAnaly
     return analyse_learning(loop, scaled), analyse_learning(loop, inverse_model(loop))
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> list[Row]:
     """Chapter 6, ours beside the thesis'."""
     return [*_arm_rows(), *_decoupled_rows(), *_sampled_rows(), *_julia_rows()]
 
 
-def _arm_rows() -> list[dict[str, Any]]:
+def _arm_rows() -> list[Row]:
     learned, exact = practise(), practise_exactly()
     errors = learned.overall_error
     fall = errors[0] / errors[min(3, len(errors) - 1)]
@@ -146,16 +147,16 @@ def _arm_rows() -> list[dict[str, Any]]:
         "the zero-order hold's own and falls with the square of the period."
     )
     return [
-        _row(experiment, "velocity error, first trial over fourth",
+        row(experiment, "velocity error, first trial over fourth",
              "substantial reduction", f"{fall:.1f}", fall >= 5, note),
-        _row(experiment, "velocity error of the fourth trial over the noise floor",
+        row(experiment, "velocity error of the fourth trial over the noise floor",
              "near the noise", f"{left:.2f}", left <= 1.5, note),
-        _row(experiment, "exact model: error left after one trial",
+        row(experiment, "exact model: error left after one trial",
              "perfect after one", f"{rest:.1e}", rest <= 1e-6, hold),
     ]  # fmt: skip
 
 
-def _decoupled_rows() -> list[dict[str, Any]]:
+def _decoupled_rows() -> list[Row]:
     poor, told, told_full, good = decoupled_case()
     ratio = poor.overall_error[-1] / poor.overall_error[0]
     rest = good.overall_error[1] / good.overall_error[0]
@@ -166,43 +167,43 @@ def _decoupled_rows() -> list[dict[str, Any]]:
     )
     experiment = "Fig. 6.5, decoupled two-joint model"
     return [
-        _row(experiment, "velocity error after five updates over the first",
+        row(experiment, "velocity error after five updates over the first",
              "no improvement", f"{ratio:.2f}", ratio >= 1.0, note),
-        _row(experiment, "what the analysis says beforehand", "",
+        row(experiment, "what the analysis says beforehand", "",
              told.reason, not told.is_recommended, note),
-        _row(experiment, "what the analysis says of the full model", "",
+        row(experiment, "what the analysis says of the full model", "",
              told_full.reason, told_full.is_recommended, note),
-        _row(experiment, "full model: error left after one update",
+        row(experiment, "full model: error left after one update",
              "perfect after one", f"{rest:.1e}", rest <= 1e-3, note),
     ]  # fmt: skip
 
 
-def _sampled_rows() -> list[dict[str, Any]]:
+def _sampled_rows() -> list[Row]:
     scaled, inverse = sampled_example()
     growth, gain = float(scaled.impulse_growth[9]), float(scaled.peak_gain or np.nan)
     experiment = "§6.6, 1 kHz example, L = error / b[0]"
     note = "Double integrator, PD 10 Hz, ζ 0.707, one sample of delay, 0.6 s."
     other = "The paper's 530 is read off its simulation; 2/(h ω)² = 506.6 exactly."
     return [
-        _row(experiment, "spectral radius", "0",
+        row(experiment, "spectral radius", "0",
              f"{scaled.spectral_radius:.1g}", scaled.spectral_radius < 1e-9, note),
-        _row(experiment, "growth of the error after ten updates", "1e26",
+        row(experiment, "growth of the error after ten updates", "1e26",
              f"{growth:.2e}", abs(growth / 4.67e26 - 1) < 0.01, note),
-        _row(experiment, "peak gain of A[z]", "530",
+        row(experiment, "peak gain of A[z]", "530",
              f"{gain:.1f}", abs(gain / 506.6 - 1) < 0.01, other),
-        _row(experiment, "is it recommended", "no",
+        row(experiment, "is it recommended", "no",
              "yes" if scaled.is_recommended else "no", not scaled.is_recommended, note),
-        _row(experiment, "inverse model: error left after one update",
+        row(experiment, "inverse model: error left after one update",
              "entirely cancelled", f"{inverse.impulse_growth[0]:.1e}",
              inverse.impulse_growth[0] < 1e-6, note),
     ]  # fmt: skip
 
 
-def _julia_rows() -> list[dict[str, Any]]:
+def _julia_rows() -> list[Row]:
     ours = norm_optimal_errors()
     close = np.allclose(ours, PUBLISHED, atol=6e-4)
     return [
-        _row(
+        row(
             "cross-check: IterativeLearningControl2.jl's test, load 50 % off",
             "error norms of norm-optimal learning",
             " ".join(f"{e:.4g}" for e in PUBLISHED),
@@ -211,16 +212,3 @@ def _julia_rows() -> list[dict[str, Any]]:
             "Not in the thesis; computed with that package.",
         )
     ]
-
-
-def _row(
-    experiment: str, quantity: str, paper: str, ours: str, good: bool, note: str
-) -> dict[str, Any]:
-    return {
-        "experiment": experiment,
-        "quantity": quantity,
-        "paper": paper,
-        "ours": ours,
-        "verdict": "agrees" if good else "differs",
-        "note": note,
-    }

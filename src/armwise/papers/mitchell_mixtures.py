@@ -12,6 +12,7 @@ from armwise.control import PD, MixtureCompensator
 from armwise.motions import Sinusoid
 from armwise.papers.mitchell_grid import RATE_HZ, run_grid
 from armwise.papers.mitchell_tasks import ADAPTIVE, AREAS, Scheme
+from armwise.papers.rows import Row, row
 from armwise.plants import SimulatedArm, run
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def rows(
     workers: int = 2,
     progress: Callable[[int, int], None] | None = None,
     grid: pl.DataFrame | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """Figures 3.3 to 3.10, ours beside the thesis'.
 
     Args:
@@ -144,7 +145,7 @@ class _Watched:
         return self.inner.torque(t, reference, measurement)
 
 
-def _pd_rows() -> list[dict[str, Any]]:
+def _pd_rows() -> list[Row]:
     errors = pd_errors()
     falls = all(
         np.all(errors[high] < errors[low]) for low, high in ((1.0, 2.0), (2.0, 4.0))
@@ -155,14 +156,14 @@ def _pd_rows() -> list[dict[str, Any]]:
         for gain, row in errors.items()
     )
     return [
-        _row("Fig. 3.3", "PD error [rad] over speed (¼, ½, ¾, 1) and gain",
+        row("Fig. 3.3", "PD error [rad] over speed (¼, ½, ¾, 1) and gain",
              "slower and stiffer is better", text, falls and grows,
              "Uno arm; gains 1, 2 and 4 times K_p 9, K_d 1. The softest loop passes "
              "its resonance below full speed.")
     ]  # fmt: skip
 
 
-def _scheme_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+def _scheme_rows(frame: pl.DataFrame) -> list[Row]:
     made = []
     for rule in ("gradient", "recursive"):
         found = medians(frame, rule, 0.01, "none")
@@ -170,15 +171,15 @@ def _scheme_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
         text = ", ".join(f"{k} {v:.2f}" for k, v in found.items())
         name = f"Fig. 3.5, {rule} rule, η = 0.01, no external force"
         made += [
-            _row(name, "median normalised error of every adaptive scheme",
+            row(name, "median normalised error of every adaptive scheme",
                  "all substantially better than PD", text, found[worst] < 0.5, NOTE),
-            _row(name, "the best scheme in the median", "IDSL", best, best == "IDSL",
+            row(name, "the best scheme in the median", "IDSL", best, best == "IDSL",
                  NOTE if rule == "gradient" else NOTE + _RECURSIVE_NOTE),
         ]  # fmt: skip
     return made
 
 
-def _gain_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+def _gain_rows(frame: pl.DataFrame) -> list[Row]:
     made = []
     for rule, eta in (
         ("gradient", 0.1), ("recursive", 0.1), ("gradient", 0.05), ("gradient", 0.01),
@@ -189,7 +190,7 @@ def _gain_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
         paper = "unstable for some schemes" if eta == 0.1 else "stable"
         agrees = bool(sum(counts.values())) == (eta == 0.1)
         made.append(
-            _row(
+            row(
                 f"Fig. 3.7, η = {eta:g}, {rule} rule",
                 "unstable cells; medians on the Uno arm",
                 paper,
@@ -204,7 +205,7 @@ def _gain_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
     return made
 
 
-def _force_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+def _force_rows(frame: pl.DataFrame) -> list[Row]:
     made = []
     gaps = {}
     for force in ("none", "gravity", "viscosity"):
@@ -213,7 +214,7 @@ def _force_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
         gaps[force] = mixtures / found["IDSL"]
         if force != "none":
             made.append(
-                _row(
+                row(
                     f"Fig. {'3.8' if force == 'gravity' else '3.9'}, {force}",
                     "median of the mixtures over IDSL's; without force "
                     f"{gaps['none']:.2f}",
@@ -224,7 +225,7 @@ def _force_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
                 )
             )
             made.append(
-                _row(
+                row(
                     f"Fig. {'3.8' if force == 'gravity' else '3.9'}, {force}",
                     "median normalised error",
                     "improvements over PD are still typical",
@@ -236,34 +237,21 @@ def _force_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
     return made
 
 
-def _partition_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+def _partition_rows(frame: pl.DataFrame) -> list[Row]:
     found = medians(frame, "gradient", 0.01, "none")
     mixtures = [found[name] for name in ADAPTIVE if name != "IDSL"]
     return [
-        _row("Partitions", "worst over best median of M1 … M8", "little difference",
+        row("Partitions", "worst over best median of M1 … M8", "little difference",
              f"{max(mixtures) / min(mixtures):.2f}", max(mixtures) < 2 * min(mixtures),
              NOTE)
     ]  # fmt: skip
 
 
-def _fluctuation_rows() -> list[dict[str, Any]]:
+def _fluctuation_rows() -> list[Row]:
     spread, error = fluctuation()
     return [
-        _row("Fig. 3.10", "late fluctuation of M4's largest parameters, relative",
+        row("Fig. 3.10", "late fluctuation of M4's largest parameters, relative",
              "parameters do not converge but fluctuate",
              f"{spread:.2f} (error {error:.3f} rad)", spread > 0.05,
              "Standard sinusoid on the Uno arm, η = 0.05, the last 10 of 40 s.")
     ]  # fmt: skip
-
-
-def _row(
-    experiment: str, quantity: str, paper: str, ours: str, good: bool, note: str
-) -> dict[str, Any]:
-    return {
-        "experiment": experiment,
-        "quantity": quantity,
-        "paper": paper,
-        "ours": ours,
-        "verdict": "agrees" if good else "differs",
-        "note": note,
-    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from armwise.control.comparison import effective_inertia
 from armwise.identification import WeightedLeastSquares, identify
 from armwise.learning import Learned, ZeroPhase, learn
 from armwise.motions import Fourier, Motion, Quintic, check_limits
+from armwise.papers.rows import Row, row
 from armwise.plants import Encoder, MujocoArm, Tachometer, TorqueSensor, run
 from armwise.recordings import prepare
 
@@ -119,7 +120,7 @@ def tracking_error(
     return float(np.sqrt(np.mean((np.stack(q, axis=1) - motion.sample(time).q) ** 2)))
 
 
-def rows() -> list[dict[str, Any]]:
+def rows() -> list[Row]:
     """What the identified model is worth on an engine that is not ours."""
     outcome = compare(identified_panda())
     gain = outcome.pd / outcome.identified
@@ -132,20 +133,20 @@ def rows() -> list[dict[str, Any]]:
     )
     experiment = "panda in MuJoCo"
     return [
-        {
-            "experiment": experiment,
-            "quantity": "RMS error of PD over that of identified feedforward",
-            "paper": "at least 5 (our aim)",
-            "ours": f"{gain:.1f}",
-            "verdict": "agrees" if gain >= 5 else "differs",
-            "note": note,
-        },
-        {
-            "experiment": experiment,
-            "quantity": f"RMS error, first of {len(practised)} trials over the best",
-            "paper": "at least 3 within three updates (our aim)",
-            "ours": f"{further:.1f}",
-            "verdict": "agrees" if further >= 3 else "differs",
-            "note": note,
-        },
+        row(
+            experiment,
+            "RMS error of PD over that of identified feedforward",
+            "at least 5 (our aim)",
+            f"{gain:.1f}",
+            gain >= 5,
+            note,
+        ),
+        row(
+            experiment,
+            f"RMS error, first of {len(practised)} trials over the best",
+            "at least 3 within three updates (our aim)",
+            f"{further:.1f}",
+            further >= 3,
+            note,
+        ),
     ]
