@@ -97,7 +97,7 @@ def test_the_demo_goes_from_nothing_to_a_model(armwise, tmp_path: Path, monkeypa
     described = told["description"]["relative_error"]
     found = told["validation"]["relative_error"]
     assert all(f < 0.5 * d for f, d in zip(found, described, strict=True))
-    assert told["reduced_parameter_count"] < told["base_parameter_count"]
+    assert told["reduced_parameter_count"] < told["determined_count"]
     for path in told["files"].values():
         assert Path(path).is_file()
     assert not aw.load_arm(told["files"]["urdf"]).defects()

@@ -43,15 +43,18 @@ def summarise(outcome: Outcome, seconds: float) -> dict[str, Any]:
     estimate = outcome.result.estimate
     checked = outcome.result.validation
     assert checked is not None
+    terms = len(estimate.columns.friction)
     return {
         "seconds": seconds,
         "excitation_condition_number": outcome.plan.condition_number,
-        "base_parameter_count": estimate.base.count,
+        "base_parameter_count": estimate.base.count - terms,
+        "friction": [term.name for term in estimate.columns.friction],
         "condition_number": estimate.condition_number,
         "description": outcome.described.to_dict(),
         "fit": estimate.fit.to_dict(),
         "validation": checked.to_dict(),
         "reduced_parameter_count": outcome.small.base.count,
+        "determined_count": estimate.base.count,
         "reduced_validation": outcome.reduced.to_dict(),
         "warnings": list(outcome.result.warnings),
         "files": {name: str(path) for name, path in outcome.files.items()},
@@ -74,7 +77,8 @@ def _show(outcome: Outcome, summary: dict[str, Any]) -> None:
     out.print(
         f"A motion of {plan.duration:g} s was designed (condition number "
         f"{plan.condition_number:.1f}) and run in MuJoCo with friction and noise.\n"
-        f"It determined {estimate.base.count} base parameters; {matter} of them matter."
+        f"It determined {summary['base_parameter_count']} base parameters and "
+        f"{len(summary['friction'])} friction terms; {matter} of them all matter."
     )
     for warning in outcome.result.warnings:
         warn(warning)

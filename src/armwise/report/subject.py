@@ -70,6 +70,11 @@ class Subject:
         joints = [self.arm.joints[i] for i in self.arm.coordinates]
         return tuple("N m" if joint.is_revolute else "N" for joint in joints)
 
+    @property
+    def base_parameter_count(self) -> int:
+        """Base parameters; friction terms beyond the arm's own are not counted."""
+        return self.estimate.base.count - len(self.estimate.columns.friction)
+
     @cached_property
     def fit_prediction(self) -> Float[np.ndarray, "samples dof"] | None:
         """Torques the estimate predicts for the samples of the fit."""

@@ -70,7 +70,7 @@ def _determined(subject: Subject) -> Judgement:
     return Judgement(
         "Did it determine all that motion can show?",
         "pass" if known == std.size else "look" if known else "fail",
-        f"{known} of {std.size} base parameters have a finite uncertainty",
+        f"{known} of {std.size} combinations have a finite uncertainty",
     )
 
 

@@ -50,7 +50,7 @@ def _combinations(subject: Subject) -> Table:
     ):
         rows.append((text, float(value), *_interval(value, std), _doubt(value, std)))
     columns = ("combination", "value", "std", "from", "to", "std / value [%]")
-    caption = f"{estimate.base.count} base parameters, 95 % intervals, SI units."
+    caption = "Base parameters and friction terms, 95 % intervals, SI units."
     return Table(columns, tuple(rows), caption)
 
 

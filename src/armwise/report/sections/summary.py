@@ -11,8 +11,10 @@ def summary_section(subject: Subject) -> Section:
     """Say in a few lines whether the model can be trusted."""
     estimate = subject.estimate
     judgements = judge(subject)
+    extra = len(estimate.columns.friction)
+    terms = f" and {extra} friction terms" if extra else ""
     opening = (
-        f"{estimate.base.count} base parameters of {subject.arm.name} "
+        f"{subject.base_parameter_count} base parameters{terms} of {subject.arm.name} "
         f"({subject.arm.dof} joints) by {estimate.method} from {estimate.fit.samples} "
         "samples."
     )
@@ -29,7 +31,7 @@ def summary_section(subject: Subject) -> Section:
         {
             "arm": subject.arm.name,
             "method": estimate.method,
-            "base_parameter_count": estimate.base.count,
+            "base_parameter_count": subject.base_parameter_count,
             "condition_number": finite([estimate.condition_number])[0],
             "verdicts": [
                 {"question": j.question, "verdict": j.verdict, "because": j.why}
