@@ -31,11 +31,22 @@ def test_every_paper_has_groups_that_can_be_run():
         assert len({group.name for group in found}) == len(found)
 
 
+def test_shared_experiments_are_done_once(monkeypatch):
+    import armwise.papers.aah_links as module
+
+    calls = []
+    monkeypatch.setattr(module, "rows", lambda: calls.append(1) or [])
+    (ours,) = find_groups("aah1986", "links")
+    (shared,) = find_groups("atkeson1986", "links")
+    assert set(run_groups([ours, shared])) == {ours, shared}
+    assert len(calls) == 1
+
+
 def test_unknown_names_list_the_known_ones():
     with pytest.raises(ArgumentError, match="aah1986"):
         groups("knuth1968")
     with pytest.raises(ArgumentError, match="links"):
-        find_groups("aah1986", "tables")
+        find_groups("aah1986", "figures")
     with pytest.raises(ArgumentError):
         reproduce("aah1986", "nothing")
 

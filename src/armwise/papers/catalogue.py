@@ -107,6 +107,11 @@ PAPERS = (
 """The five papers, oldest first."""
 
 
+SHARED = {"atkeson1986": ("aah_links",), "aah1986": ("atkeson_tables",)}
+"""Modules of one paper that redo another's experiments as well: `aah1986` is the clean
+print of chapters 3 and 4 of `atkeson1986`."""
+
+
 def find_paper(name: str) -> Paper:
     """Return a paper by its short name."""
     for paper in PAPERS:
@@ -122,14 +127,16 @@ def groups(paper: str) -> tuple[Group, ...]:
     import armwise.papers
 
     prefix = f"{find_paper(paper).prefix}_"
+    known = [entry.name for entry in pkgutil.iter_modules(armwise.papers.__path__)]
+    chosen = [name for name in known if name.startswith(prefix)]
+    shared = [name for name in SHARED.get(paper, ()) if name in known]
     found = []
-    for entry in pkgutil.iter_modules(armwise.papers.__path__):
-        if entry.name.startswith(prefix):
-            full = f"armwise.papers.{entry.name}"
-            module = import_module(full)
-            if hasattr(module, "rows"):
-                title = (module.__doc__ or "").strip().split("\n")[0]
-                found.append(Group(paper, entry.name[len(prefix) :], full, title))
+    for name in (*chosen, *shared):
+        module = import_module(f"armwise.papers.{name}")
+        if hasattr(module, "rows"):
+            title = (module.__doc__ or "").strip().split("\n")[0]
+            short = name.split("_", 1)[1]
+            found.append(Group(paper, short, module.__name__, title))
     return tuple(found)
 
 
@@ -172,7 +179,8 @@ def run_groups(
             tell(label, (k + share) / len(chosen))
 
         within("", 0.0)
-        made[group] = group.rows(within)
+        same = [rows for g, rows in made.items() if g.module == group.module]
+        made[group] = same[0] if same else group.rows(within)
     tell("done", 1.0)
     return made
 
