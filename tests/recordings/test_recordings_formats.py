@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -232,3 +233,54 @@ def test_topics_can_be_mapped_to_channels(tmp_path):
     other = BagMapping(joint_states="/arm/states")
     with pytest.raises(RecordingError, match=r"no topic /arm/states. Found: /joint_st"):
         read_recording(path, mapping=LogMapping(bag=other))
+
+
+@pytest.mark.parametrize("ending", [".csv", ".npz", ".mat", ".db3", ".mcap"])
+def test_damaged_files_give_an_error_or_a_recording_and_nothing_else(tmp_path, ending):
+    from scipy.io import savemat
+
+    rng = np.random.default_rng(3)
+    path = tmp_path / f"run{ending}"
+    if ending == ".npz":
+        np.savez(path, time=np.arange(20.0), q=np.ones((20, 2)))
+    elif ending == ".mat":
+        savemat(path, {"t": np.arange(20.0), "q": np.ones((20, 2))})
+    elif ending == ".db3":
+        path = next(bag(tmp_path / "bag", states()).glob("*.db3"))
+    else:
+        write_recording(made(20, wrench=False), path)
+    whole = path.read_bytes()
+    assert len(read_recording(path).channels) >= 2
+    for _ in range(40):
+        broken = bytearray(whole)
+        for place in rng.integers(0, len(whole), 12):
+            broken[place] = rng.integers(256)
+        path.write_bytes(broken[: rng.integers(1, 2 * len(whole))])
+        with suppress(RecordingError):
+            read_recording(path, skip_bad_rows=True)
+
+
+def test_mat_reader_agrees_with_scipy(tmp_path):
+    from scipy.io import loadmat, savemat
+
+    from armwise.recordings.mat_file import read_mat_file
+
+    rng = np.random.default_rng(0)
+    arrays = {
+        "doubles": rng.normal(size=(7, 3)),
+        "singles": rng.normal(size=(2, 4)).astype(np.float32),
+        "bytes": np.arange(5, dtype=np.uint8),
+        "longs": np.arange(-3, 3, dtype=np.int64),
+        "flags": np.array([True, False]),
+        "one": 2.5,
+        "empty": np.zeros((0, 3)),
+        "cube": rng.normal(size=(2, 3, 4)),
+    }
+    for compressed in (False, True):
+        path = tmp_path / "all.mat"
+        savemat(path, arrays | {"s": {"a": 1}}, do_compression=compressed)
+        ours, theirs = read_mat_file(path), loadmat(path)
+        assert ours.objects == ("s",)
+        assert set(ours.arrays) == set(arrays)
+        for name in arrays:
+            np.testing.assert_array_equal(ours.arrays[name], theirs[name])

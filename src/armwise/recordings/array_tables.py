@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from armwise.errors import RecordingError
+from armwise.recordings.mat_file import read_mat_file
 from armwise.recordings.tables import Table, table_from_arrays
 from armwise.recordings.units import split_unit
 
@@ -19,7 +19,7 @@ def read_parquet(path: Path) -> Table:
 
     try:
         frame = pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         first = str(error).splitlines()[0]
         raise RecordingError(
             f"{path} is not a readable Parquet file: {first}"
@@ -46,12 +46,12 @@ def read_npz(path: Path) -> Table:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             for name in archive.files:
                 arrays[name] = archive[name]
-    except ValueError:
-        raise RecordingError(
-            f"{path} holds pickled objects, which are never loaded (they can run "
-            "code). Save plain numeric arrays with numpy.savez."
-        ) from None
-    except (zipfile.BadZipFile, OSError, EOFError, AttributeError) as error:
+    except Exception as error:  # zipfile and NumPy raise a dozen kinds
+        if "pickle" in str(error).lower():
+            raise RecordingError(
+                f"{path} holds pickled objects, which are never loaded (they can run "
+                "code). Save plain numeric arrays with numpy.savez."
+            ) from None
         raise RecordingError(f"{path} is not a readable NPZ file: {error}.") from None
     numeric = {k: v for k, v in arrays.items() if v.dtype.kind in "fiub"}
     return _filled(path, table_from_arrays(str(path), numeric))
@@ -59,32 +59,15 @@ def read_npz(path: Path) -> Table:
 
 def read_mat(path: Path) -> Table:
     """Read the numeric arrays of a MATLAB file, version 5 to 7."""
-    from scipy.io import loadmat
-    from scipy.io.matlab import MatReadError
-
-    try:
-        contents = loadmat(path)
-    except NotImplementedError:
+    contents = read_mat_file(path)
+    table = table_from_arrays(str(path), contents.arrays)
+    if contents.objects and not table.columns:
         raise RecordingError(
-            f"{path} is a MATLAB 7.3 (HDF5) file. Save it again with save(…, '-v7')."
-        ) from None
-    except (MatReadError, ValueError, TypeError, OSError, KeyError, EOFError) as error:
-        raise RecordingError(f"{path} is not a readable MAT file: {error}.") from None
-    arrays, objects = {}, []
-    for name, value in contents.items():
-        if name.startswith("__") or not isinstance(value, np.ndarray):
-            continue
-        if value.dtype.kind in "fiub":
-            arrays[name] = value
-        elif value.dtype.kind in "OV":
-            objects.append(name)
-    table = table_from_arrays(str(path), arrays)
-    if objects and not table.columns:
-        raise RecordingError(
-            f"{path} holds only cells, structs or objects ({', '.join(objects)}). "
+            f"{path} holds only cells, structs or objects "
+            f"({', '.join(contents.objects)}). "
             "Save plain numeric arrays: save(file, 't', 'q', 'tau', '-v7')."
         )
-    return _filled(path, replace(table, objects=tuple(objects)))
+    return _filled(path, replace(table, objects=contents.objects))
 
 
 def _filled(path: Path, table: Table) -> Table:

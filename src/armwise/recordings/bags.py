@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armwise.errors import MissingExtra, RecordingError
+from armwise.errors import ArmwiseError, MissingExtra, RecordingError
 from armwise.recordings.bag_messages import (
     JOINT_STATE,
     NUMBERS,
@@ -42,11 +42,16 @@ def read_bag(
         arm: Its joint names pick and order the joints; without it, the messages' order.
         progress: Called with the share of messages read.
     """
-    with _reader(path) as reader:
-        needs_states = not mapping.channels
-        mapping = _with_numbers(reader, mapping)
-        topics = _topics(path, reader, mapping, needs_states)
-        streams = collect(path, reader, topics, mapping, progress)
+    try:
+        with _reader(path) as reader:
+            needs_states = not mapping.channels
+            mapping = _with_numbers(reader, mapping)
+            topics = _topics(path, reader, mapping, needs_states)
+            streams = collect(path, reader, topics, mapping, progress)
+    except ArmwiseError:
+        raise
+    except Exception as error:  # rosbags, apsw and ruamel raise trees of their own
+        raise RecordingError(f"{path} is not a readable ROS 2 bag: {error}") from None
     return _channels(path, streams, mapping, arm)
 
 
@@ -54,17 +59,10 @@ def read_bag(
 def _reader(path: Path) -> Iterator[Any]:
     try:
         from rosbags.rosbag2 import Reader
-        from rosbags.rosbag2.errors import ReaderError
     except ImportError:
         raise MissingExtra("rosbags", "ros", "Reading ROS 2 bags") from None
-    reader = None
-    try:
-        reader = Reader(path)
-        reader.open()
-    except (ReaderError, OSError, ValueError, KeyError, AssertionError) as error:
-        raise RecordingError(f"{path} is not a readable ROS 2 bag: {error}") from None
-    except Exception as error:  # apsw and ruamel raise trees of their own
-        raise RecordingError(f"{path} is not a readable ROS 2 bag: {error}") from None
+    reader = Reader(path)
+    reader.open()
     try:
         yield reader
     finally:
