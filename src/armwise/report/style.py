@@ -48,12 +48,13 @@ const colour = name => getComputedStyle(document.documentElement)
   .getPropertyValue('--' + name).trim();
 const roles = { measured: 'measured', predicted: 'predicted', residual: 'measured',
   other: 'predicted', level: 'soft' };
+const widths = { measured: 3.2, predicted: 1.3, residual: 1.2, other: 1.2, level: 1 };
 function traces(figure) {
   return figure.curves.map((curve, i) => ({ x: curve.x, y: curve.y, name: curve.name,
     type: 'scatter', mode: figure.stems ? 'markers' : 'lines', connectgaps: false,
     showlegend: figure.curves.findIndex(c => c.name === curve.name) === i
       && figure.curves.length > 1,
-    line: { color: colour(roles[curve.role]), width: curve.role === 'level' ? 1 : 1.4,
+    line: { color: colour(roles[curve.role]), width: widths[curve.role],
       dash: curve.role === 'level' ? 'dash' : 'solid' },
     marker: { color: colour(roles[curve.role]), size: 6 } }));
 }

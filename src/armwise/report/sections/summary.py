@@ -52,7 +52,14 @@ def _errors(subject: Subject) -> Table:
         seen: tuple[Cell, ...] = ("not evaluated", "not evaluated")
         if checked is not None:
             seen = (100 * checked.relative_error[j], checked.rmse[j])
-        row = (name, 100 * fit.relative_error[j], fit.rmse[j], *seen, fit.r2[j], unit)
+        row = (
+            name,
+            100 * fit.relative_error[j],
+            fit.rmse[j],
+            *seen,
+            f"{fit.r2[j]:.4f}",
+            unit,
+        )
         rows.append(row)
     columns = (
         "joint",
