@@ -184,11 +184,15 @@ def _forward(feedback: Callable[[], PD], model: Arm, terms: str) -> Feedforward:
 
 
 def _simulated(arm: Arm, batch: int, seed: int) -> Plant:
-    return SimulatedArm(arm, batch=batch, seed=seed, actuator=_motors(arm))
+    return SimulatedArm(
+        arm, batch=batch, seed=seed, actuator=_motors(arm), keeps_truth=True
+    )
 
 
 def _in_mujoco(arm: Arm, batch: int, seed: int) -> Plant:
-    return MujocoArm(arm, batch=batch, seed=seed, actuator=_motors(arm))
+    return MujocoArm(
+        arm, batch=batch, seed=seed, actuator=_motors(arm), keeps_truth=True
+    )
 
 
 def _motors(arm: Arm) -> Actuator:
