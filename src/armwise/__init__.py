@@ -18,6 +18,9 @@ _PUBLIC: dict[str, str] = {
     "Dynamics": "armwise.dynamics",
     "BaseParameters": "armwise.dynamics",
     "base_parameters": "armwise.dynamics",
+    "generate": "armwise.codegen",
+    "load_generated": "armwise.codegen",
+    "GeneratedCode": "armwise.codegen",
     "Recording": "armwise.recordings",
     "Samples": "armwise.recordings",
     "noise_spectra": "armwise.recordings",
@@ -196,6 +199,9 @@ if TYPE_CHECKING:
     from armwise.control import UpdateLaw as UpdateLaw
     from armwise.control import Watch as Watch
     from armwise.control import benchmark_tracking as benchmark_tracking
+    from armwise.codegen import GeneratedCode as GeneratedCode
+    from armwise.codegen import generate as generate
+    from armwise.codegen import load_generated as load_generated
     from armwise.dynamics import BaseParameters as BaseParameters
     from armwise.dynamics import Dynamics as Dynamics
     from armwise.dynamics import base_parameters as base_parameters

@@ -38,8 +38,9 @@ class Station:
     Attributes:
         segment: The joint's constants.
         is_first: Whether its joint begins the run.
-        angle: From the run's axes to the link's, about z.
-        cosine, sine: Of that angle.
+        angle, offset: Their sum turns the run's axes to the link's, about z: what
+            depends on the position, and what does not.
+        cosine, sine: Of that sum.
         lever: From the parent's origin to this one's: in the run's axes or, for the
             first of a run, in the parent link's.
         up: Minus free fall in the run's axes, for the first of a run on the base.
@@ -48,6 +49,7 @@ class Station:
     segment: Segment
     is_first: bool
     angle: Scalar
+    offset: float
     cosine: Scalar
     sine: Scalar
     lever: Vector
@@ -88,17 +90,17 @@ def _station(segment: Segment, q: Scalar, carrier: Station | None) -> Station:
     place, up = vector(segment.position), vector(-segment.gravity)
     if not segment.is_revolute:
         slide = tuple(mul(float(a), q) for a in segment.slide)
-        return Station(segment, True, 0.0, 1.0, 0.0, vadd(place, slide), up)
-    angle = add(q, segment.angle)
+        return Station(segment, True, 0.0, 0.0, 1.0, 0.0, vadd(place, slide), up)
     if carrier is None:
-        c, s = _cosine_and_sine(angle)
+        c, s = _cosine_and_sine(add(q, segment.angle))
         up = add(mul(c, up[0]), mul(s, up[1])), sub(mul(c, up[1]), mul(s, up[0])), up[2]
-        return Station(segment, True, 0.0, 1.0, 0.0, place, up)
+        return Station(segment, True, 0.0, 0.0, 1.0, 0.0, place, up)
     if not _is_parallel(segment, carrier.segment):
-        return Station(segment, True, angle, *_cosine_and_sine(angle), place)
-    angle = add(carrier.angle, angle)
-    lever = carrier.to_run(place)
-    return Station(segment, False, angle, *_cosine_and_sine(angle), lever)
+        c, s = _cosine_and_sine(add(q, segment.angle))
+        return Station(segment, True, q, segment.angle, c, s, place)
+    angle, offset = add(carrier.angle, q), carrier.offset + segment.angle
+    c, s = _cosine_and_sine(add(angle, offset))
+    return Station(segment, False, angle, offset, c, s, carrier.to_run(place))
 
 
 def _is_parallel(segment: Segment, carrier: Segment) -> bool:

@@ -81,22 +81,23 @@ class _Extractor:
 
     def step(self) -> bool:
         """Take out the best thing there is; say whether there was one."""
-        choices: list[tuple[float, Pair | None, Product | None]] = []
-        for pair, kernel in self.kernels.items():
-            if kernel.gain > 0:
-                choices.append((kernel.gain, pair, None))
-        for product, where in self.products.items():
-            gain = sum(where.values()) - 1
-            if gain > 0:
-                choices.append((gain, None, product))
-        if not choices:
+        sums = [(k.gain, pair) for pair, k in self.kernels.items() if k.gain > 0]
+        products = [
+            (gain, product)
+            for product, where in self.products.items()
+            if (gain := sum(where.values()) - 1) > 0
+        ]
+        gains = [gain for gain, _ in sums] + [gain for gain, _ in products]
+        if not gains:
             return False
-        least = max(choice[0] for choice in choices) - _TIE - self.noise
-        _, pair, product = self.rng.choice([c for c in choices if c[0] >= least])
-        if pair is not None:
-            self._take_sum(pair, self.kernels[pair])
-        elif product is not None:
-            self._take_product(product)
+        least = max(gains) - _TIE - self.noise
+        best = [pair for gain, pair in sums if gain >= least]
+        rest = [product for gain, product in products if gain >= least]
+        choice = self.rng.randrange(len(best) + len(rest))
+        if choice < len(best):
+            self._take_sum(best[choice], self.kernels[best[choice]])
+        else:
+            self._take_product(rest[choice - len(best)])
         return True
 
     def _enter(self, symbol: int) -> None:

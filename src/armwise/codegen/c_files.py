@@ -1,0 +1,172 @@
+"""The header and the source file of generated code."""
+
+from __future__ import annotations
+
+import textwrap
+
+from armwise import __version__
+from armwise.codegen.code import Code, Routine
+from armwise.codegen.functions import UNITS
+from armwise.codegen.naming import comment
+from armwise.codegen.sincos_text import sincos_text
+from armwise.codegen.templates import fill
+from armwise.dynamics.mechanism import DRIVES
+
+_WIDTH = 96
+
+
+def header_file(code: Code, notes: tuple[str, ...]) -> str:
+    """Return NAME.h: what there is, in which units, at what cost."""
+    return fill(
+        "model.h.in",
+        NAME=code.name,
+        GUARD=f"{code.name.upper()}_H",
+        VERSION=__version__,
+        ARM=comment(code.model.arm.name),
+        DOF=code.model.arm.dof,
+        TYPE=code.precision.type,
+        JOINTS="\n".join(_joint_lines(code)),
+        NOTES="\n".join(_note_lines(notes)),
+        STRUCT=_struct(code),
+        FUNCTIONS="\n\n".join(_declaration(code, r) for r in code.routines),
+    )
+
+
+def source_file(code: Code) -> str:
+    """Return NAME.c."""
+    parts = [fill("model.c.in", NAME=code.name, ARM=comment(code.model.arm.name))]
+    if code.constants.names:
+        meaning = (
+            "/* Numbers of the arm: products of parameters, lengths and gravity. */"
+        )
+        parts.append("\n".join([meaning, *code.constants.lines()]))
+    kind = code.precision.type
+    if any(r.uses_sign for r in code.routines):
+        parts.append(
+            f"static {kind} sign_of({kind} x)\n{{\n"
+            f"  return ({kind})((x > 0) - (x < 0));\n}}"
+        )
+    sizes = sorted({r.angles for r in code.routines} - {0})
+    parts += [sincos_text(size, code.precision).rstrip() for size in sizes]
+    if code.fields:
+        parts.append(_preparation(code))
+    parts += [_definition(code, r) for r in code.routines]
+    return "\n\n".join(parts) + "\n"
+
+
+def _joint_lines(code: Code) -> list[str]:
+    arm = code.model.arm
+    lines = []
+    for k, i in enumerate(arm.coordinates):
+        joint = arm.joints[i]
+        unit = "rad" if joint.is_revolute else "m"
+        limits = f"{joint.limits.lower:.4g} to {joint.limits.upper:.4g} {unit}"
+        lines.append(f"     q[{k}]  {comment(joint.name)}, {joint.kind}, {limits}")
+    return lines
+
+
+def _note_lines(notes: tuple[str, ...]) -> list[str]:
+    lines: list[str] = []
+    for note in notes:
+        lines += textwrap.wrap(
+            comment(note), _WIDTH - 3, initial_indent="   ", subsequent_indent="   "
+        )
+    return lines
+
+
+def _struct(code: Code) -> str:
+    if not code.fields:
+        return ""
+    kind = code.precision.type
+    rows = [
+        f"  {kind} {n}[{size}]; /* {comment(what)} */" for n, size, what in code.fields
+    ]
+    prefix = code.name
+    text = ["/* Parameters that may change while the arm moves. After changing one,",
+            f"   call {prefix}_prepare; functions read the result. */",
+            "typedef struct {", *rows, f"}} {prefix}_parameters;", "",
+            "/* Fill in the arm's own parameters and no load, and prepare. */",
+            f"void {prefix}_defaults({prefix}_parameters *p);", "",
+            "/* Work out what the functions read. Not while another thread reads. */",
+            f"void {prefix}_prepare({prefix}_parameters *p);", ""]  # fmt: skip
+    if code.model.parameters == "struct":
+        text += [_enumeration(code), ""]
+    return "\n".join(text)
+
+
+def _enumeration(code: Code) -> str:
+    """Name the places in body[] and drive[]."""
+    upper = code.name.upper()
+    lines = ["/* Places in body[]: base parameters, in the frames Armwise works in; */",
+             "/* Sxx.. are second moments of mass. And in drive[]: four a joint. */",
+             "enum {"]  # fmt: skip
+    for k, (name, unit) in enumerate(
+        zip(code.model.body_names, code.model.body_units, strict=True)
+    ):
+        lines.append(f"  {upper}_{name} = {k}, /* [{unit}] */")
+    for k in range(len(code.model.drives) // DRIVES):
+        for j, what in enumerate(("rotor_inertia", "viscous", "coulomb", "offset")):
+            lines.append(f"  {upper}_drive_{k + 1}_{what} = {DRIVES * k + j},")
+    lines[-1] = lines[-1].rstrip(",")
+    return "\n".join([*lines, "};"])
+
+
+def _declaration(code: Code, routine: Routine) -> str:
+    counts = routine.counts
+    cost = (
+        f"{counts['multiplications']} multiplications, "
+        f"{counts['additions']} additions, {counts['trigonometric']} sines and cosines"
+    )
+    if counts["divisions"]:
+        cost += f", {counts['divisions']} divisions"
+    function = routine.function
+    lines = [f"/* {function.name}: {function.summary}."]
+    named = [i.name for i in routine.program.inputs if not i.is_uniform]
+    named += [item.name for item in routine.program.outputs]
+    lines += [f"     {name}: {UNITS[name]}" for name in named]
+    if function.name in ("link_pose", "jacobian"):
+        lines.append(f"     of {comment(code.model.place)}")
+    lines.append(f"   {cost}. */")
+    return "\n".join([*lines, _wrapped(code.signature(routine)) + ";"])
+
+
+def _definition(code: Code, routine: Routine) -> str:
+    body = [_folded(f"  {line}") for line in routine.body]
+    return "\n".join([_wrapped(code.signature(routine)), "{", *body, "}"])
+
+
+def _preparation(code: Code) -> str:
+    prefix, kind = code.name, code.precision.type
+    number = code.precision.number
+    lines = [f"void {prefix}_defaults({prefix}_parameters *p)", "{"]
+    for name, size, _ in code.fields:
+        values = {"body": code.model.bodies, "drive": code.model.drives}.get(name)
+        if values is None:
+            lines.append(f"  for (int i = 0; i < {size}; i++) p->{name}[i] = 0;")
+        else:
+            rows = ", ".join(number(x) for x in values)
+            lines.append(_folded(f"  static const {kind} {name}[{size}] = {{{rows}}};"))
+            lines.append(
+                f"  for (int i = 0; i < {size}; i++) p->{name}[i] = {name}[i];"
+            )
+    lines += [f"  {prefix}_prepare(p);", "}", ""]
+    lines += [f"void {prefix}_prepare({prefix}_parameters *p)", "{"]
+    lines += [f"  {line}" for line in code.known.lines] or ["  (void)p;"]
+    return "\n".join([*lines, "}"])
+
+
+def _wrapped(signature: str) -> str:
+    start = signature.index("(") + 1
+    return "\n".join(textwrap.wrap(signature, _WIDTH, subsequent_indent=" " * start))
+
+
+def _folded(line: str) -> str:
+    """Break a long statement after an operator."""
+    if len(line) <= _WIDTH:
+        return line
+    return "\n".join(
+        textwrap.wrap(
+            line.strip(), _WIDTH, initial_indent="  ", subsequent_indent="      ",
+            break_long_words=False, break_on_hyphens=False,
+        )
+    )  # fmt: skip

@@ -1,0 +1,263 @@
+"""generate: from an arm, or what was identified of it, to C a controller can run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.codegen.c_files import header_file, source_file
+from armwise.codegen.code import Code, write_code
+from armwise.codegen.companions import (
+    RUNTIME_FUNCTIONS,
+    cmake_file,
+    example_file,
+    runtime_files,
+    wrapper_file,
+)
+from armwise.codegen.customise import customise
+from armwise.codegen.folder import write_folder
+from armwise.codegen.functions import FUNCTIONS
+from armwise.codegen.model import Model, Parameters
+from armwise.codegen.naming import prefix_for
+from armwise.codegen.precision import PrecisionError, precision_error
+from armwise.codegen.prune import Pruning, prune
+from armwise.codegen.reference import random_states
+from armwise.codegen.selftest import selftest_file
+from armwise.codegen.statements import PRECISIONS
+from armwise.dynamics import Dynamics
+from armwise.errors import ArgumentError, NotPhysical
+
+DEFAULT_FUNCTIONS = (
+    "inverse_dynamics",
+    "mass_matrix_and_gravity",
+    "velocity_torque",
+    "friction",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratedCode:
+    """What was generated.
+
+    Attributes:
+        name: Prefix of all C names.
+        folder: Where the files are.
+        files: All of them.
+        counts: By function: multiplications, additions, trigonometric, divisions.
+        precision: By function, what rounding can do to its results.
+        pruning: What was left out and what that may cost; None if nothing was.
+        code: The programs and the C text behind the files.
+    """
+
+    name: str
+    folder: Path
+    files: tuple[Path, ...]
+    counts: dict[str, dict[str, int]]
+    precision: dict[str, PrecisionError]
+    pruning: Pruning | None = None
+    code: Code = field(repr=False, kw_only=True)
+
+
+def generate(
+    arm_or_estimate: Any,
+    folder: str | Path,
+    functions: Sequence[str] = DEFAULT_FUNCTIONS,
+    precision: Literal["double", "float"] = "double",
+    load: Literal["arbitrary"] | None = None,
+    *,
+    parameters: Parameters = "constants",
+    place: str | None = None,
+    name: str | None = None,
+    runtime: bool = False,
+    tolerance: float = 0.0,
+    allow_unphysical: bool = False,
+    tries: int = 8,
+) -> GeneratedCode:
+    """Write an arm's equations of motion as C, with as few operations as can be found.
+
+    Args:
+        arm_or_estimate: An Arm, or anything with an `arm` (an Estimate).
+        folder: New, empty, or generated before; nothing else is overwritten.
+        functions: Names from FUNCTIONS.
+        precision: Type of all numbers.
+        load: "arbitrary": ten inertial parameters of a load are given at run time.
+        parameters: "constants": numbers in the code; "struct": fields that may change.
+        place: Link or frame of kinematics and load; the last link if not given.
+        name: Prefix of all C names; made from the arm's name if not given.
+        runtime: Add the two-rate real-time runtime and the functions it needs.
+        tolerance: Leave out parameters that together change no torque by more than
+            this fraction of its largest value; 0 is exact.
+        allow_unphysical: Accept parameters whose mass matrix is not positive definite
+            (never for forward dynamics).
+        tries: How hard to look for fewer operations.
+
+    Raises:
+        ArgumentError: If an argument or the folder cannot be used.
+        NotPhysical: If no arm can have these parameters.
+    """
+    arm = _arm_of(arm_or_estimate)
+    chosen = _chosen(functions, runtime)
+    _check_choices(precision, load, parameters, tolerance)
+    prefix = prefix_for(arm.name, name)
+    _require_physical(arm, chosen, allow_unphysical)
+    model = Model(arm, _place(arm, place), parameters, load is not None)
+    pruning = prune(model, tolerance) if tolerance else None
+    if pruning is not None:
+        model = Model(arm, model.place, parameters, load is not None, pruning.left_out)
+    if model.has_load:
+        _ = model.load_matrix  # refuse a place that carries nothing, before any work
+    programs = {key: customise(model, key, tries) for key in chosen}
+    code = write_code(prefix, model, PRECISIONS[precision], programs)
+    errors = {r.function.name: precision_error(code, r) for r in code.routines}
+    files = _files(code, _notes(arm_or_estimate, code, errors, pruning), runtime)
+    about = _about(code, errors, runtime)
+    written = write_folder(Path(folder), files, about)
+    counts = {r.function.name: r.counts for r in code.routines}
+    return GeneratedCode(
+        prefix, Path(folder), tuple(written), counts, errors, pruning, code=code
+    )
+
+
+def _arm_of(given: Any) -> Arm:
+    arm = given if isinstance(given, Arm) else getattr(given, "arm", None)
+    if not isinstance(arm, Arm):
+        raise ArgumentError(
+            f"generate needs an Arm or an Estimate, not {type(given).__name__}."
+        )
+    if arm.dof == 0:
+        raise ArgumentError(f"{arm.name} has no joints: there is nothing to generate.")
+    return arm
+
+
+def _chosen(functions: Sequence[str], runtime: bool) -> list[str]:
+    names = [functions] if isinstance(functions, str) else list(functions)
+    names += [key for key in RUNTIME_FUNCTIONS if runtime]
+    if unknown := [key for key in names if key not in FUNCTIONS]:
+        raise ArgumentError(
+            f"No function {unknown[0]!r} can be generated. "
+            f"Choose from: {', '.join(FUNCTIONS)}."
+        )
+    if not names:
+        raise ArgumentError(f"Name at least one function: {', '.join(FUNCTIONS)}.")
+    return list(dict.fromkeys(names))
+
+
+def _check_choices(
+    precision: str, load: str | None, parameters: str, tolerance: float
+) -> None:
+    if precision not in PRECISIONS:
+        raise ArgumentError(
+            f'precision must be "double" or "float", not {precision!r}.'
+        )
+    if load not in (None, "arbitrary"):
+        raise ArgumentError(f'load must be None or "arbitrary", not {load!r}.')
+    if parameters not in ("constants", "struct"):
+        raise ArgumentError(
+            f'parameters must be "constants" or "struct", not {parameters!r}.'
+        )
+    if not 0.0 <= tolerance < 1.0:
+        raise ArgumentError(
+            f"tolerance is a fraction of the largest torque, 0 to 1, not {tolerance!r}."
+        )
+    if tolerance and parameters == "struct":
+        raise ArgumentError(
+            'tolerance leaves out known numbers; with parameters="struct" they are '
+            "not known. Drop one of the two."
+        )
+
+
+def _place(arm: Arm, place: str | None) -> str:
+    if place is None:
+        return arm.links[-1].name
+    arm.place(place)
+    return place
+
+
+def _require_physical(arm: Arm, chosen: Sequence[str], allowed: bool) -> None:
+    """Refuse a mass matrix that is not positive definite within the limits."""
+    q = random_states(arm, 1000, 0).q
+    least = np.linalg.eigvalsh(Dynamics(arm).mass_matrix(q)).min(axis=1)
+    if not np.any(least <= 0):
+        return
+    share = float(np.mean(least <= 0))
+    what = (
+        f"No arm can have these parameters: the mass matrix of {arm.name} is not "
+        f"positive definite in {share:.0%} of 1000 random poses within its limits "
+        f"(smallest eigenvalue {least.min():.3g})."
+    )
+    if "forward_dynamics" in chosen:
+        raise NotPhysical(
+            f"{what} Forward dynamics would divide by it: identify under physical "
+            "constraints, or leave forward_dynamics out."
+        )
+    if not allowed:
+        raise NotPhysical(
+            f"{what} Identify under physical constraints, or accept it with "
+            "allow_unphysical=True (--allow-unphysical)."
+        )
+
+
+def _files(code: Code, notes: tuple[str, ...], runtime: bool) -> dict[str, str]:
+    name = code.name
+    files = {
+        f"{name}.h": header_file(code, notes),
+        f"{name}.c": source_file(code),
+        f"{name}.hpp": wrapper_file(code),
+        f"{name}_selftest.c": selftest_file(code),
+        f"{name}_example.c": example_file(code),
+        "CMakeLists.txt": cmake_file(code, runtime),
+    }
+    return files | (runtime_files(code) if runtime else {})
+
+
+def _notes(
+    given: Any, code: Code, errors: dict[str, PrecisionError], pruning: Pruning | None
+) -> tuple[str, ...]:
+    notes = [
+        f"Rounding in {code.precision.name} changes {name} by at most {e.bound:.2g} in "
+        f"{e.states} random states within limits; {e.measured:.2g} was measured."
+        for name, e in errors.items()
+    ]
+    if pruning is not None:
+        notes.append(pruning.sentence)
+    every, own = (getattr(given, k, None) for k in ("all_parameters", "parameters"))
+    if every is not None and own is not None and len(every) > len(own):
+        notes.append(
+            "The estimate has friction terms beyond viscous, Coulomb and offset; "
+            "they are not in this code."
+        )
+    return tuple(notes)
+
+
+def _about(
+    code: Code, errors: dict[str, PrecisionError], runtime: bool
+) -> dict[str, object]:
+    """What the manifest says: enough to load the code and call it."""
+    return {
+        "name": code.name,
+        "arm": code.model.arm.name,
+        "joints": list(code.model.arm.coordinate_names),
+        "place": code.model.place,
+        "precision": code.precision.name,
+        "parameters": code.model.parameters,
+        "has_load": code.model.has_load,
+        "has_runtime": runtime,
+        "struct": [[name, size] for name, size, _ in code.fields],
+        "functions": {
+            r.function.name: {
+                "takes_struct": r.takes_struct,
+                "inputs": {
+                    i.name: i.size for i in r.program.inputs if not i.is_uniform
+                },
+                "outputs": {o.name: list(o.shape) for o in r.program.outputs},
+                "counts": r.counts,
+                "rounding_bound": errors[r.function.name].bound,
+            }
+            for r in code.routines
+        },
+    }

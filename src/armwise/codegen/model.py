@@ -1,0 +1,151 @@
+"""What code is generated for: an arm, its numbers, and which of them stay open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from armwise.arms import BASE, Arm
+from armwise.arms.inertia import inertial_transform
+from armwise.dynamics.equations import equations
+from armwise.dynamics.mechanism import DRIVES, Mechanism, mechanism_of
+from armwise.dynamics.vectors import Scalar, add, mul, total
+from armwise.errors import ArgumentError
+from armwise.programs import trace
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+Parameters = Literal["constants", "struct"]
+"""Whether parameters are numbers in the code or fields that may change."""
+
+LOAD_SIZE = 10
+
+_NOTHING = 1e-13
+"""Grouped parameters this much smaller than the largest of their kind are rounding."""
+
+_KINDS = ("m", "hx", "hy", "hz", "Sxx", "Sxy", "Sxz", "Syy", "Syz", "Szz")
+_KIND_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """An arm whose parameters are numbers, or open until the code runs.
+
+    Attributes:
+        arm: The arm.
+        place: Link or frame for kinematics and for the load.
+        parameters: Whether the arm's parameters are numbers or fields of a struct.
+        has_load: Whether a load of ten parameters is added at `place` at run time.
+        pruned: Places among the grouped parameters that are left out.
+    """
+
+    arm: Arm
+    place: str
+    parameters: Parameters = "constants"
+    has_load: bool = False
+    pruned: frozenset[int] = field(default_factory=frozenset)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The arm's geometry."""
+        return mechanism_of(self.arm)
+
+    @cached_property
+    def bodies(self) -> tuple[float, ...]:
+        """Grouped inertial parameters; rounding noise and what is pruned are zero."""
+        values = self.mechanism.grouped(self.arm.parameters)
+        kinds = np.array([_rank(i % 10) for i in self.mechanism.grouping.indices])
+        kept = np.array(values, dtype=float)
+        for kind in range(3):
+            group = np.abs(np.where(kinds == kind, values, 0.0))
+            kept[(kinds == kind) & (group <= _NOTHING * group.max(initial=0.0))] = 0.0
+        kept[list(self.pruned)] = 0.0
+        return tuple(float(x) for x in kept)
+
+    @cached_property
+    def drives(self) -> tuple[float, ...]:
+        """Rotor inertia, viscous, Coulomb friction and offset of every motor."""
+        return tuple(float(x) for x in self.arm.parameters[10 * len(self.arm.links) :])
+
+    @cached_property
+    def body_names(self) -> tuple[str, ...]:
+        """C identifiers of the grouped parameters, such as `link_3_Sxx`."""
+        return tuple(
+            f"link_{i // 10 + 1}_{_KINDS[i % 10]}"
+            for i in self.mechanism.grouping.indices
+        )
+
+    @cached_property
+    def body_units(self) -> tuple[str, ...]:
+        """Units of the grouped parameters."""
+        return tuple(_KIND_UNITS[i % 10] for i in self.mechanism.grouping.indices)
+
+    @cached_property
+    def load_matrix(self) -> Float[np.ndarray, "groups 10"]:
+        """Grouped parameters of a unit load: ten numbers in the frame of `place`."""
+        link, T = self.arm.place(self.place)
+        if link == BASE:
+            raise ArgumentError(
+                f"{self.place!r} is fixed to the base and carries no load. "
+                f"Choose a place on a moving link: {self.arm.links[-1].name}."
+            )
+        columns = self.mechanism.group_matrix[:, 10 * link : 10 * link + 10]
+        matrix = columns @ inertial_transform(T)
+        small = np.abs(matrix) <= 1e-12 * np.abs(matrix).max(initial=0.0)
+        return np.where(small, 0.0, matrix)
+
+    def open_sizes(self, bodies: bool, drives: bool) -> dict[str, int]:
+        """Return the sizes of what a function is given once, at run time."""
+        sizes: dict[str, int] = {}
+        if self.parameters == "struct":
+            if bodies:
+                sizes["body"] = len(self.bodies)
+            if drives:
+                sizes["drive"] = len(self.drives)
+        if self.has_load and bodies:
+            sizes["load"] = LOAD_SIZE
+        return sizes
+
+    def bound(
+        self, given: Mapping[str, Sequence[Scalar]]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """Return bodies and drives: numbers, or made of what is given at run time."""
+        bodies: list[Scalar] = list(given.get("body", self.bodies))
+        drives: list[Scalar] = list(given.get("drive", self.drives))
+        if "load" in given:
+            shares = [
+                total(
+                    *[mul(float(w), x) for w, x in zip(r, given["load"], strict=True)]
+                )
+                for r in self.load_matrix
+            ]
+            bodies = [add(a, b) for a, b in zip(bodies, shares, strict=True)]
+        return bodies, drives
+
+    @cached_property
+    def mass_structure(self) -> list[list[bool]]:
+        """Which entries of M can differ from zero."""
+        equation = equations(self.mechanism)["mass_matrix"]
+        sizes = self.open_sizes(bodies=True, drives=True)
+
+        def function(q: list[Scalar], **given: list[Scalar]) -> dict[str, object]:
+            bodies, drives = self.bound(given)
+            return equation.function(q=q, bodies=bodies, drives=drives)
+
+        program = trace("mass_matrix", function, {"q": self.arm.dof}, sizes)
+        places = set(program.output("M").nonzero)
+        dof = self.arm.dof
+        return [[dof * i + j in places for j in range(dof)] for i in range(dof)]
+
+
+def _rank(kind: int) -> int:
+    """0 for a mass, 1 for first moments, 2 for second ones."""
+    return 0 if kind == 0 else 1 if kind < 4 else 2
+
+
+__all__ = ["DRIVES", "LOAD_SIZE", "Model", "Parameters"]
