@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from armwise.version import __version__
 
 _PUBLIC: dict[str, str] = {
     "Arm": "armwise.arms",
@@ -180,6 +180,9 @@ if TYPE_CHECKING:
     from armwise.arms import bundled_arms as bundled_arms
     from armwise.arms import load_arm as load_arm
     from armwise.arms import save_arm as save_arm
+    from armwise.codegen import GeneratedCode as GeneratedCode
+    from armwise.codegen import generate as generate
+    from armwise.codegen import load_generated as load_generated
     from armwise.control import PD as PD
     from armwise.control import Composite as Composite
     from armwise.control import ComputedTorque as ComputedTorque
@@ -199,9 +202,6 @@ if TYPE_CHECKING:
     from armwise.control import UpdateLaw as UpdateLaw
     from armwise.control import Watch as Watch
     from armwise.control import benchmark_tracking as benchmark_tracking
-    from armwise.codegen import GeneratedCode as GeneratedCode
-    from armwise.codegen import generate as generate
-    from armwise.codegen import load_generated as load_generated
     from armwise.dynamics import BaseParameters as BaseParameters
     from armwise.dynamics import Dynamics as Dynamics
     from armwise.dynamics import base_parameters as base_parameters
@@ -230,6 +230,10 @@ if TYPE_CHECKING:
     from armwise.identification import select_friction as select_friction
     from armwise.identification import write_estimate as write_estimate
     from armwise.identification.coverage import coverage_study as coverage_study
+    from armwise.identification.loop import validate_in_loop as validate_in_loop
+    from armwise.identification.online import (
+        OnlineIdentification as OnlineIdentification,
+    )
     from armwise.learning import DecoupledModel as DecoupledModel
     from armwise.learning import Learned as Learned
     from armwise.learning import LearningAnalysis as LearningAnalysis
@@ -317,5 +321,3 @@ if TYPE_CHECKING:
     from armwise.worlds import planar_chain as planar_chain
     from armwise.worlds import read_world as read_world
     from armwise.worlds import simulate as simulate
-    from armwise.identification.online import OnlineIdentification as OnlineIdentification
-    from armwise.identification.loop import validate_in_loop as validate_in_loop

@@ -64,7 +64,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from armwise import __version__
+        from armwise.version import __version__
 
         typer.echo(f"armwise {__version__}")
         raise typer.Exit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from armwise import __version__
+from armwise.version import __version__
 from armwise.codegen.code import Code, Routine
 from armwise.codegen.functions import UNITS
 from armwise.codegen.naming import comment

@@ -202,9 +202,7 @@ class _Terms:
         columns += self._drive_columns(qd, qd, qdd)
         return {"Y": [list(row) for row in zip(*columns, strict=True)]}
 
-    def grouped_rows(
-        self, q: Scalars, qd: Scalars, qdd: Scalars, tau: Scalars
-    ) -> Any:
+    def grouped_rows(self, q: Scalars, qd: Scalars, qdd: Scalars, tau: Scalars) -> Any:
         rows = self.grouped_regressor(q, qd, qdd)["Y"]
         return {"rows": [[*row, t] for row, t in zip(rows, tau, strict=True)]}
 
