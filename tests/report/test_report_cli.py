@@ -98,6 +98,8 @@ def test_the_demo_goes_from_nothing_to_a_model(armwise, tmp_path: Path, monkeypa
     found = told["validation"]["relative_error"]
     assert all(f < 0.5 * d for f, d in zip(found, described, strict=True))
     assert told["reduced_parameter_count"] < told["determined_count"]
+    assert told["code"]["error"] < 1e-9
+    assert Path(told["code"]["source"]).is_file()
     for path in told["files"].values():
         assert Path(path).is_file()
     assert not aw.load_arm(told["files"]["urdf"]).defects()

@@ -11,7 +11,7 @@ import typer
 from armwise.cli.output import AsJson, console, print_json, table, warn
 
 if TYPE_CHECKING:
-    from armwise.cli.demonstration import Outcome
+    from armwise.cli.demonstration import Code, Outcome
 
 
 def demo(
@@ -56,6 +56,7 @@ def summarise(outcome: Outcome, seconds: float) -> dict[str, Any]:
         "reduced_parameter_count": outcome.small.base.count,
         "determined_count": estimate.base.count,
         "reduced_validation": outcome.reduced.to_dict(),
+        "code": outcome.code,
         "warnings": list(outcome.result.warnings),
         "files": {name: str(path) for name, path in outcome.files.items()},
     }
@@ -78,16 +79,27 @@ def _show(outcome: Outcome, summary: dict[str, Any]) -> None:
         f"A motion of {plan.duration:g} s was designed (condition number "
         f"{plan.condition_number:.1f}) and run in MuJoCo with friction and noise.\n"
         f"It determined {summary['base_parameter_count']} base parameters and "
-        f"{len(summary['friction'])} friction terms; {matter} of them all matter."
+        f"{len(summary['friction'])} further friction term(s); {matter} of them matter."
     )
+    out.print(_said_of_code(outcome.code))
     for warning in outcome.result.warnings:
         warn(warning)
     files = outcome.files
     out.print(
         f"\nOpen  {files['report']}\n"
-        f"Use   {files['urdf']}\n"
+        f"Use   {files['urdf']}, {outcome.code.source}\n"
         f"Redo  armwise identify panda {files['log']} --validate "
         f"{files['validation_log']} -o out\n"
         f"{summary['seconds']:.0f} s in all.",
         soft_wrap=True,
     )
+
+
+def _said_of_code(code: Code) -> str:
+    told = (
+        f"C of the {code.of} model: {code.counts['multiplications']} multiplications "
+        f"and {code.counts['additions']} additions for inverse dynamics; "
+    )
+    if code.error is None:
+        return told + "not checked, for no C compiler was found."
+    return told + f"compiled, it equals the model to {code.error:.1e} N m."
