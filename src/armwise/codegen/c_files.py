@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import textwrap
 
-from armwise.version import __version__
 from armwise.codegen.code import Code, Routine
 from armwise.codegen.functions import UNITS
 from armwise.codegen.naming import comment
 from armwise.codegen.sincos_text import sincos_text
 from armwise.codegen.templates import fill
 from armwise.dynamics.mechanism import DRIVES
+from armwise.version import __version__
 
 _WIDTH = 96
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from armwise.codegen.functions import FUNCTIONS, Function, input_sizes
+from armwise.codegen.functions import Function, input_sizes
 from armwise.codegen.model import Model
 from armwise.codegen.units import bodies_in_units, in_units, unit_lengths
 from armwise.dynamics.vectors import Scalar
@@ -19,16 +19,17 @@ _EASY = 1500
 """Steps in all that may be searched: longer programs are started fewer times."""
 
 
-def customise(model: Model, name: str, tries: int = 8, seed: int = 0) -> Program:
+def customise(
+    model: Model, function: Function, tries: int = 8, seed: int = 0
+) -> Program:
     """Trace a function for a model and save what operations can be saved.
 
     Args:
         model: The arm and which of its numbers are known.
-        name: One of FUNCTIONS.
+        function: What to trace.
         tries: How hard to look: starts of the search for common terms.
         seed: Of its choices.
     """
-    function = FUNCTIONS[name]
     lengths = unit_lengths(model.mechanism, model.bodies) if function.bodies else [1.0]
     traced = [trace_function(model, function, length) for length in lengths]
     traced.sort(key=operations)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from armwise.codegen.model import Model
 from armwise.dynamics.equations import equations, place_equations
-from armwise.dynamics.mechanism import Mechanism, drive_columns
+from armwise.dynamics.mechanism import DRIVES, Mechanism, drive_columns
 from armwise.dynamics.vectors import Scalar, add, mul, total
 
 Traced = Callable[..., dict[str, object]]
@@ -87,6 +87,18 @@ def _mass_matrix_and_gravity(model: Model, mechanism: Mechanism) -> Traced:
     return function
 
 
+def _rigid_inverse_dynamics(model: Model, mechanism: Mechanism) -> Traced:
+    whole = equations(mechanism)["inverse_dynamics"].function
+    none = [0.0] * (DRIVES * len(mechanism.drive_rows))
+
+    def function(
+        bodies: Sequence[Scalar], **motion: Sequence[Scalar]
+    ) -> dict[str, object]:
+        return whole(bodies=bodies, drives=none, **motion)
+
+    return function
+
+
 def _friction(model: Model, mechanism: Mechanism) -> Traced:
     def function(qd: Sequence[Scalar], drives: Sequence[Scalar]) -> dict[str, object]:
         return {"tau": friction_torques(mechanism, qd, drives)}
@@ -152,7 +164,13 @@ _LIST = (
              ("q", "qd", "qdr", "qddr"), False, False, _known("slotine_li_regressor")),
 )  # fmt: skip
 
+RIGID = Function(
+    "rigid_inverse_dynamics", "inverse dynamics without rotors, friction and offsets",
+    ("q", "qd", "qdd"), True, False, _rigid_inverse_dynamics,
+)  # fmt: skip
+"""What other generators count: the links alone."""
+
 FUNCTIONS: Mapping[str, Function] = {item.name: item for item in _LIST}
 """Every function by name."""
 
-__all__ = ["FUNCTIONS", "UNITS", "Function", "friction_torques", "input_sizes"]
+__all__ = ["FUNCTIONS", "RIGID", "UNITS", "Function", "friction_torques", "input_sizes"]

@@ -111,7 +111,7 @@ def generate(
         model = Model(arm, model.place, parameters, load is not None, pruning.left_out)
     if model.has_load:
         _ = model.load_matrix  # refuse a place that carries nothing, before any work
-    programs = {key: customise(model, key, tries) for key in chosen}
+    programs = {key: customise(model, FUNCTIONS[key], tries) for key in chosen}
     code = write_code(prefix, model, PRECISIONS[precision], programs)
     errors = {r.function.name: precision_error(code, r) for r in code.routines}
     files = _files(code, _notes(arm_or_estimate, code, errors, pruning), runtime)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
@@ -13,6 +13,7 @@ from armwise.arms import BASE, Arm
 from armwise.arms.inertia import inertial_transform
 from armwise.dynamics.equations import equations
 from armwise.dynamics.mechanism import DRIVES, Mechanism, mechanism_of
+from armwise.dynamics.ranks import Grouping
 from armwise.dynamics.vectors import Scalar, add, mul, total
 from armwise.errors import ArgumentError
 from armwise.programs import trace
@@ -42,6 +43,7 @@ class Model:
         parameters: Whether the arm's parameters are numbers or fields of a struct.
         has_load: Whether a load of ten parameters is added at `place` at run time.
         pruned: Places among the grouped parameters that are left out.
+        is_grouped: Whether parameters without effect of their own are merged first.
     """
 
     arm: Arm
@@ -49,11 +51,18 @@ class Model:
     parameters: Parameters = "constants"
     has_load: bool = False
     pruned: frozenset[int] = field(default_factory=frozenset)
+    is_grouped: bool = True
 
     @cached_property
     def mechanism(self) -> Mechanism:
         """The arm's geometry."""
-        return mechanism_of(self.arm)
+        mechanism = mechanism_of(self.arm)
+        if self.is_grouped:
+            return mechanism
+        size = 10 * mechanism.skeleton.size
+        every = replace(mechanism, key=f"{mechanism.key}/ungrouped")
+        vars(every)["grouping"] = Grouping(tuple(range(size)), np.eye(size), ())
+        return every
 
     @cached_property
     def bodies(self) -> tuple[float, ...]:

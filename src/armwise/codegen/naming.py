@@ -11,10 +11,10 @@ _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 _LONGEST = 40
 
 _WORDS = """
-auto break case char const continue default do double else enum extern float for goto if
-inline int long register restrict return short signed sizeof static struct switch typedef
-union unsigned void volatile while main sin cos exp sqrt class new namespace template this
-bool true false
+auto break case char const continue default do double else enum extern float for goto
+if inline int long register restrict return short signed sizeof static struct switch
+typedef union unsigned void volatile while main sin cos exp sqrt class new namespace
+template this bool true false
 """
 _RESERVED = frozenset(_WORDS.split())
 
