@@ -3,10 +3,10 @@
 import numpy as np
 
 import armwise as aw
-from armwise.excitation import design_excitation, score_motion
+from armwise.excitation import score_motion
 
 arm = aw.load_arm("ddarm")
-plan = design_excitation(arm, duration=6.0, seed=0, budget_s=2.0, keep_out=None)
+plan = aw.design_excitation(arm, duration=6.0, seed=0, budget_s=2.0, keep_out=None)
 print(f"Designed: condition number {plan.condition_number:.1f}")
 print(f"Base parameters it tells of: {plan.information.shape[0]}")
 for note in plan.notes:

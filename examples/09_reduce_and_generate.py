@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 import armwise as aw
-from armwise.codegen import generate, load_generated
+from armwise.codegen import load_generated
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "armwise-examples")
 arm = aw.load_arm("puma560")
@@ -35,11 +35,12 @@ for threshold in (0.001, 0.01, 0.05):
         f"parameters, unexplained torque {np.round(100 * error, 1)} %"
     )
 
-code = generate(arm, folder / "code", functions=["inverse_dynamics"])
+small = aw.reduce(full, fit, 0.01)
+code = aw.generate(small, folder / "code", functions=["inverse_dynamics"])
 counts = code.counts["inverse_dynamics"]
 print(f"{counts['multiplications']} multiplications, {counts['additions']} additions")
 compiled = load_generated(code.folder)
-difference = compiled.inverse_dynamics(other.q, other.qd, other.qdd) - (
-    dyn.inverse_dynamics(other.q, other.qd, other.qdd)
-)
-print(f"Compiled, it equals the model to {np.abs(difference).max():.1e} N m")
+motion = (other.q, other.qd, other.qdd)
+ours = aw.Dynamics(small.arm).inverse_dynamics(*motion)
+difference = np.abs(compiled.inverse_dynamics(*motion) - ours).max()
+print(f"Compiled, it equals the model to {difference:.1e} N m")
