@@ -116,6 +116,7 @@ _PUBLIC: dict[str, str] = {
     "select_friction": "armwise.identification",
     "identify_recordings": "armwise.identification",
     "reduce": "armwise.reduction",
+    "reproduce": "armwise.papers",
     "write_report": "armwise.report",
     "PD": "armwise.control",
     "Composite": "armwise.control",
@@ -261,6 +262,7 @@ if TYPE_CHECKING:
     from armwise.motions import Triangle as Triangle
     from armwise.motions import check_limits as check_limits
     from armwise.motions import write_motion as write_motion
+    from armwise.papers import reproduce as reproduce
     from armwise.plants import Actuator as Actuator
     from armwise.plants import AnalogSensor as AnalogSensor
     from armwise.plants import Controller as Controller
