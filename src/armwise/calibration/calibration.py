@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.arms import Arm
 from armwise.calibration.observability import Observability
+from armwise.calibration.structure import Structure, as_structure
 from armwise.recordings.sensor_calibration import SensorCalibration
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+    from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,40 @@ class Calibration:
     observability: Observability
     notes: tuple[str, ...] = ()
     method: str = "separable least squares"
+
+    @classmethod
+    def given(
+        cls,
+        structure: Structure | Arm,
+        alpha: ArrayLike = 1.0,
+        beta: ArrayLike = 0.0,
+        torque_std: ArrayLike = 1.0,
+    ) -> Calibration:
+        """A calibration known from elsewhere, with the arm's own parameters.
+
+        Args:
+            structure: The arm.
+            alpha, beta: Gains and offsets, one number or one per joint.
+            torque_std: Error to be expected of each joint's torque in [N m] or [N].
+        """
+        known = as_structure(structure)
+        n, unknowns = known.arm.dof, known.unknowns
+        numbers = (np.broadcast_to(np.asarray(x, float), (n,)).copy()
+                   for x in (alpha, beta, torque_std))  # fmt: skip
+        gains, offsets, errors = numbers
+        return cls(
+            joint_names=known.arm.coordinate_names,
+            alpha=gains,
+            beta=offsets,
+            alpha_std=np.zeros(n),
+            beta_std=np.zeros(n),
+            covariance=np.zeros((len(unknowns), len(unknowns))),
+            unknowns=unknowns,
+            parameters=known.arm.parameters.copy(),
+            torque_std=errors,
+            observability=Observability(()),
+            method="given",
+        )
 
     @property
     def not_calibrated(self) -> tuple[str, ...]:

@@ -86,7 +86,7 @@ def calibratable(
     duration: float = 20.0,
     noise: float = 0.005,
     torque_std: ArrayLike | None = None,
-    tolerance: tuple[float, float] = (0.005, np.deg2rad(0.5)),
+    tolerance: tuple[float, float] = (0.02, np.deg2rad(2.0)),
     motion: Motion | None = None,
     seed: int = 0,
 ) -> Observability:

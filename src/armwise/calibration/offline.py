@@ -18,7 +18,7 @@ from armwise.calibration.sensed import (
     raw_recording,
     sensed_samples,
 )
-from armwise.calibration.starts import starting_points
+from armwise.calibration.starts import reversed_points, starting_points
 from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.uncertainty import covariance_of, torque_errors
 from armwise.errors import NotIdentifiable, NotPhysical
@@ -27,6 +27,9 @@ from armwise.recordings import Recording, Samples
 if TYPE_CHECKING:
     from jaxtyping import Float
     from numpy.typing import ArrayLike
+
+_REWEIGHTINGS = 12
+"""Most rounds of weighing joints by their own residuals; four are usual."""
 
 _FEW = 400
 """Samples that are enough to find the right valley."""
@@ -135,6 +138,10 @@ def _best(
     few = projector.thinned(max(1, len(projector.sensed) // _FEW))
     found = search(few, guess, outlook.is_sought, progress=progress)
     possible = [m for m in found if m.defect is None]
+    if not possible:  # perhaps a sensor counts backwards
+        other = reversed_points(guess)
+        again = search(few, other, outlook.is_sought, progress=progress)
+        possible = [m for m in again if m.defect is None]
     if not possible:
         raise NotPhysical(
             f"Only an arm that cannot exist explains this recording: "
@@ -152,9 +159,12 @@ def _refined(
     them, so that what is not known of them shows in the others' uncertainty.
     """
     now = descend(projector, found.point, outlook.is_sought, None, 1e-6)
-    for _ in range(2):
+    for _ in range(_REWEIGHTINGS):
+        before = projector.torque_std
         projector = projector.weighted(torque_errors(projector, now))
         now = descend(projector, now.point, outlook.is_visible, prior)
+        if np.allclose(projector.torque_std, before, rtol=1e-4):
+            break
     return now, projector
 
 

@@ -69,7 +69,7 @@ def descend(
             gained = (height - after) / height
             now, height = projector.at(point), after
             damping = max(damping * 0.2, 1e-9)
-            if gained < tolerance:
+            if gained < tolerance and damping < 1e-4:
                 break
         else:
             damping *= 6.0
@@ -109,16 +109,19 @@ def search(
 ) -> list[Minimum]:
     """Descend from one start after another; return the minima, lowest first.
 
-    It ends when the lowest one that an arm can have was reached from `enough` starts.
+    The first start comes first, then the others, those nearest to explaining the
+    torques before the rest. It ends when the lowest minimum that an arm can have was
+    reached from `enough` starts, and no lower one from as many more.
     """
     found: list[Minimum] = []
     places = list(starts)
+    places[1:] = sorted(places[1:], key=projector.cost)
     for i, start in enumerate(places):
         if progress is not None:
             progress("searching", i / len(places))
         _add(found, projector, descend(projector, start, is_sought, None, 1e-6))
         best = next((m for m in found if m.defect is None), None)
-        if best is not None and best.hits >= enough:
+        if best is not None and best.hits >= enough and i >= 2 * enough:
             break
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,6 +54,16 @@ def starting_points(
     turns = (2.0 * unit[:, n : 2 * n] - 1.0) * offset_range
     spread = zip(guess.alpha * gains, guess.beta + turns, strict=True)
     return [guess, *(Point(a, b) for a, b in spread)]
+
+
+def reversed_points(points: list[Point]) -> list[Point]:
+    """The same points with sensors that count backwards: one of them, two, all."""
+    n = points[0].alpha.size
+    masks = [np.array(m) for m in product((1.0, -1.0), repeat=n) if min(m) < 0.0]
+    masks.sort(key=lambda m: int(np.sum(m < 0.0)))
+    masks = masks[: max(2 * n, len(points))]
+    turns = [masks[i % len(masks)] for i in range(len(points))]
+    return [Point(p.alpha * m, p.beta) for p, m in zip(points, turns, strict=True)]
 
 
 def _guess(
