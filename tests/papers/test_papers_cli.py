@@ -88,6 +88,19 @@ def test_mistakes_are_one_line(armwise, words, needle):
     assert "Traceback" not in err
 
 
+def test_a_folder_that_cannot_be_fails_before_the_work(armwise, monkeypatch, tmp_path):
+    import armwise.papers.catalogue as catalogue
+
+    def never(*_, **__):
+        raise AssertionError("worked for nothing")
+
+    monkeypatch.setattr(catalogue.Group, "rows", never)
+    (tmp_path / "file").write_text("in the way")
+    code, _, err = armwise("aah1986", "-o", str(tmp_path / "file"))
+    assert code == 1
+    assert "file" in err
+
+
 def test_all_takes_no_group(armwise):
     code, _, err = armwise("all", "links")
     assert code != 0

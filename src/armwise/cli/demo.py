@@ -18,7 +18,9 @@ def demo(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder for the results.")
     ] = Path("armwise-demo"),
-    seed: Annotated[int, typer.Option(help="Of the real arm and its noise.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of the real arm and its noise.")
+    ] = 0,
     json: AsJson = False,
 ) -> None:
     """Identify a simulated Panda that is not as described, and show what came of it.

@@ -81,6 +81,7 @@ def demonstrate(folder: Path, seed: int, progress: Progress) -> Outcome:
     from armwise.identification import identify_recordings
     from armwise.reduction import reduce
 
+    folder.mkdir(parents=True, exist_ok=True)  # fail now rather than at the end
     arm = load_arm("panda")
     progress("design a motion that tells most", 0.02)
     plan, other = _motions(arm, seed)
@@ -94,7 +95,6 @@ def demonstrate(folder: Path, seed: int, progress: Progress) -> Outcome:
         raise RuntimeError("nothing was validated")
     with threadpool_limits(limits=1, user_api="blas"):  # small matrices: one is faster
         small = reduce(result.estimate, result.fitted)
-    folder.mkdir(parents=True, exist_ok=True)
     progress("generate C and check it", 0.85)
     code = generated_code(small, result.estimate, folder / "code")
     progress("write the model and the report", 0.95)

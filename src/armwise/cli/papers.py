@@ -74,6 +74,8 @@ def _one(name: str, group: str | None, output: Path | None, json: bool) -> None:
     from armwise.papers.gallery import write_pages
 
     chosen = find_groups(name, group)
+    if output is not None:
+        output.mkdir(parents=True, exist_ok=True)  # fail now rather than at the end
     with progress_bar("Redo", quiet=json) as tell:
         made = run_groups(chosen, tell)
     if output is not None:
@@ -95,6 +97,7 @@ def _all(group: str | None, output: Path, json: bool) -> None:
 
     if group is not None:
         raise typer.BadParameter("all takes no group; name the paper instead.")
+    output.mkdir(parents=True, exist_ok=True)  # fail now rather than at the end
     chosen = [part for paper in PAPERS for part in groups(paper.name)]
     with progress_bar("Redo", quiet=json) as tell:
         made = run_groups(chosen, tell)
