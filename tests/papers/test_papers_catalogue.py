@@ -86,7 +86,8 @@ def test_verdicts(agrees, verdict):
 
 
 def test_cells_are_readable():
-    assert cell(0.123456789) == "0.1235"
+    assert cell(0.123456789) == "0.123457"
+    assert cell(15.7029) == "15.7029"  # a paper's digits stay
     assert cell((1, 2.0, "three")) == "1, 2, three"
     assert cell("±") == "±"
 

@@ -65,7 +65,7 @@ def cell(value: Any) -> str:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float):
-        return f"{value:.4g}"
+        return f"{value:.6g}"
     if isinstance(value, Iterable):
         return ", ".join(cell(item) for item in value)
     return str(value)
