@@ -28,6 +28,8 @@ COMMANDS = (
     "papers",
     "report",
     "demo",
+    "generate",
+    "realtime",
     # one line each, in the order of the pipeline
 )
 """The subcommands, as the user types them."""

@@ -97,11 +97,11 @@ def reference_values(
         case "velocity_torque":
             return {"q": q, "qd": qd}, {"tau": dynamics.velocity_torque(q, qd)}
         case "friction":
-            return {"qd": qd}, {"tau": _friction(arm, qd)}
+            return {"qd": qd}, {"tau": friction_torque(arm, qd)}
         case "synchronous_torque":
             M = dynamics.mass_matrix(q)
             h = dynamics.velocity_torque(q, qd) + dynamics.gravity_torque(q)
-            torque = (M @ qdd[..., None])[..., 0] + h + _friction(arm, qd)
+            torque = (M @ qdd[..., None])[..., 0] + h + friction_torque(arm, qd)
             return {"M": M, "h": h, "qd": qd, "qdd": qdd}, {"tau": torque}
         case "forward_dynamics":
             rest_torque = dynamics.inverse_dynamics(q, qd, rest)
@@ -119,7 +119,7 @@ def reference_values(
     return given, {"Y": dynamics.slotine_li_regressor(*given.values())}
 
 
-def _friction(arm: Arm, qd: np.ndarray) -> np.ndarray:
+def friction_torque(arm: Arm, qd: np.ndarray) -> np.ndarray:
     """Friction alone: inverse dynamics of the drives, without any link."""
     vector = np.array(arm.parameters, dtype=float)
     vector[: 10 * len(arm.links)] = 0.0

@@ -1,0 +1,154 @@
+"""armwise generate: an arm's equations of motion as C for its controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from armwise.cli.output import AsJson, console, print_json, table
+
+if TYPE_CHECKING:
+    from armwise.codegen import GeneratedCode
+    from armwise.codegen.compare import Comparison
+
+
+def generate(
+    arm: Annotated[
+        str | None, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder for the files.")
+    ] = None,
+    functions: Annotated[
+        str | None,
+        typer.Option("--functions", help="Comma-separated; `all` for every one."),
+    ] = None,
+    precision: Annotated[str, typer.Option(help="double or float.")] = "double",
+    load: Annotated[
+        bool, typer.Option("--load", help="Ten parameters of a load at run time.")
+    ] = False,
+    parameters: Annotated[
+        str, typer.Option(help="constants, or struct: may change at run time.")
+    ] = "constants",
+    place: Annotated[
+        str | None, typer.Option(help="Link or frame of kinematics and load.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Prefix of C names.")] = None,
+    runtime: Annotated[
+        bool, typer.Option("--runtime", help="Add the two-rate real-time runtime.")
+    ] = False,
+    tolerance: Annotated[
+        float, typer.Option(help="Torque error allowed, as a fraction of its peak.")
+    ] = 0.0,
+    allow_unphysical: Annotated[
+        bool, typer.Option("--allow-unphysical", help="Accept an impossible arm.")
+    ] = False,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Operation counts beside SymPyBotics'.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Write customised C: fewest operations, no allocation, with a self-test."""
+    if compare:
+        _compare(json)
+        return
+    if arm is None or output is None:
+        raise typer.BadParameter(
+            "name an arm and a folder: armwise generate ARM -o DIR"
+        )
+    from armwise.arms import load_arm
+    from armwise.codegen import FUNCTIONS
+    from armwise.codegen.generate import DEFAULT_FUNCTIONS
+    from armwise.codegen.generate import generate as write
+
+    if functions is None:
+        chosen = list(DEFAULT_FUNCTIONS)
+    else:
+        named = [x.strip() for x in functions.split(",") if x.strip()]
+        chosen = list(FUNCTIONS) if named == ["all"] else named
+    code = write(
+        load_arm(arm),
+        output,
+        chosen,
+        precision,  # type: ignore[arg-type]
+        "arbitrary" if load else None,
+        parameters=parameters,  # type: ignore[arg-type]
+        place=place,
+        name=name,
+        runtime=runtime,
+        tolerance=tolerance,
+        allow_unphysical=allow_unphysical,
+    )
+    if json:
+        print_json(_described(code))
+    else:
+        _show(code)
+
+
+def _described(code: GeneratedCode) -> dict[str, Any]:
+    report: dict[str, Any] = {
+        "name": code.name,
+        "folder": str(code.folder),
+        "files": [str(path) for path in code.files],
+        "counts": code.counts,
+        "rounding": {key: vars(e) for key, e in code.precision.items()},
+    }
+    if code.pruning is not None:
+        report["pruning"] = {
+            "left_out": list(code.pruning.names),
+            "bound": code.pruning.bound,
+            "peak": code.pruning.peak,
+        }
+    return report
+
+
+def _show(code: GeneratedCode) -> None:
+    screen = console()
+    made = table(
+        f"{code.name}: operations of one call",
+        ("function", "multiplications", "additions", "sin, cos", "rounding"),
+    )
+    for key, counts in code.counts.items():
+        numbers = (counts[k] for k in ("multiplications", "additions", "trigonometric"))
+        made.add_row(key, *map(str, numbers), f"{code.precision[key].bound:.1e}")
+    screen.print(made)
+    if code.pruning is not None:
+        screen.print(code.pruning.sentence)
+    screen.print(f"{len(code.files)} files in {code.folder}", markup=False)
+
+
+def _compare(json: bool) -> None:
+    from armwise.codegen.compare import compare
+
+    found = compare()
+    if json:
+        print_json([{**vars(item), "is_better": item.is_better} for item in found])
+        return
+    made = table(
+        "Inverse dynamics, multiplications + additions",
+        (
+            "arm",
+            "SymPyBotics, all",
+            "ours, all",
+            "theirs, base",
+            "ours, base",
+            "numbers",
+        ),
+    )
+    for item in found:
+        made.add_row(item.arm, *_columns(item))
+    screen = console()
+    screen.print(made)
+    screen.print(
+        "all: every link's ten parameters; base: base parameters, both open until run "
+        "time; numbers: the bundled arm's own, in the code. panda's bar is this "
+        "project's."
+    )
+
+
+def _columns(item: Comparison) -> list[str]:
+    pairs = (item.theirs_all, item.ours_all, item.theirs_base, item.ours_base,
+             item.ours_customised)  # fmt: skip
+    return [f"{p[0]} + {p[1]}" if p else "–" for p in pairs]

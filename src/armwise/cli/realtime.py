@@ -1,0 +1,57 @@
+"""armwise realtime: run the two-rate runtime here and see how it keeps time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from armwise.cli.output import AsJson, console, print_json, table
+
+if TYPE_CHECKING:
+    from armwise.codegen.realtime import RealtimeReport, Times
+
+
+def realtime(
+    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
+    rate: Annotated[float, typer.Option(help="Synchronous rate [Hz].")] = 1000.0,
+    seconds: Annotated[float, typer.Option(help="For how long [s].")] = 5.0,
+    background: Annotated[
+        float, typer.Option(help="Background rate [Hz]; 0: as fast as it can.")
+    ] = 0.0,
+    lead: Annotated[
+        float, typer.Option(help="For how much later the background works [s].")
+    ] = 0.0,
+    json: AsJson = False,
+) -> None:
+    """Generate, compile and run both tasks; report jitter and deadline misses."""
+    from armwise.arms import load_arm
+    from armwise.codegen.realtime import run_realtime
+
+    report = run_realtime(load_arm(arm), rate, seconds, background, lead)
+    if json:
+        print_json(report)
+    else:
+        _show(report)
+
+
+def _show(report: RealtimeReport) -> None:
+    made = table("Times [µs]", ("", "median", "99 %", "99.9 %", "worst"))
+    made.add_row("synchronous task", *_micro(report.synchronous))
+    made.add_row("wake-up too late", *_micro(report.late))
+    if report.background is not None:
+        made.add_row("background round", *_micro(report.background))
+    screen = console()
+    screen.print(made)
+    share = max(report.torque_error) / max(report.torque_peak)
+    priority = "granted" if report.real_time_priority else "not granted"
+    screen.print(
+        f"{report.samples} samples at {report.rate_hz:.1f} Hz, "
+        f"{report.deadline_misses} deadlines missed, real-time priority {priority}; "
+        f"background {report.background_hz:.0f} Hz; largest torque error "
+        f"{100 * share:.2f} % of the largest torque"
+    )
+
+
+def _micro(times: Times) -> list[str]:
+    return [f"{1e6 * x:.2f}" for x in vars(times).values()]

@@ -1,0 +1,164 @@
+"""Run the two-rate runtime on this machine, and say how it kept time."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from armwise.codegen.companions import RUNTIME_FUNCTIONS
+from armwise.codegen.generate import GeneratedCode, generate
+from armwise.errors import ArgumentError, ArmwiseError
+from armwise.programs.compiler import find_compiler
+
+_FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread")
+
+MOST_SAMPLES = 2_000_000
+"""Samples that the generated program keeps times of."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Durations of many rounds in [s]."""
+
+    median: float
+    p99: float
+    p999: float
+    worst: float
+
+
+@dataclass(frozen=True)
+class RealtimeReport:
+    """How both tasks kept time.
+
+    Attributes:
+        samples: Synchronous samples.
+        rate_hz: How many a second there were.
+        deadline_misses: Samples that were not done before the next was due.
+        real_time_priority: Whether the system granted it to the synchronous task.
+        background_hz: Rounds of the background task per second.
+        synchronous: Time the synchronous task took.
+        late: How late it woke up: the jitter.
+        background: Time a round of the background task took.
+        torque_error: Largest difference from the whole inverse dynamics, per joint.
+        torque_peak: Largest torque, per joint.
+    """
+
+    samples: int
+    rate_hz: float
+    deadline_misses: int
+    real_time_priority: bool
+    background_hz: float
+    synchronous: Times
+    late: Times
+    background: Times | None
+    torque_error: tuple[float, ...]
+    torque_peak: tuple[float, ...]
+
+
+def run_realtime(
+    arm_or_estimate: Any,
+    rate_hz: float = 1000.0,
+    seconds: float = 5.0,
+    background_hz: float = 0.0,
+    lead: float = 0.0,
+    folder: str | Path | None = None,
+) -> RealtimeReport:
+    """Generate, compile and run both tasks on a motion within the arm's limits.
+
+    Args:
+        arm_or_estimate: As for `generate`.
+        rate_hz: Rate of the synchronous task.
+        seconds: For how long.
+        background_hz: Rate of the background task; 0 is as fast as it can.
+        lead: For how much later the background works, in [s].
+        folder: Where the code is kept; nowhere if not given.
+    """
+    _check(rate_hz, seconds, background_hz, lead)
+    with tempfile.TemporaryDirectory() as scratch:
+        place = Path(folder) if folder is not None else Path(scratch, "code")
+        code = generate(arm_or_estimate, place, RUNTIME_FUNCTIONS, runtime=True)
+        program = build_runtime(code, Path(scratch))
+        arguments = [repr(float(x)) for x in (rate_hz, seconds, background_hz, lead)]
+        return _report(_run([str(program), *arguments], seconds + 60.0))
+
+
+def run_stress(code: GeneratedCode, exchanges: int, flags: Sequence[str] = ()) -> Any:
+    """Exchange values between two threads; return counts of torn and stale reads."""
+    with tempfile.TemporaryDirectory() as scratch:
+        program = Path(scratch, "stress")
+        source = code.folder / f"{code.name}_exchange_stress.c"
+        _compile([str(source)], program, flags)
+        return _run([str(program), str(exchanges)], 600.0)
+
+
+def build_runtime(
+    code: GeneratedCode, scratch: Path, flags: Sequence[str] = ()
+) -> Path:
+    """Compile the program that runs both tasks; return it."""
+    program = scratch / "realtime"
+    names = (f"{code.name}_realtime.c", f"{code.name}_runtime.c", f"{code.name}.c")
+    _compile([str(code.folder / name) for name in names], program, flags)
+    return program
+
+
+def _check(rate: float, seconds: float, background: float, lead: float) -> None:
+    if not (0 < rate <= 1e5 and 0 < seconds <= 3600):
+        raise ArgumentError(
+            f"A rate up to 100 kHz and a time up to an hour, not {rate} Hz for "
+            f"{seconds} s."
+        )
+    if rate * seconds > MOST_SAMPLES:
+        raise ArgumentError(
+            f"{rate * seconds:.0f} samples are more than the {MOST_SAMPLES} that are "
+            "kept. Lower the rate or the time."
+        )
+    if not (0 <= background <= 1e5 and 0 <= lead < 1):
+        raise ArgumentError(
+            f"The background rate must be 0 or up to 100 kHz and the lead below 1 s, "
+            f"not {background} Hz and {lead} s."
+        )
+
+
+def _compile(sources: Sequence[str], product: Path, flags: Sequence[str]) -> None:
+    compiler = find_compiler()
+    if compiler is None:
+        raise ArgumentError("No C compiler was found. Install gcc or clang, or set CC.")
+    command = [*compiler.command, *_FLAGS, *flags, "-o", str(product), *sources, "-lm"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        first = (done.stderr.strip() or "no message").splitlines()[0]
+        raise ArmwiseError(
+            f"{compiler.command[0]} could not compile the runtime: {first}. "
+            "It needs C11 atomics and POSIX threads."
+        )
+
+
+def _run(command: Sequence[str], limit: float) -> Any:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=limit)
+    if done.returncode not in (0, 1) or not done.stdout:
+        raise ArmwiseError(
+            f"The generated program stopped with status {done.returncode}: "
+            f"{done.stderr.strip()[:200] or 'no message'}."
+        )
+    return json.loads(done.stdout)
+
+
+def _report(found: dict[str, Any]) -> RealtimeReport:
+    background = found["background_s"]
+    return RealtimeReport(
+        samples=found["samples"],
+        rate_hz=found["rate_hz"],
+        deadline_misses=found["deadline_misses"],
+        real_time_priority=found["real_time_priority"],
+        background_hz=found["background_hz"],
+        synchronous=Times(**found["synchronous_s"]),
+        late=Times(**found["wake_up_late_s"]),
+        background=Times(**background) if background else None,
+        torque_error=tuple(found["torque_error"]),
+        torque_peak=tuple(found["torque_peak"]),
+    )
