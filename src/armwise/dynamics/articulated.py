@@ -2,7 +2,9 @@
 
 An articulated inertia is what a link feels like with all it carries hanging loose.
 Factored once for a configuration, M x = b is one sweep inwards and one outwards for
-each b; a program traced with many b shares the factors.
+each b; a program traced with many b shares the factors. What the inward sweep leaves
+at each joint, its innovation u, is enough for aᵀ M⁻¹ b = Σ u(a) u(b) / d
+(Rodriguez and Kreutz-Delgado 1992), so that only one outward sweep is ever needed.
 """
 
 from __future__ import annotations
@@ -51,6 +53,19 @@ class _Pivot:
     inverse: Scalar
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """What an inward sweep leaves at every joint.
+
+    Attributes:
+        innovations: u, the torque that is left to move the joint.
+        pushes: u / d, the acceleration it gives the joint on its own.
+    """
+
+    innovations: list[Scalar]
+    pushes: list[Scalar]
+
+
 class ArticulatedInertias:
     """The mass matrix of an arm, factored link by link.
 
@@ -84,18 +99,32 @@ class ArticulatedInertias:
 
     def solve(self, torques: Sequence[Scalar]) -> list[Scalar]:
         """Return x with M x = torques."""
-        pushes = self._inwards(torques)
-        return self._outwards(pushes)
+        return self.outwards(self.inwards(torques, {}).pushes)
 
-    def _inwards(self, torques: Sequence[Scalar]) -> list[Scalar]:
-        """Carry what the outer joints push on their carriers; what is left moves."""
+    def product(self, a: Sweep, b: Sweep) -> Scalar:
+        """Return aᵀ M⁻¹ b of two sweeps' loads."""
+        pairs = zip(a.innovations, b.pushes, strict=True)
+        return total(*[mul(u, push) for u, push in pairs])
+
+    def inwards(
+        self, torques: Sequence[Scalar], wrenches: dict[int, tuple[Vector, Vector]]
+    ) -> Sweep:
+        """Carry what the outer joints push on their carriers; what is left moves.
+
+        Args:
+            torques: Of the joints.
+            wrenches: Force and moment that a link uses up, about its origin and in
+                its axes, by link; one applied from outside counts as negative.
+        """
         segments = self._skeleton.segments
-        moments: list[Vector] = [ZERO] * len(segments)
-        forces: list[Vector] = [ZERO] * len(segments)
+        forces = [wrenches.get(i, (ZERO, ZERO))[0] for i in range(len(segments))]
+        moments = [wrenches.get(i, (ZERO, ZERO))[1] for i in range(len(segments))]
+        left: list[Scalar] = [0.0] * len(segments)
         pushes: list[Scalar] = [0.0] * len(segments)
         for i in reversed(range(len(segments))):
             own = moments[i][2] if segments[i].is_revolute else forces[i][2]
-            pushes[i] = mul(sub(torques[i], own), self._pivots[i].inverse)
+            left[i] = sub(torques[i], own)
+            pushes[i] = mul(left[i], self._pivots[i].inverse)
             parent = segments[i].parent
             if parent == BASE:
                 continue
@@ -104,9 +133,9 @@ class ArticulatedInertias:
             force, moment = carry_wrench(self._crossings[i], force, moment)
             forces[parent] = vadd(forces[parent], force)
             moments[parent] = vadd(moments[parent], moment)
-        return pushes
+        return Sweep(left, pushes)
 
-    def _outwards(self, pushes: Sequence[Scalar]) -> list[Scalar]:
+    def outwards(self, pushes: Sequence[Scalar]) -> list[Scalar]:
         """Accelerate link by link from the base."""
         segments = self._skeleton.segments
         turning: list[Vector] = []

@@ -6,6 +6,7 @@ axes, point by point.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -17,17 +18,24 @@ from armwise.dynamics.forward import solve_mass_matrix
 from armwise.dynamics.inverse import inverse_dynamics
 from armwise.dynamics.joints import cross_joints
 from armwise.dynamics.mechanism import mechanism_of
-from armwise.dynamics.newton_euler import Motion, accelerations
+from armwise.dynamics.newton_euler import Motion, accelerations, link_wrench
 from armwise.dynamics.places import link_poses, potential_energy
+from armwise.dynamics.vectors import ZERO, Vector, vsub
 from armwise.programs.scalars import Number, sign
 from armwise.worlds.bodies import ArticulatedBody, Point
-from armwise.worlds.moving import PointMotion
+from armwise.worlds.moving import (
+    Answer,
+    PointMotion,
+    Pushes,
+    dense_answer,
+    dense_combination,
+)
 from armwise.worlds.vectors import Array, cross, dot, product, symbols, zeros
 
 _NOISE = 1e-14
 """Below this, relative to the largest, a constant is rounding and becomes zero."""
 
-LONGEST_DENSE = 8
+LONGEST_DENSE = 7
 """Joints up to which factoring the mass matrix takes fewer operations."""
 
 
@@ -82,6 +90,53 @@ class ArticulatedMotion:
         )
         total = self._friction - symbols(self.mechanism.coordinates(torques))
         return self.respond(total if load is None else total + load)
+
+    def answer(self, pushes: Pushes) -> Answer:
+        """Return how the arm answers forces at its points."""
+        if self._factors is None:
+            return dense_answer(self, pushes)
+        wrenches: dict[int, tuple[Vector, Vector]] = {}
+        for point, force in pushes:
+            link, wrench = self._wrench(point, force)
+            if link != BASE:
+                old = wrenches.get(link, (ZERO, ZERO))
+                wrenches[link] = (vsub(old[0], wrench[0]), vsub(old[1], wrench[1]))
+        return Answer(sweep=self._factors.inwards(self._still, wrenches))
+
+    def free_answer(self, load: Array | None) -> Answer:
+        """Return how it answers velocity, gravity, friction and a load."""
+        if self._factors is None:
+            return Answer(response=self.accelerate(load))
+        torques = self._friction if load is None else self._friction + load
+        pairs = zip(self._motions, self._links, strict=True)
+        wrenches = {i: link_wrench(*pair) for i, pair in enumerate(pairs)}
+        return Answer(sweep=self._factors.inwards(torques.tolist(), wrenches))
+
+    def product(self, push: Answer, other: Answer) -> Number:
+        """Return pushᵀ M⁻¹ other."""
+        if push.sweep is None or other.sweep is None or self._factors is None:
+            return dot(push.load, other.response)
+        found: Number = self._factors.product(push.sweep, other.sweep)
+        return found
+
+    def combine(self, terms: Sequence[tuple[Number, Answer]]) -> Array:
+        """Return q̈ under a weighted sum of loads, in one outward sweep."""
+        if self._factors is None:
+            return dense_combination(terms)
+        pushes = zeros(self.arm.dof)
+        for weight, answer in terms:
+            assert answer.sweep is not None
+            pushes = pushes + symbols(answer.sweep.pushes) * weight
+        return symbols(self._factors.outwards(pushes.tolist()))
+
+    def _wrench(self, point: Point, force: Array) -> tuple[int, tuple[Vector, Vector]]:
+        """Return a force at a point as force and moment in its link's axes."""
+        link, inside = self._inside(point)
+        if link == BASE:
+            return link, (ZERO, ZERO)
+        R = self._poses[link][0]
+        pull = product(R.T, product(self._turn.T, force))
+        return link, (tuple(pull), tuple(cross(inside, pull)))
 
     @property
     def friction_power(self) -> Number:
@@ -161,37 +216,44 @@ class ArticulatedMotion:
 
     @cached_property
     def _motions(self) -> list[Motion]:
-        """How the links accelerate by velocity alone."""
+        """How the links accelerate by velocity, minus free fall.
+
+        Gravity stays in, as in inverse dynamics, so that both share every operation.
+        """
         crossings = cross_joints(self._skeleton, self._q)
-        return accelerations(
-            self._skeleton, crossings, self._qd, self._qd, self._still, False
-        )
+        return accelerations(self._skeleton, crossings, self._qd, self._qd, self._still)
 
     def _at(self, point: Point) -> tuple[PointMotion, Array]:
         """Return a point's motion and its 3×n Jacobian in world axes."""
         if point not in self._points:
-            assert point.link is not None
-            link, T = self.arm.place(point.link)
-            local = T[:3, :3] @ np.asarray(point.at) + T[:3, 3]
-            self._points[point] = self._locate(link, local)
+            self._points[point] = self._locate(*self._inside(point))
         return self._points[point]
 
-    def _locate(self, link: int, local: np.ndarray) -> tuple[PointMotion, Array]:
+    def _inside(self, point: Point) -> tuple[int, Array]:
+        """Return a point's link and its place in the link's internal frame."""
+        assert point.link is not None
+        link, T = self.arm.place(point.link)
+        local = T[:3, :3] @ np.asarray(point.at) + T[:3, 3]
         if link == BASE:
-            place = product(self._turn, symbols(local)) + self._base
+            return link, symbols(local)
+        into = self._skeleton.segments[link].from_user
+        return link, symbols(_tidy(into[:3, :3] @ local + into[:3, 3]))
+
+    def _locate(self, link: int, inside: Array) -> tuple[PointMotion, Array]:
+        if link == BASE:
+            place = product(self._turn, inside) + self._base
             still = PointMotion(place, zeros(3), zeros(3))
             return still, zeros(3, self.arm.dof)
-        into = self._skeleton.segments[link].from_user
-        inside = symbols(_tidy(into[:3, :3] @ local + into[:3, 3]))
         R, origin = self._poses[link]
         place = origin + product(R, inside)
         motion = self._motions[link]
         bend = symbols(motion.acceleration) + product(symbols(motion.rates), inside)
+        turning = product(R, bend) + symbols(self.arm.gravity)
         jacobian = product_all(self._turn, self._jacobian(link, place))
         return PointMotion(
             product(self._turn, place) + self._base,
             product(jacobian, self.joints[1]),
-            product(self._turn, product(R, bend)),
+            product(self._turn, turning),
         ), jacobian
 
     def _jacobian(self, link: int, place: Array) -> Array:

@@ -15,7 +15,9 @@ from armwise.programs.scalars import Number
 from armwise.worlds.bodies import Point
 from armwise.worlds.curves import nearest
 from armwise.worlds.equations import (
+    OUTPUTS,
     RESIDUAL,
+    Equations,
     energies_of,
     equations_of,
     move_bodies,
@@ -23,6 +25,7 @@ from armwise.worlds.equations import (
 )
 from armwise.worlds.layout import Layout, layout_of, starting_state
 from armwise.worlds.methods import Bound, ForceMethod, ForceSolution
+from armwise.worlds.moving import Moving
 from armwise.worlds.native import NativeLoop
 from armwise.worlds.native_function import NativeFunction
 from armwise.worlds.native_source import looped_source, traced_source
@@ -110,11 +113,11 @@ class Engine:
         """Rate of the state with constraint forces, and its health."""
 
         def rates(state: list[Number], signal: list[Number]) -> dict[str, object]:
-            equations = equations_of(
-                self.world, self.layout, self.signals, symbols(state), symbols(signal)
-            )
+            moving, equations = self._write_down(state, signal)
             alive = {name: signal[k] for name, k in self.signals.alive.items()}
-            rate, health = solved_rate(self.world, self.layout, equations, alive)
+            rate, health = solved_rate(
+                self.world, self.layout, moving, equations, alive
+            )
             return {"rate": rate.tolist(), "health": health}
 
         return trace("world_rates", rates, self._inputs)
@@ -124,12 +127,19 @@ class Engine:
         """The constraint equation at a state, unsolved."""
 
         def equations(state: list[Number], signal: list[Number]) -> dict[str, object]:
-            found = equations_of(
-                self.world, self.layout, self.signals, symbols(state), symbols(signal)
-            )
-            return {name: value.tolist() for name, value in vars(found).items()}
+            _, found = self._write_down(state, signal)
+            return {name: getattr(found, name).tolist() for name in OUTPUTS}
 
         return trace("world_equations", equations, self._inputs)
+
+    def _write_down(
+        self, state: list[Number], signal: list[Number]
+    ) -> tuple[dict[str, Moving], Equations]:
+        """Write the equations at a symbolic state."""
+        x, s = symbols(state), symbols(signal)
+        moving = move_bodies(self.world, self.layout, x)
+        found = equations_of(self.world, self.layout, self.signals, moving, x, s)
+        return moving, found
 
     @cached_property
     def _one(self) -> NativeFunction:

@@ -7,17 +7,18 @@ side is the critically damped return to zero.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from armwise.programs.scalars import Number
 from armwise.worlds.articulated import ArticulatedMotion
-from armwise.worlds.bodies import RigidBody
+from armwise.worlds.bodies import Point, RigidBody
 from armwise.worlds.constraints import Relation
 from armwise.worlds.layout import Layout
 from armwise.worlds.linear import Factors
-from armwise.worlds.moving import Moving, PointMotion
+from armwise.worlds.moving import Answer, Moving, PointMotion, Pushes
 from armwise.worlds.pushes import Push, push_of
 from armwise.worlds.relations import Deviation, deviation_of
 from armwise.worlds.rigid import RigidMotion
@@ -27,6 +28,19 @@ from armwise.worlds.world import World
 
 RESIDUAL = 1e-8
 """Largest ‖A F + β + …‖ relative to the right side, plus 1 m/s², of a good solution."""
+
+
+OUTPUTS = (
+    "rate",
+    "response",
+    "jacobian",
+    "free",
+    "pull",
+    "deviation",
+    "error",
+    "carrier",
+)
+"""What of the equations is evaluated when they are to be solved elsewhere."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +56,8 @@ class Equations:
         deviation: D, rows of every relation.
         error: Velocity of the deviations, which does the work of violation.
         carrier: Velocity of the targets, which does real work.
+        answers: For each row, how the bodies it holds answer it.
+        free_answers: How each body answers everything else.
     """
 
     rate: Array
@@ -52,6 +68,8 @@ class Equations:
     deviation: Array
     error: Array
     carrier: Array
+    answers: list[dict[str, Answer]]
+    free_answers: dict[str, Answer]
 
 
 def move_bodies(world: World, layout: Layout, state: Array) -> dict[str, Moving]:
@@ -67,40 +85,53 @@ def move_bodies(world: World, layout: Layout, state: Array) -> dict[str, Moving]
 
 
 def equations_of(
-    world: World, layout: Layout, signals: Signals, state: Array, signal: Array
+    world: World,
+    layout: Layout,
+    signals: Signals,
+    moving: dict[str, Moving],
+    state: Array,
+    signal: Array,
 ) -> Equations:
-    """Write down the equations of a world at one state."""
-    moving = move_bodies(world, layout, state)
+    """Write down the equations of a world whose bodies are moved to one state."""
     pushes = {
         force.name: push_of(force, world, moving, _effort(signals, force.name, signal))
         for force in world.forces
     }
-    free = _free_accelerations(moving, pushes)
+    free = _free_answers(moving, pushes)
     held = [
         deviation_of(
             relation, moving, *_outside(relation, layout, signals, state, signal)
         )
         for relation in world.relations
     ]
-    jacobians = _jacobians(world, held, moving)
-    responses = {
-        name: [moving[name].respond(row) if row is not None else None for row in rows]
-        for name, rows in jacobians.items()
-    }
+    rows = _row_pushes(world, held)
+    answers = [
+        {name: moving[name].answer(push) for name, push in row.items()} for row in rows
+    ]
+    jacobian = _by_velocity(layout, rows, lambda name, push: _load(moving[name], push))
+    response = _by_velocity(
+        layout, rows, lambda name, push: moving[name].respond(_load(moving[name], push))
+    )
     return Equations(
         _rate(world, layout, moving, pushes, free, held),
-        _response(layout, responses),
-        _response(layout, jacobians).T,
-        _bias(layout.row_count, jacobians, free, held),
+        response.T,
+        jacobian,
+        _bias(moving, answers, free, held),
         _stack([one.pull for one in held]),
         _stack([one.value for one in held]),
         _stack([one.error for one in held]),
         _stack([one.carrier for one in held]),
+        answers,
+        free,
     )
 
 
 def solved_rate(
-    world: World, layout: Layout, equations: Equations, alive: dict[str, Number]
+    world: World,
+    layout: Layout,
+    moving: dict[str, Moving],
+    equations: Equations,
+    alive: dict[str, Number],
 ) -> tuple[Array, list[Number]]:
     """Return the rate of the state with constraint forces, and how healthy it is.
 
@@ -112,14 +143,17 @@ def solved_rate(
     if not layout.rows:
         return rate, []
     equations = _living(layout, equations, alive)
-    matrix = _living_matrix(layout, equations, alive)
+    matrix = _living_matrix(layout, moving, equations, alive)
     factors = Factors(matrix)
     ideal = factors.solve(-equations.free)
     stabilising = factors.solve(-equations.pull)
     force = ideal + stabilising
-    span = layout.velocity_slice
-    for k, row in enumerate(equations.response):
-        rate[span.start + k] = rate[span.start + k] + dot(row, force)
+    for name, body in moving.items():
+        terms: list[tuple[Number, Answer]] = [(1.0, equations.free_answers[name])]
+        for k, row in enumerate(equations.answers):
+            if name in row:
+                terms.append((force[k], row[name]))
+        rate[layout.velocities[name]] = body.combine(terms)
     for relation in world.relations:
         rows = layout.rows[relation.name]
         for kind, f, velocity in (
@@ -181,16 +215,23 @@ def _living(
 
 
 def _living_matrix(
-    layout: Layout, equations: Equations, alive: dict[str, Number]
+    layout: Layout,
+    moving: dict[str, Moving],
+    equations: Equations,
+    alive: dict[str, Number],
 ) -> Array:
-    """A = J U, exactly symmetric, with rows of constraints that are gone as F = 0."""
+    """A = J M⁻¹ Jᵀ, symmetric, with rows of constraints that are gone as F = 0."""
     size = layout.row_count
     A = zeros(size, size)
     owners = _owners(layout)
     weights = [alive.get(name, 1.0) for name in owners]
     for i in range(size):
         for j in range(i + 1):
-            value = dot(equations.jacobian[i], equations.response[:, j])
+            value: Number = 0.0
+            for name, one in equations.answers[i].items():
+                if name in equations.answers[j]:
+                    other = equations.answers[j][name]
+                    value = value + moving[name].product(one, other)
             value = value * weights[i]
             if owners[i] != owners[j]:
                 value = value * weights[j]
@@ -222,15 +263,15 @@ def _outside(
     return carried, None if place is None else state[place]
 
 
-def _free_accelerations(
+def _free_answers(
     moving: dict[str, Moving], pushes: dict[str, Push]
-) -> dict[str, Array]:
-    """Return the coordinates' accelerations without constraint forces."""
+) -> dict[str, Answer]:
+    """Return how bodies answer all but constraint forces."""
     loads: dict[str, Array] = {}
     for push in pushes.values():
         for name, load in push.loads:
             loads[name] = loads[name] + load if name in loads else load
-    return {name: body.accelerate(loads.get(name)) for name, body in moving.items()}
+    return {name: body.free_answer(loads.get(name)) for name, body in moving.items()}
 
 
 def _rate(
@@ -238,13 +279,14 @@ def _rate(
     layout: Layout,
     moving: dict[str, Moving],
     pushes: dict[str, Push],
-    free: dict[str, Array],
+    free: dict[str, Answer],
     held: list[Deviation],
 ) -> Array:
     rate = zeros(layout.size)
     for body in world.bodies:
-        rate[layout.positions[body.name]] = moving[body.name].position_rate
-        rate[layout.velocities[body.name]] = free[body.name]
+        there = moving[body.name]
+        rate[layout.positions[body.name]] = there.position_rate
+        rate[layout.velocities[body.name]] = there.combine([(1.0, free[body.name])])
     for relation, one in zip(world.relations, held, strict=True):
         if relation.name in layout.curves:
             rate[layout.curves[relation.name]] = one.slip
@@ -259,49 +301,54 @@ def _rate(
     return rate
 
 
-def _jacobians(
-    world: World, held: list[Deviation], moving: dict[str, Moving]
-) -> dict[str, list[Array | None]]:
-    """Return, for each body, a generalised force per constraint row, or None."""
-    found: dict[str, list[Array | None]] = {name: [] for name in moving}
+def _row_pushes(
+    world: World, held: list[Deviation]
+) -> list[dict[str, list[tuple[Point, Array]]]]:
+    """Return, for each row, the forces at points of each body that a unit of it is."""
+    rows = []
     for relation, one in zip(world.relations, held, strict=True):
         for direction in one.directions:
-            rows: dict[str, Array] = {}
+            row: dict[str, list[tuple[Point, Array]]] = {}
             for point, s in zip(relation.points, relation.signs, strict=True):
-                load = moving[point.body].apply_point_force(point, direction * s)
-                rows[point.body] = (
-                    rows[point.body] + load if point.body in rows else load
-                )
-            for name, column in found.items():
-                column.append(rows.get(name))
-    return found
+                row.setdefault(point.body, []).append((point, direction * s))
+            rows.append(row)
+    return rows
+
+
+def _load(body: Moving, pushes: Pushes) -> Array:
+    """Return forces at points as one generalised force."""
+    loads = [body.apply_point_force(point, force) for point, force in pushes]
+    return sum(loads[1:], start=loads[0])
+
+
+def _by_velocity(
+    layout: Layout,
+    rows: list[dict[str, list[tuple[Point, Array]]]],
+    function: Callable[[str, Pushes], Array],
+) -> Array:
+    """Return a matrix of rows against all velocities, zero for bodies not held."""
+    span = layout.velocity_slice
+    matrix = zeros(len(rows), span.stop - span.start)
+    for i, row in enumerate(rows):
+        for name, pushes in row.items():
+            part = layout.velocities[name]
+            columns = slice(part.start - span.start, part.stop - span.start)
+            matrix[i, columns] = function(name, pushes)
+    return matrix
 
 
 def _bias(
-    size: int,
-    jacobians: dict[str, list[Array | None]],
-    free: dict[str, Array],
+    moving: dict[str, Moving],
+    answers: list[dict[str, Answer]],
+    free: dict[str, Answer],
     held: list[Deviation],
 ) -> Array:
     """β = J M⁻¹(forces) + J̇v − n̈."""
     bias = _stack([one.turning for one in held])
-    for name, rows in jacobians.items():
-        for i in range(size):
-            row = rows[i]
-            if row is not None:
-                bias[i] = bias[i] + dot(row, free[name])
+    for i, row in enumerate(answers):
+        for name, answer in row.items():
+            bias[i] = bias[i] + moving[name].product(answer, free[name])
     return bias
-
-
-def _response(layout: Layout, responses: dict[str, list[Array | None]]) -> Array:
-    span = layout.velocity_slice
-    U = zeros(span.stop - span.start, layout.row_count)
-    for name, columns in responses.items():
-        part = layout.velocities[name]
-        for j, column in enumerate(columns):
-            if column is not None:
-                U[part.start - span.start : part.stop - span.start, j] = column
-    return U
 
 
 def _stack(parts: list[Array]) -> Array:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from armwise.dynamics.articulated import Sweep
 from armwise.programs.scalars import Number
 from armwise.worlds.bodies import Point
 from armwise.worlds.vectors import Array, dot, symbols
@@ -23,6 +26,25 @@ class PointMotion(NamedTuple):
     position: Array
     velocity: Array
     turning: Array
+
+
+Pushes = Sequence[tuple[Point, Array]]
+"""Forces [N] in world axes at points of one body."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """How a body answers a load; what of it is filled in is the body's own business.
+
+    Attributes:
+        load: The load as a generalised force.
+        response: M⁻¹ times the load.
+        sweep: The same, half way, for a body solved link by link.
+    """
+
+    load: Array = None
+    response: Array = None
+    sweep: Sweep | None = None
 
 
 class Moving(Protocol):
@@ -50,6 +72,22 @@ class Moving(Protocol):
         and, if given, a generalised load."""
         ...
 
+    def answer(self, pushes: Pushes) -> Answer:
+        """Return how the body answers forces at its points."""
+        ...
+
+    def free_answer(self, load: Array | None) -> Answer:
+        """Return how it answers velocity, gravity, own friction and a load."""
+        ...
+
+    def product(self, push: Answer, other: Answer) -> Number:
+        """Return pushᵀ M⁻¹ other: how the other accelerates along the push."""
+        ...
+
+    def combine(self, terms: Sequence[tuple[Number, Answer]]) -> Array:
+        """Return the coordinates' acceleration under a weighted sum of loads."""
+        ...
+
     @property
     def friction_power(self) -> Number:
         """Power of the friction inside the body in [W]."""
@@ -64,6 +102,23 @@ class Moving(Protocol):
     def gravitational_energy(self) -> Number:
         """In [J]."""
         ...
+
+
+def dense_answer(body: Moving, pushes: Pushes) -> Answer:
+    """Answer forces at points by solving for them at once."""
+    (first, force), *others = pushes
+    load = body.apply_point_force(first, force)
+    for point, force in others:
+        load = load + body.apply_point_force(point, force)
+    return Answer(load, body.respond(load))
+
+
+def dense_combination(terms: Sequence[tuple[Number, Answer]]) -> Array:
+    """Add up answers that were solved for."""
+    total = terms[0][1].response * terms[0][0]
+    for weight, answer in terms[1:]:
+        total = total + answer.response * weight
+    return total
 
 
 def force_to_acceleration(body: Moving, at: Point, source: Point) -> Array:

@@ -18,7 +18,7 @@ from armwise.programs.compiler import Compiler
 from armwise.programs.program import Program
 from armwise.worlds.layout import Layout
 
-_LARGE = 20_000
+_LARGE = 30_000
 """Programs of more steps than this are compiled with less effort."""
 
 

@@ -6,11 +6,19 @@ the centre of mass in world axes and the angular velocity in body axes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from armwise.programs.scalars import Number
 from armwise.worlds.bodies import Point, RigidBody
-from armwise.worlds.moving import PointMotion
+from armwise.worlds.moving import (
+    Answer,
+    PointMotion,
+    Pushes,
+    dense_answer,
+    dense_combination,
+)
 from armwise.worlds.vectors import (
     Array,
     cross,
@@ -97,6 +105,22 @@ class RigidMotion:
         """Return the acceleration under gravity, velocity and a generalised load."""
         own = self.velocity_force + self.gravity_force
         return self.respond(own if load is None else own + load)
+
+    def answer(self, pushes: Pushes) -> Answer:
+        """Return how the body answers forces at its points."""
+        return dense_answer(self, pushes)
+
+    def free_answer(self, load: Array | None) -> Answer:
+        """Return how it answers velocity, gravity and a load."""
+        return Answer(response=self.accelerate(load))
+
+    def product(self, push: Answer, other: Answer) -> Number:
+        """Return pushᵀ M⁻¹ other."""
+        return dot(push.load, other.response)
+
+    def combine(self, terms: Sequence[tuple[Number, Answer]]) -> Array:
+        """Return the acceleration under a weighted sum of loads."""
+        return dense_combination(terms)
 
     @property
     def friction_power(self) -> Number:
