@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +38,7 @@ def design_excitation(
     torque_std: ArrayLike | None = None,
     limit_share: float = 0.95,
     harmonics: int | None = None,
+    periods: int | None = None,
     rate_hz: float = RATE_HZ,
     budget_s: float = 30.0,
     progress: Progress | None = None,
@@ -64,6 +66,8 @@ def design_excitation(
         limit_share: Share of every limit that may be used; the rest is left to the
             controller that follows the motion.
         harmonics: Harmonics of the series; chosen from limits and duration if None.
+        periods: How often the series is repeated within the duration; once if None,
+            unless that is too long for the harmonics to be fast enough.
         rate_hz: Independent samples a second that count towards the information.
         budget_s: Longest time to search in [s]; the best so far is returned.
         progress: Called with what is being done and how much of it is done.
@@ -76,17 +80,18 @@ def design_excitation(
     deadline = time.monotonic() + require_positive(budget_s, "budget_s")
     rng = np.random.default_rng(seed)
     setting = arrange(
-        arm, duration, known, keep_out, torque_std, limit_share, harmonics, rate_hz,
-        backend,
+        arm, duration, known, keep_out, torque_std, limit_share, harmonics, periods,
+        rate_hz, backend,
     )  # fmt: skip
     search = Search(setting.problem, deadline, progress)
     with one_thread():
         found = search.run(setting.postures(rng), rng)
         motion, verified = settle(arm, setting.problem, found)
+        motion = replace(motion, periods=setting.periods)
         told = score(setting.problem.model, motion, setting.known, rate_hz)
     return ExcitationPlan(
         motion,
-        setting.problem.series.duration,
+        float(duration),
         told,
         verified,
         limit_share,

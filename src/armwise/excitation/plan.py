@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 class ExcitationPlan:
     """A periodic motion that reveals an arm's parameters; itself a motion.
 
-    It begins and ends at rest, without acceleration, in the same posture.
+    It begins and ends at rest, without acceleration, in the same posture, and passes
+    through that after every period.
 
     Attributes:
         motion: The Fourier series.
         duration: How long it lasts in [s].
         score: What it tells.
-        verified: What it uses of its limits on a 1 kHz grid.
+        verified: What it uses of its limits on a 1 kHz grid over a period.
         limit_share: Share of every limit that it was allowed.
         search: How it was found.
         notes: What was assumed or left out, a sentence each.
@@ -70,6 +71,6 @@ class ExcitationPlan:
         """Return q, q̇, q̈ at the times t in [s]."""
         return self.motion.sample(t)
 
-    def repeated(self, periods: int) -> Fourier:
+    def repeated(self, times: int) -> Fourier:
         """Return the motion several times over, without a stop in between."""
-        return replace(self.motion, periods=periods)
+        return replace(self.motion, periods=times * self.motion.periods)

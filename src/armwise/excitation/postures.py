@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 TRIED, ROUNDS = 600, 6
 """Random postures per round; rounds around the best so far when none will do."""
 
-_CREEP = 1e-9
+SETTLED = 0.97
+"""Share of the allowed at which a posture counts as resting with room to spare."""
+
+NEARBY = (0.03, 0.1, 0.2, 0.4)
+"""How far around a wanted posture to look for one, as shares of the range."""
 
 
 def resting_postures(
@@ -46,32 +50,42 @@ def resting_postures(
         spread = rng.normal(scale=0.5 ** (k + 1), size=(TRIED, arm.dof)) * reach
         tried = near[rng.integers(len(near), size=TRIED)] + spread
         q = np.vstack([near, np.clip(tried, b.middle - reach, b.middle + reach)])
-    raise ArgumentError(_complaint(arm, usage, int(order[0])))
+    raise ArgumentError(_complaint(arm, usage, share))
+
+
+def resting_posture_near(
+    requirements: Requirements, share: float, wanted: np.ndarray
+) -> Float[np.ndarray, " dof"] | None:
+    """Find a posture close to a wanted one that respects everything at rest."""
+    b, rng = requirements.bounds, np.random.default_rng(1996)
+    for spread in NEARBY:
+        q = wanted + spread * b.half_range * rng.normal(size=(TRIED // 10, b.dof))
+        q[0] = wanted
+        good = _at_rest(requirements, q).excess(share) < 0.0
+        if good.any():
+            away = np.linalg.norm((q[good] - wanted) / b.half_range, axis=1)
+            return np.asarray(q[good][int(np.argmin(away))])
+    return None
 
 
 def _at_rest(requirements: Requirements, q: np.ndarray) -> Usage:
-    """What postures use at rest, friction either way included."""
     still = np.zeros_like(q)
-    creep = _CREEP * requirements.bounds.velocity * np.ones_like(q)
-    forward = requirements.usage((q, creep, still))
-    backward = requirements.shares((q, -creep, still))
-    torque = np.maximum(np.abs(forward.shares[3]), np.abs(backward[3]))
-    return Usage((*forward.shares[:3], torque), forward.room)
+    return requirements.usage((q, still, still))
 
 
-def _complaint(arm: Arm, usage: Usage, k: int) -> str:
-    """Say what the best posture found still breaks."""
-    best = "No posture of this arm respects all that is asked; the best one found"
-    over = np.array([np.abs(s[k]) for s in usage.shares])
-    lacking = -float(usage.room[:, k].min(initial=np.inf))
-    if lacking > 0.0:
+def _complaint(arm: Arm, usage: Usage, share: float) -> str:
+    """Say which requirement the fewest postures respect, and by how much they fail."""
+    best = f"{arm.name}: No posture of this arm respects all that is asked"
+    torque = np.abs(usage.shares[QUANTITIES.index("effort")])
+    room = usage.room.min(axis=0, initial=np.inf)
+    if np.mean(room >= 0.0) <= np.mean(torque.max(axis=1) <= share):
         return (
-            f"{arm.name}: {best} still lacks {lacking:.4g} m of clearance. Make the "
-            "keep-out (floor, boxes, clearance, radius) smaller."
+            f"{best}; those tried lack {-room.max():.4g} m of clearance or more. Make "
+            "the keep-out (floor, boxes, clearance, radius) smaller."
         )
-    what, joint = np.unravel_index(int(np.argmax(over)), over.shape)
+    joint = int(np.argmin(np.mean(torque <= share, axis=0)))
     return (
-        f"{arm.name}: {best} needs {over[what, joint]:.3g} times the "
-        f"{QUANTITIES[what]} limit of joint {arm.coordinate_names[joint]!r} to hold "
-        "still. Correct its limits or the masses of the arm."
+        f"{best}; to hold still, those tried need {torque[:, joint].min():.3g} times "
+        f"or more the effort limit of joint {arm.coordinate_names[joint]!r} (allowed: "
+        f"{share:.3g}). Correct its limits or the masses of the arm."
     )

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 COARSE, FINE = 16, 64
 """Samples in a period of the highest harmonic: to optimise, and to repair at last."""
 
+LARGEST_MOVE, MOST_SAMPLES = 0.12, 500
+"""How far in [rad] or [m] a joint may move between samples of the coarse grid, so that
+an arm does not leap over obstacles, unless that takes more samples than this."""
+
 MISSED_SHARE, MISSED_ROOM = 0.16, 0.06
 """Share of a limit, and distance in [m], that peaks between samples may hide, times the
 samples in a period of the highest harmonic: what a search aims to leave free."""
@@ -63,9 +67,11 @@ class Problem:
     @cached_property
     def basis(self) -> Basis:
         """The series on the grid of the optimisation."""
-        count = self.density * max(self.series.harmonics, 10)
-        times = np.arange(count) * (self.series.duration / count)
-        return self.series.basis(times)
+        series = self.series
+        moves = series.period * float(series.bounds.velocity.max()) / LARGEST_MOVE
+        count = max(series.harmonics, min(moves, MOST_SAMPLES) / COARSE)
+        count = int(np.ceil(self.density * count))
+        return series.basis(np.arange(count) * (series.period / count))
 
     def states(self, z: np.ndarray) -> tuple[np.ndarray, ...]:
         """q, q̇, q̈ on that grid."""

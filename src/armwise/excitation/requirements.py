@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.arms import Arm
+from armwise.arms import DRIVE_NAMES, Arm
 from armwise.dynamics import Dynamics
+from armwise.dynamics.mechanism import DRIVES
 from armwise.excitation.bounds import Bounds
 from armwise.excitation.clearance import Clearance
 from armwise.excitation.information import STATES
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 QUANTITIES = ("position", "velocity", "acceleration", "effort")
 """What has limits, in the order of a usage's shares."""
+
+COULOMB = DRIVE_NAMES.index("coulomb")
 
 _POSTURES, _NEAR = 1000, 0.05
 
@@ -67,8 +70,12 @@ class Requirements:
         dynamics = Dynamics(arm, backend)
         self._torque = dynamics.kernel("inverse_dynamics")
         program = self._torque.program
+        smooth = {**dynamics.uniforms, "drives": dynamics.uniforms["drives"].copy()}
+        coulomb = smooth["drives"][COULOMB::DRIVES]
+        self._friction = np.abs(dynamics.mechanism.drive_rows.T) @ np.abs(coulomb)
+        coulomb[:] = 0.0
         uniform = [item.name for item in program.inputs if item.is_uniform]
-        self._uniforms = [dynamics.uniforms[name] for name in uniform]
+        self._uniforms = [smooth[name] for name in uniform]
         self._torque_gradient = Kernel(gradient(program, STATES), backend)
 
     def nearby(self) -> Requirements:
@@ -90,7 +97,11 @@ class Requirements:
         return Usage(self.shares(states), room)
 
     def shares(self, states: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Signed shares of position, velocity, acceleration and effort limits."""
+        """Signed shares of position, velocity, acceleration and effort limits.
+
+        Coulomb friction always counts in full, whichever way it acts: near standstill
+        no one knows, and the smooth rest has a gradient.
+        """
         q, qd, qdd = states
         b = self.bounds
         (torque,) = self._torque(list(states), self._uniforms)
@@ -98,7 +109,7 @@ class Requirements:
             (q - b.middle) / b.half_range,
             qd / b.velocity,
             qdd / b.acceleration,
-            torque / b.effort,
+            (torque + np.copysign(self._friction, torque)) / b.effort,
         )
 
     def slopes(

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.excitation.postures import SETTLED, resting_posture_near
 from armwise.excitation.problem import Problem
 from armwise.excitation.starts import random_motion, rest, shrink
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-STARTS, TRIED = 6, 24
-"""Starts that are optimised a little, the best of so many random motions."""
+FINISHED, STARTS, TRIED = 2, 6, 24
+"""Starts optimised to the end, the best of those optimised a little, the best of so
+many random motions."""
 
 FIRST_STEPS, STEPS, ROUNDS = 50, 60, 7
 """Quasi-Newton steps of a start, of a round, and rounds for the best start."""
@@ -87,10 +89,11 @@ class Search:
         """
         starts = self._starts(postures, rng)
         first = [self._improve(start, 1, FIRST_STEPS) for start in starts[:STARTS]]
-        best = max([starts[0], *first], key=_told)
-        best = max(best, self._improve(best, ROUNDS, STEPS), key=_told)
+        first = sorted([starts[0], *first], key=_told, reverse=True)
+        final = [self._improve(start, ROUNDS, STEPS) for start in first[:FINISHED]]
+        final = sorted([first[0], *final], key=_told, reverse=True)
         self._problem = self._whole.refined()
-        found = self._restore(best.z, best)
+        found = max((self._restore(each.z, each) for each in final), key=_told)
         self._progress("optimising", 1.0)
         return found
 
@@ -146,10 +149,18 @@ class Search:
         """Bend a motion, then shrink it, until it respects the requirements."""
         p = self._problem
         z = self._repair(z)
-        mean = rest(p.series, p.series.coefficients(z)[0])
-        still = mean if p.excess(mean) < 0.0 else start.still
+        still = self._still(z, start)
         kept = shrink(still, z, p.excess)
         return Found(kept, still, p.log_det(kept))
+
+    def _still(self, z: np.ndarray, start: Found) -> np.ndarray:
+        """A posture at rest, close to a motion if it can be, to shrink it towards."""
+        p = self._problem
+        if p.excess(z) <= 0.0:
+            return start.still
+        mean = p.series.coefficients(z)[0]
+        near = resting_posture_near(self._whole.requirements, SETTLED * p.share, mean)
+        return start.still if near is None else rest(p.series, near)
 
     def _repair(self, z: np.ndarray) -> np.ndarray:
         """Take a short way back to where the requirements hold."""
@@ -164,7 +175,7 @@ class Search:
 
     def _step(self, intermediate_result: object) -> None:
         self._steps += 1
-        planned = STARTS * FIRST_STEPS + ROUNDS * STEPS
+        planned = STARTS * FIRST_STEPS + FINISHED * ROUNDS * STEPS
         self._progress("optimising", min(1.0, self._steps / planned))
         if self._is_late():
             raise StopIteration

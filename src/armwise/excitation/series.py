@@ -55,18 +55,18 @@ class Series:
 
     Attributes:
         bounds: Limits that set those units.
-        duration: The period in [s].
+        period: How long one period lasts in [s].
         harmonics: Number of harmonics K.
     """
 
     bounds: Bounds
-    duration: float
+    period: float
     harmonics: int
 
     @cached_property
     def omega(self) -> Float[np.ndarray, " harmonics"]:
         """Angular frequency of each harmonic in [rad/s]."""
-        return 2.0 * np.pi / self.duration * np.arange(1, self.harmonics + 1)
+        return 2.0 * np.pi / self.period * np.arange(1, self.harmonics + 1)
 
     @property
     def free(self) -> int:
@@ -119,15 +119,24 @@ class Series:
         mean, *rows = self.coefficients(z)
         table = np.array(rows).T
         K = self.harmonics
-        return Fourier(mean, table[:, :K], table[:, K:], 1.0 / self.duration)
+        return Fourier(mean, table[:, :K], table[:, K:], 1.0 / self.period)
 
 
-def choose_harmonics(bounds: Bounds, duration: float) -> int:
+def choose_periods(bounds: Bounds, duration: float) -> int:
+    """Repeat what is too long for the harmonics to reach the speeds allowed."""
+    return max(1, round(duration * min(_corner_hz(bounds), FASTEST_HZ) / MOST))
+
+
+def choose_harmonics(bounds: Bounds, period: float) -> int:
     """Take harmonics to an octave above where acceleration, not speed, is short."""
-    corner = float(np.max(bounds.acceleration / bounds.velocity)) / (2.0 * np.pi)
-    wanted = max(min(2.0 * corner, FASTEST_HZ) * duration, USUAL)
-    most = np.clip(FASTEST_HZ * duration, FEWEST, MOST)
+    wanted = max(min(2.0 * _corner_hz(bounds), FASTEST_HZ) * period, USUAL)
+    most = np.clip(FASTEST_HZ * period, FEWEST, MOST)
     return int(min(np.ceil(wanted), most))
+
+
+def _corner_hz(bounds: Bounds) -> float:
+    """Frequency above which acceleration limits the fastest joint, not speed."""
+    return float(np.max(bounds.acceleration / bounds.velocity)) / (2.0 * np.pi)
 
 
 def _complement(normal: np.ndarray) -> Float[np.ndarray, "size size-1"]:

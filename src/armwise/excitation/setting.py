@@ -10,15 +10,15 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.errors import ArgumentError
-from armwise.excitation.bounds import Bounds, bounds_of
+from armwise.excitation.bounds import bounds_of
 from armwise.excitation.encounters import keep_clear
 from armwise.excitation.information import InformationModel
 from armwise.excitation.keep_out import KeepOut
-from armwise.excitation.postures import resting_postures
+from armwise.excitation.postures import SETTLED, resting_postures
 from armwise.excitation.problem import Problem
 from armwise.excitation.requirements import Requirements
 from armwise.excitation.score import RATE_HZ, known_matrix, noise_of, sample_count
-from armwise.excitation.series import Series, choose_harmonics
+from armwise.excitation.series import Series, choose_harmonics, choose_periods
 from armwise.motions.motion import require_positive
 from armwise.programs import Backend
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 POSTURES = 12
 """Postures at rest from which random motions start."""
 
-_SETTLED = 0.97
-"""Share of the allowed at which a posture counts as resting with room to spare."""
-
 
 @dataclass(frozen=True, eq=False)
 class Setting:
@@ -41,12 +38,14 @@ class Setting:
         arm: The arm.
         problem: What to optimise.
         known: Information about the base parameters from before.
+        periods: How often the motion is repeated.
         notes: What was assumed or left out, a sentence each.
     """
 
     arm: Arm
     problem: Problem
     known: Float[np.ndarray, "count count"]
+    periods: int
     notes: tuple[str, ...]
 
     def postures(self, rng: np.random.Generator) -> Float[np.ndarray, "postures dof"]:
@@ -56,7 +55,7 @@ class Setting:
             ArgumentError: If there is none.
         """
         p = self.problem
-        settled = _SETTLED * p.share
+        settled = SETTLED * p.share
         return resting_postures(self.arm, p.requirements, settled, rng, POSTURES)
 
 
@@ -68,6 +67,7 @@ def arrange(
     torque_std: ArrayLike | None = None,
     limit_share: float = 1.0,
     harmonics: int | None = None,
+    periods: int | None = None,
     rate_hz: float = RATE_HZ,
     backend: Backend = "auto",
 ) -> Setting:
@@ -81,26 +81,29 @@ def arrange(
             f"limit_share must lie above 0 and be at most 1, not {limit_share!r}."
         )
     bounds = bounds_of(arm)
-    series = _series(bounds, duration, harmonics)
+    duration = require_positive(duration, "duration")
+    if periods is None:
+        periods = choose_periods(bounds, duration)
+    period = duration / _whole("periods", periods, 1)
+    if harmonics is None:
+        harmonics = choose_harmonics(bounds, period)
+    series = Series(bounds, period, _whole("harmonics", harmonics, 2))
     model = InformationModel(arm, bounds, noise_of(arm, torque_std), backend)
     before = known_matrix(model, known)
     clearance, remarks = keep_clear(arm, keep_out, bounds, backend)
     requirements = Requirements(arm, bounds, clearance, backend)
     usual = before * np.outer(model.scale, model.scale)
-    per_sample = usual / sample_count(series.duration, rate_hz)
+    per_sample = usual / sample_count(duration, rate_hz)
     problem = Problem(series, model, requirements, per_sample, limit_share)
-    return Setting(arm, problem, before, (*bounds.notes, *remarks))
+    return Setting(arm, problem, before, int(periods), (*bounds.notes, *remarks))
 
 
-def _series(bounds: Bounds, duration: float, harmonics: int | None) -> Series:
-    duration = require_positive(duration, "duration")
-    if harmonics is None:
-        harmonics = choose_harmonics(bounds, duration)
-    if int(harmonics) != harmonics or harmonics < 2:
+def _whole(name: str, value: int, least: int) -> int:
+    if int(value) != value or value < least:
         raise ArgumentError(
-            f"harmonics must be a whole number, at least 2, not {harmonics!r}."
+            f"{name} must be a whole number, at least {least}, not {value!r}."
         )
-    return Series(bounds, duration, int(harmonics))
+    return int(value)
 
 
 def one_thread() -> AbstractContextManager[object]:

@@ -27,7 +27,8 @@ class Verification:
         rate_hz: Instants a second.
         instants: How many there were, both ends included.
         position, velocity, acceleration, effort: Largest share of each joint's limit;
-            position from the middle of its range; 0 where there is no limit.
+            position from the middle of its range; Coulomb friction counted in full,
+            whichever way it acts; 0 where there is no limit.
         room: Smallest distance left in [m] beyond the clearance asked for; None if
             there is nothing to keep clear of.
         speed_at_ends: Largest speed at beginning and end, as a share of the limit.
