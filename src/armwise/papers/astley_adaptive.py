@@ -68,10 +68,13 @@ def converge(
     arm: Arm, motion: Motion, kd: np.ndarray, law: UpdateLaw, rate: float = 10.0
 ) -> Convergence:
     """Adapt along an exciting motion from nothing; compare with PD and the truth."""
+    from threadpoolctl import threadpool_limits
+
     base = ParameterSet.base(arm, drives=())
     plant = SimulatedArm(arm)
     controller = Composite(base, rate, kd, law, weights=(0.1, 1.0))
-    adaptive = _late_error(run(plant, controller, motion), motion)
+    with threadpool_limits(1):  # the matrices are tiny; a second thread only waits
+        adaptive = _late_error(run(plant, controller, motion), motion)
     fixed = _late_error(run(plant, PD(rate * kd, kd), motion), motion)
     truth, error = base.values(), controller.estimate[0] - base.values()
     scale = np.maximum(np.abs(truth), 0.01 * np.abs(truth).max())

@@ -100,6 +100,8 @@ def _each(parts: tuple[Part, ...], workers: int) -> Iterator[list[dict[str, Any]
 
 def run_part(part: Part) -> list[dict[str, Any]]:
     """Run all cells of one arm side by side."""
+    from threadpoolctl import threadpool_limits
+
     arm = load_arm(part.arm)
     # No controller knows of gravity: their arm stays in its horizontal plane.
     controllers = [(s.build(arm), len(f) * len(part.tasks)) for s, f in part.cells]
@@ -121,7 +123,8 @@ def run_part(part: Part) -> list[dict[str, Any]]:
         keeps_truth=False,
     )
     control = Partition(controllers)
-    error, ran_away = _follow(plant, control, part, drag[:, None])
+    with threadpool_limits(1):  # the matrices are tiny; a second thread only waits
+        error, ran_away = _follow(plant, control, part, drag[:, None])
     stopped = np.concatenate(
         [getattr(c, "stopped", np.zeros(n, bool)) for c, n in controllers]
     )
