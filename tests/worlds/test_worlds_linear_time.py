@@ -59,7 +59,7 @@ def operations(count: int) -> int:
     body = ArticulatedBody("a", planar_chain(count, 1 / count), q=(0.1,) * count)
     nail = PointToNail("nail", Point("a", link="tip"), (0.5, 0.0, 0.1))
     engine = Engine(World((body,), (nail,)), SingularValueDropping(), "numpy")
-    return sum(engine.rates_program.counts.values())
+    return sum(engine.traced.rates.counts.values())
 
 
 def test_a_chain_costs_in_proportion_to_its_links() -> None:
@@ -78,7 +78,7 @@ def constrained(points: int) -> int:
         for k, p in enumerate(places)
     )
     engine = Engine(World((body,), nails), SingularValueDropping(), "numpy")
-    return sum(engine.rates_program.counts.values())
+    return sum(engine.traced.rates.counts.values())
 
 
 def test_constraints_on_one_body_cost_at_most_their_cube() -> None:

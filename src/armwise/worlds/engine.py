@@ -3,60 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from armwise.programs.compiler import find_compiler
 from armwise.programs.kernel import Backend, Kernel, resolve_backend
-from armwise.programs.program import Program, trace
-from armwise.programs.scalars import Number
 from armwise.worlds.bodies import Point
 from armwise.worlds.curves import nearest
-from armwise.worlds.equations import (
-    OUTPUTS,
-    RESIDUAL,
-    Equations,
-    energies_of,
-    equations_of,
-    move_bodies,
-    solved_rate,
-)
 from armwise.worlds.layout import Layout, layout_of, starting_state
 from armwise.worlds.methods import Bound, ForceMethod, ForceSolution
-from armwise.worlds.moving import Moving
 from armwise.worlds.native import NativeLoop
 from armwise.worlds.native_function import NativeFunction
 from armwise.worlds.native_source import looped_source, traced_source
 from armwise.worlds.signals import Signals, signals_of
-from armwise.worlds.vectors import symbols
+from armwise.worlds.snapshot import Snapshot
+from armwise.worlds.traced import TracedWorld, coupled_entries
 from armwise.worlds.world import World
 
 MOST_TRACED = 300
 """Entries of A that are not zero up to which the solution is traced as well."""
 
 
-@dataclass(frozen=True, eq=False)
-class Snapshot:
-    """The constraint equation at some states, samples first.
-
-    Attributes:
-        rate: Rate of the state without constraint forces.
-        response: U = M⁻¹Jᵀ.
-        matrix, free, pull: A, β and 2λḊ + λ²D.
-        deviation: D.
-        error, carrier: Velocities that do the work of violation, and of the target.
-    """
-
-    rate: np.ndarray
-    response: np.ndarray
-    matrix: np.ndarray
-    free: np.ndarray
-    pull: np.ndarray
-    deviation: np.ndarray
-    error: np.ndarray
-    carrier: np.ndarray
+_SOLVED = 1e-4
+"""Residual, relative to the right side, below which an equation counts as solved."""
 
 
 class Engine:
@@ -83,6 +53,7 @@ class Engine:
         self.signals: Signals = signals_of(world, self.layout, releasable)
         self.broken: set[str] = set()
         self.held: int | None = None
+        self.traced = TracedWorld(world, self.layout, self.signals)
         self._places_known: dict[tuple[Point, ...], Kernel] = {}
         self.whole = (np.arange(self.layout.row_count), self.bounds)
 
@@ -101,69 +72,28 @@ class Engine:
         compiler = find_compiler()
         assert compiler is not None
         if coupled_entries(self.world) <= MOST_TRACED:
-            program = self.rates_program
+            program = self.traced.rates
             source = traced_source(program, self.layout)
         else:
-            program = self.equations_program
+            program = self.traced.equations
             source = looped_source(program, self.layout, self.signals)
         return NativeLoop(program, source, self.layout, compiler)
-
-    @cached_property
-    def rates_program(self) -> Program:
-        """Rate of the state with constraint forces, and its health."""
-
-        def rates(state: list[Number], signal: list[Number]) -> dict[str, object]:
-            moving, equations = self._write_down(state, signal)
-            alive = {name: signal[k] for name, k in self.signals.alive.items()}
-            rate, health = solved_rate(
-                self.world, self.layout, moving, equations, alive
-            )
-            return {"rate": rate.tolist(), "health": health}
-
-        return trace("world_rates", rates, self._inputs)
-
-    @cached_property
-    def equations_program(self) -> Program:
-        """The constraint equation at a state, unsolved."""
-
-        def equations(state: list[Number], signal: list[Number]) -> dict[str, object]:
-            _, found = self._write_down(state, signal)
-            return {name: getattr(found, name).tolist() for name in OUTPUTS}
-
-        return trace("world_equations", equations, self._inputs)
-
-    def _write_down(
-        self, state: list[Number], signal: list[Number]
-    ) -> tuple[dict[str, Moving], Equations]:
-        """Write the equations at a symbolic state."""
-        x, s = symbols(state), symbols(signal)
-        moving = move_bodies(self.world, self.layout, x)
-        found = equations_of(self.world, self.layout, self.signals, moving, x, s)
-        return moving, found
 
     @cached_property
     def _one(self) -> NativeFunction:
         """The constraint equation for a state at a time."""
         compiler = find_compiler()
         assert compiler is not None
-        return NativeFunction(self.equations_program, compiler)
+        return NativeFunction(self.traced.equations, compiler)
 
     @cached_property
     def _many(self) -> Kernel:
         """The constraint equation for many states: NumPy is fast enough for that."""
-        return Kernel(self.equations_program, "numpy")
+        return Kernel(self.traced.equations, "numpy")
 
     @cached_property
     def _energies(self) -> Kernel:
-        def energies(state: list[Number]) -> dict[str, object]:
-            return dict(energies_of(self.world, self.layout, symbols(state)))
-
-        program = trace("world_energies", energies, {"state": self.layout.size})
-        return Kernel(program, "numpy")
-
-    @property
-    def _inputs(self) -> dict[str, int]:
-        return {"state": self.layout.size, "signal": self.signals.size}
+        return Kernel(self.traced.energies, "numpy")
 
     @cached_property
     def bounds(self) -> tuple[Bound, ...]:
@@ -187,17 +117,8 @@ class Engine:
         """Return where points are in the world at some states: (samples, points, 3)."""
         key = tuple(points)
         if key not in self._places_known:
-            self._places_known[key] = self._trace_places(key)
+            self._places_known[key] = Kernel(self.traced.places(key), "numpy")
         return self._places_known[key]([np.ascontiguousarray(states)])[0]
-
-    def _trace_places(self, points: tuple[Point, ...]) -> Kernel:
-        def places(state: list[Number]) -> dict[str, object]:
-            moving = move_bodies(self.world, self.layout, symbols(state))
-            found = [moving[p.body].point(p).position.tolist() for p in points]
-            return {"places": found}
-
-        program = trace("world_places", places, {"state": self.layout.size})
-        return Kernel(program, "numpy")
 
     def signal(self, t: float, state: np.ndarray) -> np.ndarray:
         """Return what the world is told from outside at a time [s] and state."""
@@ -206,8 +127,9 @@ class Engine:
     def snapshot(self, states: np.ndarray, signals: np.ndarray) -> Snapshot:
         """Evaluate the constraint equation at some states."""
         if len(states) > 1 or self.backend != "c":
-            return _snapshot(self._many([states, signals]))
-        return _snapshot([value[None] for value in self._one(states[0], signals[0])])
+            return Snapshot.from_outputs(self._many([states, signals]))
+        found = self._one(states[0], signals[0])
+        return Snapshot.from_outputs([value[None] for value in found])
 
     def energies(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return kinetic and gravitational energy by body, stored energy by force."""
@@ -280,7 +202,7 @@ class Engine:
         """Whether the forces solve the constraint equation."""
         right = found.free[k] + found.pull[k]
         rest = self.residual(found, k, force)
-        return bool(rest @ rest <= RESIDUAL * (right @ right + 1.0))
+        return bool(rest @ rest <= _SOLVED**2 * (right @ right + 1.0))
 
     def remove(self, name: str) -> None:
         """Take a constraint out of the equation."""
@@ -321,21 +243,3 @@ class Engine:
             for one in self.world.relations
             if one.is_moving or one.is_velocity
         ]
-
-
-def _snapshot(outputs: list[np.ndarray]) -> Snapshot:
-    """Form A = J U and keep the rest as it is."""
-    rate, response, jacobian, *rest = outputs
-    return Snapshot(rate, response, jacobian @ response, *rest)
-
-
-def coupled_entries(world: World) -> int:
-    """Count the entries of A that are not zero: rows whose constraints share a body."""
-    bodies = [{point.body for point in r.points} for r in world.relations]
-    sizes = [relation.size for relation in world.relations]
-    return sum(
-        m * n
-        for one, m in zip(bodies, sizes, strict=True)
-        for other, n in zip(bodies, sizes, strict=True)
-        if one & other
-    )

@@ -8,9 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from armwise.worlds.engine import Engine, Snapshot
+from armwise.worlds.engine import Engine
 from armwise.worlds.events import Happening
 from armwise.worlds.methods import Bound, SingularValueDropping
+from armwise.worlds.snapshot import Snapshot
 
 
 @dataclass(frozen=True, eq=False)

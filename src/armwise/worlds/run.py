@@ -11,10 +11,11 @@ import numpy as np
 from armwise.errors import ArgumentError
 from armwise.recordings import Recording
 from armwise.worlds.bodies import ArticulatedBody, Point
-from armwise.worlds.engine import Engine, Snapshot
+from armwise.worlds.engine import Engine
 from armwise.worlds.events import Happening
 from armwise.worlds.history import ForceHistory, force_history
 from armwise.worlds.ledger import Ledger
+from armwise.worlds.snapshot import Snapshot
 from armwise.worlds.world import World
 
 

@@ -1,0 +1,125 @@
+"""The constraint equation solved symbolically, and how far to trust the answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from armwise.programs.scalars import Number
+from armwise.worlds.equations import Equations
+from armwise.worlds.layout import Layout
+from armwise.worlds.linear import Factors
+from armwise.worlds.moving import Answer, Moving
+from armwise.worlds.vectors import Array, dot, symbols, zeros
+from armwise.worlds.world import World
+
+RESIDUAL = 1e-8
+"""Largest ‖A F + β + …‖ relative to the right side, plus 1 m/s², of a good solution."""
+
+
+def solved_rate(
+    world: World,
+    layout: Layout,
+    moving: dict[str, Moving],
+    equations: Equations,
+    alive: dict[str, Number],
+) -> tuple[Array, list[Number]]:
+    """Return the rate of the state with constraint forces, and how healthy it is.
+
+    Each number of the health is above 1 when something needs a closer look: the
+    equation's residual, a force or a deviation above its bound. A constraint whose
+    number in `alive` is 0 exerts no force.
+    """
+    rate = equations.rate.copy()
+    if not layout.rows:
+        return rate, []
+    equations = _living(layout, equations, alive)
+    matrix = _living_matrix(layout, moving, equations, alive)
+    factors = Factors(matrix)
+    ideal = factors.solve(-equations.free)
+    stabilising = factors.solve(-equations.pull)
+    force = ideal + stabilising
+    for name, body in moving.items():
+        terms: list[tuple[Number, Answer]] = [(1.0, equations.free_answers[name])]
+        for k, row in enumerate(equations.answers):
+            if name in row:
+                terms.append((force[k], row[name]))
+        rate[layout.velocities[name]] = body.combine(terms)
+    for relation in world.relations:
+        rows = layout.rows[relation.name]
+        for kind, f, velocity in (
+            ("constraint", ideal, equations.error),
+            ("stabilisation", stabilising, equations.error),
+            ("carrier", force, equations.carrier),
+        ):
+            if kind != "carrier" or relation.is_moving or relation.is_velocity:
+                place = layout.account(kind, relation.name)
+                rate[place] = dot(f[rows], velocity[rows])
+    return rate, _health(world, layout, equations, matrix, force)
+
+
+def _health(
+    world: World, layout: Layout, equations: Equations, matrix: Array, force: Array
+) -> list[Number]:
+    right = equations.free + equations.pull
+    rest = symbols([dot(row, force) for row in matrix]) + right
+    scale = (dot(right, right) + 1.0) * RESIDUAL**2
+    health = [dot(rest, rest) / scale]
+    for relation in world.relations:
+        rows = layout.rows[relation.name]
+        for bound, values in (
+            (relation.max_force, force[rows]),
+            (relation.max_deviation, equations.deviation[rows]),
+        ):
+            if np.isfinite(bound):
+                health.append(dot(values, values) * (1.0 / bound**2))
+    return health
+
+
+def _living(
+    layout: Layout, equations: Equations, alive: dict[str, Number]
+) -> Equations:
+    """Ask nothing of constraints that are gone."""
+    if not alive:
+        return equations
+    weights = symbols([alive.get(name, 1.0) for name in _owners(layout)])
+    return replace(
+        equations,
+        free=equations.free * weights,
+        pull=equations.pull * weights,
+        deviation=equations.deviation * weights,
+    )
+
+
+def _living_matrix(
+    layout: Layout,
+    moving: dict[str, Moving],
+    equations: Equations,
+    alive: dict[str, Number],
+) -> Array:
+    """A = J M⁻¹ Jᵀ, symmetric, with rows of constraints that are gone as F = 0."""
+    size = layout.row_count
+    A = zeros(size, size)
+    owners = _owners(layout)
+    weights = [alive.get(name, 1.0) for name in owners]
+    for i in range(size):
+        for j in range(i + 1):
+            value: Number = 0.0
+            for name, one in equations.answers[i].items():
+                if name in equations.answers[j]:
+                    other = equations.answers[j][name]
+                    value = value + moving[name].product(one, other)
+            value = value * weights[i]
+            if owners[i] != owners[j]:
+                value = value * weights[j]
+            A[i, j] = A[j, i] = value
+        A[i, i] = A[i, i] + (1.0 - weights[i])
+    return A
+
+
+def _owners(layout: Layout) -> list[str]:
+    """Return the name of the constraint of every row."""
+    return [
+        name for name, rows in layout.rows.items() for _ in range(rows.start, rows.stop)
+    ]
