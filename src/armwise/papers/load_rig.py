@@ -11,9 +11,9 @@ import numpy as np
 from armwise.arms import Arm, InertialParameters
 from armwise.dynamics.wrench import HeldBody
 from armwise.motions import Motion, MotionSample
-from armwise.plants.sensors import Encoder, Mount, Tachometer, WristSensor
+from armwise.plants.sensors import Encoder, Mount, Sampler, Tachometer, WristSensor
 from armwise.plants.state import State
-from armwise.recordings import Samples
+from armwise.recordings import Preparation, Samples
 from armwise.recordings.filters import differentiate, low_pass
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class LoadRig:
     joint_error_std: float = np.deg2rad(0.8)
     noise_std: tuple[float, float] = (0.1, 0.004)
     bias_std: tuple[float, float] = (0.1, 0.006)
-    drift: tuple[float, float] = (0.05, 0.002)
+    drift: tuple[float, float] = (0.02, 0.001)
     resonance_hz: float = 30.0
     damping: float = 0.05
     vibration: Vibration = Vibration()
@@ -84,7 +84,7 @@ class LoadRig:
     def record(
         self,
         motion: Motion,
-        load: InertialParameters,
+        load: InertialParameters | Sequence[InertialParameters],
         runs: int,
         seed: int,
         joint_errors: Float[np.ndarray, "runs dof"] | None = None,
@@ -93,7 +93,8 @@ class LoadRig:
 
         Args:
             motion: What the arm does, exactly but for its vibration.
-            load: What it holds, gripper aside, in the sensor frame.
+            load: What it holds, gripper aside, in the sensor frame; the same in all
+                runs, or one for each.
             runs: How many times, each with other errors.
             seed: Of all errors.
             joint_errors: Zeros of the joints, to keep them the same from motion to
@@ -105,7 +106,9 @@ class LoadRig:
         moves = [self.vibration.added_to(plan, time, random) for _ in range(runs)]
         truth = [np.stack(part, axis=1) for part in zip(*moves, strict=True)]
         errors = self.joint_errors(runs, seed) if joint_errors is None else joint_errors
-        return self._read(time, truth, load + self.gripper, errors, random)
+        loads = [load] * runs if isinstance(load, InertialParameters) else load
+        bodies = np.stack([(x + self.gripper).vector for x in loads])
+        return self._read(time, truth, bodies, errors, random)
 
     def joint_errors(self, runs: int, seed: int) -> Float[np.ndarray, "runs dof"]:
         """Draw how far the zeros of the joints are off in [rad]."""
@@ -116,17 +119,19 @@ class LoadRig:
         self,
         time: np.ndarray,
         truth: Sequence[np.ndarray],
-        body: InertialParameters,
+        bodies: np.ndarray,
         errors: np.ndarray,
         random: np.random.Generator,
     ) -> list[Run]:
         runs, dof = errors.shape
         held = HeldBody(self.arm, self.frame)
 
-        def wrench(_: str):  # type: ignore[no-untyped-def]
-            return lambda state: (
-                held.regressor(state.q, state.qd, state.qdd) @ (body.vector)
-            )
+        def true_wrench(state: State) -> np.ndarray:
+            A = held.regressor(state.q, state.qd, state.qdd)
+            return np.einsum("rcp,rp->rc", A, bodies)
+
+        def wrench(_: str) -> Sampler:
+            return true_wrench
 
         mount = Mount(runs, dof, 1.0 / self.rate_hz, random, wrench)
         encoder = Encoder(self.resolution, offset=errors).mounted(mount)
@@ -177,6 +182,12 @@ class Run:
     wrench: np.ndarray
     rate_hz: float
 
+    def cut(self, begin: float, end: float) -> Run:
+        """Return what was said between two instants [s]."""
+        kept = (self.time >= begin - 1e-9) & (self.time < end - 1e-9)
+        qd = None if self.qd is None else self.qd[kept]
+        return Run(self.time[kept], self.q[kept], qd, self.wrench[kept], self.rate_hz)
+
     def differentiated(self, cutoff_hz: float) -> Samples:
         """Low-pass everything alike and differentiate, as the paper did."""
         step = 1.0 / self.rate_hz
@@ -189,7 +200,10 @@ class Run:
         qd = by_position if self.qd is None else smooth(self.qd)
         qdd = np.apply_along_axis(differentiate, 0, qd, step)
         none = np.zeros((len(self.time), 0))
-        return Samples(self.time, q, qd, qdd, none, smooth(self.wrench))
+        return Samples(
+            self.time, q, qd, qdd, none, smooth(self.wrench),
+            preparation=Preparation(cutoff_hz=cutoff_hz),
+        )  # fmt: skip
 
     def raw(self, cutoff_hz: float) -> Samples:
         """Measured positions and wrench as they are; rates low-passed, as a start."""

@@ -25,6 +25,9 @@ Bias = Literal["segment", "common", "none"]
 """What is known of the sensor's zero: nothing, from segment to segment; the same all
 the time; or that it is zero."""
 
+_FAR_LIKELIER = 10.0
+"""Difference of log-likelihoods that settles the matter."""
+
 WORST_CONDITION = 1e7
 """Of the weighted regressor, columns scaled to one; beyond it nothing is certain."""
 
@@ -69,25 +72,56 @@ def solve_generalized(
     """
     width = rows.regressor.shape[2]
     if bias == "common":
-        rows = rows.with_columns(_common_bias(rows))
+        rows = rows.with_columns(common_bias(rows))
     coefficients = cosine_coefficients(rows, keep_means=bias != "segment")
     seen = _seen(coefficients)
     chosen = coefficients.regressor[:, :, seen]
-    variance = flat_noise(coefficients)
-    values = np.zeros(seen.sum())
-    for _ in range(iterations):
-        fit = _weighted_fit(chosen, coefficients.target, variance)
-        left = coefficients.target - chosen @ fit.values
-        power = left**2 / np.maximum(1.0 - fit.leverage, 0.05)
-        noise = fit_noise(coefficients, power, has_drift)
-        variance = noise.variance(coefficients)
-        moved = np.abs(fit.values - values) / np.sqrt(np.diag(fit.covariance))
-        values = fit.values
-        if moved.max() < 0.02:
-            break
+    noise = _likeliest_noise(chosen, coefficients, has_drift, iterations)
+    variance = noise.variance(coefficients)
     fit = _weighted_fit(chosen, coefficients.target, variance)
     covariance, freedom = _small_sample(chosen, coefficients, variance, fit.covariance)
     return _assemble(rows, bias, width, seen, fit, covariance, freedom, noise)
+
+
+def _likeliest_noise(
+    regressor: np.ndarray, data: Coefficients, has_drift: bool, iterations: int
+) -> NoiseModel:
+    """Alternate between parameters and noise, with and without drift at first.
+
+    A wrong load leaves a smooth error that looks like drift, and drift excuses a wrong
+    load: the two can lock. So drift comes in late, unless letting it in at once ends
+    far likelier.
+    """
+    late = _alternate(regressor, data, iterations // 2, has_drift, iterations)
+    if not has_drift:
+        return late[1]
+    soon = _alternate(regressor, data, 1, has_drift, iterations)
+    return soon[1] if soon[0] > late[0] + _FAR_LIKELIER else late[1]
+
+
+def _alternate(
+    regressor: np.ndarray,
+    data: Coefficients,
+    without_drift: int,
+    has_drift: bool,
+    iterations: int,
+) -> tuple[float, NoiseModel]:
+    """Return the log-likelihood of where it ends, and the noise there."""
+    variance = flat_noise(data)
+    values = np.zeros(regressor.shape[2])
+    for step in range(2 * iterations):
+        fit = _weighted_fit(regressor, data.target, variance)
+        left = data.target - regressor @ fit.values
+        power = left**2 / np.maximum(1.0 - fit.leverage, 0.05)
+        drifting = has_drift and step >= without_drift
+        noise = fit_noise(data, power, drifting)
+        variance = noise.variance(data)
+        moved = np.abs(fit.values - values) / np.sqrt(np.diag(fit.covariance))
+        values = fit.values
+        if moved.max() < 0.02 and drifting == has_drift:
+            break
+    left = data.target - regressor @ values
+    return -0.5 * float(np.sum(np.log(variance) + left**2 / variance)), noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +195,8 @@ def _small_sample(
     return widened * np.outer(stretch, stretch), np.maximum(freedom, 2.0)
 
 
-def _common_bias(rows: Rows) -> np.ndarray:
+def common_bias(rows: Rows) -> Float[np.ndarray, "rows channels channels"]:
+    """Columns of one unknown zero for every channel."""
     count = len(rows.channels)
     return np.broadcast_to(np.eye(count), (len(rows), count, count))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from armwise.arms import BASE, Arm, InertialParameters
@@ -13,12 +11,10 @@ from armwise.errors import ArgumentError, RecordingError
 from armwise.identification.load.estimate import Explanation, LoadEstimate
 from armwise.identification.load.generalized import Solution, solve_generalized
 from armwise.identification.load.problem import require_arm
+from armwise.identification.load.repetition import repeated
 from armwise.identification.load.rigidity import assess_rigidity
 from armwise.identification.load.rows import Rows, even_rate_hz
 from armwise.recordings import Samples
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 _SLOW = 0.05
 """Fraction of a joint's usual speed below which friction's direction is not sure."""
@@ -31,9 +27,10 @@ def load_from_torques(
 
     With `bare`, the same motion without load: the torques are subtracted instant by
     instant, so that friction, which depends on the motion, cancels; what the two
-    motions differ in is made up for by the arm's own model. Without it, the arm has to
-    be an identified one, and a Coulomb, a viscous and a constant torque per joint are
-    found along with the load.
+    motions differ in is made up for by the arm's own model, and by friction where one
+    run has already turned and the other has not. Without it, the arm has to be an
+    identified one, and a Coulomb, a viscous and a constant torque per joint are found
+    along with the load.
 
     Raises:
         RecordingError: If torques are missing.
@@ -44,19 +41,21 @@ def load_from_torques(
     link, T_link_frame = known.place(frame)
     if link == BASE:
         raise ArgumentError(f"{frame!r} is fixed to the base and carries nothing.")
+    if bare is not None:
+        _require_torque(bare, "The bare samples")
+        data, bare = repeated(data, bare)
     dynamics = Dynamics(known)
     columns = slice(10 * link, 10 * link + 10)
     own = dynamics.regressor(data.q, data.qd, data.qdd)[:, :, columns]
     load = own @ inertial_transform(T_link_frame)
-    if bare is None:
-        target = data.tau - dynamics.inverse_dynamics(data.q, data.qd, data.qdd)
-        regressor = np.concatenate([load, _friction(data)], axis=2)
-    else:
-        _require_torque(bare, "The bare samples")
-        target = _difference(data, bare, dynamics)
-        regressor = np.concatenate([load, _changed_friction(data, bare)], axis=2)
+    target = data.tau - dynamics.inverse_dynamics(data.q, data.qd, data.qdd)
+    friction = [data.direction(), data.qd]
+    if bare is not None:
+        # Friction, and whatever else the model does not know, is the same in both.
+        target -= bare.tau - dynamics.inverse_dynamics(bare.q, bare.qd, bare.qdd)
+        friction = [data.direction() - bare.direction(), data.qd - bare.qd]
     rows = Rows(
-        regressor=regressor,
+        regressor=np.concatenate([load, _per_joint(friction, _moves(data))], axis=2),
         target=target,
         starts=data.starts,
         rate_hz=even_rate_hz(data.time, data.starts),
@@ -64,61 +63,6 @@ def load_from_torques(
         highest_hz=data.preparation.cutoff_hz or np.inf,
     )
     return _estimate(rows, solve_generalized(rows), frame, data.time)
-
-
-def _difference(data: Samples, bare: Samples, dynamics: Dynamics) -> np.ndarray:
-    """Torque that only the load explains, at the instants of the loaded motion."""
-    if len(data.starts) != len(bare.starts):
-        raise ArgumentError(
-            f"The loaded motion has {len(data.starts)} segments, the bare one "
-            f"{len(bare.starts)}; they must be the same motion."
-        )
-    rigid = dynamics.inverse_dynamics(bare.q, bare.qd, bare.qdd)
-    rest = bare.tau - rigid  # friction, and what the model does not know
-    rest_then = _at_same_instants(data, bare, rest)
-    _require_same_motion(data, _at_same_instants(data, bare, bare.q))
-    loaded = dynamics.inverse_dynamics(data.q, data.qd, data.qdd)
-    difference: np.ndarray = data.tau - loaded - rest_then
-    return difference
-
-
-def _at_same_instants(data: Samples, bare: Samples, values: np.ndarray) -> np.ndarray:
-    """Interpolate the bare run's values at the loaded run's times, by segment."""
-    found = np.empty((len(data), values.shape[1]))
-    for here, there in zip(data.segments, bare.segments, strict=True):
-        t = data.time[here] - data.time[here][0]
-        s = bare.time[there] - bare.time[there][0]
-        for j in range(values.shape[1]):
-            found[here, j] = np.interp(t, s, values[there, j])
-    return found
-
-
-def _require_same_motion(data: Samples, other: np.ndarray) -> None:
-    apart = np.sqrt(np.mean((data.q - other) ** 2, axis=0))
-    reach = np.sqrt(np.mean((data.q - data.q.mean(axis=0)) ** 2, axis=0))
-    worst = int(np.argmax(apart - 0.1 * reach))
-    if apart[worst] > 0.1 * reach[worst] + 0.02:
-        raise ArgumentError(
-            f"The bare motion is not the loaded one: joint {worst + 1} differs by "
-            f"{apart[worst]:.3f} rad (root mean square). Repeat the same motion, from "
-            "the same start, or leave out bare and give an identified arm."
-        )
-
-
-def _friction(data: Samples) -> Float[np.ndarray, "samples dof dof*2"]:
-    """Columns of Coulomb and viscous friction, one pair per joint that moves."""
-    return _per_joint([data.direction(), data.qd], _moves(data))
-
-
-def _changed_friction(data: Samples, bare: Samples) -> np.ndarray:
-    """Columns for friction where the two runs went different ways.
-
-    Around a reversal one run may already have turned; the difference of the two signs
-    carries the Coulomb friction that did not cancel, that of the speeds the viscous.
-    """
-    signs = data.direction() - _at_same_instants(data, bare, bare.direction())
-    speeds = data.qd - _at_same_instants(data, bare, bare.qd)
-    return _per_joint([signs, speeds], _moves(data))
 
 
 def _moves(data: Samples) -> np.ndarray:

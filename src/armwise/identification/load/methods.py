@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -29,11 +29,20 @@ class Accelerations:
 
     Every frequency is weighed by its own noise: where differentiated acceleration is
     noisy it counts for little, where the sensor drifts it counts for little.
+
+    Attributes:
+        highest_hz: Frequencies above are left out, in [Hz]: those at which a machine
+            shakes and its sensor bends. None uses all that were not filtered away.
     """
+
+    highest_hz: float | None = None
 
     def solve(self, problem: WrenchProblem) -> Solution:
         """Solve w = A φ + bias."""
-        return solve_generalized(problem.rows(), problem.bias, problem.has_drift)
+        rows = problem.rows()
+        if self.highest_hz is not None:
+            rows = replace(rows, highest_hz=min(rows.highest_hz, self.highest_hz))
+        return solve_generalized(rows, problem.bias, problem.has_drift)
 
 
 @dataclass(frozen=True)
@@ -129,11 +138,7 @@ class MomentumRate:
             regressor[part] = rate + self._smooth(velocity[part], problem.rate_hz)
             target[part] = self._smooth(problem.wrench[part], problem.rate_hz)
         rows = problem.rows(regressor, target)
-        highest = min(rows.highest_hz, self.cutoff_hz)
-        limited = Rows(
-            rows.regressor, rows.target, rows.starts, rows.rate_hz, rows.channels,
-            highest,
-        )  # fmt: skip
+        limited = replace(rows, highest_hz=min(rows.highest_hz, self.cutoff_hz))
         return solve_generalized(limited, problem.bias, problem.has_drift)
 
     def _smooth(self, signals: np.ndarray, rate_hz: float) -> np.ndarray:

@@ -17,7 +17,11 @@ import numpy as np
 
 from armwise.dynamics.wrench import HeldBody
 from armwise.errors import ArgumentError
-from armwise.identification.load.generalized import Solution, solve_generalized
+from armwise.identification.load.generalized import (
+    Solution,
+    common_bias,
+    solve_generalized,
+)
 from armwise.identification.load.problem import WrenchProblem
 from armwise.identification.load.spectrum import (
     Coefficients,
@@ -160,16 +164,11 @@ def _total_least_squares(
     data's matrix against that of the filtered noise. The filter is designed anew for
     every φ.
     """
-    if problem.bias == "common" or not np.all(np.isfinite(start.values)):
-        raise ArgumentError(
-            "OptimalFilter finds all ten parameters with bias='segment' or 'none'."
-        )
-    rows, keep = problem.rows(), problem.bias != "segment"
-    data = cosine_coefficients(rows, keep_means=keep)
-    noises = [
-        cosine_coefficients(problem.rows(c), keep_means=keep).regressor for c in changes
-    ]
-    values, model = start.values, start.noise
+    if not np.all(np.isfinite(start.values)):
+        raise ArgumentError("OptimalFilter needs all ten parameters to be determined.")
+    data, noises = _coefficients(problem, changes)
+    values = np.zeros(data.regressor.shape[2])
+    values[:10], model = start.values, start.noise
     for _ in range(_ROUNDS):
         weight = 1.0 / model.variance(data)
         H, h, power = _moments(data, weight)
@@ -178,16 +177,34 @@ def _total_least_squares(
         values = _eigenvector_solution(H, h, power, B, left)
         error = data.target - data.regressor @ values
         model = fit_noise(data, error**2, problem.has_drift)
-    bend = np.linalg.solve(H - B, H)
+    bend = np.linalg.solve(H - B, H)[:10, :10]
     solution = replace(
-        start, values=values, covariance=bend @ start.covariance @ bend.T, noise=model
+        start,
+        values=values[:10],
+        covariance=bend @ start.covariance @ bend.T,
+        noise=model,
     )
-    return _with_residual(problem, solution)
+    return _with_residual(problem, solution, values[10:])
+
+
+def _coefficients(
+    problem: WrenchProblem, changes: list[np.ndarray]
+) -> tuple[Coefficients, list[np.ndarray]]:
+    """Cosine coefficients of the data and of the noise, common zeros as columns."""
+    keep, rows = problem.bias != "segment", problem.rows()
+    noises = [
+        cosine_coefficients(problem.rows(c), keep_means=keep).regressor for c in changes
+    ]
+    if problem.bias == "common":
+        rows = rows.with_columns(common_bias(rows))
+        wider = ((0, 0), (0, 0), (0, len(rows.channels)))
+        noises = [np.pad(n, wider) for n in noises]
+    return cosine_coefficients(rows, keep_means=keep), noises
 
 
 def _eigenvector_solution(
     H: np.ndarray, h: np.ndarray, power: float, B: np.ndarray, left: float
-) -> Float[np.ndarray, " 10"]:
+) -> Float[np.ndarray, " parameters"]:
     """Smallest eigenvector (φ, −1) of [[H, h], [hᵀ, power]] against diag(B, left).
 
     Its first rows say (H − λB) φ = h, and λ is the quotient of the two forms: a few
@@ -205,13 +222,17 @@ def _eigenvector_solution(
     return np.asarray(values)
 
 
-def _with_residual(problem: WrenchProblem, solution: Solution) -> Solution:
+def _with_residual(
+    problem: WrenchProblem, solution: Solution, zeros: np.ndarray
+) -> Solution:
     rows = problem.rows()
     residual = rows.target - rows.regressor @ solution.values
     bias = np.zeros_like(solution.bias)
     for k, part in enumerate(rows.segments):
         if problem.bias == "segment":
             bias[k] = residual[part].mean(axis=0)
+        elif problem.bias == "common":
+            bias[k] = zeros
         residual[part] -= bias[k]
     return replace(solution, residual=residual, bias=bias)
 

@@ -57,8 +57,14 @@ class StaticPoses:
         )
 
     def _poses(self, problem: WrenchProblem) -> list[slice]:
-        """Stretches in which neither speed nor acceleration shows motion."""
-        motion = problem.frame_motion
+        """Stretches in which neither speed nor acceleration shows motion.
+
+        Averaged over the shortest pose, so that a shaking arm still stands still.
+        """
+        from scipy.ndimage import uniform_filter1d
+
+        size = max(1, round(self.shortest * problem.rate_hz))
+        motion = uniform_filter1d(problem.frame_motion, size, axis=0, mode="nearest")
         turning = np.linalg.norm(motion[:, 1], axis=1)
         pull = np.linalg.norm(motion[:, 0], axis=1)
         usual = float(np.median(pull))
