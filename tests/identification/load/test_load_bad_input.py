@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.identification.load import rig
 
 import armwise as aw
 from armwise.errors import (
@@ -22,7 +23,6 @@ from armwise.identification.load import (
     identify_load,
 )
 from armwise.recordings import Preparation
-from tests.identification.load import rig
 
 
 def test_no_arm() -> None:
@@ -94,7 +94,7 @@ def test_a_saturated_sensor() -> None:
 def test_a_sensor_far_too_slow() -> None:
     data = rig.samples(duration=10.0)
     held = np.repeat(np.asarray(data.wrench)[::100], 100, axis=0)
-    with pytest.raises(RecordingError, match="changes 1.9 times a second"):
+    with pytest.raises(RecordingError, match=r"changes 1\.9 times a second"):
         identify_load(replace(data, wrench=held), rig.puma())
 
 

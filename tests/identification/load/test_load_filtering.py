@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.identification.load import rig
 
 from armwise.errors import ArgumentError
 from armwise.identification.load import (
@@ -20,7 +21,6 @@ from armwise.papers.atkeson_filtering import (
     signals,
 )
 from armwise.recordings import NoiseSpectra
-from tests.identification.load import rig
 
 
 def _white(f: np.ndarray, velocity: float, force: float) -> NoiseSpectra:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.identification.load import rig
 
 import armwise as aw
 from armwise.arms import InertialParameters
@@ -21,7 +22,6 @@ from armwise.identification.load import (
     WristSamples,
     identify_load,
 )
-from tests.identification.load import rig
 
 METHODS: list[LoadMethod] = [
     Accelerations(),

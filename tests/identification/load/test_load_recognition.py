@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from tests.identification.load import rig
 
 import armwise as aw
 from armwise.arms import InertialParameters
@@ -27,7 +28,6 @@ from armwise.identification.load import (
     verify_grasp,
     write_load,
 )
-from tests.identification.load import rig
 
 CATALOGUE = (
     KnownObject.from_parameters("brick", rig.BRICK),
@@ -107,7 +107,7 @@ def test_drivers_get_mass_centre_and_central_inertia(tmp_path: Path) -> None:
     expected = [I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]]
     assert numbers[2] == pytest.approx(expected, rel=1e-4, abs=1e-8)
     franka = json.loads(to_franka_json(load))
-    assert np.reshape(franka["load_inertia"], (3, 3)).T == pytest.approx(I)
+    assert pytest.approx(I) == np.reshape(franka["load_inertia"], (3, 3)).T
     assert franka["F_x_Cload"] == pytest.approx(load.center_of_mass)
     yaml = to_ros_yaml(load)
     assert f"  m: {load.mass!r}" in yaml

@@ -1,0 +1,100 @@
+"""A load from joint torques, on MuJoCo, with friction that no model knows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from tests.identification.load import rig
+
+import armwise as aw
+from armwise.arms import Arm, Drive, InertialParameters
+from armwise.errors import ArgumentError, RecordingError
+from armwise.identification.load import design_load_excitation, identify_load
+
+LOAD = InertialParameters.from_center_of_mass(
+    2.0, [0.01, -0.02, 0.08], np.diag([0.006, 0.008, 0.004])
+)
+VISCOUS = (8.0, 8.0, 4.0, 0.6, 0.6, 0.5)
+COULOMB = (6.0, 7.0, 4.0, 0.7, 0.6, 0.5)
+
+
+def _rubbing() -> Arm:
+    arm = rig.puma()
+    joints = tuple(
+        replace(
+            joint,
+            drive=Drive(joint.drive.rotor_inertia, viscous, coulomb),
+        )
+        for joint, viscous, coulomb in zip(arm.joints, VISCOUS, COULOMB, strict=True)
+    )
+    return replace(arm, joints=joints)
+
+
+@cache
+def _run(has_load: bool) -> aw.Samples:
+    pytest.importorskip("mujoco")
+    payload = aw.Payload("wrist", LOAD) if has_load else None
+    plant = aw.MujocoArm(
+        _rubbing(),
+        payload=payload,
+        control_rate_hz=500.0,
+        plant_rate_hz=1000.0,
+        sensors=[aw.Encoder(5e-5), aw.Tachometer(1e-3), aw.TorqueSensor(0.1)],
+        seed=int(has_load),
+    )
+    controller = aw.ComputedTorque(rig.puma(), 400.0, 40.0)
+    recording = aw.run(plant, controller, _motion())
+    return aw.prepare(recording, cutoff_hz=8.0, lag=0.0)
+
+
+@cache
+def _motion() -> aw.Fourier:
+    """Eight seconds from rest to rest, designed to show a load."""
+    return design_load_excitation(rig.puma(), duration=8.0, candidates=60).motion
+
+
+def test_the_difference_of_two_runs_gives_the_load() -> None:
+    """Issue 5, line 6: a load of 2 kg to 2 %, its centre to 5 mm."""
+    found = identify_load(_run(True), rig.puma(), bare=_run(False))
+    assert found.mass == pytest.approx(2.0, rel=0.02)
+    assert found.center_of_mass == pytest.approx(LOAD.center_of_mass, abs=5e-3)
+    assert found.channels == rig.puma().coordinate_names
+
+
+def test_a_poor_model_of_the_arm_does_little_harm() -> None:
+    arm, random = rig.puma(), np.random.default_rng(0)
+    wrong = 1.0 + 0.1 * random.normal(size=arm.parameters.size)
+    poor = arm.with_parameters(arm.parameters * wrong)
+    found = identify_load(_run(True), poor, bare=_run(False))
+    assert found.mass == pytest.approx(2.0, rel=0.02)
+    assert found.center_of_mass == pytest.approx(LOAD.center_of_mass, abs=5e-3)
+
+
+def test_an_identified_arm_does_without_the_bare_run() -> None:
+    found = identify_load(_run(True), rig.puma())
+    assert found.mass == pytest.approx(2.0, rel=0.02)
+    assert found.center_of_mass == pytest.approx(LOAD.center_of_mass, abs=1e-2)
+
+
+def test_clocks_need_not_agree() -> None:
+    bare = _run(False)
+    later = replace(bare, time=bare.time + 1000.0)
+    found = identify_load(_run(True), rig.puma(), bare=later)
+    assert found.mass == pytest.approx(2.0, rel=0.02)
+
+
+def test_another_motion_is_refused() -> None:
+    bare = _run(False)
+    other = replace(bare, q=bare.q[::-1])
+    with pytest.raises(ArgumentError, match="bare motion is not the loaded one"):
+        identify_load(_run(True), rig.puma(), bare=other)
+
+
+def test_without_torques_there_is_nothing_to_subtract() -> None:
+    bare = _run(False)
+    silent = replace(bare, tau=np.zeros((len(bare), 0)))
+    with pytest.raises(RecordingError, match="The bare samples hold neither"):
+        identify_load(_run(True), rig.puma(), bare=silent)
