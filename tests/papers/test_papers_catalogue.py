@@ -31,6 +31,18 @@ def test_every_paper_has_groups_that_can_be_run():
         assert len({group.name for group in found}) == len(found)
 
 
+def test_every_part_of_the_papers_has_its_group():
+    wanted = {
+        "atkeson1986": {"tables", "links", "filtering", "learning", "control"},
+        "aah1986": {"tables", "links"},
+        "izaguirre1992": {"reduction", "code"},
+        "astley1996": {"adaptive"},
+        "mitchell1997": {"worlds", "mixtures"},
+    }
+    for paper, names in wanted.items():
+        assert names <= {group.name for group in groups(paper)}
+
+
 def test_shared_experiments_are_done_once(monkeypatch):
     import armwise.papers.aah_links as module
 

@@ -20,7 +20,7 @@ Progress = Callable[[str, float], None]
 DURATION = 8.0
 """Length of each motion in [s]."""
 
-BUDGET = (8.0, 3.0)
+BUDGET = (8.0, 5.0)
 """Longest search for the motion to fit and the one to validate in [s]."""
 
 MISMATCH = 0.1
