@@ -10,9 +10,7 @@ import typer
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
-    from armwise.arms import Arm
     from armwise.identification.workflow import Identification
-    from armwise.recordings import Recording
 
 _METHODS = {
     "physical": "PhysicallyConsistent",
@@ -64,14 +62,15 @@ def identify(
 
     Example: armwise identify panda.urdf run1.csv --validate run2.csv -o out
     """
+    from armwise.cli.logs import load_described, read_logs
     from armwise.cli.progress import progress_bar
     from armwise.identification.workflow import identify_recordings
 
-    described, mapped = _load(arm, mapping)
+    described, mapped = load_described(arm, mapping)
     chosen = _method(method)
     with progress_bar("Identify", quiet=json) as tell:
-        fitted = [_read(p, described, mapped, skip_bad_rows) for p in logs]
-        held_out = [_read(p, described, mapped, skip_bad_rows) for p in validate or []]
+        fitted = read_logs(logs, described, mapped, skip_bad_rows)
+        held_out = read_logs(validate or [], described, mapped, skip_bad_rows)
         result = identify_recordings(
             described,
             fitted,
@@ -117,24 +116,6 @@ def summarise(result: Identification, files: dict[str, str]) -> dict[str, Any]:
         "warnings": list(result.warnings),
         "files": files,
     }
-
-
-def _load(arm: str, mapping: Path | None) -> tuple[Arm, Any]:
-    from armwise.arms import load_arm
-    from armwise.recordings.mapping import apply_mapping_to_arm
-    from armwise.recordings.mapping_file import load_mapping
-
-    described = load_arm(arm)
-    if mapping is None:
-        return described, None
-    mapped = load_mapping(mapping)
-    return apply_mapping_to_arm(described, mapped), mapped
-
-
-def _read(path: Path, arm: Arm, mapping: Any, skip_bad_rows: bool) -> Recording:
-    from armwise.recordings.read import read_recording
-
-    return read_recording(path, arm, mapping, skip_bad_rows=skip_bad_rows)
 
 
 def _method(name: str) -> Any:

@@ -137,7 +137,7 @@ def _recordings(
     believed = arm.with_parameters(
         arm.parameters * rng.uniform(0.9, 1.1, arm.parameters.size)
     )
-    size = _largest_torque(arm, motion)
+    size = largest_torque(arm, motion)
     feedback = PD(20.0 * size, 2.0 * size)
     sensors: list[Sensor] = [
         Encoder(resolution=2 * np.pi / encoder_counts),
@@ -153,7 +153,8 @@ def _recordings(
         yield from run_batch(plant, Feedforward(feedback, believed), motion)
 
 
-def _largest_torque(arm: Arm, motion: Motion) -> np.ndarray:
+def largest_torque(arm: Arm, motion: Motion) -> Float[np.ndarray, " dof"]:
+    """Largest torque of each joint along a motion, in [N m]."""
     from armwise.dynamics import Dynamics
 
     times = np.linspace(0.0, motion.duration, 500)

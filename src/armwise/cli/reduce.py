@@ -1,0 +1,81 @@
+"""armwise reduce: keep the parameters that matter, and find those again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from armwise.cli.output import AsJson, console, print_json, table
+
+
+def reduce(
+    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
+    estimate: Annotated[
+        Path, typer.Argument(help="estimate.json of armwise identify.")
+    ],
+    logs: Annotated[
+        list[Path], typer.Argument(help="Logs to judge by.", metavar="LOG...")
+    ],
+    threshold: Annotated[
+        float, typer.Option(help="Share of a joint's largest torque that matters.")
+    ] = 0.01,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Where the reduced one goes.")
+    ] = None,
+    mapping: Annotated[
+        Path | None, typer.Option("--mapping", help="TOML that describes the logs.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Drop parameters whose torque never matters, and identify the rest again.
+
+    Example: armwise reduce panda out/estimate.json run1.csv -o small.json
+    """
+    from armwise.cli.logs import load_described, read_logs
+    from armwise.identification import read_estimate, write_estimate
+    from armwise.recordings import prepare
+    from armwise.reduction import reduce as reduce_estimate
+
+    described, mapped = load_described(arm, mapping)
+    whole = read_estimate(estimate, described)
+    data = prepare(read_logs(logs, described, mapped), arm=described)
+    small = reduce_estimate(whole, data, threshold)
+    if output:
+        write_estimate(small, output)
+    summary: dict[str, Any] = {
+        "base_parameters": whole.base.count,
+        "kept": small.base.count,
+        "names": [small.base.names[i] for i in small.base.indices],
+        "condition_number": {
+            "whole": whole.condition_number,
+            "small": small.condition_number,
+        },
+        "relative_error": {
+            "whole": whole.validate(data).relative_error,
+            "small": small.validate(data).relative_error,
+        },
+        "output": str(output) if output else None,
+    }
+    if json:
+        print_json(summary)
+        return
+    _show(summary, described.coordinate_names)
+
+
+def _show(summary: dict[str, Any], joints: tuple[str, ...]) -> None:
+    shown = table(
+        f"{summary['kept']} of {summary['base_parameters']} base parameters matter",
+        ["joint", "error before", "error after"],
+    )
+    errors = summary["relative_error"]
+    for name, before, after in zip(
+        joints, errors["whole"], errors["small"], strict=True
+    ):
+        shown.add_row(name, f"{100 * before:.2f} %", f"{100 * after:.2f} %")
+    out = console()
+    out.print(shown)
+    out.print(f"Kept: {', '.join(summary['names'])}")
+    if summary["output"]:
+        out.print(f"estimate: {summary['output']}")
