@@ -55,7 +55,7 @@ def _run(
     from armwise.plants import Encoder, MujocoArm, SimulatedArm, TorqueSensor, run
 
     size = largest_torque(arm, motion)
-    sensors = [
+    sensors: list[Any] = [
         Encoder(resolution=2 * np.pi / counts),
         TorqueSensor(noise_std=torque_noise * size),
     ]
