@@ -44,6 +44,7 @@ _PUBLIC: dict[str, str] = {
     "KeepOut": "armwise.excitation",
     "MotionScore": "armwise.excitation",
     "design_excitation": "armwise.excitation",
+    "information_from_covariance": "armwise.excitation",
     "score_motion": "armwise.excitation",
     "SimulatedArm": "armwise.plants",
     "MujocoArm": "armwise.plants",
@@ -115,6 +116,17 @@ _PUBLIC: dict[str, str] = {
     "write_estimate": "armwise.identification",
     "select_friction": "armwise.identification",
     "identify_recordings": "armwise.identification",
+    "KnownObject": "armwise.identification.load",
+    "LoadEstimate": "armwise.identification.load",
+    "OnlineLoad": "armwise.identification.load",
+    "OptimalFilter": "armwise.identification.load",
+    "StaticPoses": "armwise.identification.load",
+    "WristSamples": "armwise.identification.load",
+    "design_load_excitation": "armwise.identification.load",
+    "identify_load": "armwise.identification.load",
+    "recognise": "armwise.identification.load",
+    "verify_grasp": "armwise.identification.load",
+    "write_load": "armwise.identification.load",
     "reduce": "armwise.reduction",
     "reproduce": "armwise.papers",
     "write_report": "armwise.report",
@@ -211,6 +223,9 @@ if TYPE_CHECKING:
     from armwise.excitation import KeepOut as KeepOut
     from armwise.excitation import MotionScore as MotionScore
     from armwise.excitation import design_excitation as design_excitation
+    from armwise.excitation import (
+        information_from_covariance as information_from_covariance,
+    )
     from armwise.excitation import score_motion as score_motion
     from armwise.identification import Estimate as Estimate
     from armwise.identification import FrictionTerm as FrictionTerm
@@ -231,6 +246,19 @@ if TYPE_CHECKING:
     from armwise.identification import select_friction as select_friction
     from armwise.identification import write_estimate as write_estimate
     from armwise.identification.coverage import coverage_study as coverage_study
+    from armwise.identification.load import KnownObject as KnownObject
+    from armwise.identification.load import LoadEstimate as LoadEstimate
+    from armwise.identification.load import OnlineLoad as OnlineLoad
+    from armwise.identification.load import OptimalFilter as OptimalFilter
+    from armwise.identification.load import StaticPoses as StaticPoses
+    from armwise.identification.load import WristSamples as WristSamples
+    from armwise.identification.load import (
+        design_load_excitation as design_load_excitation,
+    )
+    from armwise.identification.load import identify_load as identify_load
+    from armwise.identification.load import recognise as recognise
+    from armwise.identification.load import verify_grasp as verify_grasp
+    from armwise.identification.load import write_load as write_load
     from armwise.identification.loop import validate_in_loop as validate_in_loop
     from armwise.identification.online import (
         OnlineIdentification as OnlineIdentification,

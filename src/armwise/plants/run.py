@@ -172,5 +172,9 @@ def _recording(plant: Plant, logs: dict[str, Log], b: int, ended: float) -> Reco
             channels[name] = Channel(stamps, values[:kept], unit)
     notes = () if np.isinf(ended) else (f"The arm ran away after t = {ended:.4f} s.",)
     return Recording(
-        channels, plant.joint_names, source=type(plant).__name__, notes=notes
+        channels,
+        plant.joint_names,
+        source=type(plant).__name__,
+        notes=notes,
+        arm=getattr(plant, "arm", None),
     )

@@ -85,7 +85,8 @@ def prepare(
         report("filtering", 0.3 + 0.7 * i / len(tables))
         parts.append(_samples(rec, table, settings, automatic, keep_rest))
     report("filtering", 1.0)
-    return Samples.concatenate(parts)
+    joined = Samples.concatenate(parts)
+    return joined if arm is None else replace(joined, arm=arm)
 
 
 def _check_arguments(
@@ -192,6 +193,7 @@ def _samples(
         preparation=_described(
             recording, table, settings, automatic, at_rest, blocks["qd"]
         ),
+        arm=recording.arm,
     )
 
 

@@ -69,6 +69,7 @@ def read_recording(
     recording = without_bad_rows(recording, skip_bad_rows)
     if arm is not None:
         check_against_arm(recording, arm)
+        recording = replace(recording, arm=arm)
     elif note := degrees_note(recording):
         recording = replace(recording, notes=(*recording.notes, note))
     return recording

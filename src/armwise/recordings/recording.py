@@ -14,6 +14,8 @@ from armwise.errors import ArgumentError, RecordingError
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    from armwise.arms import Arm
+
 WRENCH_NAMES = ("fx", "fy", "fz", "tx", "ty", "tz")
 """Force and torque channels of a wrist sensor, in the order of a wrench."""
 
@@ -57,6 +59,7 @@ class Recording:
         source: The file it came from, for messages.
         skipped_rows: Rows the reader left out because they were asked to be skipped.
         notes: What the reader did that the user should know.
+        arm: The arm it was measured on, where known.
     """
 
     channels: Mapping[str, Channel]
@@ -64,6 +67,7 @@ class Recording:
     source: str = "recording"
     skipped_rows: int = 0
     notes: tuple[str, ...] = field(default=())
+    arm: Arm | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "channels", MappingProxyType(dict(self.channels)))

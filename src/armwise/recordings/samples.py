@@ -15,6 +15,8 @@ from armwise.recordings.preparation import Preparation, joined
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    from armwise.arms import Arm
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:
@@ -27,6 +29,7 @@ class Samples:
         wrench: Force [N] and torque [N m] at the sensor, (fx, fy, fz, tx, ty, tz).
         starts: Index of the first sample of every uninterrupted segment.
         preparation: How they were made.
+        arm: The arm that moved, where known.
     """
 
     time: Float[np.ndarray, " samples"]
@@ -37,6 +40,7 @@ class Samples:
     wrench: Float[np.ndarray, "samples 6"] | None = None
     starts: tuple[int, ...] = (0,)
     preparation: Preparation = field(default_factory=Preparation)
+    arm: Arm | None = None
 
     def __post_init__(self) -> None:
         for name in ("time", "q", "qd", "qdd", "tau", "wrench"):
@@ -159,6 +163,7 @@ class Samples:
             wrench=wrench,
             starts=tuple(starts),
             preparation=joined([p.preparation for p in parts]),
+            arm=parts[0].arm if all(p.arm is parts[0].arm for p in parts) else None,
         )
 
 

@@ -130,6 +130,23 @@ def test_the_arm_may_be_left_out_for_wrist_samples() -> None:
     assert identify_load(data, "puma600").mass == pytest.approx(alone.mass)
 
 
+def test_the_front_door_needs_no_arm_where_the_samples_carry_one() -> None:
+    """design.md: load = aw.identify_load(data_with_wrench, sensor_frame="wrist")."""
+    data = replace(rig.samples(bias=1.0), arm=rig.puma())
+    load = aw.identify_load(data, sensor_frame="wrist")
+    assert load.mass == pytest.approx(1.6, abs=0.01)
+    assert load.std.mass < 0.01
+    recording = aw.Recording.from_arrays(
+        data.time, q=data.q, qd=data.qd, wrench=data.wrench
+    )
+    carried = aw.prepare(
+        replace(recording, arm=rig.puma()), cutoff_hz=10.0, velocity="measured"
+    )
+    assert carried.arm is rig.puma()
+    again = aw.identify_load(carried, sensor_frame="wrist")
+    assert again.mass == pytest.approx(1.6, abs=0.01)
+
+
 def test_a_turned_sensor_is_found_by_its_rotation() -> None:
     data = rig.samples(rig.BRICK, noise=0.5, bias=1.0, seed=2)
     turn = np.array([0.03, -0.05, 0.04])

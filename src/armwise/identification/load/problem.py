@@ -132,12 +132,12 @@ def pose_wrench_problem(
 
 def require_arm(data: Samples, arm: Arm | None) -> Arm:
     """Return the arm that was given or comes with the data; say how to give it."""
-    found = arm if arm is not None else getattr(data, "arm", None)
+    found = arm if arm is not None else data.arm
     if found is None:
         raise ArgumentError(
             "The joint motion only says how the load moves once the arm is known: "
-            "identify_load(data, arm, sensor_frame=…). Without joints, give "
-            "WristSamples."
+            "identify_load(data, arm, sensor_frame=…), or samples that carry it from "
+            "read_recording(log, arm=arm). Without joints, give WristSamples."
         )
     if found.dof != data.dof:
         raise ArgumentError(
