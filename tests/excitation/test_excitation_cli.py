@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from armwise.arms import load_arm
 from armwise.cli.main import app
+from armwise.dynamics import Dynamics
+from armwise.identification import identify, write_estimate
+from armwise.recordings import Samples
 
 RUN = ("excite", "two_link_uno", "--duration", "2")
 
@@ -35,6 +40,21 @@ def test_shows_a_table():
     assert "condition number" in result.output
     assert "joint_2" in result.output
     assert "Closest approach" not in result.output
+
+
+def test_improves_what_an_estimate_leaves_open(tmp_path):
+    arm, rng = load_arm("two_link_uno"), np.random.default_rng(0)
+    t = np.arange(0.0, 4.0, 0.01)
+    states = (0.3 * rng.normal(size=(t.size, 2)) for _ in range(3))
+    q, qd, qdd = states
+    tau = Dynamics(arm).inverse_dynamics(q, qd, qdd) + 0.01 * rng.normal(size=q.shape)
+    estimate = identify(arm, Samples(time=t, q=q, qd=qd, qdd=qdd, tau=tau))
+    path = tmp_path / "estimate.json"
+    write_estimate(estimate, path)
+    before, after = invoke("--json"), invoke("--json", "--known", str(path))
+    assert after.exit_code == 0, after.output
+    told = [json.loads(result.output)["log_det"] for result in (before, after)]
+    assert told[1] > told[0] + 3.0  # what was known counts
 
 
 @pytest.mark.parametrize("bad", [("--floor", "deep"), ("--box", "1,2,3")])

@@ -310,6 +310,6 @@ def test_an_arm_too_weak_to_hold_itself_is_named():
     upright = replace(arm.joints[1], limits=Limits(1.0, 1.7, 2.0, 7.0, effort=2.0))
     arm = replace(arm, joints=(arm.joints[0], upright, *arm.joints[2:]))
     with pytest.raises(
-        ArgumentError, match="to hold .* effort limit of joint 'joint_2'"
+        ArgumentError, match=r"to hold .* effort limit of joint 'joint_2'"
     ):
         design_excitation(arm, 5.0, keep_out=None)

@@ -8,7 +8,11 @@ import pytest
 from armwise.arms import load_arm
 from armwise.dynamics import Dynamics, base_parameters
 from armwise.errors import ArgumentError
-from armwise.excitation import KeepOut, score_motion
+from armwise.excitation import (
+    KeepOut,
+    information_from_covariance,
+    score_motion,
+)
 from armwise.excitation.setting import arrange
 from armwise.motions import Fourier
 
@@ -93,3 +97,21 @@ def test_what_is_known_must_be_information():
         score_motion(arm, shaking(2))
     with pytest.raises(ArgumentError, match="torque_std must be positive"):
         score_motion(arm, motion, torque_std=[1.0, 0.0, 1.0])
+
+
+def test_covariance_becomes_information():
+    root = RNG.normal(size=(4, 4)) * [1e-3, 1.0, 1e3, 1.0]
+    covariance = root.T @ root
+    found = information_from_covariance(covariance)
+    np.testing.assert_allclose(found @ covariance, np.eye(4), atol=1e-6)
+    covariance[2] = covariance[:, 2] = 0.0
+    covariance[2, 2] = np.inf
+    found = information_from_covariance(covariance)
+    assert not found[2].any()
+    seen = np.ix_([0, 1, 3], [0, 1, 3])
+    expected = np.linalg.inv(covariance[seen])
+    np.testing.assert_allclose(found[seen], expected, rtol=1e-6)
+    with pytest.raises(ArgumentError, match="square"):
+        information_from_covariance(np.ones(3))
+    with pytest.raises(ArgumentError, match="above zero"):
+        information_from_covariance(np.zeros((2, 2)))

@@ -12,7 +12,7 @@ from armwise.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
-    from armwise.excitation import Box, ExcitationPlan, KeepOut
+    from armwise.excitation import Box, ExcitationPlan
 
 
 def excite(
@@ -44,6 +44,10 @@ def excite(
     radius: Annotated[
         float | None, typer.Option(help="Thickness of links without outlines [m].")
     ] = None,
+    known: Annotated[
+        Path | None,
+        typer.Option(help="Improve what this estimate (of identify -o) leaves open."),
+    ] = None,
     keep_out: Annotated[
         bool, typer.Option("--keep-out/--no-keep-out", help="Avoid floor, self, boxes.")
     ] = True,
@@ -58,14 +62,13 @@ def excite(
     from armwise.motions import write_motion
 
     loaded = load_arm(arm)
-    avoided: KeepOut | None = None
-    if keep_out:
-        boxes = [_box(text) for text in box or []]
-        avoided = KeepOut(_height(floor), True, boxes, clearance, radius)
+    boxes = [_box(text) for text in box or []]
+    avoided = KeepOut(_height(floor), True, boxes, clearance, radius)
     with progress_bar("excite", quiet=json) as tell:
         plan = design_excitation(
-            loaded, duration, seed, keep_out=avoided, limit_share=limit_share,
+            loaded, duration, seed, keep_out=avoided if keep_out else None, limit_share=limit_share,
             harmonics=harmonics, budget_s=budget_s, progress=tell,
+            **_known(loaded, known),
         )  # fmt: skip
     if out is not None:
         write_motion(plan, out, rate_hz, loaded.coordinate_names)
@@ -89,6 +92,18 @@ def describe(arm: Arm, plan: ExcitationPlan, out: Path | None) -> dict[str, Any]
         "notes": list(plan.notes),
         "file": None if out is None else str(out),
     }
+
+
+def _known(arm: Arm, path: Path | None) -> dict[str, Any]:
+    """Read what an earlier estimate knows, and the noise it was found in."""
+    if path is None:
+        return {}
+    from armwise.excitation import information_from_covariance
+    from armwise.identification import read_estimate
+
+    estimate = read_estimate(path, arm)
+    information = information_from_covariance(estimate.base_covariance)
+    return {"known": information, "torque_std": estimate.torque_std}
 
 
 def _height(text: str) -> float | Literal["auto"] | None:

@@ -3,7 +3,11 @@
 from armwise.excitation.design import design_excitation
 from armwise.excitation.keep_out import Box, KeepOut
 from armwise.excitation.plan import ExcitationPlan
-from armwise.excitation.score import MotionScore, score_motion
+from armwise.excitation.score import (
+    MotionScore,
+    information_from_covariance,
+    score_motion,
+)
 from armwise.excitation.verification import Verification
 
 __all__ = [
@@ -13,5 +17,6 @@ __all__ = [
     "MotionScore",
     "Verification",
     "design_excitation",
+    "information_from_covariance",
     "score_motion",
 ]

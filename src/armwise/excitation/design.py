@@ -58,8 +58,8 @@ def design_excitation(
         seed: Where the randomness comes from; the same seed gives the same motion
             unless time runs out.
         known: Information about the base parameters from before, such as
-            `plan.information` or the inverse covariance of an estimate: what is still
-            uncertain is then improved most.
+            `plan.information`, or `information_from_covariance` of an estimate's: what
+            is still uncertain is then improved most.
         keep_out: What to keep clear of; None for nothing.
         torque_std: Standard deviation of each joint's torque noise in [N m] or [N]; 1
             if not given. With `known`, give the one behind it.

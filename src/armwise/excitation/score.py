@@ -122,6 +122,30 @@ def noise_of(arm: Arm, torque_std: ArrayLike | None) -> Float[np.ndarray, " dof"
     return np.asarray(noise)
 
 
+def information_from_covariance(
+    covariance: ArrayLike,
+) -> Float[np.ndarray, "count count"]:
+    """Turn the covariance of base parameters into what a design takes as known.
+
+    Args:
+        covariance: Such as `estimate.base_covariance`; infinite on the diagonal where
+            nothing is known.
+    """
+    matrix = np.asarray(covariance, dtype=float)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ArgumentError(f"A covariance is square, not of shape {matrix.shape}.")
+    seen = np.flatnonzero(np.isfinite(np.diag(matrix)))
+    information = np.zeros_like(matrix)
+    if seen.size:
+        part = matrix[np.ix_(seen, seen)]
+        sizes = np.sqrt(np.diag(part))
+        if not np.all(sizes > 0.0):
+            raise ArgumentError("A covariance needs variances above zero.")
+        unit = np.outer(sizes, sizes)
+        information[np.ix_(seen, seen)] = np.linalg.inv(part / unit) / unit
+    return 0.5 * (information + information.T)
+
+
 def known_matrix(
     model: InformationModel, known: ArrayLike | None
 ) -> Float[np.ndarray, "count count"]:
@@ -137,8 +161,8 @@ def known_matrix(
     if matrix.shape != (count, count):
         raise ArgumentError(
             f"known must be a {count}×{count} matrix, one row per base parameter, "
-            f"not of shape {matrix.shape}. Invert the covariance of an estimate's "
-            "base parameters to get it."
+            f"not of shape {matrix.shape}. information_from_covariance makes one of "
+            "an estimate's base_covariance."
         )
     if not np.all(np.isfinite(matrix)):
         raise ArgumentError("known holds a number that is not finite.")
