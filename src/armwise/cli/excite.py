@@ -66,9 +66,9 @@ def excite(
     avoided = KeepOut(_height(floor), True, boxes, clearance, radius)
     with progress_bar("excite", quiet=json) as tell:
         plan = design_excitation(
-            loaded, duration, seed, keep_out=avoided if keep_out else None, limit_share=limit_share,
-            harmonics=harmonics, budget_s=budget_s, progress=tell,
-            **_known(loaded, known),
+            loaded, duration, seed, keep_out=avoided if keep_out else None,
+            limit_share=limit_share, harmonics=harmonics, budget_s=budget_s,
+            progress=tell, **_known(loaded, known),
         )  # fmt: skip
     if out is not None:
         write_motion(plan, out, rate_hz, loaded.coordinate_names)
