@@ -1,22 +1,19 @@
-"""Worlds: what a step costs, how cost grows, an hour of the four-bar, and rivals.
-
-python benchmarks/worlds.py [--hour] [--json]
-"""
+"""Worlds: what a step costs, how cost grows, an hour of the four-bar, and rivals."""
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable
 
 import numpy as np
+from benchmarks.figures import Row, best
 
 from armwise.papers.mitchell_rivals import (
     FOUR_BAR,
     TIP,
     compare,
     four_bar_angles,
+    mjcf,
     three_links,
 )
 from armwise.worlds import (
@@ -35,15 +32,7 @@ from armwise.worlds import (
 )
 from armwise.worlds.engine import Engine
 
-
-def best_of(work: Callable[[], None], repeats: int = 200) -> float:
-    """Return the shortest of several runs in [s]: the least disturbed one."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return min(times)
+NOTHING = float("nan")
 
 
 def step_time(world: World, steps: int) -> float:
@@ -58,7 +47,7 @@ def step_time(world: World, steps: int) -> float:
         ).taken
         assert taken == steps, f"the loop stopped after {taken} steps"
 
-    return best_of(work) / steps
+    return best(work, 200) / steps
 
 
 def chain(count: int) -> World:
@@ -94,50 +83,71 @@ def driven_four_bar() -> World:
     )
 
 
-def growth(make: Callable[[int], World], counts: list[int], steps: int) -> dict:
+def growth(
+    name: str, make: Callable[[int], World], counts: list[int], steps: int, bar: str
+) -> list[Row]:
     """Return times by size, and the exponent of the straight line through them."""
-    times = {n: step_time(make(n), max(2, steps // n)) for n in counts}
-    exponent = np.polyfit(np.log(counts), np.log([times[n] for n in counts]), 1)[0]
-    micro = {str(n): round(1e6 * t, 3) for n, t in times.items()}
-    return {"microseconds_per_step": micro, "exponent": float(exponent)}
+    times = [step_time(make(n), max(2, steps // n)) for n in counts]
+    exponent = float(np.polyfit(np.log(counts), np.log(times), 1)[0])
+    rows = [
+        Row(f"{name} {n}: µs a step", 1e6 * t, NOTHING, NOTHING, "")
+        for n, t in zip(counts, times, strict=True)
+    ]
+    return [*rows, Row(f"{name}: exponent", exponent, NOTHING, NOTHING, bar)]
 
 
-def hour(seconds: float) -> dict:
-    """Run the driven four-bar for long and look at its ledger."""
+def mujoco_step_time(world: World, steps: int = 2000) -> float:
+    """Return the time of one RK4 step of 1 ms of MuJoCo's in [s]."""
+    import mujoco
+
+    model = mujoco.MjModel.from_xml_string(mjcf(world, True, 1e-3))
+    data = mujoco.MjData(model)
+    data.qpos[:] = world.bodies[0].q
+    return best(lambda: mujoco.mj_step(model, data, nstep=steps), 10) / steps
+
+
+def hour() -> list[Row]:
+    """Run the driven four-bar for an hour and look at its ledger."""
     start = time.perf_counter()
-    run = simulate(driven_four_bar(), seconds, record_every=1000)
+    run = simulate(driven_four_bar(), 3600.0, record_every=100)
     took = time.perf_counter() - start
-    return {
-        "simulated_s": seconds,
-        "took_s": round(took, 2),
-        "largest_deviation_m": run.largest_deviation,
-        "relative_balance": run.ledger.relative_balance,
-        "work_of_motor_J": float(run.ledger.work_of("actuator")[-1]),
-        "turns": float(run.position("arm")[-1, 0] / (2 * np.pi)),
-    }
+    turns = float(run.position("arm")[-1, 0] / (2 * np.pi))
+    balance = run.ledger.relative_balance
+    return [
+        Row("an hour of the four-bar: s", took, NOTHING, NOTHING, "< 120"),
+        Row("turns of its crank", turns, NOTHING, NOTHING, ""),
+        Row("its largest deviation: m", run.largest_deviation, NOTHING, NOTHING, ""),
+        Row("its ledger, relative", balance, NOTHING, NOTHING, "< 1e-6"),
+    ]  # fmt: skip
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--hour", action="store_true", help="run the whole hour")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    options = parser.parse_args()
-    report = {
-        "three_links_step_us": 1e6 * step_time(three_links(), 1_000),
-        "chain": growth(chain, [8, 32, 128], 4_000),
-        "constraints_on_one_body": growth(nailed_box, [2, 4, 8, 16, 32], 500),
-        "long_run": hour(3600.0 if options.hour else 600.0),
-        "rivals": {
-            name: [vars(held) for held in found] for name, found in compare(5.0).items()
-        },
-    }
-    if options.json:
-        print(json.dumps(report, indent=2))
-        return
-    for name, value in report.items():
-        print(name, json.dumps(value, indent=2, ensure_ascii=False))
+def rivals() -> list[Row]:
+    """Hold the same nails by others for ten seconds."""
+    rows = []
+    for name, (ours, *others) in compare(10.0).items():
+        balance = ours.balance or NOTHING
+        rows.append(
+            Row(f"{name}: ledger, relative", balance, NOTHING, NOTHING, "< 1e-8")
+        )
+        for other in others:
+            ratio = other.deviation / ours.deviation
+            title = f"{name}: deviation beside {other.by}"
+            rows.append(Row(title, ours.deviation, other.deviation, ratio, ">= 100"))
+    return rows
+
+
+def run() -> list[Row]:
+    """Measure everything."""
+    ours, theirs = step_time(three_links(), 1000), mujoco_step_time(three_links())
+    return [
+        Row("three links: µs a step", 1e6 * ours, 1e6 * theirs, theirs / ours, "< 100"),
+        *growth("chain of links", chain, [8, 32, 128], 4000, "< 1.2"),
+        *growth("nails in one box", nailed_box, [2, 4, 8, 16, 32], 500, "<= 3"),
+        *hour(),
+        *rivals(),
+    ]
 
 
 if __name__ == "__main__":
-    main()
+    for line in run():
+        print(line)

@@ -73,7 +73,7 @@ def law(run: Run, name: str) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", HELD)
 def test_deviation_returns_critically_damped(kind: str) -> None:
-    run = simulate(world(HELD[kind]()), 1.0, backend="c")
+    run = simulate(world(HELD[kind]()), 1.0)
     for relation in run.world.relations:
         found = run.deviation(relation.name)
         assert np.abs(found[0]).max() > 1e-3
@@ -94,7 +94,7 @@ def test_joints_made_of_points_close(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", HELD)
 def test_rates_of_deviations_are_their_derivatives(kind: str) -> None:
-    run = simulate(world(HELD[kind]()), 0.05, backend="c")
+    run = simulate(world(HELD[kind]()), 0.05)
     for relation in run.world.relations:
         D, rate = run.deviation(relation.name), run.deviation_rate(relation.name)
         middle = (D[2:] - D[:-2]) / 2e-3

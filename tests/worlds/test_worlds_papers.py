@@ -44,11 +44,11 @@ def test_our_nail_holds_a_hundred_times_better_than_others(name: str) -> None:
 def test_mujoco_runs_the_same_mechanism() -> None:
     """Its nail gives way, yet over a short time the motion is the same."""
     mujoco = pytest.importorskip("mujoco")
-    from armwise.papers.mitchell_rivals import _mjcf, three_links
+    from armwise.papers.mitchell_rivals import mjcf, three_links
     from armwise.worlds import simulate
 
     world = three_links()
-    model = mujoco.MjModel.from_xml_string(_mjcf(world, True, 1e-3))
+    model = mujoco.MjModel.from_xml_string(mjcf(world, True, 1e-3))
     data = mujoco.MjData(model)
     data.qpos[:] = world.bodies[0].q  # type: ignore[union-attr]
     for _ in range(300):

@@ -115,7 +115,7 @@ def held_by_mujoco(
 ) -> Held:
     """Hold the nail by MuJoCo's `connect`, as it comes or as stiff as it goes."""
     mujoco = _mujoco()
-    model = mujoco.MjModel.from_xml_string(_mjcf(world, is_stiff, step))
+    model = mujoco.MjModel.from_xml_string(mjcf(world, is_stiff, step))
     data = mujoco.MjData(model)
     (body,) = world.bodies
     assert isinstance(body, ArticulatedBody)
@@ -148,7 +148,7 @@ def _mujoco() -> Any:
     return mujoco
 
 
-def _mjcf(world: World, is_stiff: bool, step: float) -> str:
+def mjcf(world: World, is_stiff: bool, step: float) -> str:
     """Write the same chain, nail and spring as MJCF."""
     (body,) = world.bodies
     assert isinstance(body, ArticulatedBody)
