@@ -3,12 +3,19 @@
 from armwise.calibration.calibration import Calibration
 from armwise.calibration.observability import Observability, calibratable
 from armwise.calibration.offline import calibrate_recording
+from armwise.calibration.procedure import AdaptiveCalibration, Plan, calibrate
 from armwise.calibration.structure import Structure
+from armwise.calibration.watchdog import Alarm, Watchdog
 
 __all__ = [
+    "AdaptiveCalibration",
+    "Alarm",
     "Calibration",
     "Observability",
+    "Plan",
     "Structure",
+    "Watchdog",
     "calibratable",
+    "calibrate",
     "calibrate_recording",
 ]

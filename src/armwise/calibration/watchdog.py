@@ -78,7 +78,7 @@ class Watchdog:
         bandwidth_hz: float = 8.0,
         epoch: float = 0.5,
         learning: float = 60.0,
-        threshold: float = 60.0,
+        threshold: float = 80.0,
         largest_speed: ArrayLike | None = None,
         memory: float = 60.0,
     ) -> None:
@@ -88,7 +88,7 @@ class Watchdog:
                 "at least ten epochs to learn."
             )
         self.structure = as_structure(structure)
-        self.threshold, self.epoch, self.learning = threshold, epoch, learning
+        self.epoch, self.learning = epoch, learning
         arm = self.structure.arm
         self._point = Point(calibration.alpha, calibration.beta)
         self._model = Dynamics(arm.with_parameters(calibration.parameters))
@@ -99,6 +99,7 @@ class Watchdog:
         )
         self._tracker = Tracker(self.structure, calibration, epoch / memory)
         self._names = self.structure.unknowns
+        self.threshold = np.full(len(self._names), float(threshold))
         self._open: list[np.ndarray] = []
         self._epoch_index: int | None = None
         self._learned: list[Samples] = []
@@ -154,10 +155,12 @@ class Watchdog:
         """Put samples into their epochs; close those that are over."""
         if self.is_learning:
             self._begin = data.time[0] if self._begin is None else self._begin
-            self._learned.append(data)
-            if data.time[-1] - self._begin >= self.learning:
-                self._learn()
-            return
+            end = self._begin + self.learning
+            self._learned.append(data[: int(np.searchsorted(data.time, end))])
+            if data.time[-1] < end:
+                return
+            self._learn()
+            data = data[int(np.searchsorted(data.time, end)) :]
         rows = self._rows(data)
         index = np.floor(data.time / self.epoch).astype(int)
         for number in np.unique(index):
@@ -223,10 +226,10 @@ class Watchdog:
         left = scores - self._bias * information
         self._spread = np.maximum(np.sum(left**2, axis=0) / total, 1e-12)
         seen = [
-            float(np.max(_ratios(left[: k + 1], information[: k + 1], self._spread)))
+            _ratios(left[: k + 1], information[: k + 1], self._spread).max(axis=0)
             for k in range(len(left))
         ]
-        self.threshold = max(self.threshold, 2.0 * max(seen))
+        self.threshold = np.maximum(self.threshold, 3.0 * np.max(seen, axis=0))
 
     def _fit(self, data: Samples) -> None:
         """Move the parameters to what this motion shows, the sensors as they are."""
@@ -242,14 +245,14 @@ class Watchdog:
     def _test(self, now: float) -> None:
         begins, scores, information = zip(*self._recent, strict=True)
         ratios = _ratios(np.array(scores), np.array(information), self._spread)
-        if ratios.max() < self.threshold:
+        if np.all(ratios < self.threshold):
             return
         sums = np.cumsum(np.array(scores)[::-1], axis=0)[::-1]
         totals = np.maximum(np.cumsum(np.array(information)[::-1], axis=0)[::-1], 1e-12)
         likely = np.abs(sums / totals) <= _PLAUSIBLE
         gained = np.where(likely, sums**2 / totals, 0.0)
         k, h = np.unravel_index(int(gained.argmax()), gained.shape)
-        if ratios[k, h] < self.threshold or now - begins[k] < _PATIENCE:
+        if ratios[k, h] < self.threshold[h] or now - begins[k] < _PATIENCE:
             return  # what moved shows only after some motion
         change, name = float(sums[k, h] / totals[k, h]), self._names[h]
         unit = f"{np.rad2deg(change):+.2f}°" if h >= len(self._names) - len(

@@ -1,0 +1,173 @@
+"""A plant driven in its sensors' units: scaled readings in, signed torques out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from armwise.errors import NotIdentifiable, RecordingError
+from armwise.motions import Motion
+from armwise.plants import Plant
+from armwise.recordings import Channel, Recording
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
+
+_PULSE = 0.01
+"""Length of a push that tells a joint's direction and inertia in [s]."""
+
+
+class SensorController(Protocol):
+    """Decides on torques in the sensors' sense, from scaled readings."""
+
+    def reset(self, batch: int, period: float) -> None:
+        """Begin anew."""
+        ...
+
+    def torque(
+        self, wanted: tuple[np.ndarray, ...], x: np.ndarray, xd: np.ndarray
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return torques in the sensors' sense."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """What happened on the bench: samples first, then arms, then joints.
+
+    Attributes:
+        time: In [s].
+        x: Scaled readings.
+        wanted: Scaled references.
+        u: Torques in the sensors' sense in [N m].
+        parameters: Adapted parameters now and then, if any.
+    """
+
+    time: Float[np.ndarray, " samples"]
+    x: Float[np.ndarray, "samples batch dof"]
+    wanted: Float[np.ndarray, "samples batch dof"]
+    speed: Float[np.ndarray, "samples batch dof"]
+    u: Float[np.ndarray, "samples batch dof"]
+
+
+class Bench:
+    """Runs controllers on a plant one after another, without putting it back.
+
+    Args:
+        plant: With analog joint sensors.
+        scale: Reading in [V] that counts as one, per joint.
+        posture: Where a simulated plant is when the power comes, in its own
+            coordinates; unknown to everything here.
+        cutoff_hz: Low-pass on differences of readings.
+    """
+
+    def __init__(
+        self, plant: Plant, scale: np.ndarray, posture: ArrayLike, cutoff_hz: float
+    ) -> None:
+        self.plant, self.scale = plant, scale
+        self.period = plant.control_period
+        self._keep = float(np.exp(-2.0 * np.pi * cutoff_hz * self.period))
+        self._reading = plant.reset(posture).need("volts") / scale
+        self._speed = np.zeros_like(self._reading)
+        self.sense = np.ones_like(self._reading)
+        self._stages: list[Trace] = []
+
+    @property
+    def x(self) -> Float[np.ndarray, "batch dof"]:
+        """Scaled readings now."""
+        return self._reading
+
+    def step(self, u: np.ndarray) -> None:
+        """Hold torques (in the sensors' sense) for one period, then read."""
+        reading = self.plant.step(u * self.sense).need("volts") / self.scale
+        if not np.isfinite(reading).all() or self.plant.diverged.any():
+            raise RecordingError("The arm ran away; lower the gains or the effort.")
+        raw = (reading - self._reading) / self.period
+        self._speed = self._keep * self._speed + (1.0 - self._keep) * raw
+        self._reading = reading
+
+    def find_sense(self, effort: np.ndarray) -> Float[np.ndarray, "batch dof"]:
+        """Push each joint to and fro; learn its direction, and its inertia.
+
+        Returns:
+            Inertia of each joint in [N m s²] per unit of the reading.
+
+        Raises:
+            NotIdentifiable: If a joint does not answer.
+        """
+        inertia = np.zeros_like(self._reading)
+        steps = max(4, round(_PULSE / self.period))
+        for j in range(self._reading.shape[1]):
+            signs, readings = [], [self._reading[:, j]]
+            for half in (1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0):
+                u = np.zeros_like(self._reading)
+                u[:, j] = half * effort[j]
+                for _ in range(steps):
+                    self.step(u)
+                readings.append(self._reading[:, j])
+                signs.append(half)
+            change = np.diff(np.array(readings), n=2, axis=0)
+            # With torque w in one pulse and w' in the next, x'' sums (w + w')/2.
+            pushes = 0.5 * (np.array(signs[1:]) + np.array(signs[:-1])) * effort[j]
+            pushes = pushes - pushes.mean()
+            answer = np.tensordot(pushes, change - change.mean(axis=0), (0, 0))
+            answer = answer / np.sum(pushes**2) / (steps * self.period) ** 2
+            if np.any(np.abs(answer) < 1e-9):
+                raise NotIdentifiable(
+                    f"Joint {j + 1} does not answer to a push of {effort[j]:.3g} N m: "
+                    "its sensor does not move, or friction holds it."
+                )
+            self.sense[:, j] = np.sign(answer)
+            inertia[:, j] = 1.0 / np.abs(answer)
+        return inertia
+
+    def follow(
+        self,
+        controller: SensorController,
+        motion: Motion | Callable[[float], tuple[np.ndarray, ...]],
+        duration: float,
+        watch: Callable[[float], bool] | None = None,
+    ) -> Trace:
+        """Follow a motion of scaled readings; stop early when `watch` says so."""
+        batch, dof = self._reading.shape
+        steps = round(duration / self.period)
+        times = np.arange(steps) * self.period
+        samples = motion.sample(times) if isinstance(motion, Motion) else None
+        kept = np.empty((4, steps, batch, dof))
+        controller.reset(batch, self.period)
+        for k in range(steps):
+            if samples is not None:
+                wanted = tuple(np.broadcast_to(y[k], (batch, dof)) for y in samples)
+            else:
+                wanted = motion(times[k])  # type: ignore[operator]
+            u = controller.torque(wanted, self._reading, self._speed)
+            kept[:, k] = self._reading, wanted[0], wanted[1], u
+            self.step(u)
+            if watch is not None and k % 500 == 499 and watch(times[k]):
+                steps = k + 1
+                break
+        trace = Trace(times[:steps], *kept[:, :steps])
+        self._stages.append(trace)
+        return trace
+
+    def recordings(self) -> list[list[Recording]]:
+        """Per arm, one recording of each stage: volts and commanded torques."""
+        return [
+            [self._recording(trace, b) for trace in self._stages]
+            for b in range(self._reading.shape[0])
+        ]
+
+    def _recording(self, trace: Trace, b: int) -> Recording:
+        channels = {}
+        for j in range(self._reading.shape[1]):
+            volts = trace.x[:, b, j] * self.scale[j]
+            torque = trace.u[:, b, j] * self.sense[b, j]
+            channels[f"volts_{j + 1}"] = Channel(trace.time, volts, "V")
+            # A torque acts from its own instant to the next: half a period later.
+            late = trace.time + 0.5 * self.period
+            channels[f"tau_{j + 1}"] = Channel(late, torque, "N m")
+        return Recording(channels, self.plant.joint_names, "calibration")

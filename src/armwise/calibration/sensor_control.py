@@ -1,0 +1,158 @@
+"""Composite adaptive control in the sensors' own units (`astley1996` ch. 4 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from armwise.control import Adaptation, UpdateLaw
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+GRAVITY = 9.81
+"""Columns of gravity carry it, as in the thesis, so that its gains mean the same."""
+
+
+class Parts(NamedTuple):
+    """A regressor split for filtering: Y a = d(H a)/dt + G a."""
+
+    momentum: Float[np.ndarray, "batch rows p"]
+    rest: Float[np.ndarray, "batch rows p"]
+
+
+class SensorRegressor(Protocol):
+    """What torques are made of, as functions of readings."""
+
+    count: int
+
+    def tracking(
+        self, x: np.ndarray, xd: np.ndarray, xdr: np.ndarray, xddr: np.ndarray
+    ) -> Float[np.ndarray, "batch rows p"]:
+        """Y for the reference acceleration."""
+        ...
+
+    def parts(self, x: np.ndarray, xd: np.ndarray) -> Parts:
+        """Momentum and the rest."""
+        ...
+
+
+@dataclass(frozen=True)
+class Parabola:
+    """u = α m l² ẍ + g (a + b x + c x²) for one joint, the others held (Eq. 4.23)."""
+
+    joint: int
+    count: int = 4
+
+    def tracking(
+        self, x: np.ndarray, xd: np.ndarray, xdr: np.ndarray, xddr: np.ndarray
+    ) -> Float[np.ndarray, "batch 1 4"]:
+        """[ẍ_r, g, g x, g x²]."""
+        Y = self.parts(x, xd).rest.copy()
+        Y[:, 0, 0] = xddr[:, self.joint]
+        return Y
+
+    def parts(self, x: np.ndarray, xd: np.ndarray) -> Parts:
+        """Momentum of ẍ, gravity's parabola."""
+        one = x[:, self.joint]
+        H, G = np.zeros((len(one), 1, 4)), np.zeros((len(one), 1, 4))
+        H[:, 0, 0] = xd[:, self.joint]
+        G[:, 0, 1], G[:, 0, 2], G[:, 0, 3] = 1.0, one, one**2
+        return Parts(H, GRAVITY * G)
+
+
+@dataclass(eq=False)
+class SensorComposite:
+    """u = Y â − K_D s + f sign(ẋ_d), adapted by tracking and prediction errors.
+
+    Attributes:
+        regressor: What torques are made of.
+        joints: Joints it drives; the others are held by `hold`.
+        law: How errors move parameters.
+        rate: Λ in [1/s].
+        kd: K_D of every joint in [N m s] per unit of the reading.
+        friction: Coulomb friction fed forward, (batch, dof) in [N m].
+        hold_kp: Stiffness of the joints that are held.
+        effort: Largest torque of every joint in [N m].
+        weights: C1 and C2.
+        bandwidth: b of F = b/(s + b) in [rad/s].
+    """
+
+    regressor: SensorRegressor
+    joints: tuple[int, ...]
+    law: UpdateLaw
+    rate: float
+    kd: np.ndarray
+    friction: np.ndarray
+    hold_kp: np.ndarray
+    effort: np.ndarray
+    weights: tuple[float, float] = (0.3, 1.0)
+    bandwidth: float = 20.0
+    adaptation: Adaptation = field(init=False)
+    _filter: list[np.ndarray] = field(init=False, default_factory=list)
+
+    def reset(self, batch: int, period: float) -> None:
+        """Begin with nothing known."""
+        start = np.zeros(self.regressor.count)
+        self.adaptation = Adaptation(self.law, start, (batch,))
+        self._filter, self._period = [], period
+        self._held = np.zeros((batch, len(self.joints)))
+
+    def torque(
+        self, wanted: tuple[np.ndarray, ...], x: np.ndarray, xd: np.ndarray
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return torques in the sensors' sense."""
+        want, speed, push = wanted
+        xdr = speed - self.rate * (x - want)
+        xddr = push - self.rate * (xd - speed)
+        s = (xd - xdr)[:, self.joints]
+        Y = self.regressor.tracking(x, xd, xdr, xddr)
+        learned = np.matmul(Y, self.adaptation.parameters[..., None])[..., 0]
+        u = self.hold_kp * (want - x) - self.kd * (xd - speed)
+        u[:, self.joints] = learned - self.kd[..., self.joints] * s
+        W, filtered = self._filtered(x, xd)
+        if W is not None:
+            self.adaptation.compose(Y, s, W, filtered, self._period, self.weights)
+        dry = self.friction * np.tanh(speed / 0.02)
+        given = np.clip(u + dry, -self.effort, self.effort)
+        self._held = (given - dry)[:, self.joints]
+        return np.asarray(given)
+
+    def _filtered(
+        self, x: np.ndarray, xd: np.ndarray
+    ) -> tuple[np.ndarray | None, np.ndarray]:
+        """W = b (H − F H) + F G and F u, stepped forward."""
+        H, G = self.regressor.parts(x, xd)
+        if not self._filter:
+            self._filter = [H.copy(), G.copy(), self._held.copy()]
+            return None, self._held
+        keep = float(np.exp(-self.bandwidth * self._period))
+        for k, now in enumerate((H, G, self._held)):
+            self._filter[k] = keep * self._filter[k] + (1.0 - keep) * now
+        FH, FG, Fu = self._filter
+        return self.bandwidth * (H - FH) + FG, Fu
+
+
+@dataclass(eq=False)
+class SensorPD:
+    """u = K_p (x_d − x) + K_D (ẋ_d − ẋ) on readings."""
+
+    kp: np.ndarray
+    kd: np.ndarray
+    friction: np.ndarray | float = 0.0
+
+    def reset(self, batch: int, period: float) -> None:
+        """Nothing to forget."""
+
+    def torque(
+        self, wanted: tuple[np.ndarray, ...], x: np.ndarray, xd: np.ndarray
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return torques in the sensors' sense."""
+        dry = self.friction * np.tanh(wanted[1] / 0.02)
+        return np.asarray(self.kp * (wanted[0] - x) + self.kd * (wanted[1] - xd) + dry)
+
+
+Progress = Callable[[str, float], None]
