@@ -144,7 +144,7 @@ class PointToLine:
 
     def relations(self) -> tuple[Relation, ...]:
         """D = the two components of p − o across the line."""
-        across = normals_of(_unit(self.along, self.name))
+        across = normals_of(unit_vector(self.along, self.name))
         rows = tuple(vector_of(row, self.name) for row in across)
         return (_relation(self, (self.point,), (1.0,), rows, self.through),)
 
@@ -163,7 +163,7 @@ class PointToPlane:
 
     def relations(self) -> tuple[Relation, ...]:
         """D = n·(p − o)."""
-        rows = (_unit(self.normal, self.name),)
+        rows = (unit_vector(self.normal, self.name),)
         return (_relation(self, (self.point,), (1.0,), rows, self.through),)
 
 
@@ -203,7 +203,7 @@ class PointVelocity:
 
     def relations(self) -> tuple[Relation, ...]:
         """D = ṗ − v, driven to zero by Ḋ + λD = 0."""
-        rows = tuple(_unit(row, self.name) for row in self.directions) or _ALL
+        rows = tuple(unit_vector(row, self.name) for row in self.directions) or _ALL
         if not np.allclose(np.array(rows) @ np.array(rows).T, np.eye(len(rows))):
             raise ArgumentError(
                 f"The directions of the constraint {self.name!r} must be at right "
@@ -245,7 +245,8 @@ def _relation(
     )
 
 
-def _unit(direction: Sequence[float], name: str) -> Vector:
+def unit_vector(direction: Sequence[float], name: str) -> Vector:
+    """Return a direction at length 1, or say which constraint has none."""
     row = np.asarray(vector_of(direction, f"A direction of the constraint {name!r}"))
     length = float(np.linalg.norm(row))
     if not length > 0:

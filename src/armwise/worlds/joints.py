@@ -14,9 +14,8 @@ from armwise.worlds.constraints import (
     PointToPoint,
     Relation,
     Vector,
-    _unit,
+    unit_vector,
 )
-from armwise.worlds.curves import normals_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +47,8 @@ class Hinge:
 
     def relations(self) -> tuple[Relation, ...]:
         """Two points on the axis, half the spread either side."""
-        one = _unit(self.axis_a, self.name)
-        other = _unit(self.axis_b if self.axis_b is not None else one, self.name)
+        one = unit_vector(self.axis_a, self.name)
+        other = unit_vector(self.axis_b if self.axis_b is not None else one, self.name)
         ends = ((+0.5, "+"), (-0.5, "-"))
         return tuple(
             _joined(self, f"{self.name}{mark}", side * self.spread, one, other)
@@ -125,7 +124,7 @@ class Orientation:
         """One difference of points per axis that is to keep its direction."""
         R = _rotation(self.rotation, self.name)
         if self.free_axis is not None:
-            arms = [np.asarray(_unit(self.free_axis, self.name))]
+            arms = [np.asarray(unit_vector(self.free_axis, self.name))]
         else:
             arms = [np.eye(3)[0], np.eye(3)[1]]
         return tuple(
@@ -181,9 +180,3 @@ def _rotation(rows: tuple[Vector, Vector, Vector], name: str) -> np.ndarray:
     if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-9):
         raise ArgumentError(f"The rotation of {name!r} must be a 3×3 rotation matrix.")
     return R
-
-
-def hinge_frame(axis: Vector) -> np.ndarray:
-    """Return a rotation whose third column is the hinge's axis, for pictures."""
-    x, y = normals_of(axis)
-    return np.column_stack([x, y, axis])
