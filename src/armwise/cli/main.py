@@ -22,6 +22,7 @@ COMMANDS = (
     "excite",
     "simulate",
     "identify",
+    "identify-load",
     "reduce",
     "bench",
     "world",
