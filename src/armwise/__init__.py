@@ -167,6 +167,14 @@ _PUBLIC: dict[str, str] = {
     "coverage_study": "armwise.identification.coverage",
     "OnlineIdentification": "armwise.identification.online",
     "validate_in_loop": "armwise.identification.loop",
+    "Calibration": "armwise.calibration",
+    "Structure": "armwise.calibration",
+    "Watchdog": "armwise.calibration",
+    "calibratable": "armwise.calibration",
+    "calibrate": "armwise.calibration",
+    "calibrate_recording": "armwise.calibration",
+    "read_calibration": "armwise.recordings",
+    "write_calibration": "armwise.recordings",
 }
 """Public name → the module it lives in; imported when first used."""
 
@@ -351,3 +359,11 @@ if TYPE_CHECKING:
     from armwise.worlds import planar_chain as planar_chain
     from armwise.worlds import read_world as read_world
     from armwise.worlds import simulate as simulate
+    from armwise.calibration import Calibration as Calibration
+    from armwise.calibration import Structure as Structure
+    from armwise.calibration import Watchdog as Watchdog
+    from armwise.calibration import calibratable as calibratable
+    from armwise.calibration import calibrate as calibrate
+    from armwise.calibration import calibrate_recording as calibrate_recording
+    from armwise.recordings import read_calibration as read_calibration
+    from armwise.recordings import write_calibration as write_calibration

@@ -22,7 +22,9 @@ def is_planar_chain(arm: Arm) -> bool:
     if not chain or not all(joint.is_revolute for joint in arm.joints):
         return False
     poses = [Dynamics(arm).link_pose(np.zeros(arm.dof), x.name) for x in arm.links]
-    axes = np.array([T[:3, :3] @ j.axis for T, j in zip(poses, arm.joints, strict=True)])
+    axes = np.array(
+        [T[:3, :3] @ j.axis for T, j in zip(poses, arm.joints, strict=True)]
+    )
     size = np.linalg.norm(arm.gravity)
     if size == 0.0 or arm.dof == 0:
         return False

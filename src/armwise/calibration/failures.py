@@ -39,7 +39,9 @@ class Failures:
     ) -> None:
         speed = 3.0 * arm.limits("velocity") if largest_speed is None else largest_speed
         size = np.abs(point.alpha)
-        self._step = np.broadcast_to(np.asarray(speed, float), size.shape) * period / size
+        self._step = (
+            np.broadcast_to(np.asarray(speed, float), size.shape) * period / size
+        )
         self._names, self._period = names, period
         self._last: np.ndarray | None = None
         self._same = np.zeros(len(names))

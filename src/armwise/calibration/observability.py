@@ -29,6 +29,7 @@ _HIDDEN = 1e-6
 _INDEPENDENT_HZ = 20.0
 """Independent torque readings a second, for predictions."""
 
+
 class Prospect(NamedTuple):
     """What a recording could tell of one unknown.
 

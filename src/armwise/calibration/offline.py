@@ -170,7 +170,9 @@ def _refined(
 
 def _prior(point: Point, outlook: Observability, spread: float) -> Prior:
     """Wide for what is calibratable, the believed range for what is not."""
-    width = [spread if p.quantity == "gain" else 2.0 * spread for p in outlook.prospects]
+    width = [
+        spread if p.quantity == "gain" else 2.0 * spread for p in outlook.prospects
+    ]
     return Prior(point, np.where(outlook.is_sought, 1e3, np.array(width)))
 
 

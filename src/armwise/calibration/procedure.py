@@ -199,9 +199,7 @@ class _Run:
         )
         controller = self._adaptive(expansion, tuple(range(n)), law)
         motion = self._wave(tuple(range(n)), self.plan.period, self.plan.offset_time)
-        traces["offsets"] = self.bench.follow(
-            controller, motion, self.plan.offset_time
-        )
+        traces["offsets"] = self.bench.follow(controller, motion, self.plan.offset_time)
         alpha = gains * sense / self.bench.scale
         arccos = [
             [fit_by_arccos(_parabola_of(fit), (-1.0, 1.0)).gain for fit in row]

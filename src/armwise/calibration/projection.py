@@ -140,9 +140,7 @@ class Projector:
         factor = self._linear_factor(point)
         return float(np.sum(factor[self.linear :, -1] ** 2))
 
-    def blocks(
-        self, point: Point
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, slice]]:
+    def blocks(self, point: Point) -> Iterator[tuple[np.ndarray, np.ndarray, slice]]:
         """Yield Y, τ (known parts taken out) and rows, divided by the noise."""
         data = in_angles(self.sensed, point.alpha, point.beta)
         dynamics, known = self.structure.dynamics, self.structure.known_values

@@ -49,7 +49,7 @@ def raw_recording(recording: Recording, torque: str | None = None) -> Recording:
     for name, source in (("q", sensor), ("tau", chosen)):
         for j in range(recording.count(source)):
             channels[f"{name}_{j + 1}"] = recording[f"{source}_{j + 1}"]
-    return replace(recording, channels=channels)
+    return Recording(channels, recording.joint_names, recording.source)
 
 
 def in_angles(
@@ -94,9 +94,7 @@ def check_readings(sensed: Samples, names: tuple[str, ...]) -> None:
             )
 
 
-def check_saturation(
-    recording: Recording, sensor: str, names: tuple[str, ...]
-) -> None:
+def check_saturation(recording: Recording, sensor: str, names: tuple[str, ...]) -> None:
     """Refuse raw readings that stay at the end of a converter's range."""
     for j, name in enumerate(names):
         values = recording[f"{sensor}_{j + 1}"].values

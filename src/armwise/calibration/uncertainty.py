@@ -16,9 +16,7 @@ _STRETCHES = 40
 """Stretches of a recording whose errors are taken as independent of each other."""
 
 
-def torque_errors(
-    projector: Projector, found: Projected
-) -> Float[np.ndarray, " dof"]:
+def torque_errors(projector: Projector, found: Projected) -> Float[np.ndarray, " dof"]:
     """What is left of each joint's torque in [N m] or [N], root mean square."""
     total, count = np.zeros(projector.sensed.dof), 0
     for Y, tau, _ in projector.blocks(found.point):

@@ -15,8 +15,8 @@ import numpy as np
 from armwise.calibration.calibration import Calibration
 from armwise.calibration.failures import Failures
 from armwise.calibration.projection import Point, Projector
-from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.streaming import CausalDerivatives
+from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.tracking import Tracked, Tracker
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
@@ -103,7 +103,9 @@ class Watchdog:
         self._open: list[np.ndarray] = []
         self._epoch_index: int | None = None
         self._learned: list[Samples] = []
-        self._recent: deque[tuple[float, np.ndarray, np.ndarray]] = deque(maxlen=_EPOCHS)
+        self._recent: deque[tuple[float, np.ndarray, np.ndarray]] = deque(
+            maxlen=_EPOCHS
+        )
         self._bias = self._spread = np.zeros(len(self._names))
         self._begin: float | None = None
         self._largest = np.full(arm.dof, np.inf)
@@ -181,7 +183,9 @@ class Watchdog:
         model = self._model.inverse_dynamics(q, qd, data.qdd * point.alpha)
         r = (data.tau - model) / self._std
         links = 10 * len(self.structure.arm.links)
-        dry = self.structure.drive_weights.T @ self._model.arm.parameters[links + 2 :: 4]
+        dry = (
+            self.structure.drive_weights.T @ self._model.arm.parameters[links + 2 :: 4]
+        )
         # At rest dry friction may be anything: such torques say nothing.
         r[(np.abs(qd) < _SLOW) & (np.abs(dry) > 0.0)] = 0.0
         r = np.clip(r, -_FARTHEST, _FARTHEST)

@@ -23,6 +23,7 @@ COMMANDS = (
     "simulate",
     "identify",
     "identify-load",
+    "calibrate",
     "reduce",
     "bench",
     "world",

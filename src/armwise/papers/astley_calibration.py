@@ -1,4 +1,4 @@
-"""`astley1996` ch. 4 and 5: joint sensors calibrated against gravity, ten times over."""
+"""`astley1996` ch. 4 and 5: joint sensors calibrated against gravity, ten times."""
 
 from __future__ import annotations
 
@@ -69,9 +69,7 @@ class TenRuns:
 
 def structure() -> Structure:
     """The thesis' model: planar links with centres of mass on their x axes."""
-    return Structure(
-        load_arm("hand_controller"), known=("*.my",), positive=("*.mx",)
-    )
+    return Structure(load_arm("hand_controller"), known=("*.my",), positive=("*.mx",))
 
 
 def plant(batch: int, seed: int = 0) -> SimulatedArm:

@@ -7,6 +7,11 @@ from armwise.recordings.prepare import prepare
 from armwise.recordings.read import read_recording
 from armwise.recordings.recording import WRENCH_NAMES, Channel, Recording
 from armwise.recordings.samples import Samples
+from armwise.recordings.sensor_calibration import (
+    SensorCalibration,
+    read_calibration,
+    write_calibration,
+)
 from armwise.recordings.spectra import NoiseSpectra, noise_spectra
 from armwise.recordings.write import write_recording
 
@@ -18,10 +23,13 @@ __all__ = [
     "Preparation",
     "Recording",
     "Samples",
+    "SensorCalibration",
     "apply_mapping_to_arm",
     "load_mapping",
     "noise_spectra",
     "prepare",
+    "read_calibration",
     "read_recording",
+    "write_calibration",
     "write_recording",
 ]

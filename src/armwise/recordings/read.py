@@ -16,6 +16,7 @@ from armwise.recordings.mapping_file import load_mapping
 from armwise.recordings.naming import standard_names, with_columns
 from armwise.recordings.plausibility import check_against_arm, degrees_note
 from armwise.recordings.recording import Recording
+from armwise.recordings.sensor_calibration import read_calibration
 from armwise.recordings.tables import Table
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def read_recording(
     mapping: str | Path | LogMapping | None = None,
     *,
     columns: Mapping[str, str] | None = None,
+    calibration: str | Path | None = None,
     skip_bad_rows: bool = False,
     progress: Progress | None = None,
 ) -> Recording:
@@ -47,6 +49,7 @@ def read_recording(
         arm: The arm, whose joints give names, order and limits to check against.
         mapping: TOML file (or its contents) that describes a foreign log.
         columns: Channel → column, for a few columns with other names.
+        calibration: File that `armwise calibrate` wrote: sensors to joint angles.
         skip_bad_rows: Leave out and count rows that cannot be used.
         progress: Called with what is being done and how much of it is done.
 
@@ -67,6 +70,8 @@ def read_recording(
             place, described, arm, columns or {}, skip_bad_rows, progress
         )
     recording = without_bad_rows(recording, skip_bad_rows)
+    if calibration is not None:
+        recording = read_calibration(calibration).applied(recording)
     if arm is not None:
         check_against_arm(recording, arm)
         recording = replace(recording, arm=arm)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -87,6 +88,36 @@ def read_calibration(path: str | Path) -> SensorCalibration:
             f"{place}, joint {alpha.index(0.0) + 1}: a gain of zero moves nothing."
         )
     return SensorCalibration(names if all(names) else (), alpha, beta, str(place))
+
+
+def write_calibration(calibration: SensorCalibration, path: str | Path) -> Path:
+    """Write a calibration file, whole or not at all.
+
+    Raises:
+        RecordingError: If it cannot be written.
+    """
+    place = Path(path)
+    lines = ["# Joint sensors: angle = alpha * reading + beta, in radians.\n"]
+    names = calibration.joint_names or ("",) * len(calibration.alpha)
+    for name, alpha, beta in zip(
+        names, calibration.alpha, calibration.beta, strict=True
+    ):
+        title = f"name = {_quoted(name)}\n" if name else ""
+        lines.append(f"\n[[joint]]\n{title}alpha = {alpha!r}\nbeta = {beta!r}\n")
+    temporary = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        temporary.write_text("".join(lines), encoding="utf-8")
+        os.replace(temporary, place)
+    except OSError as problem:
+        temporary.unlink(missing_ok=True)
+        reason = problem.strerror or problem
+        raise RecordingError(f"{place} cannot be written: {reason}.") from problem
+    return place
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def _number(place: Path, i: int, row: dict[str, Any], key: str) -> float:

@@ -1,0 +1,136 @@
+"""armwise calibrate: what joint sensors say, found against gravity."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from armwise.cli.output import AsJson, console, figure, print_json, table, warn
+
+if TYPE_CHECKING:
+    from armwise.calibration import Calibration, Observability
+
+PathList = list[Path]
+
+
+def calibrate(
+    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
+    logs: Annotated[
+        PathList | None,
+        typer.Argument(
+            help="Logs with volts_1 … or q_1 …, and tau_1 ….", metavar="LOG"
+        ),
+    ] = None,
+    known: Annotated[
+        list[str] | None,
+        typer.Option(help="A parameter that is as described, such as '*.my'."),
+    ] = None,
+    positive: Annotated[
+        list[str] | None, typer.Option(help="A parameter that cannot be negative.")
+    ] = None,
+    offsets_only: Annotated[
+        bool, typer.Option("--offsets-only", help="Gains are known.")
+    ] = False,
+    volts: Annotated[
+        bool, typer.Option("--volts", help="Gains are not even roughly known.")
+    ] = False,
+    offset_range_deg: Annotated[
+        float, typer.Option(help="How far offsets may be from zero [°].")
+    ] = 180.0,
+    cutoff_hz: Annotated[float, typer.Option(help="Low-pass of the log [Hz].")] = 10.0,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write a calibration file.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Find gain and offset of every joint sensor; without a log, say which can be.
+
+    Example: armwise calibrate panda run1.csv -o panda_sensors.toml
+    """
+    import numpy as np
+
+    from armwise.arms import load_arm
+    from armwise.calibration import Structure, calibratable, calibrate_recording
+    from armwise.cli.progress import progress_bar
+    from armwise.recordings import read_recording, write_calibration
+
+    structure = Structure(
+        load_arm(arm), tuple(known or ()), tuple(positive or ()), offsets_only
+    )
+    outlook = calibratable(structure)
+    if not logs:
+        _show_outlook(outlook, json)
+        return
+    recordings = [read_recording(path) for path in logs]
+    with progress_bar("Calibrate", quiet=json) as tell:
+        found = calibrate_recording(
+            structure,
+            recordings,
+            alpha=None if volts else 1.0,
+            offset_range=np.deg2rad(offset_range_deg),
+            cutoff_hz=cutoff_hz,
+            outlook=outlook,
+            progress=tell,
+        )
+    if output is not None:
+        write_calibration(found.sensors, output)
+    if json:
+        print_json(summarise(found, output))
+        return
+    _show(found)
+
+
+def summarise(found: Calibration, output: Path | None) -> dict[str, Any]:
+    """Collect what a machine wants to know."""
+    return {
+        "joints": [
+            {"name": name, "alpha": a, "beta": b, "alpha_std": sa, "beta_std": sb}
+            for name, a, b, sa, sb in zip(
+                found.joint_names,
+                found.alpha,
+                found.beta,
+                found.alpha_std,
+                found.beta_std,
+                strict=True,
+            )
+        ],
+        "not_calibrated": list(found.not_calibrated),
+        "torque_std": found.torque_std,
+        "notes": list(found.notes),
+        "file": str(output) if output else None,
+    }
+
+
+def _show(found: Calibration) -> None:
+    import numpy as np
+
+    made = table("Joint sensors", ("joint", "gain", "±", "offset (°)", "±"))
+    numbers = zip(
+        found.joint_names,
+        found.alpha,
+        found.alpha_std,
+        np.rad2deg(found.beta),
+        np.rad2deg(found.beta_std),
+        strict=True,
+    )
+    for name, *values in numbers:
+        made.add_row(name, *(figure(float(v)) for v in values))
+    console().print(made)
+    for name in found.not_calibrated:
+        warn(f"{name} cannot be calibrated this way and keeps its first value.")
+    for note in found.notes:
+        warn(note)
+
+
+def _show_outlook(outlook: Observability, as_json: bool) -> None:
+    if as_json:
+        print_json({"prospects": [p._asdict() for p in outlook.prospects]})
+        return
+    made = table("What a recording can tell", ("unknown", "predicted ±", "reason"))
+    for p in outlook.prospects:
+        size = 100.0 if p.quantity == "gain" else 57.29578
+        unit = "%" if p.quantity == "gain" else "°"
+        made.add_row(p.name, f"{figure(p.std * size, 2)} {unit}", p.reason)
+    console().print(made)
