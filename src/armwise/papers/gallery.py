@@ -92,7 +92,7 @@ def _index_page(made: Mapping[Group, Sequence[Row]]) -> str:
     )
     intro = (
         "Five classic papers redone. Every number under “ours” was computed when this "
-        "page was written; where it differs from the paper, the note says why."
+        "page was written; notes give conditions and, where known, why numbers differ."
     )
     body = _INDEX.substitute(intro=intro, table=table, links=links)
     return page_to_html("Armwise: five papers redone", body)
