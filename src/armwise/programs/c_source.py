@@ -306,8 +306,13 @@ def _scatter(program: Program) -> str:
           row[{where}] = ys[({start} + e) * {LANES} + k];
     }} else if (layout[{o}] < 0) {{
       double *column = out[{o}] + i;
-      for (long e = 0; e < {stored}; e++, column -= layout[{o}])
-        memcpy(column, ys + ({start} + e) * {LANES}, (size_t)count * sizeof(double));
+      const double *from = ys + {start} * {LANES};
+      if (count == {LANES})
+        for (long e = 0; e < {stored}; e++, column -= layout[{o}], from += {LANES})
+          memcpy(column, from, {LANES} * sizeof(double));
+      else
+        for (long e = 0; e < {stored}; e++, column -= layout[{o}], from += {LANES})
+          memcpy(column, from, (size_t)count * sizeof(double));
     }}""")
         start += stored
     return "\n".join(lines)
