@@ -52,7 +52,7 @@ if(Threads_FOUND AND UNIX)
   target_link_libraries({name}_realtime {name} Threads::Threads)
   add_executable({name}_exchange_stress {name}_exchange_stress.c)
   target_link_libraries({name}_exchange_stress Threads::Threads)
-  add_test(NAME exchange COMMAND {name}_exchange_stress 1000000)
+  add_test(NAME exchange COMMAND {name}_exchange_stress 100000)
 endif()"""
     return fill("CMakeLists.txt.in", NAME=name, RUNTIME=runtime)
 

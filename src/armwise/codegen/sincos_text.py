@@ -32,7 +32,7 @@ static void sincos_{size}(const {type} angle[restrict {size}],
     turns = turns < {most} ? turns : {most};
     const int quarter = (int)(turns + (turns < 0 ? -{half} : {half}));
     const {type} k = ({type})quarter;
-    const {type} r = ((x - k * {p1}) - k * {p2}) - k * {p3};
+    const {type} r = {reduced};
     const {type} z = r * r;
     const {type} s = r + r * (z * {sine});
     const {type} c = {one} - z * ({half} - z * {cosine});
@@ -61,9 +61,15 @@ def sincos_text(size: int, precision: Precision) -> str:
         most=number(round(farthest)),
         half=number(0.5),
         one=number(1.0),
-        p1=number(pieces[0]),
-        p2=number(pieces[1]),
-        p3=number(pieces[2]),
+        reduced=_reduced([number(piece) for piece in pieces]),
         sine=horner(SINE if is_double else SINE_SINGLE, suffix),
         cosine=horner(COSINE if is_double else COSINE_SINGLE, suffix),
     )
+
+
+def _reduced(pieces: list[str]) -> str:
+    """Take k quarter turns from x, the largest piece first: nothing is lost."""
+    text = "x"
+    for piece in pieces:
+        text = f"({text} - k * {piece})"
+    return text[1:-1]

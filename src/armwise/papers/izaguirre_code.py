@@ -165,21 +165,27 @@ class OpenLoopError:
     slow_compensated: tuple[float, ...]
 
 
-def open_loop_errors(model: Arm, truth: Arm) -> dict[str, OpenLoopError]:
+RUNS: dict[str, list[tuple[int, ...]]] = {
+    "one by one": [(0,), (1,), (2,)],
+    "together": [(0, 1, 2)],
+}
+"""Which joints move at a time in Figs. 6 and 8, and in Figs. 7 and 9."""
+
+
+def open_loop_errors(
+    model: Arm, truth: Arm, kinds: Sequence[str] = tuple(RUNS)
+) -> dict[str, OpenLoopError]:
     """Run joints 1 to 3 one by one and together without position feedback.
 
     Args:
         model: What the torque is computed with.
         truth: What is simulated.
+        kinds: Which of RUNS.
     """
-    runs: dict[str, list[tuple[int, ...]]] = {
-        "one by one": [(0,), (1,), (2,)],
-        "together": [(0, 1, 2)],
-    }
     found = {}
-    for name, sets in runs.items():
+    for name in kinds:
         fast, slow, compensated = [], [], []
-        for joints in sets:
+        for joints in RUNS[name]:
             fast += _errors(model, truth, joints, FAST, "plan")
             slow += _errors(model, truth, joints, SLOW, "plan")
             compensated += _errors(model, truth, joints, SLOW, "position")

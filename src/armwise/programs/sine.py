@@ -36,8 +36,13 @@ HALF_PI = (
 )
 """π/2 in three pieces of 33, 33 and 53 bits: k times them is exact for |k| < 2²⁰."""
 
-HALF_PI_SINGLE = (1.5703125, 4.837512969970703125e-4, 7.54978995489188216e-8)
-"""The same of 8, 11 and 24 bits, for |k| < 2¹³."""
+HALF_PI_SINGLE = (
+    1.5703125,
+    4.837512969970703125e-4,
+    7.549533620476723e-08,
+    2.5633440682570896e-12,
+)
+"""The same of 8, 11, 11 and 24 bits, for |k| < 2¹³."""
 
 
 def horner(coefficients: Sequence[float], suffix: str = "") -> str:
