@@ -92,7 +92,9 @@ def read_load_estimate(path: str | Path) -> LoadEstimate:
 
 def _plain(value: Any) -> Any:
     array = np.asarray(value, dtype=float)
-    return np.where(np.isfinite(array), array, None).tolist()
+    plain = array.astype(object)
+    plain[~np.isfinite(array)] = None
+    return plain.tolist()
 
 
 def _array(values: Any) -> np.ndarray:

@@ -28,7 +28,7 @@ the time; or that it is zero."""
 _FAR_LIKELIER = 10.0
 """Difference of log-likelihoods that settles the matter."""
 
-WORST_CONDITION = 1e7
+WORST_CONDITION = 1e6
 """Of the weighted regressor, columns scaled to one; beyond it nothing is certain."""
 
 
@@ -139,21 +139,23 @@ def _weighted_fit(
     K, C, P = regressor.shape
     root = np.sqrt(variance)
     white = (regressor / root[:, :, None]).reshape(K * C, P)
-    scale = np.linalg.norm(white, axis=0)
-    Q, R = np.linalg.qr(white / scale)
-    singular = np.linalg.svd(R, compute_uv=False)
-    condition = float(singular[0] / max(singular[-1], 1e-300))
+    gram = white.T @ white
+    scale = np.sqrt(np.diag(gram))
+    # With columns scaled to one the Gram matrix keeps enough digits, and QR costs more.
+    spread, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
+    condition = float(np.sqrt(spread[-1] / max(spread[0], 1e-300)))
     if condition > WORST_CONDITION:
         raise NotIdentifiable(
             f"The motion does not tell {P} parameters apart (condition number "
             f"{condition:.1e}). Turn the load about every axis, in other directions "
             "against gravity, or ask for less with method=StaticPoses()."
         )
-    inverse = np.linalg.inv(R) / scale[:, None]
-    values = inverse @ (Q.T @ (target / root).reshape(K * C))
-    leverage = np.einsum("ij,ij->i", Q, Q).reshape(K, C)
-    information = (R * scale).T @ (R * scale)
-    return _Fit(values, inverse @ inverse.T, leverage, condition, information)
+    root_inverse = vectors / np.sqrt(spread) / scale[:, None]
+    turned = white @ root_inverse
+    leverage = np.einsum("ij,ij->i", turned, turned).reshape(K, C)
+    values = root_inverse @ (turned.T @ (target / root).reshape(K * C))
+    covariance = root_inverse @ root_inverse.T
+    return _Fit(values, covariance, leverage, condition, gram)
 
 
 def _seen(coefficients: Coefficients) -> np.ndarray:

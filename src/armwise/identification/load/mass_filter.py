@@ -188,6 +188,7 @@ def _smooth(
 
     shapes = unit(frequency)
     weighted = shapes / np.maximum(total, 1e-12 * float(total.max())) ** 2
-    strengths = non_negative(weighted @ shapes.T, weighted @ density)
+    M, v = weighted @ shapes.T, weighted @ density
+    strengths = non_negative(M[None], v[None])[0]
     floor = 1e-6 * float(np.mean(total)) + 1e-300
     return np.maximum(strengths @ unit(wanted), floor)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from armwise.errors import ArgumentError
@@ -52,10 +50,18 @@ def _aligned(data: Samples, other: Samples) -> tuple[Samples, Samples]:
     at = mine.time + shift
 
     def there(values: np.ndarray) -> np.ndarray:
-        return np.stack([np.interp(at, other.time, column) for column in values.T], 1)
+        columns = [np.interp(at, other.time, column) for column in values.T]
+        return np.stack(columns, axis=1)
 
-    moved = {name: there(getattr(other, name)) for name in ("q", "qd", "qdd", "tau")}
-    return mine, replace(other, time=mine.time, starts=(0,), wrench=None, **moved)
+    return mine, Samples(
+        time=mine.time,
+        q=there(other.q),
+        qd=there(other.qd),
+        qdd=there(other.qdd),
+        tau=there(other.tau),
+        preparation=other.preparation,
+        arm=other.arm,
+    )
 
 
 def _best_shift(data: Samples, other: Samples) -> float:

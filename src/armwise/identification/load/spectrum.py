@@ -130,8 +130,7 @@ def fit_noise(
     means = np.stack([np.bincount(fine, p) for p in power.T]) / count
     allowed = [0, 1, 2] if has_drift else [1, 2]
     strengths = np.zeros((power.shape[1], 3))
-    for channel, mean in enumerate(means):
-        strengths[channel, allowed] = _fit_mixture(mean, binned[allowed], count)
+    strengths[:, allowed] = _fit_mixtures(means, binned[allowed], count)
     return _with_bands(coefficients, power, strengths)
 
 
@@ -158,39 +157,46 @@ def _bins(frequency: np.ndarray, count: int) -> np.ndarray:
     return np.unique(np.floor(place * count), return_inverse=True)[1]
 
 
-def _fit_mixture(
-    power: np.ndarray, unit: np.ndarray, count: np.ndarray, iterations: int = 30
-) -> np.ndarray:
+def _fit_mixtures(
+    power: Float[np.ndarray, "channels bins"],
+    unit: Float[np.ndarray, "parts bins"],
+    count: Float[np.ndarray, " bins"],
+    iterations: int = 30,
+) -> Float[np.ndarray, "channels parts"]:
     """Maximum likelihood of non-negative strengths, by reweighted least squares."""
-    floor = 1e-10 * float(power @ count) / float(count.sum()) + 1e-30
-    strengths = np.median(power / unit, axis=1) / len(unit)
+    floor = (1e-10 * power @ count / count.sum() + 1e-30)[:, None]
+    strengths = np.median(power[:, None] / unit, axis=2) / len(unit)
     spectrum = strengths @ unit + floor
     for step in range(iterations):
-        weighted = unit * (count / spectrum**2)
-        new = non_negative(weighted @ unit.T, weighted @ power)
-        renewed = new @ unit + floor
+        weight = count / spectrum**2
+        M = np.einsum("ib,cb,jb->cij", unit, weight, unit)
+        strengths = non_negative(M, (weight * power) @ unit.T)
+        renewed = strengths @ unit + floor
         change = float(np.max(np.abs(np.log(renewed / spectrum))))
-        strengths = new
         spectrum = np.sqrt(spectrum * renewed) if step < 3 else renewed
         if change < 1e-3:
             break
     return strengths + floor * (unit == 1.0).all(axis=1)  # never no noise at all
 
 
-def non_negative(M: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Minimise θᵀMθ − 2vᵀθ over θ ≥ 0 by trying every set of positive ones."""
-    scale = np.sqrt(np.diag(M))
-    M, v = M / np.outer(scale, scale), v / scale
-    best, found = 0.0, np.zeros(len(v))
-    for size in range(1, len(v) + 1):
-        for chosen in combinations(range(len(v)), size):
-            index = list(chosen)
-            try:
-                theta = np.linalg.solve(M[np.ix_(index, index)], v[index])
-            except np.linalg.LinAlgError:
-                continue
-            value = -float(v[index] @ theta)
-            if np.all(theta >= 0) and value < best:
-                best, found = value, np.zeros(len(v))
-                found[index] = theta
+def non_negative(
+    M: Float[np.ndarray, "problems n n"], v: Float[np.ndarray, "problems n"]
+) -> Float[np.ndarray, "problems n"]:
+    """Minimise θᵀMθ − 2vᵀθ over θ ≥ 0, trying every set of positive ones."""
+    size = v.shape[1]
+    scale = np.sqrt(np.einsum("pii->pi", M))
+    M = M / (scale[:, :, None] * scale[:, None, :]) + 1e-12 * np.eye(size)
+    v = v / scale
+    best, found = np.zeros(len(v)), np.zeros(v.shape)
+    for count in range(1, size + 1):
+        for chosen in combinations(range(size), count):
+            index = np.array(chosen)
+            inner = M[:, index[:, None], index]
+            theta = np.linalg.solve(inner, v[:, index, None])[..., 0]
+            value = -np.einsum("pi,pi->p", v[:, index], theta)
+            better = (theta.min(axis=1) >= 0.0) & (value < best)
+            full = np.zeros(v.shape)
+            full[:, index] = theta
+            best = np.where(better, value, best)
+            found = np.where(better[:, None], full, found)
     return found / scale
