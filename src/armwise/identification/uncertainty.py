@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 STRETCHES = 40
 """Stretches a log is cut into."""
 
-_MOST_SHARE = 0.9
-"""Share of a direction's information that one stretch may hold and be left out."""
+_MOST_SHARE = 0.95
+"""A stretch that holds all that is known of a direction counts as holding this much."""
 
-_GLANCES = 64
+_GLANCES = 32
 """Samples of a stretch that are looked at to see what it tells."""
 
 _FEWEST = 4
@@ -64,8 +64,8 @@ def review(problem: Problem, solution: Solution) -> Review:
     if solution.scores is not None:
         return Review(_sandwich(solution.scores, solution), tally.result())
     wanted = columns.user[:, list(problem.base.indices)]
-    scores, weights_of = sums.values @ wanted, wanted.T @ sums.information @ wanted
-    return Review(_jackknife(scores, weights_of, solution), tally.result())
+    told = sums.information(columns, wanted)
+    return Review(_jackknife(sums.values @ wanted, told, solution), tally.result())
 
 
 def _jackknife(
@@ -81,12 +81,9 @@ def _jackknife(
     root = (solution.directions[known].T / solution.singular_values[known]) / (
         solution.scale[:, None]
     )
-    moved = []
-    for score, part in zip(scores, information, strict=True):
-        share, axes = np.linalg.eigh(root.T @ part @ root)
-        left = 1.0 - np.clip(share, 0.0, _MOST_SHARE)
-        moved.append(root @ (axes @ ((axes.T @ (root.T @ score)) / left)))
-    steps = np.array(moved)
+    shares = _MOST_SHARE * (root.T @ information @ root)
+    left = np.linalg.solve(np.eye(root.shape[1]) - shares, (scores @ root)[..., None])
+    steps = left[..., 0] @ root.T
     return _blinded(steps.T @ steps * (count - 1) / count, solution)
 
 
@@ -120,7 +117,7 @@ class Stretches:
         self._seen = 0
         count = -(-samples // self._length)
         self.values = np.zeros((count, width))
-        self.information = np.zeros((count, width, width))
+        self._told: list[np.ndarray] = []
 
     def add(
         self,
@@ -131,15 +128,24 @@ class Stretches:
         parts: list[tuple[int, slice]],
     ) -> None:
         """Add the scores Yᵀ W e of a block, and roughly its information Yᵀ W Y."""
+        if not self._told:
+            sizes = [support.size for support in columns.support]
+            self._told = [np.zeros((len(self.values), k, k)) for k in sizes]
         for i, support in enumerate(columns.support):
             matrix = block.joints[i][:-1]
             error = errors[:, i] / torque_std[i] ** 2
-            square = np.ix_(support, support)
             for row, part in parts:
                 self.values[row, support] += matrix[:, part] @ error[part]
-                seen = matrix[:, part][:, :: self._stride]
+                seen = matrix[:, part.start : part.stop : self._stride]
                 weight = (part.stop - part.start) / (seen.shape[1] * torque_std[i] ** 2)
-                self.information[row][square] += weight * (seen @ seen.T)
+                self._told[i][row] += weight * (seen @ seen.T)
+
+    def information(
+        self, columns: Columns, wanted: np.ndarray
+    ) -> Float[np.ndarray, "stretches base base"]:
+        """Roughly what each stretch tells of the base parameters, Yᵀ W Y."""
+        pairs = zip(columns.support, self._told, strict=True)
+        return np.sum([wanted[s].T @ told @ wanted[s] for s, told in pairs], axis=0)
 
     def parts(self, count: int) -> list[tuple[int, slice]]:
         """Say to which stretch the next samples belong."""

@@ -45,19 +45,29 @@ def reduce(
     """
     if not 0 <= threshold < 1:
         raise ArgumentError(f"threshold is a fraction in [0, 1), not {threshold}.")
+    from threadpoolctl import threadpool_limits
+
     runs = [data] if isinstance(data, Samples) else list(data)
-    problem = _problem(estimate, runs)
-    kept = np.flatnonzero(significance(estimate, runs) >= threshold)
     chosen = method or WeightedLeastSquares()
-    small = _identify(_restricted(problem, kept), chosen)
-    while largest_relative_std is not None and len(kept) > 1:
+    with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
+        kept = np.flatnonzero(significance(estimate, runs) >= threshold)
+        small = _search(_problem(estimate, runs), kept, chosen, largest_relative_std)
+    note = f"{small.base.count} of {estimate.base.count} base parameters matter."
+    return replace(small, notes=(*small.notes, note))
+
+
+def _search(
+    problem: Problem, kept: np.ndarray, method: Method, largest: float | None
+) -> Estimate:
+    """Identify what is kept; while something is too uncertain, drop the worst."""
+    small = _identify(_restricted(problem, kept), method)
+    while largest is not None and len(kept) > 1:
         doubt = small.base_std / np.maximum(np.abs(small.base_values), 1e-300)
-        if doubt.max() <= largest_relative_std:
+        if doubt.max() <= largest:
             break
         kept = np.delete(kept, int(np.argmax(doubt)))
-        small = _identify(_restricted(problem, kept), chosen)
-    note = f"{len(kept)} of {estimate.base.count} base parameters matter."
-    return replace(small, notes=(*small.notes, note))
+        small = _identify(_restricted(problem, kept), method)
+    return small
 
 
 def significance(
@@ -97,11 +107,8 @@ def _restricted(problem: Problem, kept: np.ndarray) -> Problem:
 
 
 def _identify(problem: Problem, method: Method) -> Estimate:
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"):
-        solution = method.solve(problem)
-        alone = base_to_parameters(problem, solution.values)
-        solution = replace(solution, parameters=alone)
-        name = type(method).__name__
-        return build_estimate(problem, solution, review(problem, solution), name)
+    solution = method.solve(problem)
+    alone = base_to_parameters(problem, solution.values)
+    solution = replace(solution, parameters=alone)
+    name = type(method).__name__
+    return build_estimate(problem, solution, review(problem, solution), name)
