@@ -146,14 +146,17 @@ def wide_motion(
     reach = 0.4 * (upper - lower)
     amplitude *= (reach / np.sqrt(np.sum(amplitude**2, axis=(0, 2))))[:, None] / 1.6
     middle, frequency = 0.5 * (lower + upper), max(1.0 / duration, 0.1)
-    motion = Fourier(middle, *amplitude, frequency, duration * frequency)
+    motion = Fourier(
+        middle, amplitude[0], amplitude[1], frequency, duration * frequency
+    )
     sample = motion.sample(np.linspace(0.0, duration, 1000))
     speed = np.minimum(arm.limits("velocity"), 3.0) * 0.8
     excess = max(
         float(np.max(np.abs(sample.q - middle) / (0.5 * (upper - lower)))),
         float(np.max(np.abs(sample.qd) / speed)),
     )
-    return Fourier(middle, *(amplitude / max(excess, 1.0)), frequency, motion.periods)
+    sine, cosine = amplitude / max(excess, 1.0)
+    return Fourier(middle, sine, cosine, frequency, motion.periods)
 
 
 def _with_bodies(arm: Arm, seed: int) -> Arm:

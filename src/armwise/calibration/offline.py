@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _REWEIGHTINGS = 12
 """Most rounds of weighing joints by their own residuals; four are usual."""
 
+_SHARE = 0.02
+"""Error expected of torques, as a share of them, before residuals are known."""
+
 _FEW = 400
 """Samples that are enough to find the right valley."""
 
@@ -46,7 +49,7 @@ def calibrate_recording(
     cutoff_hz: float | None = 10.0,
     torque: str | None = None,
     outlook: Observability | None = None,
-    starts: int = 60,
+    starts: int = 200,
     seed: int = 0,
     progress: Callable[[str, float], None] | None = None,
 ) -> Calibration:
@@ -111,7 +114,7 @@ def _sensed(
     if isinstance(recording, Recording | Samples):
         recording = [recording]  # type: ignore[list-item]
     parts = []
-    for one in recording:  # type: ignore[union-attr]
+    for one in recording:
         if isinstance(one, Recording):
             check_saturation(raw_recording(one, torque), "q", names)
         parts.append(sensed_samples(one, cutoff_hz, torque))
@@ -124,13 +127,13 @@ def _sensed(
 def _first_std(sensed: Samples) -> Float[np.ndarray, " dof"]:
     """Weights before any residual is known: a share of each joint's torque."""
     usual = np.sqrt(np.mean(sensed.tau**2, axis=0))
-    return 0.02 * np.maximum(usual, 1e-3 * max(float(usual.max()), 1e-12))
+    return _SHARE * np.maximum(usual, 1e-3 * max(float(usual.max()), 1e-12))
 
 
 def _best(
     known: Structure,
     projector: Projector,
-    guess: Sequence[Point],
+    guess: list[Point],
     outlook: Observability,
     progress: Callable[[str, float], None] | None,
 ) -> Minimum:
@@ -138,16 +141,23 @@ def _best(
     few = projector.thinned(max(1, len(projector.sensed) // _FEW))
     found = search(few, guess, outlook.is_sought, progress=progress)
     possible = [m for m in found if m.defect is None]
-    if not possible:  # perhaps a sensor counts backwards
+    if not possible or _is_poor(possible[0]):  # perhaps a sensor counts backwards
         other = reversed_points(guess)
-        again = search(few, other, outlook.is_sought, progress=progress)
-        possible = [m for m in again if m.defect is None]
+        found += search(few, other, outlook.is_sought, progress=progress)
+        possible = [m for m in found if m.defect is None]
+    possible.sort(key=lambda m: m.projected.cost)
     if not possible:
         raise NotPhysical(
             f"Only an arm that cannot exist explains this recording: "
             f"{found[0].defect}. Is the sign of a sensor or of a torque reversed?"
         )
     return possible[0]
+
+
+def _is_poor(found: Minimum) -> bool:
+    """Whether more than a tenth of the torques stays unexplained."""
+    share = found.projected.cost / max(found.projected.rows, 1)
+    return bool(np.sqrt(share) * _SHARE > 0.1)
 
 
 def _refined(

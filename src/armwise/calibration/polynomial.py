@@ -41,8 +41,8 @@ def fit_by_arccos(
     a, b, c = (float(x) for x in coefficients)
     if abs(c) < 1e-9 * max(abs(a), abs(b), 1e-300):
         raise NotIdentifiable(
-            "The torque is a straight line in the reading: gravity does not act on this "
-            "joint, or it moved too little."
+            "The torque is a straight line in the reading: gravity does not act on "
+            "this joint, or it moved too little."
         )
     top = -b / (2.0 * c)
     moment = a + b * top + c * top**2

@@ -102,6 +102,10 @@ class Projector:
         self.indices = list(structure.base.indices)
         self.directions = _directions(structure, sensed)
         self.torque_rate = _rates(sensed)
+        self._moving_share = np.ones(sensed.dof)
+        if self.directions is not None:
+            own = np.abs(self.directions[:, : sensed.dof]) > 0.9
+            self._moving_share = own.mean(axis=0)
 
     def weighted(self, torque_std: Float[np.ndarray, " dof"]) -> Projector:
         """The same samples with another expectation of the torques' errors."""
@@ -153,7 +157,8 @@ class Projector:
             # τ(t) = Y π − delay · dτ/dt: a common delay is one more linear unknown.
             rate = self.torque_rate[rows, :, None]
             columns = np.concatenate([Y[:, :, self.indices], -rate], axis=2)
-            yield columns / self.torque_std[:, None], tau / self.torque_std, rows
+            weight = self._weights(rows)
+            yield columns * weight[:, :, None], tau * weight, rows
 
     def slopes(
         self, model: Dynamics, point: Point, rows: slice
@@ -167,8 +172,18 @@ class Projector:
             step = np.zeros(unknowns)
             step[k] = _STEP
             ends = [_torque(model, s, point.moved(side * step)) for side in (1, -1)]
-            J[:, :, k] = (ends[0] - ends[1]) / (2.0 * _STEP) / self.torque_std
+            J[:, :, k] = (ends[0] - ends[1]) / (2.0 * _STEP)
+        J *= self._weights(rows)[:, :, None]
         return J
+
+    def _weights(self, rows: slice) -> Float[np.ndarray, "samples dof"]:
+        """One over the noise; nothing where a joint rests and friction is in doubt."""
+        weight = np.ones((rows.stop - rows.start, self.torque_std.size))
+        if self.directions is not None:
+            moving = np.abs(self.directions[rows, : weight.shape[1]]) > 0.9
+            # A joint that hardly ever moves is better heard at rest than not at all.
+            weight *= moving | (self._moving_share < 0.1)
+        return weight / self.torque_std
 
     def model(self, projected: Projected) -> Dynamics:
         """The arm with the parameters found at a point, without dry friction."""
@@ -215,8 +230,8 @@ def _torque(model: Dynamics, s: list[np.ndarray], point: Point) -> np.ndarray:
 class _Gram:
     """Sums AᵀA over blocks, and factors it.
 
-    Columns are scaled to one first, and a trace of noise (1e-13 of its square) is added:
-    what is smaller than 3e-7 of a column cannot be told from nothing.
+    Columns are scaled to one first, and a trace of noise (1e-13) is added to their
+    squares: what is smaller than 3e-7 of a column cannot be told from nothing.
     """
 
     def __init__(self) -> None:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
 _ROUNDS = 60
+_DESCENTS = 40
+"""Most starting points that are followed down."""
+
 _SAME = 2e-3
 """Minima closer than this, in [rad] and relative gain, are the same."""
 
@@ -122,6 +125,8 @@ def search(
         _add(found, projector, descend(projector, start, is_sought, None, 1e-6))
         best = next((m for m in found if m.defect is None), None)
         if best is not None and best.hits >= enough and i >= 2 * enough:
+            break
+        if i >= _DESCENTS:
             break
     return found
 

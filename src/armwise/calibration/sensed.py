@@ -42,8 +42,8 @@ def raw_recording(recording: Recording, torque: str | None = None) -> Recording:
     chosen = torque or next((x for x in ("tau", "command") if recording.count(x)), "")
     if sensor is None or not recording.count(chosen):
         raise RecordingError(
-            f"{recording.source} needs sensor readings (volts_1 … or q_1 …) and torques "
-            f"(tau_1 … or command_1 …). Found: {', '.join(recording.channels)}."
+            f"{recording.source} needs sensor readings (volts_1 … or q_1 …) and "
+            f"torques (tau_1 … or command_1 …). Found: {', '.join(recording.channels)}."
         )
     channels: dict[str, Channel] = {}
     for name, source in (("q", sensor), ("tau", chosen)):

@@ -27,7 +27,10 @@ class Parts(NamedTuple):
 class SensorRegressor(Protocol):
     """What torques are made of, as functions of readings."""
 
-    count: int
+    @property
+    def count(self) -> int:
+        """Number of parameters."""
+        ...
 
     def tracking(
         self, x: np.ndarray, xd: np.ndarray, xdr: np.ndarray, xddr: np.ndarray

@@ -52,7 +52,7 @@ class CausalDerivatives:
             self._restart(time[0], q[0], tau[0])
         signals = [q, q, q, tau]
         chosen = [*self._filters, self._filters[0]]
-        out = [self._filtered(k, *chosen[k], x) for k, x in enumerate(signals)]
+        out = [self._filtered(k, chosen[k], x) for k, x in enumerate(signals)]
         numbers = self._count + np.arange(time.size)
         kept = (numbers % self._step == 0) & (time >= self._ready)
         self._count += time.size
@@ -60,12 +60,13 @@ class CausalDerivatives:
         return Samples(time[kept], *(x[kept] for x in out))
 
     def _filtered(
-        self, k: int, above: np.ndarray, below: np.ndarray, x: np.ndarray
+        self, k: int, coefficients: tuple[np.ndarray, np.ndarray], x: np.ndarray
     ) -> np.ndarray:
         from scipy.signal import lfilter
 
         assert self._states is not None
-        y, self._states[k] = lfilter(above, below, x, axis=0, zi=self._states[k])
+        state = self._states[k]
+        y, self._states[k] = lfilter(*coefficients, x, axis=0, zi=state)
         return np.asarray(y)
 
     def _restart(self, time: float, q: np.ndarray, tau: np.ndarray) -> None:

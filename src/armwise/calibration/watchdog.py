@@ -67,6 +67,11 @@ class Watchdog:
         threshold: Evidence that raises an alarm; more if learning showed more.
         largest_speed: Speed in [rad/s] no joint has; three times its limit if None.
         memory: Time constant of the tracked values in [s].
+
+    Attributes:
+        alarms: All alarms so far.
+        evidence: Largest evidence so far, as a share of the threshold.
+        threshold: Evidence that raises an alarm, per unknown.
     """
 
     def __init__(
@@ -111,6 +116,7 @@ class Watchdog:
         self._largest = np.full(arm.dof, np.inf)
         self._blow = -np.inf
         self.alarms: list[Alarm] = []
+        self.evidence = 0.0
 
     @property
     def is_learning(self) -> bool:
@@ -249,6 +255,7 @@ class Watchdog:
     def _test(self, now: float) -> None:
         begins, scores, information = zip(*self._recent, strict=True)
         ratios = _ratios(np.array(scores), np.array(information), self._spread)
+        self.evidence = max(self.evidence, float(np.max(ratios / self.threshold)))
         if np.all(ratios < self.threshold):
             return
         sums = np.cumsum(np.array(scores)[::-1], axis=0)[::-1]
