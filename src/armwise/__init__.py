@@ -201,6 +201,12 @@ if TYPE_CHECKING:
     from armwise.arms import bundled_arms as bundled_arms
     from armwise.arms import load_arm as load_arm
     from armwise.arms import save_arm as save_arm
+    from armwise.calibration import Calibration as Calibration
+    from armwise.calibration import Structure as Structure
+    from armwise.calibration import Watchdog as Watchdog
+    from armwise.calibration import calibratable as calibratable
+    from armwise.calibration import calibrate as calibrate
+    from armwise.calibration import calibrate_recording as calibrate_recording
     from armwise.codegen import GeneratedCode as GeneratedCode
     from armwise.codegen import generate as generate
     from armwise.codegen import load_generated as load_generated
@@ -325,7 +331,9 @@ if TYPE_CHECKING:
     from armwise.recordings import Samples as Samples
     from armwise.recordings import noise_spectra as noise_spectra
     from armwise.recordings import prepare as prepare
+    from armwise.recordings import read_calibration as read_calibration
     from armwise.recordings import read_recording as read_recording
+    from armwise.recordings import write_calibration as write_calibration
     from armwise.recordings import write_recording as write_recording
     from armwise.reduction import reduce as reduce
     from armwise.report import write_report as write_report
@@ -359,11 +367,3 @@ if TYPE_CHECKING:
     from armwise.worlds import planar_chain as planar_chain
     from armwise.worlds import read_world as read_world
     from armwise.worlds import simulate as simulate
-    from armwise.calibration import Calibration as Calibration
-    from armwise.calibration import Structure as Structure
-    from armwise.calibration import Watchdog as Watchdog
-    from armwise.calibration import calibratable as calibratable
-    from armwise.calibration import calibrate as calibrate
-    from armwise.calibration import calibrate_recording as calibrate_recording
-    from armwise.recordings import read_calibration as read_calibration
-    from armwise.recordings import write_calibration as write_calibration
