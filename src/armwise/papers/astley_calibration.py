@@ -207,7 +207,7 @@ def _offline_rows(ten: TenRuns) -> list[Row]:
         made.append(
             row("offline sibling", f"median error of {name}, offline / adaptive",
                 "at most 1/3", round(ours / theirs, 3), ours <= theirs / 3.0,
-                f"{ours:.4f} and {theirs:.4f} {unit}; offline on the motion of all joints")
+                f"{ours:.4f} and {theirs:.4f} {unit}; offline: all joints moving")
         )  # fmt: skip
     return made
 
