@@ -82,7 +82,7 @@ class Watchdog:
         *,
         bandwidth_hz: float = 8.0,
         epoch: float = 0.5,
-        learning: float = 60.0,
+        learning: float = 150.0,
         threshold: float = 80.0,
         largest_speed: ArrayLike | None = None,
         memory: float = 60.0,
