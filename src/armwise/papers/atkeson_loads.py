@@ -17,6 +17,7 @@ import numpy as np
 
 from armwise.arms import Frame, InertialParameters, load_arm
 from armwise.arms.poses import pose
+from armwise.dynamics import Dynamics
 from armwise.identification.load import (
     LeastSquares,
     LoadEstimate,
@@ -221,10 +222,30 @@ def designed_errors(
     runs: int, duration: float = 15.0, rig: LoadRig | None = None, seed: int = 7
 ) -> Float[np.ndarray, "runs 3 3"]:
     """Errors [kg m²] on the PUMA with a motion designed for loads, biases unknown."""
-    chosen = rig or puma_rig()
-    plan = design_load_excitation(chosen.arm, "wrist", duration=duration, seed=1)
-    set_up = SetUp("PUMA, designed", chosen, (plan.motion,), 10.0)
+    set_up = SetUp(
+        "PUMA, designed", rig or puma_rig(), (designed_motion(duration),), 10.0
+    )
     return inertia_errors(set_up, "weighted", runs, seed)
+
+
+@cache
+def designed_motion(duration: float = 15.0) -> Motion:
+    """A motion for loads within the PUMA's limits."""
+    arm = puma_rig().arm
+    return design_load_excitation(arm, "wrist", duration=duration, seed=1).motion
+
+
+def hand_error_deg(rig: LoadRig, motion: Motion, runs: int, seed: int = 7) -> float:
+    """Largest angle [°] between where the hand is and where kinematics say it is."""
+    dynamics = Dynamics(rig.arm)
+    q = motion.sample(np.linspace(0.0, motion.duration, 50)).q
+    R = dynamics.link_pose(q, rig.frame)[:, :3, :3]
+    worst = 0.0
+    for error in rig.joint_errors(runs, seed):
+        seen = dynamics.link_pose(q + error, rig.frame)[:, :3, :3]
+        cosine = 0.5 * (np.einsum("tij,tij->t", R, seen) - 1.0)
+        worst = max(worst, float(np.arccos(np.clip(cosine, -1.0, 1.0)).max()))
+    return float(np.rad2deg(worst))
 
 
 def _sessions(

@@ -11,6 +11,7 @@ from tests.identification.load import rig
 import armwise as aw
 from armwise.arms import InertialParameters
 from armwise.arms.poses import rotation_about
+from armwise.dynamics.wrench import wrench_regressor
 from armwise.identification.load import (
     Accelerations,
     IntegralWindows,
@@ -22,6 +23,7 @@ from armwise.identification.load import (
     WristSamples,
     identify_load,
 )
+from armwise.identification.load.pose_offset import moved_frame
 
 METHODS: list[LoadMethod] = [
     Accelerations(),
@@ -165,6 +167,20 @@ def test_a_turned_sensor_is_found_by_its_rotation() -> None:
     assert plain.explanation is not None
     assert found.explanation is not None
     assert np.all(plain.explanation.rmse[:2] > 2 * found.explanation.rmse[:2])
+
+
+def test_a_shifted_and_turned_sensor_is_found_by_its_pose() -> None:
+    data = rig.samples(rig.BRICK, noise=0.0, seed=2)
+    offset = np.array([0.03, -0.05, 0.04, 0.01, -0.02, 0.015])
+    motion = moved_frame(rig.body().motion(data.q, data.qd, data.qdd), offset)
+    exact = wrench_regressor(*np.moveaxis(motion, 1, 0)) @ rig.BRICK.vector
+    noise = 0.5 * rig.NOISE * np.random.default_rng(0).normal(size=exact.shape)
+    found = identify_load(
+        replace(data, wrench=exact + noise), rig.puma(), pose_offset="pose"
+    )
+    assert found.pose_offset == pytest.approx(offset, abs=2e-3)
+    z = (found.parameters.vector - rig.BRICK.vector) / found.std.parameters
+    assert np.abs(z).max() < 5.0
 
 
 def test_a_consistent_load_can_exist() -> None:

@@ -29,30 +29,38 @@ def nearest_physical(
         values: The unconstrained estimate φ̂.
         information: Λ, its inverse covariance.
     """
-    import clarabel
-    from scipy.sparse import csc_matrix
-
-    pseudo = np.stack(
-        [InertialParameters(unit).pseudo_inertia for unit in np.eye(10) * SCALE]
-    )
-    lengths = np.array([0.1, 0.1, 0.1, 1.0])
-    pseudo = pseudo / np.outer(lengths, lengths)
     weights = information * np.outer(SCALE, SCALE)
-    level = float(np.max(np.diag(weights)))
-    P = csc_matrix(np.triu(weights / level))
-    start = values / SCALE
+    weights = weights / float(np.max(np.diag(weights)))
+    cone, shift = _cone(values / SCALE)
+    found = _solve(weights, -weights @ (values / SCALE), cone, shift)
+    return InertialParameters(found * SCALE)
+
+
+def _cone(start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the scaled pseudo-inertia's upper triangle, and its least eigenvalue."""
+    units = [InertialParameters(unit).pseudo_inertia for unit in np.eye(10) * SCALE]
+    lengths = np.array([0.1, 0.1, 0.1, 1.0])
+    pseudo = np.stack(units) / np.outer(lengths, lengths)
     rows, columns = np.triu_indices(4)
     order = np.lexsort((rows, columns))
     rows, columns = rows[order], columns[order]
     gain = np.where(rows == columns, 1.0, np.sqrt(2.0))
-    cone = pseudo[:, rows, columns] * gain
     trace = float(np.trace(np.tensordot(start, pseudo, axes=1)))
     shift = LEAST * max(trace, 1e-6) * np.eye(4)[rows, columns]
+    return pseudo[:, rows, columns] * gain, shift
+
+
+def _solve(
+    weights: np.ndarray, slope: np.ndarray, cone: np.ndarray, shift: np.ndarray
+) -> np.ndarray:
+    import clarabel
+    from scipy.sparse import csc_matrix
+
     settings = clarabel.DefaultSettings()
     settings.verbose = False
     solver = clarabel.DefaultSolver(
-        P,
-        -(weights / level) @ start,
+        csc_matrix(np.triu(weights)),
+        slope,
         csc_matrix(-cone.T),
         -shift,
         [clarabel.PSDTriangleConeT(4)],
@@ -64,4 +72,4 @@ def nearest_physical(
             f"No physical load was found near the estimate ({answer.status}). Look at "
             "the data, or identify without consistent=True."
         )
-    return InertialParameters(np.array(answer.x) * SCALE)
+    return np.array(answer.x)

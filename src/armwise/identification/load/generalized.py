@@ -9,13 +9,13 @@ import numpy as np
 
 from armwise.errors import NotIdentifiable
 from armwise.identification.load.rows import Rows
+from armwise.identification.load.small_sample import small_sample_covariance
 from armwise.identification.load.spectrum import (
     Coefficients,
     NoiseModel,
     cosine_coefficients,
     fit_noise,
     flat_noise,
-    shapes,
 )
 
 if TYPE_CHECKING:
@@ -79,7 +79,9 @@ def solve_generalized(
     noise = _likeliest_noise(chosen, coefficients, has_drift, iterations)
     variance = noise.variance(coefficients)
     fit = _weighted_fit(chosen, coefficients.target, variance)
-    covariance, freedom = _small_sample(chosen, coefficients, variance, fit.covariance)
+    covariance, freedom = small_sample_covariance(
+        chosen, coefficients, variance, fit.covariance
+    )
     return _assemble(rows, bias, width, seen, fit, covariance, freedom, noise)
 
 
@@ -163,38 +165,6 @@ def _seen(coefficients: Coefficients) -> np.ndarray:
     size = np.sqrt(np.einsum("kcp,kcp->p", *2 * (coefficients.regressor,)))
     seen: np.ndarray = size > 1e-9 * max(size.max(), 1e-300)
     return seen
-
-
-def _small_sample(
-    regressor: np.ndarray,
-    coefficients: Coefficients,
-    variance: np.ndarray,
-    covariance: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Widen the covariance for the noise being estimated, and count what backs it.
-
-    Kenward and Roger's correction is simple here: with independent coefficients every
-    matrix in it is a weighted sum over frequencies.
-    """
-    unit = shapes(coefficients.chord)
-    widening = np.zeros_like(covariance)
-    spread = np.zeros(len(covariance))
-    for channel in range(regressor.shape[1]):
-        s, Y = variance[:, channel], regressor[:, channel]
-        relative = unit / s
-        doubt = np.linalg.pinv(0.5 * relative @ relative.T, rcond=1e-10)
-        P = [(Y * (g / s)[:, None]).T @ Y for g in relative]
-        slopes = np.stack([np.diag(covariance @ p @ covariance) for p in P])
-        spread += np.einsum("jp,jl,lp->p", slopes, doubt, slopes)
-        for i, gi in enumerate(relative):
-            for j, gj in enumerate(relative):
-                Q = (Y * (gi * gj / s)[:, None]).T @ Y
-                widening += doubt[i, j] * (Q - P[i] @ covariance @ P[j])
-    widened = covariance + 2.0 * covariance @ widening @ covariance
-    floor = np.diag(covariance) / np.maximum(np.diag(widened), 1e-300)
-    stretch = np.sqrt(np.maximum(floor, 1.0))
-    freedom = 2.0 * np.diag(covariance) ** 2 / np.maximum(spread, 1e-300)
-    return widened * np.outer(stretch, stretch), np.maximum(freedom, 2.0)
 
 
 def common_bias(rows: Rows) -> Float[np.ndarray, "rows channels channels"]:

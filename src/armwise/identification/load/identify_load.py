@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,24 +45,23 @@ def identify_load(
 ) -> LoadEstimate:
     """Find mass, centre of mass and inertia of what the arm holds.
 
-    From the wrench at a wrist sensor if the data hold one, else from joint torques:
-    what they exceed those of the same motion without load (`bare`), or those that an
-    identified arm needs. The wrench is the one the arm exerts on the load, in the axes
-    of the sensor frame: at rest the force is −m g.
+    From the wrench at a wrist sensor, the one the arm exerts on the load in the axes of
+    the sensor frame (at rest the force is −m g); without a wrench, from joint torques:
+    what they exceed those of the same motion without load (`bare`), or an identified
+    arm's.
 
     Args:
         data: Motion with a wrench or with torques; several become segments.
-        arm: The arm that moved (or where to load it from); not for `WristSamples`.
+        arm: The arm that moved; not for `WristSamples`, nor if the data carry it.
         sensor_frame: Frame of the sensor, and of the result.
-        method: How to set up the equations: `Accelerations()` when not given,
-            `StaticPoses()`, `IntegralWindows()`, `MomentumRate()`, `OptimalFilter()`.
+        method: `Accelerations()`, `StaticPoses()`, `IntegralWindows()`,
+            `MomentumRate()`, `OptimalFilter()` or `LeastSquares()`.
         bias: Whether the sensor's zero is unknown in each "segment", "common" to all,
             or "none" (it was tared, and stays so).
         drift: Whether the zero may wander within a segment.
         components: Components of the wrench that count; all that were measured.
         gripper: Body between sensor and load, in the sensor frame; taken off.
-        pose_offset: Also find how the sensor is mounted: its "rotation" against the
-            frame, or its whole "pose".
+        pose_offset: Also find the sensor's "rotation" against the frame, or its "pose".
         bare: The same motion without load, to cancel arm and friction.
         consistent: Return the best load that can exist, rather than the best fit.
         checked: Whether to look for the usual mistakes in the data first.
@@ -70,60 +69,73 @@ def identify_load(
     Raises:
         NotIdentifiable: If the motion does not show what is asked for.
         RecordingError: If the wrench is missing, saturated, slow or in other axes.
-        ArgumentError: If the arm is missing, or something does not fit together.
     """
     arm = load_arm(arm) if isinstance(arm, str | Path) else arm
-    joined = _joined(data)
-    if joined.wrench is None or bare is not None:
-        if isinstance(joined, WristSamples):
-            raise ArgumentError("WristSamples hold no joint torques; leave out bare.")
-        estimate = load_from_torques(
-            joined, arm, sensor_frame, None if bare is None else _joined_samples(bare)
-        )
-    else:
-        estimate = _from_wrench(
-            joined, arm, sensor_frame, method or Accelerations(), bias, drift,
-            None if components is None else tuple(components),
-            gripper, pose_offset, checked,
-        )  # fmt: skip
+    chosen = None if components is None else tuple(components)
+    wanted = _Wanted(
+        sensor_frame, method or Accelerations(), bias, drift, chosen, gripper,
+        pose_offset, checked,
+    )  # fmt: skip
+    estimate = _found(_joined(data), arm, bare, wanted)
     return _physical(estimate) if consistent else estimate
 
 
-def _from_wrench(
+@dataclass(frozen=True, eq=False)
+class _Wanted:
+    """What was asked of `identify_load`."""
+
+    frame: str
+    method: LoadMethod
+    bias: Bias
+    drift: bool
+    components: tuple[str, ...] | None
+    gripper: InertialParameters | LoadEstimate | None
+    pose_offset: PoseOffset
+    checked: bool
+
+
+def _found(
     data: Samples | WristSamples,
     arm: Arm | None,
-    frame: str,
-    method: LoadMethod,
-    bias: Bias,
-    drift: bool,
-    components: tuple[str, ...] | None,
-    gripper: InertialParameters | LoadEstimate | None,
-    pose_offset: PoseOffset,
-    checked: bool,
+    bare: Samples | Sequence[Samples] | None,
+    wanted: _Wanted,
 ) -> LoadEstimate:
-    problem, notes = pose_wrench_problem(data, arm, frame, components, bias, drift)
-    if checked:
-        _check(problem, method)
-    known = _parameters_of(gripper)
+    if data.wrench is not None and bare is None:
+        return _from_wrench(data, arm, wanted)
+    if isinstance(data, WristSamples):
+        raise ArgumentError("WristSamples hold no joint torques; leave out bare.")
+    empty = None if bare is None else _joined_samples(bare)
+    return load_from_torques(data, arm, wanted.frame, empty)
+
+
+def _from_wrench(
+    data: Samples | WristSamples, arm: Arm | None, wanted: _Wanted
+) -> LoadEstimate:
+    problem, notes = pose_wrench_problem(
+        data, arm, wanted.frame, wanted.components, wanted.bias, wanted.drift
+    )
+    if wanted.checked:
+        _check(problem, wanted.method)
+    known = _parameters_of(wanted.gripper)
     offset = None
-    if pose_offset != "none":
-        if not isinstance(method, Accelerations):
+    if wanted.pose_offset != "none":
+        if not isinstance(wanted.method, Accelerations):
             raise ArgumentError("pose_offset goes with method=Accelerations() only.")
-        offset = solve_with_offset(problem, pose_offset)
-        solution, problem = offset.solution, offset.problem
-        solution = replace(solution, values=solution.values - known)
+        offset = solve_with_offset(problem, wanted.pose_offset)
+        problem = offset.problem
+        solution = replace(offset.solution, values=offset.solution.values - known)
     else:
         problem = problem.without(known)
-        solution = method.solve(problem)
-    estimate = _estimate(problem, solution, frame, notes)
-    if isinstance(gripper, LoadEstimate):
-        summed = estimate.covariance + gripper.covariance
+        solution = wanted.method.solve(problem)
+    estimate = _estimate(problem, solution, wanted.frame, notes)
+    if isinstance(wanted.gripper, LoadEstimate):
+        summed = estimate.covariance + wanted.gripper.covariance
         estimate = replace(estimate, covariance=summed)
-    if offset is not None:
-        estimate = replace(
-            estimate, pose_offset=offset.offset, pose_offset_std=offset.offset_std
-        )
-    return estimate
+    if offset is None:
+        return estimate
+    return replace(
+        estimate, pose_offset=offset.offset, pose_offset_std=offset.offset_std
+    )
 
 
 def _check(problem: WrenchProblem, method: LoadMethod) -> None:

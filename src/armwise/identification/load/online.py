@@ -9,6 +9,11 @@ import numpy as np
 from armwise.arms import Arm, InertialParameters
 from armwise.dynamics.wrench import HeldBody
 from armwise.errors import ArgumentError
+from armwise.identification.load.belief import (
+    PRIOR_STD,
+    prior_belief,
+    six_numbers,
+)
 from armwise.identification.load.change import ChangeDetector, LoadChange
 from armwise.identification.load.estimate import LoadEstimate
 from armwise.identification.load.uncertainty import SCALE
@@ -17,9 +22,6 @@ from armwise.recordings import WRENCH_NAMES
 if TYPE_CHECKING:
     from jaxtyping import Float
     from numpy.typing import ArrayLike
-
-PRIOR_STD = np.array([5.0, 0.5, 0.5, 0.5, *[0.1] * 6])
-"""How far a load may be from the prior before anything is known: [kg], [kg m], …."""
 
 
 class OnlineLoad:
@@ -64,10 +66,10 @@ class OnlineLoad:
             raise ArgumentError("rate_hz and memory must be positive.")
         self.arm, self.frame, self.rate_hz = arm, sensor_frame, rate_hz
         self._body = HeldBody(arm, sensor_frame)
-        self._noise = np.diag(_six(noise_std, "noise_std") ** 2)
+        self._noise = np.diag(six_numbers(noise_std, "noise_std") ** 2)
         self._fade = float(np.exp(0.5 / (memory * rate_hz)))
-        self._drift = _six(drift, "drift") ** 2 / rate_hz
-        self._bias = _six(bias_std, "bias_std") ** 2
+        self._drift = six_numbers(drift, "drift") ** 2 / rate_hz
+        self._bias = six_numbers(bias_std, "bias_std") ** 2
         self._gripper = (gripper or InertialParameters.zero()).vector / SCALE
         self._inputs = [np.zeros((1, arm.dof)) for _ in range(3)]
         self._A = np.zeros((1, 6, 10))
@@ -79,7 +81,7 @@ class OnlineLoad:
         self._fading[:10] *= self._fade
         self._fading[:, :10] *= self._fade
         self._wander = np.diag(np.concatenate([np.zeros(10), self._drift]))
-        self._prior = _prior(prior)
+        self._prior = prior_belief(prior)
         self.reset()
 
     def reset(self) -> None:
@@ -264,26 +266,3 @@ class OnlineLoad:
 
 _LEVER = 9.81 * 0.1
 """Moment in [N m] that counts as much as a kilogram: its weight at 0.1 m."""
-
-
-def _six(values: ArrayLike, name: str) -> Float[np.ndarray, " 6"]:
-    """Spread a pair for force and torque, or take six numbers."""
-    array = np.asarray(values, dtype=float).ravel()
-    six = np.repeat(array, 3) if array.size == 2 else np.broadcast_to(array, (6,))
-    if not np.all(np.isfinite(six)) or np.any(six < 0):
-        raise ArgumentError(f"{name} must be finite and not negative.")
-    return six
-
-
-def _prior(
-    prior: InertialParameters | LoadEstimate | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and covariance of what is believed at first, scaled."""
-    wide = np.diag((PRIOR_STD / SCALE) ** 2)
-    if prior is None:
-        return np.zeros(10), wide
-    if isinstance(prior, InertialParameters):
-        return prior.vector / SCALE, wide
-    if not prior.is_complete:
-        raise ArgumentError("A prior needs all ten parameters; this estimate has not.")
-    return prior.parameters.vector / SCALE, prior.covariance / np.outer(SCALE, SCALE)
