@@ -17,7 +17,10 @@ ULP = 2.0
 """Largest error in units in the last place, for angles up to FARTHEST."""
 
 FARTHEST = {"double": 1.0e5, "float": 1.0e3}
-"""Largest angle in [rad] for which that holds."""
+"""Largest angle in [rad] for which that holds.
+
+Beyond it, quarter turns are clipped to this number so that they fit an int: a result is
+then wrong, but never undefined. Truncating after a shift rounds without a branch."""
 
 _TEXT = """\
 /* Sine and cosine of {size} angles: within {ulp} units in the last place for angles up
@@ -30,7 +33,7 @@ static void sincos_{size}(const {type} angle[restrict {size}],
     {type} turns = x * {two_over_pi};
     turns = turns > -{most} ? turns : -{most};
     turns = turns < {most} ? turns : {most};
-    const int quarter = (int)(turns + (turns < 0 ? -{half} : {half}));
+    const int quarter = (int)(turns + {shift}.5{suffix}) - {shift};
     const {type} k = ({type})quarter;
     const {type} r = {reduced};
     const {type} z = r * r;
@@ -59,6 +62,8 @@ def sincos_text(size: int, precision: Precision) -> str:
         farthest=f"{farthest:g}",
         two_over_pi=number(0.6366197723675814),
         most=number(round(farthest)),
+        shift=131072 if is_double else 1024,
+        suffix=suffix,
         half=number(0.5),
         one=number(1.0),
         reduced=_reduced([number(piece) for piece in pieces]),
