@@ -155,9 +155,9 @@ def _best(
 
 
 def _is_poor(found: Minimum) -> bool:
-    """Whether more than a tenth of the torques stays unexplained."""
+    """Whether more than 3 % of the torques stays unexplained."""
     share = found.projected.cost / max(found.projected.rows, 1)
-    return bool(np.sqrt(share) * _SHARE > 0.1)
+    return bool(np.sqrt(share) * _SHARE > 0.03)
 
 
 def _refined(
