@@ -50,6 +50,13 @@ def test_with_an_arbitrary_load(loaded):
     assert at_most(loaded.counts["velocity_torque"], 160, 118)
 
 
+def test_the_header_tells_what_it_is_made_of(code):
+    header = (code.folder / "puma260.h").read_text()
+    assert "link_5_hy = -0.014041 kg m" in header
+    assert "joint_1: 0.091631, 0.575662, 0.787033, 0" in header
+    assert "q[3]  joint_4, revolute, -5.044 to 5.044 rad" in header
+
+
 def test_the_synchronous_task_is_six_and_six_a_joint(code):
     assert at_most(code.counts["synchronous_torque"], 36, 36)
 

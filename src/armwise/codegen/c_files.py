@@ -26,7 +26,7 @@ def header_file(code: Code, notes: tuple[str, ...]) -> str:
         DOF=code.model.arm.dof,
         TYPE=code.precision.type,
         JOINTS="\n".join(_joint_lines(code)),
-        NOTES="\n".join(_note_lines(notes)),
+        NOTES="\n".join([*_parameter_lines(code), *_note_lines(notes)]),
         STRUCT=_struct(code),
         FUNCTIONS="\n\n".join(_declaration(code, r) for r in code.routines),
     )
@@ -62,6 +62,28 @@ def _joint_lines(code: Code) -> list[str]:
         unit = "rad" if joint.is_revolute else "m"
         limits = f"{joint.limits.lower:.4g} to {joint.limits.upper:.4g} {unit}"
         lines.append(f"     q[{k}]  {comment(joint.name)}, {joint.kind}, {limits}")
+    return lines
+
+
+def _parameter_lines(code: Code) -> list[str]:
+    """List the numbers that the code is made of, if they are in it."""
+    model = code.model
+    if model.parameters == "struct":
+        return []
+    known = zip(model.body_names, model.bodies, model.body_units, strict=True)
+    rows = [f"     {name} = {value:.9g} {unit}" for name, value, unit in known if value]
+    names = [joint.name for joint in model.arm.joints]
+    names += [coupling.name for coupling in model.arm.couplings]
+    drives = []
+    for k, name in enumerate(names):
+        values = model.drives[DRIVES * k : DRIVES * (k + 1)]
+        if any(values):
+            numbers = ", ".join(f"{x:.6g}" for x in values)
+            drives.append(f"     {comment(name)}: {numbers}")
+    lines = ["   Base parameters in the code, in the frames Armwise works in:", *rows]
+    if drives:
+        title = "   Drives: rotor inertia, viscous, Coulomb friction, offset:"
+        lines += [title, *drives]
     return lines
 
 
