@@ -110,3 +110,24 @@ def test_signs_and_functions_survive():
     found = fewer_operations(program)
     result = Kernel(found, "numpy")([np.array([[3.0, -1.0], [-0.5, -2.0]])])[0]
     assert result.tolist() == [[0.0, -3.0], [4.0, 0.5]]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: [x[0] + 3.0 * x[1], -(x[0] * x[2]) - 3.0 * (x[1] * x[2]) + x[3]],
+        lambda x: [x[0] - x[1] + x[2], x[3] * x[1] - x[3] * x[0] + x[2]],
+        lambda x: [
+            cos(x[0] + (x[1] - np.pi)) * x[2] + x[3],
+            sin(x[0] + (x[1] - np.pi)),
+        ],
+    ],
+    ids=["scaled", "opposite", "half turn"],
+)
+def test_signs_of_what_is_shared(function):
+    program = trace("f", lambda x: {"y": function(x)}, {"x": 4})
+    found = fewer_operations(program)
+    assert operations(found) < operations(program)
+    x = np.random.default_rng(1).uniform(-2, 2, (6, 4))
+    before, after = (Kernel(p, "numpy")([x])[0] for p in (program, found))
+    np.testing.assert_allclose(after, before, rtol=1e-12, atol=1e-12)
