@@ -7,13 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from armwise.arms import Arm
 from armwise.codegen.c_files import header_file, source_file
 from armwise.codegen.code import Code, write_code
 from armwise.codegen.companions import (
-    RUNTIME_FUNCTIONS,
     cmake_file,
     example_file,
     runtime_files,
@@ -26,11 +22,15 @@ from armwise.codegen.model import Model, Parameters
 from armwise.codegen.naming import prefix_for
 from armwise.codegen.precision import PrecisionError, precision_error
 from armwise.codegen.prune import Pruning, prune
-from armwise.codegen.reference import random_states
+from armwise.codegen.request import (
+    arm_of,
+    check_choices,
+    chosen_functions,
+    place_on,
+    require_physical,
+)
 from armwise.codegen.selftest import selftest_file
 from armwise.codegen.statements import PRECISIONS
-from armwise.dynamics import Dynamics
-from armwise.errors import ArgumentError, NotPhysical
 
 DEFAULT_FUNCTIONS = (
     "inverse_dynamics",
@@ -100,12 +100,12 @@ def generate(
         ArgumentError: If an argument or the folder cannot be used.
         NotPhysical: If no arm can have these parameters.
     """
-    arm = _arm_of(arm_or_estimate)
-    chosen = _chosen(functions, runtime)
-    _check_choices(precision, load, parameters, tolerance)
+    arm = arm_of(arm_or_estimate)
+    chosen = chosen_functions(functions, runtime)
+    check_choices(precision, load, parameters, tolerance)
     prefix = prefix_for(arm.name, name)
-    _require_physical(arm, chosen, allow_unphysical)
-    model = Model(arm, _place(arm, place), parameters, load is not None)
+    require_physical(arm, chosen, allow_unphysical)
+    model = Model(arm, place_on(arm, place), parameters, load is not None)
     pruning = prune(model, tolerance) if tolerance else None
     if pruning is not None:
         model = Model(arm, model.place, parameters, load is not None, pruning.left_out)
@@ -121,85 +121,6 @@ def generate(
     return GeneratedCode(
         prefix, Path(folder), tuple(written), counts, errors, pruning, code=code
     )
-
-
-def _arm_of(given: Any) -> Arm:
-    arm = given if isinstance(given, Arm) else getattr(given, "arm", None)
-    if not isinstance(arm, Arm):
-        raise ArgumentError(
-            f"generate needs an Arm or an Estimate, not {type(given).__name__}."
-        )
-    if arm.dof == 0:
-        raise ArgumentError(f"{arm.name} has no joints: there is nothing to generate.")
-    return arm
-
-
-def _chosen(functions: Sequence[str], runtime: bool) -> list[str]:
-    names = [functions] if isinstance(functions, str) else list(functions)
-    names += [key for key in RUNTIME_FUNCTIONS if runtime]
-    if unknown := [key for key in names if key not in FUNCTIONS]:
-        raise ArgumentError(
-            f"No function {unknown[0]!r} can be generated. "
-            f"Choose from: {', '.join(FUNCTIONS)}."
-        )
-    if not names:
-        raise ArgumentError(f"Name at least one function: {', '.join(FUNCTIONS)}.")
-    return list(dict.fromkeys(names))
-
-
-def _check_choices(
-    precision: str, load: str | None, parameters: str, tolerance: float
-) -> None:
-    if precision not in PRECISIONS:
-        raise ArgumentError(
-            f'precision must be "double" or "float", not {precision!r}.'
-        )
-    if load not in (None, "arbitrary"):
-        raise ArgumentError(f'load must be None or "arbitrary", not {load!r}.')
-    if parameters not in ("constants", "struct"):
-        raise ArgumentError(
-            f'parameters must be "constants" or "struct", not {parameters!r}.'
-        )
-    if not 0.0 <= tolerance < 1.0:
-        raise ArgumentError(
-            f"tolerance is a fraction of the largest torque, 0 to 1, not {tolerance!r}."
-        )
-    if tolerance and parameters == "struct":
-        raise ArgumentError(
-            'tolerance leaves out known numbers; with parameters="struct" they are '
-            "not known. Drop one of the two."
-        )
-
-
-def _place(arm: Arm, place: str | None) -> str:
-    if place is None:
-        return arm.links[-1].name
-    arm.place(place)
-    return place
-
-
-def _require_physical(arm: Arm, chosen: Sequence[str], allowed: bool) -> None:
-    """Refuse a mass matrix that is not positive definite within the limits."""
-    q = random_states(arm, 1000, 0).q
-    least = np.linalg.eigvalsh(Dynamics(arm).mass_matrix(q)).min(axis=1)
-    if not np.any(least <= 0):
-        return
-    share = float(np.mean(least <= 0))
-    what = (
-        f"No arm can have these parameters: the mass matrix of {arm.name} is not "
-        f"positive definite in {share:.0%} of 1000 random poses within its limits "
-        f"(smallest eigenvalue {least.min():.3g})."
-    )
-    if "forward_dynamics" in chosen:
-        raise NotPhysical(
-            f"{what} Forward dynamics would divide by it: identify under physical "
-            "constraints, or leave forward_dynamics out."
-        )
-    if not allowed:
-        raise NotPhysical(
-            f"{what} Identify under physical constraints, or accept it with "
-            "allow_unphysical=True (--allow-unphysical)."
-        )
 
 
 def _files(code: Code, notes: tuple[str, ...], runtime: bool) -> dict[str, str]:
