@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -35,12 +38,33 @@ def bench(
         )
     collected: dict[str, list[dict[str, Any]]] = {}
     for name in wanted:
-        rows = [_plain(row) for row in _load(name, known[name]).run()]
-        collected[name] = rows
+        collected[name] = _measure(name, known[name])
         if not json:
-            _show(name, rows)
+            _show(name, collected[name])
     if json:
         print_json(collected)
+
+
+def _measure(name: str, path: Path) -> list[dict[str, Any]]:
+    """Run a benchmark: its rows of figures, or the lines it prints for itself."""
+    module = _load(name, path)
+    if hasattr(module, "run"):
+        return [_plain(row) for row in module.run()]
+    printed = StringIO()
+    with redirect_stdout(printed), _without_arguments():
+        module.main()
+    return [{"figures": line} for line in printed.getvalue().splitlines() if line]
+
+
+@contextmanager
+def _without_arguments() -> Iterator[None]:
+    """Let a script see no command-line arguments of ours."""
+    kept = sys.argv
+    sys.argv = kept[:1]
+    try:
+        yield
+    finally:
+        sys.argv = kept
 
 
 def _benchmarks() -> dict[str, Path]:
