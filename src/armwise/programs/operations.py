@@ -98,8 +98,9 @@ class _Build:
             return 1.0, self._scalar(self._copy(leaf.step))
         args = [self._done[x] for x in leaf.args]
         nodes = [n if s > 0 else self.graph.raw("neg", n) for s, n in args]
-        if leaf.step.op in ("sin", "cos"):
-            return 1.0, self._scalar(self.graph.apply(leaf.step.op, nodes[0]))
+        if leaf.step.op in ("sin", "cos"):  # quarter turns fold away, signs come out
+            made = self._scalar(self.graph.apply(leaf.step.op, nodes[0]))
+            return (-1.0, made.args[0]) if made.op == "neg" else (1.0, made)
         return 1.0, self.graph.raw(leaf.step.op, *nodes)
 
     def _copy(self, step: Scalar) -> Number:
