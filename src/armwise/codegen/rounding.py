@@ -13,6 +13,7 @@ import numpy as np
 
 from armwise.codegen.sincos_text import ULP
 from armwise.codegen.statements import Precision
+from armwise.errors import ArgumentError
 from armwise.programs import Program
 from armwise.programs.scalars import Scalar
 
@@ -89,4 +90,4 @@ def _step(
             return np.sign(a), np.zeros_like(ea)
         case "abs":
             return np.abs(a), ea
-    raise NotImplementedError(f"No rounding bound for {step.op!r}.")
+    raise ArgumentError(f"No rounding bound is known for {step.op!r}.")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from armwise.errors import ArgumentError
 from armwise.programs.program import Program, trace
 from armwise.programs.scalars import Number, Scalar, apply
 
@@ -125,7 +126,7 @@ def _slopes(step: Scalar, args: Sequence[Number], value: Number) -> list[Number]
             return [value]
         case "tanh":
             return [1.0 - value * value]
-    raise NotImplementedError(f"No derivative of {step.op!r}.")
+    raise ArgumentError(f"A program with {step.op!r} in it has no gradient here.")
 
 
 def _collect(
