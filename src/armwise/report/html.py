@@ -30,7 +30,7 @@ _PAGE = Template("""<!DOCTYPE html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none';
- style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data: blob:">
+ style-src 'unsafe-inline'; script-src 'unsafe-inline'$beside; img-src data: blob:">
 <title>$title</title>
 <style>$css</style>
 </head>
@@ -58,8 +58,11 @@ $rows
 _FOLDED = Template("<details><summary>$summary</summary>\n$inner\n</details>")
 
 _SCRIPTS = Template("""<script type="application/json" id="figures">$figures</script>
-<script>$plotly</script>
+$plotly
 <script>$drawing</script>""")
+
+PLOTLY = "plotly.js"
+"""The drawing library's file, where several pages share it."""
 
 
 def report_to_html(report: Report) -> str:
@@ -70,13 +73,29 @@ def report_to_html(report: Report) -> str:
     )
     sections = "\n".join(_section(s, figures) for s in report.sections)
     return page_to_html(
-        report.title, f"<nav>{links}</nav>\n{sections}", _scripts(figures)
+        report.title, f"<nav>{links}</nav>\n{sections}", scripts_of(figures)
     )
 
 
-def page_to_html(title: str, body: str, scripts: str = "") -> str:
-    """Put a body (HTML already) into a page."""
-    return _PAGE.substitute(title=escape(title), css=CSS, body=body, scripts=scripts)
+def page_to_html(
+    title: str, body: str, scripts: str = "", style: str = "", *, is_shared: bool = False
+) -> str:
+    """Put a body (HTML already) into a page.
+
+    Args:
+        title: Its heading.
+        body: What is below that.
+        scripts: What comes last.
+        style: CSS beside the usual.
+        is_shared: Whether scripts from files beside the page may run.
+    """
+    return _PAGE.substitute(
+        title=escape(title),
+        css=CSS + style,
+        body=body,
+        scripts=scripts,
+        beside=" 'self' file:" if is_shared else "",
+    )
 
 
 def table_to_html(table: Table) -> str:
@@ -132,21 +151,41 @@ def _block(block: Block, figures: list[Figure]) -> str:
         return f"<ul>{items}</ul>"
     if isinstance(block, Table):
         return table_to_html(block)
-    figures.append(block)
-    label = escape(block.title, quote=True)
+    return figure_to_html(block, figures)
+
+
+def figure_to_html(figure: Figure, figures: list[Figure]) -> str:
+    """Leave a place for a figure, and put it with those to be drawn."""
+    figures.append(figure)
+    label = escape(figure.title, quote=True)
     return (
         f'<div class="figure" role="img" aria-label="{label}" '
         f'data-figure="{len(figures) - 1}"></div>'
     )
 
 
-def _scripts(figures: Sequence[Figure]) -> str:
-    from plotly.offline import get_plotlyjs
+def scripts_of(figures: Sequence[Figure], *, is_shared: bool = False) -> str:
+    """Write what draws the figures of a page.
 
+    Args:
+        figures: In the order their places were left.
+        is_shared: Whether the library is a file beside the page, `PLOTLY`, rather than
+            in the page.
+    """
     text = json.dumps([_figure(f) for f in figures], separators=(",", ":"))
     # Inside a script element only "<" could end it.
     safe = text.replace("<", "\\u003c")
-    return _SCRIPTS.substitute(figures=safe, plotly=get_plotlyjs(), drawing=DRAWING)
+    library = f'<script src="{PLOTLY}"></script>'
+    if not is_shared:
+        library = f"<script>{plotly_source()}</script>"
+    return _SCRIPTS.substitute(figures=safe, plotly=library, drawing=DRAWING)
+
+
+def plotly_source() -> str:
+    """The drawing library."""
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
 
 
 def _figure(figure: Figure) -> dict[str, Any]:
@@ -157,6 +196,8 @@ def _figure(figure: Figure) -> dict[str, Any]:
         "y_label": escape(figure.y_label),
         "log": figure.is_logarithmic,
         "stems": figure.is_stems,
+        "x_log": figure.is_x_logarithmic,
+        "x_names": [escape(name) for name in figure.x_names],
         "curves": [_curve(curve) for curve in figure.curves],
     }
 

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 Cell = str | float | int | None
 Verdict = Literal["pass", "look", "fail", "not evaluated"]
 VERDICTS: tuple[Verdict, ...] = ("pass", "look", "fail", "not evaluated")
+Role = Literal[
+    "measured", "predicted", "residual", "other", "level", "series", "printed"
+]
+"""What a curve is: `series` is one of several alike, `printed` a paper's numbers."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Curve:
     name: str
     x: Float[np.ndarray, " points"]
     y: Float[np.ndarray, " points"]
-    role: Literal["measured", "predicted", "residual", "other", "level"] = "other"
+    role: Role = "other"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +82,8 @@ class Figure:
         is_logarithmic: Whether the y axis is.
         is_stems: Whether points are drawn one by one instead of joined.
         is_folded: Whether a page shows it only when asked to.
+        is_x_logarithmic: Whether the x axis is.
+        x_names: Words for x = 0, 1, 2, … where it counts things.
     """
 
     title: str
@@ -87,6 +93,8 @@ class Figure:
     is_logarithmic: bool = False
     is_stems: bool = False
     is_folded: bool = False
+    is_x_logarithmic: bool = False
+    x_names: tuple[str, ...] = ()
 
 
 Block = Words | Items | Table | Figure

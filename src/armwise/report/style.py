@@ -5,10 +5,12 @@ from __future__ import annotations
 CSS = """
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1c1f23; --soft: #5c6670;
   --line: #d9dee3; --panel: #f5f7f9; --measured: #2563a8; --predicted: #d9650b;
+  --third: #1f8a62; --fourth: #8450b5; --fifth: #b3265c; --sixth: #7a6a12;
   --good: #1a7f4b; --look: #9a6700; --bad: #c0302b; --link: #2563a8; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14171a; --ink: #e4e8ec;
   --soft: #98a3ad; --line: #333a41; --panel: #1d2226; --measured: #6cb0f5;
-  --predicted: #ff9f4a; --good: #4cc38a; --look: #e0b13f; --bad: #ff7b72;
+  --predicted: #ff9f4a; --third: #4cc38a; --fourth: #c39af0; --fifth: #ff7fa8;
+  --sixth: #d8c65a; --good: #4cc38a; --look: #e0b13f; --bad: #ff7b72;
   --link: #6cb0f5; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
@@ -47,16 +49,25 @@ const places = [...document.querySelectorAll('.figure')];
 const colour = name => getComputedStyle(document.documentElement)
   .getPropertyValue('--' + name).trim();
 const roles = { measured: 'measured', predicted: 'predicted', residual: 'measured',
-  other: 'predicted', level: 'soft' };
-const widths = { measured: 3.2, predicted: 1.3, residual: 1.2, other: 1.2, level: 1 };
+  other: 'predicted', level: 'soft', printed: 'ink' };
+const widths = { measured: 3.2, predicted: 1.3, residual: 1.2, other: 1.2, level: 1,
+  series: 1.6 };
+const palette = ['measured', 'predicted', 'third', 'fourth', 'fifth', 'sixth'];
+function hue(figure, curve) {
+  const alike = figure.curves.filter(c => c.role === 'series');
+  const turn = palette[alike.indexOf(curve) % palette.length];
+  return colour(curve.role === 'series' ? turn : roles[curve.role]);
+}
 function traces(figure) {
   return figure.curves.map((curve, i) => ({ x: curve.x, y: curve.y, name: curve.name,
-    type: 'scatter', mode: figure.stems ? 'markers' : 'lines', connectgaps: false,
+    type: 'scatter', connectgaps: false,
+    mode: figure.stems || curve.role === 'printed' ? 'markers' : 'lines',
     showlegend: figure.curves.findIndex(c => c.name === curve.name) === i
       && figure.curves.length > 1,
-    line: { color: colour(roles[curve.role]), width: widths[curve.role],
+    line: { color: hue(figure, curve), width: widths[curve.role],
       dash: curve.role === 'level' ? 'dash' : 'solid' },
-    marker: { color: colour(roles[curve.role]), size: 6 } }));
+    marker: { color: hue(figure, curve), size: curve.role === 'printed' ? 9 : 6,
+      symbol: curve.role === 'printed' ? 'diamond-open' : 'circle' } }));
 }
 function layout(figure) {
   const axis = { gridcolor: colour('line'), zerolinecolor: colour('line'),
@@ -64,7 +75,10 @@ function layout(figure) {
   return { title: { text: figure.title, x: 0, xanchor: 'left', font: { size: 14 } },
     margin: { l: 60, r: 10, t: 34, b: 40 }, paper_bgcolor: 'rgba(0,0,0,0)',
     plot_bgcolor: 'rgba(0,0,0,0)', font: { color: colour('ink'), size: 12 },
-    xaxis: { ...axis, title: { text: figure.x_label } },
+    xaxis: { ...axis, title: { text: figure.x_label },
+      type: figure.x_log ? 'log' : 'linear', ...(figure.x_names.length
+        ? { tickvals: figure.x_names.map((_, i) => i), ticktext: figure.x_names }
+        : {}) },
     yaxis: { ...axis, title: { text: figure.y_label },
       type: figure.log ? 'log' : 'linear' },
     legend: { orientation: 'h', x: 1, xanchor: 'right', y: 1.16 },
