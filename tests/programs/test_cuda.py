@@ -8,13 +8,8 @@ import pytest
 import armwise as aw
 from armwise.errors import ArmwiseError
 from armwise.programs.cuda_driver import CudaError, device
-from armwise.programs.cuda_source import (
-    elementwise_source,
-    gram_shared_bytes,
-    gram_source,
-    gram_threads,
-    gram_tile,
-)
+from armwise.programs.cuda_gram import Patches, gram_source
+from armwise.programs.cuda_source import elementwise_source
 
 
 def has_gpu() -> bool:
@@ -65,12 +60,12 @@ def test_the_source_has_a_place_for_every_row():
     program = aw.Dynamics(aw.load_arm("panda"), "numpy").program("grouped_rows")
     widths = [46, 47, 40, 33, 26, 19, 12]
     assert sum(widths) == len(program.output("rows").nonzero)
-    text = gram_source(program, widths)
-    assert text.count("y[") == sum(widths)
-    assert "(V){0}" not in text
-    assert gram_shared_bytes(widths) <= 227 * 1024
-    assert gram_threads(widths) % 32 == 0
-    assert gram_tile([300]) % 8 == 0
+    patches = Patches(widths)
+    assert gram_source(program, patches).count("y[") == sum(widths)
+    assert "(V){0}" not in gram_source(program, patches)
+    assert patches.shared_bytes <= 227 * 1024
+    assert patches.threads % 32 == 0
+    assert Patches([300]).tile % 8 == 0
     assert "extern" in elementwise_source(program)
 
 
@@ -84,3 +79,13 @@ def test_to_jax_computes_the_same():
     np.testing.assert_allclose(
         function(q=q, **given)["M"], dyn.mass_matrix(q), rtol=1e-12
     )
+
+
+def test_patches_hold_every_entry_once():
+    patches = Patches([5, 9])
+    places = [patches.entry_places(block) for block in (0, 1)]
+    for found in places:
+        np.testing.assert_array_equal(found, found.T)
+    upper = [found[np.triu_indices(len(found))] for found in places]
+    assert np.unique(np.concatenate(upper)).size == 15 + 45
+    assert max(found.max() for found in places) < 16 * len(patches.corners)

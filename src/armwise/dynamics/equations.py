@@ -15,7 +15,7 @@ import numpy as np
 
 from armwise.dynamics import compound, inverse, places, regressors
 from armwise.dynamics.forward import solve_mass_matrix
-from armwise.dynamics.mechanism import DRIVES, Mechanism, drive_columns
+from armwise.dynamics.mechanism import COULOMB, DRIVES, Mechanism, drive_columns
 from armwise.dynamics.vectors import Scalar, add, mul, sub, total
 from armwise.programs import Program, trace
 
@@ -37,11 +37,12 @@ def trace_equation(mechanism: Mechanism, name: str, equation: Equation) -> Progr
         "bodies": len(mechanism.grouping.indices),
         "drives": DRIVES * len(mechanism.drive_rows),
         "links": 10 * mechanism.skeleton.size,
+        "direction": len(mechanism.drive_rows),
     }
     return trace(
         name,
         equation.function,
-        dict.fromkeys(equation.inputs, mechanism.dof),
+        {key: sizes.get(key, mechanism.dof) for key in equation.inputs},
         {key: sizes[key] for key in equation.uniforms},
     )
 
@@ -66,6 +67,9 @@ def equations(mechanism: Mechanism) -> dict[str, Equation]:
         "regressor": Equation(("q", "qd", "qdd"), (), terms.regressor),
         "grouped_regressor": Equation(("q", "qd", "qdd"), (), terms.grouped_regressor),
         "grouped_rows": Equation(("q", "qd", "qdd", "tau"), (), terms.grouped_rows),
+        "directed_rows": Equation(
+            ("q", "qd", "qdd", "tau", "direction"), (), terms.directed_rows
+        ),
         "slotine_li_regressor": Equation(
             ("q", "qd", "qdr", "qddr"), (), terms.slotine_li_regressor
         ),
@@ -205,6 +209,17 @@ class _Terms:
     def grouped_rows(self, q: Scalars, qd: Scalars, qdd: Scalars, tau: Scalars) -> Any:
         rows = self.grouped_regressor(q, qd, qdd)["Y"]
         return {"rows": [[*row, t] for row, t in zip(rows, tau, strict=True)]}
+
+    def directed_rows(
+        self, q: Scalars, qd: Scalars, qdd: Scalars, tau: Scalars, direction: Scalars
+    ) -> Any:
+        """Grouped rows whose Coulomb columns are given: sign(q̇) seen by a filter."""
+        rows = self.grouped_rows(q, qd, qdd, tau)["rows"]
+        first = len(self.mechanism.grouping.indices) + COULOMB
+        for k, weights in enumerate(self.mechanism.drive_rows):
+            for row, weight in zip(rows, weights, strict=True):
+                row[first + DRIVES * k] = mul(float(weight), direction[k])
+        return {"rows": rows}
 
     def slotine_li_regressor(
         self, q: Scalars, qd: Scalars, qdr: Scalars, qddr: Scalars

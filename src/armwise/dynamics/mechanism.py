@@ -202,3 +202,6 @@ def _weigh(weights: np.ndarray, x: Sequence[Scalar]) -> Scalar:
 
 DRIVES = len(DRIVE_NAMES)
 """Numbers per drive."""
+
+COULOMB = DRIVE_NAMES.index("coulomb")
+"""Place of Coulomb friction among them."""

@@ -18,7 +18,6 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics
 from armwise.dynamics.base import grouped_to_user
-from armwise.dynamics.mechanism import DRIVES
 from armwise.errors import ArgumentError, RecordingError
 from armwise.identification.friction import FrictionTerm
 from armwise.recordings import Samples
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
 BLOCK = 1000
 """Samples at a time: the columns of a block stay in the second-level cache. Not a power
 of two, or all columns would fall on the same few cache lines."""
-
-_COULOMB = 2
-"""Place of Coulomb friction among a drive's four numbers."""
 
 JointBlock = "Float[np.ndarray, 'columns samples']"
 
@@ -101,6 +97,17 @@ class Columns:
             for start in range(0, len(samples), BLOCK):
                 yield columns.fill(slice(start, min(start + BLOCK, len(samples))))
 
+    def signals(self, samples: Samples) -> tuple[str, list[np.ndarray]]:
+        """Which traced rows explain such samples, and the signals they take.
+
+        What was filtered needs the direction of friction seen through the same filter.
+        """
+        signals = [samples.q, samples.qd, samples.qdd, samples.tau]
+        if not samples.preparation.speed_resolution:
+            return "grouped_rows", signals
+        direction = samples.direction(self.dynamics.mechanism.drive_rows)
+        return "directed_rows", [*signals, direction]
+
     def check(self, samples: Samples) -> None:
         """Refuse samples that do not belong to the arm."""
         if samples.dof != self.arm.dof:
@@ -135,49 +142,25 @@ class _Buffer:
     """Memory for one block, filled again and again."""
 
     def __init__(self, columns: Columns, samples: Samples) -> None:
-        self._columns = columns
-        self._samples = samples
-        self._kernel = columns.dynamics.kernel("grouped_rows")
+        self._columns, self._samples = columns, samples
+        kind, self._signals = columns.signals(samples)
+        self._kernel = columns.dynamics.kernel(kind)
         stored = len(self._kernel.program.output("rows").nonzero)
         self._traced = np.empty((stored, BLOCK))
         stops = np.cumsum(columns._traced_counts + 1)
         self._parts = [slice(a, b) for a, b in pairwise([0, *stops.tolist()])]
-        self._coulomb = _coulomb_places(columns) if _is_filtered(samples) else []
-        rows = columns.dynamics.mechanism.drive_rows
-        self._direction = samples.direction(rows) if self._coulomb else None
         self._friction = [term.column(samples) for term in columns.friction]
 
     def fill(self, rows: slice) -> Block:
-        samples, width = self._samples, rows.stop - rows.start
-        signals = (samples.q, samples.qd, samples.qdd, samples.tau)
-        traced = self._traced[:, :width]
-        self._kernel.columns([signal[rows] for signal in signals], (), [traced])
+        traced = self._traced[:, : rows.stop - rows.start]
+        self._kernel.columns([signal[rows] for signal in self._signals], (), [traced])
         joints = [traced[part] for part in self._parts]
-        for i, place, drive, weight in self._coulomb:
-            joints[i][place] = weight * self._direction[rows, drive]  # type: ignore[index]
         if self._friction:
             joints = [self._widened(i, block, rows) for i, block in enumerate(joints)]
-        return Block(samples, rows, tuple(joints))
+        return Block(self._samples, rows, tuple(joints))
 
     def _widened(self, i: int, block: np.ndarray, rows: slice) -> np.ndarray:
         """Put a joint's further friction columns before its torque."""
         terms = zip(self._columns.friction, self._friction, strict=True)
         extra = [values[rows] for term, values in terms if term.joint == i]
         return np.vstack([block[:-1], *extra, block[-1:]]) if extra else block
-
-
-def _is_filtered(samples: Samples) -> bool:
-    return bool(samples.preparation.speed_resolution)
-
-
-def _coulomb_places(columns: Columns) -> list[tuple[int, int, int, float]]:
-    """Where Coulomb columns stand: (joint, place in its block, drive, weight)."""
-    first = len(columns.dynamics.mechanism.grouping.indices)
-    places = []
-    for k, row in enumerate(columns.dynamics.mechanism.drive_rows):
-        column = first + DRIVES * k + _COULOMB
-        for i, support in enumerate(columns.support):
-            found = np.flatnonzero(support == column)
-            if found.size:
-                places.append((i, int(found[0]), k, float(row[i])))
-    return places

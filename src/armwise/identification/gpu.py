@@ -11,11 +11,14 @@ from armwise.errors import ArgumentError
 from armwise.identification.accumulator import Accumulator, triangle
 from armwise.identification.columns import Columns
 from armwise.programs.cuda_driver import Memory, device
-from armwise.programs.cuda_source import gram_shared_bytes, gram_source, gram_threads
+from armwise.programs.cuda_gram import GramSums
 from armwise.recordings import Samples
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+FOUND = "grouped_rows"
+"""Rows whose Coulomb columns are sign(q̇) of the very sample."""
 
 CHUNK = 4_000_000
 """Samples on the GPU at a time: under a gigabyte of motion and torque."""
@@ -35,52 +38,43 @@ class GpuAccumulator:
             )
         self.columns = columns
         self._widths = [support.size + 1 for support in columns.support]
-        program = columns.dynamics.program("grouped_rows")
-        self._name = f"{program.name}_gram"
-        self._device = device()
-        self._module = self._device.compile(gram_source(program, self._widths))
-        self._threads = gram_threads(self._widths)
-        self._nothing = self._device.upload(np.zeros(1))
-        self._gram = self._device.empty(8 * 16 * self._threads)
-        self._device.clear(self._gram)
+        self._kinds: dict[str, tuple[GramSums, Memory]] = {}
+        self._kind(FOUND)
         self.samples = 0
 
     def add(self, data: Samples | Sequence[Samples]) -> None:
         """Add samples, a chunk at a time."""
         for run in [data] if isinstance(data, Samples) else data:
             self.columns.check(run)
+            kind, signals = self.columns.signals(run)
             for start in range(0, len(run), CHUNK):
                 part = slice(start, start + CHUNK)
-                signals = (run.q[part], run.qd[part], run.qdd[part], run.tau[part])
-                rows = np.concatenate(signals, axis=1).T
-                self.add_resident(self._device.upload(rows), rows.shape[1])
+                rows = np.concatenate([x[part] for x in signals], axis=1).T
+                self.add_resident(device().upload(rows), rows.shape[1], kind)
 
-    def add_resident(self, memory: Memory, samples: int) -> None:
-        """Add samples that are on the GPU: q, q̇, q̈, τ one joint after another."""
-        self._module.launch(
-            self._name,
-            self._device.multiprocessors,
-            self._threads,
-            [samples, memory, self._nothing, self._gram],
-            gram_shared_bytes(self._widths),
-        )
+    def add_resident(self, memory: Memory, samples: int, kind: str = FOUND) -> None:
+        """Add samples that are on the GPU.
+
+        Args:
+            memory: q, q̇, q̈, τ and, where it is given, the direction of friction, one
+                joint after another.
+            samples: How many samples.
+            kind: "grouped_rows", or "directed_rows" with the direction given.
+        """
+        gram, sums = self._kind(kind)
+        gram.add(sums, memory, samples)
         self.samples += samples
+
+    def _kind(self, name: str) -> tuple[GramSums, Memory]:
+        if name not in self._kinds:
+            gram = GramSums(self.columns.dynamics.program(name), self._widths)
+            self._kinds[name] = gram, gram.empty()
+        return self._kinds[name]
 
     def information(self) -> list[Float[np.ndarray, "width width"]]:
         """Return YᵀY of every joint."""
-        self._device.wait()
-        patches = self._device.download(self._gram, (self._threads, 4, 4))
-        found, place = [], 0
-        for width in self._widths:
-            blocks = -(-width // 4)
-            full = np.zeros((4 * blocks, 4 * blocks))
-            for a in range(blocks):
-                for b in range(a, blocks):
-                    full[4 * a : 4 * a + 4, 4 * b : 4 * b + 4] = patches[place]
-                    full[4 * b : 4 * b + 4, 4 * a : 4 * a + 4] = patches[place].T
-                    place += 1
-            found.append(full[:width, :width])
-        return found
+        kinds = [gram.matrices(sums) for gram, sums in self._kinds.values()]
+        return [np.sum(matrices, axis=0)[0] for matrices in zip(*kinds, strict=True)]
 
     def result(self) -> Accumulator:
         """Return the accumulator, as if it had been filled on the CPU."""

@@ -20,6 +20,9 @@ class CudaError(ArmwiseError):
 
 _FALLBACK = 'Use backend="c", which needs no GPU.'
 
+_DEVICE = b"--device-as-default-execution-space"
+"""Functions without a mark are the GPU's, so that C text serves it unchanged."""
+
 
 @cache
 def device() -> Device:
@@ -76,7 +79,7 @@ class Device:
         nvrtc.nvrtcCreateProgram(
             ctypes.byref(program), text, b"armwise.cu", 0, None, None
         )
-        flags = [f"--gpu-architecture=sm_{arch}".encode(), b"--std=c++17"]
+        flags = [f"--gpu-architecture=sm_{arch}".encode(), b"--std=c++17", _DEVICE]
         options = (ctypes.c_char_p * len(flags))(*flags)
         if nvrtc.nvrtcCompileProgram(program, len(flags), options):
             raise CudaError(f"NVRTC refused a generated program: {self._log(program)}")

@@ -1,0 +1,250 @@
+"""Gram matrices of a program's rows on a GPU: made, used and forgotten on the chip.
+
+A tile of samples is computed into shared memory, one sample a thread, and every thread
+then adds one 4×4 patch of one block's Gram matrix over the tile, in registers. The rows
+never leave the multiprocessor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.programs.cuda_driver import Memory, device
+from armwise.programs.cuda_source import (
+    PRELUDE,
+    device_core,
+    prepare_uniforms,
+    varying_size,
+)
+from armwise.programs.program import Program
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+LARGEST_TILE = 96
+"""Samples a block of threads holds in shared memory at a time, if they fit."""
+
+SHARED_BYTES = 227 * 1024
+"""Shared memory a block may have on Hopper; smaller chips refuse, with a message."""
+
+
+class Patches:
+    """How the Gram matrices of several blocks of columns are cut into 4×4 patches.
+
+    Args:
+        widths: Columns of each block.
+    """
+
+    def __init__(self, widths: Sequence[int]) -> None:
+        self.widths = tuple(widths)
+        across = [-(-width // 4) for width in widths]
+        self.starts = [4 * sum(across[:k]) for k in range(len(across))]
+        self.padded = 4 * sum(across)
+        self.corners = [
+            (start + 4 * a, start + 4 * b)
+            for start, blocks in zip(self.starts, across, strict=True)
+            for a in range(blocks)
+            for b in range(a, blocks)
+        ]
+        self.threads = max(LARGEST_TILE, -(-len(self.corners) // 32) * 32)
+        fitting = SHARED_BYTES // (8 * (self.padded + 2))
+        self.tile = max(8, min(LARGEST_TILE, 8 * (fitting // 8)))
+
+    @property
+    def stride(self) -> int:
+        """Numbers a sample takes in shared memory; two more, against bank conflicts."""
+        return self.padded + 2
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block in bytes."""
+        return 8 * self.tile * self.stride
+
+    @property
+    def column_places(self) -> list[int]:
+        """Where every column stands in a sample's padded row."""
+        pairs = zip(self.starts, self.widths, strict=True)
+        return [start + k for start, width in pairs for k in range(width)]
+
+    def entry_places(self, block: int) -> np.ndarray:
+        """Where each entry of a block's Gram matrix stands among all patches' entries.
+
+        Returns:
+            A symmetric (width, width) matrix of whole numbers.
+        """
+        first, width = self.starts[block], self.widths[block]
+        number = {corner: k for k, corner in enumerate(self.corners)}
+        places = np.empty((width, width), dtype=int)
+        for r in range(width):
+            for c in range(r, width):
+                corner = (first + r - r % 4, first + c - c % 4)
+                place = 16 * number[corner] + 4 * (r % 4) + c % 4
+                places[r, c] = places[c, r] = place
+        return places
+
+
+class GramSums:
+    """Sums rowᵀ row over samples, block by block of the row.
+
+    Args:
+        program: Its outputs' non-zeros are the row, in order.
+        widths: How many of them belong to each block.
+    """
+
+    def __init__(self, program: Program, widths: Sequence[int]) -> None:
+        self.patches = Patches(widths)
+        self._name = program.name
+        self._device = device()
+        self._module = self._device.compile(gram_source(program, self.patches))
+        self._nothing = self._device.upload(np.zeros(1))
+
+    def empty(self, groups: int = 1) -> Memory:
+        """Reserve sums of so many groups, all zero."""
+        memory = self._device.empty(self.group_bytes * groups)
+        self._device.clear(memory)
+        return memory
+
+    @property
+    def group_bytes(self) -> int:
+        """Memory of the sums of one group in bytes."""
+        return 8 * 16 * self.patches.threads
+
+    def add(self, sums: Memory, samples: Memory, count: int) -> None:
+        """Add samples that are on the GPU: inputs × samples, one input after another.
+
+        Args:
+            sums: Of one group.
+            samples: The inputs of all samples.
+            count: How many samples.
+        """
+        self._module.launch(
+            f"{self._name}_gram",
+            self._device.multiprocessors,
+            self.patches.threads,
+            [count, samples, self._nothing, sums],
+            self.patches.shared_bytes,
+        )
+
+    def add_runs(
+        self, sums: Memory, samples: Memory, runs: int, length: int, group: int
+    ) -> None:
+        """Add many runs at once, each in groups of its samples.
+
+        Args:
+            sums: Of all groups: the runs' one after another.
+            samples: inputs × length × runs.
+            runs: How many runs.
+            length: Samples of a run.
+            group: Samples of a group.
+        """
+        groups = -(-length // group)
+        self._module.launch(
+            f"{self._name}_runs",
+            runs * groups,
+            self.patches.threads,
+            [runs, length, group, samples, self._nothing, sums],
+            self.patches.shared_bytes,
+        )
+
+    def matrices(
+        self, sums: Memory, groups: int = 1
+    ) -> list[Float[np.ndarray, "groups width width"]]:
+        """Return the Gram matrix of every block."""
+        self._device.wait()
+        flat = self._device.download(sums, (groups, 16 * self.patches.threads))
+        blocks = range(len(self.patches.widths))
+        return [flat[:, self.patches.entry_places(block)] for block in blocks]
+
+
+def gram_source(program: Program, patches: Patches) -> str:
+    """Return CUDA C of `NAME_gram`, all samples in one sum, and of `NAME_runs`."""
+    threads, tile, stride = patches.threads, patches.tile, patches.stride
+    first = _list([a for a, _ in patches.corners], threads)
+    second = _list([b for _, b in patches.corners], threads)
+    prepare = prepare_uniforms(program)
+    return f"""{PRELUDE}{device_core(program, patches.column_places)}
+__constant__ short first[{threads}] = {{{first}}};
+__constant__ short second[{threads}] = {{{second}}};
+
+/* One sample's row into the tile, or zeros. */
+static __forceinline__ void fill(bool is_one, const double *__restrict__ in,
+    long long step, const double *u, double *row)
+{{
+  double x[{max(1, varying_size(program))}];
+  if (is_one) {{
+    for (int j = 0; j < {varying_size(program)}; j++) x[j] = in[j * step];
+    core_{program.name}(x, u, row);
+  }} else {{
+    for (int e = 0; e < {stride}; e++) row[e] = 0.0;
+  }}
+}}
+
+/* Adds the tile's rows to this thread's patch. */
+static __forceinline__ void add_tile(const double *tile, int a, int b, int count,
+    double *sum)
+{{
+  #pragma unroll 4
+  for (int s = 0; s < count; s++) {{
+    const double2 *const p = (const double2 *)(tile + s * {stride} + a);
+    const double2 *const q = (const double2 *)(tile + s * {stride} + b);
+    const double2 p0 = p[0], p1 = p[1], q0 = q[0], q1 = q[1];
+    const double r[4] = {{p0.x, p0.y, p1.x, p1.y}};
+    const double c[4] = {{q0.x, q0.y, q1.x, q1.y}};
+    #pragma unroll
+    for (int k = 0; k < 16; k++) sum[k] += r[k / 4] * c[k % 4];
+  }}
+}}
+
+extern "C" __global__ void __launch_bounds__({threads}) {program.name}_gram(long long n,
+    const double *__restrict__ in, const double *__restrict__ given,
+    double *__restrict__ gram)
+{{
+  extern __shared__ double tile[];
+  const int me = threadIdx.x, a = first[me], b = second[me];
+  double sum[16] = {{0}};
+{prepare}
+  for (int k = me; k < {tile * stride}; k += {threads}) tile[k] = 0.0;
+  for (long long start = blockIdx.x * (long long){tile}; start < n;
+       start += gridDim.x * (long long){tile}) {{
+    __syncthreads();
+    const long long i = start + me;
+    if (me < {tile}) fill(i < n, in + i, n, u, tile + me * {stride});
+    __syncthreads();
+    if (a >= 0) add_tile(tile, a, b, {tile}, sum);
+  }}
+  if (a >= 0)
+    for (int k = 0; k < 16; k++) atomicAdd(gram + me * 16 + k, sum[k]);
+}}
+
+extern "C" __global__ void __launch_bounds__({threads}) {program.name}_runs(
+    long long runs, long long length, long long group, const double *__restrict__ in,
+    const double *__restrict__ given, double *__restrict__ gram)
+{{
+  extern __shared__ double tile[];
+  const int me = threadIdx.x, a = first[me], b = second[me];
+  const long long groups = (length + group - 1) / group;
+  const long long run = blockIdx.x / groups, begin = blockIdx.x % groups * group;
+  const long long end = begin + group < length ? begin + group : length;
+  double sum[16] = {{0}};
+{prepare}
+  for (int k = me; k < {tile * stride}; k += {threads}) tile[k] = 0.0;
+  for (long long start = begin; start < end; start += {tile}) {{
+    const int here = end - start < {tile} ? end - start : {tile};
+    __syncthreads();
+    if (me < here)
+      fill(true, in + (start + me) * runs + run, length * runs, u,
+           tile + me * {stride});
+    __syncthreads();
+    if (a >= 0) add_tile(tile, a, b, here, sum);
+  }}
+  for (int k = 0; k < 16; k++)
+    gram[(blockIdx.x * (long long){threads} + me) * 16 + k] = a >= 0 ? sum[k] : 0.0;
+}}
+"""
+
+
+def _list(values: Sequence[int], size: int) -> str:
+    return ", ".join(map(str, [*values, *[-1] * (size - len(values))]))
