@@ -65,10 +65,10 @@ def review(problem: Problem, solution: Solution) -> Review:
         return Review(_sandwich(solution.scores, solution), tally.result())
     wanted = columns.user[:, list(problem.base.indices)]
     told = sums.information(columns, wanted)
-    return Review(_jackknife(sums.values @ wanted, told, solution), tally.result())
+    return Review(jackknife(sums.values @ wanted, told, solution), tally.result())
 
 
-def _jackknife(
+def jackknife(
     scores: Float[np.ndarray, "stretches base"],
     information: Float[np.ndarray, "stretches base base"],
     solution: Solution,

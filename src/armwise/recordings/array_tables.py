@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from armwise.errors import RecordingError
 from armwise.recordings.mat_file import read_mat_file
 from armwise.recordings.tables import Table, table_from_arrays
 from armwise.recordings.units import split_unit
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def read_parquet(path: Path) -> Table:
@@ -24,6 +28,13 @@ def read_parquet(path: Path) -> Table:
         raise RecordingError(
             f"{path} is not a readable Parquet file: {first}"
         ) from None
+    return table_of_frame(path, frame)
+
+
+def table_of_frame(path: Path, frame: pl.DataFrame) -> Table:
+    """Keep the numeric columns of a frame; units may stand in their headings."""
+    import polars as pl
+
     columns, units = {}, {}
     for series in frame.get_columns():
         name, unit = split_unit(series.name)

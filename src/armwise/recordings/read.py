@@ -72,11 +72,29 @@ def read_recording(
     recording = without_bad_rows(recording, skip_bad_rows)
     if calibration is not None:
         recording = read_calibration(calibration).applied(recording)
+    return _checked(recording, arm)
+
+
+def recording_of(
+    table: Table,
+    arm: Arm | None = None,
+    mapping: LogMapping | None = None,
+    skip_bad_rows: bool = False,
+) -> Recording:
+    """Understand a table that was read elsewhere, such as some rows of a file."""
+    sources = Sources({"": table}, mapping or LogMapping(), arm, {})
+    channels, names = channels_of(sources)
+    recording = Recording(channels, names, table.source, table.skipped_rows)
+    return _checked(without_bad_rows(recording, skip_bad_rows), arm)
+
+
+def _checked(recording: Recording, arm: Arm | None) -> Recording:
+    """Refuse what the arm cannot have done; note what looks odd."""
     if arm is not None:
         check_against_arm(recording, arm)
-        recording = replace(recording, arm=arm)
-    elif note := degrees_note(recording):
-        recording = replace(recording, notes=(*recording.notes, note))
+        return replace(recording, arm=arm)
+    if note := degrees_note(recording):
+        return replace(recording, notes=(*recording.notes, note))
     return recording
 
 
