@@ -38,7 +38,9 @@ def test_generate_needs_a_folder():
 
 @pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
 def test_realtime_reports():
-    done = call("realtime", "two_link_uno", "--rate", 500, "--seconds", 0.2, "--json")
+    done = call(
+        "realtime", "two_link_uno", "--rate-hz", 500, "--duration", 0.2, "--json"
+    )
     assert done.exit_code == 0, done.output
     report = json.loads(done.output)
     assert report["samples"] == 100

@@ -143,7 +143,7 @@ def test_inspect_log_speaks_to_people(tmp_path):
     assert result.exit_code == 0, result.output
     assert "tau_3" in result.output
     assert "Torque lag taken out: 20." in result.output
-    result = CliRunner().invoke(app, [*words, "--cutoff", "7"])
+    result = CliRunner().invoke(app, [*words, "--cutoff-hz", "7"])
     assert "Low-pass: 7 Hz (given)" in result.output
 
 

@@ -19,16 +19,27 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
+def _complete(incomplete: str) -> list[str]:
+    try:
+        return [name for name in _benchmarks() if name.startswith(incomplete)]
+    except ArgumentError:  # not in a checkout
+        return []
+
+
 def bench(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Which ones; all if none.", metavar="[NAME]..."),
+        typer.Argument(
+            help="Which ones; all if none.", metavar="NAME", autocompletion=_complete
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:
     """Measure speed and accuracy beside others. Ratios hold; times are this machine's.
 
     Example: armwise bench dynamics
+
+    Example: armwise bench codegen identify --json
     """
     known = _benchmarks()
     wanted = list(known) if not names or names == ["all"] else names

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from armwise.cli.arguments import ArmName
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ PathList = list[Path]
 
 
 def calibrate(
-    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
+    arm: ArmName,
     logs: Annotated[
         PathList | None,
         typer.Argument(
@@ -47,7 +48,9 @@ def calibrate(
 ) -> None:
     """Find gain and offset of every joint sensor; without a log, say which can be.
 
-    Example: armwise calibrate panda run1.csv -o panda_sensors.toml
+    Example: armwise calibrate panda
+
+    Example: armwise calibrate puma260 held.csv -o sensors.toml
     """
     import numpy as np
 

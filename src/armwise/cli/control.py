@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from armwise.cli.arguments import ArmName, Model
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
@@ -24,10 +25,8 @@ def _control() -> None:
 
 @app.command()
 def compare(
-    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
-    model: Annotated[
-        str | None, typer.Option(help="What controllers believe (default: perturbed).")
-    ] = None,
+    arm: ArmName,
+    model: Model = None,
     model_error: Annotated[
         float, typer.Option(help="Relative error of the perturbed model.")
     ] = 0.1,

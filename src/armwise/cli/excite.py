@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from armwise.cli.arguments import ArmName
 from armwise.cli.output import AsJson, console, figure, print_json, table
 from armwise.cli.progress import progress_bar
 
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
 
 
 def excite(
-    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
+    arm: ArmName,
     duration: Annotated[float, typer.Option(help="Length of the motion [s].")] = 20.0,
     seed: Annotated[int, typer.Option(help="Same seed, same motion.")] = 0,
-    out: Annotated[
+    output: Annotated[
         Path | None,
-        typer.Option("-o", "--out", help="Write it: .csv, .json or .yaml (ROS)."),
+        typer.Option("-o", "--output", help="Write it: .csv, .json or .yaml (ROS)."),
     ] = None,
     rate_hz: Annotated[float, typer.Option(help="Points a second in the file.")] = 100,
     limit_share: Annotated[
@@ -55,7 +56,7 @@ def excite(
 ) -> None:
     """Plan the motion that tells most of an arm's parameters.
 
-    Example: armwise excite panda --duration 20 -o excite.csv
+    Example: armwise excite panda --duration 10 --budget-s 3 -o plan.csv
     """
     from armwise.arms import load_arm
     from armwise.excitation import KeepOut, design_excitation
@@ -70,13 +71,13 @@ def excite(
             limit_share=limit_share, harmonics=harmonics, budget_s=budget_s,
             progress=tell, **_known(loaded, known),
         )  # fmt: skip
-    if out is not None:
-        write_motion(plan, out, rate_hz, loaded.coordinate_names)
-    report = describe(loaded, plan, out)
+    if output is not None:
+        write_motion(plan, output, rate_hz, loaded.coordinate_names)
+    report = describe(loaded, plan, output)
     print_json(report) if json else _show(report)
 
 
-def describe(arm: Arm, plan: ExcitationPlan, out: Path | None) -> dict[str, Any]:
+def describe(arm: Arm, plan: ExcitationPlan, output: Path | None) -> dict[str, Any]:
     """Collect what there is to say of a plan."""
     return {
         "arm": arm.name,
@@ -90,7 +91,7 @@ def describe(arm: Arm, plan: ExcitationPlan, out: Path | None) -> dict[str, Any]
         "verified": plan.verified,
         "search": plan.search,
         "notes": list(plan.notes),
-        "file": None if out is None else str(out),
+        "file": None if output is None else str(output),
     }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from armwise.cli.arguments import DESCRIPTIONS, bundled_names
 from armwise.cli.output import AsJson, console, print_json, table
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 def generate(
     arm: Annotated[
-        str | None, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")
+        str | None,
+        typer.Argument(metavar="ARM", help=DESCRIPTIONS, autocompletion=bundled_names),
     ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder for the files.")
@@ -50,7 +52,12 @@ def generate(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Write customised C: fewest operations, no allocation, with a self-test."""
+    """Write customised C: fewest operations, no allocation, with a self-test.
+
+    Example: armwise generate panda -o code
+
+    Example: armwise generate out/identified.urdf -o code --functions all
+    """
     if compare:
         _compare(json)
         return

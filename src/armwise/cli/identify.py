@@ -7,6 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from armwise.cli.arguments import (
+    ArmName,
+    Columns,
+    CutoffHz,
+    Folder,
+    Logs,
+    MappingFile,
+    SkipBadRows,
+    Validate,
+)
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
@@ -22,21 +32,14 @@ _METHODS = {
     "prior": "PriorWeighted",
 }
 
-PathList = list[Path]
-
 
 def identify(
-    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
-    logs: Annotated[PathList, typer.Argument(help="Logs to fit.", metavar="LOG...")],
-    validate: Annotated[
-        PathList | None, typer.Option("--validate", help="A log to validate on.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder for the results.")
-    ] = None,
-    mapping: Annotated[
-        Path | None, typer.Option("--mapping", help="TOML that describes the logs.")
-    ] = None,
+    arm: ArmName,
+    logs: Logs,
+    validate: Validate = None,
+    output: Folder = None,
+    mapping: MappingFile = None,
+    column: Columns = None,
     method: Annotated[str, typer.Option(help=f"One of {', '.join(_METHODS)}.")] = (
         "physical"
     ),
@@ -47,20 +50,16 @@ def identify(
         list[str] | None,
         typer.Option("--fix", help="Keep a term, such as rotor_inertia, as described."),
     ] = None,
-    cutoff_hz: Annotated[
-        float | None, typer.Option("--cutoff-hz", help="Low-pass; chosen if absent.")
-    ] = None,
+    cutoff_hz: CutoffHz = None,
     hold_out: Annotated[
         float, typer.Option("--hold-out", help="Fraction of the end to validate on.")
     ] = 0.0,
-    skip_bad_rows: Annotated[
-        bool, typer.Option("--skip-bad-rows", help="Leave out and count bad rows.")
-    ] = False,
+    skip_bad_rows: SkipBadRows = False,
     json: AsJson = False,
 ) -> None:
     """Identify an arm from logs of its motion.
 
-    Example: armwise identify panda.urdf run1.csv --validate run2.csv -o out
+    Example: armwise identify panda run1.csv --validate run2.csv -o out
     """
     from armwise.cli.logs import load_described, read_logs
     from armwise.cli.progress import progress_bar
@@ -69,8 +68,8 @@ def identify(
     described, mapped = load_described(arm, mapping)
     chosen = _method(method)
     with progress_bar("Identify", quiet=json) as tell:
-        fitted = read_logs(logs, described, mapped, skip_bad_rows)
-        held_out = read_logs(validate or [], described, mapped, skip_bad_rows)
+        fitted = read_logs(logs, described, mapped, column, skip_bad_rows)
+        held_out = read_logs(validate or [], described, mapped, column, skip_bad_rows)
         result = identify_recordings(
             described,
             fitted,

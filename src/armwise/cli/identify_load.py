@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from armwise.cli.arguments import (
+    ArmName,
+    Columns,
+    CutoffHz,
+    Folder,
+    Logs,
+    MappingFile,
+    SkipBadRows,
+)
 from armwise.cli.output import AsJson, console, print_json, warn
 
 if TYPE_CHECKING:
@@ -21,8 +30,8 @@ PathList = list[Path]
 
 
 def identify_load(
-    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
-    logs: Annotated[PathList, typer.Argument(help="Logs to use.", metavar="LOG...")],
+    arm: ArmName,
+    logs: Logs,
     frame: Annotated[
         str, typer.Option("--frame", help="Frame of the sensor and of the result.")
     ] = "wrist",
@@ -53,21 +62,18 @@ def identify_load(
         float | None,
         typer.Option(help="One count of the encoders [rad], for --method optimal."),
     ] = None,
-    cutoff_hz: Annotated[
-        float | None, typer.Option("--cutoff-hz", help="Low-pass; chosen if absent.")
-    ] = None,
-    mapping: Annotated[
-        Path | None, typer.Option("--mapping", help="TOML that describes the logs.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder for the results.")
-    ] = None,
+    cutoff_hz: CutoffHz = None,
+    mapping: MappingFile = None,
+    column: Columns = None,
+    skip_bad_rows: SkipBadRows = False,
+    output: Folder = None,
     json: AsJson = False,
 ) -> None:
     """Identify a load from a wrist sensor, or from joint torques.
 
-    Examples: armwise identify-load ur10.urdf held.csv --frame tool0 -o load
-              armwise identify-load ur10.urdf held.csv --bare empty.csv --frame tool0
+    Example: armwise identify-load puma600 held.csv --frame wrist -o load
+
+    Example: armwise identify-load puma600 held.csv --bare empty.csv --frame wrist
     """
     from armwise.cli.logs import load_described, read_logs
     from armwise.identification.load import identify_load as find
@@ -75,8 +81,8 @@ def identify_load(
 
     _check(method, bias, pose_offset, resolution)
     described, mapped = load_described(arm, mapping)
-    held = read_logs(logs, described, mapped)
-    empty = read_logs(bare or [], described, mapped)
+    held = read_logs(logs, described, mapped, column, skip_bad_rows)
+    empty = read_logs(bare or [], described, mapped, column, skip_bad_rows)
     load = find(
         _samples(held, method, cutoff_hz),
         described,

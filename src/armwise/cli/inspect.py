@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from armwise.cli.arguments import ArmName
 from armwise.cli.counts import operation_counts
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
@@ -17,13 +18,16 @@ MOST_JOINTS = 40
 
 
 def inspect(
-    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
+    arm: ArmName,
     counts: Annotated[
         bool, typer.Option("--counts", help="Operations of the generated programs.")
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Show joints, limits, masses, base parameters, and inertias no body can have."""
+    """Show joints, limits, masses, base parameters, and inertias no body can have.
+
+    Example: armwise inspect panda --counts
+    """
     from armwise.arms import load_arm
 
     loaded = load_arm(arm)

@@ -5,58 +5,53 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
+from armwise.cli.arguments import (
+    DESCRIPTIONS,
+    Columns,
+    CutoffHz,
+    MappingFile,
+    SkipBadRows,
+    bundled_names,
+)
+from armwise.cli.logs import load_described, named_columns
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 from armwise.cli.progress import progress_bar
-from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
     from armwise.recordings import Recording, Samples
 
 
 def inspect_log(
-    file: Annotated[Path, typer.Argument(help="CSV, Parquet, NPZ, MAT or ROS 2 bag.")],
-    arm: Annotated[str, typer.Option(help="URDF, MJCF, DH .toml or bundled name.")],
-    mapping: Annotated[
-        Path | None, typer.Option(help="TOML file that describes a foreign log.")
-    ] = None,
-    column: Annotated[
-        list[str] | None, typer.Option(help="A column by another name: tau_3=NAME.")
-    ] = None,
-    cutoff: Annotated[
-        float | None, typer.Option(help="Low-pass in Hz; chosen when not given.")
-    ] = None,
-    skip_bad_rows: Annotated[
-        bool, typer.Option("--skip-bad-rows", help="Leave out bad rows and count them.")
-    ] = False,
+    log: Annotated[
+        Path, typer.Argument(metavar="LOG", help="CSV, Parquet, NPZ, MAT or ROS 2 bag.")
+    ],
+    arm: Annotated[str, typer.Option(help=DESCRIPTIONS, autocompletion=bundled_names)],
+    mapping: MappingFile = None,
+    column: Columns = None,
+    cutoff_hz: CutoffHz = None,
+    skip_bad_rows: SkipBadRows = False,
     json: AsJson = False,
 ) -> None:
-    """Show the signals of a log and how it would be prepared."""
-    from armwise.arms import load_arm
-    from armwise.recordings import (
-        apply_mapping_to_arm,
-        load_mapping,
-        prepare,
-        read_recording,
-    )
+    """Show the signals of a log and how it would be prepared.
 
-    loaded = load_arm(arm)
-    described = None if mapping is None else load_mapping(mapping)
-    if described is not None:
-        loaded = apply_mapping_to_arm(loaded, described)
-    with progress_bar(file.name, quiet=json) as tell:
+    Example: armwise inspect-log run1.csv --arm panda
+    """
+    from armwise.recordings import prepare, read_recording
+
+    loaded, mapped = load_described(arm, mapping)
+    with progress_bar(log.name, quiet=json) as tell:
         recording = read_recording(
-            file,
+            log,
             loaded,
-            described,
-            columns=named_columns(column or []),
+            mapped,
+            columns=named_columns(column),
             skip_bad_rows=skip_bad_rows,
             progress=tell,
         )
         samples = prepare(
-            recording, cutoff, arm=loaded, skip_bad_rows=skip_bad_rows, progress=tell
+            recording, cutoff_hz, arm=loaded, skip_bad_rows=skip_bad_rows, progress=tell
         )
     report = describe_log(recording, samples)
     if json:
@@ -65,14 +60,6 @@ def inspect_log(
     _show(report)
     for note in samples.preparation.notes:
         warn(note)
-
-
-def named_columns(pairs: list[str]) -> dict[str, str]:
-    """Read options of the form tau_3=NAME."""
-    for pair in pairs:
-        if "=" not in pair:
-            raise ArgumentError(f"--column takes CHANNEL=NAME, not {pair!r}.")
-    return dict(pair.split("=", 1) for pair in pairs)
 
 
 def describe_log(recording: Recording, samples: Samples) -> dict[str, Any]:
@@ -96,6 +83,8 @@ def describe_log(recording: Recording, samples: Samples) -> dict[str, Any]:
 
 
 def _channel(recording: Recording, name: str) -> dict[str, Any]:
+    import numpy as np
+
     channel = recording[name]
     steps = np.diff(channel.time)
     return {

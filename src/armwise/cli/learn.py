@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from armwise.cli.arguments import ArmName, Model
 from armwise.cli.output import AsJson, console, figure, print_json, table
 
 if TYPE_CHECKING:
@@ -14,10 +15,8 @@ if TYPE_CHECKING:
 
 
 def learn(
-    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
-    model: Annotated[
-        str | None, typer.Option(help="What the learner believes (default: perturbed).")
-    ] = None,
+    arm: ArmName,
+    model: Model = None,
     model_error: Annotated[
         float, typer.Option(help="Relative error of the perturbed model.")
     ] = 0.1,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -34,9 +35,16 @@ COMMANDS = (
     "demo",
     "generate",
     "realtime",
+    "doctor",
     # one line each, in the order of the pipeline
 )
 """The subcommands, as the user types them."""
+
+FAILED, MISUSED, INTERRUPTED = 1, 2, 130
+"""Exit codes beside 0: it could not be done; not so; Ctrl-C."""
+
+# Whether typer carries its own click or uses the installed one, this is its base.
+_UsageError: Any = typer.BadParameter.__base__
 
 
 class _Subcommands(TyperGroup):
@@ -62,9 +70,10 @@ class _Subcommands(TyperGroup):
 app = typer.Typer(
     cls=_Subcommands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Know a robot arm's body from its motion, and put that to use.",
+    epilog="Every command has --help with an example, and --json. Exit codes: 0 done; "
+    "1 it could not be done, one line says why; 2 wrong use; 130 Ctrl-C.",
 )
 
 
@@ -88,16 +97,21 @@ def _options(
 
 def main() -> None:
     """Run the command line; a mistake of the user's is one line, never a traceback."""
+    warnings.showwarning = _warn
     try:
-        app()
+        code = app(prog_name="armwise", standalone_mode=False)
+    except _UsageError as problem:
+        _refuse(problem)
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing more to say, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        sys.exit(FAILED)
     except ArmwiseError as problem:
         _fail(str(problem))
     except KeyboardInterrupt:
-        _fail("Interrupted.")
+        code = INTERRUPTED
+    except MemoryError as problem:
+        _fail(f"Not enough memory. {problem}")
     except OSError as problem:
         place = f"{problem.filename}: " if problem.filename else ""
         _fail(f"{place}{problem.strerror or problem}")
@@ -108,12 +122,30 @@ def main() -> None:
             f"A bug in Armwise: {type(problem).__name__}: {problem} "
             "(ARMWISE_DEBUG=1 shows where)."
         )
+    if code == INTERRUPTED:
+        _fail("Interrupted.", INTERRUPTED)
+    sys.exit(code)
 
 
-def _fail(message: str) -> None:
+def _refuse(problem: Any) -> NoReturn:
+    """Say what is wrong with the words that were typed, and where to read more."""
+    message = problem.format_message()
+    if not message:  # the help was shown instead
+        sys.exit(MISUSED)
+    asked = problem.ctx.command_path if problem.ctx else "armwise"
+    _fail(f"{message} See: {asked} --help", MISUSED)
+
+
+def _warn(message: Warning | str, *_: object) -> None:
+    from armwise.cli.output import warn
+
+    warn(str(message))
+
+
+def _fail(message: str, code: int = FAILED) -> NoReturn:
     line = " ".join(message.split())
     typer.echo(f"armwise: {line}", err=True)
-    sys.exit(1)
+    sys.exit(code)
 
 
 if __name__ == "__main__":

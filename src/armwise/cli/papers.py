@@ -15,13 +15,38 @@ if TYPE_CHECKING:
 _STYLES = {"agrees": "green", "differs": "red", "shown": "yellow", "not run": "dim"}
 
 
+def _paper_names(incomplete: str) -> list[str]:
+    from armwise.papers import PAPERS
+
+    names = [*(paper.name for paper in PAPERS), "all"]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _group_names(context: typer.Context, incomplete: str) -> list[str]:
+    from armwise.papers import groups
+
+    if context.params.get("name") in (None, "all"):
+        return []
+    found = groups(context.params["name"])
+    return [group.name for group in found if group.name.startswith(incomplete)]
+
+
 def papers(
     name: Annotated[
         str | None,
-        typer.Argument(help="A paper, or all; without one they are listed."),
+        typer.Argument(
+            metavar="NAME",
+            help="A paper, or all; without one they are listed.",
+            autocompletion=_paper_names,
+        ),
     ] = None,
     group: Annotated[
-        str | None, typer.Argument(help="Only these experiments, such as links.")
+        str | None,
+        typer.Argument(
+            metavar="GROUP",
+            help="Only these experiments, such as links.",
+            autocompletion=_group_names,
+        ),
     ] = None,
     output: Annotated[
         Path | None,
@@ -31,7 +56,9 @@ def papers(
 ) -> None:
     """Redo the experiments of five classic papers; a verdict for every number.
 
-    Examples: armwise papers aah1986 links; armwise papers all -o gallery
+    Example: armwise papers
+
+    Example: armwise papers aah1986 links -o gallery
     """
     if name is None:
         _list(json)

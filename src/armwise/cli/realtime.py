@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from armwise.cli.arguments import ArmName
 from armwise.cli.output import AsJson, console, print_json, table
 
 if TYPE_CHECKING:
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def realtime(
-    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
-    rate: Annotated[float, typer.Option(help="Synchronous rate [Hz].")] = 1000.0,
-    seconds: Annotated[float, typer.Option(help="For how long [s].")] = 5.0,
-    background: Annotated[
+    arm: ArmName,
+    rate_hz: Annotated[float, typer.Option(help="Synchronous rate [Hz].")] = 1000.0,
+    duration: Annotated[float, typer.Option(help="For how long [s].")] = 5.0,
+    background_hz: Annotated[
         float, typer.Option(help="Background rate [Hz]; 0: as fast as it can.")
     ] = 0.0,
     lead: Annotated[
@@ -24,11 +25,14 @@ def realtime(
     ] = 0.0,
     json: AsJson = False,
 ) -> None:
-    """Generate, compile and run both tasks; report jitter and deadline misses."""
+    """Generate, compile and run both tasks; report jitter and deadline misses.
+
+    Example: armwise realtime puma260 --rate-hz 1000 --duration 1
+    """
     from armwise.arms import load_arm
     from armwise.codegen.realtime import run_realtime
 
-    report = run_realtime(load_arm(arm), rate, seconds, background, lead)
+    report = run_realtime(load_arm(arm), rate_hz, duration, background_hz, lead)
     if json:
         print_json(report)
     else:

@@ -7,26 +7,25 @@ from typing import Annotated, Any
 
 import typer
 
+from armwise.cli.arguments import ArmName, Columns, Logs, MappingFile, SkipBadRows
 from armwise.cli.output import AsJson, console, print_json, table
 
 
 def reduce(
-    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
+    arm: ArmName,
     estimate: Annotated[
         Path, typer.Argument(help="estimate.json of armwise identify.")
     ],
-    logs: Annotated[
-        list[Path], typer.Argument(help="Logs to judge by.", metavar="LOG...")
-    ],
+    logs: Logs,
     threshold: Annotated[
         float, typer.Option(help="Share of a joint's largest torque that matters.")
     ] = 0.01,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Where the reduced one goes.")
     ] = None,
-    mapping: Annotated[
-        Path | None, typer.Option("--mapping", help="TOML that describes the logs.")
-    ] = None,
+    mapping: MappingFile = None,
+    column: Columns = None,
+    skip_bad_rows: SkipBadRows = False,
     json: AsJson = False,
 ) -> None:
     """Drop parameters whose torque never matters, and identify the rest again.
@@ -40,7 +39,8 @@ def reduce(
 
     described, mapped = load_described(arm, mapping)
     whole = read_estimate(estimate, described)
-    data = prepare(read_logs(logs, described, mapped), arm=described)
+    read = read_logs(logs, described, mapped, column, skip_bad_rows)
+    data = prepare(read, arm=described)
     small = reduce_estimate(whole, data, threshold)
     if output:
         write_estimate(small, output)

@@ -3,40 +3,46 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from armwise.cli.arguments import (
+    ArmName,
+    Columns,
+    CutoffHz,
+    MappingFile,
+    SkipBadRows,
+    Validate,
+)
+from armwise.cli.logs import load_described, read_logs
 from armwise.cli.output import AsJson, console, print_json
 from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
     from armwise.identification import Estimate, Identification
+    from armwise.recordings import Recording
 
 PathList = list[Path]
 
 
 def report(
-    arm: Annotated[str, typer.Argument(help="The description it was made from.")],
+    arm: ArmName,
     estimate: Annotated[Path, typer.Argument(help="estimate.json of identify.")],
     logs: Annotated[
         PathList | None,
-        typer.Argument(help="Logs it was fitted to, for figures.", metavar="[LOG]..."),
+        typer.Argument(help="Logs it was fitted to, for figures.", metavar="LOG"),
     ] = None,
-    validate: Annotated[
-        PathList | None, typer.Option("--validate", help="A log to validate on.")
-    ] = None,
+    validate: Validate = None,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", help="A file: .html, .json or .txt."),
     ] = None,
-    mapping: Annotated[
-        Path | None, typer.Option("--mapping", help="TOML that describes the logs.")
-    ] = None,
-    cutoff_hz: Annotated[
-        float | None, typer.Option("--cutoff-hz", help="Low-pass; chosen if absent.")
-    ] = None,
+    mapping: MappingFile = None,
+    column: Columns = None,
+    skip_bad_rows: SkipBadRows = False,
+    cutoff_hz: CutoffHz = None,
     json: AsJson = False,
 ) -> None:
     """Report on an estimate: on the terminal, or as a page with figures.
@@ -46,13 +52,17 @@ def report(
     from armwise.identification import read_estimate
     from armwise.report import make_report, report_to_text, write_report
 
-    described, mapped = _load(arm, mapping)
+    described, mapped = load_described(arm, mapping)
+
+    def read(paths: PathList | None) -> list[Recording]:
+        return read_logs(paths or [], described, mapped, column, skip_bad_rows)
+
     alone = read_estimate(estimate, described)
     found: Identification | Estimate = alone
-    if logs or validate:
-        found = _with_data(
-            alone, described, mapped, logs or [], validate or [], cutoff_hz
-        )
+    if validate and not logs:
+        raise ArgumentError("--validate needs the logs of the fit too: name them.")
+    if logs:
+        found = _with_data(alone, described, read(logs), read(validate), cutoff_hz)
     if output is not None:
         write_report(found, output)
     if json:
@@ -63,37 +73,19 @@ def report(
         typer.echo(report_to_text(make_report(found)), nl=False)
 
 
-def _load(arm: str, mapping: Path | None) -> tuple[Arm, Any]:
-    from armwise.arms import load_arm
-    from armwise.recordings.mapping import apply_mapping_to_arm
-    from armwise.recordings.mapping_file import load_mapping
-
-    described = load_arm(arm)
-    if mapping is None:
-        return described, None
-    mapped = load_mapping(mapping)
-    return apply_mapping_to_arm(described, mapped), mapped
-
-
 def _with_data(
     found: Estimate,
     arm: Arm,
-    mapping: Any,
-    logs: PathList,
-    validate: PathList,
+    logs: list[Recording],
+    others: list[Recording],
     cutoff_hz: float | None,
 ) -> Identification:
     """Prepare the logs as `identify` does, and validate again."""
     from armwise.identification import Identification
     from armwise.identification.diagnosis import diagnose
     from armwise.recordings import prepare
-    from armwise.recordings.read import read_recording
 
-    if not logs:
-        raise ArgumentError("--validate needs the logs of the fit too: name them.")
-    read = [read_recording(path, arm, mapping) for path in logs]
-    others = [read_recording(path, arm, mapping) for path in validate]
-    fitted = prepare(read, cutoff_hz, arm=arm)
+    fitted = prepare(logs, cutoff_hz, arm=arm)
     held_out = prepare(others, like=fitted) if others else None
     checked = None if held_out is None else found.validate(held_out)
     doubts = diagnose(found, fitted, checked)

@@ -7,15 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
+from armwise.cli.arguments import ArmName
 from armwise.cli.output import AsJson, console, print_json
 
 
 def simulate(
-    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
+    arm: ArmName,
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Log to write: .csv …")
     ],
-    period: Annotated[float, typer.Option(help="Length of the motion in [s].")] = 10.0,
+    duration: Annotated[float, typer.Option(help="Length of the motion [s].")] = 10.0,
     seed: Annotated[int, typer.Option(help="Seed of the motion and of all noise.")] = 0,
     mujoco: Annotated[bool, typer.Option(help="Simulate with MuJoCo.")] = False,
     torque_noise: Annotated[
@@ -34,7 +35,7 @@ def simulate(
     from armwise.recordings import write_recording
 
     described = load_arm(arm)
-    motion = random_motion(described, seed, period)
+    motion = random_motion(described, seed, duration)
     with progress_bar("Simulate", quiet=json):
         recording = _run(described, motion, seed, mujoco, torque_noise, encoder_counts)
     write_recording(_measured(recording), output)

@@ -37,7 +37,10 @@ def run(
     view: Annotated[bool, typer.Option(help="Play it in the browser.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a world and say where every joule went."""
+    """Run a world and say where every joule went.
+
+    Example: armwise world run nail.toml -o nail
+    """
     from dataclasses import replace
 
     from armwise.worlds.files import summary, write_run
