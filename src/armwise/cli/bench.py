@@ -38,8 +38,6 @@ def bench(
     """Measure speed and accuracy beside others. Ratios hold; times are this machine's.
 
     Example: armwise bench dynamics
-
-    Example: armwise bench codegen identify --json
     """
     known = _benchmarks()
     wanted = list(known) if not names or names == ["all"] else names

@@ -50,7 +50,7 @@ def calibrate(
 
     Example: armwise calibrate panda
 
-    Example: armwise calibrate puma260 held.csv -o sensors.toml
+    Example: armwise calibrate ddarm ddarm.csv --offsets-only -o sensors.toml
     """
     import numpy as np
 

@@ -56,7 +56,7 @@ def generate(
 
     Example: armwise generate panda -o code
 
-    Example: armwise generate out/identified.urdf -o code --functions all
+    Example: armwise generate out/identified.urdf -o code --runtime
     """
     if compare:
         _compare(json)

@@ -1,0 +1,96 @@
+"""The command line in this very process, and a folder with files to work on."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import armwise as aw
+from armwise.cli import main as cli
+
+BRICK = aw.InertialParameters.from_center_of_mass(
+    1.2, [0.02, -0.01, 0.06], np.diag([0.004, 0.006, 0.009])
+)
+WORLDS = Path(__file__).parents[2] / "examples" / "worlds"
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def armwise(capsys, monkeypatch) -> Callable[..., Said]:
+    """Run a command; return its exit code and what it printed."""
+
+    def run(*words: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["armwise", *map(str, words)])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        return Said(exit_.value.code or 0, *capsys.readouterr())
+
+    return run
+
+
+def run_quietly(*words: object) -> None:
+    """Run a command for what it writes."""
+    done = CliRunner().invoke(cli.app, [*map(str, words), "--json"])
+    assert done.exit_code == 0, done.output
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory) -> Path:
+    """The files that the examples of --help name; not to be changed."""
+    folder = tmp_path_factory.mktemp("prepared")
+    for seed in (1, 2):
+        run_quietly(
+            "simulate", "panda", "--seed", seed, "-o", folder / f"run{seed}.csv"
+        )
+    run_quietly("simulate", "ddarm", "--duration", 3, "-o", folder / "ddarm.csv")
+    run_quietly(
+        "identify", "panda", folder / "run1.csv", "--friction", "linear",
+        "-o", folder / "out",
+    )  # fmt: skip
+    for name, held in (("held", BRICK), ("empty", None)):
+        write_wrist_log(held, folder / f"{name}.csv")
+    shutil.copy(WORLDS / "nail.toml", folder)
+    return folder
+
+
+def write_wrist_log(held: aw.InertialParameters | None, path: Path) -> None:
+    """Let a PUMA with a wrist sensor wave a body, or nothing, and write the log."""
+    arm = aw.load_arm("puma600")
+    plant = aw.SimulatedArm(
+        arm,
+        sensors=(aw.Encoder(), aw.TorqueSensor(0.1), aw.WristSensor("wrist", 0.05)),
+        payload=None if held is None else aw.Payload("wrist", held),
+        seed=0,
+    )
+    size = 0.15 * np.random.default_rng(3).normal(size=(2, 6, 3))
+    motion = aw.Fourier([0, -1, 1, 0, 0.3, 0], size[0], size[1], 0.2)
+    log = aw.run(plant, aw.ComputedTorque(arm, 400.0, 40.0), motion)
+    kinds = ("q", "tau", *"fx fy fz tx ty tz".split())
+    measured = {k: c for k, c in log.channels.items() if k.split("_")[0] in kinds}
+    aw.write_recording(replace(log, channels=measured), path)
+
+
+@pytest.fixture
+def workplace(prepared, tmp_path, monkeypatch) -> Path:
+    """A copy of the prepared files, as the current folder."""
+    folder = tmp_path / "workplace"
+    shutil.copytree(prepared, folder, copy_function=_link)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def _link(source: str, target: str) -> None:
+    Path(target).hardlink_to(source)  # files are replaced, never written into
