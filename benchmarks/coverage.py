@@ -11,11 +11,15 @@ from armwise.arms import Drive
 from armwise.identification.coverage import coverage_study
 
 
-def run(experiments: int = 200) -> list[Row]:
+def driven_panda() -> aw.Arm:
+    """Panda with motors and friction."""
     arm = aw.load_arm("panda")
     drive = Drive(rotor_inertia=0.1, viscous=0.4, coulomb=0.4, offset=0.1)
-    arm = replace(arm, joints=tuple(replace(j, drive=drive) for j in arm.joints))
-    study = coverage_study(arm, experiments=experiments, seed=1)
+    return replace(arm, joints=tuple(replace(j, drive=drive) for j in arm.joints))
+
+
+def run(experiments: int = 200) -> list[Row]:
+    study = coverage_study(driven_panda(), experiments=experiments, seed=1)
     least, most = float(study.coverage.min()), float(study.coverage.max())
     nothing = float("nan")
     return [

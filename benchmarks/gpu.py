@@ -1,6 +1,6 @@
-"""Fused identification of panda on a GPU, beside JAX on it and one core of the CPU.
-
-Samples a second, data on the device they are used on. Skips where there is no GPU.
+"""Panda on a GPU: fused identification beside JAX on it and one core of the CPU, in
+samples a second, data on the device they are used on; and a hundred thousand coverage
+experiments, simulated, prepared and fitted there. Skips where there is no GPU.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+from benchmarks.coverage import driven_panda
 from benchmarks.figures import Row, best
 from benchmarks.identify import recorded
 
@@ -18,6 +19,8 @@ from armwise.programs.cuda_driver import CudaError, device
 
 SAMPLES = 4_000_000
 CHECKED = 100_000
+EXPERIMENTS = 100_000
+FEW = 50
 PEAK_FLOPS = 34e12
 """Double-precision peak of an H200 without matrix units, by its data sheet."""
 
@@ -52,6 +55,41 @@ def run() -> list[Row]:
             rate * work / PEAK_FLOPS,
             nothing,
             nothing,
+            "",
+        ),
+        *_coverage(),
+    ]
+
+
+def _coverage() -> list[Row]:
+    arm = driven_panda()
+    aw.coverage_study(arm, experiments=64, backend="cuda")
+    start = time.perf_counter()
+    study = aw.coverage_study(arm, experiments=EXPERIMENTS, backend="cuda")
+    seconds = time.perf_counter() - start
+    start = time.perf_counter()
+    few = aw.coverage_study(arm, experiments=FEW)
+    core = (time.perf_counter() - start) / FEW * EXPERIMENTS
+    return [
+        Row(
+            f"{EXPERIMENTS:,} coverage experiments in s, vs one CPU process",
+            seconds,
+            core,
+            core / seconds,
+            "< 60",
+        ),
+        Row(
+            f"coverage of 95 % intervals, vs {FEW} on the CPU",
+            study.total,
+            few.total,
+            study.total / few.total,
+            "0.90–0.99",
+        ),
+        Row(
+            "least and largest of a parameter",
+            float(study.coverage.min()),
+            float(study.coverage.max()),
+            float("nan"),
             "",
         ),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from armwise.identification.problem import Problem, pose_problem
 from armwise.identification.uncertainty import STRETCHES, review
 from armwise.motions import Fourier, Motion
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run_batch
+from armwise.plants.gpu_loop import LoopSetting
 from armwise.recordings import Recording, Samples, prepare
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 Progress = Callable[[str, float], None]
 _BATCH = 50
 """Plants that are simulated side by side."""
+
+_NORMAL = 1.96
+"""Standard deviations of a 95 % interval, as textbooks have it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,9 +75,13 @@ def coverage_study(
     encoder_counts: int = 2**17,
     torque_noise: float = 0.01,
     cutoff_hz: float = 10.0,
+    backend: Literal["c", "cuda"] = "c",
     progress: Progress | None = None,
 ) -> CoverageStudy:
     """Repeat a closed-loop identification with fresh noise, and count.
+
+    Every experiment has its own torque noise, and encoders whose zeros lie anywhere
+    within a count, so that rounding errs differently each time.
 
     Args:
         arm: The true arm; the controller believes in one that is 10 % off.
@@ -84,32 +92,98 @@ def coverage_study(
         encoder_counts: Counts per turn of the joint encoders.
         torque_noise: Noise of a joint's torque, as a fraction of its largest.
         cutoff_hz: Low-pass of the preparation in [Hz].
+        backend: "cuda" runs tens of thousands of experiments a second on a GPU; it
+            knows weighted least squares only.
         progress: Called with what is being done and how much of it is done.
+
+    Raises:
+        CudaError: With backend="cuda", if there is no GPU, or it is too small.
     """
     if experiments < 2:
         raise ArgumentError(
             f"A study needs two experiments or more, not {experiments}."
         )
-    wanted = motion or random_motion(arm, seed)
     chosen = method or WeightedLeastSquares()
-    inside: list[np.ndarray] = []
-    plain: list[np.ndarray] = []
-    names: tuple[str, ...] = ()
+    tell = progress or (lambda what, share: None)
+    setting = _setting(arm, motion, seed, encoder_counts, torque_noise)
+    if backend == "cuda":
+        return _study_on_gpu(setting, experiments, seed, chosen, cutoff_hz, tell)
+    held = _Held(experiments)
     first: Samples | None = None
-    for recording in _recordings(
-        arm, wanted, experiments, seed, encoder_counts, torque_noise
-    ):
+    for recording in _recordings(setting, experiments, seed):
         first = first or prepare(recording, cutoff_hz, arm=arm, lag=0.0)
         samples = prepare(recording, like=first)
-        problem = pose_problem(Columns(arm), [samples])
-        names = tuple(problem.base.names[i] for i in problem.base.indices)
-        inside.append(_held(problem, chosen))
-        plain.append(_held(problem, OrdinaryLeastSquares(), textbook=True))
-        if progress:
-            progress("experiments", len(inside) / experiments)
-    return CoverageStudy(
-        names, np.mean(inside, axis=0), np.mean(plain, axis=0), experiments
+        held.add(pose_problem(Columns(arm), [samples]), chosen)
+        tell("experiments", len(held.inside) / experiments)
+    return held.study()
+
+
+def _study_on_gpu(
+    setting: LoopSetting,
+    experiments: int,
+    seed: int,
+    method: Method,
+    cutoff_hz: float,
+    tell: Progress,
+) -> CoverageStudy:
+    from armwise.identification.coverage_gpu import GpuExperiments
+
+    if not isinstance(method, WeightedLeastSquares) or method.torque_std is not None:
+        raise ArgumentError(
+            "On a GPU a study knows WeightedLeastSquares() only, its noise unknown. "
+            'Use backend="c" for other methods.'
+        )
+    recording = next(_recordings(setting, 1, seed))
+    like = prepare(recording, cutoff_hz, arm=setting.arm, lag=0.0)
+    problem = pose_problem(Columns(setting.arm), [like])
+    runs = GpuExperiments(
+        setting, like, problem.columns, problem.base, method.iterations + 1
     )
+    truth, counts = problem.prior_base[:, None], np.zeros((2, problem.base.count))
+    for fits in runs.run(experiments, seed, lambda share: tell("experiments", share)):
+        if not np.isfinite(fits.values).all():
+            raise ArgumentError("This motion does not determine all base parameters.")
+        ours = np.abs(fits.values - truth) <= _interval() * fits.std
+        plain = np.abs(fits.plain_values - truth) <= _NORMAL * fits.plain_std
+        counts += ours.sum(axis=1), plain.sum(axis=1)
+    return CoverageStudy(_names(problem), *(counts / experiments), experiments)
+
+
+class _Held:
+    """Counts the intervals that held the truth."""
+
+    def __init__(self, experiments: int) -> None:
+        self.inside: list[np.ndarray] = []
+        self._plain: list[np.ndarray] = []
+        self._names: tuple[str, ...] = ()
+        self._experiments = experiments
+
+    def add(self, problem: Problem, method: Method) -> None:
+        """Identify one experiment."""
+        truth = problem.prior_base
+        found = method.solve(problem)
+        std = np.sqrt(np.diag(review(problem, found).covariance))
+        self.inside.append(np.abs(found.values - truth) <= _interval() * std)
+        plain = OrdinaryLeastSquares().solve(problem)
+        std = np.sqrt(np.diag(plain.covariance))
+        self._plain.append(np.abs(plain.values - truth) <= _NORMAL * std)
+        self._names = _names(problem)
+
+    def study(self) -> CoverageStudy:
+        """Return the shares."""
+        shares = [np.mean(held, axis=0) for held in (self.inside, self._plain)]
+        return CoverageStudy(self._names, *shares, self._experiments)
+
+
+def _names(problem: Problem) -> tuple[str, ...]:
+    return tuple(problem.base.names[i] for i in problem.base.indices)
+
+
+def _interval() -> float:
+    """Standard deviations of a 95 % interval from so many stretches."""
+    from scipy.stats import t
+
+    return float(t.ppf(0.975, STRETCHES - 1))
 
 
 def random_motion(arm: Arm, seed: int, period: float = 10.0) -> Fourier:
@@ -124,33 +198,48 @@ def random_motion(arm: Arm, seed: int, period: float = 10.0) -> Fourier:
     return Fourier(middle, scale * sine, scale * cosine, 1.0 / period)
 
 
-def _recordings(
+def _setting(
     arm: Arm,
-    motion: Motion,
-    experiments: int,
+    motion: Motion | None,
     seed: int,
     encoder_counts: int,
     torque_noise: float,
+) -> LoopSetting:
+    """The closed loop that every experiment goes through."""
+    wanted = motion or random_motion(arm, seed)
+    wrong = np.random.default_rng(seed).uniform(0.9, 1.1, arm.parameters.size)
+    size = largest_torque(arm, wanted)
+    return LoopSetting(
+        arm=arm,
+        believed=arm.with_parameters(arm.parameters * wrong),
+        motion=wanted,
+        kp=20.0 * size,
+        kd=2.0 * size,
+        velocity_cutoff_hz=60.0,
+        resolution=2.0 * np.pi / encoder_counts,
+        zero_spread=1.0,
+        torque_noise=torque_noise * size,
+    )
+
+
+def _recordings(
+    setting: LoopSetting, experiments: int, seed: int
 ) -> Iterator[Recording]:
     """Closed-loop runs, a batch of plants at a time."""
-    rng = np.random.default_rng(seed)
-    believed = arm.with_parameters(
-        arm.parameters * rng.uniform(0.9, 1.1, arm.parameters.size)
-    )
-    size = largest_torque(arm, motion)
-    feedback = PD(20.0 * size, 2.0 * size)
-    sensors: list[Sensor] = [
-        Encoder(resolution=2 * np.pi / encoder_counts),
-        TorqueSensor(noise_std=torque_noise * size),
-    ]
+    rng = np.random.default_rng([seed, 1])
+    feedback = PD(setting.kp, setting.kd, cutoff_hz=setting.velocity_cutoff_hz)
+    controller = Feedforward(feedback, setting.believed)
     for start in range(0, experiments, _BATCH):
+        batch = min(_BATCH, experiments - start)
+        zeros = rng.uniform(-0.5, 0.5, (batch, setting.arm.dof)) * setting.zero_spread
+        sensors: list[Sensor] = [
+            Encoder(setting.resolution, offset=zeros * setting.resolution),
+            TorqueSensor(noise_std=setting.torque_noise),
+        ]
         plant = SimulatedArm(
-            arm,
-            sensors=sensors,
-            seed=seed + 1 + start,
-            batch=min(_BATCH, experiments - start),
+            setting.arm, sensors=sensors, seed=seed + 1 + start, batch=batch
         )
-        yield from run_batch(plant, Feedforward(feedback, believed), motion)
+        yield from run_batch(plant, controller, setting.motion)
 
 
 def largest_torque(arm: Arm, motion: Motion) -> Float[np.ndarray, " dof"]:
@@ -160,17 +249,3 @@ def largest_torque(arm: Arm, motion: Motion) -> Float[np.ndarray, " dof"]:
     times = np.linspace(0.0, motion.duration, 500)
     torque = Dynamics(arm).inverse_dynamics(*motion.sample(times))
     return np.maximum(np.abs(torque).max(axis=0), 1e-3)
-
-
-def _held(problem: Problem, method: Method, textbook: bool = False) -> np.ndarray:
-    """Whether each 95 % interval holds the truth."""
-    from scipy.stats import t
-
-    solution = method.solve(problem)
-    truth = problem.prior_base
-    if textbook:
-        std, factor = np.sqrt(np.diag(solution.covariance)), 1.96
-    else:
-        std = np.sqrt(np.diag(review(problem, solution).covariance))
-        factor = float(t.ppf(0.975, STRETCHES - 1))
-    return np.abs(solution.values - truth) <= factor * std

@@ -1,10 +1,13 @@
 """C text of a stepper: the traced dynamics inside the integrators' loops.
 
-Like the programs themselves it is written over a type V, eight arms at once or one.
-The state of a block of arms stays in registers and cache for all the ticks of a call.
+Like the programs themselves it is written over a type V, eight arms at once or one; a
+thread of a GPU steps one. The state of a block of arms stays in registers and cache for
+all the ticks of a call.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,12 +15,15 @@ from armwise.dynamics import Mechanism
 from armwise.plants.equations import accelerate_program, mobility_program
 from armwise.plants.friction import DRIVE_ROWS
 from armwise.plants.stepper_template import LANE_HELPERS, ONE_HELPERS, STEPPER
+from armwise.programs import Program
 from armwise.programs.c_source import (
     LANES,
     SCALAR_PRELUDE,
     VECTOR_PRELUDE,
     core_source,
 )
+from armwise.programs.cuda_source import PRELUDE as CUDA_PRELUDE
+from armwise.programs.cuda_source import device_core
 
 
 def stepper_source(mechanism: Mechanism, is_elastic: bool, in_lanes: bool) -> str:
@@ -28,6 +34,25 @@ def stepper_source(mechanism: Mechanism, is_elastic: bool, in_lanes: bool) -> st
         is_elastic: Whether motors move apart from their links.
         in_lanes: Whether eight arms are stepped at once, or one.
     """
+    prelude = VECTOR_PRELUDE if in_lanes else SCALAR_PRELUDE
+    helpers = LANE_HELPERS if in_lanes else ONE_HELPERS
+    lanes = LANES if in_lanes else 1
+    text = _stepper(mechanism, is_elastic, lanes, core_source)
+    return "\n".join([prelude, helpers, text])
+
+
+def cuda_stepper_source(mechanism: Mechanism) -> str:
+    """Return the same for a thread of a GPU, joints rigid."""
+    text = _stepper(mechanism, False, 1, device_core)
+    return "\n".join([CUDA_PRELUDE, ONE_HELPERS, text])
+
+
+def _stepper(
+    mechanism: Mechanism,
+    is_elastic: bool,
+    lanes: int,
+    core: Callable[[Program], str],
+) -> str:
     accelerate = accelerate_program(mechanism)
     mobility = mobility_program(mechanism)
     size = mechanism.dof
@@ -39,16 +64,14 @@ def stepper_source(mechanism: Mechanism, is_elastic: bool, in_lanes: bool) -> st
         "C": len(mechanism.weights),
         "T": len(DRIVE_ROWS),
         "ELASTIC": int(is_elastic),
-        "LANES": LANES if in_lanes else 1,
+        "LANES": lanes,
     }
     defines = [f"#define {name} {value}" for name, value in numbers.items()]
     return "\n".join(
         [
-            VECTOR_PRELUDE if in_lanes else SCALAR_PRELUDE,
-            LANE_HELPERS if in_lanes else ONE_HELPERS,
             *defines,
-            core_source(accelerate),
-            core_source(mobility),
+            core(accelerate),
+            core(mobility),
             _rows(mechanism.drive_rows),
             _places(mobility.output("W").nonzero, size),
             STEPPER,

@@ -70,6 +70,14 @@ class Device:
         """Number of multiprocessors."""
         return self.attribute(16)
 
+    @property
+    def free_bytes(self) -> int:
+        """Memory that can still be had, in bytes."""
+        free, total = ctypes.c_size_t(), ctypes.c_size_t()
+        code = self._driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))
+        self._check(code, "say how much memory it has")
+        return free.value
+
     def compile(self, source: str) -> Module:
         """Compile CUDA C for this GPU and load it."""
         arch = f"{self.attribute(75)}{self.attribute(76)}"
@@ -115,8 +123,9 @@ class Device:
         return Memory(self, pointer, bytes_)
 
     def upload(self, array: np.ndarray) -> Memory:
-        """Copy an array to the GPU."""
-        data = np.ascontiguousarray(array, dtype=np.float64)
+        """Copy an array of doubles, or of 32-bit integers, to the GPU."""
+        kind = np.int32 if np.issubdtype(array.dtype, np.integer) else np.float64
+        data = np.ascontiguousarray(array, dtype=kind)
         memory = self.empty(data.nbytes)
         self._check(
             self._driver.cuMemcpyHtoD_v2(
@@ -163,13 +172,33 @@ class Device:
 
 
 class Memory:
-    """Memory on the GPU, given back when no one holds it."""
+    """Memory on the GPU, given back when no one holds it.
 
-    def __init__(self, owner: Device, pointer: ctypes.c_uint64, bytes_: int) -> None:
+    Args:
+        owner: The GPU.
+        pointer: Where it begins.
+        bytes_: Its size in bytes.
+        whole: What it is a part of, if it is.
+    """
+
+    def __init__(
+        self,
+        owner: Device,
+        pointer: ctypes.c_uint64,
+        bytes_: int,
+        whole: Memory | None = None,
+    ) -> None:
         self._owner, self.pointer, self.bytes = owner, pointer, bytes_
+        self._whole = whole
+
+    def part(self, start: int, bytes_: int) -> Memory:
+        """Return a part of it, which begins so many bytes later."""
+        place = ctypes.c_uint64(self.pointer.value + start)
+        return Memory(self._owner, place, bytes_, self)
 
     def __del__(self) -> None:
-        self._owner._driver.cuMemFree_v2(self.pointer)
+        if self._whole is None:
+            self._owner._driver.cuMemFree_v2(self.pointer)
 
 
 class Module:

@@ -123,7 +123,8 @@ def _settings(
     if velocity == "measured" and not all(part.qd for part in parts):
         raise RecordingError("The velocity was not measured (no column qd_1).")
     if like is not None:
-        return _again(like.preparation if isinstance(like, Samples) else like)
+        earlier = like.preparation if isinstance(like, Samples) else like
+        return Settings.like(earlier)
     asked = None
     if cutoff_hz is not None:
         asked = Settings(cutoff_hz, derivatives=derivatives)
@@ -134,22 +135,6 @@ def _settings(
     if velocity == "measured":
         chosen = replace(chosen, velocity="measured")
     return chosen
-
-
-def _again(earlier: Preparation) -> Settings:
-    """Return the settings an earlier preparation used."""
-    measured = earlier.derivatives.startswith("measured")
-    return Settings(
-        cutoff_hz=np.inf if earlier.cutoff_hz is None else earlier.cutoff_hz,
-        lag=earlier.lag,
-        wrench_lag=earlier.wrench_lag,
-        velocity="measured" if measured else "position",
-        velocity_lag=earlier.velocity_lag,
-        derivatives="spline" if "spline" in earlier.derivatives else "differences",
-        decimation=earlier.decimation,
-        rate_hz=earlier.sample_rate_hz,
-        torque_bandwidth_hz=earlier.torque_bandwidth_hz or np.inf,
-    )
 
 
 def _samples(

@@ -12,6 +12,7 @@ from armwise.recordings.filters import differentiate, low_pass, smoothing_spline
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    from armwise.recordings.preparation import Preparation
     from armwise.recordings.stretches import Stretch
 
 
@@ -43,6 +44,22 @@ class Settings:
     torque_bandwidth_hz: float = np.inf
     notes: tuple[str, ...] = ()
 
+    @classmethod
+    def like(cls, earlier: Preparation) -> Settings:
+        """Return the settings an earlier preparation used."""
+        measured = earlier.derivatives.startswith("measured")
+        return cls(
+            cutoff_hz=np.inf if earlier.cutoff_hz is None else earlier.cutoff_hz,
+            lag=earlier.lag,
+            wrench_lag=earlier.wrench_lag,
+            velocity="measured" if measured else "position",
+            velocity_lag=earlier.velocity_lag,
+            derivatives="spline" if "spline" in earlier.derivatives else "differences",
+            decimation=earlier.decimation,
+            rate_hz=earlier.sample_rate_hz,
+            torque_bandwidth_hz=earlier.torque_bandwidth_hz or np.inf,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Smooth:
@@ -62,7 +79,7 @@ def smooth(stretch: Stretch, settings: Settings) -> Smooth | None:
     Long before the cut-off matters, fast recordings are thinned out to twenty samples
     a period of it. Returns None when the edges leave nothing.
     """
-    early = _early_decimation(settings, stretch.rate_hz)
+    early = early_decimation(settings, stretch.rate_hz)
     stretch = stretch.thinned(early)
     trim = edge(settings, stretch.rate_hz)
     rows = slice(trim, len(stretch) - trim, settings.decimation // early)
@@ -96,7 +113,7 @@ def edge(settings: Settings, rate_hz: float) -> int:
     return int(np.ceil(longest * rate_hz)) + 4
 
 
-def _early_decimation(settings: Settings, rate_hz: float) -> int:
+def early_decimation(settings: Settings, rate_hz: float) -> int:
     """Return the largest divisor of the decimation that leaves the band untouched."""
     most = int(rate_hz / (20.0 * settings.cutoff_hz))
     divisors = [d for d in range(1, most + 1) if settings.decimation % d == 0]

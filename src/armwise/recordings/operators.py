@@ -1,0 +1,141 @@
+"""Linear treatments of a signal as matrices, read off the treatments themselves.
+
+Filtering, differentiating and thinning out are one banded matrix each. Whoever has to
+treat a hundred thousand recordings alike, on a machine of its own kind, needs no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.errors import ArgumentError
+from armwise.recordings.filters import low_pass, thinned
+from armwise.recordings.preparation import Preparation
+from armwise.recordings.smoothing import Settings, early_decimation, smooth
+from armwise.recordings.stretches import Stretch
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+Treatment = Callable[["Float[np.ndarray, ' size']"], Sequence[np.ndarray]]
+"""Takes a signal and returns one or several, all of one length, linear in it."""
+
+_MEMORY = 30.0
+"""Periods of a cut-off after which its filter has forgotten all but the last digit."""
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """A matrix whose rows are zero but for one stretch of columns each.
+
+    Attributes:
+        first: First column of every row's stretch.
+        weights: The stretches.
+    """
+
+    first: Int[np.ndarray, " rows"]
+    weights: Float[np.ndarray, "rows reach"]
+
+    def __matmul__(
+        self, signal: Float[np.ndarray, " size"]
+    ) -> Float[np.ndarray, " rows"]:
+        """Treat a signal."""
+        columns = self.first[:, None] + np.arange(self.weights.shape[1])
+        treated: np.ndarray = np.sum(self.weights * signal[columns], axis=1)
+        return treated
+
+
+def bands_of(treatment: Treatment, size: int, reach: int) -> tuple[Band, ...]:
+    """Read a treatment's matrices off what it makes of combs.
+
+    The teeth stand `reach` apart, so that no result is touched by two of them: a band
+    is known after as many calls as it is wide, whatever the length of the signal.
+
+    Args:
+        treatment: What is done; each result depends on a stretch of its input that is
+            centred where the result stands, and shorter than `reach`.
+        size: Length of the signal.
+        reach: Spacing of the teeth in samples.
+    """
+    reach = min(reach, size)
+    rows = len(treatment(np.zeros(size))[0])
+    centre = np.round(np.linspace(0, size - 1, rows)).astype(int)
+    first = np.clip(centre - reach // 2, 0, size - reach)
+    weights: list[np.ndarray] = []
+    for shift in range(reach):
+        comb = np.zeros(size)
+        comb[shift::reach] = 1.0
+        answers = treatment(comb)
+        weights = weights or [np.zeros((rows, reach)) for _ in answers]
+        place = (shift - first) % reach
+        for found, answer in zip(weights, answers, strict=True):
+            found[np.arange(rows), place] = answer
+    return tuple(Band(first, found) for found in weights)
+
+
+@dataclass(frozen=True, eq=False)
+class PreparationBands:
+    """A preparation as matrices, for recordings of one length without gaps or rests.
+
+    Attributes:
+        thin: From the recording to fewer samples a second.
+        q, qd, qdd: From the thinned position to the motion.
+        tau: From the thinned torque to the torque.
+        direction: From the sign of a speed to friction's direction in the torque.
+    """
+
+    thin: Band
+    q: Band
+    qd: Band
+    qdd: Band
+    tau: Band
+    direction: Band
+
+
+def preparation_bands(preparation: Preparation, size: int) -> PreparationBands:
+    """Return the matrices of a preparation.
+
+    Args:
+        preparation: How samples were made: with a low-pass, without a lag, velocity
+            from position by differences.
+        size: Samples of a recording.
+    """
+    settings = Settings.like(preparation)
+    rate, cutoff = preparation.sample_rate_hz, preparation.cutoff_hz
+    if rate is None or cutoff is None or preparation.torque_bandwidth_hz is None:
+        raise ArgumentError("Only samples that were low-passed have such matrices.")
+    if settings.lag or preparation.derivatives != "differences":
+        raise ArgumentError(
+            "Only preparations without a lag, with velocity by differences of the "
+            "position, have such matrices."
+        )
+    early = early_decimation(settings, rate)
+    slow = rate / early
+    (thin,) = bands_of(lambda x: [thinned(x, early)], size, 8 * early + 8)
+    later = replace(settings, decimation=settings.decimation // early, rate_hz=None)
+    reach = int(_MEMORY * slow / cutoff)
+    motion = bands_of(lambda x: _motion(x, slow, later), len(thin.first), reach)
+    kept, bandwidth = slow / later.decimation, preparation.torque_bandwidth_hz
+    (direction,) = bands_of(
+        lambda x: [low_pass(x, bandwidth, kept, "constant")],
+        len(motion[0].first),
+        int(_MEMORY * kept / bandwidth),
+    )
+    return PreparationBands(thin, *motion, direction)
+
+
+def _motion(
+    signal: np.ndarray, rate_hz: float, settings: Settings
+) -> tuple[np.ndarray, ...]:
+    """Treat one signal as a position and as a torque."""
+    made = smooth(Stretch(0.0, rate_hz, (signal,), tau=(signal,)), settings)
+    if made is None:
+        raise ArgumentError(
+            f"{signal.size / rate_hz:.3g} s are too short for a cut-off of "
+            f"{settings.cutoff_hz:.3g} Hz."
+        )
+    return tuple(x[:, 0] for x in (made.q, made.qd, made.qdd, made.tau))
