@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from armwise.cli import main as cli
+from armwise.papers.drawings import Drawing, line
 from armwise.papers.rows import row
+from armwise.report.report import Figure
 
 
 @pytest.fixture
@@ -30,9 +32,11 @@ def quick(monkeypatch):
     import armwise.papers.catalogue as catalogue
 
     def redo(self, progress=None):
-        return [row("Table 9", f"of {self.name}", 1.0, 1.25, False, "said why")]
+        only = row("Table 4", f"of {self.name}", 1.0, 1.25, False, "said why")
+        figure = Figure("Torque", "time [s]", "torque [N m]", (line("τ", [0], [1]),))
+        return catalogue.Made((only,), (Drawing("Fig. 8", figure),))
 
-    monkeypatch.setattr(catalogue.Group, "rows", redo)
+    monkeypatch.setattr(catalogue.Group, "redo", redo)
 
 
 def test_lists_papers_and_groups(armwise):
@@ -49,7 +53,7 @@ def test_rows_for_machines(armwise, quick):
     assert code == 0
     (only,) = json.loads(out)
     assert only == {
-        "experiment": "Table 9",
+        "experiment": "Table 4",
         "quantity": "of links",
         "paper": 1.0,
         "ours": 1.25,
@@ -60,16 +64,19 @@ def test_rows_for_machines(armwise, quick):
 
 def test_rows_for_people(armwise, quick):
     _, out, _ = armwise("aah1986", "links")
-    assert "Table 9" in out
+    assert "Table 4" in out
     assert "1.25" in out
     assert "said why" in out
+    assert "Fig. 8: Torque; torque [N m]" in out
 
 
 def test_all_writes_the_site(armwise, quick, tmp_path: Path):
-    code, out, err = armwise("all", "-o", str(tmp_path / "gallery"))
+    code, out, err = armwise("all", "-o", str(tmp_path / "gallery"), "--workers", "1")
     assert code == 0
+    assert "141 experiments" in out
     assert "index.html" in out
     assert "differs" in err
+    assert "Not run yet" in err  # stand-ins show little
     assert (tmp_path / "gallery" / "izaguirre1992.html").is_file()
 
 
@@ -94,7 +101,7 @@ def test_a_folder_that_cannot_be_fails_before_the_work(armwise, monkeypatch, tmp
     def never(*_, **__):
         raise AssertionError("worked for nothing")
 
-    monkeypatch.setattr(catalogue.Group, "rows", never)
+    monkeypatch.setattr(catalogue.Group, "redo", never)
     (tmp_path / "file").write_text("in the way")
     code, _, err = armwise("aah1986", "-o", str(tmp_path / "file"))
     assert code == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from armwise.cli.output import AsJson, console, print_json, table, warn
 
 if TYPE_CHECKING:
-    from armwise.papers.rows import Row
+    from armwise.papers import Gallery, Group, Made
 
 _STYLES = {"agrees": "green", "differs": "red", "shown": "yellow", "not run": "dim"}
 
@@ -52,24 +53,34 @@ def papers(
         Path | None,
         typer.Option("-o", "--output", help="Write a static site into this folder."),
     ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes that share the work of a site.")
+    ] = 2,
     json: AsJson = False,
 ) -> None:
     """Redo the experiments of five classic papers; a verdict for every number.
+
+    With -o every table and figure becomes a static site. Finished groups are kept in
+    its folder: an interrupted run goes on where it stopped.
 
     Example: armwise papers
 
     Example: armwise papers aah1986 links -o gallery
     """
+    from armwise.papers.catalogue import find_groups
+
     if name is None:
         _list(json)
-    elif name == "all":
-        _all(group, output or Path("gallery"), json)
+    elif name != "all":
+        _redo(find_groups(name, group), output, workers, json)
+    elif group is not None:
+        raise typer.BadParameter("all takes no group; name the paper instead.")
     else:
-        _one(name, group, output, json)
+        _redo(None, output or Path("gallery"), workers, json)
 
 
 def _list(json: bool) -> None:
-    from armwise.papers import PAPERS, groups
+    from armwise.papers import PAPERS, experiments, groups
 
     found = {paper: groups(paper.name) for paper in PAPERS}
     if json:
@@ -79,84 +90,93 @@ def _list(json: bool) -> None:
                     "name": paper.name,
                     "citation": paper.citation,
                     "about": paper.about,
-                    "groups": [{"name": g.name, "title": g.title} for g in parts],
+                    "experiments": [e.name for e in experiments(paper.name)],
+                    "groups": [
+                        {"name": g.name, "title": g.title, "seconds": g.seconds}
+                        for g in parts
+                    ],
                 }
                 for paper, parts in found.items()
             ]
         )
         return
-    shown = table("Papers", ["paper", "group", "what"])
-    for column in shown.columns:
+    shown = table("Papers", ["paper", "group", "what", "shows", "takes"])
+    for column in shown.columns[:-1]:
         column.justify = "left"
     for paper, parts in found.items():
-        shown.add_row(paper.name, "", paper.about)
+        shown.add_row(paper.name, "", paper.citation, "", "")
         for part in parts:
-            shown.add_row("", part.name, part.title)
+            own = [e.name for e in experiments(paper.name) if e.group == part.name]
+            shown.add_row(
+                "", part.name, part.title, "; ".join(own), f"{part.seconds:.0f} s"
+            )
     console().print(shown)
+    console().print("All of them as a site: armwise papers all -o gallery")
 
 
-def _one(name: str, group: str | None, output: Path | None, json: bool) -> None:
+def _redo(
+    chosen: Sequence[Group] | None, output: Path | None, workers: int, json: bool
+) -> None:
     from armwise.cli.progress import progress_bar
-    from armwise.papers.catalogue import find_groups, run_groups
-    from armwise.papers.gallery import write_pages
+    from armwise.papers import run_groups, write_gallery
 
-    chosen = find_groups(name, group)
-    if output is not None:
-        output.mkdir(parents=True, exist_ok=True)  # fail now rather than at the end
-    with progress_bar("Redo", quiet=json) as tell:
-        made = run_groups(chosen, tell)
-    if output is not None:
-        write_pages(output, made)
-    if json:
-        print_json([row for rows in made.values() for row in rows])
+    if output is None:
+        assert chosen is not None
+        with progress_bar("Redo", quiet=json) as tell:
+            made = run_groups(chosen, tell)
+        _show(made, json)
         return
-    for part, rows in made.items():
-        _show(f"{part.paper} {part.name}: {part.title}", rows)
-    if output is not None:
-        console().print(f"Open {output / 'index.html'}", soft_wrap=True)
-
-
-def _all(group: str | None, output: Path, json: bool) -> None:
-    from armwise.cli.progress import progress_bar
-    from armwise.papers import PAPERS, groups
-    from armwise.papers.catalogue import run_groups
-    from armwise.papers.gallery import count_verdicts, write_pages
-
-    if group is not None:
-        raise typer.BadParameter("all takes no group; name the paper instead.")
     output.mkdir(parents=True, exist_ok=True)  # fail now rather than at the end
-    chosen = [part for paper in PAPERS for part in groups(paper.name)]
     with progress_bar("Redo", quiet=json) as tell:
-        made = run_groups(chosen, tell)
-    write_pages(output, made)
-    rows = [row for found in made.values() for row in found]
+        gallery = write_gallery(output, chosen, tell, workers=workers)
+    _summarise(gallery, output, json)
+
+
+def _summarise(gallery: Gallery, output: Path, json: bool) -> None:
+    from armwise.papers.gallery import count_verdicts
+
+    rows = [row for paper in gallery.exhibits for row in gallery.rows(paper)]
     if json:
         print_json(rows)
         return
+    count = sum(len(shown) for shown in gallery.exhibits.values())
     counts = ", ".join(f"{n} {what}" for what, n in count_verdicts(rows).items())
-    console().print(f"{len(rows)} rows: {counts}")
-    for part, found in made.items():
-        for row in found:
+    console().print(f"{count} experiments, {len(rows)} rows: {counts}")
+    for paper in gallery.exhibits:
+        for row in gallery.rows(paper):
             if row["verdict"] == "differs":
-                warn(f"{part.paper} {row['experiment']}: {row['quantity']} differs.")
+                warn(f"{paper.name} {row['experiment']}: {row['quantity']} differs.")
+    missing = gallery.missing()
+    if missing:
+        warn(f"Not run yet: {', '.join(missing)}.")
     console().print(f"Open {output / 'index.html'}", soft_wrap=True)
 
 
-def _show(title: str, rows: list[Row]) -> None:
+def _show(made: dict[Group, Made], json: bool) -> None:
+    if json:
+        print_json([row for part in made.values() for row in part.rows])
+        return
+    for group, part in made.items():
+        _show_group(f"{group.paper} {group.name}: {group.title}", part)
+
+
+def _show_group(title: str, made: Made) -> None:
     from rich.text import Text
 
+    from armwise.papers.drawings import to_lines
     from armwise.papers.gallery import cell
 
     columns = ["experiment", "quantity", "paper", "ours", "verdict"]
     shown = table(title, columns)
     for column in shown.columns:
         column.justify = "left"
-    for row in rows:
+    for row in made.rows:
         texts = [Text(cell(row[key])) for key in columns]
         texts[-1].stylize(_STYLES.get(str(row["verdict"]), ""))
         shown.add_row(*texts)
     out = console()
     out.print(shown)
-    told = dict.fromkeys(str(row["note"]) for row in rows if row["note"])
-    for note in told:
+    for note in dict.fromkeys(str(row["note"]) for row in made.rows if row["note"]):
         out.print(Text(f"  {note}", style="dim"))
+    for line in to_lines(made.drawings):
+        out.print(Text(f"  {line}"))

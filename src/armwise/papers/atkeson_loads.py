@@ -211,8 +211,8 @@ def inertia_errors(
     ]
     errors = []
     for bare, loaded in zip(*sessions, strict=True):
-        before = _identified(set_up, bare, method)
-        after = _identified(set_up, loaded, method)
+        before = identified(set_up, bare, method)
+        after = identified(set_up, loaded, method)
         bar = after.parameters - before.parameters
         errors.append(bar.central_inertia - BAR_INERTIA)
     return np.array(errors)
@@ -266,7 +266,8 @@ def _sessions(
     return [[run.cut(*times) for times in wanted] for run in recorded]
 
 
-def _identified(set_up: SetUp, runs: Sequence[Run], method: str) -> LoadEstimate:
+def identified(set_up: SetUp, runs: Sequence[Run], method: str) -> LoadEstimate:
+    """What a set-up holds, by a method of `inertia_errors`."""
     rig, arm = set_up.rig, set_up.rig.arm
     zero: Bias = "common" if len(runs) > 1 else "segment"
     if method == "optimal":

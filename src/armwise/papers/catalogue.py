@@ -1,19 +1,23 @@
 """The catalogue of papers: what each built, and which modules here redo it.
 
 A module `atkeson_learning.py` with a function `rows()` is the group `learning` of
-`atkeson1986`: the first word of its name says which paper, the rest names the group.
+`atkeson1986`: the first word of its name says which paper, the rest names the group. A
+function `figures()` beside it draws; what both need is computed once and cached there.
 """
 
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from inspect import signature
+from time import perf_counter
 
 from armwise.errors import ArgumentError, MissingExtra
+from armwise.papers.drawings import Drawing
+from armwise.papers.experiments import expected_seconds
 from armwise.papers.rows import KEYS, Row
 
 Progress = Callable[[str, float], None]
@@ -37,6 +41,28 @@ class Paper:
 
 
 @dataclass(frozen=True)
+class Made:
+    """What a group gave.
+
+    Attributes:
+        rows: Ours beside the paper's.
+        drawings: Its figures.
+        seconds: How long it took in [s].
+    """
+
+    rows: tuple[Row, ...]
+    drawings: tuple[Drawing, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def labels(self) -> list[str]:
+        """Which experiments it speaks of, by the names it gives them."""
+        return [str(row["experiment"]) for row in self.rows] + [
+            drawing.experiment for drawing in self.drawings
+        ]
+
+
+@dataclass(frozen=True)
 class Group:
     """Experiments of a paper that are redone together.
 
@@ -51,6 +77,22 @@ class Group:
     name: str
     module: str
     title: str
+
+    @property
+    def seconds(self) -> float:
+        """How long it is expected to take in [s]."""
+        return expected_seconds(self.module)
+
+    def redo(self, progress: Progress | None = None) -> Made:
+        """Redo the experiments and draw their figures."""
+        began = perf_counter()
+        module = import_module(self.module)
+        try:
+            rows = self.rows(progress)
+            drawings = tuple(module.figures()) if hasattr(module, "figures") else ()
+        except MissingExtra as missing:
+            rows, drawings = [_not_run(self, str(missing))], ()
+        return Made(tuple(rows), drawings, perf_counter() - began)
 
     def rows(self, progress: Progress | None = None) -> list[Row]:
         """Redo the experiments; ours beside the paper's."""
@@ -69,7 +111,8 @@ PAPERS = (
     Paper(
         "atkeson1986",
         "atkeson",
-        "C. G. Atkeson, thesis on the roles of knowledge in learning, MIT, 1986",
+        "C. G. Atkeson, Roles of Knowledge in Motor Learning, thesis, Massachusetts "
+        "Institute of Technology, 1986",
         "Load and link identification, optimal filtering, learning from practice, "
         "feedforward and computed-torque control.",
     ),
@@ -107,7 +150,10 @@ PAPERS = (
 """The five papers, oldest first."""
 
 
-SHARED = {"atkeson1986": ("aah_links",), "aah1986": ("atkeson_tables",)}
+SHARED = {
+    "atkeson1986": ("aah_links", "aah_signals"),
+    "aah1986": ("atkeson_tables",),
+}
 """Modules of one paper that redo another's experiments as well: `aah1986` is the clean
 print of chapters 3 and 4 of `atkeson1986`."""
 
@@ -150,39 +196,6 @@ def find_groups(paper: str, group: str | None = None) -> tuple[Group, ...]:
         names = ", ".join(g.name for g in known)
         raise ArgumentError(f"{paper} has no group {group!r}. Known: {names}.")
     return chosen
-
-
-def reproduce(
-    paper: str, group: str | None = None, progress: Progress | None = None
-) -> list[Row]:
-    """Redo a paper's experiments; ours beside the paper's, a verdict for each.
-
-    Args:
-        paper: Its short name, such as `aah1986`.
-        group: Only these experiments, such as `links`.
-        progress: Called with what is being done and how much of it is done.
-    """
-    made = run_groups(find_groups(paper, group), progress)
-    return [row for rows in made.values() for row in rows]
-
-
-def run_groups(
-    chosen: Sequence[Group], progress: Progress | None = None
-) -> dict[Group, list[Row]]:
-    """Redo groups one after another."""
-    tell = progress or (lambda what, share: None)
-    made: dict[Group, list[Row]] = {}
-    for k, group in enumerate(chosen):
-        label = f"{group.paper} {group.name}"
-
-        def within(_: str, share: float, k: int = k, label: str = label) -> None:
-            tell(label, (k + share) / len(chosen))
-
-        within("", 0.0)
-        same = [rows for g, rows in made.items() if g.module == group.module]
-        made[group] = same[0] if same else group.rows(within)
-    tell("done", 1.0)
-    return made
 
 
 def _not_run(group: Group, why: str) -> Row:

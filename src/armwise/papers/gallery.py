@@ -1,61 +1,114 @@
-"""The gallery: every experiment of every paper, a static site that opens from disk."""
+"""The gallery: every experiment of every paper, ours beside theirs.
+
+A gallery is data; `pages.py` writes it as a static site, `to_dict` as JSON.
+"""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
-from pathlib import Path
-from string import Template
+from dataclasses import dataclass
 from typing import Any
 
-from armwise.files import write_atomically
-from armwise.papers.catalogue import PAPERS, Group, Paper, Progress, groups, run_groups
-from armwise.papers.rows import KEYS, Row
-from armwise.report.html import page_to_html, table_to_html
-from armwise.report.report import Cell, Table
+from armwise.papers.catalogue import PAPERS, Group, Made, Paper
+from armwise.papers.drawings import Drawing, to_plain
+from armwise.papers.experiments import Experiment, experiments, unlisted
+from armwise.papers.rows import Row
+from armwise.papers.store import plain_row, program_hash
 
-_INDEX = Template("""<p>$intro</p>
-$table
-<ul>
-$links
-</ul>
-<p class="soft">All rows for machines: <a href="rows.json">rows.json</a>.</p>""")
-
-_PAPER = Template("""<p class="soft"><a href="index.html">All papers</a></p>
-<p>$citation</p>
-<p>$about</p>
-<nav>$links</nav>
-$sections""")
-
-_SECTION = Template("""<section id="$name">
-<h2>$title</h2>
-$table
-</section>""")
+VERDICTS = ("agrees", "differs", "shown", "not run", "illustration")
+"""What can become of an experiment."""
 
 
-def write_gallery(folder: str | Path, progress: Progress | None = None) -> list[Path]:
-    """Redo every paper and write the site; returns the files written, index first."""
-    chosen = [group for paper in PAPERS for group in groups(paper.name)]
-    return write_pages(folder, run_groups(chosen, progress))
+@dataclass(frozen=True, eq=False)
+class Exhibit:
+    """One experiment with all we have of it.
+
+    Attributes:
+        experiment: What the paper did.
+        rows: Ours beside the paper's.
+        drawings: Its figures.
+    """
+
+    experiment: Experiment
+    rows: tuple[Row, ...] = ()
+    drawings: tuple[Drawing, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """The gravest of its rows; `shown` if it is only drawn."""
+        if self.experiment.illustration:
+            return "illustration"
+        found = {str(row["verdict"]) for row in self.rows}
+        for verdict in ("not run", "differs", "agrees"):
+            if verdict in found:
+                return verdict
+        return "shown" if self.rows or self.drawings else "not run"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain numbers and words."""
+        own = self.experiment
+        return {
+            "name": own.name,
+            "title": own.title,
+            "did": own.did,
+            "group": own.group,
+            "is_ours": own.is_ours,
+            "illustration": own.illustration,
+            "verdict": self.verdict,
+            "rows": [plain_row(row) for row in self.rows],
+            "figures": [to_plain(drawing) for drawing in self.drawings],
+        }
 
 
-def write_pages(folder: str | Path, made: Mapping[Group, Sequence[Row]]) -> list[Path]:
-    """Write the site of rows that have been made."""
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    files = []
-    for paper in PAPERS:
-        own = {g: rows for g, rows in made.items() if g.paper == paper.name}
-        files.append(place / f"{paper.name}.html")
-        write_atomically(files[-1], _paper_page(paper, own).encode())
-    files.append(place / "rows.json")
-    text = json.dumps(_plain_rows(made), indent=1, ensure_ascii=False)
-    write_atomically(files[-1], text.encode())
-    files.insert(0, place / "index.html")
-    write_atomically(files[0], _index_page(made).encode())
-    return files
+@dataclass(frozen=True, eq=False)
+class Gallery:
+    """All exhibits, paper by paper."""
+
+    exhibits: Mapping[Paper, tuple[Exhibit, ...]]
+
+    def missing(self) -> list[str]:
+        """Experiments that were asked for and of which there is nothing."""
+        return [
+            f"{paper.name} {exhibit.experiment.name}"
+            for paper, shown in self.exhibits.items()
+            for exhibit in shown
+            if exhibit.verdict == "not run"
+        ]
+
+    def rows(self, paper: Paper) -> list[Row]:
+        """All rows of a paper, each once."""
+        found = [row for x in self.exhibits[paper] for row in x.rows]
+        return list({id(row): row for row in found}.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the gallery as plain numbers and words."""
+        return {
+            "program": program_hash(),
+            "papers": [
+                {
+                    "name": paper.name,
+                    "citation": paper.citation,
+                    "about": paper.about,
+                    "experiments": [exhibit.to_dict() for exhibit in shown],
+                }
+                for paper, shown in self.exhibits.items()
+            ],
+        }
+
+
+def arrange(made: Mapping[Group, Made]) -> Gallery:
+    """Hang what groups made under the experiments it belongs to."""
+    return Gallery({paper: _hung(paper, made) for paper in PAPERS})
+
+
+def unplaced(made: Mapping[Group, Made]) -> list[str]:
+    """Rows and drawings that belong to no experiment of the list."""
+    return [
+        f"{group.paper} {label}"
+        for group, part in made.items()
+        for label in unlisted(group.paper, part.labels)
+    ]
 
 
 def cell(value: Any) -> str:
@@ -76,56 +129,20 @@ def count_verdicts(rows: Iterable[Row]) -> Counter[str]:
     return Counter(str(row["verdict"]) for row in rows)
 
 
-def _index_page(made: Mapping[Group, Sequence[Row]]) -> str:
-    lines: list[tuple[Cell, ...]] = []
-    for paper in PAPERS:
-        rows = [r for g, found in made.items() if g.paper == paper.name for r in found]
-        counts = count_verdicts(rows)
-        told = [counts[v] for v in ("agrees", "differs", "shown", "not run")]
-        lines.append((paper.name, len(rows), *told))
-    columns = ("paper", "rows", "agree", "differ", "only shown", "not run")
-    table = table_to_html(Table(columns, tuple(lines), "Ours beside the papers'."))
-    links = "\n".join(
-        f'<li><a href="{p.name}.html">{escape(p.name)}</a>: {escape(p.citation)}. '
-        f"{escape(p.about)}</li>"
-        for p in PAPERS
-    )
-    intro = (
-        "Five classic papers redone. Every number under “ours” was computed when this "
-        "page was written; notes give conditions and, where known, why numbers differ."
-    )
-    body = _INDEX.substitute(intro=intro, table=table, links=links)
-    return page_to_html("Armwise: five papers redone", body)
+def count_exhibits(shown: Sequence[Exhibit]) -> Counter[str]:
+    """How many experiments agree, differ, …"""
+    return Counter(exhibit.verdict for exhibit in shown)
 
 
-def _paper_page(paper: Paper, made: Mapping[Group, Sequence[Row]]) -> str:
-    links = " ".join(f'<a href="#{g.name}">{escape(g.name)}</a>' for g in made)
-    sections = "\n".join(
-        _SECTION.substitute(
-            name=group.name,
-            title=escape(group.title.replace("`", "")),
-            table=table_to_html(_table(rows)),
+def _hung(paper: Paper, made: Mapping[Group, Made]) -> tuple[Exhibit, ...]:
+    own = [part for group, part in made.items() if group.paper == paper.name]
+    return tuple(
+        Exhibit(
+            experiment,
+            tuple(r for p in own for r in p.rows if experiment.covers(r["experiment"])),
+            tuple(
+                d for p in own for d in p.drawings if experiment.covers(d.experiment)
+            ),
         )
-        for group, rows in made.items()
+        for experiment in experiments(paper.name)
     )
-    body = _PAPER.substitute(
-        citation=escape(paper.citation),
-        about=escape(paper.about),
-        links=links,
-        sections=sections,
-    )
-    return page_to_html(paper.name, body)
-
-
-def _table(rows: Sequence[Row]) -> Table:
-    counts = count_verdicts(rows)
-    caption = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    return Table(KEYS, tuple(tuple(cell(r[k]) for k in KEYS) for r in rows), caption)
-
-
-def _plain_rows(made: Mapping[Group, Sequence[Row]]) -> list[dict[str, str]]:
-    return [
-        {"source": group.paper, "group": group.name, **{k: cell(r[k]) for k in KEYS}}
-        for group, rows in made.items()
-        for r in rows
-    ]

@@ -78,7 +78,12 @@ def report_to_html(report: Report) -> str:
 
 
 def page_to_html(
-    title: str, body: str, scripts: str = "", style: str = "", *, is_shared: bool = False
+    title: str,
+    body: str,
+    scripts: str = "",
+    style: str = "",
+    *,
+    is_shared: bool = False,
 ) -> str:
     """Put a body (HTML already) into a page.
 

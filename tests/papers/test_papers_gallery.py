@@ -1,0 +1,169 @@
+"""The gallery: every experiment under its name, pages that open from disk, resuming."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from armwise.papers import PAPERS, experiments, run_groups
+from armwise.papers.catalogue import Group, Made
+from armwise.papers.drawings import Drawing, from_plain, line, paper_points, to_plain
+from armwise.papers.gallery import arrange, unplaced
+from armwise.papers.pages import write_pages
+from armwise.papers.rows import row
+from armwise.papers.store import Store
+from armwise.report.report import Figure
+
+GROUP = Group("aah1986", "links", "armwise.papers.aah_links", "Links")
+
+
+def drawing(experiment: str = "Fig. 8", title: str = "Torque <i>") -> Drawing:
+    time = np.linspace(0.0, 1.0, 5000)
+    curves = (
+        line("ours", time, np.sin(time)),
+        paper_points("paper", [0.5], [0.4]),
+    )
+    return Drawing(experiment, Figure(title, "time [s]", "[N m]", curves), "a note")
+
+
+@pytest.fixture
+def made() -> dict[Group, Made]:
+    rows = (
+        row("Table 4", "<b>mass</b>", 1.0, 1.1, False, "because & so"),
+        row("Table 5", "sum", 2.0, (2.0, 3.0), True),
+        row("Table 5", "other sum", 2.0, np.array([2.0, 3.0]), True, "said"),
+    )
+    return {GROUP: Made(rows, (drawing(),), 1.5)}
+
+
+@pytest.fixture
+def site(made, tmp_path: Path) -> Path:
+    write_pages(tmp_path / "gallery", arrange(made))
+    return tmp_path / "gallery"
+
+
+def test_a_label_belongs_to_its_experiment_and_to_no_longer_number():
+    table = next(e for e in experiments("aah1986") if e.name == "Table 1")
+    assert table.covers("Table 1")
+    assert table.covers("Table 1, static")
+    assert not table.covers("Table 10")
+    assert not table.covers("Table 2")
+
+
+def test_every_experiment_hangs_with_its_verdict(made):
+    gallery = arrange(made)
+    shown = {
+        exhibit.experiment.name: exhibit
+        for paper, exhibits in gallery.exhibits.items()
+        for exhibit in exhibits
+        if paper.name == "aah1986"
+    }
+    assert shown["Table 4"].verdict == "differs"
+    assert shown["Table 5"].verdict == "agrees"
+    assert shown["Fig. 8"].verdict == "shown"
+    assert shown["Fig. 2"].verdict == "illustration"
+    assert shown["Table 1"].verdict == "not run"
+    assert "aah1986 Table 1" in gallery.missing()
+    assert "aah1986 Fig. 2" not in gallery.missing()
+
+
+def test_what_is_on_no_list_is_noticed(made):
+    assert unplaced(made) == []
+    made[GROUP] = Made((row("Table 99", "x", 1, 1, True),), (drawing("Fig. 99"),))
+    assert unplaced(made) == ["aah1986 Table 99", "aah1986 Fig. 99"]
+
+
+def test_pages_link_only_to_what_is_there(site: Path):
+    files = {path.name for path in site.iterdir()}
+    pages = {f"{p.name}.html" for p in PAPERS}
+    assert files == {"index.html", "gallery.json", "plotly.js", *pages}
+    for path in site.glob("*.html"):
+        text = path.read_text(encoding="utf-8")
+        for target in re.findall(r'(?:href|src)="([^"]*)"', text):
+            name, _, anchor = target.partition("#")
+            assert not name or name in files
+            if anchor:
+                there = (site / (name or path.name)).read_text(encoding="utf-8")
+                assert f'id="{anchor}"' in there
+        assert "http" not in re.sub(r"http-equiv", "", text)
+
+
+def test_every_experiment_is_on_the_index_and_on_its_page(site: Path):
+    index = (site / "index.html").read_text(encoding="utf-8")
+    for paper in PAPERS:
+        page = (site / f"{paper.name}.html").read_text(encoding="utf-8")
+        anchors = [e.anchor for e in experiments(paper.name)]
+        assert len(set(anchors)) == len(anchors)
+        for anchor in anchors:
+            assert f'href="{paper.name}.html#{anchor}"' in index
+            assert f'id="{anchor}"' in page
+
+
+def test_pages_escape_and_draw(site: Path):
+    page = (site / "aah1986.html").read_text(encoding="utf-8")
+    assert "<b>mass" not in page
+    assert "&lt;b&gt;mass" in page
+    assert "because &amp; so" in page
+    assert 'data-figure="0"' in page
+    assert "a note" in page
+    assert "2, 3" in page
+
+
+def test_the_json_is_the_same_gallery(site: Path, made):
+    plain = json.loads((site / "gallery.json").read_text(encoding="utf-8"))
+    assert [paper["name"] for paper in plain["papers"]] == [p.name for p in PAPERS]
+    found = {e["name"]: e for e in plain["papers"][1]["experiments"]}
+    assert found["Table 5"]["rows"][1]["ours"] == [2.0, 3.0]
+    assert found["Fig. 8"]["figures"][0]["curves"][1] == {
+        "name": "paper",
+        "role": "printed",
+        "x": [0.5],
+        "y": [0.4],
+    }
+
+
+def test_drawings_survive_being_written():
+    plain = json.loads(json.dumps(to_plain(drawing())))
+    assert to_plain(from_plain(plain)) == plain
+    assert len(plain["curves"][0]["x"]) <= 400
+
+
+def test_finished_groups_are_not_done_again(made, tmp_path: Path, monkeypatch):
+    store, calls = Store(tmp_path / "parts"), []
+
+    def redo(self, progress=None):
+        calls.append(self.name)
+        return made[GROUP]
+
+    monkeypatch.setattr(Group, "redo", redo)
+    first = run_groups([GROUP], store=store)
+    again = run_groups([GROUP], store=store)
+    assert calls == ["links"]
+    assert [r["verdict"] for r in again[GROUP].rows] == ["differs", "agrees", "agrees"]
+    assert to_plain(again[GROUP].drawings[0]) == to_plain(first[GROUP].drawings[0])
+
+
+def test_what_another_program_made_does_not_count(made, tmp_path: Path, monkeypatch):
+    import armwise.papers.store as module
+
+    store = Store(tmp_path)
+    store.write(GROUP.module, made[GROUP])
+    assert store.read(GROUP.module) is not None
+    monkeypatch.setattr(module, "program_hash", lambda: "another")
+    assert store.read(GROUP.module) is None
+
+
+def test_half_a_file_and_what_was_not_run_do_not_count(made, tmp_path: Path):
+    store = Store(tmp_path)
+    store.write(GROUP.module, made[GROUP])
+    (kept,) = tmp_path.iterdir()
+    kept.write_text(kept.read_text()[:100])
+    assert store.read(GROUP.module) is None
+    kept.unlink()
+    absent = {**row("Table 4", "x", 1, 1, True), "verdict": "not run"}
+    store.write(GROUP.module, Made((absent,)))
+    assert store.read(GROUP.module) is None
