@@ -2,6 +2,7 @@
 
 from armwise.calibration.calibration import Calibration
 from armwise.calibration.observability import Observability, calibratable
+from armwise.calibration.flaws import Flaws
 from armwise.calibration.offline import calibrate_recording
 from armwise.calibration.procedure import AdaptiveCalibration, Plan, calibrate
 from armwise.calibration.structure import Structure
@@ -11,6 +12,7 @@ __all__ = [
     "AdaptiveCalibration",
     "Alarm",
     "Calibration",
+    "Flaws",
     "Observability",
     "Plan",
     "Structure",

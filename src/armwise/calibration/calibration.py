@@ -26,9 +26,10 @@ class Calibration:
         alpha: α in [rad] (or [m]) per unit of the sensor.
         beta: β in [rad] or [m], between −π and π.
         alpha_std, beta_std: Their standard deviations; infinite where not calibrated.
-        covariance: Of the sought unknowns (α relative, β in [rad]), in the order of
-            `unknowns`; NaN elsewhere.
-        unknowns: Names of the unknowns.
+        covariance: Of the sought unknowns (α relative, β in [rad], flaws), in the
+            order of `unknowns`; NaN elsewhere.
+        unknowns: Names of the unknowns, and of the flaws found along with them.
+        flaws: Sizes of the flaws, in the order of their names.
         parameters: The arm's parameters found along with it; only combinations that
             motion reveals have a meaning.
         torque_std: What is left of each joint's torque in [N m] or [N].
@@ -44,6 +45,7 @@ class Calibration:
     beta_std: Float[np.ndarray, " dof"]
     covariance: Float[np.ndarray, "unknowns unknowns"]
     unknowns: tuple[str, ...]
+    flaws: Float[np.ndarray, " flaws"]
     parameters: Float[np.ndarray, " parameters"]
     torque_std: Float[np.ndarray, " dof"]
     observability: Observability
@@ -78,6 +80,7 @@ class Calibration:
             beta_std=np.zeros(n),
             covariance=np.zeros((len(unknowns), len(unknowns))),
             unknowns=unknowns,
+            flaws=np.zeros(0),
             parameters=known.arm.parameters.copy(),
             torque_std=errors,
             observability=Observability(()),

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.calibration.projection import Point, Projector
+from armwise.calibration.point import Point
+from armwise.calibration.projection import Projector
 from armwise.calibration.structure import Structure, as_structure
 from armwise.dynamics import Dynamics
 from armwise.motions import Fourier, Motion
@@ -112,14 +113,17 @@ def calibratable(
     std = noise * np.maximum(usual, 1e-3 * max(float(usual.max()), 1e-9))
     if torque_std is not None:
         std = np.broadcast_to(np.asarray(torque_std, dtype=float), (arm.dof,)).copy()
-    projector = Projector(known, sensed, std)
-    at = projector.at(Point(np.ones(arm.dof), np.zeros(arm.dof)))
-    J = at.jacobian
+    repeats = len(sensed) / (sensed.time[-1] * _INDEPENDENT_HZ)
+    projector = Projector(known, sensed, std * np.sqrt(repeats))
+    believed = known.flaws.std(arm.dof)
+    flawless = np.zeros(believed.size)
+    at = projector.at(Point(np.ones(arm.dof), np.zeros(arm.dof), flawless))
+    prior = np.zeros((believed.size, len(known.unknowns) + believed.size))
+    prior[:, len(known.unknowns) :] = np.diag(1.0 / believed)
+    J = np.vstack([at.jacobian, prior])
     whole = np.linalg.norm(at.factor[:, at.linear : -1], axis=0)
-    deviations = _deviations(J, whole) * np.sqrt(
-        len(sensed) / (sensed.time[-1] * _INDEPENDENT_HZ)
-    )
-    rows = zip(known.unknowns, deviations, whole, strict=True)
+    deviations = _deviations(J, whole)
+    rows = zip(known.unknowns, deviations, whole, strict=False)
     limits = dict(zip(("gain", "offset"), tolerance, strict=True))
     return Observability(tuple(_prospect(known, *row, limits) for row in rows))
 

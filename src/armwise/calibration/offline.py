@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.calibration.calibration import Calibration, wrapped
 from armwise.calibration.observability import Observability, calibratable
-from armwise.calibration.projection import Point, Projected, Projector
+from armwise.calibration.point import Point
+from armwise.calibration.projection import Projected, Projector
 from armwise.calibration.search import Minimum, Prior, descend, search
 from armwise.calibration.sensed import (
     check_readings,
@@ -98,7 +100,7 @@ def calibrate_recording(
     projector = Projector(known, sensed, _first_std(sensed))
     with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
         best = _best(known, projector, guess, outlook, progress)
-        prior = _prior(best.projected.point, outlook, spread)
+        prior = _prior(known, best.projected.point, outlook, spread)
         refined, projector = _refined(projector, best.projected, outlook, prior)
         return _result(known, projector, refined, outlook, guess[0], prior)
 
@@ -169,21 +171,43 @@ def _refined(
     them, so that what is not known of them shows in the others' uncertainty.
     """
     now = descend(projector, found.point, outlook.is_sought, None, 1e-6)
+    repeats = np.sqrt(_repeats(projector.sensed))
+    start = replace(now.point, flaws=np.zeros_like(prior.point.flaws))
+    now = projector.at(start)
     for _ in range(_REWEIGHTINGS):
         before = projector.torque_std
-        projector = projector.weighted(torque_errors(projector, now))
-        now = descend(projector, now.point, outlook.is_visible, prior)
+        projector = projector.weighted(repeats * torque_errors(projector, now))
+        now = descend(projector, now.point, _is_free(outlook, prior), prior)
         if np.allclose(projector.torque_std, before, rtol=1e-4):
             break
     return now, projector
 
 
-def _prior(point: Point, outlook: Observability, spread: float) -> Prior:
+def _repeats(sensed: Samples) -> float:
+    """How many filtered samples say what one independent sample would."""
+    bandwidth = sensed.preparation.torque_bandwidth_hz
+    if bandwidth is None or len(sensed) < 2:
+        return 1.0
+    rate = 1.0 / float(np.median(np.diff(sensed.time)))
+    return max(1.0, rate / (2.0 * bandwidth))
+
+
+def _is_free(outlook: Observability, prior: Prior) -> np.ndarray:
+    """What is moved in the end: all that can be seen, and all flaws."""
+    return np.concatenate([outlook.is_visible, np.ones(prior.point.flaws.size, bool)])
+
+
+def _prior(
+    known: Structure, point: Point, outlook: Observability, spread: float
+) -> Prior:
     """Wide for what is calibratable, the believed range for what is not."""
     width = [
         spread if p.quantity == "gain" else 2.0 * spread for p in outlook.prospects
     ]
-    return Prior(point, np.where(outlook.is_sought, 1e3, np.array(width)))
+    believed = known.flaws.std(known.arm.dof)
+    flawless = replace(point, flaws=np.zeros(believed.size))
+    sought = np.where(outlook.is_sought, 1e3, np.array(width))
+    return Prior(flawless, np.concatenate([sought, believed]))
 
 
 def _result(
@@ -194,9 +218,9 @@ def _result(
     guess: Point,
     prior: Prior,
 ) -> Calibration:
-    covariance = covariance_of(projector, found, outlook.is_visible, prior)
+    covariance = covariance_of(projector, found, _is_free(outlook, prior), prior)
     n, point = known.arm.dof, found.point
-    deviation = np.sqrt(np.diag(covariance))
+    deviation = np.sqrt(np.diag(covariance))[: len(known.unknowns)]
     gains = deviation[:-n] if deviation.size > n else np.zeros(n)
     return Calibration(
         joint_names=known.arm.coordinate_names,
@@ -205,9 +229,10 @@ def _result(
         alpha_std=np.nan_to_num(gains, nan=np.inf) * np.abs(point.alpha),
         beta_std=np.nan_to_num(deviation[-n:], nan=np.inf),
         covariance=covariance,
-        unknowns=known.unknowns,
+        unknowns=(*known.unknowns, *known.flaw_names),
+        flaws=point.flaws,
         parameters=known.parameters(found.values[:-1]),
-        torque_std=projector.torque_std,
+        torque_std=torque_errors(projector, found),
         observability=outlook,
         notes=_notes(known, projector, found, guess),
     )

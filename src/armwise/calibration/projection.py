@@ -1,9 +1,10 @@
 """Torques as functions of sensor gains and offsets, the linear part eliminated.
 
-With x = (α, β) the torques are τ = Y(x) π. For each x the best π is a linear problem;
-what is left, ρ(x) = (I − Y Y⁺) τ, depends on x alone (variable projection, Golub and
-Pereyra 1973; its Jacobian after Kaufman 1975). One triangular factor of [Y, ∂τ/∂x, τ],
-summed block by block, holds all of it: memory does not grow with the recording.
+With x = (α, β) and small flaws the torques are τ = Y(x) π. For each x the best π is a
+linear problem; what is left, ρ(x) = (I − Y Y⁺) τ, depends on x alone (variable
+projection, Golub and Pereyra 1973; its Jacobian after Kaufman 1975). One triangular
+factor of [Y, ∂τ/∂x, τ], summed block by block, holds all of it: memory does not grow
+with the recording.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.calibration.sensed import in_angles
+from armwise.calibration.flaws import Straightener
+from armwise.calibration.gram import Gram, solve_linear
+from armwise.calibration.point import Point as Point
+from armwise.calibration.sliding import Sliding
 from armwise.calibration.structure import Structure
 from armwise.dynamics import Dynamics
 from armwise.recordings import Samples
@@ -31,23 +35,6 @@ _STEP = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
-    """Gains and offsets to try, joint by joint: θ = α s + β."""
-
-    alpha: Float[np.ndarray, " dof"]
-    beta: Float[np.ndarray, " dof"]
-
-    def moved(self, step: Float[np.ndarray, " unknowns"]) -> Point:
-        """Gains change by a fraction of themselves, offsets in [rad].
-
-        A step with one number per joint moves offsets only.
-        """
-        n = self.beta.size
-        gains = step[:-n] if step.size > n else np.zeros(n)
-        return Point(self.alpha * (1.0 + gains), self.beta + step[-n:])
-
-
-@dataclass(frozen=True, eq=False)
 class Projected:
     """One point's problem, compressed.
 
@@ -55,7 +42,7 @@ class Projected:
         point: Where.
         values: Best base parameters there, and the torques' delay in [s] last.
         factor: R of [Y, ∂τ/∂x, τ], rows divided by the torque noise.
-        rows: How many torques went in.
+        rows: How many torques counted.
         linear: Number of linear unknowns.
     """
 
@@ -100,12 +87,9 @@ class Projector:
         self.sensed = sensed
         self.torque_std = torque_std
         self.indices = list(structure.base.indices)
-        self.directions = _directions(structure, sensed)
+        self.sliding = Sliding.of(sensed, structure.drive_weights)
         self.torque_rate = _rates(sensed)
-        self._moving_share = np.ones(sensed.dof)
-        if self.directions is not None:
-            own = np.abs(self.directions[:, : sensed.dof]) > 0.9
-            self._moving_share = own.mean(axis=0)
+        self._straighten = Straightener.over(sensed.q)
 
     def weighted(self, torque_std: Float[np.ndarray, " dof"]) -> Projector:
         """The same samples with another expectation of the torques' errors."""
@@ -119,8 +103,7 @@ class Projector:
         kept = self.sensed[::step]
         other.sensed = replace(kept, preparation=self.sensed.preparation)
         other.torque_rate = self.torque_rate[::step]
-        if self.directions is not None:
-            other.directions = self.directions[::step]
+        other.sliding = self.sliding.thinned(step)
         return other
 
     @property
@@ -132,12 +115,12 @@ class Projector:
         """Solve for the linear part at a point, and linearise there."""
         values = solve_linear(self._linear_factor(point), self.linear)
         model = self._model(values)
-        gram = _Gram()
+        gram = Gram()
         for Y, tau, rows in self.blocks(point):
             J = self.slopes(model, point, rows)
             gram.add(np.concatenate([Y, J, tau[:, :, None]], axis=2))
-        size = len(self.sensed) * self.sensed.dof
-        return Projected(point, values, gram.factor(), size, self.linear)
+        heard = self.sliding.heard(len(self.sensed)).sum()
+        return Projected(point, values, gram.factor(), int(heard), self.linear)
 
     def cost(self, point: Point) -> float:
         """‖ρ‖² at a point, without its derivatives."""
@@ -146,44 +129,47 @@ class Projector:
 
     def blocks(self, point: Point) -> Iterator[tuple[np.ndarray, np.ndarray, slice]]:
         """Yield Y, τ (known parts taken out) and rows, divided by the noise."""
-        data = in_angles(self.sensed, point.alpha, point.beta)
         dynamics, known = self.structure.dynamics, self.structure.known_values
-        signs = np.sign(point.alpha)
-        for start in range(0, len(data), _BLOCK):
-            rows = slice(start, min(start + _BLOCK, len(data)))
-            Y = dynamics.regressor(data.q[rows], data.qd[rows], data.qdd[rows])
-            self._set_coulomb(Y, rows, signs)
-            tau = data.tau[rows] - Y @ known
+        links, signs = 10 * len(self.structure.arm.links), np.sign(point.alpha)
+        scale = self._torque_scale(point)
+        for start in range(0, len(self.sensed), _BLOCK):
+            rows = slice(start, min(start + _BLOCK, len(self.sensed)))
+            Y = dynamics.regressor(*self.motion(point, rows))
+            self.sliding.set_coulomb(Y, rows, signs, links + 2)
+            Y *= scale[:, None]
+            tau = self.sensed.tau[rows] - Y @ known
             # τ(t) = Y π − delay · dτ/dt: a common delay is one more linear unknown.
             rate = self.torque_rate[rows, :, None]
             columns = np.concatenate([Y[:, :, self.indices], -rate], axis=2)
-            weight = self._weights(rows)
+            weight = self.sliding.weights(rows) / self.torque_std
             yield columns * weight[:, :, None], tau * weight, rows
+
+    def motion(
+        self, point: Point, rows: slice
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """q, qd, qdd of some samples, were a point true."""
+        sensed, alpha = self.sensed, point.alpha
+        s = sensed.q[rows], sensed.qd[rows], sensed.qdd[rows]
+        bend = self.structure.flaws.part("bend", point.flaws, alpha.size)
+        if bend is not None:
+            s = self._straighten(*s, bend)
+        return s[0] * alpha + point.beta, s[1] * alpha, s[2] * alpha
 
     def slopes(
         self, model: Dynamics, point: Point, rows: slice
     ) -> Float[np.ndarray, "samples dof unknowns"]:
         """∂τ/∂x of a model with fixed parameters, divided by the noise."""
-        sensed, n = self.sensed, point.beta.size
-        s = [sensed.q[rows], sensed.qd[rows], sensed.qdd[rows]]
-        unknowns = len(self.structure.unknowns)
-        J = np.empty((s[0].shape[0], n, unknowns))
+        unknowns = len(self.structure.unknowns) + point.flaws.size
+        J = np.empty((rows.stop - rows.start, point.beta.size, unknowns))
         for k in range(unknowns):
             step = np.zeros(unknowns)
             step[k] = _STEP
-            ends = [_torque(model, s, point.moved(side * step)) for side in (1, -1)]
+            ends = [self._torque(model, point.moved(side * step), rows)
+                    for side in (1, -1)]  # fmt: skip
             J[:, :, k] = (ends[0] - ends[1]) / (2.0 * _STEP)
-        J *= self._weights(rows)[:, :, None]
+        weight = self.sliding.weights(rows) / self.torque_std
+        J *= weight[:, :, None]
         return J
-
-    def _weights(self, rows: slice) -> Float[np.ndarray, "samples dof"]:
-        """One over the noise; nothing where a joint rests and friction is in doubt."""
-        weight = np.ones((rows.stop - rows.start, self.torque_std.size))
-        if self.directions is not None:
-            moving = np.abs(self.directions[rows, : weight.shape[1]]) > 0.9
-            # A joint that hardly ever moves is better heard at rest than not at all.
-            weight *= moving | (self._moving_share < 0.1)
-        return weight / self.torque_std
 
     def model(self, projected: Projected) -> Dynamics:
         """The arm with the parameters found at a point, without dry friction."""
@@ -196,61 +182,20 @@ class Projector:
         return Dynamics(self.structure.arm.with_parameters(parameters))
 
     def _linear_factor(self, point: Point) -> np.ndarray:
-        gram = _Gram()
+        gram = Gram()
         for Y, tau, _ in self.blocks(point):
             gram.add(np.concatenate([Y, tau[:, :, None]], axis=2))
         return gram.factor()
 
-    def _set_coulomb(self, Y: np.ndarray, rows: slice, signs: np.ndarray) -> None:
-        """Show dry friction as it looks through the torque's filter."""
-        if self.directions is None:
-            return
-        first = 10 * len(self.structure.arm.links) + 2
-        weights = self.structure.drive_weights
-        for k, w in enumerate(weights):
-            turned = signs[np.argmax(np.abs(w))]
-            column = turned * self.directions[rows, k]
-            Y[:, :, first + 4 * k] = column[:, None] * w
+    def _torque(self, model: Dynamics, point: Point, rows: slice) -> np.ndarray:
+        torque = model.inverse_dynamics(*self.motion(point, rows))
+        return torque * self._torque_scale(point)
 
-
-def solve_linear(factor: np.ndarray, count: int) -> Float[np.ndarray, " base"]:
-    """Best parameters from an R factor; what the data do not show stays zero."""
-    left, right = factor[:count, :count], factor[:count, -1]
-    size = np.linalg.norm(left, axis=0)
-    size[size == 0.0] = 1.0
-    scaled = np.linalg.lstsq(left / size, right, rcond=1e-10)[0]
-    return np.asarray(scaled / size)
-
-
-def _torque(model: Dynamics, s: list[np.ndarray], point: Point) -> np.ndarray:
-    alpha = point.alpha
-    return model.inverse_dynamics(s[0] * alpha + point.beta, s[1] * alpha, s[2] * alpha)
-
-
-class _Gram:
-    """Sums AᵀA over blocks, and factors it.
-
-    Columns are scaled to one first, and a trace of noise (1e-13) is added to their
-    squares: what is smaller than 3e-7 of a column cannot be told from nothing.
-    """
-
-    def __init__(self) -> None:
-        self._sum: np.ndarray | float = 0.0
-
-    def add(self, block: Float[np.ndarray, "samples dof width"]) -> None:
-        """Add the rows of a block."""
-        rows = block.reshape(-1, block.shape[-1])
-        self._sum = self._sum + rows.T @ rows
-
-    def factor(self) -> Float[np.ndarray, "width width"]:
-        """Upper triangular R with RᵀR = AᵀA."""
-        gram = np.asarray(self._sum)
-        size = np.sqrt(np.diag(gram))
-        size[size == 0.0] = 1.0
-        scaled = gram / np.outer(size, size)
-        scaled[np.diag_indices_from(scaled)] += 1e-13
-        R: np.ndarray = np.linalg.cholesky(scaled).T * size
-        return R
+    def _torque_scale(self, point: Point) -> Float[np.ndarray, " dof"]:
+        """What is recorded of a torque of one, joint by joint."""
+        n = point.beta.size
+        wrong = self.structure.flaws.part("torque_gain", point.flaws, n)
+        return np.ones(n) if wrong is None else 1.0 + wrong
 
 
 def _rates(sensed: Samples) -> np.ndarray:
@@ -260,10 +205,3 @@ def _rates(sensed: Samples) -> np.ndarray:
         if rows.stop - rows.start > 2:
             rates[rows] = np.gradient(sensed.tau[rows], sensed.time[rows], axis=0)
     return rates
-
-
-def _directions(structure: Structure, sensed: Samples) -> np.ndarray | None:
-    """Directions of the motors in the sensors' sense; None if samples are bare."""
-    if not sensed.preparation.speed_resolution:
-        return None
-    return sensed.direction(structure.drive_weights)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.calibration.projection import Point, Projected, Projector
+from armwise.calibration.point import Point
+from armwise.calibration.projection import Projected, Projector
 from armwise.calibration.structure import Structure
 
 if TYPE_CHECKING:
@@ -49,9 +50,8 @@ class Prior:
 
     def residual(self, point: Point) -> Float[np.ndarray, " unknowns"]:
         """How far a point is from it, in standard deviations."""
-        gains = point.alpha / self.point.alpha - 1.0
-        away = np.concatenate([gains, point.beta - self.point.beta])
-        return np.asarray(away[-self.std.size :] / self.std)
+        away = point.away(self.point)
+        return np.asarray(away[away.size - self.std.size :] / self.std)
 
 
 def descend(

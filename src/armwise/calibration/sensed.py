@@ -1,17 +1,11 @@
-"""Samples in the sensors' own units, and what they are in joint angles."""
+"""Samples in the sensors' own units, and whether they can be used."""
 
 from __future__ import annotations
-
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.errors import ArgumentError, RecordingError
 from armwise.recordings import Channel, Recording, Samples, prepare
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
 
 RAW = ("volts", "q")
 """Channels a joint's sensor may be found under, the first one that is there."""
@@ -50,26 +44,6 @@ def raw_recording(recording: Recording, torque: str | None = None) -> Recording:
         for j in range(recording.count(source)):
             channels[f"{name}_{j + 1}"] = recording[f"{source}_{j + 1}"]
     return Recording(channels, recording.joint_names, recording.source)
-
-
-def in_angles(
-    sensed: Samples,
-    alpha: Float[np.ndarray, " dof"],
-    beta: Float[np.ndarray, " dof"],
-) -> Samples:
-    """Turn readings s into joint positions θ = α s + β, derivatives along with them."""
-    preparation = sensed.preparation
-    resolution = np.asarray(preparation.speed_resolution)
-    if resolution.size:
-        scaled = tuple(float(x) for x in resolution * np.abs(alpha))
-        preparation = replace(preparation, speed_resolution=scaled)
-    return replace(
-        sensed,
-        q=sensed.q * alpha + beta,
-        qd=sensed.qd * alpha,
-        qdd=sensed.qdd * alpha,
-        preparation=preparation,
-    )
 
 
 def check_readings(sensed: Samples, names: tuple[str, ...]) -> None:

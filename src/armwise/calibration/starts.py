@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.calibration.projection import Point
+from armwise.calibration.point import Point
 from armwise.calibration.structure import Structure
 from armwise.errors import ArgumentError
 from armwise.recordings import Samples

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
+from armwise.calibration.flaws import Flaws
 from armwise.dynamics import Dynamics
 from armwise.dynamics.base import BaseParameters
 from armwise.errors import ArgumentError
@@ -36,12 +37,14 @@ class Structure:
         positive: Names or patterns of parameters that cannot be negative; friction
             and the mass matrix never can.
         gains_known: Whether only offsets are sought (encoders of known resolution).
+        flaws: What sensors and motors may be off by; found along the way.
     """
 
     arm: Arm
     known: tuple[str, ...] = ()
     positive: tuple[str, ...] = ()
     gains_known: bool = False
+    flaws: Flaws = Flaws()
 
     def __post_init__(self) -> None:
         for pattern in (*self.known, *self.positive):
@@ -88,6 +91,11 @@ class Structure:
         names = self.arm.coordinate_names
         gains = () if self.gains_known else tuple(f"{n}.gain" for n in names)
         return (*gains, *(f"{n}.offset" for n in names))
+
+    @property
+    def flaw_names(self) -> tuple[str, ...]:
+        """Names of the flaws that are looked for along with them."""
+        return self.flaws.names(self.arm.coordinate_names)
 
     def parameters(
         self, values: Float[np.ndarray, " base"]

@@ -18,12 +18,12 @@ _STRETCHES = 40
 
 def torque_errors(projector: Projector, found: Projected) -> Float[np.ndarray, " dof"]:
     """What is left of each joint's torque in [N m] or [N], root mean square."""
-    total, count = np.zeros(projector.sensed.dof), 0
+    total = np.zeros(projector.sensed.dof)
     for Y, tau, _ in projector.blocks(found.point):
         left = tau - Y @ found.values
         total += np.sum(left**2, axis=0)
-        count += len(left)
-    std = np.sqrt(total / max(count, 1)) * projector.torque_std
+    count = projector.sliding.heard(len(projector.sensed))
+    std = np.sqrt(total / np.maximum(count, 1.0)) * projector.torque_std
     usual = np.sqrt(np.mean(projector.sensed.tau**2, axis=0))
     return np.maximum(std, 1e-9 * max(float(usual.max()), 1e-12))
 

@@ -1,0 +1,44 @@
+"""A place in the space of what sensors may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """Gains and offsets to try, joint by joint: θ = α s + β.
+
+    Attributes:
+        alpha, beta: Gains and offsets.
+        flaws: Small flaws, in the order of the structure's; none when empty.
+    """
+
+    alpha: Float[np.ndarray, " dof"]
+    beta: Float[np.ndarray, " dof"]
+    flaws: Float[np.ndarray, " flaws"] = field(default_factory=lambda: np.zeros(0))
+
+    def moved(self, step: Float[np.ndarray, " unknowns"]) -> Point:
+        """Gains change by a fraction of themselves, offsets in [rad], flaws last.
+
+        A step without a number for each gain leaves the gains alone.
+        """
+        n, last = self.beta.size, step.size - self.flaws.size
+        gains = step[: last - n] if last > n else 0.0
+        return Point(
+            self.alpha * (1.0 + gains),
+            self.beta + step[last - n : last],
+            self.flaws + step[last:],
+        )
+
+    def away(self, other: Point) -> Float[np.ndarray, " all"]:
+        """How far this is from another: relative gains, offsets, flaws."""
+        gains = self.alpha / other.alpha - 1.0
+        turns = self.beta - other.beta
+        return np.concatenate([gains, turns, self.flaws - other.flaws])
