@@ -65,11 +65,12 @@ def _refuse_impossible(
 def read_shapes(link: Element, T: Float[np.ndarray, "4 4"]) -> list[Shape]:
     """Return a link's outline, moved by T: what it collides with, else what shows."""
     kind = "collision" if link.find("collision") is not None else "visual"
-    found = (_read_shape(element, T) for element in link.all(kind))
+    found = (read_shape(element, T) for element in link.all(kind))
     return [shape for shape in found if shape is not None]
 
 
-def _read_shape(element: Element, T: Float[np.ndarray, "4 4"]) -> Shape | None:
+def read_shape(element: Element, T: Float[np.ndarray, "4 4"]) -> Shape | None:
+    """Return the outline of a <collision> or <visual>, moved by T, if we know it."""
     geometry = element.find("geometry")
     if geometry is None or not geometry.children:
         return None

@@ -32,6 +32,7 @@ COMMANDS = (
     "learn",
     "papers",
     "report",
+    "view",
     "demo",
     "generate",
     "realtime",

@@ -1,0 +1,8 @@
+"""Look at an arm: its geometry, its motion, its inertia, the world that holds it."""
+
+from __future__ import annotations
+
+from armwise.view.scene import Scene, make_scene
+from armwise.view.serve import serve_scene
+
+__all__ = ["Scene", "make_scene", "serve_scene"]

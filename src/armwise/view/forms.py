@@ -1,0 +1,108 @@
+"""What can be drawn: a few forms, each fixed to a frame that moves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Shape
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
+Color = tuple[int, int, int]
+"""Red, green and blue, 0 to 255."""
+
+
+@dataclass(frozen=True)
+class Ball:
+    """An ellipsoid; a sphere where its three semi-axes [m] are equal."""
+
+    radii: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Rod:
+    """A cylinder along z; `is_round` adds half spheres beyond its ends. In [m]."""
+
+    radius: float
+    length: float
+    is_round: bool = False
+
+
+@dataclass(frozen=True)
+class Block:
+    """A box with these full extents along x, y and z, in [m]."""
+
+    extents: tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """Triangles: corners in [m], and which three make each."""
+
+    vertices: Float[np.ndarray, "vertices 3"]
+    faces: Int[np.ndarray, "faces 3"]
+
+
+Form = Ball | Rod | Block | Surface
+
+
+@dataclass(frozen=True, eq=False)
+class Solid:
+    """A form somewhere on a frame.
+
+    Attributes:
+        form: What it is.
+        frame: Which of its figure's frames it moves with.
+        pose: T_frame_form.
+        color: Its colour.
+        layer: What it is shown and hidden with.
+        label: Whose it is, for people.
+    """
+
+    form: Form
+    frame: int
+    pose: Float[np.ndarray, "4 4"]
+    color: Color
+    layer: str
+    label: str = ""
+
+
+def primitive(shape: Shape) -> Form | None:
+    """Return a shape as a form; None for a mesh, whose file is not read here."""
+    match shape.kind:
+        case "sphere":
+            radius = shape.size[0]
+            return Ball((radius, radius, radius))
+        case "cylinder" | "capsule":
+            radius, length = shape.size
+            return Rod(radius, length, shape.kind == "capsule")
+        case "box":
+            x, y, z = shape.size
+            return Block((x, y, z))
+        case "mesh":
+            return None
+
+
+def pose_along(
+    start: Float[np.ndarray, " 3"], end: Float[np.ndarray, " 3"]
+) -> Float[np.ndarray, "4 4"]:
+    """Return a pose in the middle of two points [m], with z from one to the other."""
+    T = np.eye(4)
+    T[:3, 3] = (np.asarray(start) + end) / 2
+    T[:3, :3] = rotation_to(np.subtract(end, start))
+    return T
+
+
+def rotation_to(direction: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
+    """Return some rotation whose z axis points along a direction."""
+    length = float(np.linalg.norm(direction))
+    if length == 0:
+        return np.eye(3)
+    z = np.asarray(direction) / length
+    x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])

@@ -1,0 +1,143 @@
+"""Meshes read as if they came from an enemy: known places, known kinds, bounded size.
+
+A description may name any path. Only files below its own package (or a folder the user
+names) are opened, only the file itself, and a mesh that is refused is a sentence.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from armwise.errors import ArmError, MissingExtra
+from armwise.view.forms import Surface
+
+KINDS = (".stl", ".obj", ".ply", ".glb")
+"""Formats that stand in one file; others would make us open more."""
+
+LARGEST_FILE = 64 * 2**20
+"""Bytes of one mesh."""
+
+MOST_FACES = 400_000
+"""Triangles of one mesh; the finest published arms have a tenth of it per link."""
+
+
+@dataclass(frozen=True)
+class MeshFolders:
+    """Where the meshes of a description may lie.
+
+    Attributes:
+        home: Folder that relative names start from: the description's own.
+        root: Folder that nothing may leave: the package around it, else `home`.
+        others: Further folders the user trusts.
+    """
+
+    home: Path
+    root: Path
+    others: tuple[Path, ...] = ()
+
+    @classmethod
+    def around(cls, description: Path, others: Sequence[Path] = ()) -> MeshFolders:
+        """Find the package of a description: the nearest folder with a package.xml."""
+        home = description.resolve().parent
+        for folder in (home, *home.parents):
+            if (folder / "package.xml").is_file():
+                return cls(home, folder, _resolved(others))
+        return cls(home, home, _resolved(others))
+
+    def find(self, name: str) -> Path:
+        """Return the file a description means.
+
+        Raises:
+            ArmError: If it is missing, or lies where it must not be looked for.
+        """
+        try:
+            allowed = [p for p in self._candidates(name) if self._is_inside(p)]
+            there = [path for path in allowed if path.is_file()]
+        except (OSError, ValueError):
+            raise ArmError(f"the mesh {name[:80]} is no name of a file") from None
+        if there:
+            return there[0]
+        if not allowed:
+            raise ArmError(
+                f"the mesh {name} lies outside {self.root} and is not opened; "
+                "name its folder with --meshes"
+            )
+        raise ArmError(
+            f"the mesh {name} is not below {self.root}; "
+            "name the folder that holds it with --meshes"
+        )
+
+    def _candidates(self, name: str) -> list[Path]:
+        scheme, _, rest = name.rpartition("://")
+        if scheme not in ("", "package", "model", "file"):
+            raise ArmError(f"the mesh {name} is not a file on this machine")
+        if scheme == "":
+            tried = [folder / name for folder in (self.home, *self.others)]
+        elif scheme == "file":
+            tried = [Path(rest)]
+        else:
+            tried = self._in_package(*rest.partition("/")[::2])
+        return [path.resolve() for path in tried]
+
+    def _in_package(self, package: str, inside: str) -> list[Path]:
+        above = [f for f in (self.home, *self.home.parents) if f.name == package]
+        roots = [*above, self.root]
+        for folder in self.others:
+            roots += [folder / package, folder]
+        return [folder / inside for folder in roots]
+
+    def _is_inside(self, path: Path) -> bool:
+        return any(path.is_relative_to(folder) for folder in (self.root, *self.others))
+
+
+def read_mesh(path: Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Surface:
+    """Read triangles from a file, times a scale.
+
+    Raises:
+        ArmError: If it is no mesh we read, too large, empty or not finite.
+        MissingExtra: Without trimesh, which comes with the extra `view`.
+    """
+    try:
+        import trimesh
+    except ImportError:
+        raise MissingExtra("trimesh", "view", "Showing meshes") from None
+    if path.suffix.lower() not in KINDS:
+        known = ", ".join(KINDS)
+        raise ArmError(f"the mesh {path.name} is not one of {known}; convert it")
+    if path.stat().st_size > LARGEST_FILE:
+        raise ArmError(
+            f"the mesh {path.name} is larger than {LARGEST_FILE // 2**20} MB; "
+            "simplify it"
+        )
+    try:
+        # Bytes instead of a name: nothing the file refers to can be opened.
+        made = trimesh.load_mesh(
+            io.BytesIO(path.read_bytes()), file_type=path.suffix[1:].lower()
+        )
+        vertices, faces = np.asarray(made.vertices), np.asarray(made.faces)
+    except Exception as problem:  # a parser of foreign bytes may fail in any way
+        reason = " ".join(str(problem).split())[:120] or type(problem).__name__
+        raise ArmError(f"the mesh {path.name} cannot be read ({reason})") from None
+    return _checked(path, vertices * np.asarray(scale, dtype=float), faces)
+
+
+def _checked(path: Path, vertices: np.ndarray, faces: np.ndarray) -> Surface:
+    if vertices.ndim != 2 or faces.ndim != 2 or not len(faces):
+        raise ArmError(f"the mesh {path.name} has no triangles")
+    if len(faces) > MOST_FACES:
+        raise ArmError(
+            f"the mesh {path.name} has {len(faces)} triangles, more than {MOST_FACES}; "
+            "simplify it"
+        )
+    if not np.all(np.isfinite(vertices)):
+        raise ArmError(f"the mesh {path.name} has corners that are not finite")
+    return Surface(vertices, faces)
+
+
+def _resolved(folders: Sequence[Path]) -> tuple[Path, ...]:
+    return tuple(folder.resolve() for folder in folders)

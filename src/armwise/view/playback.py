@@ -1,0 +1,98 @@
+"""A motion to play, with the torques that go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.identification.validation import Tally
+from armwise.recordings import Samples
+from armwise.report.thinning import continued_time, telling_rows
+from armwise.view.models import Model
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Torques of one joint around a moment, few points that show what many do.
+
+    Attributes:
+        time: In [s], from the beginning of the motion.
+        measured: In [N m] or [N]; NaN where it was not.
+        predicted: One row per model.
+    """
+
+    time: Float[np.ndarray, " points"]
+    measured: Float[np.ndarray, " points"]
+    predicted: Float[np.ndarray, "models points"]
+
+
+@dataclass(frozen=True, eq=False)
+class Playback:
+    """A motion, and its torque as measured and as models predict it.
+
+    Attributes:
+        time: In [s], from zero; runs follow one another.
+        q: Joint positions in [rad] or [m].
+        measured: Torque in [N m] or [N], if it was measured.
+        predicted: Torque by each model.
+        relative_error: ‖τ − τ̂‖ / ‖τ‖ per model and joint, if torque was measured.
+    """
+
+    time: Float[np.ndarray, " samples"]
+    q: Float[np.ndarray, "samples dof"]
+    measured: Float[np.ndarray, "samples dof"] | None = None
+    predicted: Float[np.ndarray, "models samples dof"] | None = None
+    relative_error: Float[np.ndarray, "models dof"] | None = None
+
+    @classmethod
+    def from_samples(cls, samples: Samples, models: Sequence[Model]) -> Playback:
+        """Predict the torque of samples with every model, and say how far it is off."""
+        time = continued_time(samples)
+        measured = samples.tau if samples.has_torque else None
+        predicted = np.array([model.predict(samples) for model in models])
+        errors = None
+        if measured is not None and len(models):
+            errors = np.array([_relative_error(measured, one) for one in predicted])
+        shown = predicted if len(models) else None
+        return cls(time - time[0], samples.q, measured, shown, errors)
+
+    @property
+    def duration(self) -> float:
+        """In [s]."""
+        return float(self.time[-1])
+
+    @property
+    def has_torque(self) -> bool:
+        """Whether there is any torque to plot."""
+        return self.measured is not None or self.predicted is not None
+
+    def row_at(self, t: float) -> int:
+        """Return the sample nearest before a time in [s]."""
+        row = int(np.searchsorted(self.time, t, side="right")) - 1
+        return min(max(row, 0), len(self.time) - 1)
+
+    def curves(self, joint: int, t: float, span: float, points: int = 400) -> Curves:
+        """Return the torques of a joint within `span` [s] around a time [s]."""
+        start = min(max(t - span / 2, 0.0), max(self.duration - span, 0.0))
+        first, last = self.row_at(start), self.row_at(start + span) + 1
+        shown = slice(first, max(last, first + 2))
+        nothing = np.full(len(self.time[shown]), np.nan)
+        measured = nothing if self.measured is None else self.measured[shown, joint]
+        predicted = np.zeros((0, nothing.size))
+        if self.predicted is not None:
+            predicted = self.predicted[:, shown, joint]
+        telling = predicted[0] if self.measured is None else measured
+        rows = telling_rows(telling, points)
+        return Curves(self.time[shown][rows], measured[rows], predicted[:, rows])
+
+
+def _relative_error(measured: np.ndarray, predicted: np.ndarray) -> np.ndarray:
+    tally = Tally(measured.shape[1])
+    tally.add(measured, measured - predicted)
+    return tally.result().relative_error

@@ -1,0 +1,203 @@
+"""Everything there is to see, as data: what a browser, or a test, draws from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import BASE, Arm
+from armwise.dynamics import Dynamics
+from armwise.errors import ArgumentError
+from armwise.identification import Estimate
+from armwise.recordings import Samples
+from armwise.view.colors import BONES
+from armwise.view.ellipsoids import ellipsoids_of
+from armwise.view.forms import Solid
+from armwise.view.looks import Looks, looks_of
+from armwise.view.models import Model, models_of
+from armwise.view.playback import Playback
+from armwise.view.skeleton import arm_length, axes_of, bones_of, joints_of
+from armwise.view.surroundings import Surroundings, surroundings_of
+from armwise.worlds import ArticulatedBody, Run
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """An arm, what it did, and what is around it.
+
+    Attributes:
+        arm: The arm as described.
+        mount: T_world_base.
+        solids: What is drawn on its links; `frame` is a link's index, or BASE.
+        models: The sets of parameters that are compared.
+        playback: The motion to play, if there is one.
+        surroundings: The world around it, if there is one.
+        notes: What is not shown, and why; one sentence each.
+    """
+
+    arm: Arm
+    mount: Float[np.ndarray, "4 4"]
+    solids: tuple[Solid, ...]
+    models: tuple[Model, ...]
+    playback: Playback | None
+    surroundings: Surroundings | None
+    notes: tuple[str, ...]
+
+    @cached_property
+    def dynamics(self) -> Dynamics:
+        """Where the links are, from the same equations as everything else."""
+        return Dynamics(self.arm)
+
+    @property
+    def duration(self) -> float:
+        """How long there is something to play, in [s]."""
+        played = 0.0 if self.playback is None else self.playback.duration
+        around = self.surroundings
+        return max(played, 0.0 if around is None else float(around.time[-1]))
+
+    def poses(self, q: Float[np.ndarray, " dof"]) -> Float[np.ndarray, "links 4 4"]:
+        """T_world_link of every link, the base's last (so that BASE finds it)."""
+        links = [self.dynamics.link_pose(q, link.name) for link in self.arm.links]
+        return self.mount @ np.stack([*links, np.eye(4)])
+
+    @property
+    def start(self) -> Float[np.ndarray, " dof"]:
+        """Joint positions to begin with: of the motion, or zero where limits allow."""
+        if self.playback is not None:
+            return self.playback.q[0]
+        lower, upper = self.arm.limits("lower"), self.arm.limits("upper")
+        inside = (lower <= 0) & (upper >= 0)
+        return np.where(inside, 0.0, np.nan_to_num((lower + upper) / 2))
+
+    @property
+    def ranges(self) -> Float[np.ndarray, "dof 2"]:
+        """How far each joint can be moved by hand: its limits, and all it did."""
+        turns = [self.arm.joints[i].is_revolute for i in self.arm.coordinates]
+        free = np.where(turns, np.pi, arm_length(self.arm))
+        lower, upper = self.arm.limits("lower"), self.arm.limits("upper")
+        lower = np.where(np.isfinite(lower), lower, -free)
+        upper = np.where(np.isfinite(upper), upper, free)
+        q = self.start[None] if self.playback is None else self.playback.q
+        lower, upper = (
+            np.minimum(lower, q.min(axis=0)),
+            np.maximum(upper, q.max(axis=0)),
+        )
+        return np.column_stack([lower, np.maximum(upper, lower + 1e-3)])
+
+
+def make_scene(
+    arm: Arm,
+    samples: Samples | None = None,
+    estimates: Mapping[str, Estimate] | None = None,
+    run: Run | None = None,
+    *,
+    description: Path | None = None,
+    meshes: Sequence[Path] = (),
+) -> Scene:
+    """Put together what there is to see of an arm.
+
+    Args:
+        arm: The arm.
+        samples: A motion to play, with its torque.
+        estimates: One or two estimates of this arm, by name.
+        run: A simulated world around it. If the arm stands in it (by its name), it
+            stands there here, and moves as it did unless there are samples.
+        description: The file the arm was loaded from, for its meshes.
+        meshes: Further folders to look for meshes in.
+    """
+    if samples is not None and samples.dof != arm.dof:
+        raise ArgumentError(
+            f"The recording has {samples.dof} joints, but {arm.name} has {arm.dof}."
+        )
+    models = models_of(arm, estimates or {})
+    looks = looks_of(arm, description, meshes)
+    shown, defects = _inertias(models)
+    notes = [*looks.notes, *defects, *_skeleton_note(arm, looks)]
+    body = None if run is None else _body_in(run, arm)
+    playback = _playback(samples, models, run, body)
+    if run is not None and body is None:
+        notes.append(
+            f"{arm.name} does not stand in the world {run.world.name}: it is drawn at "
+            "the world's origin."
+        )
+    return Scene(
+        arm=arm,
+        mount=np.eye(4) if body is None else body.pose,
+        solids=(*_arm_solids(arm, looks), *axes_of(arm), *shown),
+        models=models,
+        playback=playback,
+        surroundings=None if run is None else _around(run, body),
+        notes=tuple(notes),
+    )
+
+
+def _arm_solids(arm: Arm, looks: Looks) -> list[Solid]:
+    """Draw every link as it looks, else as bones; joints where bones meet."""
+    solids = []
+    for i in range(BASE, len(arm.links)):
+        name = arm.base if i == BASE else arm.links[i].name
+        if i in looks.forms:
+            color = BONES[i % len(BONES)]
+            forms = looks.forms[i]
+            solids += [Solid(f, i, T, color, "geometry", name) for f, T in forms]
+        else:
+            solids += bones_of(arm, i)
+    return solids + [drum for drum in joints_of(arm) if drum.frame not in looks.forms]
+
+
+def _skeleton_note(arm: Arm, looks: Looks) -> list[str]:
+    bare = [link.name for i, link in enumerate(arm.links) if i not in looks.forms]
+    if not bare:
+        return []
+    who = "All links are" if len(bare) == len(arm.links) else f"{', '.join(bare)}:"
+    return [f"{who} drawn as bones between joints: there is no geometry to show."]
+
+
+def _inertias(models: Sequence[Model]) -> tuple[list[Solid], list[str]]:
+    solids: list[Solid] = []
+    notes = []
+    for k, model in enumerate(models):
+        balls, defects = ellipsoids_of(model.arm, inertia_layer(k), model.color)
+        solids += balls
+        notes += [
+            f"{name} ({model.name}) is no body and its ellipsoid is not drawn: {why}."
+            for name, why in defects.items()
+        ]
+    return solids, notes
+
+
+def inertia_layer(model: int) -> str:
+    """Name the layer of a model's ellipsoids."""
+    return f"inertia {model + 1}"
+
+
+def _body_in(run: Run, arm: Arm) -> ArticulatedBody | None:
+    for body in run.world.bodies:
+        if isinstance(body, ArticulatedBody) and body.arm.name == arm.name:
+            return body
+    return None
+
+
+def _around(run: Run, body: ArticulatedBody | None) -> Surroundings:
+    return surroundings_of(run, without=None if body is None else body.name)
+
+
+def _playback(
+    samples: Samples | None,
+    models: Sequence[Model],
+    run: Run | None,
+    body: ArticulatedBody | None,
+) -> Playback | None:
+    if samples is not None:
+        return Playback.from_samples(samples, models)
+    if run is None or body is None:
+        return None
+    return Playback(run.time - run.time[0], run.position(body.name))
