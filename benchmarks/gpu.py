@@ -14,6 +14,7 @@ from benchmarks.identify import recorded
 
 import armwise as aw
 from armwise.identification import Columns, accumulate
+from armwise.identification.coverage import random_motion
 from armwise.identification.gpu import GpuAccumulator
 from armwise.programs.cuda_driver import CudaError, device
 
@@ -21,6 +22,7 @@ SAMPLES = 4_000_000
 CHECKED = 100_000
 EXPERIMENTS = 100_000
 FEW = 50
+MOTIONS = 1000
 PEAK_FLOPS = 34e12
 """Double-precision peak of an H200 without matrix units, by its data sheet."""
 
@@ -57,8 +59,17 @@ def run() -> list[Row]:
             nothing,
             "",
         ),
+        _scoring(arm),
         *_coverage(),
     ]
+
+
+def _scoring(arm: aw.Arm) -> Row:
+    """Candidate excitations a second, from samples to information."""
+    motions = [random_motion(arm, seed) for seed in range(MOTIONS)]
+    ours = MOTIONS / best(lambda: aw.score_motions(arm, motions, backend="cuda"), 2)
+    core = MOTIONS / best(lambda: aw.score_motions(arm, motions), 1)
+    return Row("motions scored a second, vs one CPU core", ours, core, ours / core, "")
 
 
 def _coverage() -> list[Row]:

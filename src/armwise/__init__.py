@@ -46,6 +46,7 @@ _PUBLIC: dict[str, str] = {
     "design_excitation": "armwise.excitation",
     "information_from_covariance": "armwise.excitation",
     "score_motion": "armwise.excitation",
+    "score_motions": "armwise.excitation",
     "SimulatedArm": "armwise.plants",
     "MujocoArm": "armwise.plants",
     "run": "armwise.plants",
@@ -241,6 +242,7 @@ if TYPE_CHECKING:
         information_from_covariance as information_from_covariance,
     )
     from armwise.excitation import score_motion as score_motion
+    from armwise.excitation import score_motions as score_motions
     from armwise.identification import Estimate as Estimate
     from armwise.identification import FrictionTerm as FrictionTerm
     from armwise.identification import InstrumentalVariables as InstrumentalVariables

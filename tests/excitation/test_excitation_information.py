@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from tests.programs.test_cuda import needs_gpu
 
 from armwise.arms import load_arm
 from armwise.dynamics import Dynamics, base_parameters
@@ -12,6 +15,7 @@ from armwise.excitation import (
     KeepOut,
     information_from_covariance,
     score_motion,
+    score_motions,
 )
 from armwise.excitation.setting import arrange
 from armwise.motions import Fourier
@@ -115,3 +119,34 @@ def test_covariance_becomes_information():
         information_from_covariance(np.ones(3))
     with pytest.raises(ArgumentError, match="above zero"):
         information_from_covariance(np.zeros((2, 2)))
+
+
+def test_many_motions_score_as_one_by_one():
+    arm, motions = load_arm("ddarm"), [shaking(3) for _ in range(4)]
+    for one, motion in zip(score_motions(arm, motions), motions, strict=True):
+        assert one.log_det == pytest.approx(score_motion(arm, motion).log_det)
+
+
+def test_motions_of_different_lengths_are_not_compared():
+    arm = load_arm("ddarm")
+    motions = [shaking(3, duration) for duration in (4.0, 5.0)]
+    with pytest.raises(ArgumentError, match="one duration"):
+        score_motions(arm, motions)
+
+
+@needs_gpu
+def test_a_gpu_scores_the_same():
+    arm, motions = load_arm("panda"), [shaking(7) for _ in range(5)]
+    mixed = [*motions[:-1], replace(motions[-1], periods=1.0 + 1e-12)]
+    theirs = score_motions(arm, motions)
+    for ours in (motions, mixed):
+        for one, other in zip(
+            score_motions(arm, ours, backend="cuda"), theirs, strict=True
+        ):
+            assert_same(one, other)
+
+
+def assert_same(one, other):
+    size = np.sqrt(np.diag(other.information))
+    difference = (one.information - other.information) / np.outer(size, size)
+    assert np.abs(difference).max() < 1e-10

@@ -8,6 +8,7 @@ from armwise.excitation.score import (
     information_from_covariance,
     score_motion,
 )
+from armwise.excitation.score_batch import score_motions
 from armwise.excitation.verification import Verification
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "design_excitation",
     "information_from_covariance",
     "score_motion",
+    "score_motions",
 ]

@@ -25,7 +25,7 @@ RIDGE = 1e-6
 
 
 @dataclass(frozen=True)
-class _Row:
+class Row:
     """One joint's row of the regressor: where its entries are stored, their columns."""
 
     places: slice
@@ -55,7 +55,7 @@ class InformationModel:
         self._soft = Kernel(soft, backend)
         self._gradient = Kernel(gradient(soft, STATES), backend)
         self._softness = np.array([0.02 * float(bounds.velocity.min())])
-        self._rows = _row_layout(self._exact.program)
+        self.rows = _row_layout(self._exact.program)
         self._weight = torque_std**-2.0
         self.base = base_parameters(arm)
         to_base = grouped_to_user(dynamics.mechanism)[:, self.base.indices]
@@ -70,6 +70,11 @@ class InformationModel:
         """Mean information of a sample, parameters scaled; friction as it is."""
         (columns,) = self._exact.columns(list(states))
         return self._collect(columns)
+
+    @property
+    def program(self) -> Program:
+        """The traced regressor, whose rows' non-zeros are `rows`."""
+        return self._exact.program
 
     def softened(
         self, states: Sequence[np.ndarray]
@@ -91,17 +96,27 @@ class InformationModel:
         inner = self._to_base @ weight @ self._to_base.T
         given = np.empty((columns.shape[1], columns.shape[0]))
         share = 2.0 / columns.shape[1]
-        for row, precision in zip(self._rows, self._weight, strict=True):
+        for row, precision in zip(self.rows, self._weight, strict=True):
             part = inner[np.ix_(row.columns, row.columns)] * (share * precision)
             given[:, row.places] = columns[row.places].T @ part
         return self._gradient([*states, given], [self._softness])
 
     def _collect(self, columns: np.ndarray) -> np.ndarray:
-        total = np.zeros((self._to_base.shape[0],) * 2)
-        for row, precision in zip(self._rows, self._weight, strict=True):
-            block = columns[row.places]
-            product = block @ block.T * (precision / columns.shape[1])
-            total[np.ix_(row.columns, row.columns)] += product
+        blocks = [columns[row.places] for row in self.rows]
+        products = [block @ block.T / columns.shape[1] for block in blocks]
+        return self.collect(products)
+
+    def collect(
+        self, products: Sequence[Float[np.ndarray, "... width width"]]
+    ) -> Float[np.ndarray, "... count count"]:
+        """Turn every joint's mean of rowᵀ row into information, parameters scaled."""
+        size = self._to_base.shape[0]
+        total = np.zeros((*products[0].shape[:-2], size, size))
+        for row, product, precision in zip(
+            self.rows, products, self._weight, strict=True
+        ):
+            columns = np.asarray(row.columns)
+            total[..., columns[:, None], columns] += precision * product
         collected: np.ndarray = self._to_base.T @ total @ self._to_base
         return collected
 
@@ -125,14 +140,14 @@ def soften(program: Program) -> Program:
     return trace("soft_regressor", softened, sizes, {"softness": 1})
 
 
-def _row_layout(program: Program) -> list[_Row]:
+def _row_layout(program: Program) -> list[Row]:
     (output,) = program.outputs
     width = output.shape[1]
-    rows: list[_Row] = []
+    rows: list[Row] = []
     start = 0
     for j in range(output.shape[0]):
         columns = tuple(k % width for k in output.nonzero if k // width == j)
-        rows.append(_Row(slice(start, start + len(columns)), columns))
+        rows.append(Row(slice(start, start + len(columns)), columns))
         start += len(columns)
     return rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,8 +30,6 @@ class MotionScore:
 
     Attributes:
         information: YᵀΣ⁻¹Y of the base parameters, summed over the samples.
-        condition_number: Of the base regressor, its columns scaled to length one:
-            largest over smallest singular value.
         log_det: log det of the information, what was known before added, per sample,
             each parameter in units in which random motion at the limits tells 1 of it,
             and 1e-6 added to the diagonal. Only differences between motions of the
@@ -38,8 +37,15 @@ class MotionScore:
     """
 
     information: Float[np.ndarray, "count count"]
-    condition_number: float
     log_det: float
+
+    @cached_property
+    def condition_number(self) -> float:
+        """Largest over smallest singular value of the base regressor.
+
+        Its columns are scaled to length one.
+        """
+        return condition_number(self.information)
 
 
 def score_motion(
@@ -83,11 +89,20 @@ def score(
     """Score a motion with a model at hand."""
     count = sample_count(motion.duration, rate_hz)
     times = (np.arange(count) + 0.5) * (motion.duration / count)
-    scaled = model.of_states(motion.sample(times))
+    return score_information(model, model.of_states(motion.sample(times)), known, count)
+
+
+def score_information(
+    model: InformationModel,
+    scaled: Float[np.ndarray, "count count"],
+    known: Float[np.ndarray, "count count"],
+    count: int,
+) -> MotionScore:
+    """Score the mean information of so many samples."""
     before = known * np.outer(model.scale, model.scale) / count
     information = count * scaled / np.outer(model.scale, model.scale)
     log_det = regularised_log_det(scaled + before)
-    return MotionScore(information, condition_number(scaled), log_det)
+    return MotionScore(information, log_det)
 
 
 def sample_count(duration: float, rate_hz: float) -> int:

@@ -143,10 +143,11 @@ def _study_on_gpu(
     for fits in runs.run(experiments, seed, lambda share: tell("experiments", share)):
         if not np.isfinite(fits.values).all():
             raise ArgumentError("This motion does not determine all base parameters.")
-        ours = np.abs(fits.values - truth) <= _interval() * fits.std
-        plain = np.abs(fits.plain_values - truth) <= _NORMAL * fits.plain_std
-        counts += ours.sum(axis=1), plain.sum(axis=1)
-    return CoverageStudy(_names(problem), *(counts / experiments), experiments)
+        held = np.abs(fits.values - truth) <= _interval() * fits.std
+        textbook = np.abs(fits.plain_values - truth) <= _NORMAL * fits.plain_std
+        counts += held.sum(axis=1), textbook.sum(axis=1)
+    ours, plain = counts / experiments
+    return CoverageStudy(_names(problem), ours, plain, experiments)
 
 
 class _Held:
@@ -171,8 +172,8 @@ class _Held:
 
     def study(self) -> CoverageStudy:
         """Return the shares."""
-        shares = [np.mean(held, axis=0) for held in (self.inside, self._plain)]
-        return CoverageStudy(self._names, *shares, self._experiments)
+        ours, plain = (np.mean(held, axis=0) for held in (self.inside, self._plain))
+        return CoverageStudy(self._names, ours, plain, self._experiments)
 
 
 def _names(problem: Problem) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ from armwise.identification.validation import Validation
 
 VERSION = 1
 """Version of the file format; a reader refuses what it does not know."""
+LARGEST = 1e100
+"""Products of numbers beyond this overflow."""
 
 
 def write_estimate(estimate: Estimate, path: str | Path) -> None:
@@ -38,7 +40,7 @@ def read_estimate(path: str | Path, arm: Arm) -> Estimate:
     """
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ArmwiseError(f"{path} cannot be read as an estimate: {error}.") from error
     if not isinstance(data, dict) or data.get("version") != VERSION:
         raise ArmwiseError(
@@ -91,20 +93,27 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         base=BaseParameters(
             columns.names,
             tuple(base["indices"]),
-            np.array(base["matrix"]),
+            _array(base["matrix"]),
             tuple(base["unidentifiable"]),
         ),
-        base_values=np.array(base["values"]),
+        base_values=_array(base["values"]),
         base_covariance=np.array([_infinite(row) for row in base["covariance"]]),
-        all_parameters=np.array(data["parameters"]),
+        all_parameters=_array(data["parameters"]),
         fit=Validation(**fit, samples=int(data["fit"]["samples"])),
-        torque_std=np.array(data["torque_std"]),
+        torque_std=_array(data["torque_std"]),
         condition_number=_infinite([data["condition_number"]])[0],
-        singular_values=np.array(data["singular_values"]),
-        directions=np.array(data["directions"]),
+        singular_values=_array(data["singular_values"]),
+        directions=_array(data["directions"]),
         method=data["method"],
         notes=tuple(data["notes"]),
     )
+
+
+def _array(values: list[Any]) -> np.ndarray:
+    array = np.array(values, dtype=float)
+    if not (np.abs(array) < LARGEST).all():
+        raise ValueError("it holds numbers no estimate has")
+    return array
 
 
 def _finite(values: np.ndarray) -> list[float | None]:

@@ -102,11 +102,13 @@ class GpuLoop:
 
 def _joints(setting: LoopSetting) -> np.ndarray:
     """Collect what the kernel is told of each joint, in its order."""
-    rows = [
-        setting.kp,
-        setting.kd,
-        setting.resolution,
-        setting.zero_spread,
-        setting.torque_noise,
-    ]
-    return np.stack([np.broadcast_to(row, (setting.arm.dof,)) for row in rows])
+    every = np.ones(setting.arm.dof)
+    return np.stack(
+        [
+            setting.kp * every,
+            setting.kd * every,
+            setting.resolution * every,
+            setting.zero_spread * every,
+            setting.torque_noise * every,
+        ]
+    )

@@ -9,6 +9,9 @@ import numpy as np
 from armwise.errors import RecordingError
 from armwise.recordings.recording import Channel, Recording
 
+LARGEST = 1e30
+"""No joint is further, no torque larger; squares of more than this may overflow."""
+
 
 def without_bad_rows(recording: Recording, skip: bool) -> Recording:
     """Refuse, or drop and count, rows with stamps or values that cannot be used."""
@@ -43,16 +46,16 @@ def _bad_rows(recording: Recording, names: list[str], skip: bool) -> np.ndarray 
     for label, values in [("time", time), *((n, recording[n].values) for n in names)]:
         if label != "time" and not _is_standard(label):
             continue
-        finite = np.isfinite(values)
-        if finite.all():
+        sensible = np.abs(values) < LARGEST
+        if sensible.all():
             continue
         if not skip:
-            row = int(np.argmin(finite))
+            row = int(np.argmin(sensible))
             raise RecordingError(
                 f'{recording.source}, row {row + 1}: column "{label}" is '
                 f"{values[row]}. Repair the log, or skip such rows (--skip-bad-rows)."
             )
-        bad |= ~finite
+        bad |= ~sensible
     sound = np.where(bad, -np.inf, time)
     backwards = ~bad & (time < np.maximum.accumulate(sound))
     if backwards.any() and not skip:

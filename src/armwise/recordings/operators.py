@@ -118,14 +118,16 @@ def preparation_bands(preparation: Preparation, size: int) -> PreparationBands:
     (thin,) = bands_of(lambda x: [thinned(x, early)], size, 8 * early + 8)
     later = replace(settings, decimation=settings.decimation // early, rate_hz=None)
     reach = int(_MEMORY * slow / cutoff)
-    motion = bands_of(lambda x: _motion(x, slow, later), len(thin.first), reach)
+    q, qd, qdd, tau = bands_of(
+        lambda x: _motion(x, slow, later), len(thin.first), reach
+    )
     kept, bandwidth = slow / later.decimation, preparation.torque_bandwidth_hz
     (direction,) = bands_of(
         lambda x: [low_pass(x, bandwidth, kept, "constant")],
-        len(motion[0].first),
+        len(q.first),
         int(_MEMORY * kept / bandwidth),
     )
-    return PreparationBands(thin, *motion, direction)
+    return PreparationBands(thin, q, qd, qdd, tau, direction)
 
 
 def _motion(

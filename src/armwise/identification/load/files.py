@@ -82,7 +82,7 @@ def read_load_estimate(path: str | Path) -> LoadEstimate:
         frame = str(found["frame"])
     except OSError as problem:
         raise ArgumentError(f"{place}: {problem.strerror}.") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise ArgumentError(
             f"{place} is no load estimate of Armwise ({problem}). Write one with "
             "identify-load -o."
