@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test lint types contract bench clean
+.PHONY: setup demo test browser lint types contract bench clean
 
 setup: $(STAMP)
 
@@ -18,6 +18,11 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2
+
+# Chromium and its driver from the system's packages, for the tests in tests/browser.
+browser:
+	command -v chromium chromedriver > /dev/null || { apt-get update -qq && \
+	apt-get install -qq --yes --no-install-recommends chromium chromium-driver; }
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -39,7 +39,8 @@ details { margin: 8px 0; } summary { cursor: pointer; }
 @media print { :root { --paper: #fff; --ink: #000; --soft: #444; --line: #bbb;
   --measured: #1f4e8c; --predicted: #c25500; --good: #14663c; --look: #7a5200;
   --bad: #a02020; }
-  nav { display: none; } h2 { break-after: avoid; } .figure, tr { break-inside: avoid; }
+  nav, .modebar { display: none !important; }
+  h2 { break-after: avoid; } .figure, tr { break-inside: avoid; }
   main { max-width: none; padding: 0; } .scroll { overflow: visible; } }
 """
 
@@ -95,7 +96,8 @@ const seen = new IntersectionObserver(entries => entries.forEach(entry => {
 }), { rootMargin: '400px' });
 places.forEach(place => seen.observe(place));
 const redraw = () => places.filter(p => p.dataset.drawn).forEach(draw);
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+for (const query of ['(prefers-color-scheme: dark)', 'print'])
+  matchMedia(query).addEventListener('change', redraw);
 addEventListener('beforeprint', () => {
   document.querySelectorAll('details').forEach(d => { d.open = true; });
   places.forEach(draw);
