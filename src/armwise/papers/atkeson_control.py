@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -11,8 +13,10 @@ from armwise.arms import Arm
 from armwise.control import PD, ComputedTorque, Feedforward, ResumableController
 from armwise.motions import Quintic
 from armwise.papers.direct_drive import believed_arm, direct_drive_arm, gains
+from armwise.papers.drawings import Drawing, line
 from armwise.papers.rows import Row, row
 from armwise.plants import Actuator, SimulatedArm, run
+from armwise.report.report import Figure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -58,37 +62,81 @@ def digital_controllers(model: Arm) -> dict[str, ResumableController]:
     }
 
 
-def peak_error(
-    controller: ResumableController, plant: SimulatedArm
-) -> Float[np.ndarray, " 3"]:
-    """Largest error of each joint along the motion in [°]."""
+@dataclass(frozen=True, eq=False)
+class Tracking:
+    """How a controller followed the motion.
+
+    Attributes:
+        time: In [s].
+        error: Of each joint in [°].
+    """
+
+    time: Float[np.ndarray, " samples"]
+    error: Float[np.ndarray, "samples 3"]
+
+    @property
+    def peak(self) -> Float[np.ndarray, " 3"]:
+        """Largest error of each joint in [°]."""
+        return np.asarray(np.abs(self.error).max(axis=0))
+
+
+def follow(controller: ResumableController, plant: SimulatedArm) -> Tracking:
+    """Run the motion under a controller."""
     recording = run(plant, controller, MOTION)
     time = recording["true_q_1"].time
     q = np.stack([recording[f"true_q_{j}"].values for j in (1, 2, 3)], axis=1)
-    return np.rad2deg(np.abs(q - MOTION.sample(time).q).max(axis=0))
+    return Tracking(time, np.rad2deg(q - MOTION.sample(time).q))
 
 
-def analog_errors(
-    third_joint_friction: bool = True,
-) -> dict[str, Float[np.ndarray, " 3"]]:
-    """Peak errors [°] of the five controllers, references at 1 kHz."""
+@cache
+def analog_errors(third_joint_friction: bool = True) -> dict[str, Tracking]:
+    """The five controllers, references at 1 kHz."""
     model = believed_arm(MODEL_ERROR)
     plant = SimulatedArm(direct_drive_arm(third_joint_friction))
     return {
-        name: peak_error(controller, plant)
+        name: follow(controller, plant)
         for name, controller in analog_controllers(model).items()
     }
 
 
-def digital_errors() -> dict[str, Float[np.ndarray, " 3"]]:
-    """Peak errors [°] of the three digital controllers, 133 Hz, a period late."""
+@cache
+def digital_errors() -> dict[str, Tracking]:
+    """The three digital controllers, 133 Hz, a period late."""
     model = believed_arm(MODEL_ERROR)
     late = Actuator(delay=1.0 / 133.0)
     plant = SimulatedArm(direct_drive_arm(), control_rate_hz=133.0, actuator=late)
     return {
-        name: peak_error(controller, plant)
+        name: follow(controller, plant)
         for name, controller in digital_controllers(model).items()
     }
+
+
+def figures() -> list[Drawing]:
+    """Figures 2 and 3 of App. A."""
+    five = dict(list(analog_errors().items())[2:])
+    return [
+        *_error_drawings(
+            "App. A, analog servos", five,
+            "controllers 1 and 2 are out of the graph's range, as in the thesis",
+        ),
+        *_error_drawings("App. A, digital servos at 133 Hz", digital_errors()),
+    ]  # fmt: skip
+
+
+def _error_drawings(
+    experiment: str, found: dict[str, Tracking], note: str = ""
+) -> list[Drawing]:
+    return [
+        Drawing(
+            experiment,
+            Figure(
+                f"Trajectory error of joint {j + 1}", "time [s]", "error [°]",
+                tuple(line(n, x.time, x.error[:, j]) for n, x in found.items()),
+            ),
+            note if j == 2 else "",
+        )
+        for j in range(3)
+    ]  # fmt: skip
 
 
 def rows() -> list[Row]:
@@ -97,13 +145,14 @@ def rows() -> list[Row]:
 
 
 def _analog_rows() -> list[Row]:
-    errors = analog_errors()
+    errors = {name: found.peak for name, found in analog_errors().items()}
     full = errors["5 PD + full feedforward"]
-    free = analog_errors(third_joint_friction=False)["5 PD + full feedforward"]
+    free = analog_errors(third_joint_friction=False)["5 PD + full feedforward"].peak
     totals = [float(np.linalg.norm(e)) for e in errors.values()]
     note = (
         "Simulated ddarm with bearing friction; the controllers' model is 3 % off and "
-        "has none. The thesis gives no gains: 3.2, 4.0, 4.8 Hz, critically damped."
+        "has none. The thesis gives no gains: 3.2, 4.0, 4.8 Hz, critically damped. "
+        "Ours are smaller: amplifiers and motors are ideal here."
     )
     experiment = "App. A, analog servos"
     made = [
@@ -155,9 +204,12 @@ _PAPER = {
 
 
 def _digital_rows() -> list[Row]:
-    errors = digital_errors()
+    errors = {name: found.peak for name, found in digital_errors().items()}
     pd, forward, computed = errors.values()
-    note = "133 Hz, torque one period late; gains 2.1, 3.2, 3.2 Hz. Joints 1 and 2."
+    note = (
+        "133 Hz, torque one period late; gains 2.1, 3.2, 3.2 Hz (the thesis has none). "
+        "Feedforward gains more here: arithmetic is not fixed-point, motors are ideal."
+    )
     experiment = "App. A, digital servos at 133 Hz"
     made = [
         row(experiment, f"peak errors, {name}", paper, _degrees(e), None, note)

@@ -2,137 +2,170 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from armwise.arms import load_arm
-from armwise.control import PD
-from armwise.dynamics import Dynamics
-from armwise.learning import (
-    DecoupledModel,
-    Learned,
-    LearningAnalysis,
-    LinearLoop,
-    Stopping,
-    ZeroPhase,
-    analyse_learning,
-    inverse_model,
-    inverse_model_along,
-    learn,
-    linearise_along,
-    scaled_error,
+from armwise.papers.drawings import Drawing, joint_names, line, lines
+from armwise.papers.learning_trials import (
+    MOTION,
+    decoupled_case,
+    impulse_errors,
+    practise,
+    practise_exactly,
+    sampled_example,
 )
-from armwise.motions import Polynomial, Quintic
-from armwise.papers.direct_drive import believed_arm, direct_drive_arm, gains
 from armwise.papers.rows import Row, row
-from armwise.papers.spring_plant import PUBLISHED, norm_optimal_errors
-from armwise.plants import Encoder, SimulatedArm, Tachometer
+from armwise.papers.spring_plant import (
+    PUBLISHED,
+    norm_optimal_errors,
+    proportional_learning,
+)
+from armwise.report.report import Curve, Figure
 
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
-MOTION = Quintic(np.array([0.5, 5.0, 4.0]), np.array([4.5, 1.0, -0.5]), 1.5)
-"""Table 6.1: peak velocities 5.0, 5.0, 5.6 rad/s."""
-
-ONCE = Stopping(repeats=1, patience=100)
-"""No noise floor to look for, and no end before the last trial."""
-
-NOISE = 0.005
-"""Tachometer noise in [rad/s]; the thesis shows it but gives no number."""
-
-
-def practise(trials: int = 4, model_error: float = 0.1, seed: int = 0) -> Learned:
-    """Table 6.1's motion on a simulated arm with friction, the model wrong and bare."""
-    truth = direct_drive_arm()
-    sensors = (Encoder(2.0 * np.pi / 2**16), Tachometer(noise_std=NOISE))
-
-    def plant(trial: int) -> SimulatedArm:
-        return SimulatedArm(
-            truth, sensors=sensors, seed=1000 * seed + trial, control_rate_hz=500.0
-        )
-
-    kp, kd = gains(np.full(3, 12.0), 0.7)
-    return learn(
-        plant,
-        MOTION,
-        believed_arm(model_error, seed),
-        trials,
-        ZeroPhase(8.0),
-        feedback=PD(kp, kd),
-        stopping=Stopping(tolerance=0.0),
-    )
-
-
-def practise_exactly(rate_hz: float = 4000.0) -> Learned:
-    """The exact model, no noise, no friction, beginning without any feedforward."""
-    arm = load_arm("ddarm")
-    kp, kd = gains(np.full(3, 12.0), 0.7)
-    nothing = np.zeros((round(MOTION.duration * rate_hz), 3))
-    plant = SimulatedArm(arm, control_rate_hz=rate_hz, plant_rate_hz=8000.0)
-    return learn(
-        plant, MOTION, arm, 2, None, feedback=PD(kp, kd), initial=nothing, stopping=ONCE
-    )
-
-
-def decoupled_case(
-    duration: float = 0.5, trials: int = 6
-) -> tuple[Learned, LearningAnalysis, LearningAnalysis, Learned]:
-    """§6.5: two joints, each a constant inertia in the learner's eyes.
-
-    Returns:
-        What five updates with the decoupled model gave, what the analysis says of the
-        decoupled and of the full model, and what one update with the full one gave.
-    """
-    arm = load_arm("two_link_slotine")
-    full = Dynamics(arm)
-    simple = DecoupledModel(mean_inertias(full))
-    omega = 2.0 * np.pi
-    kp, kd = simple.inertia * omega**2, 2.0 * 0.707 * omega * simple.inertia
-    motion = Polynomial.seventh_order([0.0, 2.0], [1.5, 0.3], duration)
-    plant = SimulatedArm(arm, control_rate_hz=500.0)
-    feedback = PD(kp, kd)
-    first = _nominal(simple, motion, plant.control_period)
-    poor = learn(plant, motion, simple, trials, None, feedback=feedback, stopping=ONCE)
-    good = learn(plant, motion, full, 2, None, feedback=feedback, initial=first)
-    loop = linearise_along(full, motion, kp, kd, 100)
-    told = [
-        analyse_learning(loop, inverse_model_along(model, motion, 100), trials - 1)
-        for model in (simple, full)
-    ]
-    return poor, told[0], told[1], good
-
-
-def mean_inertias(dynamics: Dynamics) -> Float[np.ndarray, " dof"]:
-    """Mean of the largest and smallest inertia of each joint over all postures."""
-    turns = np.linspace(0.0, 2.0 * np.pi, 361)
-    postures = np.stack([np.zeros_like(turns), turns], axis=1)
-    diagonal = np.diagonal(dynamics.mass_matrix(postures), axis1=1, axis2=2)
-    middle: np.ndarray = 0.5 * (diagonal.max(axis=0) + diagonal.min(axis=0))
-    return middle
-
-
-def _nominal(
-    model: DecoupledModel, motion: Polynomial, period: float
-) -> Float[np.ndarray, "samples dof"]:
-    middle = (np.arange(round(motion.duration / period)) + 0.5) * period
-    return model.inverse_dynamics(*motion.sample(middle))
-
-
-def sampled_example(samples: int = 600) -> tuple[LearningAnalysis, LearningAnalysis]:
-    """§6.6: 1 kHz double integrator under PD; error / b[0], and the inverse model."""
-    loop = LinearLoop.of_double_integrator(1000.0, 10.0, 0.707).lifted(samples)
-    scaled = scaled_error(1.0 / loop.error[0, 0], samples)
-    return analyse_learning(loop, scaled), analyse_learning(loop, inverse_model(loop))
+TABLE_6_1 = ((5.0, 10.3), (5.0, 10.3), (5.6, 11.5))
+"""Peak velocity [rad/s] and acceleration [rad/s²] of each joint."""
 
 
 def rows() -> list[Row]:
     """Chapter 6, ours beside the thesis'."""
-    return [*_arm_rows(), *_decoupled_rows(), *_sampled_rows(), *_julia_rows()]
+    return [
+        *_table_rows(),
+        *_arm_rows(),
+        *_decoupled_rows(),
+        *_sampled_rows(),
+        *_julia_rows(),
+    ]
+
+
+def figures() -> list[Drawing]:
+    """Figures 6.2 to 6.6, and the cross-check."""
+    return [
+        *_trajectory_drawings(),
+        *_feedforward_drawings(),
+        *_velocity_error_drawings(),
+        *_decoupled_drawings(),
+        _growth_drawing(),
+        _julia_drawing(),
+    ]
+
+
+def _trajectory_drawings() -> list[Drawing]:
+    time = np.linspace(0.0, MOTION.duration, 200)
+    sample = MOTION.sample(time)
+    shown = (
+        ("Position", "[rad]", sample.q),
+        ("Velocity", "[rad/s]", sample.qd),
+        ("Acceleration", "[rad/s²]", sample.qdd),
+    )
+    return [
+        Drawing(
+            "Fig. 6.2",
+            Figure(
+                f"Desired {name.lower()}", "time [s]", f"{name.lower()} {unit}",
+                lines(joint_names(3), time, values),
+            ),
+        )
+        for name, unit, values in shown
+    ]  # fmt: skip
+
+
+def _feedforward_drawings() -> list[Drawing]:
+    attempts = practise().attempts
+    time = np.arange(len(attempts[0].command)) * attempts[0].period
+    return [
+        Drawing(
+            "Fig. 6.3",
+            Figure(
+                title, "time [s]", "torque [N m]",
+                lines(joint_names(3), time, attempts[k].command),
+            ),
+        )
+        for title, k in (
+            ("A. Initial feedforward, from the model", 0),
+            ("B. After three practice trials", 3),
+        )
+    ]  # fmt: skip
+
+
+def _velocity_error_drawings() -> list[Drawing]:
+    first, fourth = (practise().attempts[k] for k in (0, 3))
+    time = np.arange(len(first.qd)) * first.period
+    return [
+        Drawing(
+            "Fig. 6.4",
+            Figure(
+                f"Velocity error of joint {j + 1}", "time [s]", "error [rad/s]",
+                (
+                    line("A. first", time, (first.qd - first.wanted_qd)[:, j]),
+                    line("B. fourth", time, (fourth.qd - fourth.wanted_qd)[:, j]),
+                ),
+            ),
+        )
+        for j in range(3)
+    ]  # fmt: skip
+
+
+def _decoupled_drawings() -> list[Drawing]:
+    first, last = (decoupled_case().attempts[k] for k in (0, -1))
+    time = np.arange(len(first.q)) * first.period
+    return [
+        Drawing(
+            "Fig. 6.5",
+            Figure(
+                f"Joint {j + 1} with the decoupled model", "time [s]", "angle [rad]",
+                (
+                    line("desired", time, first.wanted_q[:, j], "level"),
+                    line("A. first trial", time, first.q[:, j]),
+                    line("B. after five iterations", time, last.q[:, j]),
+                ),
+            ),
+        )
+        for j in range(2)
+    ]  # fmt: skip
+
+
+def _growth_drawing() -> Drawing:
+    errors = np.abs(impulse_errors())
+    time = np.arange(errors.shape[1]) / 1000.0
+    chosen = (0, 1, 2, 5, 10)
+    curves = tuple(
+        line(f"movement {k + 1}", time, np.where(errors[k] > 0.0, errors[k], np.nan))
+        for k in chosen
+    )
+    figure = Figure(
+        "Position error after one wrong sample", "time [s]", "error, absolute", curves,
+        is_logarithmic=True,
+    )  # fmt: skip
+    return Drawing("Fig. 6.6", figure, "every movement cancels one sample more")
+
+
+def _julia_drawing() -> Drawing:
+    trials = np.arange(1.0, 6.0)
+    figure = Figure(
+        "Error norm of norm-optimal learning", "trial", "norm",
+        (
+            Curve("ours", trials, np.array(norm_optimal_errors()), "series"),
+            Curve("the package", trials, np.array(PUBLISHED), "printed"),
+        ),
+    )  # fmt: skip
+    return Drawing("cross-check: IterativeLearningControl2.jl's test", figure)
+
+
+def _table_rows() -> list[Row]:
+    sample = MOTION.sample(np.linspace(0.0, MOTION.duration, 3001))
+    peaks = np.abs(np.stack([sample.qd, sample.qdd])).max(axis=1).T
+    return [
+        row("Table 6.1", f"joint {j + 1}: peak velocity [rad/s], acceleration [rad/s²]",
+            f"{speed:g}, {push:g}", f"{ours[0]:.2f}, {ours[1]:.2f}",
+            abs(ours[0] - speed) < 0.05 and abs(ours[1] - push) < 0.1)
+        for j, ((speed, push), ours) in enumerate(zip(TABLE_6_1, peaks, strict=True))
+    ]  # fmt: skip
 
 
 def _arm_rows() -> list[Row]:
-    learned, exact = practise(), practise_exactly()
+    learned, exact = practise().learned, practise_exactly()
+    commands = [attempt.command for attempt in practise().attempts]
+    change = np.abs(commands[3] - commands[0]).max(axis=0)
+    size = np.abs(commands[0]).max(axis=0)
     errors = learned.overall_error
     fall = errors[0] / errors[min(3, len(errors) - 1)]
     left = errors[-1] / learned.overall_floor
@@ -141,12 +174,16 @@ def _arm_rows() -> list[Row]:
         "Simulated ddarm with friction; the model has none and every parameter 10 % "
         "off; 8 Hz zero-phase filter, 500 Hz, tachometer noise 0.005 rad/s."
     )
-    experiment = "Table 6.1, ddarm"
+    experiment = "Fig. 6.4"
     hold = (
         "No filter, no noise, first trial without feedforward, 4 kHz; what is left is "
         "the zero-order hold's own and falls with the square of the period."
     )
     return [
+        row("Fig. 6.3", "peak of the initial torque and of what learning changed [N m]",
+             "modified; no numbers",
+             "; ".join(f"{a:.0f}, {b:.0f}" for a, b in zip(size, change, strict=True)),
+             None, note),
         row(experiment, "velocity error, first trial over fourth",
              "substantial reduction", f"{fall:.1f}", fall >= 5, note),
         row(experiment, "velocity error of the fourth trial over the noise floor",
@@ -157,7 +194,8 @@ def _arm_rows() -> list[Row]:
 
 
 def _decoupled_rows() -> list[Row]:
-    poor, told, told_full, good = decoupled_case()
+    case = decoupled_case()
+    poor, good = case.poor, case.good
     ratio = poor.overall_error[-1] / poor.overall_error[0]
     rest = good.overall_error[1] / good.overall_error[0]
     note = (
@@ -169,10 +207,10 @@ def _decoupled_rows() -> list[Row]:
     return [
         row(experiment, "velocity error after five updates over the first",
              "no improvement", f"{ratio:.2f}", ratio >= 1.0, note),
-        row(experiment, "what the analysis says beforehand", "",
-             told.reason, not told.is_recommended, note),
-        row(experiment, "what the analysis says of the full model", "",
-             told_full.reason, told_full.is_recommended, note),
+        row(experiment, "what the analysis says beforehand", "fails to learn",
+             case.told.reason, not case.told.is_recommended, note),
+        row(experiment, "what the analysis says of the full model", "perfect after one",
+             case.told_full.reason, case.told_full.is_recommended, note),
         row(experiment, "full model: error left after one update",
              "perfect after one", f"{rest:.1e}", rest <= 1e-3, note),
     ]  # fmt: skip
@@ -181,8 +219,11 @@ def _decoupled_rows() -> list[Row]:
 def _sampled_rows() -> list[Row]:
     scaled, inverse = sampled_example()
     growth, gain = float(scaled.impulse_growth[9]), float(scaled.peak_gain or np.nan)
-    experiment = "§6.6, 1 kHz example, L = error / b[0]"
-    note = "Double integrator, PD 10 Hz, ζ 0.707, one sample of delay, 0.6 s."
+    experiment = "Fig. 6.6"
+    note = (
+        "1 kHz double integrator, PD 10 Hz, ζ 0.707, one sample of delay, 0.6 s; "
+        "L = error / b[0]."
+    )
     other = "The paper's 530 is read off its simulation; 2/(h ω)² = 506.6 exactly."
     return [
         row(experiment, "spectral radius", "0",
@@ -200,15 +241,18 @@ def _sampled_rows() -> list[Row]:
 
 
 def _julia_rows() -> list[Row]:
+    experiment = "cross-check: IterativeLearningControl2.jl's test, load 50 % off"
     ours = norm_optimal_errors()
-    close = np.allclose(ours, PUBLISHED, atol=6e-4)
+    radius, sigma, norms = proportional_learning()
+    note = "Not in the thesis; computed with that package."
     return [
-        row(
-            "cross-check: IterativeLearningControl2.jl's test, load 50 % off",
-            "error norms of norm-optimal learning",
-            " ".join(f"{e:.4g}" for e in PUBLISHED),
-            " ".join(f"{e:.4g}" for e in ours),
-            bool(close),
-            "Not in the thesis; computed with that package.",
-        )
-    ]
+        row(experiment, "error norms of norm-optimal learning",
+            " ".join(f"{e:.4g}" for e in PUBLISHED), " ".join(f"{e:.4g}" for e in ours),
+            bool(np.allclose(ours, PUBLISHED, atol=6e-4)), note),
+        row(experiment, "P-type learning: spectral radius, largest singular value",
+            "0.5, 142", f"{radius:.3g}, {sigma:.0f}",
+            abs(radius - 0.5) < 1e-6 and abs(sigma / 142 - 1) < 0.01, note),
+        row(experiment, "P-type learning: error norm before and after five trials",
+            "2.6, 7e10", f"{norms[0]:.1f}, {norms[-1]:.1e}",
+            abs(norms[-1] / 7e10 - 1) < 0.1, note),
+    ]  # fmt: skip

@@ -36,7 +36,7 @@ class Drawing:
 def line(name: str, x: ArrayLike, y: ArrayLike, role: Role = "series") -> Curve:
     """A curve of no more points than a screen shows; its spikes stay."""
     across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    rows = telling_rows(up, POINTS)
+    rows = telling_rows(np.nan_to_num(up), POINTS)
     return Curve(name, across[rows], up[rows], role)
 
 

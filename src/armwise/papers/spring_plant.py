@@ -85,3 +85,23 @@ def norm_optimal_errors(trials: int = 5) -> list[float]:
         norms.append(float(np.linalg.norm(error)))
         command = operator.smoothing @ (command - operator.gain @ error)
     return norms
+
+
+def proportional_learning(trials: int = 5) -> tuple[float, float, list[float]]:
+    """P-type learning: half of what the first response asks for, one sample ahead.
+
+    Returns:
+        Spectral radius (the last sample left out: nothing corrects it), largest
+        singular value, and the error norms before and after each trial.
+    """
+    start = first_error(1.5)
+    T = spring_loop(1.5, start.size).error
+    ahead = np.eye(start.size, k=1) * 0.5 / T[1, 0]
+    Z = np.eye(start.size) - ahead @ T
+    radius = float(np.abs(np.diag(Z)[:-1]).max())  # Z is triangular
+    command, norms = np.zeros(start.size), []
+    for _ in range(trials + 1):
+        error = start + T @ command
+        norms.append(float(np.linalg.norm(error)))
+        command = command - ahead @ error
+    return radius, float(np.linalg.norm(Z, 2)), norms
