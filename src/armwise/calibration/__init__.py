@@ -1,8 +1,8 @@
 """Calibration: what joint sensors say, weighed against gravity."""
 
 from armwise.calibration.calibration import Calibration
-from armwise.calibration.observability import Observability, calibratable
 from armwise.calibration.flaws import Flaws
+from armwise.calibration.observability import Observability, calibratable
 from armwise.calibration.offline import calibrate_recording
 from armwise.calibration.procedure import AdaptiveCalibration, Plan, calibrate
 from armwise.calibration.structure import Structure

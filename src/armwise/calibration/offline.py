@@ -10,17 +10,17 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.calibration.calibration import Calibration, wrapped
+from armwise.calibration.domain import Domain
 from armwise.calibration.observability import Observability, calibratable
 from armwise.calibration.point import Point
 from armwise.calibration.projection import Projected, Projector
-from armwise.calibration.search import Minimum, Prior, descend, search
+from armwise.calibration.search import Minimum, Prior, descend, lowest, search
 from armwise.calibration.sensed import (
     check_readings,
     check_saturation,
     raw_recording,
     sensed_samples,
 )
-from armwise.calibration.starts import reversed_points, starting_points
 from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.uncertainty import covariance_of, torque_errors
 from armwise.errors import NotIdentifiable, NotPhysical
@@ -36,7 +36,10 @@ _REWEIGHTINGS = 12
 _SHARE = 0.02
 """Error expected of torques, as a share of them, before residuals are known."""
 
-_FEW = 400
+_GOOD = (0.03 / _SHARE) ** 2
+"""Cost per torque when 3 % of them stay unexplained."""
+
+_FEW = 300
 """Samples that are enough to find the right valley."""
 
 
@@ -51,7 +54,7 @@ def calibrate_recording(
     cutoff_hz: float | None = 10.0,
     torque: str | None = None,
     outlook: Observability | None = None,
-    starts: int = 200,
+    starts: int = 256,
     seed: int = 0,
     progress: Callable[[str, float], None] | None = None,
 ) -> Calibration:
@@ -66,15 +69,15 @@ def calibrate_recording(
             qd, qdd are in the sensors' units.
         alpha, beta: First guess; without one gains are guessed from the readings'
             span, of either sign.
-        gain_range: Factor by which gains may differ from the guess; 1.3 with a guess,
-            5 without.
+        gain_range: Factor by which gains may differ from the guess, 1.3 by default;
+            without a guess whatever the joints' limits allow.
         offset_range: How far offsets may differ from the guess in [rad]; all round by
             default.
         cutoff_hz: Low-pass of the recording in [Hz]; well above the motion, or the
             harmonics of gravity's torque are lost. Chosen from the data when None.
         torque: Channel of the torques, such as `command`; `tau` where it is.
         outlook: What can be calibrated, from `calibratable`, if it was asked already.
-        starts: Most starting points to try.
+        starts: Places to look at for each combination of the gains' signs.
         seed: Of the starting points.
         progress: Called with what is being done and how much of it is done.
 
@@ -93,16 +96,14 @@ def calibrate_recording(
             f"No sensor of {known.arm.name} can be calibrated: "
             f"{outlook.prospects[-1].reason}."
         )
-    guess = starting_points(
-        known, sensed, alpha, beta, gain_range, offset_range, starts, seed
-    )
+    domain = Domain.of(known, sensed, alpha, beta, gain_range, offset_range)
     spread = min(0.5, (gain_range or (1.3 if alpha is not None else 1.5)) - 1.0)
     projector = Projector(known, sensed, _first_std(sensed))
     with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
-        best = _best(known, projector, guess, outlook, progress)
+        best = _best(projector, domain, outlook, starts, seed, progress)
         prior = _prior(known, best.projected.point, outlook, spread)
         refined, projector = _refined(projector, best.projected, outlook, prior)
-        return _result(known, projector, refined, outlook, guess[0], prior)
+        return _result(known, projector, refined, outlook, domain.guess, prior)
 
 
 def _sensed(
@@ -133,33 +134,31 @@ def _first_std(sensed: Samples) -> Float[np.ndarray, " dof"]:
 
 
 def _best(
-    known: Structure,
     projector: Projector,
-    guess: list[Point],
+    domain: Domain,
     outlook: Observability,
+    starts: int,
+    seed: int,
     progress: Callable[[str, float], None] | None,
 ) -> Minimum:
     """Search on a thinned recording; refuse what no arm can be."""
     few = projector.thinned(max(1, len(projector.sensed) // _FEW))
-    found = search(few, guess, outlook.is_sought, progress=progress)
-    possible = [m for m in found if m.defect is None]
-    if not possible or _is_poor(possible[0]):  # perhaps a sensor counts backwards
-        other = reversed_points(guess)
-        found += search(few, other, outlook.is_sought, progress=progress)
-        possible = [m for m in found if m.defect is None]
-    possible.sort(key=lambda m: m.projected.cost)
-    if not possible:
+    ways = 2 ** min(domain.span.size, 3)
+    count = starts * ways if domain.is_blind else starts
+    places = domain.points(count, seed)
+    found = search(few, domain, places, outlook.is_sought, _GOOD, progress)
+    best = lowest(found)
+    if not domain.is_blind and (best is None or best.projected.share > _GOOD):
+        others = domain.reversed_points(starts * ways, seed)  # does one count back?
+        found += search(few, domain, others, outlook.is_sought, _GOOD, progress)
+        best = lowest(found)
+    if best is None:
+        defect = min(found, key=lambda m: m.projected.cost).defect
         raise NotPhysical(
-            f"Only an arm that cannot exist explains this recording: "
-            f"{found[0].defect}. Is the sign of a sensor or of a torque reversed?"
+            f"Only an arm that cannot exist explains this recording: {defect}. Is "
+            "the sign of a sensor or of a torque reversed?"
         )
-    return possible[0]
-
-
-def _is_poor(found: Minimum) -> bool:
-    """Whether more than 3 % of the torques stays unexplained."""
-    share = found.projected.cost / max(found.projected.rows, 1)
-    return bool(np.sqrt(share) * _SHARE > 0.03)
+    return best
 
 
 def _refined(

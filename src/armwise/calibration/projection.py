@@ -58,6 +58,11 @@ class Projected:
         return float(np.sum(self.factor[self.linear :, -1] ** 2))
 
     @property
+    def share(self) -> float:
+        """Cost per torque that counts."""
+        return self.cost / max(self.rows, 1)
+
+    @property
     def jacobian(self) -> Float[np.ndarray, "rows unknowns"]:
         """∂ρ/∂x up to an orthogonal factor, the linear part projected out."""
         return self.factor[self.linear :, self.linear : -1]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.calibration.domain import Domain
 from armwise.calibration.point import Point
 from armwise.calibration.projection import Projected, Projector
 from armwise.calibration.structure import Structure
@@ -16,8 +17,14 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
 _ROUNDS = 60
-_DESCENTS = 40
+_DESCENTS = 60
 """Most starting points that are followed down."""
+
+_HITS = 3
+"""Times a minimum must be reached to be believed."""
+
+_ALIKE = 10.0
+"""Factor in cost up to which a mirror image is worth a descent."""
 
 _SAME = 2e-3
 """Minima closer than this, in [rad] and relative gain, are the same."""
@@ -34,11 +41,13 @@ class Minimum:
         projected: The problem there.
         defect: Why no arm can be like this; None if one can.
         hits: From how many starting points it was reached.
+        is_mirrored: Whether its mirror images were looked at.
     """
 
     projected: Projected
     defect: str | None
     hits: int = 1
+    is_mirrored: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +69,9 @@ def descend(
     is_sought: Bool[np.ndarray, " unknowns"],
     prior: Prior | None = None,
     tolerance: float = 1e-9,
+    domain: Domain | None = None,
 ) -> Projected:
-    """Follow Levenberg and Marquardt down from a starting point."""
+    """Follow Levenberg and Marquardt down from a starting point, out of a domain."""
     now, damping = projector.at(start), 1e-3
     height = now.cost + _believed(prior, start)
     for _ in range(_ROUNDS):
@@ -72,6 +82,8 @@ def descend(
             gained = (height - after) / height
             now, height = projector.at(point), after
             damping = max(damping * 0.2, 1e-9)
+            if domain is not None and domain.defect(point) is not None:
+                break
             if gained < tolerance and damping < 1e-4:
                 break
         else:
@@ -105,40 +117,72 @@ def _step(
 
 def search(
     projector: Projector,
-    starts: Iterable[Point],
+    domain: Domain,
+    places: Sequence[Point],
     is_sought: Bool[np.ndarray, " unknowns"],
-    enough: int = 3,
+    good: float,
     progress: Callable[[str, float], None] | None = None,
 ) -> list[Minimum]:
-    """Descend from one start after another; return the minima, lowest first.
+    """Descend from one place after another; return the minima, lowest first.
 
-    The first start comes first, then the others, those nearest to explaining the
-    torques before the rest. It ends when the lowest minimum that an arm can have was
-    reached from `enough` starts, and no lower one from as many more.
+    Places that come nearest to explaining the torques go first. It ends when the lowest
+    minimum that an arm can have explains them well and was reached several times, or
+    after many descents.
+
+    Args:
+        projector: Makes problems of a few samples.
+        domain: Where a minimum may be.
+        places: Where to begin.
+        is_sought: Which unknowns to move.
+        good: Cost per torque below which an explanation is a good one.
+        progress: Called with what is being done and how much of it is done.
     """
     found: list[Minimum] = []
-    places = list(starts)
-    places[1:] = sorted(places[1:], key=projector.cost)
-    for i, start in enumerate(places):
+    nearest = sorted(places, key=projector.cost)[:_DESCENTS]
+    for i, start in enumerate(nearest):
         if progress is not None:
-            progress("searching", i / len(places))
-        _add(found, projector, descend(projector, start, is_sought, None, 1e-6))
-        best = next((m for m in found if m.defect is None), None)
-        if best is not None and best.hits >= enough and i >= 2 * enough:
-            break
-        if i >= _DESCENTS:
+            progress("searching", i / len(nearest))
+        new = descend(projector, start, is_sought, None, 1e-6, domain)
+        _add(found, projector, domain, new)
+        best = found[0]
+        if best.hits < _HITS or best.projected.share > good:
+            continue
+        if best.defect is not None and not best.is_mirrored:
+            found[0] = replace(best, is_mirrored=True)
+            for image in _likely_images(projector, domain, best.projected):
+                new = descend(projector, image, is_sought, None, 1e-6, domain)
+                _add(found, projector, domain, new)
+        if any(m.defect is None and m.projected.share < good for m in found):
             break
     return found
 
 
-def _add(found: list[Minimum], projector: Projector, new: Projected) -> None:
+def _likely_images(
+    projector: Projector, domain: Domain, found: Projected
+) -> list[Point]:
+    """Images of a minimum that explain the torques nearly as well."""
+    images = [(projector.cost(p), p) for p in domain.images(found.point)]
+    likely = [x for x in images if x[0] < _ALIKE * found.cost + found.rows]
+    return [p for _, p in sorted(likely, key=lambda x: x[0])]
+
+
+def lowest(found: list[Minimum]) -> Minimum | None:
+    """The lowest minimum that an arm can have."""
+    possible = (m for m in found if m.defect is None)
+    return min(possible, key=lambda m: m.projected.cost, default=None)
+
+
+def _add(
+    found: list[Minimum], projector: Projector, domain: Domain, new: Projected
+) -> None:
     for k, old in enumerate(found):
         if is_same(old.projected.point, new.point):
             kept = min(old.projected, new, key=lambda p: p.cost)
-            found[k] = Minimum(kept, old.defect, old.hits + 1)
+            found[k] = replace(old, projected=kept, hits=old.hits + 1)
             break
     else:
-        found.append(Minimum(new, defect_of(projector, new)))
+        defect = domain.defect(new.point) or defect_of(projector, new)
+        found.append(Minimum(new, defect))
     found.sort(key=lambda m: m.projected.cost)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -44,7 +44,7 @@ class Structure:
     known: tuple[str, ...] = ()
     positive: tuple[str, ...] = ()
     gains_known: bool = False
-    flaws: Flaws = Flaws()
+    flaws: Flaws = field(default_factory=Flaws)
 
     def __post_init__(self) -> None:
         for pattern in (*self.known, *self.positive):
