@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from armwise.arms import load_arm
-from armwise.papers import izaguirre_reduction as reduction
+from armwise.papers import puma_reduction as reduction
 from armwise.papers.puma_trajectories import (
     PERIOD,
     central_differences,

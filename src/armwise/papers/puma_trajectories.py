@@ -63,11 +63,23 @@ def order_of_search(arm: Arm) -> list[str]:
     ]
 
 
-def independent_parameters(arm: Arm) -> BaseParameters:
-    """The paper's 52, without the torque offsets that it does not have."""
+def independent_parameters(
+    arm: Arm, names: Sequence[str] | None = None
+) -> BaseParameters:
+    """The paper's 52, without the torque offsets that it does not have.
+
+    Args:
+        arm: The arm.
+        names: Only those led by these, the others taken to be zero.
+    """
     base = base_parameters(arm, order_of_search(arm))
+    wanted = set(base.names if names is None else names)
     is_ours = np.array([not name.endswith(".offset") for name in base.names])
-    kept = [k for k, index in enumerate(base.indices) if is_ours[index]]
+    kept = [
+        k
+        for k, index in enumerate(base.indices)
+        if is_ours[index] and base.names[index] in wanted
+    ]
     return BaseParameters(
         base.names,
         tuple(base.indices[k] for k in kept),
@@ -138,11 +150,13 @@ def planned_samples(arm: Arm, seed: int = 0) -> list[Samples]:
     return made
 
 
-def identify_independent(arm: Arm, data: Sequence[Samples]) -> Estimate:
-    """Identify the paper's 52 parameters by weighted least squares."""
+def identify_independent(
+    arm: Arm, data: Sequence[Samples], names: Sequence[str] | None = None
+) -> Estimate:
+    """Identify the paper's 52 parameters, or some, by weighted least squares."""
     terms = [term for term in TERMS if term != "offset"]
     problem = pose_problem(Columns(arm), data, terms)
-    problem = replace(problem, base=independent_parameters(arm))
+    problem = replace(problem, base=independent_parameters(arm, names))
     solution = WeightedLeastSquares().solve(problem)
     return build_estimate(problem, solution, review(problem, solution), "weighted")
 
