@@ -125,6 +125,8 @@ _PUBLIC: dict[str, str] = {
     "WristSamples": "armwise.identification.load",
     "design_load_excitation": "armwise.identification.load",
     "identify_load": "armwise.identification.load",
+    "FleetEstimate": "armwise.fleets",
+    "identify_fleet": "armwise.fleets",
     "recognise": "armwise.identification.load",
     "verify_grasp": "armwise.identification.load",
     "write_load": "armwise.identification.load",
@@ -243,6 +245,8 @@ if TYPE_CHECKING:
     )
     from armwise.excitation import score_motion as score_motion
     from armwise.excitation import score_motions as score_motions
+    from armwise.fleets import FleetEstimate as FleetEstimate
+    from armwise.fleets import identify_fleet as identify_fleet
     from armwise.identification import Estimate as Estimate
     from armwise.identification import FrictionTerm as FrictionTerm
     from armwise.identification import InstrumentalVariables as InstrumentalVariables

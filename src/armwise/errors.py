@@ -9,6 +9,7 @@ ArmwiseError
 ├── NotPhysical       no body has these numbers: constrain the fit, or look at the data
 ├── NotConverged      give it longer, a better start, or a smaller step
 ├── PlantDiverged     the simulated arm ran away; the recording up to there is kept
+├── WorkerError       start the workers, give them memory, or use fewer
 ├── WorldError        a simulated world cannot go on; `run` holds it up to there
 └── MissingExtra      install the optional package that is named
 """
@@ -58,6 +59,10 @@ class PlantDiverged(ArmwiseError):  # noqa: N818
     def __init__(self, message: str, recording: object = None) -> None:
         super().__init__(message)
         self.recording = recording
+
+
+class WorkerError(ArmwiseError):
+    """The processes or machines that share the work cannot do it."""
 
 
 class WorldError(ArmwiseError):

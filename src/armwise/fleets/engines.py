@@ -1,0 +1,145 @@
+"""Engines: where the work is done. They differ in speed, never in the result."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from types import TracebackType
+from typing import Protocol, TypeVar
+
+from armwise.errors import WorkerError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_DEATHS = 3
+"""How often an item may end its worker before it is given up."""
+
+_AHEAD = 2
+"""Items in hand per worker, so that none waits for the next."""
+
+
+class Engine(Protocol):
+    """Does the same work on many items, between entering and leaving it."""
+
+    def __enter__(self) -> Engine: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def run(
+        self, work: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield (number of the item, result) in whatever order they are finished."""
+        ...
+
+
+class InProcess:
+    """Works here, one item after the other."""
+
+    def __enter__(self) -> InProcess:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        pass
+
+    def run(
+        self, work: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield results in order."""
+        for number, item in enumerate(items):
+            yield number, work(item)
+
+
+class Processes:
+    """Works in so many processes of this machine; one that dies is replaced."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._pool: ProcessPoolExecutor | None = None
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+            self._pool = None
+
+    def run(
+        self, work: Callable[[Item], Result], items: Sequence[Item]
+    ) -> Iterator[tuple[int, Result]]:
+        """Yield results as they come; what a dead worker had in hand is done again.
+
+        A broken pool does not say who broke it. Items that were in hand are tried one
+        by one, so that one that kills its worker can be named.
+
+        Raises:
+            WorkerError: If an item ends its worker again and again.
+        """
+        deaths: Counter[int] = Counter()
+        waiting = list(range(len(items)))[::-1]
+        doubtful: list[int] = []
+        while waiting or doubtful:
+            window = 1 if doubtful else _AHEAD * self._workers
+            queue = doubtful or waiting
+            in_hand = yield from self._drain(work, items, queue, window)
+            deaths.update(in_hand)
+            doubtful.extend(in_hand)
+            _check(deaths, items)
+
+    def _drain(
+        self,
+        work: Callable[[Item], Result],
+        items: Sequence[Item],
+        queue: list[int],
+        window: int,
+    ) -> Generator[tuple[int, Result], None, list[int]]:
+        """Empty a queue, or break down; return what was in hand then."""
+        running: dict[Future[Result], int] = {}
+        try:
+            while queue or running:
+                while queue and len(running) < window:
+                    future = self._opened().submit(work, items[queue[-1]])
+                    running[future] = queue.pop()
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    result = future.result()
+                    yield running.pop(future), result
+        except BrokenProcessPool:
+            self.__exit__()
+            wait(running)
+            for future in [f for f in running if f.exception() is None]:
+                yield running.pop(future), future.result()
+        return sorted(running.values())
+
+    def _opened(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(
+                self._workers, get_context("spawn"), initializer=_work_alone
+            )
+        return self._pool
+
+
+def _work_alone() -> None:
+    """Keep a worker to its own core."""
+    os.environ["POLARS_MAX_THREADS"] = "1"
+
+
+def _check(deaths: Counter[int], items: Sequence[object]) -> None:
+    """Give up on an item that has ended too many workers."""
+    number, count = max(deaths.items(), key=lambda pair: pair[1], default=(0, 0))
+    if count >= _DEATHS:
+        raise WorkerError(
+            f"{items[number]} ended its worker {count} times, most likely for want of "
+            "memory. Give the workers more, leave that log out, or work in one process "
+            "with --workers 1. (A script that calls identify_fleet must do so under "
+            '`if __name__ == "__main__":`.)'
+        )

@@ -1,0 +1,148 @@
+"""Robots that differ from their fleet: in what, how surely, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.fleets.defects import Defect, known_defects
+from armwise.fleets.hierarchy import Hierarchy, largest_score
+from armwise.fleets.naming import name_defect
+from armwise.fleets.part import Part
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from armwise.arms import Arm
+    from armwise.identification.problem import Problem
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A combination of parameters in which a robot is not like its fleet.
+
+    Attributes:
+        expression: The combination, such as `link_7.mx`.
+        value: The robot's own minus the fleet's mean.
+        std: How much robots without defects differ in it, error of estimates included.
+        score: value / std.
+    """
+
+    expression: str
+    value: float
+    std: float
+    score: float
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A robot that differs.
+
+    Attributes:
+        robot: Its name.
+        differences: In what, the plainest first.
+        false_alarm: Chance that a fleet of this size without any defect has a robot
+            that differs as much in anything.
+        defect: The defect that explains it best; None if no known one does.
+    """
+
+    robot: str
+    differences: tuple[Difference, ...]
+    false_alarm: float
+    defect: Defect | None
+
+
+def unlike(family: Hierarchy, false_alarms: float) -> list[int]:
+    """Number the robots that differ, with that chance of any false alarm at all."""
+    limit = largest_score(false_alarms, family.scores.size, family.freedom)
+    return [int(r) for r in np.flatnonzero(np.abs(family.scores).max(axis=1) > limit)]
+
+
+def slip_directions(
+    problem: Problem, part: Part, torque_std: np.ndarray
+) -> Float[np.ndarray, "base joints"]:
+    """Say what a slip of each encoder, in [rad], would have done to an estimate.
+
+    Args:
+        problem: What was estimated.
+        part: The robot's stretches with columns for slips behind the usual ones.
+        torque_std: Weights of the estimate, per joint in [N m].
+    """
+    wanted = problem.columns.user[:, list(problem.base.indices)]
+    rows = []
+    joints = zip(problem.columns.support, part.factors, torque_std, strict=True)
+    for support, factors, std in joints:
+        stacked = factors.reshape(-1, factors.shape[-1]) / std
+        own, slips = stacked[:, : support.size], stacked[:, support.size : -1]
+        rows.append(np.hstack([own @ wanted[support], slips]))
+    matrix = np.vstack(rows)
+    A, D = matrix[:, : wanted.shape[1]], matrix[:, wanted.shape[1] :]
+    scale = np.linalg.norm(A, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    found = np.linalg.lstsq(A / scale, D, rcond=1e-9)[0] / scale[:, None]
+    return np.asarray(found)
+
+
+def flag(
+    problem: Problem,
+    arm: Arm,
+    family: Hierarchy,
+    robots: Sequence[str],
+    slips: Mapping[int, Float[np.ndarray, "base joints"]],
+) -> tuple[Flag, ...]:
+    """Say in what robots differ, and name the reason.
+
+    Args:
+        problem: What was estimated.
+        arm: The arm with the fleet's mean parameters.
+        family: The fleet.
+        robots: Names of all robots.
+        slips: For each robot to flag, what slipped encoders would have done to it.
+    """
+    precision = np.linalg.inv(family.covariance[family.is_alike])
+    usual = family.differences[family.is_alike]
+    typical = float(np.median(np.einsum("rk,rkl,rl->r", usual, precision, usual)))
+    flags = []
+    for r, directions in slips.items():
+        defect = name_defect(
+            family.differences[r],
+            family.covariance[r],
+            typical,
+            known_defects(arm, problem.base, directions),
+            dict(zip(arm.parameter_names, arm.parameters.tolist(), strict=True)),
+        )
+        found, chance = _differences(problem, family, r)
+        flags.append(Flag(robots[r], found, chance, defect))
+    return tuple(flags)
+
+
+_SHOWN = 5
+"""Differences named of a robot."""
+
+
+def _differences(
+    problem: Problem, family: Hierarchy, r: int
+) -> tuple[tuple[Difference, ...], float]:
+    """The plainest differences of a robot, and the chance of the first by accident."""
+    from scipy.stats import t
+
+    scores, values = family.scores[r], family.differences[r]
+    chances = np.minimum(
+        2.0 * t.sf(np.abs(scores), family.freedom) * family.scores.size, 1.0
+    )
+    order = [int(k) for k in np.argsort(-np.abs(scores))[:_SHOWN]]
+    kept = [k for k in order if chances[k] < 1.0]
+    expressions = problem.base.expressions
+    found = tuple(
+        Difference(
+            expressions[k],
+            float(values[k]),
+            float(values[k] / scores[k]),
+            float(scores[k]),
+        )
+        for k in kept
+    )
+    return found, float(chances[order[0]])
