@@ -55,7 +55,7 @@ def test_fits_are_the_cpus():
     arm = arm_with_friction()
     setting = _setting(arm, None, 2, 2**17, 0.01)
     recordings = list(_recordings(setting, RUNS, 2))
-    like = aw.prepare(recordings[0], 10.0, arm=arm, lag=0.0)
+    like = aw.prepare(recordings[0], 10.0, arm=arm, lag=0.5e-3)
     problem = pose_problem(Columns(arm), [like])
     gpu = GpuExperiments(setting, like, problem.columns, problem.base, 5)
     found = gpu.fit(device().upload(stacked(recordings)), RUNS)

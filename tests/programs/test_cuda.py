@@ -50,6 +50,25 @@ def test_fused_sums_equal_the_cpus():
         np.testing.assert_allclose(a.T @ a, b.T @ b, rtol=1e-9, atol=1e-9)
 
 
+@needs_gpu
+def test_filtered_samples_sum_as_on_the_cpu():
+    from armwise.identification import Columns, accumulate
+    from armwise.identification.gpu import GpuAccumulator
+
+    arm = aw.load_arm("tx40")
+    time = np.arange(4000) * 1e-3
+    q = np.sin(time[:, None] * np.arange(1, 7)) + 0.3 * np.arange(6)
+    recording = aw.Recording.from_arrays(time, q=q, tau=np.cos(q))
+    data = aw.prepare(recording, 10.0, lag=0.0)
+    gpu = GpuAccumulator(Columns(arm))
+    gpu.add(data)
+    for a, b in zip(
+        gpu.result().factors, accumulate(Columns(arm), data).factors, strict=True
+    ):
+        size = np.sqrt(np.diag(b.T @ b)) + 1e-12
+        assert np.abs((a.T @ a - b.T @ b) / np.outer(size, size)).max() < 1e-9
+
+
 @pytest.mark.skipif(has_gpu(), reason="this machine has a GPU")
 def test_without_a_gpu_one_sentence_says_what_to_do():
     with pytest.raises(ArmwiseError, match='backend="c"'):

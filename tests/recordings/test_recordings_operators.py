@@ -21,7 +21,7 @@ def recorded(seconds: float = 4.0) -> Recording:
 
 def test_matrices_prepare_as_prepare_does():
     recording = recorded()
-    made = aw.prepare(recording, 10.0, lag=0.0, velocity="position")
+    made = aw.prepare(recording, 10.0, lag=2.5e-3, velocity="position")
     size = recording.channels["q_1"].values.size
     bands = preparation_bands(made.preparation, size)
     for j in (0, 1):

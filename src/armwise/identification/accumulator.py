@@ -83,10 +83,7 @@ class Accumulator:
         scale = None if weights is None else weights[::stride]
         for block in self.columns.blocks([glance]):
             for i, gram in enumerate(self._grams):
-                seen = (
-                    block.joints[i] if scale is None else block.joints[i] * scale[:, i]
-                )
-                gram.foresee(seen)
+                gram.foresee(_weighed(block, i, scale))
 
     def _open(self) -> None:
         if not self._grams:
@@ -95,9 +92,8 @@ class Accumulator:
     def add_block(self, block: Block, weights: np.ndarray | None = None) -> None:
         """Add one block, whose memory is used up; `settle` must follow the last."""
         self._open()
-        for i, (gram, matrix) in enumerate(zip(self._grams, block.joints, strict=True)):
-            scaled = matrix if weights is None else matrix * weights[block.rows, i]
-            gram.add(scaled)
+        for i, gram in enumerate(self._grams):
+            gram.add(_weighed(block, i, weights))
         self.samples += block.rows.stop - block.rows.start
 
     def settle(self) -> None:
@@ -117,6 +113,16 @@ class Accumulator:
         self.settle()
         self.factors = [np.sqrt(factor) * r for r in self.factors]
         self.samples *= factor
+
+
+def _weighed(
+    block: Block, i: int, weights: np.ndarray | None
+) -> Float[np.ndarray, "width samples"]:
+    """A joint's columns and torque, each sample by its weight and trust."""
+    matrix = block.joints[i]
+    if weights is not None:
+        matrix = matrix * weights[block.rows, i]
+    return matrix if block.trust is None else matrix * block.trust[:, i]
 
 
 class _Gram:

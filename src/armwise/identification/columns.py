@@ -29,6 +29,12 @@ BLOCK = 1000
 """Samples at a time: the columns of a block stay in the second-level cache. Not a power
 of two, or all columns would fall on the same few cache lines."""
 
+_SURE = 0.9
+"""Share of its size that friction shows while a joint moves one way."""
+
+_MOST_TURNS = 0.25
+"""Share of its time a drive may turn back."""
+
 JointBlock = "Float[np.ndarray, 'columns samples']"
 
 
@@ -108,6 +114,47 @@ class Columns:
         direction = samples.direction(self.dynamics.mechanism.drive_rows)
         return "directed_rows", [*signals, direction]
 
+    def trust(
+        self, samples: Samples, direction: Sequence[np.ndarray]
+    ) -> Float[np.ndarray, "samples dof"] | None:
+        """Which rows of each joint to learn from: 1, or 0 while its friction reverses.
+
+        A joint that turns back may stick for a moment, and what friction does in that
+        moment, smeared by the low-pass, is no sign(q̇): the few rows around it would
+        bias inertias by more than all noise does.
+
+        Args:
+            samples: The samples.
+            direction: Friction's direction as the torque shows it, if it was filtered.
+        """
+        if not direction:
+            return None
+        rows = self.dynamics.mechanism.drive_rows
+        turns = np.abs(direction[0]) < self.certainty(samples, direction[0])
+        hidden = (turns & self._moves(samples)) @ (rows != 0.0)
+        return np.where(hidden, 0.0, 1.0)
+
+    def certainty(
+        self, samples: Samples, direction: Float[np.ndarray, "samples drives"]
+    ) -> Float[np.ndarray, " drives"]:
+        """Size of its direction from which on a drive moves one way; 0: at any.
+
+        A drive that turns back most of its time is learnt from throughout.
+        """
+        moves = self._moves(samples)
+        turns = (moves & (np.abs(direction) < _SURE)).sum(axis=0)
+        rarely = turns <= _MOST_TURNS * np.maximum(moves.sum(axis=0), 1)
+        return np.where(rarely, _SURE, 0.0)
+
+    def dead_band(self, samples: Samples) -> Float[np.ndarray, " drives"]:
+        """Speed below which a drive's direction is not known."""
+        rows = np.abs(self.dynamics.mechanism.drive_rows)
+        return rows @ np.asarray(samples.preparation.speed_resolution)
+
+    def _moves(self, samples: Samples) -> np.ndarray:
+        speeds = samples.qd @ self.dynamics.mechanism.drive_rows.T
+        return np.abs(speeds) > self.dead_band(samples)
+
     def check(self, samples: Samples) -> None:
         """Refuse samples that do not belong to the arm."""
         if samples.dof != self.arm.dof:
@@ -131,11 +178,13 @@ class Block:
         rows: Which of its samples.
         joints: For each joint its columns, one row per column of its support, and its
             torque as the last row.
+        trust: 1, or 0 where a joint's friction reverses; None where all count.
     """
 
     samples: Samples
     rows: slice
     joints: tuple[np.ndarray, ...]
+    trust: Float[np.ndarray, "rows dof"] | None = None
 
 
 class _Buffer:
@@ -144,6 +193,7 @@ class _Buffer:
     def __init__(self, columns: Columns, samples: Samples) -> None:
         self._columns, self._samples = columns, samples
         kind, self._signals = columns.signals(samples)
+        self._trust = columns.trust(samples, self._signals[4:])
         self._kernel = columns.dynamics.kernel(kind)
         stored = len(self._kernel.program.output("rows").nonzero)
         self._traced = np.empty((stored, BLOCK))
@@ -157,7 +207,8 @@ class _Buffer:
         joints = [traced[part] for part in self._parts]
         if self._friction:
             joints = [self._widened(i, block, rows) for i, block in enumerate(joints)]
-        return Block(self._samples, rows, tuple(joints))
+        trust = None if self._trust is None else self._trust[rows]
+        return Block(self._samples, rows, tuple(joints), trust)
 
     def _widened(self, i: int, block: np.ndarray, rows: slice) -> np.ndarray:
         """Put a joint's further friction columns before its torque."""

@@ -33,6 +33,9 @@ Progress = Callable[[str, float], None]
 _BATCH = 50
 """Plants that are simulated side by side."""
 
+_TORQUE_LAG = 0.5e-3
+"""A torque is logged when its control period ends; it was there in the middle, [s]."""
+
 _NORMAL = 1.96
 """Standard deviations of a 95 % interval, as textbooks have it."""
 
@@ -111,7 +114,7 @@ def coverage_study(
     held = _Held(experiments)
     first: Samples | None = None
     for recording in _recordings(setting, experiments, seed):
-        first = first or prepare(recording, cutoff_hz, arm=arm, lag=0.0)
+        first = first or prepare(recording, cutoff_hz, arm=arm, lag=_TORQUE_LAG)
         samples = prepare(recording, like=first)
         held.add(pose_problem(Columns(arm), [samples]), chosen)
         tell("experiments", len(held.inside) / experiments)
@@ -134,7 +137,7 @@ def _study_on_gpu(
             'Use backend="c" for other methods.'
         )
     recording = next(_recordings(setting, 1, seed))
-    like = prepare(recording, cutoff_hz, arm=setting.arm, lag=0.0)
+    like = prepare(recording, cutoff_hz, arm=setting.arm, lag=_TORQUE_LAG)
     problem = pose_problem(Columns(setting.arm), [like])
     runs = GpuExperiments(
         setting, like, problem.columns, problem.base, method.iterations + 1

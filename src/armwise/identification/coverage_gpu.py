@@ -86,7 +86,8 @@ class GpuExperiments:
         self._prepare = _Treatments(bands, size, columns, like)
         program = base_rows(columns, base)
         supports = _supports(program)
-        self._gram = GramSums(program, [len(support) for support in supports])
+        widths = [len(support) for support in supports]
+        self._gram = GramSums(program, widths, weighted=True)
         self._stretch = max(1, -(-self._length // STRETCHES))
         self._base, self._joints = base.count, columns.arm.dof
         entries = 16 * self._gram.patches.threads
@@ -151,8 +152,9 @@ class _Treatments:
     ) -> None:
         self._device = device()
         rows = columns.dynamics.mechanism.drive_rows
-        dead = np.abs(rows) @ np.asarray(like.preparation.speed_resolution)
-        self._weights, self._dead = (self._device.upload(x) for x in (rows, dead))
+        sure = columns.certainty(like, like.direction(rows))
+        given = (rows, columns.dead_band(like), sure)
+        self._weights, self._dead, self._sure = map(self._device.upload, given)
         self._dof, self._drives = columns.arm.dof, len(rows)
         self._module = self._device.compile(DIRECTION)
         self._thin = _product(bands.thin, size)
@@ -165,32 +167,42 @@ class _Treatments:
     @property
     def bytes_per_run(self) -> int:
         """Memory a run needs on the way, in bytes."""
-        signals = (4 * self._dof + 2 * self._drives) * self._length
+        signals = (5 * self._dof + 2 * self._drives) * self._length
         return 8 * (2 * self._dof * self._slow + signals)
 
     def __call__(self, measured: Memory, runs: int) -> Memory:
-        """Return (q, q̇, q̈, τ, direction) × samples × runs."""
+        """Return (q, q̇, q̈, τ, direction, trust) × samples × runs."""
         n, one = self._dof, 8 * self._length * runs
         slow = self._device.empty(8 * 2 * n * self._slow * runs)
-        made = self._device.empty(one * (4 * n + self._drives))
+        made = self._device.empty(one * (5 * n + self._drives))
         self._thin(measured, 2 * n, runs, slow)
         torque = slow.part(8 * n * self._slow * runs, 8 * n * self._slow * runs)
         for k, treat in enumerate(self._motion):
             source = torque if k == 3 else slow
             treat(source, n, runs, made.part(k * n * one, n * one))
-        signs = self._device.empty(self._drives * one)
         speeds = made.part(n * one, n * one)
-        sizes = [runs, self._length, n]
-        self._module.launch(
-            "direction",
-            -(-runs // THREADS) * self._length * self._drives,
-            THREADS,
-            [*sizes, self._weights, self._dead, speeds, signs],
-        )
-        target = made.part(4 * n * one, self._drives * one)
-        self._direction(signs, self._drives, runs, target)
+        direction = made.part(4 * n * one, self._drives * one)
+        self._see_direction(speeds, runs, direction)
+        trust = made.part((4 * n + self._drives) * one, n * one)
+        sizes = [runs, self._length, n, self._drives]
+        given = [self._weights, self._dead, self._sure]
+        self._launch("trust", 1, runs, [*sizes, *given, speeds, direction, trust])
         self._device.wait()
         return made
+
+    def _see_direction(self, speeds: Memory, runs: int, out: Memory) -> None:
+        """Show the drives' directions as the torque's low-pass does."""
+        signs = self._device.empty(out.bytes)
+        given = [runs, self._length, self._dof, self._weights, self._dead]
+        self._launch("direction", self._drives, runs, [*given, speeds, signs])
+        self._direction(signs, self._drives, runs, out)
+        self._device.wait()
+
+    def _launch(
+        self, name: str, rows: int, runs: int, given: list[Memory | int]
+    ) -> None:
+        blocks = -(-runs // THREADS) * self._length * rows
+        self._module.launch(name, blocks, THREADS, given)
 
 
 def base_rows(columns: Columns, base: BaseParameters) -> Program:

@@ -52,6 +52,28 @@ extern "C" __global__ void direction(long long runs, long long length, long long
   }
   out[(drive * length + i) * runs + run] = sign;
 }
+
+/* 1, or 0 while friction on a joint reverses, as Columns.trust; signs: what the torque
+   shows of friction's direction; out: joints x length x runs. */
+extern "C" __global__ void trust(long long runs, long long length, long long dof,
+    long long drives, const double *__restrict__ weights,
+    const double *__restrict__ dead, const double *__restrict__ sure,
+    const double *__restrict__ qd, const double *__restrict__ signs,
+    double *__restrict__ out)
+{
+  const long long across = (runs + blockDim.x - 1) / blockDim.x;
+  const long long run = blockIdx.x % across * blockDim.x + threadIdx.x;
+  const long long at = blockIdx.x / across * runs + run, step = length * runs;
+  if (run >= runs) return;
+  for (int i = 0; i < dof; i++) out[i * step + at] = 1.0;
+  for (int k = 0; k < drives; k++) {
+    const double *w = weights + k * dof;
+    if (fabs(drive_speed(qd + at, w, step, dof)) > dead[k]
+        && fabs(signs[k * step + at]) < sure[k])
+      for (int i = 0; i < dof; i++)
+        if (w[i] != 0.0) out[i * step + at] = 0.0;
+  }
+}
 """
 
 _FIT = """\

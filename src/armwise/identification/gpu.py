@@ -47,6 +47,8 @@ class GpuAccumulator:
         for run in [data] if isinstance(data, Samples) else data:
             self.columns.check(run)
             kind, signals = self.columns.signals(run)
+            trust = self.columns.trust(run, signals[4:])
+            signals += [] if trust is None else [trust]
             for start in range(0, len(run), CHUNK):
                 part = slice(start, start + CHUNK)
                 rows = np.concatenate([x[part] for x in signals], axis=1).T
@@ -56,8 +58,8 @@ class GpuAccumulator:
         """Add samples that are on the GPU.
 
         Args:
-            memory: q, q̇, q̈, τ and, where it is given, the direction of friction, one
-                joint after another.
+            memory: q, q̇, q̈, τ, one joint after another; where friction's direction
+                is given, that and the trust in every joint as well.
             samples: How many samples.
             kind: "grouped_rows", or "directed_rows" with the direction given.
         """
@@ -67,7 +69,8 @@ class GpuAccumulator:
 
     def _kind(self, name: str) -> tuple[GramSums, Memory]:
         if name not in self._kinds:
-            gram = GramSums(self.columns.dynamics.program(name), self._widths)
+            program = self.columns.dynamics.program(name)
+            gram = GramSums(program, self._widths, weighted=name != FOUND)
             self._kinds[name] = gram, gram.empty()
         return self._kinds[name]
 

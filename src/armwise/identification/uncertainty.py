@@ -133,6 +133,8 @@ class Stretches:
             self._told = [np.zeros((len(self.values), k, k)) for k in sizes]
         for i, support in enumerate(columns.support):
             matrix = block.joints[i][:-1]
+            if block.trust is not None:
+                matrix = matrix * block.trust[:, i]
             error = errors[:, i] / torque_std[i] ** 2
             for row, part in parts:
                 self.values[row, support] += matrix[:, part] @ error[part]

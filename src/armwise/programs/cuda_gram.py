@@ -92,13 +92,18 @@ class GramSums:
     Args:
         program: Its outputs' non-zeros are the row, in order.
         widths: How many of them belong to each block.
+        weighted: Whether one more input for each block multiplies its columns.
     """
 
-    def __init__(self, program: Program, widths: Sequence[int]) -> None:
+    def __init__(
+        self, program: Program, widths: Sequence[int], weighted: bool = False
+    ) -> None:
         self.patches = Patches(widths)
         self._name = program.name
         self._device = device()
-        self._module = self._device.compile(gram_source(program, self.patches))
+        self._module = self._device.compile(
+            gram_source(program, self.patches, weighted)
+        )
         self._nothing = self._device.upload(np.zeros(1))
 
     def empty(self, groups: int = 1) -> Memory:
@@ -159,8 +164,10 @@ class GramSums:
         return [flat[:, self.patches.entry_places(block)] for block in blocks]
 
 
-def gram_source(program: Program, patches: Patches) -> str:
+def gram_source(program: Program, patches: Patches, weighted: bool = False) -> str:
     """Return CUDA C of `NAME_gram`, all samples in one sum, and of `NAME_runs`."""
+    inputs = varying_size(program)
+    weigh = _weigh(patches, inputs) if weighted else ""
     threads, tile, stride = patches.threads, patches.tile, patches.stride
     first = _list([a for a, _ in patches.corners], threads)
     second = _list([b for _, b in patches.corners], threads)
@@ -173,10 +180,10 @@ __constant__ short second[{threads}] = {{{second}}};
 static __forceinline__ void fill(bool is_one, const double *__restrict__ in,
     long long step, const double *u, double *row)
 {{
-  double x[{max(1, varying_size(program))}];
+  double x[{max(1, inputs)}];
   if (is_one) {{
-    for (int j = 0; j < {varying_size(program)}; j++) x[j] = in[j * step];
-    core_{program.name}(x, u, row);
+    for (int j = 0; j < {inputs}; j++) x[j] = in[j * step];
+    core_{program.name}(x, u, row);{weigh}
   }} else {{
     for (int e = 0; e < {stride}; e++) row[e] = 0.0;
   }}
@@ -244,6 +251,17 @@ extern "C" __global__ void __launch_bounds__({threads}) {program.name}_runs(
     gram[(blockIdx.x * (long long){threads} + me) * 16 + k] = a >= 0 ? sum[k] : 0.0;
 }}
 """
+
+
+def _weigh(patches: Patches, inputs: int) -> str:
+    """C that multiplies every block's columns by its weight, read after the inputs."""
+    lines = []
+    pairs = zip(patches.starts, patches.widths, strict=True)
+    for block, (start, width) in enumerate(pairs):
+        weight = f"in[{inputs + block} * step]"
+        loop = f"for (int k = {start}; k < {start + width}; k++) row[k] *= weight;"
+        lines.append(f"    {{ const double weight = {weight}; {loop} }}")
+    return "\n" + "\n".join(lines)
 
 
 def _list(values: Sequence[int], size: int) -> str:

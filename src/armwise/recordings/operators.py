@@ -100,18 +100,18 @@ def preparation_bands(preparation: Preparation, size: int) -> PreparationBands:
     """Return the matrices of a preparation.
 
     Args:
-        preparation: How samples were made: with a low-pass, without a lag, velocity
-            from position by differences.
+        preparation: How samples were made: with a low-pass, velocity from position by
+            differences.
         size: Samples of a recording.
     """
     settings = Settings.like(preparation)
     rate, cutoff = preparation.sample_rate_hz, preparation.cutoff_hz
     if rate is None or cutoff is None or preparation.torque_bandwidth_hz is None:
         raise ArgumentError("Only samples that were low-passed have such matrices.")
-    if settings.lag or preparation.derivatives != "differences":
+    if preparation.derivatives != "differences":
         raise ArgumentError(
-            "Only preparations without a lag, with velocity by differences of the "
-            "position, have such matrices."
+            "Only preparations with velocity by differences of the position have such "
+            "matrices."
         )
     early = early_decimation(settings, rate)
     slow = rate / early

@@ -79,10 +79,12 @@ def recording_of(
     table: Table,
     arm: Arm | None = None,
     mapping: LogMapping | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
     skip_bad_rows: bool = False,
 ) -> Recording:
     """Understand a table that was read elsewhere, such as some rows of a file."""
-    sources = Sources({"": table}, mapping or LogMapping(), arm, {})
+    sources = Sources({"": table}, mapping or LogMapping(), arm, columns or {})
     channels, names = channels_of(sources)
     recording = Recording(channels, names, table.source, table.skipped_rows)
     return _checked(without_bad_rows(recording, skip_bad_rows), arm)
