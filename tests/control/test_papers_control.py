@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armwise.papers import astley_adaptive, atkeson_control, mitchell_mixtures
+from armwise.papers import astley_adaptive, atkeson_control, mitchell_runs
 from armwise.papers.mitchell_grid import Part, full_grid, run_grid
 from armwise.papers.mitchell_tasks import TASKS, Scheme, Task
 
@@ -92,6 +92,6 @@ def test_point_to_point_tasks_visit_the_corners() -> None:
 
 
 def test_slower_and_stiffer_pd_is_better() -> None:
-    errors = mitchell_mixtures.pd_errors((0.25, 1.0))
+    errors = mitchell_runs.pd_errors((0.25, 1.0))
     assert errors[1.0][0] < errors[1.0][1]
     assert np.all(errors[4.0] < errors[1.0])

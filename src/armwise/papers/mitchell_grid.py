@@ -76,6 +76,19 @@ def run_grid(
     return normalised(pl.DataFrame(rows))
 
 
+_whole: list[pl.DataFrame] = []
+"""The whole grid, once it was run: rows and figures share it."""
+
+
+def whole_grid(
+    workers: int = 2, progress: Callable[[int, int], None] | None = None
+) -> pl.DataFrame:
+    """All of Figs 3.3–3.9, run once a process."""
+    if not _whole:
+        _whole.append(run_grid(workers=workers, progress=progress))
+    return _whole[0]
+
+
 def normalised(frame: pl.DataFrame) -> pl.DataFrame:
     """Divide every L2 error by PD's on the same task."""
     import polars as pl
@@ -88,12 +101,13 @@ def normalised(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _each(parts: tuple[Part, ...], workers: int) -> Iterator[list[dict[str, Any]]]:
-    if workers <= 1 or len(parts) == 1:
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import current_process, get_context
+
+    # A process of a pool may have none of its own.
+    if workers <= 1 or len(parts) == 1 or current_process().daemon:
         yield from map(run_part, parts)
         return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         yield from pool.map(run_part, parts)
 

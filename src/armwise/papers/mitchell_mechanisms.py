@@ -7,6 +7,7 @@ poses and where nails and springs are anchored, so those are ours.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from armwise.arms import Arm, Frame, Joint, Link
 from armwise.motions import Sinusoid
 from armwise.worlds import (
     ArticulatedBody,
+    CashKarp,
+    Hinge,
     Point,
     PointToNail,
     RigidBody,
@@ -63,6 +66,7 @@ class Cylinder:
             name="cylinder on a nail",
         )
 
+    @cache  # noqa: B019  (frozen, and a handful of them)
     def run(self, duration: float = 10.0) -> Run:
         """Simulate it with RK4 at 1 ms."""
         return simulate(self.world(), duration)
@@ -118,3 +122,24 @@ def critically_damped(run: Run, name: str) -> np.ndarray:
     frequency = next(r for r in run.world.relations if r.name == name).frequency
     growth = start + np.outer(run.time, rate + frequency * start)
     return np.asarray(growth * np.exp(-frequency * run.time)[:, None])
+
+
+@cache
+def hinge_run() -> Run:
+    """Figure 2.8: a link held by two points; 5 s of it swinging."""
+    segment = rod(1.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), 0.05)
+    body = RigidBody.from_segments("link", [segment])
+    hinge = Hinge("hinge", Point("link"), (0.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+    return simulate(World((body,), (hinge,)), 5.0)
+
+
+@cache
+def three_link_run() -> Run:
+    """Figures 2.9 to 2.11: 5 s through the singularity with RK4 at 1 ms."""
+    return simulate(three_link_world(), 5.0)
+
+
+@cache
+def elbow_run() -> Run:
+    """Figure 2.12: 7 s in and out of reach."""
+    return simulate(elbow_world(), 7.0, integrator=CashKarp(1e-8), step=2e-3)

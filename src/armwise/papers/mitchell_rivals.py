@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -204,7 +205,8 @@ MECHANISMS: dict[str, Callable[[], World]] = {
 }
 
 
-def compare(duration: float = 10.0, step: float = 1e-3) -> dict[str, list[Held]]:
+@cache
+def compare(duration: float = 5.0, step: float = 1e-3) -> dict[str, list[Held]]:
     """Hold each mechanism by each means at the same step."""
     return {
         name: [

@@ -14,15 +14,16 @@ from armwise.errors import MissingExtra, WorldError
 from armwise.papers.mitchell_mechanisms import (
     Cylinder,
     critically_damped,
-    elbow_world,
+    elbow_run,
+    hinge_run,
+    three_link_run,
     three_link_world,
 )
 from armwise.papers.mitchell_rivals import compare
 from armwise.papers.rows import Row, row
+from armwise.papers.world_drawings import figures
 from armwise.worlds import (
     CashKarp,
-    Hinge,
-    Point,
     Pseudoinverse,
     RigidBody,
     Run,
@@ -30,6 +31,8 @@ from armwise.worlds import (
     rod,
     simulate,
 )
+
+__all__ = ["figures", "rows"]
 
 
 def rows(rival_duration: float = 5.0) -> list[Row]:
@@ -149,10 +152,7 @@ def _spinning() -> Run:
 
 
 def _hinge_rows() -> list[Row]:
-    segment = rod(1.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), 0.05)
-    body = RigidBody.from_segments("link", [segment])
-    hinge = Hinge("hinge", Point("link"), (0.0, 0.0, 0.0), (0.0, 1.0, 0.0))
-    run = simulate(World((body,), (hinge,)), 5.0)
+    run = hinge_run()
     values = run.singular_values
     ratio = float((values[:, 0] / values[:, 1]).max())
     rank = int((values[0] > 1e-9 * values[0, -1]).sum())
@@ -169,7 +169,7 @@ def _hinge_rows() -> list[Row]:
 
 
 def _singular_rows() -> list[Row]:
-    run = simulate(three_link_world(), 5.0)
+    run = three_link_run()
     careful = simulate(three_link_world(), 5.0, integrator=CashKarp())
     force = np.linalg.norm(run.force("nail"), axis=1)
     deviation = np.linalg.norm(run.deviation("nail"), axis=1)
@@ -188,13 +188,14 @@ def _singular_rows() -> list[Row]:
             (float(deviation[0]), float(deviation[-1])), deviation[-1] < 1e-3,
         ),
         _row(
-            "Fig. 2.11b", "residual before and after the transition [m/s²]; when [s]",
+            "Fig. 2.11",
+            "residual before and after the transition [m/s²]; when [s]",
             "large, then an abrupt transition",
             (float(run.residual[0]), float(run.residual[run.time > 0.5].max()), jump),
             run.residual[0] > 1.0 and run.residual[run.time > 0.5].max() < 1e-6,
         ),
         _row(
-            "Fig. 2.11c", "singular values near zero at the start, of 3",
+            "Fig. 2.11", "singular values near zero at the start, of 3",
             "two", int(zero.sum()), int(zero.sum()) == 2,
         ),
         _row(
@@ -222,7 +223,7 @@ def _naive() -> tuple[float, float]:
 
 
 def _elbow_rows() -> list[Row]:
-    run = simulate(elbow_world(), 7.0, integrator=CashKarp(1e-8), step=2e-3)
+    run = elbow_run()
     late = run.time > 2.0
     force = np.linalg.norm(run.force("nail"), axis=1)[late]
     least = run.singular_values[late, 0]

@@ -62,7 +62,8 @@ function hue(figure, curve) {
 function traces(figure) {
   return figure.curves.map((curve, i) => ({ x: curve.x, y: curve.y, name: curve.name,
     type: 'scatter', connectgaps: false,
-    mode: figure.stems || curve.role === 'printed' ? 'markers' : 'lines',
+    mode: curve.role === 'printed' || (figure.stems && curve.role !== 'level')
+      ? 'markers' : 'lines',
     showlegend: figure.curves.findIndex(c => c.name === curve.name) === i
       && figure.curves.length > 1,
     line: { color: hue(figure, curve), width: widths[curve.role],
