@@ -193,7 +193,8 @@ class _Treatments:
     def _see_direction(self, speeds: Memory, runs: int, out: Memory) -> None:
         """Show the drives' directions as the torque's low-pass does."""
         signs = self._device.empty(out.bytes)
-        given = [runs, self._length, self._dof, self._weights, self._dead]
+        given: list[Memory | int] = [runs, self._length, self._dof]
+        given += [self._weights, self._dead]
         self._launch("direction", self._drives, runs, [*given, speeds, signs])
         self._direction(signs, self._drives, runs, out)
         self._device.wait()
