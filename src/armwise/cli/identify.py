@@ -17,6 +17,15 @@ from armwise.cli.arguments import (
     SkipBadRows,
     Validate,
 )
+from armwise.cli.fleet import (
+    ClusterAddress,
+    FleetReading,
+    FleetWork,
+    GroupBy,
+    SkipBadLogs,
+    Workers,
+    run_fleet,
+)
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
@@ -55,12 +64,25 @@ def identify(
         float, typer.Option("--hold-out", help="Fraction of the end to validate on.")
     ] = 0.0,
     skip_bad_rows: SkipBadRows = False,
+    group_by: GroupBy = None,
+    cluster: ClusterAddress = None,
+    workers: Workers = None,
+    skip_bad_logs: SkipBadLogs = False,
     json: AsJson = False,
 ) -> None:
-    """Identify an arm from logs of its motion.
+    """Identify an arm from logs of its motion; with --group-by, a fleet of them.
 
     Example: armwise identify panda run1.csv --validate run2.csv -o out
+
+    Example: armwise identify panda 'logs/**/*.parquet' --group-by robot -o out
     """
+    if group_by or cluster or workers or skip_bad_logs:
+        if validate or hold_out:
+            raise typer.BadParameter("a fleet has no --validate and no --hold-out.")
+        reading = FleetReading(mapping, column, cutoff_hz, skip_bad_rows, skip_bad_logs)
+        share = FleetWork(group_by or "robot", cluster, workers, output)
+        run_fleet(arm, logs, reading, share, _method(method), _terms(fix or []), json)
+        return
     from armwise.cli.logs import load_described, read_logs
     from armwise.cli.progress import progress_bar
     from armwise.identification.workflow import identify_recordings

@@ -84,12 +84,12 @@ class FleetEstimate:
         """Covariance of the robots' true base parameters around the mean."""
         return self.family.spread
 
-    @property
+    @cached_property
     def deviations(self) -> dict[str, Float[np.ndarray, " base"]]:
         """Every robot's own deviation from the mean, shrunk by what is uncertain."""
         return dict(zip(self.robots, self.family.deviations, strict=True))
 
-    @property
+    @cached_property
     def deviation_std(self) -> dict[str, Float[np.ndarray, " base"]]:
         """How far the deviations may be off."""
         return dict(zip(self.robots, self.family.deviation_std, strict=True))

@@ -118,8 +118,8 @@ def refuse(problem: str, skip_bad_logs: bool) -> None:
     """Stop at a bad log, unless such logs may be left out."""
     if not skip_bad_logs:
         raise RecordingError(
-            f"{problem} Repair or remove that log, or leave out bad ones with "
-            "--skip-bad-logs."
+            f"{problem.rstrip('.')}. Repair or remove that log, or leave out bad ones "
+            "with --skip-bad-logs."
         )
 
 

@@ -21,7 +21,7 @@ from armwise.fleets.hierarchy import Hierarchy, family
 from armwise.fleets.logs import find_logs
 from armwise.fleets.order import Order
 from armwise.fleets.parts_folder import PartsFolder
-from armwise.fleets.pieces import Piece, cut
+from armwise.fleets.pieces import Piece, Reading, cut
 from armwise.fleets.robot import Fit, fit, joined
 from armwise.fleets.treatment import Look, choose_treatment
 from armwise.identification.columns import Columns
@@ -53,6 +53,7 @@ def identify_fleet(
     friction: Sequence[FrictionTerm] = (),
     cutoff_hz: float | None = None,
     mapping: LogMapping | None = None,
+    columns: Mapping[str, str] | None = None,
     skip_bad_logs: bool = False,
     skip_bad_rows: bool = False,
     workers: int | None = None,
@@ -78,6 +79,7 @@ def identify_fleet(
         friction: Friction terms beyond viscous, Coulomb and offset.
         cutoff_hz: Low-pass in [Hz]; chosen for the fleet if None.
         mapping: How to understand the logs.
+        columns: Channel → column, for a few columns with other names.
         skip_bad_logs: Leave out, and name, logs that cannot be used.
         skip_bad_rows: Leave out rows that cannot be used.
         workers: Processes; one for each core of this machine if None. 1: none beside
@@ -98,14 +100,14 @@ def identify_fleet(
     _check(method, workers)
     opened, closed = without_closed(find_logs(logs, group_by), skip_bad_logs)
     pieces = cut(opened)
-    first_look = Look(arm, cutoff_hz, mapping, skip_bad_rows)
+    reading = Reading(mapping, tuple((columns or {}).items()), skip_bad_rows)
     with (
         _folder(parts) as folder,
         _engine(workers, cluster, dashboard) as engine,
         threadpool_limits(1),
     ):
-        treatment = choose_treatment(first_look, pieces, engine)
-        order = Order.of(arm, treatment, friction, mapping, skip_bad_rows)
+        treatment = choose_treatment(Look(arm, reading, cutoff_hz), pieces, engine)
+        order = Order.of(arm, treatment, friction, reading)
         look = partial(
             gather,
             folder=folder,

@@ -6,9 +6,13 @@ import glob
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from armwise.errors import RecordingError
 from armwise.recordings.read import BAGS, TEXT
+
+if TYPE_CHECKING:
+    import polars as pl
 
 PARQUET = (".parquet", ".pq")
 _ENDINGS = {*TEXT, *PARQUET, *BAGS, ".npz", ".mat"}
@@ -131,12 +135,12 @@ def _rows_by(path: Path, column: str) -> dict[str, int]:
     return dict(zip(table[column], table["rows"], strict=True))
 
 
-def _asked(path: Path, scan: object) -> dict[str, list]:
+def _asked(path: Path, scan: pl.LazyFrame) -> dict[str, list]:
     """Return a small table as lists; a file that is no Parquet is a RecordingError."""
     import polars as pl
 
     try:
-        return scan.collect().to_dict(as_series=False)  # type: ignore[attr-defined]
+        return scan.collect().to_dict(as_series=False)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         first = str(error).splitlines()[0]
         raise RecordingError(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from armwise.errors import ArmwiseError, RecordingError
 from armwise.fleets.part import Part, sum_up
-from armwise.fleets.pieces import Piece, read_piece
+from armwise.fleets.pieces import Piece, Reading, read_piece
 from armwise.fleets.slips import SlipColumns
 from armwise.identification.columns import Columns
 from armwise.programs.c_source import core_source
@@ -21,7 +21,6 @@ from armwise.recordings import prepare
 if TYPE_CHECKING:
     from armwise.arms import Arm
     from armwise.identification.friction import FrictionTerm
-    from armwise.recordings import LogMapping
     from armwise.recordings.preparation import Preparation
 
 _FORMAT = 1
@@ -36,8 +35,7 @@ class Order:
         arm: The description.
         preparation: How samples are made, the same for the whole fleet.
         friction: Friction terms beyond viscous, Coulomb and offset.
-        mapping: How to understand the logs.
-        skip_bad_rows: Whether to leave out rows that cannot be used.
+        reading: How logs are understood.
         with_slips: Whether to add what slipped encoders would do to this arm.
         key: Name of all of this together.
     """
@@ -45,8 +43,7 @@ class Order:
     arm: Arm
     preparation: Preparation
     friction: tuple[FrictionTerm, ...]
-    mapping: LogMapping | None
-    skip_bad_rows: bool
+    reading: Reading
     with_slips: bool
     key: str
 
@@ -55,13 +52,12 @@ class Order:
         cls,
         arm: Arm,
         preparation: Preparation,
-        friction: Sequence[FrictionTerm] = (),
-        mapping: LogMapping | None = None,
-        skip_bad_rows: bool = False,
+        friction: Sequence[FrictionTerm],
+        reading: Reading,
         with_slips: bool = False,
     ) -> Order:
         """Write an order, named by the program and all the choices behind its sums."""
-        choices = (preparation, tuple(friction), mapping, skip_bad_rows, with_slips)
+        choices = (preparation, tuple(friction), reading, with_slips)
         program = core_source(Columns(arm).dynamics.program("grouped_rows"))
         numbers = arm.parameters.tolist() if with_slips else None
         text = repr((_FORMAT, program, numbers, choices))
@@ -69,9 +65,7 @@ class Order:
 
     def seeking_slips(self, arm: Arm) -> Order:
         """Return the same order for a second look, at an arm with known parameters."""
-        return Order.of(
-            arm, self.preparation, self.friction, self.mapping, self.skip_bad_rows, True
-        )
+        return Order.of(arm, self.preparation, self.friction, self.reading, True)
 
     def part_key(self, piece: Piece) -> str:
         """Name the part that a piece becomes, by everything it is made of."""
@@ -112,15 +106,14 @@ def carry_out(order: Order, piece: Piece) -> Done:
 
 
 def _part(order: Order, piece: Piece) -> Part:
-    recording = read_piece(piece, order.arm, order.mapping, order.skip_bad_rows)
+    recording = read_piece(piece, order.arm, order.reading)
     if order.preparation.derivatives.startswith("measured") and "qd_1" not in recording:
         raise RecordingError(
             f"{piece.log.path} has no velocity (no column qd_1), unlike other logs of "
             "the fleet. Record it, or identify such logs by themselves."
         )
-    samples = prepare(
-        recording, like=order.preparation, skip_bad_rows=order.skip_bad_rows
-    )
+    skip = order.reading.skip_bad_rows
+    samples = prepare(recording, like=order.preparation, skip_bad_rows=skip)
     columns = _columns(order)
     rows = samples.preparation.rows_read
     return sum_up(columns.blocks([samples]), len(samples), piece.stretches, rows)

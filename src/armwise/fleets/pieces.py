@@ -23,6 +23,21 @@ ROWS = 100_000
 
 
 @dataclass(frozen=True)
+class Reading:
+    """How logs are understood.
+
+    Attributes:
+        mapping: What their columns and units are.
+        columns: Channel and column, for a few columns with other names.
+        skip_bad_rows: Leave out rows that cannot be used.
+    """
+
+    mapping: LogMapping | None = None
+    columns: tuple[tuple[str, str], ...] = ()
+    skip_bad_rows: bool = False
+
+
+@dataclass(frozen=True)
 class Piece:
     """Some rows of a log.
 
@@ -73,22 +88,25 @@ def _bounds(log: Log) -> list[tuple[int, int | None]]:
     return [(a, b - a) for a, b in pairwise(edges)]
 
 
-def read_piece(
-    piece: Piece, arm: Arm, mapping: LogMapping | None, skip_bad_rows: bool
-) -> Recording:
+def read_piece(piece: Piece, arm: Arm, reading: Reading) -> Recording:
     """Read the rows of a piece.
 
     Raises:
         RecordingError: Naming the file, the place and the remedy.
     """
     log = piece.log
-    is_whole = piece.rows in (None, log.rows) and not log.column
-    if is_whole:
-        return read_recording(log.path, arm, mapping, skip_bad_rows=skip_bad_rows)
+    columns, skip = dict(reading.columns), reading.skip_bad_rows
+    if piece.rows in (None, log.rows) and not log.column:
+        return read_recording(
+            log.path, arm, reading.mapping, columns=columns, skip_bad_rows=skip
+        )
     import polars as pl
 
     rows = pl.scan_parquet(log.path, hive_partitioning=False)
     if log.column:
         rows = rows.filter(pl.col(log.column).cast(pl.String) == log.robot)
     frame = rows.slice(piece.first, piece.rows).collect()
-    return recording_of(table_of_frame(log.path, frame), arm, mapping, skip_bad_rows)
+    table = table_of_frame(log.path, frame)
+    return recording_of(
+        table, arm, reading.mapping, columns=columns, skip_bad_rows=skip
+    )

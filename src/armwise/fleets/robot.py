@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,10 +51,9 @@ def joined(parts: Sequence[Part]) -> Part:
 
 
 def total(part: Part) -> Part:
-    """Merge all stretches into one, in their order."""
+    """Merge all stretches into one."""
     factors = tuple(
-        reduce(lambda R, more: triangle(np.vstack([R, more])), blocks)[None]
-        for blocks in part.factors
+        triangle(blocks.reshape(-1, blocks.shape[-1]))[None] for blocks in part.factors
     )
     samples = np.array([part.samples.sum()])
     return Part(samples, factors, part.torque.sum(axis=0)[None], part.rows)

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from armwise.errors import ArmwiseError, RecordingError
 from armwise.fleets.engines import Engine
-from armwise.fleets.pieces import Piece, read_piece
+from armwise.fleets.pieces import Piece, Reading, read_piece
 from armwise.recordings import prepare
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
-    from armwise.recordings import LogMapping
     from armwise.recordings.preparation import Preparation
 
 _ASKED = 3
@@ -30,25 +29,22 @@ class Look:
 
     Attributes:
         arm: The arm, to find lag and cut-off by its own dynamics.
+        reading: How logs are understood.
         cutoff_hz: Low-pass in [Hz]; chosen when None.
-        mapping: How to understand the logs.
-        skip_bad_rows: Leave out rows that cannot be used.
     """
 
     arm: Arm
+    reading: Reading
     cutoff_hz: float | None = None
-    mapping: LogMapping | None = None
-    skip_bad_rows: bool = False
 
     def at(self, piece: Piece) -> Preparation | str:
         """Return how a piece would best be prepared, or why it cannot be."""
         rows = None if piece.rows is None else min(piece.rows, _GLANCE)
         glance = replace(piece, rows=rows)
         try:
-            seen = read_piece(glance, self.arm, self.mapping, self.skip_bad_rows)
-            samples = prepare(
-                seen, self.cutoff_hz, arm=self.arm, skip_bad_rows=self.skip_bad_rows
-            )
+            seen = read_piece(glance, self.arm, self.reading)
+            skip = self.reading.skip_bad_rows
+            samples = prepare(seen, self.cutoff_hz, arm=self.arm, skip_bad_rows=skip)
         except (ArmwiseError, OSError) as error:
             return str(error)
         return samples.preparation
