@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _PULSE = 0.01
 """Length of a push that tells a joint's direction and inertia in [s]."""
 
+KEPT = 20
+"""Samples from one note of adapted parameters to the next."""
+
 
 class SensorController(Protocol):
     """Decides on torques in the sensors' sense, from scaled readings."""
@@ -42,9 +45,9 @@ class Trace:
     Attributes:
         time: In [s].
         x: Scaled readings.
-        wanted: Scaled references.
+        wanted, speed: Scaled references and their rates.
         u: Torques in the sensors' sense in [N m].
-        parameters: Adapted parameters now and then, if any.
+        parameters: Adapted parameters at every `KEPT`-th sample, if any.
     """
 
     time: Float[np.ndarray, " samples"]
@@ -52,6 +55,7 @@ class Trace:
     wanted: Float[np.ndarray, "samples batch dof"]
     speed: Float[np.ndarray, "samples batch dof"]
     u: Float[np.ndarray, "samples batch dof"]
+    parameters: Float[np.ndarray, "instants batch p"] | None = None
 
 
 class Bench:
@@ -139,7 +143,10 @@ class Bench:
         samples = motion.sample(times) if isinstance(motion, Motion) else None
         kept = np.empty((4, steps, batch, dof))
         controller.reset(batch, self.period)
+        adaptation, adapted = getattr(controller, "adaptation", None), []
         for k in range(steps):
+            if adaptation is not None and k % KEPT == 0:
+                adapted.append(adaptation.parameters.copy())
             if samples is not None:
                 wanted = tuple(np.broadcast_to(y[k], (batch, dof)) for y in samples)
             else:
@@ -150,7 +157,8 @@ class Bench:
             if watch is not None and k % 500 == 499 and watch(times[k]):
                 steps = k + 1
                 break
-        trace = Trace(times[:steps], *kept[:, :steps])
+        evolution = np.array(adapted) if adapted else None
+        trace = Trace(times[:steps], *kept[:, :steps], evolution)
         self._stages.append(trace)
         return trace
 
