@@ -139,7 +139,7 @@ def random_motion(arm: Arm, motion: Motion, seed: int = 0) -> Samples:
 def wide_motion(
     arm: Arm, duration: float, seed: int = 0, harmonics: int = 5
 ) -> Fourier:
-    """A periodic motion that uses most of each joint's range and half its speed."""
+    """A periodic motion that uses most of each joint's range, or of its speed."""
     random = np.random.default_rng(seed)
     lower, upper = (np.nan_to_num(arm.limits(x)) for x in ("lower", "upper"))
     lower, upper = np.maximum(lower, -2.0), np.minimum(upper, 2.0)

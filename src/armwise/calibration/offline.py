@@ -130,7 +130,7 @@ def _sensed(
 def _first_std(sensed: Samples) -> Float[np.ndarray, " dof"]:
     """Weights before any residual is known: a share of each joint's torque."""
     usual = np.sqrt(np.mean(sensed.tau**2, axis=0))
-    return _SHARE * np.maximum(usual, 1e-3 * max(float(usual.max()), 1e-12))
+    return _SHARE * np.maximum(usual, 0.05 * max(float(usual.max()), 1e-12))
 
 
 def _best(
@@ -218,15 +218,18 @@ def _result(
     prior: Prior,
 ) -> Calibration:
     covariance = covariance_of(projector, found, _is_free(outlook, prior), prior)
-    n, point = known.arm.dof, found.point
+    n, sought = known.arm.dof, outlook.is_sought
     deviation = np.sqrt(np.diag(covariance))[: len(known.unknowns)]
+    deviation = np.where(sought, deviation, np.inf)
     gains = deviation[:-n] if deviation.size > n else np.zeros(n)
+    found = projector.at(_kept(found.point, guess, sought))
+    point = found.point
     return Calibration(
         joint_names=known.arm.coordinate_names,
         alpha=point.alpha,
         beta=wrapped(point.beta),
-        alpha_std=np.nan_to_num(gains, nan=np.inf) * np.abs(point.alpha),
-        beta_std=np.nan_to_num(deviation[-n:], nan=np.inf),
+        alpha_std=gains * np.abs(point.alpha),
+        beta_std=deviation[-n:],
         covariance=covariance,
         unknowns=(*known.unknowns, *known.flaw_names),
         flaws=point.flaws,
@@ -234,6 +237,17 @@ def _result(
         torque_std=torque_errors(projector, found),
         observability=outlook,
         notes=_notes(known, projector, found, guess),
+    )
+
+
+def _kept(point: Point, guess: Point, is_sought: np.ndarray) -> Point:
+    """Put what was not calibrated back to what was given."""
+    n = point.beta.size
+    gains = is_sought[:-n] if is_sought.size > n else np.zeros(n, bool)
+    return replace(
+        point,
+        alpha=np.where(gains, point.alpha, guess.alpha),
+        beta=np.where(is_sought[-n:], point.beta, guess.beta),
     )
 
 

@@ -7,6 +7,9 @@ import numpy as np
 from armwise.errors import ArgumentError, RecordingError
 from armwise.recordings import Channel, Recording, Samples, prepare
 
+_SETTLING = 3.0
+"""Time a low-pass needs at either end, over one by its cut-off in [Hz]."""
+
 RAW = ("volts", "q")
 """Channels a joint's sensor may be found under, the first one that is there."""
 
@@ -27,7 +30,22 @@ def sensed_samples(
     """
     if isinstance(recording, Samples):
         return recording
-    return prepare(raw_recording(recording, torque), cutoff_hz, velocity="position")
+    raw = raw_recording(recording, torque)
+    return _settled(prepare(raw, cutoff_hz, velocity="position"))
+
+
+def _settled(sensed: Samples) -> Samples:
+    """Leave out where the low-pass of a heavy torque still feels the ends."""
+    bandwidth = sensed.preparation.torque_bandwidth_hz
+    if bandwidth is None:
+        return sensed
+    ends = round(_SETTLING / bandwidth * sensed.rate_hz)
+    parts = [
+        sensed[rows.start + ends : rows.stop - ends]
+        for rows in sensed.segments
+        if rows.stop - rows.start > 4 * ends
+    ]
+    return Samples.concatenate(parts) if parts else sensed
 
 
 def raw_recording(recording: Recording, torque: str | None = None) -> Recording:
