@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.control.adaptation import Projection
+from armwise.control.adaptive_controller import AdaptiveController
 from armwise.control.adaptive_model import AdaptiveModel
 from armwise.control.gains import apply_feedback, feedback_gain
 from armwise.control.parameter_set import ParameterSet
 from armwise.control.update_law import UpdateLaw
-from armwise.control.velocity import VelocitySource
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from armwise.plants import Measurement
 
 
-class CraigHsuSastry:
+class CraigHsuSastry(AdaptiveController):
     """τ = M̂ (q̈_d + K_v ė + K_p e) + ĉ, â' = Γ Yᵀ(q, q̇, q̈) M̂⁻¹ (ė + Ψ e), e = q_d − q.
 
     It needs accelerations, differenced here from velocities, and the inverse of the
@@ -51,28 +51,17 @@ class CraigHsuSastry:
         projection: Projection | None = None,
         cutoff_hz: float = 60.0,
     ) -> None:
-        self.model = AdaptiveModel(parameters, law, initial, projection)
+        model = AdaptiveModel(parameters, law, initial, projection)
+        super().__init__(model, cutoff_hz)
         self.kp = feedback_gain(kp, "kp")
         self.kd = feedback_gain(kd, "kd")
         feedback_gain(mixing, "mixing")
         self.mixing = mixing
-        self._velocity = VelocitySource(cutoff_hz)
         self._last_qd: np.ndarray | None = None
-
-    @property
-    def estimate(self) -> Float[np.ndarray, "batch p"]:
-        """The adapted parameters as they are now."""
-        return self.model.estimate
-
-    @property
-    def stopped(self) -> np.ndarray:
-        """Plants whose adaptation ran away and was stopped."""
-        return self.model.adaptation.stopped
 
     def reset(self, batch: int, period: float) -> None:
         """Begin anew, for `batch` plants, to be asked every `period` [s]."""
-        self.model.reset(batch, period)
-        self._velocity.reset(period)
+        super().reset(batch, period)
         self._last_qd = None
 
     def torque(
@@ -114,10 +103,9 @@ class CraigHsuSastry:
     def to_dict(self) -> dict[str, np.ndarray]:
         """Everything needed to go on later."""
         own = {} if self._last_qd is None else {"last_qd": self._last_qd.copy()}
-        return own | self.model.to_dict() | self._velocity.to_dict()
+        return own | super().to_dict()
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called, after `reset`."""
+        super().restore(state)
         self._last_qd = np.array(state["last_qd"]) if "last_qd" in state else None
-        self.model.restore(state)
-        self._velocity.restore(state)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.control.adaptation import Projection
+from armwise.control.adaptive_controller import PredictingController
 from armwise.control.adaptive_model import AdaptiveModel
-from armwise.control.filtered_regressor import FilteredRegressor
 from armwise.control.gains import apply_feedback, feedback_gain
 from armwise.control.parameter_set import ParameterSet
 from armwise.control.update_law import UpdateLaw
-from armwise.control.velocity import VelocitySource
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from armwise.plants import Measurement
 
 
-class Indirect:
+class Indirect(PredictingController):
     """τ = Y(q, q̇, q̈*) â with â from e = W â − F τ (`astley1996` Eq. 3.34–3.39).
 
     q̈* = q̈_d − K_v ė − K_p e is computed torque on the estimate; `kd_floor` s keeps
@@ -56,30 +54,11 @@ class Indirect:
         projection: Projection | None = None,
         cutoff_hz: float = 60.0,
     ) -> None:
-        self.model = AdaptiveModel(parameters, law, initial, projection)
-        self.filtered = FilteredRegressor(self.model, bandwidth, torque_scale)
+        model = AdaptiveModel(parameters, law, initial, projection)
+        super().__init__(model, bandwidth, torque_scale, cutoff_hz)
         self.kp = feedback_gain(kp, "kp")
         self.kd = feedback_gain(kd, "kd")
         self.kd_floor = feedback_gain(kd_floor, "kd_floor")
-        self._velocity = VelocitySource(cutoff_hz)
-        self._tau = np.zeros(())
-
-    @property
-    def estimate(self) -> Float[np.ndarray, "batch p"]:
-        """The adapted parameters as they are now."""
-        return self.model.estimate
-
-    @property
-    def stopped(self) -> np.ndarray:
-        """Plants whose adaptation ran away and was stopped."""
-        return self.model.adaptation.stopped
-
-    def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
-        self.model.reset(batch, period)
-        self.filtered.reset(period)
-        self._velocity.reset(period)
-        self._tau = np.zeros((batch, self.model.parameters.arm.dof))
 
     def torque(
         self, t: float, reference: MotionSample, measurement: Measurement
@@ -100,20 +79,3 @@ class Indirect:
         tau = tau - apply_feedback(self.kd_floor, push / diagonal)
         self._tau = self.model.limited(tau)
         return tau
-
-    def to_dict(self) -> dict[str, np.ndarray]:
-        """Everything needed to go on later."""
-        own = {"held_torque": self._tau.copy()}
-        return (
-            own
-            | self.model.to_dict()
-            | self.filtered.to_dict()
-            | self._velocity.to_dict()
-        )
-
-    def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go on from where `to_dict` was called, after `reset`."""
-        self._tau = np.array(state["held_torque"])
-        self.model.restore(state)
-        self.filtered.restore(state)
-        self._velocity.restore(state)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.control.adaptation import Projection
+from armwise.control.adaptive_controller import AdaptiveController
 from armwise.control.adaptive_model import AdaptiveModel
 from armwise.control.gains import apply_feedback, feedback_gain
 from armwise.control.parameter_set import ParameterSet
 from armwise.control.robust import RobustTerm
 from armwise.control.update_law import UpdateLaw
-from armwise.control.velocity import VelocitySource
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from armwise.plants import Measurement
 
 
-class SlotineLi:
+class SlotineLi(AdaptiveController):
     """τ = Y(q, q̇, q̇_r, q̈_r) â − K_D s, â' = −P Yᵀ s, s = ė + Λ e (`astley1996` 3.20).
 
     Neither accelerations nor the inverse of the mass matrix are needed. It learns
@@ -51,26 +50,11 @@ class SlotineLi:
         robust: RobustTerm | None = None,
         cutoff_hz: float = 60.0,
     ) -> None:
-        self.model = AdaptiveModel(parameters, law, initial, projection)
+        model = AdaptiveModel(parameters, law, initial, projection)
+        super().__init__(model, cutoff_hz)
         self.rate = feedback_gain(rate, "rate")
         self.kd = feedback_gain(kd, "kd")
         self.robust = robust
-        self._velocity = VelocitySource(cutoff_hz)
-
-    @property
-    def estimate(self) -> Float[np.ndarray, "batch p"]:
-        """The adapted parameters as they are now."""
-        return self.model.estimate
-
-    @property
-    def stopped(self) -> np.ndarray:
-        """Plants whose adaptation ran away and was stopped."""
-        return self.model.adaptation.stopped
-
-    def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
-        self.model.reset(batch, period)
-        self._velocity.reset(period)
 
     def torque(
         self, t: float, reference: MotionSample, measurement: Measurement
@@ -88,12 +72,3 @@ class SlotineLi:
         frozen = self.model.saturated(tau)
         self.model.adaptation.track(Y, s, self.model.period, frozen)
         return tau
-
-    def to_dict(self) -> dict[str, np.ndarray]:
-        """Everything needed to go on later."""
-        return self.model.to_dict() | self._velocity.to_dict()
-
-    def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go on from where `to_dict` was called, after `reset`."""
-        self.model.restore(state)
-        self._velocity.restore(state)
