@@ -16,19 +16,15 @@ from armwise.plants.instruments import IDEAL_SENSORS
 from armwise.plants.mujoco_engine import MujocoEngine
 from armwise.plants.mujoco_model import import_mujoco, model_from_arm
 from armwise.plants.payload import Payload
-from armwise.plants.protocol import Measurement
 from armwise.plants.rig import Rig
+from armwise.plants.rigged import RiggedPlant
 from armwise.plants.sensors import Sensor, WristSensor
-from armwise.plants.state import State
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
-    from numpy.typing import ArrayLike
-
-    from armwise.plants.log import Log
+    from jaxtyping import Float
 
 
-class MujocoArm:
+class MujocoArm(RiggedPlant):
     """An arm, or a batch of equal arms, simulated by MuJoCo.
 
     Args:
@@ -82,52 +78,9 @@ class MujocoArm:
         self._rig = Rig(engine, clock, actuator, sensors, seed, engine.wrench, truth)
 
     @property
-    def dof(self) -> int:
-        """Number of coordinates."""
-        return len(self.joint_names)
-
-    @property
-    def batch(self) -> int:
-        """Number of arms side by side."""
-        return len(self._engine.data)
-
-    @property
-    def control_period(self) -> float:
-        """Time between two torques in [s]."""
-        return self._rig.clock.control_period
-
-    @property
-    def time(self) -> float:
-        """Time since the last reset in [s]."""
-        return self._engine.state.time
-
-    @property
-    def diverged(self) -> Bool[np.ndarray, " batch"]:
-        """Which arms have run away."""
-        return self._engine.state.diverged
-
-    @property
-    def state(self) -> State:
-        """The truth at this instant; its arrays are updated in place."""
-        return self._engine.state
-
-    @property
     def model(self) -> Any:
         """The MuJoCo model."""
         return self._engine.model
-
-    @property
-    def logs(self) -> dict[str, Log]:
-        """What every sensor measured since the last reset, and the truth."""
-        return self._rig.logs
-
-    def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> Measurement:
-        """Put every arm in a posture, at a velocity (rest if not given), at t = 0."""
-        return self._rig.reset(q, qd)
-
-    def step(self, tau: Float[np.ndarray, "batch dof"]) -> Measurement:
-        """Hold torques for one control period, then measure."""
-        return self._rig.step(tau)
 
 
 def _model(

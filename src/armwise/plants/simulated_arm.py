@@ -25,22 +25,20 @@ from armwise.plants.integrators import (
 from armwise.plants.numbers import ArmNumbers
 from armwise.plants.numpy_engine import NumpyEngine
 from armwise.plants.payload import Payload, carrying
-from armwise.plants.protocol import Measurement
 from armwise.plants.rig import Rig
+from armwise.plants.rigged import RiggedPlant
 from armwise.plants.sensors import Sensor
 from armwise.plants.state import State
 from armwise.plants.wrist import WristWrench
 from armwise.programs import Backend, resolve_backend
 
 if TYPE_CHECKING:
-    from jaxtyping import Bool, Float
     from numpy.typing import ArrayLike
 
-    from armwise.plants.log import Log
     from armwise.plants.sensors import Sampler
 
 
-class SimulatedArm:
+class SimulatedArm(RiggedPlant):
     """An arm, or a batch of arms side by side, simulated by its own equations.
 
     Args:
@@ -88,9 +86,9 @@ class SimulatedArm:
         friction, actuator = friction or Friction(), actuator or Actuator()
         self._payloads = _several(payload, Payload)
         bare = _several(true_arm, Arm) or (arm,)
-        self.batch = _batch_size(batch, len(bare), len(self._payloads))
-        self._bare = _spread(bare, self.batch)
-        self._payloads = _spread(self._payloads, self.batch)
+        batch = _batch_size(batch, len(bare), len(self._payloads))
+        self._bare = _spread(bare, batch)
+        self._payloads = _spread(self._payloads, batch)
         self.true_arms = _loaded(arm, self._bare, self._payloads)
         mechanism = mechanism_of(arm)
         numbers = ArmNumbers.of(self.true_arms, mechanism, friction, elasticity)
@@ -108,58 +106,15 @@ class SimulatedArm:
         )
         self._backend = backend
         chosen = IDEAL_SENSORS if sensors is None else tuple(sensors)
-        truth = self.batch == 1 if keeps_truth is None else keeps_truth
+        truth = batch == 1 if keeps_truth is None else keeps_truth
         self._rig = Rig(
             self._engine, clock, actuator, chosen, seed, self._wrench, truth
         )
 
     @property
-    def dof(self) -> int:
-        """Number of coordinates."""
-        return self.arm.dof
-
-    @property
-    def control_period(self) -> float:
-        """Time between two torques in [s]."""
-        return self._rig.clock.control_period
-
-    @property
-    def plant_period(self) -> float:
-        """Step of the plant in [s]."""
-        return self._rig.clock.tick
-
-    @property
     def joint_names(self) -> tuple[str, ...]:
         """Names of the coordinates, in order."""
         return self.arm.coordinate_names
-
-    @property
-    def time(self) -> float:
-        """Time since the last reset in [s]."""
-        return self._engine.state.time
-
-    @property
-    def diverged(self) -> Bool[np.ndarray, " batch"]:
-        """Which arms have run away; they stand still from then on."""
-        return self._engine.state.diverged
-
-    @property
-    def state(self) -> State:
-        """The truth at this instant; its arrays are updated in place."""
-        return self._engine.state
-
-    @property
-    def logs(self) -> dict[str, Log]:
-        """What every sensor measured since the last reset, and the truth."""
-        return self._rig.logs
-
-    def reset(self, q: ArrayLike, qd: ArrayLike | None = None) -> Measurement:
-        """Put every arm in a posture, at a velocity (rest if not given), at t = 0."""
-        return self._rig.reset(q, qd)
-
-    def step(self, tau: Float[np.ndarray, "batch dof"]) -> Measurement:
-        """Hold torques for one control period, then measure."""
-        return self._rig.step(tau)
 
     def coast(self, tau: ArrayLike, steps: int) -> State:
         """Hold torques for many steps of the plant, measuring nothing on the way.
@@ -174,7 +129,7 @@ class SimulatedArm:
             The truth afterwards, updated in place by whatever comes next.
         """
         self._rig.coast(np.asarray(tau, dtype=float), steps)
-        return self._engine.state
+        return self.state
 
     def _wrench(self, frame: str) -> Sampler:
         return WristWrench(self._bare, self._payloads, frame, self._backend)
