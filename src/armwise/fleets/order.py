@@ -17,6 +17,7 @@ from armwise.fleets.slips import SlipColumns
 from armwise.identification.columns import Columns
 from armwise.programs.c_source import core_source
 from armwise.recordings import prepare
+from armwise.version import __version__
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
@@ -60,7 +61,7 @@ class Order:
         choices = (preparation, tuple(friction), reading, with_slips)
         program = core_source(Columns(arm).dynamics.program("grouped_rows"))
         numbers = arm.parameters.tolist() if with_slips else None
-        text = repr((_FORMAT, program, numbers, choices))
+        text = repr((__version__, _FORMAT, program, numbers, choices))
         return cls(arm, *choices, key=hashlib.sha256(text.encode()).hexdigest())
 
     def seeking_slips(self, arm: Arm) -> Order:

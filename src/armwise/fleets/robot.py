@@ -41,6 +41,7 @@ def joined(parts: Sequence[Part]) -> Part:
     """Put the stretches of several parts one after the other."""
     return Part(
         np.concatenate([part.samples for part in parts]),
+        np.concatenate([part.trusted for part in parts]),
         tuple(
             np.concatenate(blocks)
             for blocks in zip(*(part.factors for part in parts), strict=True)
@@ -55,8 +56,8 @@ def total(part: Part) -> Part:
     factors = tuple(
         triangle(blocks.reshape(-1, blocks.shape[-1]))[None] for blocks in part.factors
     )
-    samples = np.array([part.samples.sum()])
-    return Part(samples, factors, part.torque.sum(axis=0)[None], part.rows)
+    sums = [x.sum(axis=0)[None] for x in (part.samples, part.trusted, part.torque)]
+    return Part(sums[0], sums[1], factors, sums[2], part.rows)
 
 
 def fit(problem: Problem, part: Part, method: Method | None = None) -> Fit:
@@ -100,8 +101,8 @@ def _told(
 
 
 def _explained(problem: Problem, whole: Part, solution: Solution) -> Validation:
-    """How well the data are explained; whiteness would need the samples themselves."""
-    count = max(float(whole.samples[0]), 1.0)
+    """How well trusted rows are explained; whiteness would need the rows themselves."""
+    count = np.maximum(whole.trusted[0], 1.0)
     systems = problem.systems()
     errors = [np.sum((s[:, :-1] @ solution.values - s[:, -1]) ** 2) for s in systems]
     squares = np.array([np.sum(blocks[0][:, -1] ** 2) for blocks in whole.factors])
@@ -111,5 +112,5 @@ def _explained(problem: Problem, whole: Part, solution: Solution) -> Validation:
         rmse=np.sqrt(np.array(errors) / count),
         r2=1.0 - errors / np.where(spread > 0, spread, 1.0),
         whiteness=np.full(len(errors), np.nan),
-        samples=int(count),
+        samples=int(whole.samples[0]),
     )

@@ -8,7 +8,7 @@ column this one depends on the parameters, so it belongs to a second look.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -38,7 +38,7 @@ class SlipColumns:
                 np.vstack([matrix[:-1], -slopes[:, :, j], matrix[-1:]])
                 for j, matrix in enumerate(block.joints)
             )
-            yield Block(block.samples, block.rows, joints)
+            yield replace(block, joints=joints)
 
     def _slopes(self, block: Block) -> Float[np.ndarray, "turned samples joints"]:
         """Return ∂τ/∂q_i in [N m/rad], for each joint i that is turned."""

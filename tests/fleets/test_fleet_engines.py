@@ -1,0 +1,136 @@
+"""Workers may die; results do not change, and one that cannot be had is explained."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from multiprocessing import active_children
+from pathlib import Path
+
+import pytest
+
+import armwise as aw
+from armwise.errors import WorkerError
+from armwise.fleets.cluster import Cluster
+from armwise.fleets.engines import InProcess, Processes
+from tests.fleets.conftest import numbers
+
+
+def doubled(item: int) -> int:
+    return 2 * item
+
+
+def fatal_once(folder: Path, item: int) -> int:
+    """Kill the worker the first time item 3 is in hand."""
+    mark = folder / "died"
+    if item == 3 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * item
+
+
+def fatal(item: int) -> int:
+    if item == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(0.01)
+    return item
+
+
+@pytest.mark.parametrize("engine", [InProcess(), Processes(2)], ids=["here", "two"])
+def test_all_items_are_done_once(engine):
+    with engine:
+        assert sorted(engine.run(doubled, range(7))) == [(k, 2 * k) for k in range(7)]
+        assert list(engine.run(doubled, [])) == []
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path):
+    with Processes(2) as engine:
+        found = sorted(engine.run(partial(fatal_once, tmp_path), range(8)))
+    assert (tmp_path / "died").exists()
+    assert found == [(k, 2 * k) for k in range(8)]
+
+
+def test_what_kills_every_worker_is_named():
+    with pytest.raises(WorkerError, match=r"^3 ended its worker 3 times.*--workers 1"):
+        with Processes(2) as engine:
+            list(engine.run(fatal, range(8)))
+
+
+def kill_a_worker(killed: list[int], what: str, share: float) -> None:
+    """Kill one of our own worker processes after the first piece."""
+    if not killed:
+        killed.append(active_children()[0].pid)
+        os.kill(killed[0], signal.SIGKILL)
+
+
+def test_a_fleet_is_the_same_after_a_worker_was_killed(arm, logs):
+    alone = aw.identify_fleet(arm, logs, cutoff_hz=10.0, workers=1)
+    killed: list[int] = []
+    watch = partial(kill_a_worker, killed)
+    two = aw.identify_fleet(arm, logs, cutoff_hz=10.0, workers=2, progress=watch)
+    assert killed
+    assert abs(numbers(two) - numbers(alone)).max() <= 1e-10
+    assert two.work.peak_memory < 300e6
+
+
+def test_a_fleet_on_dask_is_the_same_after_a_worker_was_killed(arm, logs):
+    distributed = pytest.importorskip("distributed")
+    alone = aw.identify_fleet(arm, logs, cutoff_hz=10.0, workers=1)
+    killed: list[int] = []
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+
+        def kill(what: str, share: float) -> None:
+            if not killed:
+                killed.append(next(iter(cluster.workers.values())).pid)
+                os.kill(killed[0], signal.SIGKILL)
+
+        clustered = aw.identify_fleet(
+            arm,
+            logs,
+            cutoff_hz=10.0,
+            cluster=cluster.scheduler_address,
+            progress=kill,
+        )
+    assert killed
+    assert abs(numbers(clustered) - numbers(alone)).max() <= 1e-10
+
+
+def test_a_local_cluster_is_started_and_shows_its_dashboard():
+    pytest.importorskip("distributed")
+    links: list[str] = []
+    with Cluster("local", 1, links.append) as engine:
+        assert sorted(engine.run(doubled, range(5))) == [(k, 2 * k) for k in range(5)]
+    assert links
+    assert links[0].startswith("http")
+
+
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("armwise.fleets.cluster._PATIENCE", 0.3)
+    with pytest.raises(WorkerError, match=r"127.0.0.1:1 .*leave out --cluster"):
+        Cluster("tcp://127.0.0.1:1", 1).__enter__()
+
+
+def test_dask_that_is_not_installed_is_asked_for(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(aw.errors.MissingExtra, match=r"armwise\[cluster\]"):
+        Cluster("local", 1).__enter__()
+
+
+def test_a_script_without_a_guard_is_told(arm, logs, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import armwise as aw\n"
+        f"aw.identify_fleet(aw.load_arm('two_link_uno'), {str(logs)!r}, workers=2)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode != 0
+    assert "__main__" in done.stderr.splitlines()[-1]

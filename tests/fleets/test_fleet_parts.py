@@ -1,0 +1,123 @@
+"""Parts come back as they were, or not at all."""
+
+from __future__ import annotations
+
+import io
+import stat
+
+import numpy as np
+import pytest
+from tests.fleets.conftest import motion_and_torque
+
+import armwise as aw
+from armwise.errors import FileError
+from armwise.fleets.part import Part, sum_up
+from armwise.fleets.parts_folder import PartsFolder
+from armwise.fleets.robot import fit, joined, total
+from armwise.identification import Columns
+from armwise.identification.accumulator import accumulate
+from armwise.identification.problem import pose_problem
+
+
+@pytest.fixture(scope="module")
+def samples(arm):
+    table = motion_and_torque(arm, 1, 2500)
+    q, tau = (
+        np.stack([table[f"{name}_{j + 1}"] for j in range(arm.dof)], axis=1)
+        for name in ("q", "tau")
+    )
+    recording = aw.Recording.from_arrays(table["time"], q=q, tau=tau)
+    return aw.prepare(recording, 10.0, arm=arm)
+
+
+def part_of(arm, samples, stretches=7):
+    columns = Columns(arm)
+    return sum_up(columns.blocks([samples]), len(samples), stretches, 2500)
+
+
+def test_stretches_add_up_to_the_accumulator_of_all(arm, samples):
+    part = part_of(arm, samples)
+    whole = total(part)
+    direct = accumulate(Columns(arm), samples)
+    assert part.samples.sum() == direct.samples == len(samples)
+    for one, other in zip(whole.factors, direct.factors, strict=True):
+        np.testing.assert_allclose(one[0].T @ one[0], other.T @ other, rtol=1e-10)
+    trust = np.vstack([block.trust for block in Columns(arm).blocks([samples])])
+    np.testing.assert_allclose(part.trusted.sum(axis=0), trust.sum(axis=0))
+    np.testing.assert_allclose(
+        part.torque.sum(axis=0), (trust * samples.tau).sum(axis=0)
+    )
+
+
+def test_a_fit_of_sums_is_the_fit_of_samples(arm, samples):
+    found = fit(pose_problem(Columns(arm), ()), part_of(arm, samples, 40)).estimate
+    direct = aw.identify(arm, samples)
+    np.testing.assert_allclose(found.base_values, direct.base_values, rtol=1e-10)
+    np.testing.assert_allclose(found.base_std, direct.base_std, rtol=0.3)
+    errors = samples.tau - direct.predict(samples)
+    trust = np.vstack([block.trust for block in Columns(arm).blocks([samples])])
+    kept = [(trust[:, j] > 0, j) for j in range(arm.dof)]
+    rmse = [np.sqrt(np.mean(errors[rows, j] ** 2)) for rows, j in kept]
+    np.testing.assert_allclose(found.fit.rmse, rmse, rtol=1e-8)
+    spread = [np.var(samples.tau[rows, j]) for rows, j in kept]
+    np.testing.assert_allclose(found.fit.r2, 1 - np.square(rmse) / spread, rtol=1e-10)
+
+
+def test_more_stretches_than_samples_are_no_trouble(arm, samples):
+    few = samples[:5]
+    part = sum_up(Columns(arm).blocks([few]), 5, 40, 5)
+    assert part.samples.tolist() == [1.0] * 5
+
+
+def test_a_part_comes_back_bit_by_bit(arm, samples, tmp_path):
+    folder = PartsFolder(tmp_path / "parts")
+    part = part_of(arm, samples)
+    folder.write("key", part.to_bytes())
+    back = folder.read("key")
+    assert back.rows == 2500
+    for one, other in zip(back.factors, part.factors, strict=True):
+        np.testing.assert_array_equal(one, other)
+    both = joined([part, back])
+    assert both.samples.size == 2 * part.samples.size
+
+
+def test_what_was_changed_or_renamed_is_not_used(arm, samples, tmp_path):
+    folder = PartsFolder(tmp_path / "parts")
+    folder.write("key", part_of(arm, samples).to_bytes())
+    file = tmp_path / "parts" / "key.part"
+    sound = file.read_bytes()
+    (tmp_path / "parts" / "other.part").write_bytes(sound)
+    file.write_bytes(sound[:-3] + b"xyz")
+    assert "key" not in folder
+    assert "other" not in folder
+    file.write_bytes(sound[:100])
+    assert "key" not in folder
+    assert "never" not in folder
+    file.write_bytes(sound)
+    assert "key" in folder
+
+
+def test_pickled_objects_are_never_loaded(tmp_path):
+    folder = PartsFolder(tmp_path / "parts")
+    archive = io.BytesIO()
+    evil = np.array([{"a": 1}], dtype=object)
+    np.savez(archive, trusted=evil, torque=np.zeros((1, 0)), rows=np.array(1))
+    folder.write("key", archive.getvalue())
+    assert folder.read("key") is None
+    with pytest.raises(ValueError, match="allow_pickle"):
+        Part.from_bytes(archive.getvalue())
+
+
+def test_the_folder_is_private(tmp_path):
+    (tmp_path / "open").mkdir(mode=0o777)
+    PartsFolder(tmp_path / "open")
+    assert stat.S_IMODE((tmp_path / "open").stat().st_mode) == 0o700
+
+
+def test_a_file_or_a_link_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError):
+        PartsFolder(tmp_path / "file")
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(FileError, match="not a folder of yours"):
+        PartsFolder(tmp_path / "link")
