@@ -1,6 +1,6 @@
-"""How well sensors are calibrated, how soon drift is found, and what it costs.
+"""How well sensors are calibrated, and what it costs.
 
-python benchmarks/calibration.py [mujoco] [global] [watchdog]
+python benchmarks/calibration.py [mujoco] [global]
 """
 
 from __future__ import annotations
@@ -11,17 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armwise.arms import Arm, load_arm
+from armwise.arms import load_arm
 from armwise.calibration import (
     Calibration,
     Structure,
-    Watchdog,
     calibratable,
     calibrate_recording,
 )
 from armwise.calibration.observability import wide_motion
 from armwise.control import ComputedTorque
-from armwise.motions import Hold, Quintic, Sequence, Triangle
+from armwise.motions import Triangle
 from armwise.plants import (
     AnalogSensor,
     Encoder,
@@ -29,11 +28,8 @@ from armwise.plants import (
     SimulatedArm,
     Tachometer,
     TorqueSensor,
-    perturbed,
-    run_batch,
 )
 from armwise.plants import run as follow
-from armwise.recordings import Recording
 
 NOISE = 0.01
 """Torque noise of the MuJoCo arms in [N m], at 500 Hz."""
@@ -125,72 +121,6 @@ def one_answer(guesses: int = 100) -> list[Figure]:
     ]
 
 
-def drift(arms: int = 60, seconds: float = 600.0) -> list[Figure]:
-    """Pick and place on Pandas whose model is 1 % wrong; 1° jumps in some of them."""
-    from dataclasses import replace
-
-    arm = load_arm("panda")
-    drives = [replace(j.drive, coulomb=0.2, viscous=0.2, rotor_inertia=0.05)
-              for j in arm.joints]  # fmt: skip
-    joints = zip(arm.joints, drives, strict=True)
-    arm = replace(arm, joints=tuple(replace(j, drive=d) for j, d in joints))
-    model, random = perturbed(arm, 0.01, 1), np.random.default_rng(0)
-    plant = SimulatedArm(
-        model, true_arm=arm, batch=arms, control_rate_hz=125, plant_rate_hz=1000,
-        sensors=[Encoder(2e-5), Tachometer(), TorqueSensor(noise_std=0.05)],
-        keeps_truth=False, seed=3,
-    )  # fmt: skip
-    motions = [_pick_and_place(arm, seconds, random) for _ in range(arms)]
-    logs = run_batch(plant, ComputedTorque(arm, 200.0, 28.0), motions, duration=seconds)
-    begin = time.perf_counter()
-    false = sum(len(_watched(model, log, None, 0.0).alarms) for log in logs)
-    cost = (time.perf_counter() - begin) / (arms * seconds / 0.008)
-    note = f"{arms * seconds / 3600:.1f} h, {arms} arms"
-    made = [
-        Figure("false alarms", false, "0", note),
-        Figure("cost [µs] per sample", 1e6 * cost, "constant", "blocks of 500"),
-    ]
-    for joint in (1, 2, 3):
-        onset = 0.6 * seconds
-        dogs = [_watched(model, log, joint, onset) for log in logs[: min(arms, 10)]]
-        delays = [d.alarms[0].time - onset if d.alarms else np.inf for d in dogs]
-        share = float(np.mean([0.0 <= x <= 5.0 for x in delays]))
-        what = f"1° on joint {joint + 1}: found within 5 s (share)"
-        made.append(Figure(what, share, "1", f"median {np.median(delays):.1f} s"))
-    return made
-
-
-def _pick_and_place(arm: Arm, seconds: float, random: np.random.Generator) -> Sequence:
-    low = np.maximum(arm.limits("lower"), -1.5)
-    high = np.minimum(arm.limits("upper"), 2.0)
-    posts = low + (high - low) * random.uniform(0.15, 0.85, (4, arm.dof))
-    parts, now, passed, k = [], posts[0], 0.0, 0
-    while passed < seconds:
-        after = posts[(k + 1) % 4] + random.normal(0.0, 0.05, arm.dof)
-        took = random.uniform(1.2, 2.2)
-        parts += [Quintic(now, after, took), Hold(after, 0.3)]
-        now, passed, k = after, passed + took + 0.3, k + 1
-    return Sequence(tuple(parts))
-
-
-def _watched(model: Arm, log: Recording, joint: int | None, onset: float) -> Watchdog:
-    times = log["q_1"].time
-    q, tau = (
-        np.stack([log[f"{x}_{j + 1}"].values for j in range(model.dof)], axis=1)
-        for x in ("q", "tau")
-    )
-    if joint is not None:
-        q[times >= onset, joint] += np.deg2rad(1.0)
-    given = Calibration.given(model, torque_std=0.05)
-    # The jump itself would be told at once by its speed: only gravity is asked.
-    dog = Watchdog(model, given, 0.008, largest_speed=np.inf)
-    for k in range(0, len(times), 500):
-        rows = slice(k, k + 500)
-        if dog.update(times[rows], q[rows], tau[rows]):
-            break
-    return dog
-
-
 def run(parts: tuple[str, ...] = ()) -> list[Figure]:
     """Measure everything, or the named parts."""
     made: list[Figure] = []
@@ -198,8 +128,6 @@ def run(parts: tuple[str, ...] = ()) -> list[Figure]:
         made += [*in_mujoco("panda"), *in_mujoco("ur10")]
     if not parts or "global" in parts:
         made += one_answer()
-    if not parts or "watchdog" in parts:
-        made += drift()
     return made
 
 

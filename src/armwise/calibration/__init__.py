@@ -1,12 +1,13 @@
 """Calibration: what joint sensors say, weighed against gravity."""
 
+from armwise.calibration.alarms import Alarm
 from armwise.calibration.calibration import Calibration
 from armwise.calibration.flaws import Flaws
 from armwise.calibration.observability import Observability, calibratable
 from armwise.calibration.offline import calibrate_recording
 from armwise.calibration.procedure import AdaptiveCalibration, Plan, calibrate
 from armwise.calibration.structure import Structure
-from armwise.calibration.watchdog import Alarm, Watchdog
+from armwise.calibration.watchdog import Visible, Watchdog
 
 __all__ = [
     "AdaptiveCalibration",
@@ -16,6 +17,7 @@ __all__ = [
     "Observability",
     "Plan",
     "Structure",
+    "Visible",
     "Watchdog",
     "calibratable",
     "calibrate",

@@ -1,99 +1,172 @@
-"""Sensors that fail outright: no number, an impossible jump, a reading that sticks."""
+"""Sensors that fail outright: no number, or one that stays whatever the torque."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from jaxtyping import Float
 
-    from armwise.arms import Arm
-    from armwise.calibration.projection import Point
+    from armwise.dynamics import Dynamics
 
-_STUCK = 1.0
-"""Time in [s] a reading may stay the same while its joint's torque swings."""
+_TILE = 0.05
+"""Time in [s] whose readings are compared at once."""
 
-Found = tuple[str, str, float, float, float, float, str]
+_STRAINED = 4
+"""Tiles that a reading must stay under strain."""
+
+_MARGIN = 3.0
+"""Torques count if so many times larger than in ordinary rests."""
+
+_QUIET = 1.0
+"""Time in [s] after which a sensor that comes back may fail anew."""
 
 
-class Failures:
-    """Looks for failures in a stream of readings.
+class Failure(NamedTuple):
+    """A sensor that fails.
+
+    Attributes:
+        kind: `missing`, `stuck` or `saturated`.
+        joint: Index of the joint.
+        onset: When it began in [s].
+        time: When it was noticed in [s].
+        excess: Torque in [N m] or [N] beyond what a resting joint needs.
+    """
+
+    kind: str
+    joint: int
+    onset: float
+    time: float
+    excess: float = np.nan
+
+
+class Missing:
+    """Looks for readings and torques that are no numbers."""
+
+    def __init__(self, dof: int) -> None:
+        self._last = np.full(dof, -np.inf)
+
+    def feed(self, time: np.ndarray, s: np.ndarray, tau: np.ndarray) -> list[Failure]:
+        """Return the joints that begin to give no number, at each beginning."""
+        bad = ~(np.isfinite(s) & np.isfinite(tau))
+        found = []
+        for j in np.flatnonzero(bad.any(axis=0)):
+            times = time[bad[:, j]]
+            begins = np.diff(times, prepend=self._last[j]) > _QUIET
+            found += [Failure("missing", int(j), t, t) for t in times[begins].tolist()]
+            self._last[j] = times[-1]
+        return found
+
+
+class Stillness:
+    """Looks for readings that stay the same under torques no resting joint needs.
+
+    A joint at rest needs at most its weight, and none with the brake on; load and
+    friction may ask for a little more.
 
     Args:
-        arm: Whose limits say what is possible.
-        point: Gains and offsets.
-        largest_speed: Speed in [rad/s] no joint has; three times its limit if None.
         period: Time between two samples in [s].
-        names: The joints' names.
+        model: The arm, whose weight is known.
+        allowed: Torques in [N m] or [N] that load and friction may add at a posture.
     """
 
     def __init__(
         self,
-        arm: Arm,
-        point: Point,
-        largest_speed: ArrayLike | None,
         period: float,
-        names: tuple[str, ...],
+        model: Dynamics,
+        allowed: Callable[[np.ndarray], np.ndarray],
     ) -> None:
-        speed = 3.0 * arm.limits("velocity") if largest_speed is None else largest_speed
-        size = np.abs(point.alpha)
-        self._step = (
-            np.broadcast_to(np.asarray(speed, float), size.shape) * period / size
-        )
-        self._names, self._period = names, period
-        self._last: np.ndarray | None = None
-        self._same = np.zeros(len(names))
-        self._swing = np.zeros((2, len(names)))
-        self._range = np.array([[np.inf], [-np.inf]]) * np.ones(len(names))
-        self._told: set[tuple[str, str]] = set()
+        self._model, self._allowed = model, allowed
+        self._size = max(2, round(_TILE / period))
+        dof = model.arm.dof
+        self._resolution, self._usual = np.zeros(dof), np.zeros(dof)
+        self._lowest, self._highest = np.full(dof, np.inf), np.full(dof, -np.inf)
+        self._learned: list[_Tile] | None = []
+        self.restart()
 
-    def check(self, t: np.ndarray, s: np.ndarray, tau: np.ndarray) -> list[Found]:
-        """Return what is wrong with a block; each joint's kind of failure once."""
-        found = self._missing(t, s, tau)
-        if found or not np.isfinite(s).all():
-            return found
-        first = s[:1] if self._last is None else self._last[None]
-        change = np.diff(s, axis=0, prepend=first)
-        self._last = s[-1].copy()
-        for j, name in enumerate(self._names):
-            far = np.flatnonzero(np.abs(change[:, j]) > self._step[j])
-            if far.size:
-                found += self._tell(name, "jumps", t[far[0]], t[far[0]])
-        return found + self._stuck(t, change == 0.0, tau)
+    def restart(self) -> None:
+        """Forget the last samples: the stream was interrupted."""
+        dof = self._usual.size
+        self._open = np.empty((0, 1 + 2 * dof))
+        self._begin = np.zeros(dof)
+        self._still, self._strained = np.zeros((2, dof), dtype=int)
+        self._held = np.zeros((2, dof))
 
-    def _missing(self, t: np.ndarray, s: np.ndarray, tau: np.ndarray) -> list[Found]:
-        found: list[Found] = []
-        for j, name in enumerate(self._names):
-            bad = np.flatnonzero(~(np.isfinite(s[:, j]) & np.isfinite(tau[:, j])))
-            if bad.size:
-                found += self._tell(name, "gives no number", t[bad[0]], t[bad[0]])
-        return found
+    def settle(self, resolution: Float[np.ndarray, " dof"]) -> None:
+        """Take what was seen for granted; noise moves readings by a resolution."""
+        tiles, self._learned = self._learned or [], None
+        self._resolution = resolution
+        for tile in tiles:
+            self._follow(tile)
+            at_rest = np.where(self._still > 1, tile.excess, 0.0)
+            self._usual = np.maximum(self._usual, at_rest)
 
-    def _stuck(self, t: np.ndarray, same: np.ndarray, tau: np.ndarray) -> list[Found]:
-        """A reading that stays while its torque swings by more than it ever holds."""
-        found: list[Found] = []
-        self._range[0] = np.minimum(self._range[0], tau.min(axis=0))
-        self._range[1] = np.maximum(self._range[1], tau.max(axis=0))
-        usual = self._range[1] - self._range[0]
-        for j, name in enumerate(self._names):
-            if not same[:, j].all():
-                moved = np.flatnonzero(~same[:, j])[-1] + 1
-                self._same[j] = (len(t) - moved) * self._period
-                self._swing[:, j] = tau[-1, j]
-            else:
-                self._same[j] += len(t) * self._period
-            self._swing[0, j] = min(self._swing[0, j], tau[-1, j])
-            self._swing[1, j] = max(self._swing[1, j], tau[-1, j])
-            swing = self._swing[1, j] - self._swing[0, j]
-            if self._same[j] > _STUCK and swing > 0.7 * usual[j] > 0.0:
-                found += self._tell(name, "sticks", t[-1] - self._same[j], t[-1])
-        return found
-
-    def _tell(self, name: str, what: str, onset: float, now: float) -> list[Found]:
-        if (name, what) in self._told:
+    def feed(
+        self,
+        time: Float[np.ndarray, " samples"],
+        q: Float[np.ndarray, "samples dof"],
+        tau: Float[np.ndarray, "samples dof"],
+    ) -> list[Failure]:
+        """Take a block of any length; return the failures it completes."""
+        rows = np.concatenate([self._open, np.column_stack([time, q, tau])])
+        whole = len(rows) // self._size * self._size
+        self._open = rows[whole:]
+        tiles = self._tiles(rows[:whole].reshape(-1, self._size, rows.shape[1]))
+        if self._learned is not None:
+            self._learned += tiles
             return []
-        self._told.add((name, what))
-        message = f"the sensor of {name} {what} at t = {onset:.2f} s"
-        return [("failure", name, float(onset), float(now), np.nan, np.inf, message)]
+        return [failure for tile in tiles for failure in self._judge(tile)]
+
+    def _tiles(self, rows: Float[np.ndarray, "tiles samples width"]) -> list[_Tile]:
+        if not len(rows):
+            return []
+        dof = self._usual.size
+        q, tau = rows[:, :, 1 : 1 + dof], rows[:, :, 1 + dof :].mean(axis=1)
+        low, high = q.min(axis=1), q.max(axis=1)
+        weight = self._model.gravity_torque(0.5 * (low + high))
+        excess = np.maximum(
+            tau - np.maximum(weight, 0.0), np.minimum(weight, 0.0) - tau
+        )
+        parts = (rows[:, 0, 0], rows[:, -1, 0], low, high, excess)
+        return [_Tile(float(a), float(b), *x) for a, b, *x in zip(*parts, strict=True)]
+
+    def _judge(self, tile: _Tile) -> list[Failure]:
+        self._follow(tile)
+        far = (self._still > 0) & (tile.excess > _MARGIN * self._usual)
+        if far.any():
+            posture = 0.5 * (tile.low + tile.high)
+            far &= tile.excess > self._allowed(posture)
+        self._strained = np.where(far, self._strained + 1, 0)
+        told = np.flatnonzero(self._strained == _STRAINED)
+        return [self._failure(int(j), tile) for j in told]
+
+    def _follow(self, tile: _Tile) -> None:
+        """Go on with rests that last; begin anew those that do not."""
+        low = np.minimum(self._held[0], tile.low)
+        high = np.maximum(self._held[1], tile.high)
+        lasts = (self._still > 0) & (high - low <= self._resolution)
+        begins = tile.high - tile.low <= self._resolution
+        self._held = np.where(lasts, [low, high], [tile.low, tile.high])
+        self._begin = np.where(lasts, self._begin, tile.begin)
+        self._still = np.where(lasts, self._still + 1, begins.astype(int))
+        self._lowest = np.minimum(self._lowest, tile.low)
+        self._highest = np.maximum(self._highest, tile.high)
+
+    def _failure(self, j: int, tile: _Tile) -> Failure:
+        at_end = tile.low[j] <= self._lowest[j] or tile.high[j] >= self._highest[j]
+        kind = "saturated" if at_end else "stuck"
+        excess = float(tile.excess[j])
+        return Failure(kind, j, float(self._begin[j]), tile.end, excess)
+
+
+class _Tile(NamedTuple):
+    """Some samples: when, between which positions, and torque beyond the weight."""
+
+    begin: float
+    end: float
+    low: np.ndarray
+    high: np.ndarray
+    excess: np.ndarray

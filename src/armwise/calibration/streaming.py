@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-
-from armwise.recordings import Samples
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -14,6 +13,31 @@ if TYPE_CHECKING:
 _SAMPLES_PER_PERIOD = 8.0
 _SETTLING = 6.0
 """Time constants of the filter until its beginning is forgotten."""
+
+
+class Filtered(NamedTuple):
+    """Motion and torque behind one filter: `Samples` too short-lived to be checked.
+
+    Attributes:
+        time: In [s].
+        q, qd, qdd: Position, velocity, acceleration in [rad] or [m], per [s], per [s²].
+        tau: Torques in [N m] or [N].
+    """
+
+    time: Float[np.ndarray, " samples"]
+    q: Float[np.ndarray, "samples dof"]
+    qd: Float[np.ndarray, "samples dof"]
+    qdd: Float[np.ndarray, "samples dof"]
+    tau: Float[np.ndarray, "samples dof"]
+
+    def rows(self, chosen: slice | np.ndarray) -> Filtered:
+        """Some of the samples."""
+        return Filtered(*(x[chosen] for x in self))
+
+
+def joined(parts: Sequence[Filtered]) -> Filtered:
+    """Parts that follow each other."""
+    return Filtered(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 class CausalDerivatives:
@@ -35,29 +59,30 @@ class CausalDerivatives:
         above = ([b**3], [b**3, 0.0], [b**3, 0.0, 0.0])
         self._filters = [bilinear(a, below, 1.0 / period) for a in above]
         self.settling = _SETTLING / b
-        self._period, self._dof = period, dof
         self._step = max(1, round(1.0 / (period * bandwidth_hz * _SAMPLES_PER_PERIOD)))
         self._states: list[np.ndarray] | None = None
-        self._count, self._last, self._ready = 0, 0.0, 0.0
+        self._count, self._ready = 0, 0.0
+
+    def restart(self) -> None:
+        """Forget everything: the stream was interrupted."""
+        self._states = None
 
     def feed(
         self,
         time: Float[np.ndarray, " samples"],
         q: Float[np.ndarray, "samples dof"],
         tau: Float[np.ndarray, "samples dof"],
-    ) -> Samples:
+    ) -> Filtered:
         """Take a block of any length; return the samples it completes."""
-        gap = self._states is None or time[0] - self._last > 3.0 * self._period
-        if gap or time[0] <= self._last:
-            self._restart(time[0], q[0], tau[0])
-        signals = [q, q, q, tau]
+        if self._states is None:
+            self._begin(time[0], q[0], tau[0])
         chosen = [*self._filters, self._filters[0]]
-        out = [self._filtered(k, chosen[k], x) for k, x in enumerate(signals)]
+        signals = enumerate((q, q, q, tau))
+        out = [self._filtered(k, chosen[k], x) for k, x in signals]
         numbers = self._count + np.arange(time.size)
         kept = (numbers % self._step == 0) & (time >= self._ready)
         self._count += time.size
-        self._last = float(time[-1])
-        return Samples(time[kept], *(x[kept] for x in out))
+        return Filtered(time[kept], *(x[kept] for x in out))
 
     def _filtered(
         self, k: int, coefficients: tuple[np.ndarray, np.ndarray], x: np.ndarray
@@ -69,13 +94,13 @@ class CausalDerivatives:
         y, self._states[k] = lfilter(*coefficients, x, axis=0, zi=state)
         return np.asarray(y)
 
-    def _restart(self, time: float, q: np.ndarray, tau: np.ndarray) -> None:
+    def _begin(self, time: float, q: np.ndarray, tau: np.ndarray) -> None:
         """Begin as if everything had rested at its first value for long."""
         from scipy.signal import lfilter_zi
 
-        firsts = [q, q, q, tau]
         filters = [*self._filters, self._filters[0]]
         self._states = [
-            lfilter_zi(*f)[:, None] * x for f, x in zip(filters, firsts, strict=True)
+            lfilter_zi(*f)[:, None] * x
+            for f, x in zip(filters, (q, q, q, tau), strict=True)
         ]
         self._ready = time + self.settling

@@ -1,77 +1,72 @@
-"""Watch sensors while the arm works: has a gain or an offset moved, and when?
+"""Watch sensors while the arm works: has one jumped, drifted or failed, and when?
 
-Every half second the torques' residuals are asked how far each gain and each offset
-would have to move to explain them. Sums over the last epochs, from every possible
-onset, are compared with what an undisturbed arm shows (generalised likelihood ratio).
+Three witnesses hear every sample, each at a constant cost: a step no joint can make
+(`jumps`), torques that do not fit the weight of the links (`drift`), and readings that
+are missing or stay whatever the torque (`failures`).
 """
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from armwise.calibration.calibration import Calibration
-from armwise.calibration.failures import Failures
-from armwise.calibration.projection import Point, Projector
+from armwise.calibration.alarms import Alarm, Wording
+from armwise.calibration.drift import Drift
+from armwise.calibration.failures import Missing, Stillness
+from armwise.calibration.intake import Intake, Piece
+from armwise.calibration.jumps import Jumps
 from armwise.calibration.streaming import CausalDerivatives
 from armwise.calibration.structure import Structure, as_structure
-from armwise.calibration.tracking import Tracked, Tracker
+from armwise.calibration.tracking import Tracked
+from armwise.calibration.weighing import Scales
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
-from armwise.recordings import Samples
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
     from numpy.typing import ArrayLike
 
     from armwise.arms import Arm
+    from armwise.calibration.calibration import Calibration
 
-_EPOCHS = 24
-"""Epochs among which an onset is looked for."""
+_BANDWIDTH_HZ = 8.0
+"""Of the filter that torques and positions pass before they are weighed."""
+
+_LOAD = 0.1
+"""Load that a hand may take up unannounced, as a share of the arm's mass."""
 
 
-class Alarm(NamedTuple):
-    """Something happened to a sensor.
+class Visible(NamedTuple):
+    """What would be noticed of a joint's sensor.
 
     Attributes:
-        kind: `drift` (gain or offset moved) or `failure`.
-        unknown: Which one, such as `joint_2.offset`.
-        onset: When it began in [s].
-        time: When it was noticed in [s].
-        change: By how much in [rad], or relative for gains; NaN for failures.
-        evidence: Log-likelihood ratio over that of undisturbed motion.
-        message: In words.
+        joint: The joint's name.
+        jump: Smallest clean jump found, in milliseconds, in [rad] or [m].
+        drift: Smallest shift of its offset found against gravity within the time asked
+            for in [rad] or [m]; infinite where gravity says nothing.
     """
 
-    kind: str
-    unknown: str
-    onset: float
-    time: float
-    change: float
-    evidence: float
-    message: str
+    joint: str
+    jump: float
+    drift: float
 
 
 class Watchdog:
     """Watches an arm's sensors during ordinary motion, at a constant cost a sample.
 
+    What it has reported it allows for: a sensor that jumps twice is reported twice.
+
     Args:
         structure: The arm, and what is known of it.
         calibration: Gains, offsets and parameters as they should be.
         period: Time between two samples in [s].
-        bandwidth_hz: Of the filter all signals pass.
-        epoch: Length of an epoch in [s].
-        learning: How long to learn what undisturbed motion looks like in [s].
-        threshold: Evidence that raises an alarm; more if learning showed more.
-        largest_speed: Speed in [rad/s] no joint has; three times its limit if None.
-        memory: Time constant of the tracked values in [s].
+        learning: How long to learn what undisturbed motion looks like in [s]. Until
+            then only jumps are told that the joint's fastest motion cannot explain.
+        load: Mass in [kg] that the hand may take up or put down unannounced; a tenth
+            of the arm's if None. The more it may be, the less gravity says of a wrist.
 
     Attributes:
         alarms: All alarms so far.
-        evidence: Largest evidence so far, as a share of the threshold.
-        threshold: Evidence that raises an alarm, per unknown.
     """
 
     def __init__(
@@ -80,53 +75,53 @@ class Watchdog:
         calibration: Calibration,
         period: float,
         *,
-        bandwidth_hz: float = 8.0,
-        epoch: float = 0.5,
         learning: float = 150.0,
-        threshold: float = 80.0,
-        largest_speed: ArrayLike | None = None,
-        memory: float = 60.0,
+        load: float | None = None,
     ) -> None:
-        if not (period > 0 and epoch > 4 * period and learning >= 10 * epoch):
+        if not (0.0 < period <= 0.05 and learning >= 10.0):
             raise ArgumentError(
-                "A watchdog needs a positive period, an epoch of several periods and "
-                "at least ten epochs to learn."
+                "A watchdog needs samples at 20 Hz at least, and ten seconds of "
+                f"motion to learn from; not every {period} s and {learning} s."
             )
         self.structure = as_structure(structure)
-        self.epoch, self.learning = epoch, learning
         arm = self.structure.arm
-        self._point = Point(calibration.alpha, calibration.beta)
-        self._model = Dynamics(arm.with_parameters(calibration.parameters))
-        self._signals = CausalDerivatives(period, bandwidth_hz, arm.dof)
-        self._std = np.maximum(calibration.torque_std, 1e-9)
-        self._failures = Failures(
-            arm, self._point, largest_speed, period, arm.coordinate_names
+        self._given, self._words = calibration, Wording(self.structure)
+        self._learning = round(learning / period)
+        self._intake = Intake(period, self._learning)
+        mass = _LOAD * sum(link.inertia.mass for link in arm.links)
+        scales = Scales(self.structure, mass if load is None else load)
+        model = Dynamics(arm.with_parameters(calibration.parameters))
+        self._signals = CausalDerivatives(period, _BANDWIDTH_HZ, arm.dof)
+        self._missing = Missing(arm.dof)
+        self._jumps = Jumps(model, period, arm.limits("velocity"))
+        self._stillness = Stillness(period, model, scales.unexpected)
+        self._drift = Drift(
+            self.structure, calibration, scales, learning, 2.0 * self._signals.settling
         )
-        self._tracker = Tracker(self.structure, calibration, epoch / memory)
-        self._names = self.structure.unknowns
-        self.threshold = np.full(len(self._names), float(threshold))
-        self._open: list[np.ndarray] = []
-        self._epoch_index: int | None = None
-        self._learned: list[Samples] = []
-        self._recent: deque[tuple[float, np.ndarray, np.ndarray]] = deque(
-            maxlen=_EPOCHS
-        )
-        self._bias = self._spread = np.zeros(len(self._names))
-        self._begin: float | None = None
-        self._largest = np.full(arm.dof, np.inf)
-        self._blow = -np.inf
+        self._heard = 0
         self.alarms: list[Alarm] = []
-        self.evidence = 0.0
 
     @property
     def is_learning(self) -> bool:
         """Whether it still learns what undisturbed motion looks like."""
-        return not self._spread.any()
+        return self._drift.usual is None or self._heard < self._learning
+
+    @property
+    def evidence(self) -> float:
+        """Evidence of drift at present, as a share of what raises an alarm."""
+        return self._drift.evidence
 
     @property
     def tracked(self) -> Tracked:
-        """Gains, offsets and parameters as they seem to be now, with uncertainty."""
-        return self._tracker.now()
+        """Gains, offsets, parameters and load as they seem to be now."""
+        return self._drift.tracker.now()
+
+    def visible(self, seconds: float = 60.0) -> tuple[Visible, ...]:
+        """Tell, joint by joint, what would be noticed within so many seconds."""
+        names = self.structure.arm.coordinate_names
+        drift = self._drift.smallest(seconds)[-len(names) :]
+        rows = zip(names, self._jumps.smallest, drift, strict=True)
+        return tuple(Visible(name, float(a), float(b)) for name, a, b in rows)
 
     def update(
         self, time: ArrayLike, readings: ArrayLike, torque: ArrayLike
@@ -134,166 +129,44 @@ class Watchdog:
         """Take one sample, or a block of them; return the alarms it raised.
 
         Args:
-            time: In [s], one number or one per sample.
+            time: In [s], one number or one per sample. Samples may be missing; those
+                not later than the one before are passed over.
             readings: Of the sensors, (dof,) or (samples, dof).
             torque: In [N m] or [N], shaped alike.
         """
         t = np.atleast_1d(np.asarray(time, dtype=float))
         s, tau = (np.atleast_2d(np.asarray(x, dtype=float)) for x in (readings, torque))
-        if s.shape != tau.shape or s.shape != (t.size, self.structure.arm.dof):
+        dof = self.structure.arm.dof
+        if s.shape != tau.shape or s.shape != (t.size, dof):
             raise ArgumentError(
-                f"A watchdog of {self.structure.arm.dof} joints was given readings of "
+                f"A watchdog of {dof} joints was given readings of "
                 f"shape {s.shape}, torques {tau.shape} and {t.size} times."
             )
-        before = len(self.alarms)
-        self.alarms += [Alarm(*x) for x in self._failures.check(t, s, tau)]
-        if not (np.isfinite(s).all() and np.isfinite(tau).all()):
-            return tuple(self.alarms[before:])
-        data = self._signals.feed(t, s, tau)
-        if len(data):
-            self._sort(data)
-        return tuple(self.alarms[before:])
+        raised = list(map(self._words.failure, self._missing.feed(t, s, tau)))
+        for piece in self._intake.take(t, self._given.angles(s), tau):
+            raised += self._watch(piece)
+        raised.sort(key=lambda alarm: alarm.time)
+        self.alarms += raised
+        return tuple(raised)
 
-    def reset(self) -> None:
-        """Go on after an alarm, with what was learned, forgetting what came since."""
-        self._recent.clear()
-        self.alarms.clear()
-
-    def _sort(self, data: Samples) -> None:
-        """Put samples into their epochs; close those that are over."""
-        if self.is_learning:
-            self._begin = data.time[0] if self._begin is None else self._begin
-            end = self._begin + self.learning
-            self._learned.append(data[: int(np.searchsorted(data.time, end))])
-            if data.time[-1] < end:
-                return
-            self._learn()
-            data = data[int(np.searchsorted(data.time, end)) :]
-        rows = self._rows(data)
-        index = np.floor(data.time / self.epoch).astype(int)
-        for number in np.unique(index):
-            if self._epoch_index is not None and number != self._epoch_index:
-                self._close()
-            self._epoch_index = int(number)
-            self._open.append(rows[index == number])
-
-    def _rows(self, data: Samples) -> np.ndarray:
-        """Per sample: time, then the pull on and the information of each unknown."""
-        return np.concatenate([data.time[:, None], *self._scores(data)], axis=1)
-
-    def _scores(self, data: Samples) -> tuple[np.ndarray, np.ndarray]:
-        """Per sample and unknown: the pull Jᵀr, and the information JᵀJ."""
-        projector = Projector(self.structure, data, self._std)
-        point, everything = self._point, slice(0, len(data))
-        q, qd = data.q * point.alpha + point.beta, data.qd * point.alpha
-        model = self._model.inverse_dynamics(q, qd, data.qdd * point.alpha)
-        r = (data.tau - model) / self._std
-        links = 10 * len(self.structure.arm.links)
-        dry = (
-            self.structure.drive_weights.T @ self._model.arm.parameters[links + 2 :: 4]
-        )
-        # At rest dry friction may be anything: such torques say nothing.
-        r[(np.abs(qd) < _SLOW) & (np.abs(dry) > 0.0)] = 0.0
-        r = np.clip(r, -_FARTHEST, _FARTHEST)
-        # A jump of the reading itself looks like a blow: only what stays is weighed.
-        wild = np.any(np.abs(data.qdd * point.alpha) > self._largest, axis=1)
-        last = np.maximum.accumulate(np.where(wild, data.time, self._blow))
-        self._blow = float(last[-1])
-        r[data.time - last < 2.0 * self._signals.settling] = 0.0
-        J = projector.slopes(self._model, point, everything)
-        J = np.where((r == 0.0)[:, :, None], 0.0, J)
-        self._tracker.add(data, J, r, self._std, point)
-        return np.einsum("nix,ni->nx", J, r), np.einsum("nix,nix->nx", J, J)
-
-    def _close(self) -> None:
-        """Judge the epoch that has just ended."""
-        rows = np.concatenate(self._open)
-        self._open = []
-        count = len(self._names)
-        score, information = rows[:, 1 : count + 1].sum(0), rows[:, count + 1 :].sum(0)
-        begin, end = float(rows[0, 0]), float(rows[-1, 0])
-        self._tracker.close()
-        self._recent.append((begin, score - self._bias * information, information))
-        if not any(alarm.kind == "drift" for alarm in self.alarms):
-            self._test(end)
-
-    def _learn(self) -> None:
-        """Fit the parameters to undisturbed motion; take what is left as noise.
-
-        The apparent shift of each unknown counts as zero from now on, its spread from
-        epoch to epoch as noise.
-        """
-        data = Samples.concatenate(self._learned)
-        self._learned = []
-        self._fit(data)
-        self._largest = 1.5 * np.abs(data.qdd * self._point.alpha).max(axis=0)
-        rows = self._rows(data)
-        _, first = np.unique(np.floor(data.time / self.epoch), return_index=True)
-        sums = np.add.reduceat(rows[:, 1:], first, axis=0)
-        scores, information = np.split(sums, 2, axis=1)
-        total = np.maximum(information.sum(axis=0), 1e-12)
-        self._bias = scores.sum(axis=0) / total
-        left = scores - self._bias * information
-        self._spread = np.maximum(np.sum(left**2, axis=0) / total, 1e-12)
-        seen = [
-            _ratios(left[: k + 1], information[: k + 1], self._spread).max(axis=0)
-            for k in range(len(left))
-        ]
-        self.threshold = np.maximum(self.threshold, 3.0 * np.max(seen, axis=0))
-
-    def _fit(self, data: Samples) -> None:
-        """Move the parameters to what this motion shows, the sensors as they are."""
-        self._scores(data)
-        arm, base = self.structure.arm, self.structure.base
-        values = self._tracker.parameters_alone()
-        full = self._model.arm.parameters + np.linalg.pinv(base.matrix) @ (
-            values - base.values(self._model.arm.parameters)
-        )
-        self._model = Dynamics(arm.with_parameters(full))
-        self._tracker.restart(values)
-
-    def _test(self, now: float) -> None:
-        begins, scores, information = zip(*self._recent, strict=True)
-        ratios = _ratios(np.array(scores), np.array(information), self._spread)
-        self.evidence = max(self.evidence, float(np.max(ratios / self.threshold)))
-        if np.all(ratios < self.threshold):
-            return
-        sums = np.cumsum(np.array(scores)[::-1], axis=0)[::-1]
-        totals = np.maximum(np.cumsum(np.array(information)[::-1], axis=0)[::-1], 1e-12)
-        likely = np.abs(sums / totals) <= _PLAUSIBLE
-        gained = np.where(likely, sums**2 / totals, 0.0)
-        k, h = np.unravel_index(int(gained.argmax()), gained.shape)
-        if ratios[k, h] < self.threshold[h] or now - begins[k] < _PATIENCE:
-            return  # what moved shows only after some motion
-        change, name = float(sums[k, h] / totals[k, h]), self._names[h]
-        unit = f"{np.rad2deg(change):+.2f}°" if h >= len(self._names) - len(
-            self._point.beta
-        ) else f"{change:+.2%}"  # fmt: skip
-        message = f"{name} moved by {unit} at t = {begins[k]:.1f} s"
-        self.alarms.append(
-            Alarm("drift", name, begins[k], now, change, float(ratios.max()), message)
-        )
-
-
-_PATIENCE = 2.0
-"""Time in [s] after an onset before it is said which unknown moved."""
-
-_PLAUSIBLE = 0.35
-"""Largest change in [rad], or of a gain relative to itself, that counts as drift."""
-
-_SLOW = 0.1
-"""Speed in [rad/s] below which the direction of dry friction is in doubt."""
-
-_FARTHEST = 50.0
-"""Residuals beyond so many standard deviations count no more than this."""
-
-
-def _ratios(
-    scores: Float[np.ndarray, "epochs unknowns"],
-    information: Float[np.ndarray, "epochs unknowns"],
-    spread: Float[np.ndarray, " unknowns"],
-) -> Float[np.ndarray, "epochs unknowns"]:
-    """Evidence for a change at the beginning of each of the last epochs."""
-    sums = np.cumsum(scores[-_EPOCHS:][::-1], axis=0)[::-1]
-    totals = np.cumsum(information[-_EPOCHS:][::-1], axis=0)[::-1]
-    return np.asarray(sums**2 / (spread * np.maximum(totals, 1e-12)))
+    def _watch(self, piece: Piece) -> list[Alarm]:
+        """Let all witnesses hear a piece."""
+        if piece.is_fresh:
+            for witness in (self._jumps, self._stillness, self._signals):
+                witness.restart()
+        t, q, tau = piece[:3]
+        jumps = self._jumps.feed(t, q, tau, piece.held)
+        raised = list(map(self._words.failure, self._stillness.feed(t, q, tau)))
+        data = self._signals.feed(t, q, tau)
+        for jump in jumps:
+            seen = int(np.searchsorted(data.time, jump.time, side="right"))
+            raised += map(self._words.drift, self._drift.take(data.rows(slice(seen))))
+            raised.append(self._words.jump(jump))
+            self._drift.correct(jump)
+            data = data.rows(slice(seen, None))
+        raised += map(self._words.drift, self._drift.take(data))
+        self._heard += len(t)
+        if self._heard == self._learning:
+            self._jumps.settle()
+            self._stillness.settle(self._jumps.resolution)
+        return raised

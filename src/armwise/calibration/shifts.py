@@ -1,0 +1,175 @@
+"""Has a gain or an offset moved, and since when? Asked of the last minute's epochs.
+
+Each epoch pulls every unknown somewhere. Sums from every possible onset until now are
+compared with what an undisturbed arm shows (generalised likelihood ratio): noise, which
+averages out, and errors of the model, which do not.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+_NOTHING = 1e-12
+"""Information that counts as none."""
+
+LOUDEST = 4.0
+"""Pull in standard deviations beyond which an epoch counts no more: none decides."""
+
+FARTHEST = 0.5
+"""Shift in [rad], or of a gain relative to itself, beyond which none is looked for."""
+
+_SPANS = (4, 12, 36)
+"""Numbers of epochs over which errors that stay are looked for."""
+
+
+class Shift(NamedTuple):
+    """An unknown that moved.
+
+    Attributes:
+        unknown: Its index.
+        onset: When in [s].
+        size, std: By how much in [rad], or relative for gains.
+    """
+
+    unknown: int
+    onset: float
+    size: float
+    std: float
+
+
+class Usual(NamedTuple):
+    """What undisturbed motion shows of each unknown.
+
+    Attributes:
+        bias: Apparent shift, that counts as zero.
+        noise: Variance of an epoch's pull by its information.
+        wander: Variance of epochs' apparent shifts however much information they have:
+            errors of the model, that change with the motion.
+        floor: Variance of apparent shifts over long spans: it does not average out.
+        most: Largest information of an epoch: what tells more is beyond experience.
+        rate: Weight, one over variance, that epochs gather in a second.
+    """
+
+    bias: Float[np.ndarray, " unknowns"]
+    noise: Float[np.ndarray, " unknowns"]
+    wander: Float[np.ndarray, " unknowns"]
+    floor: Float[np.ndarray, " unknowns"]
+    most: Float[np.ndarray, " unknowns"]
+    rate: Float[np.ndarray, " unknowns"]
+
+    @classmethod
+    def of(
+        cls,
+        pulls: Float[np.ndarray, "epochs unknowns"],
+        information: Float[np.ndarray, "epochs unknowns"],
+        seconds: float,
+    ) -> Usual:
+        """Learn from epochs of undisturbed motion that took so many seconds."""
+        # An unknown of which nothing was seen keeps next to no weight for ever.
+        information = np.maximum(information, _NOTHING)
+        bias = pulls.sum(axis=0) / information.sum(axis=0)
+        for _ in range(3):  # the weights tell the bias, the bias the weights
+            apparent = pulls / information - bias
+            is_quiet = information <= np.median(information, axis=0)
+            noise = _mean(apparent**2 * information, is_quiet) + _NOTHING
+            beyond = apparent**2 - noise / information
+            wander = np.maximum(_mean(beyond, ~is_quiet), 0.0)
+            weights = 1.0 / (noise / information + wander)
+            bias = bias + np.sum(weights * apparent, axis=0) / weights.sum(axis=0)
+        rate, most = weights.sum(axis=0) / seconds, information.max(axis=0)
+        return cls(bias, noise, wander, _floor(apparent, weights), most, rate)
+
+    def weight(
+        self, information: Float[np.ndarray, " unknowns"]
+    ) -> Float[np.ndarray, " unknowns"]:
+        """One over the variance of what an epoch of so much information shows."""
+        known = np.clip(information, _NOTHING, self.most)
+        return np.asarray(1.0 / (self.noise / known + self.wander))
+
+    def variance(
+        self, weight: Float[np.ndarray, "... unknowns"]
+    ) -> Float[np.ndarray, "... unknowns"]:
+        """Of the apparent shift over epochs of so much weight together."""
+        return 1.0 / np.maximum(weight, _NOTHING) + self.floor
+
+
+def _mean(x: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    return np.asarray((x * chosen).sum(axis=0) / np.maximum(chosen.sum(axis=0), 1))
+
+
+def _floor(apparent: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """What sums over long spans show beyond what their epochs' scatter explains."""
+    floor = np.zeros(apparent.shape[1])
+    for span in _SPANS:
+        if 2 * span <= len(apparent):
+            total = _moving_sum(weights, span)
+            seen = _moving_sum(weights * apparent, span) / total
+            floor = np.maximum(floor, np.mean(seen**2 - 1.0 / total, axis=0))
+    return floor
+
+
+class Shifts:
+    """Looks for shifts in a sequence of epochs.
+
+    Args:
+        usual: What undisturbed motion shows.
+        threshold: Evidence that tells a shift.
+        span: Number of epochs among which an onset is looked for.
+    """
+
+    def __init__(self, usual: Usual, threshold: float, span: int) -> None:
+        self._usual, self._threshold = usual, threshold
+        self._epochs: deque[_Epoch] = deque(maxlen=span)
+        self.evidence = np.zeros(usual.bias.size)
+
+    def restart(self) -> None:
+        """Forget the last epochs."""
+        self._epochs.clear()
+
+    def add(
+        self, begin: float, pull: np.ndarray, information: np.ndarray
+    ) -> Shift | None:
+        """Take an epoch in; return the shift it completes, if any."""
+        apparent = pull / np.maximum(information, _NOTHING) - self._usual.bias
+        weight = self._usual.weight(information)
+        self._epochs.append(_Epoch(begin, apparent, weight, information))
+        begins, shown, weights, known = map(np.array, zip(*self._epochs, strict=True))
+        limit = LOUDEST / np.sqrt(weights)
+        total = _until_now(weights)
+        variance = self._usual.variance(total)
+        heard = _until_now(weights * np.clip(shown, -limit, limit)) / total
+        ratios = heard**2 / variance
+        self.evidence = ratios.max(axis=0)
+        if self.evidence.max() < self._threshold:
+            return None
+        k = int(ratios.max(axis=1).argmax())
+        sizes = (weights * shown)[k:].sum(axis=0) / total[k]
+        # What stands out may be another's echo: which one explains most torque?
+        explained = (known[k:] * shown[k:]).sum(axis=0) ** 2 / known[k:].sum(axis=0)
+        likely = (np.abs(sizes) < FARTHEST) & (ratios[k] > 0.1 * self._threshold)
+        unknown = int(np.where(likely, explained, 0.0).argmax())
+        std = np.sqrt(variance[k, unknown])
+        return Shift(unknown, float(begins[k]), float(sizes[unknown]), float(std))
+
+
+class _Epoch(NamedTuple):
+    begin: float
+    apparent: np.ndarray
+    weight: np.ndarray
+    information: np.ndarray
+
+
+def _until_now(x: np.ndarray) -> np.ndarray:
+    """Sums from each epoch to the last."""
+    return np.asarray(np.cumsum(x[::-1], axis=0)[::-1])
+
+
+def _moving_sum(x: np.ndarray, span: int) -> np.ndarray:
+    sums = np.cumsum(np.concatenate([np.zeros((1, x.shape[1])), x]), axis=0)
+    return np.asarray(sums[span:] - sums[:-span])
