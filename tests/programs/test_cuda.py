@@ -88,18 +88,6 @@ def test_the_source_has_a_place_for_every_row():
     assert "extern" in elementwise_source(program)
 
 
-def test_to_jax_computes_the_same():
-    jax = pytest.importorskip("jax")
-    jax.config.update("jax_enable_x64", True)
-    dyn = aw.Dynamics(aw.load_arm("two_link_uno"), "numpy")
-    function = dyn.program("mass_matrix").to_jax()
-    q = np.random.default_rng(0).uniform(-1, 1, (5, 2))
-    given = {k: dyn.uniforms[k] for k in ("bodies", "drives")}
-    np.testing.assert_allclose(
-        function(q=q, **given)["M"], dyn.mass_matrix(q), rtol=1e-12
-    )
-
-
 def test_patches_hold_every_entry_once():
     patches = Patches([5, 9])
     places = [patches.entry_places(block) for block in (0, 1)]

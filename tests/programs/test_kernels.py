@@ -8,18 +8,21 @@ import sys
 
 import numpy as np
 import pytest
+from tests.programs.test_cuda import has_gpu
 
 from armwise.errors import ArgumentError
 from armwise.programs import Kernel, cos, sign, sin, sqrt, trace
 from armwise.programs.compiler import find_compiler
 
-BACKENDS = ["numpy", "c"]
+BACKENDS = ["numpy", "c", "cuda"]
 
 
 @pytest.fixture(params=BACKENDS)
 def backend(request):
     if request.param == "c" and find_compiler() is None:
         pytest.skip("no C compiler on this machine")
+    if request.param == "cuda" and not has_gpu():
+        pytest.skip("no NVIDIA GPU on this machine")
     return request.param
 
 

@@ -39,7 +39,9 @@ class Device:
 
     def __init__(self) -> None:
         self._driver = _library(("libcuda.so.1", "libcuda.so"), "the NVIDIA driver")
-        self._compiler = _library(_compiler_names(), "NVRTC, CUDA's run-time compiler")
+        self._compiler = _library(
+            _compiler_names(), "NVRTC (pip install 'armwise[cuda]' brings it)"
+        )
         self._check(self._driver.cuInit(0), "start the driver")
         count = ctypes.c_int()
         self._check(self._driver.cuDeviceGetCount(ctypes.byref(count)), "count GPUs")
@@ -272,4 +274,4 @@ def _library(names: Sequence[str], what: str) -> ctypes.CDLL:
             return ctypes.CDLL(name)
         except OSError:
             continue
-    raise CudaError(f"{what} was not found on this machine. {_FALLBACK}")
+    raise CudaError(f"{what[0].upper()}{what[1:]} was not found. {_FALLBACK}")
