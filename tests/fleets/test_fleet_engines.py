@@ -12,12 +12,12 @@ from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
+from tests.fleets.conftest import numbers
 
 import armwise as aw
 from armwise.errors import WorkerError
 from armwise.fleets.cluster import Cluster
 from armwise.fleets.engines import InProcess, Processes
-from tests.fleets.conftest import numbers
 
 
 def doubled(item: int) -> int:
@@ -55,9 +55,9 @@ def test_a_worker_that_dies_is_replaced(tmp_path):
 
 
 def test_what_kills_every_worker_is_named():
-    with pytest.raises(WorkerError, match=r"^3 ended its worker 3 times.*--workers 1"):
-        with Processes(2) as engine:
-            list(engine.run(fatal, range(8)))
+    told = r"^3 ended its worker 3 times.*--workers 1"
+    with Processes(2) as engine, pytest.raises(WorkerError, match=told):
+        list(engine.run(fatal, range(8)))
 
 
 def kill_a_worker(killed: list[int], what: str, share: float) -> None:
@@ -67,19 +67,22 @@ def kill_a_worker(killed: list[int], what: str, share: float) -> None:
         os.kill(killed[0], signal.SIGKILL)
 
 
-def test_a_fleet_is_the_same_after_a_worker_was_killed(arm, logs):
-    alone = aw.identify_fleet(arm, logs, cutoff_hz=10.0, workers=1)
+@pytest.fixture(scope="module")
+def alone(arm, logs):
+    return numbers(aw.identify_fleet(arm, logs, cutoff_hz=10.0, workers=1))
+
+
+def test_a_fleet_is_the_same_after_a_worker_was_killed(arm, logs, alone):
     killed: list[int] = []
     watch = partial(kill_a_worker, killed)
     two = aw.identify_fleet(arm, logs, cutoff_hz=10.0, workers=2, progress=watch)
     assert killed
-    assert abs(numbers(two) - numbers(alone)).max() <= 1e-10
+    assert abs(numbers(two) - alone).max() <= 1e-10
     assert two.work.peak_memory < 300e6
 
 
-def test_a_fleet_on_dask_is_the_same_after_a_worker_was_killed(arm, logs):
+def test_a_fleet_on_dask_is_the_same_after_a_worker_was_killed(arm, logs, alone):
     distributed = pytest.importorskip("distributed")
-    alone = aw.identify_fleet(arm, logs, cutoff_hz=10.0, workers=1)
     killed: list[int] = []
     with distributed.LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None
@@ -98,7 +101,7 @@ def test_a_fleet_on_dask_is_the_same_after_a_worker_was_killed(arm, logs):
             progress=kill,
         )
     assert killed
-    assert abs(numbers(clustered) - numbers(alone)).max() <= 1e-10
+    assert abs(numbers(clustered) - alone).max() <= 1e-10
 
 
 def test_a_local_cluster_is_started_and_shows_its_dashboard():

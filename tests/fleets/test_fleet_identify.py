@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from tests.fleets.conftest import motion_and_torque, numbers, write_log
 
 import armwise as aw
 from armwise.errors import ArgumentError, RecordingError
 from armwise.fleets import pieces
 from armwise.fleets.files import fleet_to_dict, write_fleet
 from armwise.identification import PhysicallyConsistent, Robust
-from tests.fleets.conftest import motion_and_torque, numbers, write_log
 
 
 @pytest.fixture(scope="module")

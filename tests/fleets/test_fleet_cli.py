@@ -1,0 +1,59 @@
+"""armwise identify --group-by: a fleet from the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+
+def armwise(*words: object) -> subprocess.CompletedProcess:
+    code = "from armwise.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "identify", "two_link_uno", *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def test_people_read_tables_and_find_files(logs, tmp_path):
+    glob = f"{logs}/**/*.parquet"
+    out = tmp_path / "out"
+    done = armwise(glob, "--group-by", "robot", "--workers", 1, "-o", out)
+    assert done.returncode == 0, done.stderr
+    assert "4 robots, 12 logs, 36,000 rows" in done.stdout
+    assert "No robot differs" in done.stdout
+    assert {"fleet.json", "fleet.urdf", "parts"} <= {p.name for p in out.iterdir()}
+
+
+def test_machines_read_json_with_bad_logs_named(logs, tmp_path):
+    shutil.copytree(logs, tmp_path / "logs")
+    (tmp_path / "logs" / "R1" / "junk.parquet").write_bytes(b"junk")
+    words = (tmp_path / "logs", "--group-by", "robot", "--workers", 1)
+    refused = armwise(*words)
+    assert refused.returncode == 1
+    assert "junk.parquet" in refused.stderr
+    assert "--skip-bad-logs" in refused.stderr
+    done = armwise(*words, "--skip-bad-logs", "--json")
+    found = json.loads(done.stdout)
+    assert [bad["path"].rsplit("/")[-1] for bad in found["bad_logs"]] == [
+        "junk.parquet"
+    ]
+    assert list(found["robots"]) == ["R0", "R1", "R2", "R3"]
+    assert found["base_parameter_count"] > 0
+    assert max(found["fit"]["relative_error"]) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--validate", "x.csv"], "no --validate"),
+        (["--method", "robust"], "Robust needs the samples"),
+        (["--cluster", "tcp://127.0.0.1:1"], "leave out --cluster"),
+    ],
+)
+def test_what_a_fleet_cannot_do_is_said_in_one_sentence(logs, words, said):
+    done = armwise(logs, "--group-by", "robot", *words)
+    assert done.returncode != 0
+    assert said in " ".join(done.stderr.replace("│", " ").split())
+    assert "Traceback" not in done.stderr
