@@ -28,17 +28,32 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     target = Path(path)
     try:
-        with tempfile.TemporaryDirectory(
-            dir=target.parent, prefix=".armwise-"
-        ) as folder:
-            temporary = Path(folder) / target.name
+        str(target).encode()
+        with _folder_beside(target) as folder:
+            temporary = folder / target.name
             yield temporary
             # Temporary files may be private; the umask decides for the finished one.
             os.chmod(temporary, _mode(target))
             os.replace(temporary, target)
+    except UnicodeEncodeError:
+        raise FileError(f"{target} cannot be written: name it in UTF-8.") from None
     except OSError as problem:
         reason = problem.strerror or str(problem)
         raise FileError(f"{target} cannot be written: {reason}.") from problem
+
+
+@contextmanager
+def _folder_beside(target: Path) -> Iterator[Path]:
+    """Make a folder to write in, and take it away whatever happens."""
+    made = tempfile.TemporaryDirectory(dir=target.parent, prefix=".armwise-")
+    try:
+        yield Path(made.name)
+    finally:
+        try:
+            made.cleanup()
+        except KeyboardInterrupt:  # Ctrl-C while tidying up: tidy up all the same
+            made.cleanup()
+            raise
 
 
 def _mode(path: Path) -> int:

@@ -44,7 +44,7 @@ def armwise(capsys, monkeypatch) -> Callable[..., Said]:
 def run_quietly(*words: object) -> None:
     """Run a command for what it writes."""
     done = CliRunner().invoke(cli.app, [*map(str, words), "--json"])
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 0, (words, done.output, done.exception)
 
 
 @pytest.fixture(scope="session")
@@ -62,8 +62,18 @@ def prepared(tmp_path_factory) -> Path:
     )  # fmt: skip
     for name, held in (("held", BRICK), ("empty", None)):
         write_wrist_log(held, folder / f"{name}.csv")
+    write_fleet(folder)
     shutil.copy(WORLDS / "nail.toml", folder)
     return folder
+
+
+def write_fleet(folder: Path) -> None:
+    """Let the two runs be those of two robots."""
+    for k in (1, 2):
+        place = folder / "logs" / f"robot=arm_{k}"
+        place.mkdir(parents=True)
+        log = aw.read_recording(folder / f"run{k}.csv")
+        aw.write_recording(log, place / "run.parquet")
 
 
 def write_wrist_log(held: aw.InertialParameters | None, path: Path) -> None:
@@ -78,7 +88,7 @@ def write_wrist_log(held: aw.InertialParameters | None, path: Path) -> None:
     size = 0.15 * np.random.default_rng(3).normal(size=(2, 6, 3))
     motion = aw.Fourier([0, -1, 1, 0, 0.3, 0], size[0], size[1], 0.2)
     log = aw.run(plant, aw.ComputedTorque(arm, 400.0, 40.0), motion)
-    kinds = ("q", "tau", *"fx fy fz tx ty tz".split())
+    kinds = ("q", "tau", *["fx", "fy", "fz", "tx", "ty", "tz"])
     measured = {k: c for k, c in log.channels.items() if k.split("_")[0] in kinds}
     aw.write_recording(replace(log, channels=measured), path)
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+LONGEST = 3600.0
+"""The longest motion [s] that is planned or simulated at once."""
+FASTEST = 1e5
+"""The highest rate [Hz]."""
 
 DESCRIPTIONS = "URDF, MJCF, DH .toml or bundled name."
 
@@ -15,6 +20,44 @@ def bundled_names(incomplete: str) -> list[str]:
     from armwise.arms.library import bundled_arms
 
     return [name for name in bundled_arms() if name.startswith(incomplete)]
+
+
+def number(explanation: str, least: float = 0.0, most: float = LONGEST) -> Any:
+    """Declare an option that takes a number between bounds, which NaN is not."""
+
+    def check(value: float | None) -> float | None:
+        if value is not None and not least <= value <= most:
+            raise typer.BadParameter(f"{value} is not between {least:g} and {most:g}.")
+        return value
+
+    return typer.Option(help=explanation, callback=check)
+
+
+def output_file(explanation: str) -> Any:
+    """Declare -o for one file; a folder that is not there is told before the work."""
+    return typer.Option("-o", "--output", help=explanation, callback=check_place)
+
+
+def check_place(path: Path | None) -> Path | None:
+    """Refuse a file whose folder is not there, or that is a folder itself."""
+    if path is not None and not path.parent.is_dir():
+        raise typer.BadParameter(f"{path} cannot be written: no folder {path.parent}.")
+    if path is not None and path.is_dir():
+        raise typer.BadParameter(f"{path} cannot be written: it is a folder.")
+    return path
+
+
+def _check_folder(path: Path | None) -> Path | None:
+    if path is not None:
+        nearest = next(p for p in (path, *path.parents) if p.exists())
+        if not nearest.is_dir():
+            raise typer.BadParameter(f"{path} cannot be made: {nearest} is a file.")
+    return path
+
+
+def output_folder(explanation: str = "Folder for the results.") -> Any:
+    """Declare -o for a folder, made if need be."""
+    return typer.Option("-o", "--output", help=explanation, callback=_check_folder)
 
 
 ArmName = Annotated[
@@ -64,7 +107,11 @@ CutoffHz = Annotated[
 ]
 """Where measured signals are cut off."""
 
-Folder = Annotated[
-    Path | None, typer.Option("-o", "--output", help="Folder for the results.")
-]
+Seed = Annotated[int, typer.Option(min=0, help="Of all that is random.")]
+"""Same seed, same result."""
+
+Duration = Annotated[float, number("Length of the motion [s].", 0.01)]
+"""How long an arm moves."""
+
+Folder = Annotated[Path | None, output_folder()]
 """Where a command that writes several files puts them."""

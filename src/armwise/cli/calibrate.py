@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from armwise.cli.arguments import ArmName
+from armwise.cli.arguments import (
+    FASTEST,
+    ArmName,
+    Columns,
+    MappingFile,
+    SkipBadRows,
+    number,
+    output_file,
+)
+from armwise.cli.logs import named_columns
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
@@ -38,12 +47,15 @@ def calibrate(
         bool, typer.Option("--volts", help="Gains are not even roughly known.")
     ] = False,
     offset_range_deg: Annotated[
-        float, typer.Option(help="How far offsets may be from zero [°].")
+        float, number("How far offsets may be from zero [°].", 0.0, 360.0)
     ] = 180.0,
-    cutoff_hz: Annotated[float, typer.Option(help="Low-pass of the log [Hz].")] = 10.0,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write a calibration file.")
-    ] = None,
+    cutoff_hz: Annotated[
+        float, number("Low-pass of the log [Hz].", 0.01, FASTEST)
+    ] = 10.0,
+    mapping: MappingFile = None,
+    column: Columns = None,
+    skip_bad_rows: SkipBadRows = False,
+    output: Annotated[Path | None, output_file("Write a calibration file.")] = None,
     json: AsJson = False,
 ) -> None:
     """Find gain and offset of every joint sensor; without a log, say which can be.
@@ -66,7 +78,15 @@ def calibrate(
     if not logs:
         _show_outlook(outlook, json)
         return
-    recordings = [read_recording(path) for path in logs]
+    recordings = [
+        read_recording(
+            path,
+            mapping=mapping,
+            columns=named_columns(column),
+            skip_bad_rows=skip_bad_rows,
+        )
+        for path in logs
+    ]
     with progress_bar("Calibrate", quiet=json) as tell:
         found = calibrate_recording(
             structure,

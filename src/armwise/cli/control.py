@@ -7,14 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from armwise.cli.arguments import ArmName, Model
+from armwise.cli.arguments import (
+    ArmName,
+    Duration,
+    Model,
+    check_place,
+    number,
+    output_file,
+)
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
     from armwise.control import TrackingTable
 
 app = typer.Typer(
-    add_completion=False, no_args_is_help=True, help="Compare controllers on an arm."
+    add_completion=False, no_args_is_help=True, rich_markup_mode="markdown"
 )
 
 
@@ -28,24 +35,23 @@ def compare(
     arm: ArmName,
     model: Model = None,
     model_error: Annotated[
-        float, typer.Option(help="Relative error of the perturbed model.")
+        float, number("Relative error of the perturbed model.", 0.0, 0.9)
     ] = 0.1,
     friction: Annotated[
-        float, typer.Option(help="Unmodelled friction, as a share of torque.")
+        float, number("Unmodelled friction, as a share of torque.", 0.0, 10.0)
     ] = 0.02,
     natural_hz: Annotated[
-        float, typer.Option(help="Stiffness of feedback [Hz].")
+        float, number("Stiffness of feedback [Hz].", 0.01, 100.0)
     ] = 3.0,
-    duration: Annotated[float, typer.Option(help="Length of the wave task [s].")] = 4.0,
-    seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 1,
+    duration: Duration = 4.0,
+    seeds: Annotated[int, number("How many runs of each.", 1, 10_000)] = 1,
     mujoco: Annotated[bool, typer.Option(help="Run on MuJoCo as well.")] = False,
-    workers: Annotated[int, typer.Option(help="Processes.")] = 1,
+    workers: Annotated[int, number("Processes.", 1, 1000)] = 1,
     cache: Annotated[Path | None, typer.Option(help="Folder of results.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Write the table (.parquet).")
-    ] = None,
+    output: Annotated[Path | None, output_file("Write the table (.parquet).")] = None,
     figures: Annotated[
-        Path | None, typer.Option(help="Write interactive figures (.html).")
+        Path | None,
+        typer.Option(help="Write interactive figures (.html).", callback=check_place),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -58,7 +64,9 @@ def compare(
     from armwise.control import benchmark_tracking, comparison
 
     loaded = load_arm(arm)
-    believed = load_arm(model) if model else comparison.perturbed(loaded, model_error)
+    believed = comparison.perturbed(loaded, model_error)
+    if model is not None:
+        believed = load_arm(model)
     with progress_bar("controllers", quiet=json) as tell:
         result = benchmark_tracking(
             comparison.tracking_tasks(loaded, duration),

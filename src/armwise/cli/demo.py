@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from armwise.cli.arguments import Seed, output_folder
 from armwise.cli.output import AsJson, console, print_json, table, warn
 
 if TYPE_CHECKING:
@@ -15,12 +14,8 @@ if TYPE_CHECKING:
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for the results.")
-    ] = Path("armwise-demo"),
-    seed: Annotated[
-        int, typer.Option(min=0, help="Of the real arm and its noise.")
-    ] = 0,
+    output: Annotated[Path, output_folder()] = Path("armwise-demo"),
+    seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
     """Identify a simulated Panda that is not as described, and show what came of it.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from armwise.cli.arguments import ArmName
+from armwise.cli.arguments import FASTEST, ArmName, Duration, Seed, number, output_file
 from armwise.cli.output import AsJson, console, figure, print_json, table
 from armwise.cli.progress import progress_bar
 
@@ -18,20 +18,23 @@ if TYPE_CHECKING:
 
 def excite(
     arm: ArmName,
-    duration: Annotated[float, typer.Option(help="Length of the motion [s].")] = 20.0,
-    seed: Annotated[int, typer.Option(help="Same seed, same motion.")] = 0,
+    duration: Duration = 20.0,
+    seed: Seed = 0,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Write it: .csv, .json or .yaml (ROS)."),
+        output_file("Write it: .csv, .json or .yaml (ROS)."),
     ] = None,
-    rate_hz: Annotated[float, typer.Option(help="Points a second in the file.")] = 100,
+    rate_hz: Annotated[
+        float, number("Points a second in the file.", 0.1, FASTEST)
+    ] = 100,
     limit_share: Annotated[
         float, typer.Option(help="Share of every limit that may be used.")
     ] = 0.95,
     harmonics: Annotated[
-        int | None, typer.Option(help="Harmonics of the series (default: chosen).")
+        int | None,
+        number("Harmonics of the series; chosen if absent.", 1, 100),
     ] = None,
-    budget_s: Annotated[float, typer.Option(help="Longest search [s].")] = 30.0,
+    budget_s: Annotated[float, number("Longest search [s].", 0.0, 1e6)] = 30.0,
     floor: Annotated[
         str, typer.Option(help="Height of the floor [m], auto or none.")
     ] = "auto",
@@ -40,10 +43,10 @@ def excite(
         typer.Option(help="Keep out of x0,y0,z0,x1,y1,z1[,frame] [m]; repeatable."),
     ] = None,
     clearance: Annotated[
-        float, typer.Option(help="Distance kept from everything [m].")
+        float, number("Distance kept from everything [m].", 0.0, 10.0)
     ] = 0.02,
     radius: Annotated[
-        float | None, typer.Option(help="Thickness of links without outlines [m].")
+        float | None, number("Thickness of links without outlines [m].", 0.0, 10.0)
     ] = None,
     known: Annotated[
         Path | None,

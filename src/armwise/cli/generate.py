@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from armwise.cli.arguments import DESCRIPTIONS, bundled_names
+from armwise.cli.arguments import DESCRIPTIONS, Folder, bundled_names
 from armwise.cli.output import AsJson, console, print_json, table
 
 if TYPE_CHECKING:
@@ -20,9 +19,7 @@ def generate(
         str | None,
         typer.Argument(metavar="ARM", help=DESCRIPTIONS, autocompletion=bundled_names),
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder for the files.")
-    ] = None,
+    output: Folder = None,
     functions: Annotated[
         str | None,
         typer.Option("--functions", help="Comma-separated; `all` for every one."),

@@ -16,6 +16,7 @@ from armwise.cli.arguments import (
     Logs,
     MappingFile,
     SkipBadRows,
+    number,
 )
 from armwise.cli.output import AsJson, console, print_json, warn
 
@@ -60,7 +61,7 @@ def identify_load(
     ] = False,
     resolution: Annotated[
         float | None,
-        typer.Option(help="One count of the encoders [rad], for --method optimal."),
+        number("One count of the encoders [rad], for --method optimal.", 1e-12, 1.0),
     ] = None,
     cutoff_hz: CutoffHz = None,
     mapping: MappingFile = None,

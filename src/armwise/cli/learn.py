@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from armwise.cli.arguments import ArmName, Model
+from armwise.cli.arguments import FASTEST, ArmName, Duration, Model, check_place, number
 from armwise.cli.output import AsJson, console, figure, print_json, table
 
 if TYPE_CHECKING:
@@ -18,21 +18,24 @@ def learn(
     arm: ArmName,
     model: Model = None,
     model_error: Annotated[
-        float, typer.Option(help="Relative error of the perturbed model.")
+        float, number("Relative error of the perturbed model.", 0.0, 0.9)
     ] = 0.1,
     friction: Annotated[
-        float, typer.Option(help="Unmodelled friction, as a share of torque.")
+        float, number("Unmodelled friction, as a share of torque.", 0.0, 10.0)
     ] = 0.02,
-    noise: Annotated[float, typer.Option(help="Velocity noise [rad/s].")] = 0.002,
-    trials: Annotated[int, typer.Option(help="Attempts.")] = 4,
+    noise: Annotated[float, number("Velocity noise [rad/s].", 0.0, 100.0)] = 0.002,
+    trials: Annotated[int, number("Attempts.", 1, 1000)] = 4,
     cutoff_hz: Annotated[float, typer.Option(help="Zero-phase low-pass [Hz].")] = 8.0,
-    duration: Annotated[float, typer.Option(help="Length of the motion [s].")] = 2.0,
+    duration: Duration = 2.0,
     natural_hz: Annotated[
-        float, typer.Option(help="Stiffness of feedback [Hz].")
+        float, number("Stiffness of feedback [Hz].", 0.01, 100.0)
     ] = 2.0,
-    rate_hz: Annotated[float, typer.Option(help="Control rate [Hz].")] = 500.0,
+    rate_hz: Annotated[float, number("Control rate [Hz].", 1.0, FASTEST)] = 500.0,
     memory: Annotated[
-        Path | None, typer.Option(help="Go on from this file (.npz), and keep it.")
+        Path | None,
+        typer.Option(
+            help="Go on from this file (.npz), and keep it.", callback=check_place
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -47,7 +50,7 @@ def learn(
     loaded = load_arm(arm)
     session = Session(
         loaded,
-        load_arm(model) if model else perturbed(loaded, model_error),
+        load_arm(model) if model is not None else perturbed(loaded, model_error),
         friction=friction,
         noise=noise,
         duration=duration,

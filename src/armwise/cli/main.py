@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -61,7 +62,7 @@ class _Subcommands(TyperGroup):
         module = import_module(f"armwise.cli.{word}")
         app = getattr(module, "app", None)
         if app is None:
-            app = typer.Typer(add_completion=False)
+            app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
             app.command(cmd_name)(getattr(module, word))
         command = typer.main.get_command(app)
         command.name = cmd_name
@@ -72,6 +73,7 @@ app = typer.Typer(
     cls=_Subcommands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # the other kind takes units, [s], for styles
     help="Know a robot arm's body from its motion, and put that to use.",
     epilog="Every command has --help with an example, and --json. Exit codes: 0 done; "
     "1 it could not be done, one line says why; 2 wrong use; 130 Ctrl-C.",
@@ -99,6 +101,9 @@ def _options(
 def main() -> None:
     """Run the command line; a mistake of the user's is one line, never a traceback."""
     warnings.showwarning = _warn
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # names of files may hold any bytes
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = app(prog_name="armwise", standalone_mode=False)
     except _UsageError as problem:

@@ -7,7 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from armwise.cli.arguments import ArmName, Columns, Logs, MappingFile, SkipBadRows
+from armwise.cli.arguments import (
+    ArmName,
+    Columns,
+    Logs,
+    MappingFile,
+    SkipBadRows,
+    output_file,
+)
 from armwise.cli.output import AsJson, console, print_json, table
 
 
@@ -20,9 +27,7 @@ def reduce(
     threshold: Annotated[
         float, typer.Option(help="Share of a joint's largest torque that matters.")
     ] = 0.01,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Where the reduced one goes.")
-    ] = None,
+    output: Annotated[Path | None, output_file("Where the reduced one goes.")] = None,
     mapping: MappingFile = None,
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,

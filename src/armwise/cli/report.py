@@ -14,6 +14,7 @@ from armwise.cli.arguments import (
     MappingFile,
     SkipBadRows,
     Validate,
+    output_file,
 )
 from armwise.cli.logs import load_described, read_logs
 from armwise.cli.output import AsJson, console, print_json
@@ -37,7 +38,7 @@ def report(
     validate: Validate = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="A file: .html, .json or .txt."),
+        output_file("A file: .html, .json or .txt."),
     ] = None,
     mapping: MappingFile = None,
     column: Columns = None,

@@ -7,22 +7,22 @@ from typing import Annotated, Any
 
 import typer
 
-from armwise.cli.arguments import ArmName
+from armwise.cli.arguments import ArmName, Duration, Seed, number, output_file
 from armwise.cli.output import AsJson, console, print_json
 
 
 def simulate(
     arm: ArmName,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Log to write: .csv …")
-    ],
-    duration: Annotated[float, typer.Option(help="Length of the motion [s].")] = 10.0,
-    seed: Annotated[int, typer.Option(help="Seed of the motion and of all noise.")] = 0,
+    output: Annotated[Path, output_file("Log to write: .csv, .parquet or .mcap.")],
+    duration: Duration = 10.0,
+    seed: Seed = 0,
     mujoco: Annotated[bool, typer.Option(help="Simulate with MuJoCo.")] = False,
     torque_noise: Annotated[
-        float, typer.Option(help="Noise of the torque, as a share of its largest.")
+        float, number("Noise of the torque, as a share of its largest.", 0.0, 100.0)
     ] = 0.01,
-    encoder_counts: Annotated[int, typer.Option(help="Counts per turn.")] = 2**17,
+    encoder_counts: Annotated[
+        int, number("Counts of an encoder per turn.", 1, 1e12)
+    ] = 2**17,
     json: AsJson = False,
 ) -> None:
     """Run a simulated arm along a random periodic motion and write what it measured.

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from armwise.cli.arguments import output_folder
 from armwise.cli.output import AsJson, console, figure, print_json, table
 from armwise.errors import WorldError
 
 if TYPE_CHECKING:
     from armwise.worlds import Run
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help="Simulate worlds.")
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, rich_markup_mode="markdown"
+)
 
-File = Annotated[Path, typer.Argument(help="A world in TOML.")]
-Out = Annotated[
-    Path | None,
-    typer.Option("-o", "--output", help="Folder for table, ledger, pictures."),
-]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A world in TOML.")]
+Out = Annotated[Path | None, output_folder("Folder for table, ledger, pictures.")]
 
 
 @app.callback()

@@ -18,6 +18,7 @@ from armwise.control.comparison import (
 )
 from armwise.control.gains import feedback_gain
 from armwise.dynamics import Dynamics
+from armwise.errors import PlantDiverged
 from armwise.learning.analysis import LearningAnalysis, analyse_learning
 from armwise.learning.learn import learn
 from armwise.learning.linearise import inverse_model_along, linearise_along
@@ -102,6 +103,11 @@ class Session:
         """Analyse, practise, and say everything in plain numbers."""
         analysis = self.analyse(cutoff_hz)
         learned = self.practise(trials, cutoff_hz, memory)
+        if not learned.trials:
+            raise PlantDiverged(
+                f"{self.arm.name} ran away in its first attempt: make the feedback "
+                "softer (natural_hz), or control faster (rate_hz)."
+            )
         return {
             "arm": self.arm.name,
             "analysis": {

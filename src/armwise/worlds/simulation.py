@@ -53,7 +53,7 @@ def simulate(
     """
     chosen = require_integrator(integrator)
     check_step(world, chosen, step)
-    if not (np.isfinite(duration) and duration > 0):
+    if not (np.isfinite(duration / step) and duration > 0):
         raise ArgumentError(f"The duration must be positive in [s], not {duration!r}.")
     releasable = {name for event in events for name in event.releases}
     engine = Engine(world, method or SingularValueDropping(), backend, releasable)

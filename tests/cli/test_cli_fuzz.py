@@ -1,0 +1,183 @@
+"""Whatever it is fed, a command ends with one line and 1 or 2, never a traceback.
+
+Every command is fuzzed from its own examples: each file that is named gives way to
+files that are something else or damaged, and each option gets senseless values.
+"""
+
+from __future__ import annotations
+
+import random
+import shlex
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from scipy.io import savemat
+from tests.cli import fuzzing
+from tests.cli.conftest import Said, run_quietly, write_fleet
+from tests.cli.test_cli_examples import EXAMPLES, TEXTS
+
+import armwise as aw
+from armwise.arms import bundled_arms
+from armwise.cli import demonstration
+from armwise.cli.main import app
+
+ARM = "two_link_uno"
+MAPPINGS = Path(__file__).parents[2] / "examples" / "real"
+
+QUICK = 10.0
+"""Longer than this [s] nothing senseless may be worked on."""
+
+ANY_NUMBER_WILL_DO = {"seed", "port", "workers"}
+
+FIRST = dict(reversed(EXAMPLES))
+"""One example of each command."""
+
+
+class TooSlow(BaseException):
+    """Raised in whatever runs too long; nothing catches it."""
+
+
+@pytest.fixture(scope="module")
+def small(prepared, tmp_path_factory) -> Path:
+    """The files of the examples, for an arm of two joints."""
+    folder = tmp_path_factory.mktemp("small")
+    for path in prepared.iterdir():
+        if path.is_file():
+            shutil.copy(path, folder)
+    for name in ("run1.csv", "run2.csv", "run.parquet", "run.mcap"):
+        run_quietly("simulate", ARM, "--duration", 2, "-o", folder / name)
+    write_fleet(folder)
+    columns = aw.read_recording(folder / "run1.csv").channels
+    arrays = {name: channel.values for name, channel in columns.items()}
+    arrays["time"] = columns["q_1"].time
+    np.savez(folder / "run.npz", **arrays)
+    savemat(folder / "run.mat", arrays)
+    fast = ("--friction", "linear", "--method", "weighted")
+    run_quietly("identify", ARM, folder / "run1.csv", *fast, "-o", folder / "out")
+    return folder
+
+
+@pytest.fixture
+def feed(small, armwise, tmp_path, monkeypatch):
+    """Stand in a copy of the small files; run commands there, and judge their end."""
+    folder = tmp_path / "fed"
+    shutil.copytree(small, folder)
+    (folder / "a_file").write_text("here already")
+    monkeypatch.chdir(folder)
+    monkeypatch.delenv("ARMWISE_DEBUG", raising=False)
+    monkeypatch.setattr("armwise.view.serve_scene", lambda _, port, tell: tell("URL"))
+    monkeypatch.setattr(demonstration, "BUDGET", (0.5, 0.2))
+    monkeypatch.setattr(demonstration, "DURATION", 3.0)
+
+    def stop(*_: object) -> None:
+        raise TooSlow
+
+    monkeypatch.setattr(signal, "_kept", signal.signal(signal.SIGALRM, stop), False)
+
+    def run(words: list[str]) -> str | None:
+        signal.setitimer(signal.ITIMER_REAL, QUICK)
+        try:
+            return fault(armwise(*words))
+        except TooSlow:
+            return f"still running after {QUICK} s"
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+    return run
+
+
+def fault(said: Said) -> str | None:
+    """Say what is wrong with how a command ended, if anything is."""
+    if said.code not in (0, 1, 2):
+        return f"exit code {said.code}"
+    if "Traceback" in said.err or "A bug in Armwise" in said.err:
+        return said.err.strip()
+    *before, last = said.err.splitlines() or [""]
+    if said.code and not last.startswith("armwise: "):
+        return f"it does not say why it failed: {said.err!r}"
+    if said.code and not all(line.startswith("Warning: ") for line in before):
+        return f"more than one line: {said.err!r}"
+    return None
+
+
+def baseline(text: str) -> list[str]:
+    """Return an example's words, for the small arm."""
+    return [ARM if word == "panda" else word for word in shlex.split(text)[1:]]
+
+
+def bad_copies(word: str, place: Path, rng: random.Random) -> Iterator[Path]:
+    """Yield files to stand in for the one a word names, or for an arm."""
+    is_arm = word in bundled_arms()
+    good = Path("out/identified.urdf" if is_arm else word)
+    place.mkdir()
+    yield from fuzzing.no_files(place, good.suffix, rng)
+    content = good.read_bytes()
+    for j, bad in enumerate(fuzzing.damaged(content, rng)):
+        path = place / f"damaged{j}{good.suffix}"
+        path.write_bytes(bad)
+        yield path
+    other = place / f"good{'.npz' if good.suffix == '.csv' else '.csv'}"
+    other.write_bytes(content)
+    yield other
+
+
+def with_bad_files(words: list[str], rng: random.Random) -> Iterator[list[str]]:
+    """Replace each file and each arm that is named, one at a time."""
+    for k, word in enumerate(words):
+        is_input = word in bundled_arms() or Path(word).is_file()
+        if is_input and words[k - 1] not in ("-o", "--output"):
+            for path in bad_copies(word, Path(f"bad{k}").absolute(), rng):
+                yield [*words[:k], str(path), *words[k + 1 :]]
+
+
+def with_bad_options(owner: tuple[str, ...], words: list[str]) -> Iterator[list[str]]:
+    """Add each option with senseless values."""
+    command: Any = typer.main.get_command(app)
+    for word in owner:
+        command = command.get_command(None, word)
+    for option in command.params:
+        flag = max(option.opts, key=len)
+        if not flag.startswith("--") or getattr(option, "is_flag", False):
+            continue
+        kind = str(option.type_descriptor.annotation)
+        values = fuzzing.PLACES if "Path" in kind else fuzzing.WORDS
+        if "float" in kind or "int" in kind:
+            values = ("text",) if option.name in ANY_NUMBER_WILL_DO else fuzzing.NUMBERS
+        for value in values:
+            yield [*words, flag, value]
+
+
+def faults(feed, cases: Iterator[list[str]]) -> list[tuple[str, str]]:
+    found = [(" ".join(words), feed(words)) for words in cases]
+    return [(words, wrong) for words, wrong in found if wrong]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_bad_files(text, feed):
+    assert faults(feed, with_bad_files(baseline(text), random.Random(text))) == []
+
+
+@pytest.mark.parametrize("owner", list(FIRST), ids=" ".join)
+def test_bad_options(owner, feed):
+    assert faults(feed, with_bad_options(owner, baseline(FIRST[owner]))) == []
+
+
+@pytest.mark.parametrize("log", ["run.parquet", "run.mcap", "run.npz", "run.mat"])
+def test_damaged_logs_of_every_kind(log, feed):
+    words = ["inspect-log", log, "--arm", ARM]
+    assert faults(feed, with_bad_files(words, random.Random(log))) == []
+
+
+@pytest.mark.parametrize(
+    "mapping", sorted(MAPPINGS.glob("*.toml")), ids=lambda p: p.stem
+)
+def test_damaged_mappings(mapping, feed):
+    shutil.copy(mapping, "mapping.toml")
+    words = ["inspect-log", "run1.csv", "--arm", ARM, "--mapping", "mapping.toml"]
+    assert faults(feed, with_bad_files(words, random.Random(mapping.stem))) == []
