@@ -21,7 +21,8 @@ test: $(STAMP)
 
 # Chromium and its driver from the system's packages, for the tests in tests/browser.
 browser:
-	command -v chromium chromedriver > /dev/null || { apt-get update -qq && \
+	command -v chromium > /dev/null && command -v chromedriver > /dev/null || { \
+	apt-get update -qq && \
 	apt-get install -qq --yes --no-install-recommends chromium chromium-driver; }
 
 lint: $(STAMP)

@@ -62,12 +62,25 @@ def view(
     scene = make_scene(
         described,
         samples,
-        {str(path): read_estimate(path, described) for path in estimate or ()},
+        {
+            name: read_estimate(path, described)
+            for name, path in _named(estimate or []).items()
+        },
         None if world is None else _run(world),
         description=file if file.is_file() else None,
         meshes=meshes or (),
     )
     serve_scene(scene, port, lambda address: _say(scene, address, json))
+
+
+def _named(paths: PathList) -> dict[str, Path]:
+    """Call files by their stems, or by as much of their paths as tells them apart."""
+    names: dict[str, Path] = {}
+    for depth in range(1, max((len(path.parts) for path in paths), default=0) + 1):
+        names = {str(Path(*x.parts[-depth:]).with_suffix("")): x for x in paths}
+        if len(names) == len(paths):
+            break
+    return names
 
 
 def _run(world: Path) -> Run:

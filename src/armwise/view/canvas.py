@@ -69,6 +69,15 @@ class Canvas:
         """Set floor, light and camera."""
         scene, size = self._server.scene, self._size
         scene.set_up_direction("+z")
+        # Plain lights: preparing viser's photographed surroundings takes a processor
+        # without a graphics card most of its time.
+        scene.configure_environment_map(None)
+        scene.add_light_hemisphere(
+            "/sky",
+            sky_color=(255, 255, 255),
+            ground_color=(170, 175, 185),
+            intensity=3.0,
+        )
         cell = float(10.0 ** np.floor(np.log10(size)))
         scene.add_grid(
             "/floor", 8 * size, 8 * size, cell_size=cell / 5, section_size=cell,

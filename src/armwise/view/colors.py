@@ -6,7 +6,7 @@ from armwise.view.forms import Color
 
 BONES: tuple[Color, ...] = ((206, 212, 218), (173, 181, 189))
 """Links, in turn."""
-DRUM: Color = (73, 80, 87)
+DRUM: Color = (95, 105, 116)
 AXIS: Color = (240, 140, 0)
 MEASURED: Color = (73, 80, 87)
 MODELS: tuple[Color, Color] = (28, 126, 214), (232, 89, 12)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from armwise.view.colors import MEASURED, to_hex
 from armwise.view.playback import Playback
 from armwise.view.scene import Scene, inertia_layer
+from armwise.view.torques import Torques, swatch
 
 SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "4")
 
@@ -63,6 +63,11 @@ class Panel:
         if q is not None:
             for slider, value in zip(self._joints, q, strict=True):
                 slider.value = round(float(value), 3)
+
+    @property
+    def window(self) -> float:
+        """How much time the torques are plotted for in [s]."""
+        return 0.0 if self._torques is None else self._torques.window
 
     def plot(self, t: float) -> None:
         """Draw the torques around a moment [s]."""
@@ -122,56 +127,6 @@ class Panel:
             )
 
 
-class Torques:
-    """One plot per joint in a panel of its own, which follows the time."""
-
-    def __init__(self, gui: Any, scene: Scene) -> None:
-        assert scene.playback is not None
-        self._scene, self._playback = scene, scene.playback
-        panel = gui.add_panel()
-        with panel.add_tab("Torque"):
-            gui.add_html(_legend(scene))
-            longest = max(scene.duration, 0.1)
-            self._span = gui.add_slider(
-                "window [s]", 0.1, longest, 0.1, min(5.0, longest)
-            )
-            self._plots = [self._add_plot(gui, k) for k in range(scene.arm.dof)]
-        panel.dock_left()
-        panel.set_width(380)
-
-    def plot(self, t: float) -> None:
-        """Draw the torques around a moment [s]."""
-        for k, plot in enumerate(self._plots):
-            plot.data = self._data(k, t)
-
-    def _add_plot(self, gui: Any, k: int) -> Any:
-        joint = self._scene.arm.joints[self._scene.arm.coordinates[k]]
-        unit = "N m" if joint.is_revolute else "N"
-        colors = [to_hex(MEASURED), *(to_hex(m.color) for m in self._scene.models)]
-        series: list[Any] = [{"label": "time"}]
-        series += [
-            {"label": "", "stroke": color, "width": 1.5, "points": {"show": False}}
-            for color in colors
-        ]
-        now = {"show": True, "size": 9, "fill": to_hex(MEASURED)}
-        series.append({"label": "now", "stroke": to_hex(MEASURED), "points": now})
-        return gui.add_uplot(
-            self._data(k, 0.0), tuple(series),
-            title=f"{joint.name} [{unit}]", height=110, legend={"show": False},
-            scales={"x": {"time": False}}, axes=({"size": 24}, {"size": 44}),
-        )  # fmt: skip
-
-    def _data(self, k: int, t: float) -> tuple[np.ndarray, ...]:
-        curves = self._playback.curves(k, t, float(self._span.value))
-        lead = (
-            curves.predicted[0] if self._playback.measured is None else curves.measured
-        )
-        at = int(np.argmin(np.abs(curves.time - t)))
-        now = np.full(curves.time.size, np.nan)
-        now[at] = lead[at]
-        return curves.time, curves.measured, *curves.predicted, now
-
-
 def _has_torque(scene: Scene) -> bool:
     played: Playback | None = scene.playback
     return played is not None and played.has_torque
@@ -185,20 +140,4 @@ def _model_line(scene: Scene, k: int) -> str:
     if errors is not None:
         each = ", ".join(f"{error:.1%}" for error in errors[k])
         words += f"; torque off by {each}"
-    return f"{_swatch(to_hex(model.color))}{words}."
-
-
-def _legend(scene: Scene) -> str:
-    assert scene.playback is not None
-    named = [(to_hex(m.color), m.name) for m in scene.models]
-    if scene.playback.measured is not None:
-        named.insert(0, (to_hex(MEASURED), "measured"))
-    apart = "white-space:nowrap;margin-right:1em"
-    items = (f"<span style='{apart}'>{_swatch(c)}{escape(n)}</span>" for c, n in named)
-    return f"<div style='font-size:0.8em;padding:0.3em 0.8em'>{''.join(items)}</div>"
-
-
-def _swatch(color: str) -> str:
-    square = "display:inline-block;width:0.9em;height:0.9em;margin-right:0.4em"
-    round_ = "border-radius:0.2em;vertical-align:-0.1em"
-    return f"<span style='{square};{round_};background:{color}'></span>"
+    return f"{swatch(model.color)}{words}."

@@ -23,13 +23,13 @@ class Curves:
 
     Attributes:
         time: In [s], from the beginning of the motion.
-        measured: In [N m] or [N]; NaN where it was not.
-        predicted: One row per model.
+        torque: In [N m] or [N]: first the measured one, if it was, then each model's.
+        past: The first of them up to the moment, and NaN after it.
     """
 
     time: Float[np.ndarray, " points"]
-    measured: Float[np.ndarray, " points"]
-    predicted: Float[np.ndarray, "models points"]
+    torque: Float[np.ndarray, "curves points"]
+    past: Float[np.ndarray, " points"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,14 +82,17 @@ class Playback:
         start = min(max(t - span / 2, 0.0), max(self.duration - span, 0.0))
         first, last = self.row_at(start), self.row_at(start + span) + 1
         shown = slice(first, max(last, first + 2))
-        nothing = np.full(len(self.time[shown]), np.nan)
-        measured = nothing if self.measured is None else self.measured[shown, joint]
-        predicted = np.zeros((0, nothing.size))
-        if self.predicted is not None:
-            predicted = self.predicted[:, shown, joint]
-        telling = predicted[0] if self.measured is None else measured
-        rows = telling_rows(telling, points)
-        return Curves(self.time[shown][rows], measured[rows], predicted[:, rows])
+        torque = self._torque(joint)[:, shown]
+        rows = telling_rows(torque[0], points)
+        time = self.time[shown][rows]
+        past = np.where(time <= max(t, time[0]), torque[0, rows], np.nan)
+        return Curves(time, torque[:, rows], past)
+
+    def _torque(self, joint: int) -> Float[np.ndarray, "curves samples"]:
+        """All torques of a joint that there are, the measured one first."""
+        measured = [] if self.measured is None else [self.measured[None, :, joint]]
+        predicted = [] if self.predicted is None else [self.predicted[..., joint]]
+        return np.concatenate([*measured, *predicted])
 
 
 def _relative_error(measured: np.ndarray, predicted: np.ndarray) -> np.ndarray:

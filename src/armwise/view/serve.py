@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import socket
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -58,8 +59,15 @@ def serve_scene(
     except KeyboardInterrupt:
         pass
     finally:
-        with _silence():
-            server.stop()
+        _end(server)
+
+
+def _end(server: Any) -> None:
+    """Stop a server; a browser that takes seconds to say goodbye is left behind."""
+    stopping = threading.Thread(target=server.stop, daemon=True)
+    with _silence():
+        stopping.start()
+        stopping.join(timeout=1.0)
 
 
 def _silence() -> contextlib.redirect_stdout[io.StringIO]:
@@ -94,8 +102,8 @@ class Player:
         self._canvas, self._panel = Canvas(server, scene), Panel(server.gui, scene)
         server.gui.main_panel.dock_right()
         self._layers: dict[str, bool] = {}
-        self._time, self._q = self._panel.time, self._panel.q
-        self._last = self._plotted = -np.inf
+        self._remember()
+        self._clock, self._last, self._plotted = 0.0, 0.0, -np.inf
 
     def step(self, now: float) -> None:
         """Take what the controls say, at a time of the wall clock in [s]."""
@@ -103,9 +111,12 @@ class Player:
         elapsed = min(now - self._last, 0.5)
         self._last = now
         if self._panel.is_playing:
-            later = self._panel.time + elapsed * self._panel.speed
+            # The slider is coarser than the clock, but a hand may have moved it.
+            moved = self._panel.time != self._time
+            begin = self._panel.time if moved else self._clock
+            later = begin + elapsed * self._panel.speed
             self._go_to(later if later < self._scene.duration else 0.0, now)
-        elif self._panel.time != self._time:
+        elif (self._panel.time, self._panel.window) != (self._time, self._window):
             self._go_to(self._panel.time, now)
         elif not np.array_equal(self._panel.q, self._q):
             self._q = self._panel.q
@@ -114,14 +125,19 @@ class Player:
     def _go_to(self, t: float, now: float) -> None:
         playback = self._scene.playback
         q = None if playback is None else playback.q[playback.row_at(t)]
+        self._clock = t
         self._panel.go_to(t, q)
-        self._time, self._q = self._panel.time, self._panel.q
+        self._remember()
         if q is not None:
             self._canvas.pose(q)
         self._canvas.surround(t)
         if now - self._plotted > _PLOT_EVERY or not self._panel.is_playing:
             self._panel.plot(t)
             self._plotted = now
+
+    def _remember(self) -> None:
+        panel = self._panel
+        self._time, self._window, self._q = panel.time, panel.window, panel.q
 
     def _show_layers(self) -> None:
         if self._panel.layers != self._layers:
