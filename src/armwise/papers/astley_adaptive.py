@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,8 +11,10 @@ import numpy as np
 from armwise.arms import Arm, load_arm
 from armwise.control import PD, Composite, ModelReference, ParameterSet, UpdateLaw
 from armwise.motions import Fourier, Motion
+from armwise.papers.drawings import Drawing, line
 from armwise.papers.rows import Row, row
 from armwise.plants import SimulatedArm, run
+from armwise.report.report import Figure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -138,16 +141,37 @@ def _late_error(recording: Recording, motion: Motion) -> float:
     return float(np.sqrt(np.mean(error[time > 0.75 * motion.duration] ** 2)))
 
 
+CASES = ((1.5, 0.0), (1.0, 0.0), (1.5, 0.6))
+"""Adaptation gain and dead-band of each of Rohrs' runs."""
+
+
+@cache
+def rohrs_case(gain: float, dead_band: float) -> Float[np.ndarray, " samples"]:
+    """Two minutes of Rohrs' example, or until it runs away; every 2 ms."""
+    law = UpdateLaw.gradient(gain, dead_band=dead_band)
+    return run_rohrs(ModelReference(3.0, law, (1.14, -0.65)), 120.0)
+
+
 def rows() -> list[Row]:
     """Chapter 3 and Rohrs' example, ours beside the thesis'."""
     return [*_rohrs_rows(), *_convergence_rows()]
 
 
+def figures() -> list[Drawing]:
+    """Rohrs' example: the output, without and with a dead-band."""
+    curves = []
+    for gain, dead_band in CASES:
+        output = rohrs_case(gain, dead_band)
+        name = f"gain {gain:g}, dead-band {dead_band:g}"
+        curves.append(line(name, 2e-3 * np.arange(output.size), np.clip(output, -8, 8)))
+    figure = Figure("Output of Rohrs' plant", "time [s]", "output", tuple(curves))
+    return [Drawing("Rohrs' example", figure, "clipped at ±8; the command is 2")]
+
+
 def _rohrs_rows() -> list[Row]:
     made = []
-    for gain, dead_band in ((1.5, 0.0), (1.0, 0.0), (1.5, 0.6)):
-        law = UpdateLaw.gradient(gain, dead_band=dead_band)
-        output = run_rohrs(ModelReference(3.0, law, (1.14, -0.65)), 120.0)
+    for gain, dead_band in CASES:
+        output = rohrs_case(gain, dead_band)
         diverged = abs(output[-1]) > 100.0
         when = len(output) * 2e-3
         ours = (
@@ -166,7 +190,7 @@ def _rohrs_rows() -> list[Row]:
                 good,
                 "The thesis gives neither gains nor the disturbance's size: command 2, "
                 "disturbance 0.5 sin 16.1t, reference model 3/(s+3) as in Slotine and "
-                "Li 1991, whose adaptation gain is 1.",
+                "Li 1991, whose adaptation gain is 1. A smaller gain drifts later.",
             )
         )
     return made

@@ -94,7 +94,7 @@ def _redundancy_drawings() -> list[Drawing]:
                 "frequency [Hz]", f"density {unit}",
                 (
                     line("measured", found.frequency, whole),
-                    line("noise found", found.frequency, np.maximum(noise, 1e-9)),
+                    line("noise found", found.frequency, _positive(noise)),
                     line("true noise", found.frequency[[0, -1]], [level] * 2, "level"),
                 ),
                 is_logarithmic=True,
@@ -136,3 +136,8 @@ def _load_drawing() -> Drawing:
         x_names=tuple(set_up.name for set_up in set_ups()),
     )  # fmt: skip
     return Drawing("ch. 5, ten parameters", figure)
+
+
+def _positive(values: np.ndarray) -> np.ndarray:
+    """What a logarithmic axis can show."""
+    return np.where(values > 0.0, values, np.nan)

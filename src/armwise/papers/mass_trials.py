@@ -143,22 +143,22 @@ def _slope(
 
 
 @cache
-def example_filters(seed: int = 0) -> MassEstimate:
+def example_filters(samples: int = 8 * SAMPLES, seed: int = 0) -> MassEstimate:
     """§5.3: the filters for white noise of variance 1 on both, mass 1."""
     random = np.random.default_rng(seed)
-    v, a = signals(random, SAMPLES)
-    frequency = np.fft.rfftfreq(SAMPLES, 1.0 / RATE_HZ)[1:]
+    v, a = signals(random, samples)
+    frequency = np.fft.rfftfreq(samples, 1.0 / RATE_HZ)[1:]
     one = np.ones(frequency.size)
     noise = NoiseSpectra(frequency, one, one, one.astype(complex), one, one, 0.0 * one)
     return mass_by_optimal_filter(MASS * a, v, RATE_HZ, noise)
 
 
 def example_gain() -> tuple[Float[np.ndarray, " w"], Float[np.ndarray, " w"]]:
-    """ω in [rad/s] and the force filter there, scaled to agree at the lowest ω."""
+    """ω in [rad/s], even on a log scale, and the force filter, scaled at the lowest."""
     found = example_filters()
-    omega = 2.0 * np.pi * found.frequency
-    scale = 1.0 / np.sqrt(omega[0] ** 2 + 1.0) / found.force_filter[0]
-    return omega, found.force_filter * scale
+    rows = np.unique(np.geomspace(1, found.frequency.size, 150).astype(int)) - 1
+    omega, gain = 2.0 * np.pi * found.frequency[rows], found.force_filter[rows]
+    return omega, gain / gain[0] / np.sqrt(omega[0] ** 2 + 1.0)
 
 
 @cache

@@ -1,0 +1,116 @@
+"""Every table and figure of the papers is covered: by what runs, and by the source."""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from armwise.papers import PAPERS, experiments, groups, run_groups
+from armwise.papers.catalogue import find_groups
+from armwise.papers.gallery import arrange, unplaced
+
+EVERY = [e for paper in PAPERS for e in experiments(paper.name)]
+QUICK = ("control", "learning", "links", "signals", "reduction", "worlds")
+"""Groups that take seconds; the others are checked by their source."""
+
+PRINTED = {
+    "atkeson1986": {
+        "Fig. 2.": 1, "Fig. 3.": 6, "Fig. 4.": 4, "Fig. 5.": 5, "Fig. 6.": 6,
+        "Table 3.": 2, "Table 4.": 3, "Table 6.": 1, "App. A, Fig. ": 3,
+    },
+    "aah1986": {"Fig. ": 9, "Table ": 5},
+    "izaguirre1992": {"Fig. ": 9, "Table ": 3},
+    "astley1996": {
+        "Fig. 2.": 3, "Fig. 3.": 1, "Fig. 4.": 5, "Fig. 5.": 15, "Table 5.": 5,
+    },
+    "mitchell1997": {"Fig. 1.": 6, "Fig. 2.": 12, "Fig. 3.": 10},
+}  # fmt: skip
+"""How many figures and tables each chapter of each paper has, counted in the texts."""
+
+
+@pytest.mark.parametrize("paper", PRINTED)
+def test_the_list_has_every_numbered_table_and_figure(paper: str):
+    names = [e.name for e in experiments(paper)]
+    assert len(set(names)) == len(names)
+    wanted = {
+        f"{chapter}{number + 1}"
+        for chapter, count in PRINTED[paper].items()
+        for number in range(count)
+    }
+    starts = ("Fig. ", "Table ", "App. A, Fig. ")
+    assert {name for name in names if name.startswith(starts)} == wanted
+
+
+def test_each_is_either_an_illustration_or_has_a_group_and_says_what_was_done():
+    for experiment in EVERY:
+        assert experiment.title
+        assert bool(experiment.illustration) != bool(experiment.group)
+        if experiment.group:
+            find_groups(experiment.paper, experiment.group)
+            assert experiment.did
+
+
+def test_every_group_shows_some_experiment():
+    for paper in PAPERS:
+        used = {e.group for e in experiments(paper.name)}
+        assert {group.name for group in groups(paper.name)} <= used
+
+
+@pytest.mark.parametrize(
+    "experiment",
+    [e for e in EVERY if e.group],
+    ids=lambda e: f"{e.paper} {e.name}",
+)
+def test_the_source_of_its_group_names_it(experiment):
+    (group,) = find_groups(experiment.paper, experiment.group)
+    words = words_of(group.module)
+    for label in experiment.labels:
+        assert any(w == label or w.startswith(f"{label},") for w in words), label
+
+
+@pytest.fixture(scope="module")
+def made():
+    chosen = [g for p in PAPERS for g in groups(p.name) if g.name in QUICK]
+    return run_groups(chosen)
+
+
+def test_what_runs_covers_its_experiments(made):
+    gallery = arrange(made)
+    for shown in gallery.exhibits.values():
+        for exhibit in shown:
+            if exhibit.experiment.group in QUICK:
+                assert exhibit.rows or exhibit.drawings, exhibit.experiment
+
+
+def test_nothing_runs_that_is_on_no_list(made):
+    assert unplaced(made) == []
+
+
+def test_differences_are_explained(made):
+    for part in made.values():
+        for row in part.rows:
+            if row["verdict"] == "differs":
+                assert row["note"], row
+
+
+def test_figures_have_curves_with_points(made):
+    for part in made.values():
+        for drawing in part.drawings:
+            assert drawing.figure.curves, drawing.figure.title
+            for curve in drawing.figure.curves:
+                assert curve.x.size == curve.y.size > 0
+
+
+def words_of(module: str) -> set[str]:
+    """All strings in a module and in the drawings it imports."""
+    found: set[str] = set()
+    tree = ast.parse(Path(import_module(module).__file__ or "").read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+        if isinstance(node, ast.ImportFrom) and str(node.module).endswith("_drawings"):
+            found |= words_of(str(node.module))
+    return found
