@@ -117,7 +117,9 @@ def read_mesh(path: Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Surface:
     try:
         # Bytes instead of a name: nothing the file refers to can be opened.
         made = trimesh.load_mesh(
-            io.BytesIO(path.read_bytes()), file_type=path.suffix[1:].lower()
+            io.BytesIO(path.read_bytes()),
+            file_type=path.suffix[1:].lower(),
+            process=False,
         )
         vertices, faces = np.asarray(made.vertices), np.asarray(made.faces)
     except Exception as problem:  # a parser of foreign bytes may fail in any way

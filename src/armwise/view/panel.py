@@ -80,13 +80,12 @@ class Panel:
             self._play = gui.add_button("Play", icon="player-play")
             self._time = gui.add_slider("time [s]", 0.0, duration, _STEP, 0.0)
             self._speed = gui.add_dropdown("speed ×", SPEEDS, initial_value="1")
+        self._play.on_click(self._toggle)
 
-        @self._play.on_click
-        def _(_: object) -> None:
-            self.is_playing = not self.is_playing
-            self._play.label = "Pause" if self.is_playing else "Play"
-            icon = "player-pause" if self.is_playing else "player-play"
-            self._play.icon = icon
+    def _toggle(self, _: object) -> None:
+        self.is_playing = not self.is_playing
+        self._play.label = "Pause" if self.is_playing else "Play"
+        self._play.icon = "player-pause" if self.is_playing else "player-play"
 
     def _joint(self, k: int) -> Any:
         joint = self._scene.arm.joints[self._scene.arm.coordinates[k]]

@@ -102,6 +102,7 @@ class Player:
         self._canvas, self._panel = Canvas(server, scene), Panel(server.gui, scene)
         server.gui.main_panel.dock_right()
         self._layers: dict[str, bool] = {}
+        self._q = self._panel.q
         self._remember()
         self._clock, self._last, self._plotted = 0.0, 0.0, -np.inf
 

@@ -131,10 +131,8 @@ def _poses(run: Run, body: Body, picks: np.ndarray) -> list[np.ndarray]:
         still = np.broadcast_to(body.pose, (len(picks), 4, 4))
         links = [dynamics.link_pose(q, link.name) for link in body.arm.links]
         return [*(body.pose @ T for T in links), still]
-    corners = np.vstack([np.zeros(3), np.eye(3)])
-    x, y, z = 0, 1, 2
-    points = [Point(body.name, (c[x], c[y], c[z])) for c in corners.tolist()]
-    places = _places(run, points, picks)
+    corners = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    places = _places(run, [Point(body.name, corner) for corner in corners], picks)
     T = np.tile(np.eye(4), (len(picks), 1, 1))
     T[:, :3, 3] = places[:, 0]
     T[:, :3, :3] = np.swapaxes(places[:, 1:] - places[:, :1], 1, 2)
@@ -187,6 +185,8 @@ def _springs(run: Run, picks: np.ndarray) -> np.ndarray:
     ends = np.zeros((len(picks), len(springs), 2, 3))
     for k, spring in enumerate(springs):
         for j, end in enumerate((spring.a, spring.b)):
-            is_point = isinstance(end, Point)
-            ends[:, k, j] = _places(run, [end], picks)[:, 0] if is_point else end
+            if isinstance(end, Point):
+                ends[:, k, j] = _places(run, [end], picks)[:, 0]
+            else:
+                ends[:, k, j] = end
     return ends

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from armwise.view.colors import MEASURED, Color, to_hex
+from armwise.view.colors import MEASURED, to_hex
+from armwise.view.forms import Color
 from armwise.view.scene import Scene
 
 

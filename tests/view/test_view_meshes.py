@@ -1,0 +1,208 @@
+"""Meshes: found where they may be, read with care, and else a sentence."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.errors import ArmError
+from armwise.view import meshes
+from armwise.view.forms import Ball, Block, Rod, Surface
+from armwise.view.looks import looks_of
+from armwise.view.meshes import MeshFolders, read_mesh
+from armwise.view.scene import make_scene
+
+CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=float)
+UNREADABLE = "cannot be read|has no triangles"
+FACES = ((0, 2, 1), (0, 1, 3), (1, 2, 3), (0, 3, 2))
+
+
+def stl(faces: int | None = None, corners: np.ndarray = CORNERS) -> bytes:
+    """A tetrahedron as binary STL; its header may claim more faces than there are."""
+    body = b"".join(
+        struct.pack("<12fH", 0, 0, 0, *corners[list(face)].ravel(), 0) for face in FACES
+    )
+    return bytes(80) + struct.pack("<I", len(FACES) if faces is None else faces) + body
+
+
+def urdf(geometry: str, kind: str = "visual") -> str:
+    return f"""<robot name="one">
+      <link name="base"/>
+      <link name="rod"><{kind}><origin xyz="0 0 0.5"/>
+        <geometry>{geometry}</geometry></{kind}>
+        <inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+      <joint name="hinge" type="continuous"><parent link="base"/><child link="rod"/>
+        <axis xyz="0 1 0"/></joint>
+    </robot>"""
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """arm_description/{package.xml, urdf/arm.urdf, meshes/rod.stl}"""
+    root = tmp_path / "arm_description"
+    for name in ("urdf", "meshes"):
+        (root / name).mkdir(parents=True)
+    (root / "package.xml").write_text("<package/>")
+    (root / "meshes" / "rod.stl").write_bytes(stl())
+    (tmp_path / "outside.stl").write_bytes(stl())
+    return root
+
+
+def looks(package: Path, geometry: str, **options):
+    path = package / "urdf" / "arm.urdf"
+    path.write_text(urdf(geometry))
+    return looks_of(aw.load_arm(path), path, **options)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "package://arm_description/meshes/rod.stl",
+        "model://arm_description/meshes/rod.stl",
+        "../meshes/rod.stl",
+    ],
+)
+def test_meshes_are_found_within_their_package(package: Path, name: str):
+    found = looks(package, f'<mesh filename="{name}" scale="0.001 0.001 0.002"/>')
+    assert found.notes == ()
+    ((form, T),) = found.forms[0]
+    assert isinstance(form, Surface)
+    assert len(form.faces) == 4
+    np.testing.assert_allclose(form.vertices.max(axis=0), [1e-3, 1e-3, 2e-3])
+    assert T[2, 3] == 0.5
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../outside.stl",
+        "package://arm_description/../outside.stl",
+        "/etc/passwd",
+        "file:///etc/passwd",
+        "../meshes/link.stl",
+    ],
+)
+def test_meshes_outside_their_package_are_not_opened(
+    package: Path, name: str, monkeypatch
+):
+    (package / "meshes" / "link.stl").symlink_to(package.parent / "outside.stl")
+    monkeypatch.setattr(meshes, "read_mesh", lambda *_: pytest.fail("opened"))
+    found = looks(package, f'<mesh filename="{name}"/>')
+    assert found.forms == {}
+    (note,) = found.notes
+    assert note.startswith("rod: ")
+    assert "outside" in note
+    assert "--meshes" in note
+
+
+def test_a_folder_the_user_names_may_hold_meshes(package: Path):
+    elsewhere = package.parent / "other" / "arm_meshes"
+    elsewhere.mkdir(parents=True)
+    (elsewhere / "far.stl").write_bytes(stl())
+    mesh = '<mesh filename="package://arm_meshes/far.stl"/>'
+    assert looks(package, mesh).forms == {}
+    for folder in (elsewhere, elsewhere.parent):
+        assert 0 in looks(package, mesh, meshes=[folder]).forms
+
+
+@pytest.mark.parametrize(
+    "name", ["http://example.org/a.stl", "missing.stl", "a" * 5000, "x://y://z.stl"]
+)
+def test_what_cannot_be_had_is_a_sentence_and_a_skeleton(package: Path, name: str):
+    path = package / "urdf" / "arm.urdf"
+    path.write_text(urdf(f'<mesh filename="{name}"/>'))
+    scene = make_scene(aw.load_arm(path), description=path)
+    assert {solid.layer for solid in scene.solids} >= {"skeleton"}
+    assert "geometry" not in {solid.layer for solid in scene.solids}
+    assert any("mesh" in note for note in scene.notes)
+    assert any("bones" in note for note in scene.notes)
+
+
+def test_a_mesh_that_is_missing_leaves_what_the_link_collides_with(package: Path):
+    both = urdf('<mesh filename="missing.stl"/>').replace(
+        "<inertial>",
+        "<collision><geometry><sphere radius='0.2'/></geometry></collision><inertial>",
+    )
+    path = package / "urdf" / "arm.urdf"
+    path.write_text(both)
+    found = looks_of(aw.load_arm(path), path)
+    assert found.forms[0][0][0] == Ball((0.2, 0.2, 0.2))
+    assert "missing.stl" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("geometry", "form"),
+    [
+        ('<sphere radius="0.1"/>', Ball((0.1, 0.1, 0.1))),
+        ('<cylinder radius="0.1" length="0.4"/>', Rod(0.1, 0.4)),
+        ('<capsule radius="0.1" length="0.4"/>', Rod(0.1, 0.4, is_round=True)),
+        ('<box size="1 2 3"/>', Block((1.0, 2.0, 3.0))),
+    ],
+)
+def test_plain_geometry_needs_no_file(package: Path, geometry: str, form):
+    assert looks(package, geometry).forms[0][0][0] == form
+
+
+def test_geometry_without_extent_is_not_drawn(package: Path):
+    found = looks(package, '<box size="1 0 3"/>')
+    assert found.forms == {}
+    assert "cannot be drawn" in found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("noise.stl", bytes(range(256)) * 20, UNREADABLE),
+        ("empty.stl", b"", UNREADABLE),
+        ("cut.stl", stl()[:150], UNREADABLE),
+        ("liar.stl", stl(faces=2**31 - 1), UNREADABLE),
+        ("text.obj", b"mtllib ../../secret.mtl\nusemtl x\n", UNREADABLE),
+        ("nan.stl", stl(corners=CORNERS * np.nan), "not finite"),
+        ("model.dae", b"<COLLADA/>", "not one of"),
+        ("secret.txt", b"secret", "not one of"),
+        ("bomb.ply", b"ply\nformat ascii 1.0\nelement vertex 999999999999\n"
+         b"property float x\nend_header\n", UNREADABLE),
+    ],
+)  # fmt: skip
+def test_bad_meshes_say_why(tmp_path: Path, name: str, data: bytes, why: str):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(ArmError, match=why):
+        read_mesh(tmp_path / name)
+
+
+def test_meshes_are_bounded(tmp_path: Path, monkeypatch):
+    (tmp_path / "rod.stl").write_bytes(stl())
+    monkeypatch.setattr(meshes, "MOST_FACES", 3)
+    with pytest.raises(ArmError, match="4 triangles"):
+        read_mesh(tmp_path / "rod.stl")
+    monkeypatch.setattr(meshes, "LARGEST_FILE", 100)
+    with pytest.raises(ArmError, match="larger than"):
+        read_mesh(tmp_path / "rod.stl")
+
+
+def test_without_a_package_nothing_above_the_description_is_read(tmp_path: Path):
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "rod.stl").write_bytes(stl())
+    folders = MeshFolders.around(tmp_path / "inner" / "arm.urdf")
+    with pytest.raises(ArmError, match="outside"):
+        folders.find("../rod.stl")
+
+
+def test_mujoco_meshes_come_from_the_compiled_model(tmp_path: Path):
+    pytest.importorskip("mujoco")
+    (tmp_path / "rod.stl").write_bytes(stl())
+    path = tmp_path / "arm.xml"
+    path.write_text("""<mujoco><asset><mesh name="rod" file="rod.stl"/></asset>
+      <worldbody><body name="rod"><joint name="hinge" axis="0 1 0"/>
+        <geom type="mesh" mesh="rod" contype="0" conaffinity="0"/>
+        <geom type="sphere" size="0.1"/></body></worldbody></mujoco>""")
+    found = looks_of(aw.load_arm(path), path)
+    ((form, T),) = found.forms[0]
+    assert isinstance(form, Surface)
+    seen = form.vertices @ T[:3, :3].T + T[:3, 3]
+    order = np.lexsort(seen.round(6).T)
+    np.testing.assert_allclose(seen[order], CORNERS[np.lexsort(CORNERS.T)], atol=1e-6)
