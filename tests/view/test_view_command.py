@@ -68,7 +68,7 @@ def test_a_busy_port_is_one_sentence(armwise):
         assert code == 1
         assert f"Port {port} cannot be used" in err
         assert "--port" in err
-    assert armwise("view", "two_link_uno", "--port", "99999")[0] == 1
+    assert armwise("view", "two_link_uno", "--port", "99999")[0] == 2
 
 
 def test_without_a_wish_any_free_port_will_do():

@@ -7,6 +7,14 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from armwise.cli.arguments import (
+    ArmName,
+    Columns,
+    CutoffHz,
+    MappingFile,
+    SkipBadRows,
+)
+from armwise.cli.logs import load_described, read_logs
 from armwise.cli.output import AsJson, console, print_json, warn
 
 if TYPE_CHECKING:
@@ -18,9 +26,9 @@ PathList = list[Path]
 
 
 def view(
-    arm: Annotated[str, typer.Argument(help="URDF, MJCF, DH .toml or bundled name.")],
+    arm: ArmName,
     recording: Annotated[
-        Path | None, typer.Argument(help="A log to play, with its torques.")
+        Path | None, typer.Argument(metavar="LOG", help="To play, with its torques.")
     ] = None,
     estimate: Annotated[
         PathList | None,
@@ -29,18 +37,19 @@ def view(
     world: Annotated[
         Path | None, typer.Option("--world", help="A world in TOML around the arm.")
     ] = None,
-    mapping: Annotated[
-        Path | None, typer.Option("--mapping", help="TOML that describes the log.")
-    ] = None,
-    cutoff_hz: Annotated[
-        float | None, typer.Option("--cutoff-hz", help="Low-pass; chosen if absent.")
-    ] = None,
+    mapping: MappingFile = None,
+    column: Columns = None,
+    skip_bad_rows: SkipBadRows = False,
+    cutoff_hz: CutoffHz = None,
     meshes: Annotated[
         PathList | None,
         typer.Option("--meshes", help="A folder that may hold the arm's meshes."),
     ] = None,
     port: Annotated[
-        int | None, typer.Option("--port", help="8080 or any free one if absent.")
+        int | None,
+        typer.Option(
+            "--port", min=0, max=65535, help="8080 or any free one if absent."
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -48,7 +57,6 @@ def view(
 
     Example: armwise view panda run1.csv --estimate out/estimate.json
     """
-    from armwise.cli.logs import load_described, read_logs
     from armwise.identification import read_estimate
     from armwise.recordings import prepare
     from armwise.view import make_scene, serve_scene
@@ -56,7 +64,7 @@ def view(
     described, mapped = load_described(arm, mapping)
     samples: Samples | None = None
     if recording is not None:
-        read = read_logs([recording], described, mapped)
+        read = read_logs([recording], described, mapped, column, skip_bad_rows)
         samples = prepare(read, cutoff_hz, arm=described)
     file = Path(arm)
     scene = make_scene(
