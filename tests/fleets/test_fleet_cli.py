@@ -49,7 +49,6 @@ def test_machines_read_json_with_bad_logs_named(logs, tmp_path):
     [
         (["--validate", "x.csv"], "no --validate"),
         (["--method", "robust"], "Robust needs the samples"),
-        (["--cluster", "tcp://127.0.0.1:1"], "leave out --cluster"),
     ],
 )
 def test_what_a_fleet_cannot_do_is_said_in_one_sentence(logs, words, said):

@@ -83,10 +83,16 @@ def test_a_fleet_is_the_same_after_a_worker_was_killed(arm, logs, alone):
 
 def test_a_fleet_on_dask_is_the_same_after_a_worker_was_killed(arm, logs, alone):
     distributed = pytest.importorskip("distributed")
+    import dask
+
     killed: list[int] = []
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None
-    ) as cluster:
+    patience = dask.config.set({"distributed.comm.timeouts.connect": "2s"})
+    with (
+        patience,
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
+    ):
 
         def kill(what: str, share: float) -> None:
             if not killed:

@@ -36,6 +36,7 @@ from armwise.identification.methods import (
 )
 from armwise.identification.problem import TERMS, Problem, pose_problem
 from armwise.recordings import LogMapping
+from armwise.recordings.preparation import Preparation
 
 _NEED_SAMPLES = (InstrumentalVariables, MomentumBalance, Recursive, Robust)
 
@@ -52,6 +53,7 @@ def identify_fleet(
     terms: Sequence[str] = TERMS,
     friction: Sequence[FrictionTerm] = (),
     cutoff_hz: float | None = None,
+    like: Preparation | None = None,
     mapping: LogMapping | None = None,
     columns: Mapping[str, str] | None = None,
     skip_bad_logs: bool = False,
@@ -78,6 +80,8 @@ def identify_fleet(
         terms: What to estimate; the rest keeps the arm's values.
         friction: Friction terms beyond viscous, Coulomb and offset.
         cutoff_hz: Low-pass in [Hz]; chosen for the fleet if None.
+        like: Preparation of an earlier run to repeat: parts that it left are found
+            again only so.
         mapping: How to understand the logs.
         columns: Channel → column, for a few columns with other names.
         skip_bad_logs: Leave out, and name, logs that cannot be used.
@@ -106,7 +110,8 @@ def identify_fleet(
         _engine(workers, cluster, dashboard) as engine,
         threadpool_limits(1),
     ):
-        treatment = choose_treatment(Look(arm, reading, cutoff_hz), pieces, engine)
+        look_first = Look(arm, reading, cutoff_hz)
+        treatment = like or choose_treatment(look_first, pieces, engine)
         order = Order.of(arm, treatment, friction, reading)
         look = partial(
             gather,
