@@ -148,7 +148,8 @@ def _summarise(gallery: Gallery, output: Path, json: bool) -> None:
                 warn(f"{paper.name} {row['experiment']}: {row['quantity']} differs.")
     missing = gallery.missing()
     if missing:
-        warn(f"Not run yet: {', '.join(missing)}.")
+        few = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
+        warn(f"{len(missing)} experiments are not run yet: {few}")
     console().print(f"Open {output / 'index.html'}", soft_wrap=True)
 
 

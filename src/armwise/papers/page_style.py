@@ -18,16 +18,24 @@ CSS = """
 .exhibit { border-top: 1px solid var(--line); padding: 4px 0 10px; margin-top: 22px;
   scroll-margin-top: 90px; }
 .exhibit h3 { margin: 14px 0 6px; font-size: 17px; }
+.exhibit[data-verdict=illustration] { margin-top: 8px; padding: 0; }
+.exhibit[data-verdict=illustration] > * { display: inline; font-size: 14px; }
 .exhibit .title { font-weight: 400; }
 .exhibit p { margin: 6px 0; } p.note { font-size: 13.5px; max-width: 90ch; }
 .badge { font-size: 12px; font-weight: 600; border: 1px solid currentColor;
   border-radius: 10px; padding: 1px 8px; margin-right: 6px; vertical-align: 2px; }
-.exhibit table { width: 100%; } .exhibit caption { display: none; }
-.exhibit td { min-width: 90px; overflow-wrap: anywhere; }
+.exhibit table { width: 100%; }
+.exhibit td { min-width: 70px; } .exhibit td:last-child { min-width: 0; }
+td.short { white-space: nowrap; } td.short:first-child { white-space: normal; }
+ol.note { margin: 6px 0; padding-left: 24px; font-size: 13.5px; max-width: 90ch; }
+.figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(430px, 1fr));
+  gap: 2px 18px; }
+.figures > div { min-width: 0; }
 table.index { width: 100%; } table.index td { padding-right: 14px; }
 nav { max-height: 92px; overflow-y: auto; gap: 2px 12px; }
 nav a { font-size: 13px; }
 [hidden] { display: none !important; }
+@media (max-width: 520px) { .figures { grid-template-columns: 1fr; } }
 @media print { .filter { display: none; } .exhibit { break-inside: auto; }
   .exhibit h3 { break-after: avoid; } }
 """

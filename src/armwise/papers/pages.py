@@ -11,16 +11,17 @@ from string import Template
 
 from armwise.files import write_atomically
 from armwise.papers.catalogue import PAPERS, Group, Paper, Progress, groups
+from armwise.papers.drawings import Drawing
 from armwise.papers.gallery import (
     VERDICTS,
     Exhibit,
     Gallery,
     arrange,
-    cell,
     count_exhibits,
     count_verdicts,
 )
 from armwise.papers.page_style import CSS, FILTER
+from armwise.papers.page_tables import css_class, rows_to_html
 from armwise.papers.rows import Row
 from armwise.papers.running import run_groups
 from armwise.papers.store import Store
@@ -30,9 +31,8 @@ from armwise.report.html import (
     page_to_html,
     plotly_source,
     scripts_of,
-    table_to_html,
 )
-from armwise.report.report import Cell, Figure, Table
+from armwise.report.report import Figure
 
 _INDEX = Template("""<p>$intro</p>
 $papers
@@ -71,8 +71,10 @@ _EXHIBIT = Template("""<section class="exhibit" id="$anchor" data-verdict="$verd
 $body
 </section>""")
 
-_ILLUSTRATION = Template("""<p class="soft">A $what: it reports no measurement and no
-result, so there is nothing to compute and nothing to compare.</p>""")
+_MANY = {"agrees": "agree", "differs": "differ", "illustration": "illustrations"}
+
+_ILLUSTRATION = Template("""<p class="soft">A $what: it reports no result, so there is
+nothing to compute.</p>""")
 
 _INTRO = (
     "Five classic papers done again. Every number under “ours” was computed by the "
@@ -160,7 +162,7 @@ def _line(exhibit: Exhibit) -> str:
         title=escape(own.title),
         rows=len(exhibit.rows) or "",
         figures=len(exhibit.drawings) or "",
-        cell=f'<td class="verdict {_kind(verdict)}">{verdict}</td>',
+        cell=f'<td class="verdict {css_class(verdict)}">{verdict}</td>',
     )
 
 
@@ -195,59 +197,49 @@ def _exhibit(exhibit: Exhibit, figures: list[Figure]) -> str:
         run = f"armwise papers {own.paper} {own.group}"
         parts.append(f'<p class="soft">Not run yet: {escape(run)}</p>')
     if exhibit.rows:
-        parts.append(_rows_to_html(exhibit.rows))
-    for drawing in exhibit.drawings:
-        parts.append(figure_to_html(drawing.figure, figures))
-        if drawing.note:
-            parts.append(f'<p class="soft note">{escape(drawing.note)}</p>')
+        parts.append(rows_to_html(own, exhibit.rows))
+    drawn = [_drawing(drawing, figures) for drawing in exhibit.drawings]
+    parts.append(f'<div class="figures">{"".join(drawn)}</div>')
     return _EXHIBIT.substitute(
         anchor=own.anchor,
         verdict=verdict,
-        kind=_kind(verdict),
+        kind=css_class(verdict),
         name=escape(own.name),
         title=escape(own.title),
         body="\n".join(parts),
     )
 
 
-def _rows_to_html(rows: Sequence[Row]) -> str:
-    """A table; a note that all rows share stands below it instead of in each."""
-    notes = {str(row["note"]) for row in rows}
-    is_shared = len(notes) == 1 or len(rows) == 1
-    keys = ("quantity", "paper", "ours", "verdict", *(() if is_shared else ("note",)))
-    cells: tuple[tuple[Cell, ...], ...] = tuple(
-        tuple(cell(row[key]) for key in keys) for row in rows
-    )
-    text = table_to_html(Table(keys, cells))
-    if is_shared and notes != {""}:
-        text += f'<p class="soft note">{escape(notes.pop())}</p>'
-    return text
+def _drawing(drawing: Drawing, figures: list[Figure]) -> str:
+    place = figure_to_html(drawing.figure, figures)
+    note = f'<p class="soft note">{escape(drawing.note)}</p>' if drawing.note else ""
+    return f"<div>{place}{note}</div>"
 
 
 def _counts(shown: Sequence[Exhibit], rows: Sequence[Row]) -> str:
     experiments, lines = count_exhibits(shown), count_verdicts(rows)
     figures = sum(len(x.drawings) for x in shown)
     words = [
-        f'<span class="{_kind(v)}">{experiments[v]} {v}</span>'
+        f'<span class="{css_class(v)}">{_counted(experiments[v], v)}</span>'
         for v in VERDICTS
         if experiments[v]
     ]
-    told = ", ".join(f"{lines[v]} {v}" for v in VERDICTS if lines[v])
+    told = ", ".join(_counted(lines[v], v) for v in VERDICTS if lines[v])
     return (
         f"{len(shown)} experiments: {', '.join(words)}<br>"
         f"{len(rows)} rows: {told or 'none'}; {figures} figures"
     )
 
 
+def _counted(count: int, verdict: str) -> str:
+    return f"{count} {verdict if count == 1 else _MANY.get(verdict, verdict)}"
+
+
 def _filter(counts: Counter[str]) -> str:
     boxes = " ".join(
         f'<label><input type="checkbox" value="{v}" checked> '
-        f'<span class="{_kind(v)}">{v}</span> {counts[v]}</label>'
+        f'<span class="{css_class(v)}">{v}</span> {counts[v]}</label>'
         for v in VERDICTS
         if counts[v]
     )
     return f'<form class="filter" aria-label="Show by verdict">Show {boxes}</form>'
-
-
-def _kind(verdict: str) -> str:
-    return verdict.replace(" ", "-")

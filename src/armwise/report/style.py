@@ -73,24 +73,27 @@ function traces(figure) {
 }
 function layout(figure) {
   const axis = { gridcolor: colour('line'), zerolinecolor: colour('line'),
-    linecolor: colour('line') };
-  return { title: { text: figure.title, x: 0, xanchor: 'left', font: { size: 14 } },
-    margin: { l: 60, r: 10, t: 34, b: 40 }, paper_bgcolor: 'rgba(0,0,0,0)',
+    linecolor: colour('line'), exponentformat: 'power' };
+  const many = new Set(figure.curves.map(c => c.name)).size > 1;
+  return { title: { text: figure.title, x: 0, xanchor: 'left', y: 1, yanchor: 'top',
+      pad: { t: 6 }, font: { size: 14 } },
+    margin: { l: 60, r: 10, t: many ? 50 : 32, b: 40 }, paper_bgcolor: 'rgba(0,0,0,0)',
     plot_bgcolor: 'rgba(0,0,0,0)', font: { color: colour('ink'), size: 12 },
     xaxis: { ...axis, title: { text: figure.x_label },
       type: figure.x_log ? 'log' : 'linear', ...(figure.x_names.length
         ? { tickvals: figure.x_names.map((_, i) => i), ticktext: figure.x_names }
         : {}) },
-    yaxis: { ...axis, title: { text: figure.y_label },
+    yaxis: { ...axis, title: { text: figure.y_label }, automargin: true,
       type: figure.log ? 'log' : 'linear' },
-    legend: { orientation: 'h', x: 1, xanchor: 'right', y: 1.16 },
+    legend: { orientation: 'h', x: 0, xanchor: 'left', y: 1, yanchor: 'bottom' },
     hovermode: 'x unified' };
 }
 function draw(place) {
   const figure = figures[Number(place.dataset.figure)];
   place.dataset.drawn = 'yes';
   Plotly.react(place, traces(figure), layout(figure),
-    { responsive: true, displaylogo: false });
+    { responsive: true, displaylogo: false,
+      displayModeBar: matchMedia('(hover: hover)').matches });
 }
 const seen = new IntersectionObserver(entries => entries.forEach(entry => {
   if (entry.isIntersecting && !entry.target.dataset.drawn) draw(entry.target);
