@@ -5,7 +5,8 @@ from armwise.calibration.calibration import Calibration
 from armwise.calibration.flaws import Flaws
 from armwise.calibration.observability import Observability, calibratable
 from armwise.calibration.offline import calibrate_recording
-from armwise.calibration.procedure import AdaptiveCalibration, Plan, calibrate
+from armwise.calibration.plan import Plan
+from armwise.calibration.procedure import AdaptiveCalibration, calibrate
 from armwise.calibration.structure import Structure
 from armwise.calibration.watchdog import Visible, Watchdog
 

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 _PULSE = 0.01
 """Length of a push that tells a joint's direction and inertia in [s]."""
 
+_FAR_OFF = 0.1
+"""Error of a scaled reading that no controller here leaves for long."""
+
+_STUCK = 0.3
+"""Time in [s] a reading may stay the same to the last bit while far off."""
+
 KEPT = 20
 """Samples from one note of adapted parameters to the next."""
 
@@ -67,16 +73,25 @@ class Bench:
         posture: Where a simulated plant is when the power comes, in its own
             coordinates; unknown to everything here.
         cutoff_hz: Low-pass on differences of readings.
+        torque_step: Step of the torques' converter in [N m], zero for none; commands
+            are rounded to it.
     """
 
     def __init__(
-        self, plant: Plant, scale: np.ndarray, posture: ArrayLike, cutoff_hz: float
+        self,
+        plant: Plant,
+        scale: np.ndarray,
+        posture: ArrayLike,
+        cutoff_hz: float,
+        torque_step: np.ndarray | float = 0.0,
     ) -> None:
         self.plant, self.scale = plant, scale
+        self._torque_step = np.asarray(torque_step, dtype=float)
         self.period = plant.control_period
         self._keep = float(np.exp(-2.0 * np.pi * cutoff_hz * self.period))
         self._reading = plant.reset(posture).need("volts") / scale
         self._speed = np.zeros_like(self._reading)
+        self._before, self._stuck = self._reading, np.zeros_like(self._reading)
         self.sense = np.ones_like(self._reading)
         self._stages: list[Trace] = []
 
@@ -93,6 +108,26 @@ class Bench:
         raw = (reading - self._reading) / self.period
         self._speed = self._keep * self._speed + (1.0 - self._keep) * raw
         self._reading = reading
+
+    def _convertible(self, u: np.ndarray) -> np.ndarray:
+        """The nearest torques the converter can give."""
+        step = np.where(self._torque_step > 0.0, self._torque_step, 1.0)
+        return np.where(self._torque_step > 0.0, np.rint(u / step) * step, u)
+
+    def _check_reading(self, wanted: np.ndarray) -> None:
+        """Refuse readings that stay the same to the last bit while off their mark."""
+        off = np.abs(self._reading - wanted) > _FAR_OFF
+        same = self._reading == self._before
+        self._stuck = np.where(off & same, self._stuck + 1, 0)
+        self._before = self._reading
+        if self._stuck.max() * self.period > _STUCK:
+            j = int(self._stuck.max(axis=0).argmax())
+            volts = float(self._reading[self._stuck[:, j].argmax(), j] * self.scale[j])
+            raise RecordingError(
+                f"Joint {j + 1}: the reading stays at {volts:.4g} V while its joint is "
+                "pushed: the sensor is saturated or broken. Move less far (full_scale),"
+                " or lower the sensor's amplification."
+            )
 
     def find_sense(self, effort: np.ndarray) -> Float[np.ndarray, "batch dof"]:
         """Push each joint to and fro; learn its direction, and its inertia.
@@ -120,7 +155,12 @@ class Bench:
             pushes = pushes - pushes.mean()
             answer = np.tensordot(pushes, change - change.mean(axis=0), (0, 0))
             answer = answer / np.sum(pushes**2) / (steps * self.period) ** 2
-            if np.any(np.abs(answer) < 1e-9):
+            left = change - np.multiply.outer(
+                pushes, answer * (steps * self.period) ** 2
+            )
+            error = left.std(axis=0) / np.sqrt(np.sum(pushes**2))
+            doubt = error / (steps * self.period) ** 2
+            if np.any(np.abs(answer) <= 3.0 * doubt):
                 raise NotIdentifiable(
                     f"Joint {j + 1} does not answer to a push of {effort[j]:.3g} N m: "
                     "its sensor does not move, or friction holds it."
@@ -151,14 +191,16 @@ class Bench:
                 wanted = tuple(np.broadcast_to(y[k], (batch, dof)) for y in samples)
             else:
                 wanted = motion(times[k])  # type: ignore[operator]
-            u = controller.torque(wanted, self._reading, self._speed)
+            u = self._convertible(controller.torque(wanted, self._reading, self._speed))
             kept[:, k] = self._reading, wanted[0], wanted[1], u
             self.step(u)
+            self._check_reading(wanted[0])
             if watch is not None and k % 500 == 499 and watch(times[k]):
                 steps = k + 1
                 break
         evolution = np.array(adapted) if adapted else None
-        trace = Trace(times[:steps], *kept[:, :steps], evolution)
+        x, wanted_x, speed, torque = kept[:, :steps]
+        trace = Trace(times[:steps], x, wanted_x, speed, torque, evolution)
         self._stages.append(trace)
         return trace
 

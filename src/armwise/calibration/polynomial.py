@@ -91,9 +91,9 @@ def approximation_error(
 ) -> float:
     """Largest error of the best polynomial for cos(α q + β) on |q| ≤ reach (Fig. 4.5).
 
-    Relative to the cosine's own amplitude.
+    Relative to the cosine's whole travel over that reach, its "total magnitude".
     """
     q = np.linspace(-reach, reach, 2001)
     curve = np.cos(gain * q + phase)
     best = np.polynomial.Chebyshev.fit(q, curve, degree)
-    return float(np.abs(best(q) - curve).max())
+    return float(np.abs(best(q) - curve).max() / np.ptp(curve))

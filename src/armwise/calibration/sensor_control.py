@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -12,6 +11,12 @@ from armwise.control import Adaptation, UpdateLaw
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+_MEMORY = 10.0
+"""Time constant in [s] of the mean of squared prediction errors."""
+
+_STRETCH = 0.5
+"""Time in [s] over which prediction errors are averaged before they are squared."""
 
 GRAVITY = 9.81
 """Columns of gravity carry it, as in the thesis, so that its gains mean the same."""
@@ -82,6 +87,9 @@ class SensorComposite:
         effort: Largest torque of every joint in [N m].
         weights: C1 and C2.
         bandwidth: b of F = b/(s + b) in [rad/s].
+        adaptation: The adapted parameters.
+        error_density: Spectral density of recent prediction errors at the frequencies
+            of the motion, in [(N m)² s], by joint.
     """
 
     regressor: SensorRegressor
@@ -95,6 +103,7 @@ class SensorComposite:
     weights: tuple[float, float] = (0.3, 1.0)
     bandwidth: float = 20.0
     adaptation: Adaptation = field(init=False)
+    error_density: np.ndarray = field(init=False)
     _filter: list[np.ndarray] = field(init=False, default_factory=list)
 
     def reset(self, batch: int, period: float) -> None:
@@ -103,6 +112,8 @@ class SensorComposite:
         self.adaptation = Adaptation(self.law, start, (batch,))
         self._filter, self._period = [], period
         self._held = np.zeros((batch, len(self.joints)))
+        self.error_density = np.zeros((batch, len(self.joints)))
+        self._error_sum, self._summed = np.zeros_like(self.error_density), 0.0
 
     def torque(
         self, wanted: tuple[np.ndarray, ...], x: np.ndarray, xd: np.ndarray
@@ -119,10 +130,22 @@ class SensorComposite:
         W, filtered = self._filtered(x, xd)
         if W is not None:
             self.adaptation.compose(Y, s, W, filtered, self._period, self.weights)
+            self._weigh_error(W, filtered)
         dry = self.friction * np.tanh(speed / 0.02)
         given = np.clip(u + dry, -self.effort, self.effort)
         self._held = (given - dry)[:, self.joints]
         return np.asarray(given)
+
+    def _weigh_error(self, W: np.ndarray, filtered: np.ndarray) -> None:
+        """Average errors over stretches: what is left of their squares is slow."""
+        error = np.matmul(W, self.adaptation.parameters[..., None])[..., 0] - filtered
+        self._error_sum += error * self._period
+        self._summed += self._period
+        if self._summed >= _STRETCH:
+            density = self._error_sum**2 / self._summed
+            share = self._summed / _MEMORY
+            self.error_density += share * (density - self.error_density)
+            self._error_sum[:], self._summed = 0.0, 0.0
 
     def _filtered(
         self, x: np.ndarray, xd: np.ndarray
@@ -156,6 +179,3 @@ class SensorPD:
         """Return torques in the sensors' sense."""
         dry = self.friction * np.tanh(wanted[1] / 0.02)
         return np.asarray(self.kp * (wanted[0] - x) + self.kd * (wanted[1] - xd) + dry)
-
-
-Progress = Callable[[str, float], None]

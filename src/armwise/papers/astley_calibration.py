@@ -11,13 +11,13 @@ from armwise.arms import Arm, load_arm
 from armwise.calibration import (
     AdaptiveCalibration,
     Calibration,
+    Flaws,
     Plan,
     Structure,
     calibratable,
     calibrate,
     calibrate_recording,
 )
-from armwise.calibration.bench import Trace
 from armwise.calibration.polynomial import approximation_error
 from armwise.papers.rows import Row, row
 from armwise.plants import (
@@ -42,6 +42,9 @@ MEAN = {"alpha": (-7.465, -8.537), "beta": (-17.841, 26.673)}
 STD = {"alpha": (0.465, 0.161), "beta": (0.421, 0.615)}
 """Table 5.5 in [°/V] and [°]."""
 
+TORQUE_STEP = 10.0 / 2**10
+"""Step of the 10-bit converter over ±5 N m."""
+
 RANGE = 6.0
 """The sensors read about ±6 V (§5.2.3)."""
 
@@ -52,7 +55,7 @@ class TenRuns:
 
     Attributes:
         adaptive: What moving found, one row per arm.
-        offline: What the recording of all joints moving says, one per arm.
+        offline: What the recordings of the same motion say, one per arm.
         truth: The sensors' best lines: α, then β.
     """
 
@@ -68,9 +71,16 @@ class TenRuns:
 
 
 def structure() -> Structure:
-    """The thesis' model: centres of mass on the links' x axes, no constant torques."""
+    """The thesis' model: centres of mass on the links' x axes, no constant torques.
+
+    Motors of a percent and sensors bent by half a percent are what it says of its
+    hardware (§5.2.7); only the offline sibling can make use of it.
+    """
     return Structure(
-        load_arm("hand_controller"), known=("*.my", "*.offset"), positive=("*.mx",)
+        load_arm("hand_controller"),
+        known=("*.my", "*.offset"),
+        positive=("*.mx",),
+        flaws=Flaws(torque_gain=0.01, bend=0.005),
     )
 
 
@@ -122,10 +132,17 @@ def run_ten(arms: int = 10, seed: int = 0, plan: Plan | None = None) -> TenRuns:
     random = np.random.default_rng(seed + 1)
     bench, known = plant(arms, seed), structure()
     posture = BETA + random.normal(0.0, 0.05, (arms, 2))
-    found = calibrate(bench, known, posture=posture, full_scale=RANGE, plan=plan)
+    found = calibrate(
+        bench,
+        known,
+        posture=posture,
+        full_scale=RANGE,
+        torque_step=TORQUE_STEP,
+        plan=plan,
+    )
     outlook = calibratable(known)
     offline = tuple(
-        calibrate_recording(known, stages[-1], outlook=outlook, seed=b)
+        calibrate_recording(known, stages, outlook=outlook, seed=b)
         for b, stages in enumerate(found.recordings)
     )
     return TenRuns(found, offline, manual_calibration())
@@ -138,7 +155,7 @@ def rows() -> list[Row]:
         *_single_rows(ten),
         *_table_rows(ten),
         *_offline_rows(ten),
-        *_figure_rows(ten),
+        *_figure_rows(),
     ]
 
 
@@ -207,28 +224,20 @@ def _offline_rows(ten: TenRuns) -> list[Row]:
         made.append(
             row("offline sibling", f"median error of {name}, offline / adaptive",
                 "at most 1/3", round(ours / theirs, 3), ours <= theirs / 3.0,
-                f"{ours:.4f} and {theirs:.4f} {unit}; offline: all joints moving")
+                f"{ours:.4f} and {theirs:.4f} {unit}, the same recordings; motors' "
+                "gains and bent sensors found along the way")
         )  # fmt: skip
     return made
 
 
-def _figure_rows(ten: TenRuns) -> list[Row]:
-    second, third = approximation_error(2), approximation_error(3)
-    ratio = _late(ten.adaptive.traces["friction_2"]) / _late(
-        ten.adaptive.traces["gain_2"]
-    )
-    return [
-        row("Fig. 4.5", "quadratic for cos(0.8q + 0.3)", 0.02, round(second, 4),
-            0.01 <= second <= 0.03, "largest error on |q| ≤ 1"),
-        row("Fig. 4.5", "cubic for cos(0.8q + 0.3)", 0.01, round(third, 4),
-            third <= 0.01, "largest error on |q| ≤ 1"),
-        row("Fig. 5.9", "tracking error of PD / adaptive", "about 10",
-            round(ratio, 1), ratio >= 10.0,
-            "joint 2; PD on the slow wave, with twice the adaptive gains"),
-    ]  # fmt: skip
-
-
-def _late(trace: Trace) -> float:
-    """Mean tracking error of joint 2 in the second half."""
-    half = len(trace.time) // 2
-    return float(np.abs(trace.x - trace.wanted)[half:, :, 1].mean())
+def _figure_rows() -> list[Row]:
+    made = []
+    for degree, name, paper in ((2, "quadratic", 0.02), (3, "cubic", 0.01)):
+        ours = approximation_error(degree)
+        made.append(
+            row("Fig. 4.5", f"{name} for cos(0.8q + 0.3)", paper, round(ours, 4),
+                round(ours, 2) == paper,
+                "least squares on |q| ≤ 1, largest error over the cosine's whole "
+                "travel there; 'in the order of' in the thesis")
+        )  # fmt: skip
+    return made
