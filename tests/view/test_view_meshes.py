@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import armwise as aw
 from armwise.errors import ArmError
+from armwise.view import looks as looks_module
 from armwise.view import meshes
 from armwise.view.forms import Ball, Block, Rod, Surface
 from armwise.view.looks import looks_of
@@ -17,7 +19,7 @@ from armwise.view.meshes import MeshFolders, read_mesh
 from armwise.view.scene import make_scene
 
 CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=float)
-UNREADABLE = "cannot be read|has no triangles"
+UNREADABLE = "cannot be read|no triangles"
 FACES = ((0, 2, 1), (0, 1, 3), (1, 2, 3), (0, 3, 2))
 
 
@@ -99,6 +101,22 @@ def test_meshes_outside_their_package_are_not_opened(
     assert "--meshes" in note
 
 
+def test_many_meshes_that_miss_are_one_sentence(package: Path):
+    found = looks(package, '<mesh filename="a.stl"/>', meshes=[package.parent])
+    both = looks_of(*_twice(package))
+    assert len(found.notes) == len(both.notes) == 1
+    assert both.notes[0].startswith("rod: a.stl and 1 more: not below ")
+
+
+def _twice(package: Path):
+    """A link that shows one missing mesh and collides with another."""
+    path = package / "urdf" / "arm.urdf"
+    more = "<collision><geometry><mesh filename='b.stl'/></geometry></collision>"
+    text = urdf('<mesh filename="a.stl"/>').replace("<inertial>", f"{more}<inertial>")
+    path.write_text(text)
+    return aw.load_arm(path), path
+
+
 def test_a_folder_the_user_names_may_hold_meshes(package: Path):
     elsewhere = package.parent / "other" / "arm_meshes"
     elsewhere.mkdir(parents=True)
@@ -118,8 +136,9 @@ def test_what_cannot_be_had_is_a_sentence_and_a_skeleton(package: Path, name: st
     scene = make_scene(aw.load_arm(path), description=path)
     assert {solid.layer for solid in scene.solids} >= {"skeleton"}
     assert "geometry" not in {solid.layer for solid in scene.solids}
-    assert any("mesh" in note for note in scene.notes)
-    assert any("bones" in note for note in scene.notes)
+    why, bones = scene.notes
+    assert why.startswith(f"rod: {name[:100]}")
+    assert "bones" in bones
 
 
 def test_a_mesh_that_is_missing_leaves_what_the_link_collides_with(package: Path):
@@ -150,7 +169,7 @@ def test_plain_geometry_needs_no_file(package: Path, geometry: str, form):
 def test_geometry_without_extent_is_not_drawn(package: Path):
     found = looks(package, '<box size="1 0 3"/>')
     assert found.forms == {}
-    assert "cannot be drawn" in found.notes[0]
+    assert found.notes == ("rod: a box: it has no extent.",)
 
 
 @pytest.mark.parametrize(
@@ -182,6 +201,17 @@ def test_meshes_are_bounded(tmp_path: Path, monkeypatch):
     monkeypatch.setattr(meshes, "LARGEST_FILE", 100)
     with pytest.raises(ArmError, match="larger than"):
         read_mesh(tmp_path / "rod.stl")
+
+
+def test_all_meshes_together_are_bounded(package: Path, monkeypatch):
+    mesh = "<mesh filename='../meshes/rod.stl'/>"
+    many = mesh + 5 * f"</geometry></visual><visual><geometry>{mesh}"
+    assert len(looks(package, many).forms[0]) == 6
+    bounded = partial(looks_module._Bounded, left=10)
+    monkeypatch.setattr(looks_module, "_Bounded", bounded)
+    found = looks(package, many)
+    assert found.forms == {}
+    assert "triangles in all" in found.notes[0]
 
 
 def test_without_a_package_nothing_above_the_description_is_read(tmp_path: Path):

@@ -14,7 +14,7 @@ from armwise.arms.urdf_link import read_shape
 from armwise.arms.xml import read_xml
 from armwise.errors import ArmError
 from armwise.view.forms import Form, Surface, primitive
-from armwise.view.meshes import MeshFolders, read_mesh
+from armwise.view.meshes import MOST_FACES_IN_ALL, MeshFolders, read_mesh
 
 Placed = tuple[Form, np.ndarray]
 """A form and T_link_form."""
@@ -84,28 +84,58 @@ def _gather(
     load: Callable[[Shape], Surface],
 ) -> Looks:
     """Take each link's geometry from the first source that has all of it."""
+    load = _Bounded(load)
     forms: dict[int, list[Placed]] = {}
-    notes: dict[str, None] = {}
+    failed: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for i in range(BASE, len(arm.links)):
         name = arm.base if i == BASE else arm.links[i].name
         for source in sources:
-            if not source.get(i):
-                continue
-            try:
-                forms[i] = [(_form(shape, load), shape.pose) for shape in source[i]]
+            found = [(_form(shape, load), shape) for shape in source.get(i, ())]
+            for made, shape in found:
+                if isinstance(made, str):
+                    failed[made][name, _called(shape)] = None
+            whole = [(made, s.pose) for made, s in found if not isinstance(made, str)]
+            if found and len(whole) == len(found):
+                forms[i] = whole
                 break
-            except ArmError as problem:
-                notes[f"{name}: {problem}."] = None
-    return Looks(forms, tuple(notes))
+    return Looks(forms, tuple(_note(why, list(which)) for why, which in failed.items()))
 
 
-def _form(shape: Shape, load: Callable[[Shape], Surface]) -> Form:
+@dataclass
+class _Bounded:
+    """Loads meshes until there are too many triangles in all."""
+
+    load: Callable[[Shape], Surface]
+    left: int = MOST_FACES_IN_ALL
+
+    def __call__(self, shape: Shape) -> Surface:
+        if self.left >= 0:
+            surface = self.load(shape)
+            self.left -= len(surface.faces)
+        if self.left < 0:
+            raise ArmError(f"more than {MOST_FACES_IN_ALL} triangles in all; simplify")
+        return surface
+
+
+def _form(shape: Shape, load: Callable[[Shape], Surface]) -> Form | str:
+    """Return a shape's form, or why it has none."""
     made = primitive(shape)
-    if made is None:
+    if made is not None:
+        return made if min(shape.size) > 0 else "it has no extent"
+    try:
         return load(shape)
-    if min(shape.size) <= 0:
-        raise ArmError(f"a {shape.kind} of size {shape.size} cannot be drawn")
-    return made
+    except ArmError as problem:
+        return str(problem)
+
+
+def _called(shape: Shape) -> str:
+    return shape.mesh[:100] if shape.mesh else f"a {shape.kind}"
+
+
+def _note(reason: str, failed: Sequence[tuple[str, str]]) -> str:
+    links = ", ".join(dict.fromkeys(link for link, _ in failed))
+    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+    return f"{links}: {failed[0][1]}{more}: {reason}."
 
 
 def _mesh_file(shape: Shape, folders: MeshFolders) -> Surface:
@@ -113,4 +143,4 @@ def _mesh_file(shape: Shape, folders: MeshFolders) -> Surface:
 
 
 def _no_mesh(shape: Shape) -> Surface:
-    raise ArmError(f"the mesh {shape.mesh} is not looked for without a description")
+    raise ArmError("not looked for without the file of the description")

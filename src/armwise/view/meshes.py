@@ -1,7 +1,8 @@
 """Meshes read as if they came from an enemy: known places, known kinds, bounded size.
 
 A description may name any path. Only files below its own package (or a folder the user
-names) are opened, only the file itself, and a mesh that is refused is a sentence.
+names) are opened, and only the file itself. Errors say only what is wrong: whose mesh
+it is, and its name, is known to the one who asked.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ LARGEST_FILE = 64 * 2**20
 
 MOST_FACES = 400_000
 """Triangles of one mesh; the finest published arms have a tenth of it per link."""
+
+
+MOST_FACES_IN_ALL = 2_000_000
+"""Triangles of one arm."""
 
 
 @dataclass(frozen=True)
@@ -59,23 +64,21 @@ class MeshFolders:
             allowed = [p for p in self._candidates(name) if self._is_inside(p)]
             there = [path for path in allowed if path.is_file()]
         except (OSError, ValueError):
-            raise ArmError(f"the mesh {name[:80]} is no name of a file") from None
+            raise ArmError("no file can have this name") from None
         if there:
             return there[0]
         if not allowed:
             raise ArmError(
-                f"the mesh {name} lies outside {self.root} and is not opened; "
-                "name its folder with --meshes"
+                f"outside {self.root} and not opened; name its folder with --meshes"
             )
         raise ArmError(
-            f"the mesh {name} is not below {self.root}; "
-            "name the folder that holds it with --meshes"
+            f"not below {self.root}; name the folder that holds it with --meshes"
         )
 
     def _candidates(self, name: str) -> list[Path]:
         scheme, _, rest = name.rpartition("://")
         if scheme not in ("", "package", "model", "file"):
-            raise ArmError(f"the mesh {name} is not a file on this machine")
+            raise ArmError("not a file on this machine")
         if scheme == "":
             tried = [folder / name for folder in (self.home, *self.others)]
         elif scheme == "file":
@@ -108,12 +111,9 @@ def read_mesh(path: Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Surface:
         raise MissingExtra("trimesh", "view", "Showing meshes") from None
     if path.suffix.lower() not in KINDS:
         known = ", ".join(KINDS)
-        raise ArmError(f"the mesh {path.name} is not one of {known}; convert it")
+        raise ArmError(f"not one of {known}; convert it")
     if path.stat().st_size > LARGEST_FILE:
-        raise ArmError(
-            f"the mesh {path.name} is larger than {LARGEST_FILE // 2**20} MB; "
-            "simplify it"
-        )
+        raise ArmError(f"larger than {LARGEST_FILE // 2**20} MB; simplify it")
     try:
         # Bytes instead of a name: nothing the file refers to can be opened.
         made = trimesh.load_mesh(
@@ -124,20 +124,20 @@ def read_mesh(path: Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Surface:
         vertices, faces = np.asarray(made.vertices), np.asarray(made.faces)
     except Exception as problem:  # a parser of foreign bytes may fail in any way
         reason = " ".join(str(problem).split())[:120] or type(problem).__name__
-        raise ArmError(f"the mesh {path.name} cannot be read ({reason})") from None
-    return _checked(path, vertices * np.asarray(scale, dtype=float), faces)
+        raise ArmError(f"it cannot be read ({reason})") from None
+    return checked(vertices * np.asarray(scale, dtype=float), faces)
 
 
-def _checked(path: Path, vertices: np.ndarray, faces: np.ndarray) -> Surface:
+def checked(vertices: np.ndarray, faces: np.ndarray) -> Surface:
+    """Return triangles that a browser can be asked to draw."""
     if vertices.ndim != 2 or faces.ndim != 2 or not len(faces):
-        raise ArmError(f"the mesh {path.name} has no triangles")
+        raise ArmError("it has no triangles")
     if len(faces) > MOST_FACES:
         raise ArmError(
-            f"the mesh {path.name} has {len(faces)} triangles, more than {MOST_FACES}; "
-            "simplify it"
+            f"it has {len(faces)} triangles, more than {MOST_FACES}; simplify it"
         )
     if not np.all(np.isfinite(vertices)):
-        raise ArmError(f"the mesh {path.name} has corners that are not finite")
+        raise ArmError("it has corners that are not finite")
     return Surface(vertices, faces)
 
 

@@ -12,9 +12,8 @@ import numpy as np
 from armwise.arms import Arm, Shape
 from armwise.arms.mjcf import body_name, compile_mjcf
 from armwise.arms.mjcf_shapes import read_shape
-from armwise.errors import ArmError
 from armwise.view.forms import Surface
-from armwise.view.meshes import MOST_FACES
+from armwise.view.meshes import checked
 
 
 def read_mjcf_looks(
@@ -39,14 +38,7 @@ def _collides(model: Any, geom: int) -> bool:
 
 def _surface(model: Any, shape: Shape) -> Surface:
     mesh = model.mesh(shape.mesh).id
-    count = int(model.mesh_facenum[mesh])
-    if count > MOST_FACES:
-        raise ArmError(
-            f"the mesh {shape.mesh} has {count} triangles, more than {MOST_FACES}; "
-            "simplify it"
-        )
     corner, face = int(model.mesh_vertadr[mesh]), int(model.mesh_faceadr[mesh])
     corners = model.mesh_vert[corner : corner + int(model.mesh_vertnum[mesh])]
-    return Surface(
-        np.array(corners, dtype=float), np.array(model.mesh_face[face : face + count])
-    )
+    faces = model.mesh_face[face : face + int(model.mesh_facenum[mesh])]
+    return checked(np.array(corners, dtype=float), np.array(faces))
