@@ -1,4 +1,4 @@
-"""How well sensors are calibrated, and what it costs.
+"""How well sensors are calibrated from recordings, and from whatever first guess.
 
 python benchmarks/calibration.py [mujoco] [global]
 """
@@ -11,16 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armwise.arms import load_arm
-from armwise.calibration import (
-    Calibration,
-    Structure,
-    calibratable,
-    calibrate_recording,
-)
+from armwise.arms import Arm, load_arm
+from armwise.calibration import Structure, calibratable, calibrate_recording
 from armwise.calibration.observability import wide_motion
+from armwise.calibration.sensed import sensed_samples
 from armwise.control import ComputedTorque
-from armwise.motions import Triangle
+from armwise.dynamics import Dynamics
+from armwise.motions import Motion, Triangle
 from armwise.plants import (
     AnalogSensor,
     Encoder,
@@ -30,9 +27,16 @@ from armwise.plants import (
     TorqueSensor,
 )
 from armwise.plants import run as follow
+from armwise.recordings import Recording, Samples
 
-NOISE = 0.01
-"""Torque noise of the MuJoCo arms in [N m], at 500 Hz."""
+RATE = 500.0
+"""Samples a second of the MuJoCo arms."""
+
+READING_NOISE = 1e-5
+"""Noise of their joint sensors in [rad]: that of an encoder of 19 bits."""
+
+CUTOFF = 4.0
+"""Low-pass of their recordings in [Hz], eight times the fastest harmonic."""
 
 
 class Figure(NamedTuple):
@@ -44,45 +48,80 @@ class Figure(NamedTuple):
     note: str
 
 
-def in_mujoco(name: str, seed: int = 1) -> list[Figure]:
-    """Offsets of ±10° and gains of ±5 % on every joint, found from 30 s of motion."""
+def in_mujoco(
+    name: str, noise: float, is_described: bool, seeds: int = 5
+) -> list[Figure]:
+    """Offsets of ±10° and gains of ±5 % on every joint, found from 60 s of motion.
+
+    Args:
+        name: The arm.
+        noise: Torque noise in [N m] at 500 Hz.
+        is_described: Whether the links' inertias are as described, or unknown, too.
+        seeds: How many sets of sensors.
+    """
     arm = load_arm(name)
+    links = arm.parameter_names[: 10 * len(arm.links)]
+    known = Structure(arm, known=links if is_described else ())
+    motion = wide_motion(arm, 60.0, 3)
+    outlook = calibratable(
+        known,
+        torque_std=_expected_errors(arm, noise),
+        motion=motion,
+        tolerance=(0.002 / 3.0, np.deg2rad(0.2 / 3.0)),
+    )
+    errors, ratios, took = [], [], []
+    for seed in range(seeds):
+        alpha, beta, recording = _miscalibrated(arm, motion, noise, seed)
+        begin = time.perf_counter()
+        found = calibrate_recording(
+            known, recording, alpha=1.0, beta=0.0, gain_range=1.06,
+            offset_range=0.2, cutoff_hz=CUTOFF, outlook=outlook,
+        )  # fmt: skip
+        took.append(time.perf_counter() - begin)
+        away = np.concatenate([found.alpha / alpha - 1.0, found.beta - beta])
+        doubt = np.concatenate([found.alpha_std / found.alpha, found.beta_std])
+        errors.append(np.abs(away)[outlook.is_sought])
+        ratios.append((away / doubt)[outlook.is_sought])
+    gains = int(outlook.is_sought[: arm.dof].sum())
+    worst = np.max(errors, axis=0)
+    case = f"{name}, {'inertias as described' if is_described else 'all unknown'}"
+    note = f"{seeds} sets of sensors, {noise} N m; hidden: {', '.join(outlook.hidden)}"
+    return [
+        Figure(f"{case}: worst gain [%]", 100.0 * worst[:gains].max(), "0.2", note),
+        Figure(f"{case}: worst offset [°]", np.rad2deg(worst[gains:].max()), "0.2", ""),
+        Figure(f"{case}: calibrated of {2 * arm.dof}", worst.size, "named before", ""),
+        Figure(f"{case}: error / std, rms", _rms(np.array(ratios)), "about 1", ""),
+        Figure(f"{case}: time [s]", float(np.median(took)), "", "60 s of motion"),
+    ]
+
+
+def _miscalibrated(
+    arm: Arm, motion: Motion, noise: float, seed: int
+) -> tuple[np.ndarray, np.ndarray, Recording]:
+    """Gains, offsets, and what an arm with such sensors records in MuJoCo."""
     random = np.random.default_rng(seed)
     alpha = 1.0 + random.uniform(-0.05, 0.05, arm.dof)
     beta = np.deg2rad(random.uniform(-10.0, 10.0, arm.dof))
-    analog = AnalogSensor(alpha, beta, noise_std=1e-5, bits=20)
-    plant = MujocoArm(
-        arm,
-        sensors=[analog, Encoder(), Tachometer(), TorqueSensor(noise_std=NOISE)],
-        control_rate_hz=500,
-    )
-    motion = wide_motion(arm, 30.0, 3)
-    recording = follow(plant, ComputedTorque(arm, 100.0, 20.0), motion)
-    # At 500 Hz behind a 10 Hz low-pass a reading's noise is about a quarter.
-    outlook = calibratable(
-        arm,
-        torque_std=NOISE / 4.0,
-        motion=motion,
-        tolerance=(0.0007, np.deg2rad(0.07)),
-    )
-    begin = time.perf_counter()
-    found = calibrate_recording(
-        arm, recording, alpha=1.0, beta=0.0, gain_range=1.06,
-        offset_range=0.2, outlook=outlook,
-    )  # fmt: skip
-    took = time.perf_counter() - begin
-    errors = np.concatenate(
-        [100.0 * (found.alpha / alpha - 1.0), np.rad2deg(found.beta - beta)]
-    )
-    worst = np.abs(errors)[outlook.is_sought]
-    gains = outlook.is_sought[: arm.dof].sum()
-    note = f"named beforehand as hidden: {', '.join(outlook.hidden)}"
-    return [
-        Figure(f"{name}: worst gain [%]", worst[:gains].max(), "0.2", note),
-        Figure(f"{name}: worst offset [°]", worst[gains:].max(), "0.2", note),
-        Figure(f"{name}: calibrated of {errors.size}", worst.size, "all visible", note),
-        Figure(f"{name}: time [s]", took, "", f"{arm.dof} joints, 30 s of motion"),
-    ]
+    sensors = [
+        AnalogSensor(alpha, beta, noise_std=READING_NOISE, bits=None), Encoder(),
+        Tachometer(), TorqueSensor(noise_std=noise),
+    ]  # fmt: skip
+    plant = MujocoArm(arm, sensors=sensors, control_rate_hz=RATE, seed=seed)
+    return alpha, beta, follow(plant, ComputedTorque(arm, 100.0, 20.0), motion)
+
+
+def _expected_errors(arm: Arm, noise: float) -> np.ndarray:
+    """Of torques, at 20 independent ones a second: their own, and the readings'."""
+    bend = (2.0 * np.pi) ** 2 * np.sqrt(2.0 / RATE * CUTOFF**5 / 5.0)
+    acceleration = READING_NOISE * bend * np.sqrt(10.0 / CUTOFF)
+    postures = np.random.default_rng(0).uniform(-1.5, 1.5, (50, arm.dof))
+    inertia = np.diagonal(Dynamics(arm).mass_matrix(postures), axis1=1, axis2=2)
+    own = noise * np.sqrt(20.0 / RATE)
+    return np.sqrt(own**2 + (inertia.mean(axis=0) * acceleration) ** 2)
+
+
+def _rms(values: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(values**2)))
 
 
 def one_answer(guesses: int = 100) -> list[Figure]:
@@ -101,33 +140,71 @@ def one_answer(guesses: int = 100) -> list[Figure]:
         rounding=0.2,
     )  # fmt: skip
     recording = follow(plant, ComputedTorque(arm, 400.0, 40.0), motion)
+    random = np.random.default_rng(0)
+    sides = random.choice([-1.0, 1.0], (guesses, 2))
+    gains = random.uniform(0.05, 0.4, (guesses, 2)) * sides
+    offsets = random.uniform(-np.pi, np.pi, (guesses, 2))
+    what = f"{guesses} guesses: gains of 0.05–0.4 rad/V and either sign, offsets ±180°"
+    return _agreement(
+        known, sensed_samples(recording, 10.0), gains, offsets, 8.0, np.pi,
+        np.concatenate([alpha, beta]), f"hand_controller, {what}",
+    )  # fmt: skip
+
+
+def one_answer_of_many_joints(name: str = "ur10", guesses: int = 20) -> list[Figure]:
+    """The same for an arm of six joints, all inertias unknown."""
+    arm = load_arm(name)
+    alpha, beta, recording = _miscalibrated(arm, wide_motion(arm, 60.0, 3), 0.01, 1)
+    random = np.random.default_rng(0)
+    gains = 1.0 + random.uniform(-0.25, 0.25, (guesses, arm.dof))
+    offsets = np.deg2rad(random.uniform(-60.0, 60.0, (guesses, arm.dof)))
+    what = f"{guesses} guesses: gains ±25 %, offsets ±60°"
+    return _agreement(
+        Structure(arm), sensed_samples(recording, CUTOFF), gains, offsets, 1.4, 1.5,
+        np.concatenate([alpha, beta]), f"{name}, {what}",
+    )  # fmt: skip
+
+
+def _agreement(
+    known: Structure,
+    sensed: Samples,
+    gains: np.ndarray,
+    offsets: np.ndarray,
+    gain_range: float,
+    offset_range: float,
+    truth: np.ndarray,
+    what: str,
+) -> list[Figure]:
+    """Calibrate from every guess; say how many agree."""
     outlook = calibratable(known)
-    random, answers = np.random.default_rng(0), []
-    for k in range(guesses):
-        gains = random.uniform(0.05, 0.4, 2) * random.choice([-1.0, 1.0], 2)
+    sought, answers, begin = outlook.is_sought, [], time.perf_counter()
+    for k, (alpha, beta) in enumerate(zip(gains, offsets, strict=True)):
         found = calibrate_recording(
-            known, recording, alpha=gains, beta=random.uniform(-np.pi, np.pi, 2),
-            gain_range=8.0, outlook=outlook, seed=k,
+            known, sensed, alpha=alpha, beta=beta, gain_range=gain_range,
+            offset_range=offset_range, outlook=outlook, seed=k,
         )  # fmt: skip
-        answers.append(np.rad2deg([*found.alpha, *found.beta]))
+        answers.append(np.concatenate([found.alpha, found.beta])[sought])
+    took = (time.perf_counter() - begin) / len(gains)
     usual = np.median(answers, axis=0)
-    away = np.abs(np.array(answers) - usual).max(axis=1)
-    share = float(np.mean(away < 0.01))
-    error = np.abs(usual - np.rad2deg([*alpha, *beta])).max()
-    note = f"{guesses} guesses of either sign, gains 0.05–0.4 rad/V, offsets all round"
+    away = np.rad2deg(np.abs(np.array(answers) - usual).max(axis=1))
+    error = np.rad2deg(np.abs(usual - truth[sought]).max())
     return [
-        Figure("share of guesses with one answer", share, "1", note),
-        Figure("largest error of that answer [°, °/V]", float(error), "", note),
-    ]
+        Figure("guesses that lead to one answer", float(np.sum(away < 0.01)),
+               f"{len(gains)}", what),
+        Figure("largest error of that answer [°, °/unit]", float(error), "", ""),
+        Figure("time [s] a guess", took, "", f"{int(sought.sum())} unknowns"),
+    ]  # fmt: skip
 
 
 def run(parts: tuple[str, ...] = ()) -> list[Figure]:
     """Measure everything, or the named parts."""
     made: list[Figure] = []
     if not parts or "mujoco" in parts:
-        made += [*in_mujoco("panda"), *in_mujoco("ur10")]
+        for name in ("panda", "ur10"):
+            made += in_mujoco(name, 0.01, is_described=False)
+            made += in_mujoco(name, 0.05, is_described=True)
     if not parts or "global" in parts:
-        made += one_answer()
+        made += [*one_answer(), *one_answer_of_many_joints()]
     return made
 
 

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from armwise.calibration.drift import Drifted
     from armwise.calibration.failures import Failure
-    from armwise.calibration.jumps import Jump
+    from armwise.calibration.step_search import Jump
     from armwise.calibration.structure import Structure
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
     from armwise.calibration.calibration import Calibration
-    from armwise.calibration.jumps import Jump
+    from armwise.calibration.step_search import Jump
     from armwise.calibration.structure import Structure
 
 EPOCH = 1.0

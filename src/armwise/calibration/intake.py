@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from armwise.calibration.repeats import Repeats
 from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ class Piece(NamedTuple):
         time: In [s].
         q: Positions in [rad] or [m].
         tau: Torques in [N m] or [N].
-        held: Time in [s] that each sample tells nothing of: it repeats the one before.
+        held: Time in [s] for which each sample has repeated an earlier one, though the
+            arm moved.
         is_fresh: Whether the stream was interrupted before.
     """
 
@@ -45,11 +47,13 @@ class Intake:
 
     Args:
         period: Time between two samples in [s].
+        dof: Number of joints.
         cut: Number of the sample before which a piece must end.
     """
 
-    def __init__(self, period: float, cut: int) -> None:
+    def __init__(self, period: float, dof: int, cut: int) -> None:
         self._period, self._cut = period, cut
+        self._repeats, self._stalled = Repeats(period, dof), 0.0
         self._waiting: list[np.ndarray] = []
         self._last: np.ndarray | None = None
         self._count = 0
@@ -69,11 +73,13 @@ class Intake:
         return self._pieces(rows) if len(rows) else []
 
     def _pieces(self, rows: np.ndarray) -> list[Piece]:
-        before = np.concatenate([self._first(rows), rows[:-1]])
-        self._last = rows[-1]
-        is_repeat = np.all(rows[:, 1:] == before[:, 1:], axis=1)
-        rows = np.column_stack([rows, self._period * is_repeat])
-        rows, is_gap = self._filled(before, rows)
+        before = np.concatenate([rows[:1] if self._last is None else self._last, rows])
+        held = self._repeats.feed(rows[:, 1:])
+        stalled = np.concatenate([[self._stalled], held[:-1]])
+        is_back = (held == 0.0) & (stalled > _GAP * self._period)
+        self._last, self._stalled = rows[-1:], float(held[-1])
+        rows = np.column_stack([rows, held])
+        rows, is_gap = self._filled(before[:-1], rows, is_back)
         ends = {*np.flatnonzero(is_gap).tolist(), self._cut - self._count}
         cuts = [0, *sorted(k for k in ends if 0 < k < len(rows)), len(rows)]
         self._count += len(rows)
@@ -84,11 +90,11 @@ class Intake:
         ]
 
     def _filled(
-        self, before: np.ndarray, rows: np.ndarray
+        self, before: np.ndarray, rows: np.ndarray, is_back: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Put straight lines where a few samples are missing; tell longer gaps."""
         steps = (rows[:, 0] - before[:, 0]) / self._period
-        is_gap = steps > _GAP
+        is_gap = (steps > _GAP) | is_back
         if not np.any(steps > 1.5):
             return rows, is_gap
         number = np.where(is_gap, 1, np.maximum(np.rint(steps).astype(int), 1))
@@ -101,15 +107,9 @@ class Intake:
         held = np.repeat(rows[:, -1:], number, axis=0)
         return np.hstack([lines, held]), np.repeat(is_gap, number)
 
-    def _first(self, rows: np.ndarray) -> np.ndarray:
-        """What came before the first row, as far as is known."""
-        if self._last is not None:
-            return self._last[None]
-        return np.concatenate([[rows[0, 0] - self._period], rows[0, 1:] + 1.0])[None]
-
     def _later(self, rows: np.ndarray) -> np.ndarray:
         """Rows that are later than all before."""
-        start = -np.inf if self._last is None else self._last[0]
+        start = -np.inf if self._last is None else self._last[0, 0]
         before = np.maximum.accumulate(np.concatenate([[start], rows[:, 0]]))[:-1]
         if np.any(before - rows[:, 0] > _BACK):
             raise ArgumentError(

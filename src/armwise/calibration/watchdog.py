@@ -87,7 +87,7 @@ class Watchdog:
         arm = self.structure.arm
         self._given, self._words = calibration, Wording(self.structure)
         self._learning = round(learning / period)
-        self._intake = Intake(period, self._learning)
+        self._intake = Intake(period, arm.dof, self._learning)
         mass = _LOAD * sum(link.inertia.mass for link in arm.links)
         scales = Scales(self.structure, mass if load is None else load)
         model = Dynamics(arm.with_parameters(calibration.parameters))
