@@ -35,6 +35,7 @@ td.verdict { font-weight: 600; white-space: nowrap; }
 .pass, .agrees { color: var(--good); } .look, .shown { color: var(--look); }
 .fail, .differs { color: var(--bad); } .not-evaluated { color: var(--soft); }
 .figure { height: 270px; margin: 4px 0 14px; }
+@media (hover: none) { .figure .modebar { display: none !important; } }
 details { margin: 8px 0; } summary { cursor: pointer; }
 @media print { :root { --paper: #fff; --ink: #000; --soft: #444; --line: #bbb;
   --measured: #1f4e8c; --predicted: #c25500; --good: #14663c; --look: #7a5200;
@@ -92,8 +93,7 @@ function draw(place) {
   const figure = figures[Number(place.dataset.figure)];
   place.dataset.drawn = 'yes';
   Plotly.react(place, traces(figure), layout(figure),
-    { responsive: true, displaylogo: false,
-      displayModeBar: matchMedia('(hover: hover)').matches });
+    { responsive: true, displaylogo: false });
 }
 const seen = new IntersectionObserver(entries => entries.forEach(entry => {
   if (entry.isIntersecting && !entry.target.dataset.drawn) draw(entry.target);
