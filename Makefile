@@ -3,17 +3,25 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DEMO := $(VENV)/.demo
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test browser lint types contract bench clean
+.PHONY: setup demo test browser lint types contract bench docs package clean
 
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	touch $(STAMP)
+	$(PIP) -e '.[dev]'
+	touch $(STAMP) $(DEMO)
 
-demo: $(STAMP)
+# What the demo needs, and no more: it is the first thing people do.
+$(DEMO): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -e '.[sim]'
+	touch $(DEMO)
+
+demo: $(DEMO)
 	$(BIN)/armwise demo
 
 test: $(STAMP)
@@ -38,5 +46,13 @@ contract: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/armwise bench all
 
+# The documents as a site, in site/; a broken link is an error.
+docs: $(STAMP)
+	$(BIN)/mkdocs build --strict --quiet
+
+# Wheel and source archive, in dist/.
+package: $(STAMP)
+	$(BIN)/python -m hatchling build
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache

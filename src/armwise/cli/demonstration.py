@@ -79,9 +79,11 @@ def demonstrate(folder: Path, seed: int, progress: Progress) -> Outcome:
 
     from armwise.arms import load_arm
     from armwise.identification import identify_recordings
+    from armwise.plants.mujoco_model import import_mujoco
     from armwise.reduction import reduce
 
-    folder.mkdir(parents=True, exist_ok=True)  # fail now rather than at the end
+    import_mujoco()  # fail now rather than at the end
+    folder.mkdir(parents=True, exist_ok=True)
     arm = load_arm("panda")
     progress("design a motion that tells most", 0.02)
     plan, other = _motions(arm, seed)

@@ -142,7 +142,7 @@ def _refuse(problem: Any) -> NoReturn:
     _fail(f"{message} See: {asked} --help", MISUSED)
 
 
-def _warn(message: Warning | str, *_: object) -> None:
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
     from armwise.cli.output import warn
 
     warn(str(message))
