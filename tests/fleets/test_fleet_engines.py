@@ -142,4 +142,40 @@ def test_a_script_without_a_guard_is_told(arm, logs, tmp_path):
         [sys.executable, script], capture_output=True, text=True, timeout=120
     )
     assert done.returncode != 0
-    assert "__main__" in done.stderr.splitlines()[-1]
+    told = [line for line in done.stderr.splitlines() if "WorkerError: " in line]
+    assert len(told) == 1
+    assert "__main__" in told[0]
+
+
+class Broken:
+    """A future that fails."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def result(self) -> None:
+        raise self._error
+
+
+def test_what_goes_wrong_on_a_cluster_is_said_in_one_sentence():
+    distributed = pytest.importorskip("distributed")
+    from concurrent.futures import CancelledError
+
+    from armwise.fleets.cluster import _result
+
+    killed = distributed.KilledWorker("task", "worker", 3)
+    with pytest.raises(WorkerError, match=r"^a\.parquet ended its worker.*memory"):
+        _result(Broken(killed), "a.parquet")
+    with pytest.raises(WorkerError, match=r"scheduler was lost.*same command again"):
+        _result(Broken(CancelledError()), "a.parquet")
+    with pytest.raises(WorkerError, match="Install the same armwise"):
+        _result(Broken(ImportError("No module named 'armwise'")), "a.parquet")
+
+
+def test_too_little_memory_is_said_in_one_sentence(arm, logs, monkeypatch):
+    def greedy(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("armwise.fleets.order.read_piece", greedy)
+    with pytest.raises(WorkerError, match=r"0\.parquet needs more memory.*--workers 1"):
+        aw.identify_fleet(arm, logs, cutoff_hz=10.0, workers=1, skip_bad_logs=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -83,6 +84,8 @@ def run_fleet(
     from armwise.fleets import identify_fleet
 
     described, mapped = load_described(arm, reading.mapping)
+    if share.cluster:
+        logging.disable(logging.ERROR)  # dask's own; what matters is raised
     with progress_bar("Identify", quiet=json) as tell:
         fleet = identify_fleet(
             described,

@@ -127,8 +127,9 @@ def _result(future: Any, item: object) -> Any:
         ) from None
     except CancelledError:
         raise WorkerError(
-            "The connection to the dask scheduler was lost. Finished parts are kept: "
-            "run the same command again, or leave out --cluster."
+            "The connection to the dask scheduler was lost. Parts that were finished "
+            "are kept if results have a folder (-o): run the same command again, or "
+            "leave out --cluster."
         ) from None
     except ImportError as error:
         raise WorkerError(

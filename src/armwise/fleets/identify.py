@@ -151,10 +151,17 @@ def _check(method: Method | None, workers: int | None) -> None:
 def _engine(
     workers: int | None, cluster: str | None, dashboard: Callable[[str], None] | None
 ) -> Engine:
-    count = workers or len(os.sched_getaffinity(0))
+    count = workers or _cores()
     if cluster is not None:
         return Cluster(cluster, count, dashboard)
     return InProcess() if count == 1 else Processes(count)
+
+
+def _cores() -> int:
+    """Return how many cores we may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextmanager

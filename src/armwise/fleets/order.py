@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from armwise.errors import ArmwiseError, RecordingError
+from armwise.errors import ArmwiseError, RecordingError, WorkerError
 from armwise.fleets.part import Part, sum_up
 from armwise.fleets.pieces import Piece, Reading, read_piece
 from armwise.fleets.slips import SlipColumns
@@ -95,7 +95,11 @@ class Done:
 
 
 def carry_out(order: Order, piece: Piece) -> Done:
-    """Turn one piece into a part; what is wrong with it is told, not raised."""
+    """Turn one piece into a part; what is wrong with it is told, not raised.
+
+    Raises:
+        WorkerError: If there is not enough memory for it.
+    """
     from threadpoolctl import threadpool_limits
 
     try:
@@ -103,6 +107,12 @@ def carry_out(order: Order, piece: Piece) -> Done:
             part = _part(order, piece).to_bytes()
     except (ArmwiseError, OSError) as error:
         return Done(b"", _named(piece, str(error)), peak_memory())
+    except MemoryError:
+        raise WorkerError(
+            f"{piece} needs more memory than its worker has. Use fewer workers "
+            "(--workers 1), give them more memory, or write that log as Parquet, which "
+            "is read piece by piece."
+        ) from None
     return Done(part, "", peak_memory())
 
 
