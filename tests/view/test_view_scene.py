@@ -193,6 +193,17 @@ def test_sliders_reach_all_that_was_recorded(arm: aw.Arm):
     assert np.all(make_scene(arm, far).ranges[:, 1] >= far.q.max(axis=0))
 
 
+def test_bounds_hold_all_of_a_motion(arm: aw.Arm):
+    scene = make_scene(arm, samples(arm))
+    low, high = scene.bounds
+    assert np.all((low <= 0) & (high >= 0))  # the base
+    for row in scene.playback.q[:: len(scene.playback.q) // 20]:
+        places = scene.poses(row)[:, :3, 3]
+        assert np.all((low - 0.03 <= places) & (places <= high + 0.03))
+    still = make_scene(arm).bounds
+    assert np.ptp(still, axis=0).max() < np.ptp(scene.bounds, axis=0).max()
+
+
 def test_forms_say_what_they_are(arm: aw.Arm):
     scene = make_scene(arm)
     kinds = {

@@ -85,9 +85,9 @@ class Canvas:
             fade_distance=7 * size, shadow_opacity=0.15,
         )  # fmt: skip
         scene.add_frame("/origin", axes_length=0.12 * size, axes_radius=0.004 * size)
-        places = self._scene.poses(self._scene.start)[:, :3, 3]
-        middle = (places.min(axis=0) + places.max(axis=0)) / 2
+        low, high = self._scene.bounds
+        middle, extent = (low + high) / 2, float((high - low).max())
+        away = np.clip(extent, 0.6 * size, size) * np.array([1.25, -1.4, 0.7])
         camera = self._server.initial_camera
-        camera.position = middle + size * np.array([1.2, -1.35, 0.7])
-        camera.look_at = middle
+        camera.position, camera.look_at = middle + away, middle
         camera.fov = float(np.radians(40.0))

@@ -78,6 +78,14 @@ class Scene:
         return np.where(inside, 0.0, np.nan_to_num((lower + upper) / 2))
 
     @property
+    def bounds(self) -> Float[np.ndarray, "2 3"]:
+        """Corners in [m] of a box around the links' origins, as far as they go."""
+        q = self.start[None] if self.playback is None else self.playback.q
+        some = q[:: max(len(q) // 50, 1)]
+        places = np.concatenate([self.poses(row)[:, :3, 3] for row in some])
+        return np.array([places.min(axis=0), places.max(axis=0)])
+
+    @property
     def ranges(self) -> Float[np.ndarray, "dof 2"]:
         """How far each joint can be moved by hand: its limits, and all it did."""
         turns = [self.arm.joints[i].is_revolute for i in self.arm.coordinates]

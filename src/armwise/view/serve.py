@@ -101,6 +101,7 @@ class Player:
         self._scene = scene
         self._canvas, self._panel = Canvas(server, scene), Panel(server.gui, scene)
         server.gui.main_panel.dock_right()
+        server.gui.main_panel.set_width(340)
         self._layers: dict[str, bool] = {}
         self._q = self._panel.q
         self._remember()
