@@ -19,7 +19,7 @@ _NOTHING = 1e-12
 """Information that counts as none."""
 
 LOUDEST = 4.0
-"""Pull in standard deviations beyond which an epoch counts no more: none decides."""
+"""Shift in standard deviations beyond which an epoch is trusted no further."""
 
 FARTHEST = 0.5
 """Shift in [rad], or of a gain relative to itself, beyond which none is looked for."""
@@ -140,22 +140,34 @@ class Shifts:
         weight = self._usual.weight(information)
         self._epochs.append(_Epoch(begin, apparent, weight, information))
         begins, shown, weights, known = map(np.array, zip(*self._epochs, strict=True))
-        limit = LOUDEST / np.sqrt(weights)
+        # However precise, no epoch counts for more than LOUDEST²: none decides.
+        weights = np.minimum(weights, LOUDEST**2 / np.maximum(shown**2, 1e-300))
         total = _until_now(weights)
         variance = self._usual.variance(total)
-        heard = _until_now(weights * np.clip(shown, -limit, limit)) / total
-        ratios = heard**2 / variance
+        ratios = (_until_now(weights * shown) / total) ** 2 / variance
         self.evidence = ratios.max(axis=0)
         if self.evidence.max() < self._threshold:
             return None
         k = int(ratios.max(axis=1).argmax())
-        sizes = (weights * shown)[k:].sum(axis=0) / total[k]
-        # What stands out may be another's echo: which one explains most torque?
-        explained = (known[k:] * shown[k:]).sum(axis=0) ** 2 / known[k:].sum(axis=0)
-        likely = (np.abs(sizes) < FARTHEST) & (ratios[k] > 0.1 * self._threshold)
-        unknown = int(np.where(likely, explained, 0.0).argmax())
-        std = np.sqrt(variance[k, unknown])
-        return Shift(unknown, float(begins[k]), float(sizes[unknown]), float(std))
+        unknown = self._cause(ratios[k], shown[k:], weights[k:], known[k:])
+        k = int(ratios[:, unknown].argmax())
+        size = float(np.average(shown[k:, unknown], weights=weights[k:, unknown]))
+        std = float(np.sqrt(variance[k, unknown]))
+        return Shift(unknown, float(begins[k]), size, std)
+
+    def _cause(
+        self,
+        ratios: np.ndarray,
+        shown: np.ndarray,
+        weights: np.ndarray,
+        known: np.ndarray,
+    ) -> int:
+        """What stands out may be another's echo: which one explains most torque?"""
+        known = np.maximum(known, _NOTHING)
+        explained = (known * shown).sum(axis=0) ** 2 / known.sum(axis=0)
+        sizes = np.average(shown, axis=0, weights=weights)
+        likely = (np.abs(sizes) < FARTHEST) & (ratios > 0.1 * self._threshold)
+        return int(np.where(likely, explained, 0.0).argmax())
 
 
 class _Epoch(NamedTuple):
