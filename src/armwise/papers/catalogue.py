@@ -151,7 +151,7 @@ PAPERS = (
 
 
 SHARED = {
-    "atkeson1986": ("aah_links", "aah_signals"),
+    "atkeson1986": ("aah_links", "aah_signals", "aah_uses"),
     "aah1986": ("atkeson_tables",),
 }
 """Modules of one paper that redo another's experiments as well: `aah1986` is the clean

@@ -6,7 +6,7 @@ poses and where nails and springs are anchored, so those are ours.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -131,6 +131,16 @@ def hinge_run() -> Run:
     body = RigidBody.from_segments("link", [segment])
     hinge = Hinge("hinge", Point("link"), (0.0, 0.0, 0.0), (0.0, 1.0, 0.0))
     return simulate(World((body,), (hinge,)), 5.0)
+
+
+@cache
+def breaking_run(max_force: float, max_deviation: float = 0.05) -> Run:
+    """§2.3.4: the cylinder held by a nail of finite strength [N]; breaks beyond [m]."""
+    world = Cylinder(has_gravity=True, gap=0.0).world()
+    nail = PointToNail(
+        "nail", END, (0.0, 0.0, 0.0), LAMBDA, max_force, max_deviation=max_deviation
+    )
+    return simulate(replace(world, constraints=(nail,)), 1.0)
 
 
 @cache

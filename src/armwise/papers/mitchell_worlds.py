@@ -13,6 +13,7 @@ import numpy as np
 from armwise.errors import MissingExtra, WorldError
 from armwise.papers.mitchell_mechanisms import (
     Cylinder,
+    breaking_run,
     critically_damped,
     elbow_run,
     hinge_run,
@@ -45,6 +46,7 @@ def rows(rival_duration: float = 5.0) -> list[Row]:
         *_cylinder_rows(),
         *_workless_rows(),
         *_hinge_rows(),
+        *_strength_rows(),
         *_singular_rows(),
         *_elbow_rows(),
         *_rival_rows(rival_duration),
@@ -164,6 +166,30 @@ def _hinge_rows() -> list[Row]:
         _row(
             "Fig. 2.8", "σ1 / σ2 at most; largest ‖D‖ over 5 s [m]", "—",
             (abs(ratio), run.largest_deviation), run.largest_deviation < 1e-6,
+        ),
+    ]  # fmt: skip
+
+
+def _strength_rows() -> list[Row]:
+    strong, weak, worn = (breaking_run(force) for force in (1000.0, 2.0, 12.0))
+    fall = float(np.sqrt(2.0 * 0.05 / 9.81))
+    largest = float(np.linalg.norm(worn.force("nail"), axis=1).max())
+    return [
+        _row(
+            "§2.3.4", "what a nail of 1000 N holds within [m]", "a finite strength",
+            strong.largest_deviation,
+            not strong.log and strong.largest_deviation < 1e-6,
+        ),
+        _row(
+            "§2.3.4", "a nail of 2 N breaks at [s]; 5 cm of free fall take [s]",
+            "broken beyond a bound on its deviation", (weak.log[0].time, fall),
+            abs(weak.log[0].time - fall) < 2e-3,
+            "it cannot hold the rod at all: every singular value is dropped",
+        ),
+        _row(
+            "§2.3.4", "a nail of 12 N: largest force [N]; breaks at [s]",
+            "never more than its strength", (largest, worn.log[0].time),
+            largest <= 12.0, "the swinging rod asks for 24 N",
         ),
     ]  # fmt: skip
 

@@ -12,6 +12,36 @@ import numpy as np
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+INPUT_FILE = """
+number_links 6
+mass 0 0 0 0 0 m6
+sigma 0 0 0 0 0 0
+alpha 90 0 -90 90 -90 0
+dpar 0 0 d3 d4 0 0
+apar 0 a2 0 0 0 0
+adyna 0 0 0 ad4 0 0
+cdyna 0 0 0 cd4 0 0
+ygrav 0 0 0 y4 0 0
+zgrav 0 0 0 0 0 z6
+ia1 ia2 ia3 ia4 ia5 ia6
+option moment
+variable m6 2.768114
+variable z6 0.014041
+variable y4 -0.382190
+variable ad4 0.079781
+variable cd4 0.077761
+variable ia1 0.091631
+variable ia2 0.136312
+variable ia3 0.030843
+variable ia4 0.001781
+variable ia5 0.006759
+variable ia6 0.001262
+constant a2 0.20320
+constant d3 0.12624
+constant d4 0.20320
+"""
+"""What the paper's generator reads; lines that are all zero are left out."""
+
 M6, Z6, Y4, AD4, CD4 = 2.768114, 0.014041, -0.38219, 0.079781, 0.077761
 IA = (0.091631, 0.136312, 0.030843, 0.001781, 0.006759, 0.001262)
 A2, D3, D4, GRAV = 0.2032, 0.12624, 0.2032, 9.81
