@@ -11,6 +11,8 @@ from functools import partial
 from multiprocessing import active_children
 from pathlib import Path
 
+import dask
+import distributed
 import pytest
 from tests.fleets.conftest import numbers
 
@@ -82,9 +84,6 @@ def test_a_fleet_is_the_same_after_a_worker_was_killed(arm, logs, alone):
 
 
 def test_a_fleet_on_dask_is_the_same_after_a_worker_was_killed(arm, logs, alone):
-    distributed = pytest.importorskip("distributed")
-    import dask
-
     killed: list[int] = []
     patience = dask.config.set({"distributed.comm.timeouts.connect": "2s"})
     with (
@@ -111,7 +110,6 @@ def test_a_fleet_on_dask_is_the_same_after_a_worker_was_killed(arm, logs, alone)
 
 
 def test_a_local_cluster_is_started_and_shows_its_dashboard():
-    pytest.importorskip("distributed")
     links: list[str] = []
     with Cluster("local", 1, links.append) as engine:
         assert sorted(engine.run(doubled, range(5))) == [(k, 2 * k) for k in range(5)]
@@ -120,7 +118,6 @@ def test_a_local_cluster_is_started_and_shows_its_dashboard():
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
-    pytest.importorskip("distributed")
     monkeypatch.setattr("armwise.fleets.cluster._PATIENCE", 0.3)
     with pytest.raises(WorkerError, match=r"127.0.0.1:1 .*leave out --cluster"):
         Cluster("tcp://127.0.0.1:1", 1).__enter__()
@@ -158,7 +155,6 @@ class Broken:
 
 
 def test_what_goes_wrong_on_a_cluster_is_said_in_one_sentence():
-    distributed = pytest.importorskip("distributed")
     from concurrent.futures import CancelledError
 
     from armwise.fleets.cluster import _result

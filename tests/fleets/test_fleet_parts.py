@@ -13,7 +13,7 @@ import armwise as aw
 from armwise.errors import FileError
 from armwise.fleets.part import Part, sum_up
 from armwise.fleets.parts_folder import PartsFolder
-from armwise.fleets.robot import fit, joined, total
+from armwise.fleets.robot import coarsened, fit, joined, total
 from armwise.identification import Columns
 from armwise.identification.accumulator import accumulate
 from armwise.identification.problem import pose_problem
@@ -61,6 +61,16 @@ def test_a_fit_of_sums_is_the_fit_of_samples(arm, samples):
     np.testing.assert_allclose(found.fit.rmse, rmse, rtol=1e-8)
     spread = [np.var(samples.tau[rows, j]) for rows, j in kept]
     np.testing.assert_allclose(found.fit.r2, 1 - np.square(rmse) / spread, rtol=1e-10)
+
+
+def test_many_stretches_are_merged_without_loss(arm, samples):
+    part = part_of(arm, samples, 300)
+    few = coarsened(part)
+    assert (len(part.samples), len(few.samples)) == (300, 40)
+    assert few.samples.sum() == len(samples)
+    for one, other in zip(total(few).factors, total(part).factors, strict=True):
+        np.testing.assert_allclose(one[0].T @ one[0], other[0].T @ other[0], rtol=1e-9)
+    np.testing.assert_allclose(total(few).torque, total(part).torque)
 
 
 def test_more_stretches_than_samples_are_no_trouble(arm, samples):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ from armwise.identification.estimate import Estimate, build_estimate
 from armwise.identification.methods import Method, WeightedLeastSquares
 from armwise.identification.problem import Problem
 from armwise.identification.solution import Solution
-from armwise.identification.uncertainty import Review, jackknife
+from armwise.identification.uncertainty import STRETCHES, Review, jackknife
 from armwise.identification.validation import Validation
 
 if TYPE_CHECKING:
@@ -53,11 +54,28 @@ def joined(parts: Sequence[Part]) -> Part:
 
 def total(part: Part) -> Part:
     """Merge all stretches into one."""
+    return _merged(part, np.array([0, len(part.samples)]))
+
+
+def coarsened(part: Part) -> Part:
+    """Merge neighbouring stretches where there are more than doubt needs."""
+    count = len(part.samples)
+    if count <= 2 * STRETCHES:
+        return part
+    return _merged(part, np.linspace(0, count, STRETCHES + 1).astype(int))
+
+
+def _merged(part: Part, edges: np.ndarray) -> Part:
+    """Merge the stretches between every two edges into one."""
     factors = tuple(
-        triangle(blocks.reshape(-1, blocks.shape[-1]))[None] for blocks in part.factors
+        np.stack([triangle(np.concatenate(blocks[a:b])) for a, b in pairwise(edges)])
+        for blocks in part.factors
     )
-    sums = [x.sum(axis=0)[None] for x in (part.samples, part.trusted, part.torque)]
-    return Part(sums[0], sums[1], factors, sums[2], part.rows)
+    samples, trusted, torque = (
+        np.add.reduceat(sums, edges[:-1])
+        for sums in (part.samples, part.trusted, part.torque)
+    )
+    return Part(samples, trusted, factors, torque, part.rows)
 
 
 def fit(problem: Problem, part: Part, method: Method | None = None) -> Fit:
@@ -69,6 +87,7 @@ def fit(problem: Problem, part: Part, method: Method | None = None) -> Fit:
         method: How to weigh the evidence; one that needs no samples.
     """
     chosen = method or WeightedLeastSquares()
+    part = coarsened(part)
     whole = total(part)
     posed = problem.with_data((), _accumulators(problem, whole)[0])
     solution = chosen.solve(posed)
