@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.view.scene import make_scene
+from armwise.view.scene import make_scene, make_world_scene
 from armwise.view.surroundings import surroundings_of
 from armwise.worlds.scenario import read_world
 
@@ -65,6 +65,20 @@ def test_a_point_on_a_line_shows_the_line():
     assert hold.anchor is None
     np.testing.assert_allclose(hold.path.mean(axis=0), [1.0, 0.0, 0.0])
     np.testing.assert_allclose(np.abs(np.diff(hold.path, axis=0)), [[0, 1, 0]])
+
+
+def test_a_world_alone_needs_no_arm(nail):
+    scene = make_world_scene(nail)
+    assert (scene.solids, scene.models, scene.playback, scene.notes) == (
+        (),
+        (),
+        None,
+        (),
+    )
+    assert scene.poses(scene.start).shape == (1, 4, 4)
+    assert scene.duration == pytest.approx(10.0)
+    assert {solid.label for solid in scene.surroundings.solids} == {"cylinder"}
+    assert np.ptp(scene.bounds, axis=0).max() > 0.1
 
 
 def test_an_arm_in_the_world_stands_and_moves_there(tmp_path: Path):

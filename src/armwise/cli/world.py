@@ -64,9 +64,10 @@ def run(
     if problem is not None:
         raise problem
     if view:
-        from armwise.worlds.animation import view_run
+        from armwise.view import make_world_scene, serve_scene
 
-        view_run(result)
+        scene = make_world_scene(result)
+        serve_scene(scene, ready=lambda address: console().print(f"Open {address}"))
 
 
 def _show(report: dict[str, object]) -> None:

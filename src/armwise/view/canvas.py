@@ -58,12 +58,10 @@ class Canvas:
     @property
     def _size(self) -> float:
         """How large the scene is in [m]."""
-        around = self._scene.surroundings
-        size = arm_length(self._scene.arm)
-        if around is None or not around.poses.shape[1]:
-            return size
-        places = around.poses[:, :, :3, 3].reshape(-1, 3)
-        return max(size, float(np.ptp(places, axis=0).max()))
+        size = arm_length(self._scene.arm) if self._scene.arm.joints else 0.0
+        if self._scene.surroundings is not None:
+            size = max(size, float(np.ptp(self._scene.bounds, axis=0).max()))
+        return max(size, 0.1)
 
     def _stage(self) -> None:
         """Set floor, light and camera."""

@@ -32,8 +32,10 @@ class Panel:
         if scene.duration > 0:
             self._add_time()
         self._add_layers()
-        with gui.add_folder("Joints", expand_by_default=True):
-            self._joints = [self._joint(k) for k in range(scene.arm.dof)]
+        self._joints: list[Any] = []
+        if scene.arm.dof:
+            with gui.add_folder("Joints"):
+                self._joints = [self._joint(k) for k in range(scene.arm.dof)]
         self._add_words()
         self._torques = Torques(gui, scene) if _has_torque(scene) else None
 
@@ -104,7 +106,8 @@ class Panel:
         with self._gui.add_folder("Show"):
             drawn = sorted({s.layer for s in scene.solids} & {"geometry", "skeleton"})
             self._layers = {name: box(name, True) for name in drawn}
-            self._layers["axes"] = box("joint axes", False)
+            if scene.arm.dof:
+                self._layers["axes"] = box("joint axes", False)
             for k, model in enumerate(scene.models):
                 label = f"inertia, {model.name}"
                 self._layers[inertia_layer(k)] = box(label, False)

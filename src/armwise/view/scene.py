@@ -79,10 +79,13 @@ class Scene:
 
     @property
     def bounds(self) -> Float[np.ndarray, "2 3"]:
-        """Corners in [m] of a box around the links' origins, as far as they go."""
+        """Corners in [m] of a box around all frames, as far as they go."""
         q = self.start[None] if self.playback is None else self.playback.q
         some = q[:: max(len(q) // 50, 1)]
-        places = np.concatenate([self.poses(row)[:, :3, 3] for row in some])
+        found = [self.poses(row)[:, :3, 3] for row in some]
+        if self.surroundings is not None:
+            found.append(self.surroundings.poses[..., :3, 3].reshape(-1, 3))
+        places = np.concatenate(found)
         return np.array([places.min(axis=0), places.max(axis=0)])
 
     @property
@@ -131,7 +134,7 @@ def make_scene(
     notes = [*looks.notes, *defects, *_skeleton_note(arm, looks)]
     body = None if run is None else _body_in(run, arm)
     playback = _playback(samples, models, run, body)
-    if run is not None and body is None:
+    if run is not None and body is None and arm.joints:
         notes.append(
             f"{arm.name} does not stand in the world {run.world.name}: it is drawn at "
             "the world's origin."
@@ -147,6 +150,11 @@ def make_scene(
     )
 
 
+def make_world_scene(run: Run) -> Scene:
+    """Put together what there is to see of a world without anyone's arm in it."""
+    return make_scene(Arm(run.world.name, (), ()), run=run)
+
+
 def _arm_solids(arm: Arm, looks: Looks) -> list[Solid]:
     """Draw every link as it looks, else as bones; joints where bones meet."""
     solids = []
@@ -156,7 +164,7 @@ def _arm_solids(arm: Arm, looks: Looks) -> list[Solid]:
             color = BONES[i % len(BONES)]
             forms = looks.forms[i]
             solids += [Solid(f, i, T, color, "geometry", name) for f, T in forms]
-        else:
+        elif arm.joints:
             solids += bones_of(arm, i)
     return solids + [drum for drum in joints_of(arm) if drum.frame not in looks.forms]
 

@@ -1,14 +1,12 @@
-"""A run in motion: one HTML file, or live in the browser with viser."""
+"""A run in motion, as one HTML file; `armwise.view` shows it live."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from armwise.errors import MissingExtra
 from armwise.worlds.files import write_file
 from armwise.worlds.frames import Frames, frames_of
 from armwise.worlds.outline import nails_of
@@ -43,35 +41,6 @@ def write_animation(run: Run, path: str | Path, frames: int = 120) -> None:
     """Write the world in motion as one self-contained HTML file."""
     page = animation_figure(run, frames).to_html(include_plotlyjs=True)
     write_file(Path(path), page.encode())
-
-
-def view_run(run: Run, port: int = 8080, frames: int = 600) -> None:
-    """Play a run in the browser until interrupted; needs the extra `view`."""
-    try:
-        import viser
-    except ImportError:
-        raise MissingExtra("viser", "view", "Playing a run in the browser") from None
-    found = frames_of(run, frames)
-    server = viser.ViserServer(port=port)
-    span = float(found.time[-1] - found.time[0])
-    while True:
-        started = time.monotonic()
-        while (now := time.monotonic() - started) < span:
-            show_frame(server, found, int(np.searchsorted(found.time, now)))
-            time.sleep(1 / 30)
-
-
-def show_frame(server: Any, found: Frames, k: int) -> None:
-    """Draw one frame on a viser server."""
-    ends = found.ends[min(k, len(found.ends) - 1)]
-    inks = {"body": (31, 78, 121), "spring": (200, 120, 30)}
-    for kind, ink in inks.items():
-        chosen = [i for i, stroke in enumerate(found.strokes) if stroke.kind == kind]
-        if chosen:
-            colors = np.broadcast_to(np.array(ink, np.uint8), (len(chosen), 2, 3))
-            server.scene.add_line_segments(
-                f"/{kind}", points=ends[chosen], colors=colors, line_width=4.0
-            )
 
 
 def _traces(found: Frames, k: int) -> list[Any]:
