@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +18,9 @@ from armwise.papers.astley_calibration import (
     plant,
     structure,
 )
+from armwise.papers.drawings import Drawing, line
 from armwise.papers.rows import Row, row
+from armwise.report.report import Figure
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -49,6 +52,7 @@ class Tracking(NamedTuple):
         return float(np.sqrt(np.mean(errors[len(errors) // 2 :] ** 2)))
 
 
+@cache
 def track(arms: int = 3, seconds: float = 20.0, seed: int = 0) -> Tracking:
     """Drive the outer joint along the same wave by three controllers, one by one."""
     plan, known = Plan(), structure()
@@ -79,6 +83,21 @@ def track(arms: int = 3, seconds: float = 20.0, seed: int = 0) -> Tracking:
 
 def _error(trace: Trace) -> Float[np.ndarray, "samples arms"]:
     return np.asarray(RANGE * (trace.x - trace.wanted)[:, :, JOINT])
+
+
+def figures() -> list[Drawing]:
+    """The position errors of the first arm."""
+    found = track()
+    shown = (
+        ("PD, the same gains", found.same_gains),
+        ("PD, its own gains", found.own_gains),
+        ("adaptive", found.adaptive),
+    )
+    figure = Figure(
+        "Position error of joint 2", "time [s]", "error [V]",
+        tuple(line(name, found.time, errors[:, 0]) for name, errors in shown),
+    )  # fmt: skip
+    return [Drawing("Fig. 5.9", figure)]
 
 
 def rows() -> list[Row]:

@@ -32,7 +32,6 @@ def figures(plan: Plan | None = None) -> list[Drawing]:
         *_sensor_drawings(),
         _parameter_drawing("Fig. 5.7", "joint 2", traces["gain_2"], NAMES),
         *_cosine_drawings("Fig. 5.8", whole_arm(plan).fits[1][0], traces["gain_2"], 1),
-        _error_drawing(traces),
         _parameter_drawing("Fig. 5.10", "joint 1", traces["gain_1"], NAMES),
         *_cosine_drawings("Fig. 5.11", whole_arm(plan).fits[0][0], traces["gain_1"], 0),
         _coupled_drawing(traces),
@@ -145,15 +144,6 @@ def _cosine_drawings(
             ),
         ),
     ]  # fmt: skip
-
-
-def _error_drawing(traces: dict[str, Trace]) -> Drawing:
-    shown = (("PD", traces["friction_2"]), ("adaptive", traces["gain_2"]))
-    figure = Figure(
-        "Position error of joint 2", "time [s]", "error [V]",
-        tuple(line(n, t.time, RANGE * (t.x - t.wanted)[:, 0, 1]) for n, t in shown),
-    )  # fmt: skip
-    return Drawing("Fig. 5.9", figure, "PD on the slow wave that shows friction")
 
 
 def _coupled_drawing(traces: dict[str, Trace]) -> Drawing:

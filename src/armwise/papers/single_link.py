@@ -17,6 +17,7 @@ from armwise.papers.astley_calibration import (
     BETA,
     NONLINEARITY,
     RANGE,
+    TORQUE_STEP,
     plant,
     structure,
 )
@@ -89,7 +90,14 @@ def _no_wrench(frame: str) -> Sampler:
 @cache
 def whole_arm(plan: Plan | None = None) -> AdaptiveCalibration:
     """Calibrate one hand controller, both joints."""
-    return calibrate(plant(1), structure(), posture=BETA, full_scale=RANGE, plan=plan)
+    return calibrate(
+        plant(1),
+        structure(),
+        posture=BETA,
+        full_scale=RANGE,
+        torque_step=TORQUE_STEP,
+        plan=plan,
+    )
 
 
 @cache
@@ -108,7 +116,14 @@ def outer_link(plan: Plan | None = None) -> AdaptiveCalibration:
         keeps_truth=False,
     )
     known = Structure(arm, known=("*.my", "*.offset"), positive=("*.mx",))
-    return calibrate(bench, known, posture=BETA[1:], full_scale=RANGE, plan=plan)
+    return calibrate(
+        bench,
+        known,
+        posture=BETA[1:],
+        full_scale=RANGE,
+        torque_step=TORQUE_STEP,
+        plan=plan,
+    )
 
 
 def _worn_link() -> Arm:
