@@ -103,11 +103,6 @@ class Drift:
         found = np.sqrt(_THRESHOLD * self.usual.variance(gathered))
         return np.where(found < FARTHEST, found, np.inf)
 
-    def restart(self) -> None:
-        """Forget the last minute."""
-        if self._shifts is not None:
-            self._shifts.restart()
-
     def correct(self, jump: Jump) -> None:
         """From now on allow for a jump of a reading."""
         self.tracker.jump(jump.joint, jump.size, jump.std)
@@ -182,10 +177,9 @@ class Drift:
 
     def _fit(self, weighed: list[Weighed]) -> None:
         """Move parameters and expected errors to what this motion shows."""
-        arm, base = self._structure.arm, self._structure.base
-        values, now = self.tracker.fit(weighed), self._model.arm.parameters
-        full = now + np.linalg.pinv(base.matrix) @ (values - base.values(now))
-        self._model = Dynamics(arm.with_parameters(full))
+        step = np.linalg.pinv(self._structure.base.matrix) @ self.tracker.fit(weighed)
+        arm = self._model.arm
+        self._model = Dynamics(arm.with_parameters(arm.parameters + step))
         left, count = (sum(getattr(x, n) for x in weighed) for n in ("left", "heard"))
         error = np.sqrt(left / np.maximum(count, 1.0))
         self._std = self._std * np.where(count > 0, np.maximum(error, 1e-6), 1.0)

@@ -82,7 +82,11 @@ class Tracker:
         self._load = weighed.load
 
     def fit(self, weighed: Sequence[Weighed]) -> Float[np.ndarray, " base"]:
-        """Begin from parameters that explain epochs, the sensors as they are."""
+        """Begin from parameters that explain epochs, the sensors as they are.
+
+        Returns:
+            By how much they differ from those before.
+        """
         self._gram = np.sum([x.gram for x in weighed], axis=0)
         self._count = float(sum(x.heard.sum() for x in weighed)) + 1e-9
         first = self._sensors
@@ -90,7 +94,7 @@ class Tracker:
         pull = self._gram[first:-1, -1] / self._noise
         step = np.linalg.solve(precision + self._prior[first:, first:], pull)
         self.restart(self._values + step)
-        return self._values
+        return np.asarray(step)
 
     def jump(self, joint: int, size: float, std: float) -> None:
         """A reading is too large by so much from now on."""

@@ -7,6 +7,7 @@ are missing or stay whatever the torque (`failures`).
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+    from threadpoolctl import ThreadpoolController
 
     from armwise.arms import Arm
     from armwise.calibration.calibration import Calibration
@@ -143,8 +145,10 @@ class Watchdog:
                 f"shape {s.shape}, torques {tau.shape} and {t.size} times."
             )
         raised = list(map(self._words.failure, self._missing.feed(t, s, tau)))
-        for piece in self._intake.take(t, self._given.angles(s), tau):
-            raised += self._watch(piece)
+        pieces = self._intake.take(t, self._given.angles(s), tau)
+        with _blas().limit(limits=1, user_api="blas"):  # small matrices: one is faster
+            for piece in pieces:
+                raised += self._watch(piece)
         raised.sort(key=lambda alarm: alarm.time)
         self.alarms += raised
         return tuple(raised)
@@ -170,3 +174,11 @@ class Watchdog:
             self._jumps.settle()
             self._stillness.settle(self._jumps.resolution)
         return raised
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """Finding the libraries takes a thousand times longer than limiting them."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
