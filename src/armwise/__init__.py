@@ -171,11 +171,13 @@ _PUBLIC: dict[str, str] = {
     "OnlineIdentification": "armwise.identification.online",
     "validate_in_loop": "armwise.identification.loop",
     "Calibration": "armwise.calibration",
+    "Flaws": "armwise.calibration",
     "Structure": "armwise.calibration",
     "Watchdog": "armwise.calibration",
     "calibratable": "armwise.calibration",
     "calibrate": "armwise.calibration",
     "calibrate_recording": "armwise.calibration",
+    "calibrate_torques": "armwise.calibration",
     "read_calibration": "armwise.recordings",
     "write_calibration": "armwise.recordings",
 }
@@ -205,11 +207,13 @@ if TYPE_CHECKING:
     from armwise.arms import load_arm as load_arm
     from armwise.arms import save_arm as save_arm
     from armwise.calibration import Calibration as Calibration
+    from armwise.calibration import Flaws as Flaws
     from armwise.calibration import Structure as Structure
     from armwise.calibration import Watchdog as Watchdog
     from armwise.calibration import calibratable as calibratable
     from armwise.calibration import calibrate as calibrate
     from armwise.calibration import calibrate_recording as calibrate_recording
+    from armwise.calibration import calibrate_torques as calibrate_torques
     from armwise.codegen import GeneratedCode as GeneratedCode
     from armwise.codegen import generate as generate
     from armwise.codegen import load_generated as load_generated

@@ -10,7 +10,8 @@ from tests.calibration.hands import ALPHA, BETA, hand, recorded, structure
 
 from armwise.arms import load_arm
 from armwise.calibration import Structure, calibratable, calibrate_recording
-from armwise.calibration.projection import Point, Projector
+from armwise.calibration.point import Point
+from armwise.calibration.projection import Projector
 from armwise.calibration.sensed import sensed_samples
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel

@@ -8,6 +8,7 @@ from armwise.calibration.offline import calibrate_recording
 from armwise.calibration.plan import Plan
 from armwise.calibration.procedure import AdaptiveCalibration, calibrate
 from armwise.calibration.structure import Structure
+from armwise.calibration.torque_gains import TorqueGains, calibrate_torques
 from armwise.calibration.watchdog import Visible, Watchdog
 
 __all__ = [
@@ -18,9 +19,11 @@ __all__ = [
     "Observability",
     "Plan",
     "Structure",
+    "TorqueGains",
     "Visible",
     "Watchdog",
     "calibratable",
     "calibrate",
     "calibrate_recording",
+    "calibrate_torques",
 ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
+from armwise.calibration.evidence import Evidence
 from armwise.calibration.observability import Observability
 from armwise.calibration.structure import Structure, as_structure
 from armwise.recordings.sensor_calibration import SensorCalibration
@@ -34,6 +35,7 @@ class Calibration:
             motion reveals have a meaning.
         torque_std: What is left of each joint's torque in [N m] or [N].
         observability: What could be told beforehand.
+        evidence: What it explains, for reports; None for one that was given.
         notes: What the user should know.
         method: How it was found.
     """
@@ -49,6 +51,7 @@ class Calibration:
     parameters: Float[np.ndarray, " parameters"]
     torque_std: Float[np.ndarray, " dof"]
     observability: Observability
+    evidence: Evidence | None = None
     notes: tuple[str, ...] = ()
     method: str = "separable least squares"
 

@@ -11,9 +11,12 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.calibration.calibration import Calibration, wrapped
 from armwise.calibration.domain import Domain
+from armwise.calibration.evidence import evidence_of
 from armwise.calibration.observability import Observability, calibratable
 from armwise.calibration.point import Point
-from armwise.calibration.projection import Projected, Projector
+from armwise.calibration.polish import polish
+from armwise.calibration.projected import Projected
+from armwise.calibration.projection import Projector
 from armwise.calibration.search import Minimum, Prior, descend, lowest, search
 from armwise.calibration.sensed import (
     check_readings,
@@ -30,14 +33,14 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from numpy.typing import ArrayLike
 
-_REWEIGHTINGS = 12
-"""Most rounds of weighing joints by their own residuals; four are usual."""
-
 _SHARE = 0.02
 """Error expected of torques, as a share of them, before residuals are known."""
 
 _GOOD = (0.03 / _SHARE) ** 2
 """Cost per torque when 3 % of them stay unexplained."""
+
+_UNCLEAR = 0.3
+"""Standard deviation in [rad], and of relative gains, beyond which nothing is known."""
 
 _FEW = 300
 """Samples that are enough to find the right valley."""
@@ -164,31 +167,14 @@ def _best(
 def _refined(
     projector: Projector, found: Projected, outlook: Observability, prior: Prior
 ) -> tuple[Projected, Projector]:
-    """Descend on all samples; weigh joints by what is left of their torques.
+    """Descend on all samples, flaws free.
 
     Unknowns too faint to calibrate are freed as well, held by what was believed of
     them, so that what is not known of them shows in the others' uncertainty.
     """
     now = descend(projector, found.point, outlook.is_sought, None, 1e-6)
-    repeats = np.sqrt(_repeats(projector.sensed))
     start = replace(now.point, flaws=np.zeros_like(prior.point.flaws))
-    now = projector.at(start)
-    for _ in range(_REWEIGHTINGS):
-        before = projector.torque_std
-        projector = projector.weighted(repeats * torque_errors(projector, now))
-        now = descend(projector, now.point, _is_free(outlook, prior), prior)
-        if np.allclose(projector.torque_std, before, rtol=1e-4):
-            break
-    return now, projector
-
-
-def _repeats(sensed: Samples) -> float:
-    """How many filtered samples say what one independent sample would."""
-    bandwidth = sensed.preparation.torque_bandwidth_hz
-    if bandwidth is None or len(sensed) < 2:
-        return 1.0
-    rate = 1.0 / float(np.median(np.diff(sensed.time)))
-    return max(1.0, rate / (2.0 * bandwidth))
+    return polish(projector, start, _is_free(outlook, prior), prior)
 
 
 def _is_free(outlook: Observability, prior: Prior) -> np.ndarray:
@@ -221,6 +207,7 @@ def _result(
     n, sought = known.arm.dof, outlook.is_sought
     deviation = np.sqrt(np.diag(covariance))[: len(known.unknowns)]
     deviation = np.where(sought, deviation, np.inf)
+    _refuse_unclear(known, deviation, sought)
     gains = deviation[:-n] if deviation.size > n else np.zeros(n)
     found = projector.at(_kept(found.point, guess, sought))
     point = found.point
@@ -236,8 +223,23 @@ def _result(
         parameters=known.parameters(found.values[:-1]),
         torque_std=torque_errors(projector, found),
         observability=outlook,
+        evidence=evidence_of(projector, found),
         notes=_notes(known, projector, found, guess),
     )
+
+
+def _refuse_unclear(
+    known: Structure, deviation: np.ndarray, is_sought: np.ndarray
+) -> None:
+    """Give no number where there is none to give."""
+    unclear = is_sought & ~(deviation < _UNCLEAR)
+    if unclear.any():
+        names = [x for x, bad in zip(known.unknowns, unclear, strict=True) if bad]
+        raise NotIdentifiable(
+            f"This recording does not tell {', '.join(names)}: gravity hardly shows in "
+            "the torques. Does it act in the plane of motion? Move further, or more "
+            "slowly where friction hides it."
+        )
 
 
 def _kept(point: Point, guess: Point, is_sought: np.ndarray) -> Point:

@@ -11,14 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.calibration.carried import Carried
 from armwise.calibration.flaws import Straightener
 from armwise.calibration.gram import Gram, solve_linear
-from armwise.calibration.point import Point as Point
+from armwise.calibration.point import Point
+from armwise.calibration.projected import Projected
 from armwise.calibration.sliding import Sliding
 from armwise.calibration.structure import Structure
 from armwise.dynamics import Dynamics
@@ -34,45 +36,6 @@ _STEP = 1e-5
 """Step of central differences in [rad], and relative for gains."""
 
 
-@dataclass(frozen=True, eq=False)
-class Projected:
-    """One point's problem, compressed.
-
-    Attributes:
-        point: Where.
-        values: Best base parameters there, and the torques' delay in [s] last.
-        factor: R of [Y, ∂τ/∂x, τ], rows divided by the torque noise.
-        rows: How many torques counted.
-        linear: Number of linear unknowns.
-    """
-
-    point: Point
-    values: Float[np.ndarray, " linear"]
-    factor: Float[np.ndarray, "width width"]
-    rows: int
-    linear: int
-
-    @property
-    def cost(self) -> float:
-        """‖ρ‖², what no parameters explain."""
-        return float(np.sum(self.factor[self.linear :, -1] ** 2))
-
-    @property
-    def share(self) -> float:
-        """Cost per torque that counts."""
-        return self.cost / max(self.rows, 1)
-
-    @property
-    def jacobian(self) -> Float[np.ndarray, "rows unknowns"]:
-        """∂ρ/∂x up to an orthogonal factor, the linear part projected out."""
-        return self.factor[self.linear :, self.linear : -1]
-
-    @property
-    def residual(self) -> Float[np.ndarray, " rows"]:
-        """ρ up to the same factor."""
-        return self.factor[self.linear :, -1]
-
-
 class Projector:
     """Makes `Projected` problems of one set of samples.
 
@@ -80,6 +43,7 @@ class Projector:
         structure: What is known of the arm.
         sensed: Samples in the sensors' units.
         torque_std: Expected error of each joint's torque in [N m] or [N].
+        carried: A known body that some of the samples were taken with.
     """
 
     def __init__(
@@ -87,6 +51,7 @@ class Projector:
         structure: Structure,
         sensed: Samples,
         torque_std: Float[np.ndarray, " dof"],
+        carried: Carried | None = None,
     ) -> None:
         self.structure = structure
         self.sensed = sensed
@@ -94,6 +59,7 @@ class Projector:
         self.indices = list(structure.base.indices)
         self.sliding = Sliding.of(sensed, structure.drive_weights)
         self.torque_rate = _rates(sensed)
+        self.carried = carried
         self._straighten = Straightener.over(sensed.q)
 
     def weighted(self, torque_std: Float[np.ndarray, " dof"]) -> Projector:
@@ -109,6 +75,7 @@ class Projector:
         other.sensed = replace(kept, preparation=self.sensed.preparation)
         other.torque_rate = self.torque_rate[::step]
         other.sliding = self.sliding.thinned(step)
+        other.carried = None if self.carried is None else self.carried.thinned(step)
         return other
 
     @property
@@ -134,20 +101,31 @@ class Projector:
 
     def blocks(self, point: Point) -> Iterator[tuple[np.ndarray, np.ndarray, slice]]:
         """Yield Y, τ (known parts taken out) and rows, divided by the noise."""
-        dynamics, known = self.structure.dynamics, self.structure.known_values
-        links, signs = 10 * len(self.structure.arm.links), np.sign(point.alpha)
-        scale = self._torque_scale(point)
-        for start in range(0, len(self.sensed), _BLOCK):
-            rows = slice(start, min(start + _BLOCK, len(self.sensed)))
-            Y = dynamics.regressor(*self.motion(point, rows))
-            self.sliding.set_coulomb(Y, rows, signs, links + 2)
-            Y *= scale[:, None]
-            tau = self.sensed.tau[rows] - Y @ known
+        for rows in self.stretches():
+            Y = self.regressor(point, rows)
+            tau = self.sensed.tau[rows] - Y @ self.structure.known_values
+            if self.carried is not None:
+                tau -= self.carried.torque(Y, rows)
             # τ(t) = Y π − delay · dτ/dt: a common delay is one more linear unknown.
             rate = self.torque_rate[rows, :, None]
             columns = np.concatenate([Y[:, :, self.indices], -rate], axis=2)
             weight = self.sliding.weights(rows) / self.torque_std
             yield columns * weight[:, :, None], tau * weight, rows
+
+    def stretches(self) -> Iterator[slice]:
+        """Rows whose columns are made together."""
+        for start in range(0, len(self.sensed), _BLOCK):
+            yield slice(start, min(start + _BLOCK, len(self.sensed)))
+
+    def regressor(
+        self, point: Point, rows: slice
+    ) -> Float[np.ndarray, "samples dof parameters"]:
+        """Y of all parameters for recorded torques, were a point true."""
+        Y = self.structure.dynamics.regressor(*self.motion(point, rows))
+        first = 10 * len(self.structure.arm.links) + 2
+        self.sliding.set_coulomb(Y, rows, np.sign(point.alpha), first)
+        Y *= self.torque_scale(point)[:, None]
+        return Y
 
     def motion(
         self, point: Point, rows: slice
@@ -193,10 +171,14 @@ class Projector:
         return gram.factor()
 
     def _torque(self, model: Dynamics, point: Point, rows: slice) -> np.ndarray:
-        torque = model.inverse_dynamics(*self.motion(point, rows))
-        return torque * self._torque_scale(point)
+        motion = self.motion(point, rows)
+        torque = model.inverse_dynamics(*motion)
+        if self.carried is not None:
+            Y = self.structure.dynamics.regressor(*motion)
+            torque = torque + self.carried.torque(Y, rows)
+        return torque * self.torque_scale(point)
 
-    def _torque_scale(self, point: Point) -> Float[np.ndarray, " dof"]:
+    def torque_scale(self, point: Point) -> Float[np.ndarray, " dof"]:
         """What is recorded of a torque of one, joint by joint."""
         n = point.beta.size
         wrong = self.structure.flaws.part("torque_gain", point.flaws, n)

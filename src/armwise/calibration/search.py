@@ -10,7 +10,8 @@ import numpy as np
 
 from armwise.calibration.domain import Domain
 from armwise.calibration.point import Point
-from armwise.calibration.projection import Projected, Projector
+from armwise.calibration.projected import Projected
+from armwise.calibration.projection import Projector
 from armwise.calibration.structure import Structure
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.calibration.projection import Projected, Projector
+from armwise.calibration.projected import Projected
+from armwise.calibration.projection import Projector
 from armwise.calibration.search import Prior
 
 if TYPE_CHECKING:

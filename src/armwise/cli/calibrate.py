@@ -55,7 +55,15 @@ def calibrate(
     mapping: MappingFile = None,
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,
-    output: Annotated[Path | None, output_file("Write a calibration file.")] = None,
+    torque_gains_percent: Annotated[
+        float, number("How far the motors' torque constants may be off [%].", 0.0, 99.0)
+    ] = 0.0,
+    bend_percent: Annotated[
+        float, number("How far sensors may bend from a straight line [%].", 0.0, 99.0)
+    ] = 0.0,
+    output: Annotated[
+        Path | None, output_file("Write a calibration file, and a report beside it.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Find gain and offset of every joint sensor; without a log, say which can be.
@@ -67,12 +75,21 @@ def calibrate(
     import numpy as np
 
     from armwise.arms import load_arm
-    from armwise.calibration import Structure, calibratable, calibrate_recording
+    from armwise.calibration import (
+        Flaws,
+        Structure,
+        calibratable,
+        calibrate_recording,
+    )
     from armwise.cli.progress import progress_bar
-    from armwise.recordings import read_recording, write_calibration
+    from armwise.recordings import read_recording
 
     structure = Structure(
-        load_arm(arm), tuple(known or ()), tuple(positive or ()), offsets_only
+        load_arm(arm),
+        tuple(known or ()),
+        tuple(positive or ()),
+        offsets_only,
+        Flaws(torque_gains_percent / 100.0, bend_percent / 100.0),
     )
     outlook = calibratable(structure)
     if not logs:
@@ -97,15 +114,24 @@ def calibrate(
             outlook=outlook,
             progress=tell,
         )
-    if output is not None:
-        write_calibration(found.sensors, output)
+    files = _write(found, output) if output is not None else {}
     if json:
-        print_json(summarise(found, output))
+        print_json(summarise(found, files))
         return
     _show(found)
 
 
-def summarise(found: Calibration, output: Path | None) -> dict[str, Any]:
+def _write(found: Calibration, place: Path) -> dict[str, str]:
+    """Write what `read_recording` applies, and a report beside it."""
+    from armwise.recordings import write_calibration
+    from armwise.report.calibration import write_calibration_report
+
+    write_calibration(found.sensors, place)
+    report = write_calibration_report(found, place.with_suffix(".html"))
+    return {"file": str(place), "report": str(report)}
+
+
+def summarise(found: Calibration, files: dict[str, str]) -> dict[str, Any]:
     """Collect what a machine wants to know."""
     return {
         "joints": [
@@ -121,8 +147,16 @@ def summarise(found: Calibration, output: Path | None) -> dict[str, Any]:
         ],
         "not_calibrated": list(found.not_calibrated),
         "torque_std": found.torque_std,
+        "flaws": dict(
+            zip(
+                found.unknowns[len(found.unknowns) - found.flaws.size :],
+                found.flaws,
+                strict=True,
+            )
+        ),
         "notes": list(found.notes),
-        "file": str(output) if output else None,
+        "file": files.get("file"),
+        "report": files.get("report"),
     }
 
 
