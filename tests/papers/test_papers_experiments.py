@@ -89,11 +89,21 @@ def test_nothing_runs_that_is_on_no_list(made):
     assert unplaced(made) == []
 
 
-def test_differences_are_explained(made):
-    for part in made.values():
-        for row in part.rows:
-            if row["verdict"] == "differs":
-                assert row["note"], row
+def test_what_differs_is_known_and_explained(made):
+    differing = [
+        row
+        for part in made.values()
+        for row in part.rows
+        if row["verdict"] == "differs"
+    ]
+    assert all(row["note"] for row in differing)
+    assert {(row["experiment"], row["quantity"]) for row in differing} == {
+        ("Table 5", "SP2 = Ixx3 − Iyy3, CAD"),
+        ("Table 5", "SP4 = Izz1 + Ixx2 + Ixx3 + m3·l2², identified"),
+        ("Table 1", "its averages simulated: significant, by the joint's largest"),
+        ("Table 2", "joint_5.rotor_inertia"),
+        ("§7.1, gravity", "c13 [N m]"),
+    }
 
 
 def test_figures_have_curves_with_points(made):

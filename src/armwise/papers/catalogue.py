@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import pkgutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -17,7 +18,7 @@ from time import perf_counter
 
 from armwise.errors import ArgumentError, MissingExtra
 from armwise.papers.drawings import Drawing
-from armwise.papers.experiments import expected_seconds
+from armwise.papers.experiments import expected_seconds, experiments
 from armwise.papers.rows import KEYS, Row
 
 Progress = Callable[[str, float], None]
@@ -86,12 +87,10 @@ class Group:
     def redo(self, progress: Progress | None = None) -> Made:
         """Redo the experiments and draw their figures."""
         began = perf_counter()
-        module = import_module(self.module)
-        try:
-            rows = self.rows(progress)
-            drawings = tuple(module.figures()) if hasattr(module, "figures") else ()
-        except MissingExtra as missing:
-            rows, drawings = [_not_run(self, str(missing))], ()
+        rows, drawings = self.rows(progress), tuple[Drawing, ...]()
+        draw = getattr(import_module(self.module), "figures", tuple)
+        with suppress(MissingExtra):  # the rows say so
+            drawings = tuple(draw())
         return Made(tuple(rows), drawings, perf_counter() - began)
 
     def rows(self, progress: Progress | None = None) -> list[Row]:
@@ -103,7 +102,7 @@ class Group:
         try:
             made = redo(**extra)
         except MissingExtra as missing:
-            return [_not_run(self, str(missing))]
+            return _not_run(self, str(missing))
         return [{key: row[key] for key in KEYS} for row in made]
 
 
@@ -198,12 +197,16 @@ def find_groups(paper: str, group: str | None = None) -> tuple[Group, ...]:
     return chosen
 
 
-def _not_run(group: Group, why: str) -> Row:
-    return {
-        "experiment": group.name,
-        "quantity": group.title,
-        "paper": "—",
-        "ours": "—",
-        "verdict": "not run",
-        "note": why,
-    }
+def _not_run(group: Group, why: str) -> list[Row]:
+    own = [e for e in experiments(group.paper) if e.group == group.name]
+    return [
+        {
+            "experiment": experiment.labels[0],
+            "quantity": experiment.title,
+            "paper": "—",
+            "ours": "—",
+            "verdict": "not run",
+            "note": why,
+        }
+        for experiment in own
+    ]
