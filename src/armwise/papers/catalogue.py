@@ -15,6 +15,7 @@ from functools import cache
 from importlib import import_module
 from inspect import signature
 from time import perf_counter
+from types import ModuleType
 
 from armwise.errors import ArgumentError, MissingExtra
 from armwise.papers.drawings import Drawing
@@ -71,7 +72,7 @@ class Group:
         paper: The paper's short name.
         name: Its own.
         module: The module that redoes them.
-        title: First line of that module's description.
+        title: What they are, from that module's description.
     """
 
     paper: str
@@ -179,10 +180,16 @@ def groups(paper: str) -> tuple[Group, ...]:
     for name in (*chosen, *shared):
         module = import_module(f"armwise.papers.{name}")
         if hasattr(module, "rows"):
-            title = (module.__doc__ or "").strip().split("\n")[0]
             short = name.split("_", 1)[1]
-            found.append(Group(paper, short, module.__name__, title))
+            found.append(Group(paper, short, module.__name__, _title(module)))
     return tuple(found)
+
+
+def _title(module: ModuleType) -> str:
+    """What a module is about: the first line of its description, from the colon on."""
+    first = (module.__doc__ or "").strip().split("\n")[0]
+    told = first.partition(": ")[2] or first
+    return told[:1].upper() + told[1:]
 
 
 def find_groups(paper: str, group: str | None = None) -> tuple[Group, ...]:
