@@ -72,7 +72,7 @@ class Browser:
         """Find an element by XPath, waiting until it is there."""
         return self.until(lambda: self.driver.find_elements("xpath", path))[0]
 
-    def until(self, question: Callable[[], Any], seconds: float = 20.0) -> Any:
+    def until(self, question: Callable[[], Any], seconds: float = 30.0) -> Any:
         """Ask again and again until the answer is true, and return it."""
         end = time.monotonic() + seconds
         while not (answer := question()):

@@ -148,12 +148,16 @@ def test_a_world_shows_what_holds_it(browser: Browser, folder: Path):
 
 def test_sliders_move_an_arm_whose_names_mean_harm(browser: Browser, tmp_path: Path):
     arm = aw.load_arm("two_link_uno")
-    second = replace(arm.joints[1], name=HOSTILE)
-    named = replace(arm, name=HOSTILE, joints=(arm.joints[0], second))
+    joints = arm.joints[0], replace(arm.joints[1], name=HOSTILE)
+    no_body = aw.InertialParameters([1, 0, 0, 0, 1, 0, 0, 1, 0, 9])
+    links = arm.links[0], replace(arm.links[1], name=HOSTILE, inertia=no_body)
+    named = replace(arm, name=HOSTILE, joints=joints, links=links)
     aw.save_arm(named, tmp_path / "arm.urdf")
     with viewing(str(tmp_path / "arm.urdf")) as address:
         open_viewer(browser, address)
-        assert f"{HOSTILE} [rad]" in browser.run("document.body.innerText")
+        text = browser.run("document.body.innerText")
+        assert f"{HOSTILE} [rad]" in text
+        assert f"{HOSTILE} (described) is no body" in text
         before = scene_pixels(browser)
         field = browser.find(label("joint_1 [rad]", "text"))
         field.send_keys(Keys.CONTROL, "a", Keys.NULL, "-0.9", Keys.ENTER)

@@ -189,8 +189,11 @@ def test_a_recording_of_another_arm_is_refused(arm: aw.Arm):
 
 def test_sliders_reach_all_that_was_recorded(arm: aw.Arm):
     data = samples(arm)
-    far = replace(data, q=data.q + 5.0)
-    assert np.all(make_scene(arm, far).ranges[:, 1] >= far.q.max(axis=0))
+    for shift in (5.0, -5.0):
+        far = replace(data, q=data.q + shift)
+        low, high = make_scene(arm, far).ranges.T
+        assert np.all(high >= far.q.max(axis=0))
+        assert np.all(low <= far.q.min(axis=0))
 
 
 def test_bounds_hold_all_of_a_motion(arm: aw.Arm):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import armwise as aw
+from armwise.arms import BASE
 from armwise.view.scene import make_scene, make_world_scene
 from armwise.view.surroundings import surroundings_of
 from armwise.worlds.scenario import read_world
@@ -97,7 +98,9 @@ segment = [{ kind = "sphere", mass = 1.0, radius = 0.1 }]
 """)
     run = read_world(path).run()
     scene = make_scene(aw.load_arm("two_link_uno"), run=run)
-    np.testing.assert_array_equal(scene.mount[:3, 3], [0.0, 1.0, 2.0])
+    base, first = scene.poses(np.zeros(2))[[BASE, 0], :3, 3]
+    np.testing.assert_array_equal(base, [0.0, 1.0, 2.0])
+    np.testing.assert_array_equal(first, [0.0, 1.0, 2.0])
     np.testing.assert_array_equal(scene.playback.q, run.position("me"))
     assert {solid.label for solid in scene.surroundings.solids} == {"ball"}
     assert not scene.playback.has_torque
