@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +37,7 @@ class Part:
     tasks: tuple[Task, ...] = TASKS
     adapt: float = 30.0
     measure: float = 10.0
+    rate_hz: float = RATE_HZ
 
 
 def full_grid() -> tuple[Part, ...]:
@@ -51,6 +54,17 @@ def full_grid() -> tuple[Part, ...]:
         heavy = tuple((scheme, ("gravity",)) for scheme in standard)
         parts.append(Part(arm, True, heavy))
     return tuple(parts)
+
+
+@cache
+def coarse_instability(eta: float, rate_hz: float = 100.0) -> dict[str, int]:
+    """Unstable cells of every scheme on both arms, gradient rule, at coarser steps."""
+    found: list[str] = []
+    for arm in ("two_link_slotine", "two_link_uno"):
+        cells = tuple((scheme, ("none",)) for scheme in schemes(eta, ("gradient",)))
+        done = run_part(Part(arm, False, cells, rate_hz=rate_hz))
+        found += [cell["controller"] for cell in done if not cell["stable"]]
+    return dict(Counter(found))
 
 
 def run_grid(
@@ -131,8 +145,8 @@ def run_part(part: Part) -> list[dict[str, Any]]:
     plant = SimulatedArm(
         arm,
         batch=len(labels),
-        control_rate_hz=RATE_HZ,
-        plant_rate_hz=RATE_HZ,
+        control_rate_hz=part.rate_hz,
+        plant_rate_hz=part.rate_hz,
         sensors=(Encoder(), Tachometer()),
         keeps_truth=False,
     )
@@ -183,7 +197,7 @@ def _follow(
     squares = np.zeros(plant.batch)
     ran_away = np.zeros(plant.batch, dtype=bool)
     for second in range(round(duration)):
-        times = second + np.arange(round(RATE_HZ)) / RATE_HZ
+        times = second + np.arange(round(part.rate_hz)) / part.rate_hz
         reference = _references(plans, times, copies)
         counts = times >= part.adapt
         # A plant keeps a log; starting it again every second keeps that log short.
@@ -197,7 +211,7 @@ def _follow(
             np.where(lost, 0.0, seen.need("q")),
             np.where(lost, 0.0, seen.need("qd")),
         )
-    return np.sqrt(squares / (part.measure * RATE_HZ)), ran_away
+    return np.sqrt(squares / (part.measure * part.rate_hz)), ran_away
 
 
 def _one_second(
