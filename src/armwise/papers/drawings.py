@@ -62,6 +62,14 @@ def paper_points(name: str, x: ArrayLike, y: ArrayLike) -> Curve:
     return Curve(name, np.asarray(x, float), np.asarray(y, float), "printed")
 
 
+def tics(name: str, x: np.ndarray, middle: np.ndarray, size: np.ndarray) -> Curve:
+    """Upright lines from middle − size to middle + size."""
+    gap = np.full_like(x, np.nan)
+    across = np.stack([x, x, gap], axis=1).ravel()
+    up = np.stack([middle - size, middle + size, gap], axis=1).ravel()
+    return Curve(name, across, up, "level")
+
+
 def to_plain(drawing: Drawing) -> dict[str, Any]:
     """Return a drawing as JSON has it, five digits each; gaps are null."""
     figure = drawing.figure

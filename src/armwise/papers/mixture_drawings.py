@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armwise.papers.drawings import Drawing, line, path
+from armwise.papers.drawings import Drawing, line, path, tics
 from armwise.papers.mitchell_grid import RATE_HZ, whole_grid
 from armwise.papers.mitchell_runs import fast_sinusoid, pd_errors
 from armwise.papers.mitchell_statistics import errors
@@ -123,7 +123,7 @@ def _bars(
         mean, std = (np.array([_of(f, x) for x in found]) for f in (np.mean, np.std))
         place = index + 0.15 * (2 * k - 1)
         curves.append(Curve(f"{rule} rule, mean", place, mean, "series"))
-        curves.append(_tics(place, mean, std))
+        curves.append(tics("one standard deviation", place, mean, std))
     figure = Figure(
         title, "", "error over PD's", tuple(curves), is_stems=True, x_names=ADAPTIVE
     )
@@ -132,13 +132,6 @@ def _bars(
 
 def _of(statistic: Callable[[np.ndarray], Any], values: np.ndarray) -> float:
     return float(statistic(values)) if values.size else float("nan")
-
-
-def _tics(x: np.ndarray, mean: np.ndarray, std: np.ndarray) -> Curve:
-    gap = np.full_like(x, np.nan)
-    across = np.stack([x, x, gap], axis=1).ravel()
-    up = np.stack([mean - std, mean + std, gap], axis=1).ravel()
-    return Curve("one standard deviation", across, up, "level")
 
 
 def _gravity_drawing(frame: pl.DataFrame) -> Drawing:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from armwise.papers.drawings import Drawing, joint_names, line, lines
+from armwise.papers.drawings import Drawing, joint_names, line, lines, tics
 from armwise.papers.puma_reduction import both_fits, full_samples, reduction, ten_fits
+from armwise.papers.puma_table_1 import table_1_std
 from armwise.report.report import Curve, Figure
 
 SHOWN = 0
@@ -59,12 +60,18 @@ def _torque_drawings() -> list[Drawing]:
 def _table_1_drawing() -> Drawing:
     fits = ten_fits()
     index = np.arange(len(fits.names), dtype=float)
+    scale = table_1_std(fits.names)
+    away = (fits.values.mean(axis=0) - fits.truth) / scale
+    spread = fits.values.std(axis=0, ddof=1) / scale
     figure = Figure(
-        "All 52 parameters: average of ten fits", "", "value [kg, kg m, kg m², N m, …]",
+        "Average of ten fits, from the printed one",
+        "",
+        "in printed standard deviations",
         (
-            Curve("ours", index, fits.values.mean(axis=0), "series"),
-            Curve("printed", index, fits.truth, "printed"),
+            Curve("ours", index, away, "series"),
+            tics("our own standard deviation", index, away, spread),
         ),
-        is_stems=True, x_names=fits.names,
-    )  # fmt: skip
+        is_stems=True,
+        x_names=fits.names,
+    )
     return Drawing("Table 1", figure)

@@ -80,7 +80,7 @@ function layout(figure) {
       pad: { t: 6 }, font: { size: 14 } },
     margin: { l: 60, r: 10, t: many ? 50 : 32, b: 40 }, paper_bgcolor: 'rgba(0,0,0,0)',
     plot_bgcolor: 'rgba(0,0,0,0)', font: { color: colour('ink'), size: 12 },
-    xaxis: { ...axis, title: { text: figure.x_label },
+    xaxis: { ...axis, title: { text: figure.x_label }, automargin: true,
       type: figure.x_log ? 'log' : 'linear', ...(figure.x_names.length
         ? { tickvals: figure.x_names.map((_, i) => i), ticktext: figure.x_names }
         : {}) },
