@@ -37,6 +37,16 @@ def torques(model: Dynamics, t: np.ndarray, q: np.ndarray) -> np.ndarray:
     return model.inverse_dynamics(q, qd, np.gradient(qd, t, axis=0))
 
 
+def driving(model: Dynamics, t: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Torques that take the arm from sample to sample."""
+    period = t[1] - t[0]
+    qdd = np.zeros_like(q)
+    qdd[1:-1] = np.diff(q, 2, axis=0) / period**2
+    # Speeds as smooth as the motion was before and after.
+    qd = np.gradient(stream(1.0 / period)[1], t, axis=0)
+    return model.inverse_dynamics(q, qd, qdd)
+
+
 def found(model: Dynamics, t, q, tau=None, learned: float = 10.0) -> list:
     period = float(np.median(np.diff(t)))
     tau = torques(model, t, q) if tau is None else tau
@@ -130,6 +140,17 @@ def test_an_emergency_stop_is_no_jump(model, rate):
     assert found(model, t, q) == []
 
 
+def test_a_flick_by_the_motor_is_no_jump(model):
+    """As far as a jump in as short a time; only the torque tells them apart."""
+    t, q = stream(100.0)
+    k = np.searchsorted(t, 15.5)
+    q[k:, 0] += 0.5 * DEGREE
+    q[k + 1 :, 0] += 0.5 * DEGREE
+    quiet = torques(model, *stream(100.0))
+    assert len(found(model, t, q, quiet)) == 1
+    assert found(model, t, q, driving(model, t, q)) == []
+
+
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("length", [1, 2])
 def test_a_spike_is_no_jump(model, rate, length):
@@ -140,9 +161,11 @@ def test_a_spike_is_no_jump(model, rate, length):
     assert found(model, t, q, quiet) == []
 
 
+@pytest.mark.parametrize("movers", [1, 2])
 @pytest.mark.parametrize("rows", [2, 5, 20, 150])
-def test_readings_held_for_a_while_are_no_jump(model, rows):
+def test_readings_held_for_a_while_are_no_jump(model, rows, movers):
     t, q = stream(1000.0)
+    q[:, movers:] = 0.3
     tau = torques(model, t, q)
     for begin in (15.1, 15.5, 16.3):
         k = np.searchsorted(t, begin)
