@@ -36,9 +36,11 @@ def fatal_once(folder: Path, item: int) -> int:
 
 
 def fatal(item: int) -> int:
+    """Kill the worker while others are still busy with other items."""
+    time.sleep(0.2)
     if item == 3:
         os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(0.01)
+    time.sleep(0.3)
     return item
 
 
@@ -59,7 +61,7 @@ def test_a_worker_that_dies_is_replaced(tmp_path):
 def test_what_kills_every_worker_is_named():
     told = r"^3 ended its worker 3 times.*--workers 1"
     with Processes(2) as engine, pytest.raises(WorkerError, match=told):
-        list(engine.run(fatal, range(8)))
+        list(engine.run(fatal, range(6)))
 
 
 def kill_a_worker(killed: list[int], what: str, share: float) -> None:

@@ -101,6 +101,7 @@ def test_what_a_robot_does_not_know_counts_for_nothing():
     assert abs(found.mean[3] - 4.0) < 1.0
     assert np.abs(found.scores[:5, 3]).max() < 1e-3
     assert np.all(np.abs(found.deviations[:5, 3]) < 5.0)
+    assert np.all(found.deviation_std[:5, 3] > 1.2 * found.deviation_std[5:, 3].max())
 
 
 def test_a_noisy_robot_is_not_an_unusual_one():
