@@ -46,6 +46,15 @@ def test_every_bundled_arm_has_a_skeleton(name: str):
     assert np.all((low <= scene.start) & (scene.start <= high) & (low < high))
 
 
+@pytest.mark.parametrize("name", ["ur5", "tx40"])
+def test_a_saved_arm_can_be_seen_again(name: str, tmp_path):
+    """Its file has links of its own, for axes that miss the origin of their link."""
+    path = tmp_path / "arm.urdf"
+    aw.save_arm(aw.load_arm(name), path)
+    scene = make_scene(aw.load_arm(path), description=path)
+    assert len(scene.solids) == len(make_scene(aw.load_arm(name)).solids)
+
+
 def test_links_stand_where_the_equations_have_them(arm: aw.Arm):
     scene = make_scene(arm)
     q = np.linspace(-1.0, 1.0, arm.dof)

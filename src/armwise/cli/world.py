@@ -67,7 +67,7 @@ def run(
         from armwise.view import make_world_scene, serve_scene
 
         scene = make_world_scene(result)
-        serve_scene(scene, ready=lambda address: console().print(f"Open {address}"))
+        serve_scene(scene, None, lambda address: console().print(f"Open {address}"))
 
 
 def _show(report: dict[str, object]) -> None:

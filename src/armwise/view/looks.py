@@ -65,8 +65,8 @@ def read_urdf_visuals(path: Path, arm: Arm) -> dict[int, list[Shape]]:
     """Return the visual geometry in a URDF, by moving link."""
     found: dict[int, list[Shape]] = defaultdict(list)
     for link in read_xml(path).all("link"):
-        index, T = arm.place(link.text("name"))
         for visual in link.all("visual"):
+            index, T = arm.place(link.text("name"))
             shape = read_shape(visual, T)
             if shape is not None:
                 found[index].append(shape)
