@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import armwise as aw
-from armwise.arms import BASE
+from armwise.arms import BASE, Limits
 from armwise.errors import ArgumentError
 from armwise.view.ellipsoids import ellipsoids_of, equivalent_ellipsoid
-from armwise.view.forms import Ball, Rod, pose_along
+from armwise.view.forms import Ball, Block, Rod, pose_along
 from armwise.view.models import DESCRIBED, models_of
 from armwise.view.scene import make_scene
 from armwise.view.skeleton import arm_length, bones_of
@@ -157,6 +157,16 @@ def test_a_description_without_mass_predicts_nothing(arm: aw.Arm):
     assert make_scene(bare, samples(arm)).playback.predicted is None
 
 
+def test_a_recording_without_torque_is_played_beside_predictions(arm: aw.Arm):
+    data = samples(arm)
+    bare = replace(data, tau=np.zeros((len(data), 0)))
+    playback = make_scene(arm, bare).playback
+    assert playback.measured is None
+    assert playback.relative_error is None
+    np.testing.assert_allclose(playback.predicted[0], data.tau, atol=1e-9)
+    assert len(playback.curves(0, 1.0, 1.0).torque) == 1
+
+
 def test_errors_are_those_of_a_validation(arm: aw.Arm):
     data = samples(arm)
     estimate = aw.identify(arm, samples(arm, 1))
@@ -214,6 +224,16 @@ def test_bounds_hold_all_of_a_motion(arm: aw.Arm):
         assert np.all((low - 0.03 <= places) & (places <= high + 0.03))
     still = make_scene(arm).bounds
     assert np.ptp(still, axis=0).max() < np.ptp(scene.bounds, axis=0).max()
+
+
+def test_a_joint_that_slides_is_a_block_and_moves_in_metres(arm: aw.Arm):
+    joint = replace(arm.joints[0], kind="prismatic", limits=Limits())
+    slide = replace(arm, joints=(joint, *arm.joints[1:]))
+    scene = make_scene(slide)
+    (block,) = [solid for solid in scene.solids if isinstance(solid.form, Block)]
+    assert (block.frame, block.label) == (0, joint.name)
+    low, high = scene.ranges[0]
+    assert low == -high == -arm_length(slide)
 
 
 def test_forms_say_what_they_are(arm: aw.Arm):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class Model:
 
     def predict(self, samples: Samples) -> np.ndarray:
         """Return the torque of a motion in [N m], friction as the filter shows it."""
+        if not samples.has_torque:  # the prediction has no use for it
+            samples = replace(samples, tau=np.zeros(samples.q.shape))
         columns = Columns(self.arm, self.friction)
         return predict_torque(columns, self.parameters, samples)
 

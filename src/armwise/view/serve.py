@@ -92,18 +92,22 @@ def free_port(port: int | None) -> int:
 
 
 class Player:
-    """Keeps canvas and controls in step, by looking at the controls again and again."""
+    """Keeps canvas and controls in step, by looking at the controls again and again.
+
+    Attributes:
+        panel: The controls.
+    """
 
     def __init__(self, server: Any, scene: Scene) -> None:
         server.gui.configure_theme(
             show_logo=False, show_share_button=False, brand_color=(28, 126, 214)
         )
         self._scene = scene
-        self._canvas, self._panel = Canvas(server, scene), Panel(server.gui, scene)
+        self._canvas, self.panel = Canvas(server, scene), Panel(server.gui, scene)
         server.gui.main_panel.dock_right()
         server.gui.main_panel.set_width(340)
         self._layers: dict[str, bool] = {}
-        self._q = self._panel.q
+        self._q = self.panel.q
         self._remember()
         self._clock, self._last, self._plotted = 0.0, 0.0, -np.inf
 
@@ -112,36 +116,36 @@ class Player:
         self._show_layers()
         elapsed = min(now - self._last, 0.5)
         self._last = now
-        if self._panel.is_playing:
+        if self.panel.is_playing:
             # The slider is coarser than the clock, but a hand may have moved it.
-            moved = self._panel.time != self._time
-            begin = self._panel.time if moved else self._clock
-            later = begin + elapsed * self._panel.speed
+            moved = self.panel.time != self._time
+            begin = self.panel.time if moved else self._clock
+            later = begin + elapsed * self.panel.speed
             self._go_to(later if later < self._scene.duration else 0.0, now)
-        elif (self._panel.time, self._panel.window) != (self._time, self._window):
-            self._go_to(self._panel.time, now)
-        elif not np.array_equal(self._panel.q, self._q):
-            self._q = self._panel.q
+        elif (self.panel.time, self.panel.window) != (self._time, self._window):
+            self._go_to(self.panel.time, now)
+        elif not np.array_equal(self.panel.q, self._q):
+            self._q = self.panel.q
             self._canvas.pose(self._q)
 
     def _go_to(self, t: float, now: float) -> None:
         playback = self._scene.playback
         q = None if playback is None else playback.q[playback.row_at(t)]
         self._clock = t
-        self._panel.go_to(t, q)
+        self.panel.go_to(t, q)
         self._remember()
         if q is not None:
             self._canvas.pose(q)
         self._canvas.surround(t)
-        if now - self._plotted > _PLOT_EVERY or not self._panel.is_playing:
-            self._panel.plot(t)
+        if now - self._plotted > _PLOT_EVERY or not self.panel.is_playing:
+            self.panel.plot(t)
             self._plotted = now
 
     def _remember(self) -> None:
-        panel = self._panel
+        panel = self.panel
         self._time, self._window, self._q = panel.time, panel.window, panel.q
 
     def _show_layers(self) -> None:
-        if self._panel.layers != self._layers:
-            self._layers = self._panel.layers
+        if self.panel.layers != self._layers:
+            self._layers = self.panel.layers
             self._canvas.show(self._layers)
