@@ -131,10 +131,12 @@ def unseen(name: str, each: int = 4) -> list[Figure]:
     return made
 
 
-def hours(name: str, total: float = 10.0, arms: int = 24) -> list[Figure]:
+def hours(
+    name: str, total: float = 10.0, arms: int = 24, seed: int = 77
+) -> list[Figure]:
     """Undisturbed work for so many hours, not counting what is learned from."""
     dof = load_arm(name).dof
-    cell = Cell(name, np.zeros((arms, dof)), np.full(arms, np.inf), 77)
+    cell = Cell(name, np.zeros((arms, dof)), np.full(arms, np.inf), seed)
     dogs, spent, count = _dogs(cell), 0.0, 0
     begin, worst = time.perf_counter(), 0.0
     for block in cell.work(LEARNING + 3600.0 * total / arms + CYCLE):

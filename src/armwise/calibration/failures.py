@@ -64,12 +64,12 @@ class Missing:
 class Stillness:
     """Looks for readings that stay the same under torques no resting joint needs.
 
-    A joint at rest needs at most its weight, and none with the brake on; load and
-    friction may ask for a little more.
+    A joint at rest needs what weight and the motion of others ask for, and nothing with
+    the brake on; load and friction may add to that.
 
     Args:
         period: Time between two samples in [s].
-        model: The arm, whose weight is known.
+        model: The arm, whose weight and inertia are known.
         allowed: Torques in [N m] or [N] that load and friction may add at a posture.
     """
 
@@ -80,7 +80,10 @@ class Stillness:
         allowed: Callable[[np.ndarray], np.ndarray],
     ) -> None:
         self._model, self._allowed = model, allowed
-        self._size = max(2, round(_TILE / period))
+        self._size = max(4, round(_TILE / period))
+        times = period * (np.arange(self._size) - 0.5 * (self._size - 1))
+        columns = [np.ones(self._size), times, 0.5 * times**2]
+        self._motion = np.linalg.pinv(np.stack(columns, axis=1))
         dof = model.arm.dof
         self._resolution, self._usual = np.zeros(dof), np.zeros(dof)
         self._lowest, self._highest = np.full(dof, np.inf), np.full(dof, -np.inf)
@@ -94,6 +97,7 @@ class Stillness:
         self._begin = np.zeros(dof)
         self._still, self._strained = np.zeros((2, dof), dtype=int)
         self._held = np.zeros((2, dof))
+        self._is_told = np.zeros(dof, dtype=bool)
 
     def settle(self, resolution: Float[np.ndarray, " dof"]) -> None:
         """Take what was seen for granted; noise moves readings by a resolution."""
@@ -125,12 +129,11 @@ class Stillness:
             return []
         dof = self._usual.size
         q, tau = rows[:, :, 1 : 1 + dof], rows[:, :, 1 + dof :].mean(axis=1)
-        low, high = q.min(axis=1), q.max(axis=1)
-        weight = self._model.gravity_torque(0.5 * (low + high))
-        excess = np.maximum(
-            tau - np.maximum(weight, 0.0), np.minimum(weight, 0.0) - tau
-        )
-        parts = (rows[:, 0, 0], rows[:, -1, 0], low, high, excess)
+        motion = np.einsum("ks,tsj->ktj", self._motion, q)
+        needed = self._model.inverse_dynamics(*motion)
+        low, high = np.minimum(needed, 0.0), np.maximum(needed, 0.0)
+        excess = np.maximum(tau - high, low - tau)
+        parts = (rows[:, 0, 0], rows[:, -1, 0], q.min(axis=1), q.max(axis=1), excess)
         return [_Tile(float(a), float(b), *x) for a, b, *x in zip(*parts, strict=True)]
 
     def _judge(self, tile: _Tile) -> list[Failure]:
@@ -140,8 +143,9 @@ class Stillness:
             posture = 0.5 * (tile.low + tile.high)
             far &= tile.excess > self._allowed(posture)
         self._strained = np.where(far, self._strained + 1, 0)
-        told = np.flatnonzero(self._strained == _STRAINED)
-        return [self._failure(int(j), tile) for j in told]
+        new = (self._strained == _STRAINED) & ~self._is_told
+        self._is_told |= new
+        return [self._failure(int(j), tile) for j in np.flatnonzero(new)]
 
     def _follow(self, tile: _Tile) -> None:
         """Go on with rests that last; begin anew those that do not."""
@@ -149,6 +153,7 @@ class Stillness:
         high = np.maximum(self._held[1], tile.high)
         lasts = (self._still > 0) & (high - low <= self._resolution)
         begins = tile.high - tile.low <= self._resolution
+        self._is_told &= lasts
         self._held = np.where(lasts, [low, high], [tile.low, tile.high])
         self._begin = np.where(lasts, self._begin, tile.begin)
         self._still = np.where(lasts, self._still + 1, begins.astype(int))
@@ -163,7 +168,7 @@ class Stillness:
 
 
 class _Tile(NamedTuple):
-    """Some samples: when, between which positions, and torque beyond the weight."""
+    """Some samples: when, between which positions, and torque beyond what is needed."""
 
     begin: float
     end: float
