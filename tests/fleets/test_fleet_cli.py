@@ -24,6 +24,8 @@ def test_people_read_tables_and_find_files(logs, tmp_path):
     assert "4 robots, 12 logs, 36,000 rows" in done.stdout
     assert "No robot differs" in done.stdout
     assert {"fleet.json", "fleet.urdf", "parts"} <= {p.name for p in out.iterdir()}
+    again = armwise(glob, "--like", out / "fleet.json", "--workers", 1, "-o", out)
+    assert "(12 of 12 pieces were there already)" in again.stdout
 
 
 def test_machines_read_json_with_bad_logs_named(logs, tmp_path):

@@ -14,7 +14,7 @@ from tests.fleets.conftest import motion_and_torque, numbers, write_log
 import armwise as aw
 from armwise.errors import ArgumentError, RecordingError
 from armwise.fleets import pieces
-from armwise.fleets.files import fleet_to_dict, write_fleet
+from armwise.fleets.files import fleet_to_dict, read_preparation, write_fleet
 from armwise.identification import PhysicallyConsistent, Robust
 
 
@@ -176,6 +176,28 @@ def test_the_pool_can_be_made_physical(arm, logs):
     assert not found.pooled.arm.defects()
 
 
+def test_new_logs_are_all_that_is_read_the_next_night(arm, logs, tmp_path):
+    shutil.copytree(logs, tmp_path / "logs")
+    first = aw.identify_fleet(
+        arm, tmp_path / "logs", workers=1, parts=tmp_path / "parts"
+    )
+    write_log(tmp_path / "logs" / "A0" / "new.parquet", arm, 77)
+    again = aw.identify_fleet(
+        arm,
+        tmp_path / "logs",
+        workers=1,
+        parts=tmp_path / "parts",
+        like=first.preparation,
+    )
+    assert (again.work.pieces, again.work.found) == (13, 12)
+
+
+def test_what_is_no_fleet_says_nothing_of_preparation(tmp_path):
+    (tmp_path / "x.json").write_text("[1]")
+    with pytest.raises(aw.errors.ArmwiseError, match=r"x\.json does not say how"):
+        read_preparation(tmp_path / "x.json")
+
+
 def test_one_robot_alone_is_no_fleet_but_no_trouble(arm, logs):
     found = identified(arm, logs / "R1")
     assert list(found.robots) == ["R1"]
@@ -187,4 +209,5 @@ def test_the_file_holds_everything_as_plain_json(fleet, tmp_path):
     data = json.loads(Path(tmp_path / "fleet.json").read_text(encoding="utf-8"))
     assert data == json.loads(json.dumps(fleet_to_dict(fleet)))
     assert list(data["robots"]) == ["R0", "R1", "R2", "R3"]
+    assert read_preparation(tmp_path / "fleet.json") == fleet.preparation
     assert data["robots"]["R3"]["values"] == fleet.robots["R3"].base_values.tolist()

@@ -7,7 +7,7 @@ import pytest
 
 from armwise.errors import RecordingError
 from armwise.fleets import find_logs
-from armwise.fleets.pieces import ROWS, cut
+from armwise.fleets.pieces import ROWS, _stretches, cut
 
 TABLE = pl.DataFrame({"time": [0.0, 0.1, 0.2], "q_1": [1.0, 2.0, 3.0]})
 
@@ -82,4 +82,11 @@ def test_a_long_log_is_cut_evenly_and_a_robot_gets_forty_stretches(tmp_path):
     assert len(pieces) == 3
     assert sum(piece.rows for piece in pieces) == rows
     assert max(piece.rows for piece in pieces) <= ROWS
-    assert sum(piece.stretches for piece in pieces) >= 40
+    assert [piece.stretches for piece in pieces] == [16] * 3
+
+
+@pytest.mark.parametrize(
+    ("pieces", "stretches"), [(1, 64), (5, 8), (9, 8), (10, 4), (39, 2), (40, 1)]
+)
+def test_another_log_seldom_changes_how_the_others_are_summed_up(pieces, stretches):
+    assert _stretches(pieces) == stretches

@@ -46,6 +46,14 @@ SkipBadLogs = Annotated[
 ]
 """Whether logs that cannot be read are left out, or an error."""
 
+Like = Annotated[
+    Path | None,
+    typer.Option(
+        "--like", metavar="FILE", help="Prepare a fleet's logs as fleet.json says."
+    ),
+]
+"""An earlier run whose parts are to be found again."""
+
 _SHOWN = 20
 """Robots that are listed; all of them are in fleet.json."""
 
@@ -56,6 +64,7 @@ class FleetReading(NamedTuple):
     mapping: Path | None
     columns: Sequence[str] | None
     cutoff_hz: float | None
+    like: Path | None
     skip_bad_rows: bool
     skip_bad_logs: bool
 
@@ -82,6 +91,7 @@ def run_fleet(
     from armwise.cli.logs import load_described, named_columns
     from armwise.cli.progress import progress_bar
     from armwise.fleets import identify_fleet
+    from armwise.fleets.files import read_preparation
 
     described, mapped = load_described(arm, reading.mapping)
     if share.cluster:
@@ -94,6 +104,7 @@ def run_fleet(
             method=method,
             terms=terms,
             cutoff_hz=reading.cutoff_hz,
+            like=read_preparation(reading.like) if reading.like else None,
             mapping=mapped,
             columns=named_columns(reading.columns),
             skip_bad_logs=reading.skip_bad_logs,

@@ -22,6 +22,7 @@ from armwise.cli.fleet import (
     FleetReading,
     FleetWork,
     GroupBy,
+    Like,
     SkipBadLogs,
     Workers,
     run_fleet,
@@ -68,6 +69,7 @@ def identify(
     cluster: ClusterAddress = None,
     workers: Workers = None,
     skip_bad_logs: SkipBadLogs = False,
+    like: Like = None,
     json: AsJson = False,
 ) -> None:
     """Identify an arm from logs of its motion; with --group-by, a fleet of them.
@@ -76,10 +78,12 @@ def identify(
 
     Example: armwise identify panda 'logs/**/*.parquet' --group-by robot -o out
     """
-    if group_by or cluster or workers or skip_bad_logs:
+    if group_by or cluster or workers or skip_bad_logs or like:
         if validate or hold_out:
             raise typer.BadParameter("a fleet has no --validate and no --hold-out.")
-        reading = FleetReading(mapping, column, cutoff_hz, skip_bad_rows, skip_bad_logs)
+        reading = FleetReading(
+            mapping, column, cutoff_hz, like, skip_bad_rows, skip_bad_logs
+        )
         share = FleetWork(group_by or "robot", cluster, workers, output)
         run_fleet(arm, logs, reading, share, _method(method), _terms(fix or []), json)
         return

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from armwise.errors import ArmwiseError
 from armwise.files import write_atomically
 from armwise.fleets.estimate import FleetEstimate
 from armwise.fleets.flags import Flag
+from armwise.recordings.preparation import Preparation
 
 VERSION = 1
 """Version of the file format."""
@@ -34,6 +36,7 @@ def fleet_to_dict(fleet: FleetEstimate) -> dict[str, Any]:
         "condition_number": _plain([fleet.pooled.condition_number])[0],
         "fit": {"relative_error": _plain(fleet.pooled.fit.relative_error)},
         "validation": None,
+        "preparation": asdict(fleet.preparation),
         "work": asdict(fleet.work),
         "bad_logs": [
             {"path": str(bad.path), "problem": bad.problem} for bad in fleet.bad_logs
@@ -50,6 +53,24 @@ def fleet_to_dict(fleet: FleetEstimate) -> dict[str, Any]:
         },
         "robots": {name: _robot(fleet, name) for name in fleet.robots},
     }
+
+
+def read_preparation(path: str | Path) -> Preparation:
+    """Read from a fleet's file how its logs were prepared.
+
+    Raises:
+        ArmwiseError: If the file is not of a fleet.
+    """
+    try:
+        told = json.loads(Path(path).read_text(encoding="utf-8"))["preparation"]
+        dropped = tuple((str(why), int(rows)) for why, rows in told["rows_dropped"])
+        lists = {name: tuple(told[name]) for name in ("speed_resolution", "notes")}
+        return Preparation(**told | lists | {"rows_dropped": dropped})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ArmwiseError(
+            f"{path} does not say how a fleet's logs were prepared ({error}). Name a "
+            "fleet.json that armwise identify --group-by wrote."
+        ) from None
 
 
 def _robot(fleet: FleetEstimate, name: str) -> dict[str, Any]:

@@ -68,5 +68,6 @@ def _described(
     elif kind == "dragging bearing":
         usual = [mean[f"{place}.{term}"] for term in ("viscous", "coulomb")]
         pairs = zip(values, usual, strict=True)
-        size = max(1.0 + float(v) / u for v, u in pairs if u > 0)
+        factors = [1.0 + float(v) / u for v, u in pairs if u > 0]
+        size = max(factors, default=float("inf"))
     return Defect(kind, place, size, position, explained, probability)

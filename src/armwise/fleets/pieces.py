@@ -71,12 +71,22 @@ def cut(logs: Sequence[Log]) -> tuple[Piece, ...]:
     pieces = Counter(log.robot for log, _, _ in bounds)
     made = []
     for log, first, rows in bounds:
-        stretches = -(-STRETCHES // pieces[log.robot])
+        stretches = _stretches(pieces[log.robot])
         state = log.path.stat()
         made.append(
             Piece(log, first, rows, stretches, state.st_size, state.st_mtime_ns)
         )
     return tuple(made)
+
+
+def _stretches(pieces: int) -> int:
+    """Stretches a piece is summed up in, if a robot has so many pieces.
+
+    A power of two: a robot's next log seldom changes what its others are summed up in,
+    so that their parts are found again.
+    """
+    needed = -(-STRETCHES // pieces)
+    return 1 << (needed - 1).bit_length()
 
 
 def _bounds(log: Log) -> list[tuple[int, int | None]]:
