@@ -70,12 +70,10 @@ class Scene:
 
     @property
     def start(self) -> Float[np.ndarray, " dof"]:
-        """Joint positions to begin with: of the motion, or zero where limits allow."""
+        """Joint positions to begin with: the motion's, or the nearest to zero."""
         if self.playback is not None:
             return self.playback.q[0]
-        lower, upper = self.arm.limits("lower"), self.arm.limits("upper")
-        inside = (lower <= 0) & (upper >= 0)
-        return np.where(inside, 0.0, np.nan_to_num((lower + upper) / 2))
+        return np.clip(0.0, self.arm.limits("lower"), self.arm.limits("upper"))
 
     @property
     def bounds(self) -> Float[np.ndarray, "2 3"]:
