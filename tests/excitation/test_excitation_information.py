@@ -121,6 +121,15 @@ def test_covariance_becomes_information():
         information_from_covariance(np.zeros((2, 2)))
 
 
+def test_the_scatter_of_few_stretches_is_information_too():
+    rows = RNG.normal(size=(5, 8)) * 10.0 ** np.arange(-4, 4)
+    covariance = rows.T @ rows
+    found = information_from_covariance(covariance)
+    size = np.sqrt(np.diag(covariance))
+    assert np.linalg.eigvalsh(found * np.outer(size, size))[0] > 0.0
+    assert np.linalg.eigvalsh(found * np.outer(size, size))[-1] < 20.0
+
+
 def test_many_motions_score_as_one_by_one():
     arm, motions = load_arm("ddarm"), [shaking(3) for _ in range(4)]
     for one, motion in zip(score_motions(arm, motions), motions, strict=True):

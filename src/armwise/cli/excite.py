@@ -106,7 +106,10 @@ def _known(arm: Arm, path: Path | None) -> dict[str, Any]:
     from armwise.identification import read_estimate
 
     estimate = read_estimate(path, arm)
-    information = information_from_covariance(estimate.base_covariance)
+    count = arm.parameters.size  # friction terms beyond the arm's own come after
+    own = [k for k, index in enumerate(estimate.base.indices) if index < count]
+    covariance = estimate.base_covariance[own][:, own]
+    information = information_from_covariance(covariance)
     return {"known": information, "torque_std": estimate.torque_std}
 
 

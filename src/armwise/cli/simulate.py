@@ -10,6 +10,9 @@ import typer
 from armwise.cli.arguments import ArmName, Duration, Seed, number, output_file
 from armwise.cli.output import AsJson, console, print_json
 
+STIFFNESS, DAMPING = 400.0, 40.0
+"""Of the arm that follows, per unit of inertia [1/s²], [1/s]: 3 Hz, critical."""
+
 
 def simulate(
     arm: ArmName,
@@ -51,7 +54,7 @@ def _run(
 ) -> Any:
     import numpy as np
 
-    from armwise.control import PD, Feedforward
+    from armwise.control import ComputedTorque
     from armwise.identification.coverage import largest_torque
     from armwise.plants import Encoder, MujocoArm, SimulatedArm, TorqueSensor, run
 
@@ -62,7 +65,7 @@ def _run(
     ]
     kind = MujocoArm if mujoco else SimulatedArm
     plant = kind(arm, sensors=sensors, seed=seed)
-    return run(plant, Feedforward(PD(20.0 * size, 2.0 * size), arm), motion)
+    return run(plant, ComputedTorque(arm, STIFFNESS, DAMPING), motion)
 
 
 def _measured(recording: Any) -> Any:

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 RATE_HZ = 100.0
 """Samples a second that count as independent, unless said otherwise."""
 
+_SINGULAR = 1e-9
+"""Eigenvalue of a correlation matrix below which it cannot be inverted."""
+_SHRINKAGE = 0.1
+"""Share by which correlations are pulled towards none in that case."""
+
 
 @dataclass(frozen=True, eq=False)
 class MotionScore:
@@ -157,8 +162,21 @@ def information_from_covariance(
         if not np.all(sizes > 0.0):
             raise ArgumentError("A covariance needs variances above zero.")
         unit = np.outer(sizes, sizes)
-        information[np.ix_(seen, seen)] = np.linalg.inv(part / unit) / unit
+        information[np.ix_(seen, seen)] = np.linalg.inv(_invertible(part / unit)) / unit
     return 0.5 * (information + information.T)
+
+
+def _invertible(
+    correlation: Float[np.ndarray, "count count"],
+) -> Float[np.ndarray, "count count"]:
+    """Pull correlations towards none where a log's stretches were too few to tell.
+
+    The scatter of forty stretches has rank forty: what it leaves out is not known
+    exactly, it is not known to be correlated.
+    """
+    if np.linalg.eigvalsh(correlation)[0] > _SINGULAR:
+        return correlation
+    return (1.0 - _SHRINKAGE) * correlation + _SHRINKAGE * np.eye(len(correlation))
 
 
 def known_matrix(

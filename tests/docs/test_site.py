@@ -1,0 +1,53 @@
+"""The documents as a site: it builds without a warning and needs no network."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import armwise
+from armwise.cli.main import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-d", folder]
+    done = subprocess.run(
+        words,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    fetched = r'<(?:script|img|link rel="stylesheet")[^>]*(?:src|href)="(https?:[^"]*)"'
+    for page in site.rglob("*.html"):
+        assert re.findall(fetched, page.read_text(encoding="utf-8")) == [], page
+
+
+def test_equations_are_mathml(site):
+    page = (site / "theory" / "identification.html").read_text(encoding="utf-8")
+    assert page.count("<math") > 15
+    assert "arithmatex" not in page
+
+
+def test_the_reference_holds_every_name_and_command(site):
+    names = (site / "reference" / "api.html").read_text(encoding="utf-8")
+    for name in armwise._PUBLIC:
+        assert f'id="{name.lower()}' in names, name
+    commands = (site / "reference" / "commands.html").read_text(encoding="utf-8")
+    for name in COMMANDS:
+        assert f'id="armwise-{name}' in commands, name
+    assert "{{" not in re.sub(r"<script.*?</script>", "", names + commands, flags=re.S)
