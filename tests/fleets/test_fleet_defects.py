@@ -9,7 +9,13 @@ import pytest
 
 import armwise as aw
 from armwise.arms import Drive
-from armwise.fleets.defects import Defect, PointMass, known_defects, point_mass
+from armwise.fleets.defects import (
+    Defect,
+    PointMass,
+    Shift,
+    known_defects,
+    point_mass,
+)
 from armwise.fleets.flags import slip_directions
 from armwise.fleets.naming import name_defect
 from armwise.fleets.part import sum_up
@@ -144,6 +150,17 @@ def test_friction_that_shrinks_is_no_bearing(panda, base, covariance, slips):
     less[panda.parameter_names.index("joint_3.coulomb")] = -0.3
     found = named(panda, base, covariance, slips, base.matrix @ less)
     assert found is None or found.kind != "dragging bearing"
+
+
+def test_the_simpler_of_two_reasons_that_fit_is_given():
+    rng = np.random.default_rng(0)
+    one, more = rng.normal(size=(30, 1)), rng.normal(size=(30, 3))
+    both = [
+        Shift("slipped encoder", "four numbers", np.hstack([one, more])),
+        Shift("slipped encoder", "one number", one),
+    ]
+    difference = 3.0 * one[:, 0] + rng.normal(size=30)
+    assert name_defect(difference, np.eye(30), 30.0, both, {}).place == "one number"
 
 
 def test_what_no_defect_explains_gets_no_name(panda, base, covariance, slips):
