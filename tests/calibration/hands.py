@@ -43,12 +43,13 @@ def recorded(
     noise: float = 0.003,
     full_scale: float = 10.0,
     seed: int = 0,
+    nonlinearity: float = 0.0,
 ) -> Recording:
     arm = arm or hand()
     plant = SimulatedArm(
         arm,
         sensors=[
-            AnalogSensor(ALPHA, BETA, noise_std=3e-4, full_scale=full_scale),
+            AnalogSensor(ALPHA, BETA, nonlinearity, 3e-4, full_scale=full_scale),
             Encoder(),
             Tachometer(),
             TorqueSensor(noise_std=noise),

@@ -56,7 +56,7 @@ def test_only_planar_chains_across_gravity_are_moved():
 
 @pytest.mark.slow
 def test_the_whole_procedure_finds_gains_and_offsets():
-    plan = Plan(gain_time=16.0, offset_time=8.0, friction_period=6.0)
+    plan = Plan(gain_time=14.0, offset_time=8.0, friction_period=4.0)
     found = calibrate(
         thesis.plant(1), thesis.structure(), posture=thesis.BETA, plan=plan
     )
@@ -65,3 +65,6 @@ def test_the_whole_procedure_finds_gains_and_offsets():
     assert np.rad2deg(np.abs(found.beta - beta)).max() < 3.0
     assert found.friction.min() > 0.015
     assert len(found.recordings) == 1
+    assert np.all(found.alpha < 0.0)  # both sensors count backwards
+    assert np.all(np.abs(found.alpha - alpha) < 4.0 * found.alpha_std)
+    assert np.all(np.abs(found.beta - beta) < 4.0 * found.beta_std)

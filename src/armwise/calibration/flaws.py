@@ -23,8 +23,9 @@ class Flaws:
 
     Attributes:
         torque_gain: Standard deviation of each motor's torque constant, relative.
-        bend: Standard deviation of each sensor's S-shaped deviation from its best
-            line at the ends of the range it visits, relative to half that range.
+        bend: Standard deviation of each sensor's deviation from its best line at the
+            ends of the range it visits, relative to half that range; found in two
+            parts, a bow and an S.
     """
 
     torque_gain: float = 0.0
@@ -37,15 +38,19 @@ class Flaws:
     @property
     def kinds(self) -> tuple[str, ...]:
         """Those that are looked for."""
-        return tuple(k for k in ("torque_gain", "bend") if getattr(self, k) > 0.0)
+        return tuple(kind for kind, size in self._sizes.items() if size > 0.0)
+
+    @property
+    def _sizes(self) -> dict[str, float]:
+        return {"torque_gain": self.torque_gain, "bow": self.bend, "s": self.bend}
 
     def names(self, joints: tuple[str, ...]) -> tuple[str, ...]:
-        """Names such as `joint_1.bend`, in the order of a point's flaws."""
+        """Names such as `joint_1.bow`, in the order of a point's flaws."""
         return tuple(f"{joint}.{kind}" for kind in self.kinds for joint in joints)
 
     def std(self, dof: int) -> Float[np.ndarray, " flaws"]:
         """What is believed of each beforehand."""
-        return np.repeat([getattr(self, kind) for kind in self.kinds], dof)
+        return np.repeat([self._sizes[kind] for kind in self.kinds], dof)
 
     def part(
         self, kind: str, values: Float[np.ndarray, " flaws"], dof: int
@@ -59,10 +64,10 @@ class Flaws:
 
 @dataclass(frozen=True, eq=False)
 class Straightener:
-    """Takes the S out of readings: s̃ = s + b h P₃(z) with z = (s − m)/h.
+    """Takes bow and S out of readings: s̃ = s + h (b₂ P₂(z) + b₃ P₃(z)), z = (s − m)/h.
 
-    Legendre's P₃ is orthogonal to every straight line over the range, so that gain and
-    offset stay those of the best line.
+    Legendre's P₂ and P₃ are orthogonal to every straight line over the range, so that
+    gain and offset stay those of the best line.
 
     Attributes:
         middle: m of each sensor's range.
@@ -83,11 +88,13 @@ class Straightener:
         s: Float[np.ndarray, "samples dof"],
         sd: Float[np.ndarray, "samples dof"],
         sdd: Float[np.ndarray, "samples dof"],
+        bow: Float[np.ndarray, " dof"],
         bend: Float[np.ndarray, " dof"],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Straight readings and their derivatives."""
+        """Straight readings and their derivatives, for b₂ and b₃ of every joint."""
         z = (s - self.middle) / self.half
-        slope = 1.0 + bend * (7.5 * z**2 - 1.5)
-        curvature = bend * 15.0 * z / self.half
-        straight = s + bend * self.half * (2.5 * z**3 - 1.5 * z)
+        slope = 1.0 + bow * 3.0 * z + bend * (7.5 * z**2 - 1.5)
+        curvature = (bow * 3.0 + bend * 15.0 * z) / self.half
+        away = bow * (1.5 * z**2 - 0.5) + bend * (2.5 * z**3 - 1.5 * z)
+        straight = s + self.half * away
         return straight, slope * sd, slope * sdd + curvature * sd**2

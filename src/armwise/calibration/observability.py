@@ -137,30 +137,36 @@ def random_motion(arm: Arm, motion: Motion, seed: int = 0) -> Samples:
 
 
 def wide_motion(
-    arm: Arm, duration: float, seed: int = 0, harmonics: int = 5
+    arm: Arm, duration: float, seed: int = 0, fastest_hz: float = 0.5
 ) -> Fourier:
-    """A periodic motion that uses most of each joint's range, or of its speed."""
+    """A motion that uses most of each joint's range, or of its speed; never twice.
+
+    Args:
+        arm: Its limits of position and velocity.
+        duration: In [s].
+        seed: Of the random amplitudes.
+        fastest_hz: Frequency of the fastest harmonic in [Hz].
+    """
     random = np.random.default_rng(seed)
     lower, upper = (np.nan_to_num(arm.limits(x)) for x in ("lower", "upper"))
     lower, upper = np.maximum(lower, -2.0), np.minimum(upper, 2.0)
     is_open = upper - lower < 1e-6
     lower, upper = np.where(is_open, -1.5, lower), np.where(is_open, 1.5, upper)
+    harmonics = max(5, round(fastest_hz * duration))
     shape = (2, arm.dof, harmonics)
     amplitude = random.normal(size=shape) / np.sqrt(np.arange(1, harmonics + 1))
     reach = 0.4 * (upper - lower)
     amplitude *= (reach / np.sqrt(np.sum(amplitude**2, axis=(0, 2))))[:, None] / 1.6
-    middle, frequency = 0.5 * (lower + upper), max(1.0 / duration, 0.1)
-    motion = Fourier(
-        middle, amplitude[0], amplitude[1], frequency, duration * frequency
-    )
-    sample = motion.sample(np.linspace(0.0, duration, 1000))
+    middle, frequency = 0.5 * (lower + upper), 1.0 / duration
+    motion = Fourier(middle, amplitude[0], amplitude[1], frequency)
+    sample = motion.sample(np.linspace(0.0, duration, 50 * harmonics))
     speed = np.minimum(arm.limits("velocity"), 3.0) * 0.8
     excess = max(
         float(np.max(np.abs(sample.q - middle) / (0.5 * (upper - lower)))),
         float(np.max(np.abs(sample.qd) / speed)),
     )
     sine, cosine = amplitude / max(excess, 1.0)
-    return Fourier(middle, sine, cosine, frequency, motion.periods)
+    return Fourier(middle, sine, cosine, frequency)
 
 
 def _with_bodies(arm: Arm, seed: int) -> Arm:

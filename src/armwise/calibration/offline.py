@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.calibration.calibration import Calibration, wrapped
+from armwise.calibration.calibration import Calibration
 from armwise.calibration.domain import Domain
-from armwise.calibration.evidence import evidence_of
 from armwise.calibration.observability import Observability, calibratable
+from armwise.calibration.outcome import friction_notes, outcome
 from armwise.calibration.point import Point
 from armwise.calibration.polish import polish
 from armwise.calibration.projected import Projected
@@ -25,7 +25,6 @@ from armwise.calibration.sensed import (
     sensed_samples,
 )
 from armwise.calibration.structure import Structure, as_structure
-from armwise.calibration.uncertainty import covariance_of, torque_errors
 from armwise.errors import NotIdentifiable, NotPhysical
 from armwise.recordings import Recording, Samples
 
@@ -38,9 +37,6 @@ _SHARE = 0.02
 
 _GOOD = (0.03 / _SHARE) ** 2
 """Cost per torque when 3 % of them stay unexplained."""
-
-_UNCLEAR = 0.3
-"""Standard deviation in [rad], and of relative gains, beyond which nothing is known."""
 
 _FEW = 300
 """Samples that are enough to find the right valley."""
@@ -106,7 +102,8 @@ def calibrate_recording(
         best = _best(projector, domain, outlook, starts, seed, progress)
         prior = _prior(known, best.projected.point, outlook, spread)
         refined, projector = _refined(projector, best.projected, outlook, prior)
-        return _result(known, projector, refined, outlook, domain.guess, prior)
+        is_free = _is_free(outlook, prior)
+        return outcome(projector, refined, outlook, domain.guess, prior, is_free)
 
 
 def _sensed(
@@ -156,12 +153,19 @@ def _best(
         found += search(few, domain, others, outlook.is_sought, _GOOD, progress)
         best = lowest(found)
     if best is None:
-        defect = min(found, key=lambda m: m.projected.cost).defect
-        raise NotPhysical(
-            f"Only an arm that cannot exist explains this recording: {defect}. Is "
-            "the sign of a sensor or of a torque reversed?"
-        )
+        _refuse(few, min(found, key=lambda m: m.projected.cost))
     return best
+
+
+def _refuse(projector: Projector, nearest: Minimum) -> NoReturn:
+    """Say why no arm explains a recording."""
+    hiding = friction_notes(projector, nearest.projected)
+    if hiding:
+        raise NotIdentifiable(" ".join(hiding))
+    raise NotPhysical(
+        f"Only an arm that cannot exist explains this recording: {nearest.defect}. Is "
+        "the sign of a sensor or of a torque reversed?"
+    )
 
 
 def _refined(
@@ -193,83 +197,3 @@ def _prior(
     flawless = replace(point, flaws=np.zeros(believed.size))
     sought = np.where(outlook.is_sought, 1e3, np.array(width))
     return Prior(flawless, np.concatenate([sought, believed]))
-
-
-def _result(
-    known: Structure,
-    projector: Projector,
-    found: Projected,
-    outlook: Observability,
-    guess: Point,
-    prior: Prior,
-) -> Calibration:
-    covariance = covariance_of(projector, found, _is_free(outlook, prior), prior)
-    n, sought = known.arm.dof, outlook.is_sought
-    deviation = np.sqrt(np.diag(covariance))[: len(known.unknowns)]
-    deviation = np.where(sought, deviation, np.inf)
-    _refuse_unclear(known, deviation, sought)
-    gains = deviation[:-n] if deviation.size > n else np.zeros(n)
-    found = projector.at(_kept(found.point, guess, sought))
-    point = found.point
-    return Calibration(
-        joint_names=known.arm.coordinate_names,
-        alpha=point.alpha,
-        beta=wrapped(point.beta),
-        alpha_std=gains * np.abs(point.alpha),
-        beta_std=deviation[-n:],
-        covariance=covariance,
-        unknowns=(*known.unknowns, *known.flaw_names),
-        flaws=point.flaws,
-        parameters=known.parameters(found.values[:-1]),
-        torque_std=torque_errors(projector, found),
-        observability=outlook,
-        evidence=evidence_of(projector, found),
-        notes=_notes(known, projector, found, guess),
-    )
-
-
-def _refuse_unclear(
-    known: Structure, deviation: np.ndarray, is_sought: np.ndarray
-) -> None:
-    """Give no number where there is none to give."""
-    unclear = is_sought & ~(deviation < _UNCLEAR)
-    if unclear.any():
-        names = [x for x, bad in zip(known.unknowns, unclear, strict=True) if bad]
-        raise NotIdentifiable(
-            f"This recording does not tell {', '.join(names)}: gravity hardly shows in "
-            "the torques. Does it act in the plane of motion? Move further, or more "
-            "slowly where friction hides it."
-        )
-
-
-def _kept(point: Point, guess: Point, is_sought: np.ndarray) -> Point:
-    """Put what was not calibrated back to what was given."""
-    n = point.beta.size
-    gains = is_sought[:-n] if is_sought.size > n else np.zeros(n, bool)
-    return replace(
-        point,
-        alpha=np.where(gains, point.alpha, guess.alpha),
-        beta=np.where(is_sought[-n:], point.beta, guess.beta),
-    )
-
-
-def _notes(
-    known: Structure, projector: Projector, found: Projected, guess: Point
-) -> tuple[str, ...]:
-    """Say what is not as one would think."""
-    notes = []
-    for j, name in enumerate(known.arm.coordinate_names):
-        if found.point.alpha[j] * guess.alpha[j] < 0.0:
-            notes.append(f"{name}: the sensor counts against the joint's direction.")
-    links = 10 * len(known.arm.links)
-    parameters = known.parameters(found.values[:-1])
-    usual = np.sqrt(np.mean(projector.sensed.tau**2, axis=0))
-    loads = np.abs(known.drive_weights) @ usual
-    for k, load in enumerate(loads):
-        dry = parameters[links + 4 * k + 2]
-        if dry > 0.9 * load:
-            notes.append(
-                f"motor {k + 1}: dry friction of {dry:.3g} is most of its torque; "
-                "gravity hardly shows."
-            )
-    return tuple(notes)

@@ -133,9 +133,12 @@ class Projector:
         """q, qd, qdd of some samples, were a point true."""
         sensed, alpha = self.sensed, point.alpha
         s = sensed.q[rows], sensed.qd[rows], sensed.qdd[rows]
-        bend = self.structure.flaws.part("bend", point.flaws, alpha.size)
-        if bend is not None:
-            s = self._straighten(*s, bend)
+        bow, bend = (
+            self.structure.flaws.part(kind, point.flaws, alpha.size)
+            for kind in ("bow", "s")
+        )
+        if bow is not None and bend is not None:
+            s = self._straighten(*s, bow, bend)
         return s[0] * alpha + point.beta, s[1] * alpha, s[2] * alpha
 
     def slopes(

@@ -115,13 +115,15 @@ class Stages:
                 self.plan.period,
             )
             trace = self.bench.follow(controller, motion, self.plan.gain_time, settled)
-            if not controller.adaptation.stopped.any():
+            std = _gain_std(controller)
+            if not controller.adaptation.stopped.any() and np.all(std < _HOPELESS):
                 break
-        std = _gain_std(controller)
-        if np.any(std > _HOPELESS):
+            self._go_to_middle()
+        else:
             raise NotIdentifiable(
                 f"{self.known.arm.coordinate_names[j]}: gravity does not bend its "
-                "torque: it acts along the joint's axis, or the joint moved too little."
+                "torque: it acts along the joint's axis, or the joint moved too little "
+                "or not long enough."
             )
         reach = (float(trace.x[:, :, j].min()), float(trace.x[:, :, j].max()))
         rows = controller.adaptation.parameters[:, 1:]

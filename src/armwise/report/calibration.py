@@ -42,8 +42,9 @@ def make_calibration_report(
     if isinstance(found, AdaptiveCalibration):
         heading = title or "Joint sensors, calibrated by moving"
         return Report(heading, adaptation_sections(found))
-    sections = [_sensors(found), _hidden(found), _flaws(found)]
-    sections += [_gravity(found), _torques(found)]
+    sections = [_sensors(found), _hidden(found), _gravity(found), _torques(found)]
+    if found.flaws.size:
+        sections.insert(2, _flaws(found))
     return Report(title or "Joint sensors, against gravity", tuple(sections))
 
 
@@ -114,12 +115,8 @@ def _flaws(found: Calibration) -> Section:
         (name, _cell(100.0 * value), _cell(100.0 * doubt))
         for name, value, doubt in zip(names, found.flaws, std, strict=True)
     )
-    blocks: tuple[Block, ...] = (
-        (Table(("flaw", "[%]", "±"), rows, "of motors and sensors, beside their line"),)
-        if rows
-        else (Words("None were looked for."),)
-    )
-    return Section("flaws", "Small flaws", blocks, {"flaws": [list(r) for r in rows]})
+    made = Table(("flaw", "[%]", "±"), rows, "of motors and sensors")
+    return Section("flaws", "Small flaws", (made,), {"flaws": [list(r) for r in rows]})
 
 
 def _gravity(found: Calibration) -> Section:

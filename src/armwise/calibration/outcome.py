@@ -1,0 +1,120 @@
+"""What came of a search, in words and numbers; refused where there is nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.calibration.calibration import Calibration, wrapped
+from armwise.calibration.evidence import evidence_of
+from armwise.calibration.observability import Observability
+from armwise.calibration.point import Point
+from armwise.calibration.projected import Projected
+from armwise.calibration.projection import Projector
+from armwise.calibration.search import Prior
+from armwise.calibration.structure import Structure
+from armwise.calibration.uncertainty import covariance_of, torque_errors
+from armwise.errors import NotIdentifiable
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool
+
+_UNCLEAR = 0.3
+"""Standard deviation in [rad], and of relative gains, beyond which nothing is known."""
+
+
+def outcome(
+    projector: Projector,
+    found: Projected,
+    outlook: Observability,
+    guess: Point,
+    prior: Prior,
+    is_free: Bool[np.ndarray, " unknowns"],
+) -> Calibration:
+    """Put a solution into words and numbers.
+
+    Args:
+        projector: With the weights the solution was found with.
+        found: The solution.
+        outlook: What could be told beforehand.
+        guess: What was given; what was not calibrated goes back to it.
+        prior: What was believed.
+        is_free: What was moved.
+
+    Raises:
+        NotIdentifiable: If something that was sought is as good as unknown.
+    """
+    known = projector.structure
+    covariance = covariance_of(projector, found, is_free, prior)
+    n, sought = known.arm.dof, outlook.is_sought
+    deviation = np.sqrt(np.diag(covariance))[: len(known.unknowns)]
+    deviation = np.where(sought, deviation, np.inf)
+    _refuse_unclear(known, deviation, sought)
+    gains = deviation[:-n] if deviation.size > n else np.zeros(n)
+    found = projector.at(_kept(found.point, guess, sought))
+    point = found.point
+    return Calibration(
+        joint_names=known.arm.coordinate_names,
+        alpha=point.alpha,
+        beta=point.beta,
+        alpha_std=gains * np.abs(point.alpha),
+        beta_std=deviation[-n:],
+        covariance=covariance,
+        unknowns=(*known.unknowns, *known.flaw_names),
+        flaws=point.flaws,
+        parameters=known.parameters(found.values[:-1]),
+        torque_std=torque_errors(projector, found),
+        observability=outlook,
+        evidence=evidence_of(projector, found),
+        notes=(*_reversals(projector, found, guess), *friction_notes(projector, found)),
+    )
+
+
+def _refuse_unclear(
+    known: Structure, deviation: np.ndarray, is_sought: np.ndarray
+) -> None:
+    """Give no number where there is none to give."""
+    unclear = is_sought & ~(deviation < _UNCLEAR)
+    if unclear.any():
+        names = [x for x, bad in zip(known.unknowns, unclear, strict=True) if bad]
+        raise NotIdentifiable(
+            f"This recording does not tell {', '.join(names)}: gravity hardly shows in "
+            "the torques. Does it act in the plane of motion? Move further, or more "
+            "slowly where friction hides it."
+        )
+
+
+def _kept(point: Point, guess: Point, is_sought: np.ndarray) -> Point:
+    """Put what was not calibrated back to what was given."""
+    n = point.beta.size
+    gains = is_sought[:-n] if is_sought.size > n else np.zeros(n, bool)
+    return replace(
+        point,
+        alpha=np.where(gains, point.alpha, guess.alpha),
+        beta=np.where(is_sought[-n:], wrapped(point.beta), guess.beta),
+    )
+
+
+def _reversals(projector: Projector, found: Projected, guess: Point) -> tuple[str, ...]:
+    names = projector.structure.arm.coordinate_names
+    return tuple(
+        f"{name}: the sensor counts against the joint's direction."
+        for j, name in enumerate(names)
+        if found.point.alpha[j] * guess.alpha[j] < 0.0
+    )
+
+
+def friction_notes(projector: Projector, found: Projected) -> tuple[str, ...]:
+    """Name the motors that work against little but their own friction."""
+    known = projector.structure
+    dry = known.parameters(found.values[:-1])[10 * len(known.arm.links) + 2 :: 4]
+    usual = np.sqrt(np.mean(projector.sensed.tau**2, axis=0))
+    loads = np.abs(known.drive_weights) @ usual
+    return tuple(
+        f"motor {k + 1}: dry friction of {friction:.3g} is most of its torque; gravity "
+        "hardly shows."
+        for k, (friction, load) in enumerate(zip(dry, loads, strict=True))
+        if abs(friction) > 0.9 * load
+    )

@@ -1,0 +1,95 @@
+"""Flaws of motors and sensors that would pass for turned sensors."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.calibration.hands import ALPHA, BETA, recorded, structure
+
+from armwise.calibration import Flaws, calibratable, calibrate_recording
+from armwise.calibration.flaws import Straightener
+from armwise.calibration.sensed import sensed_samples
+from armwise.calibration.sliding import Sliding
+from armwise.errors import ArgumentError
+
+
+def weaker(recording, factor):
+    """The same recording by a second motor that gives more than it is told to."""
+    tau = recording["tau_2"]
+    channels = {"tau_2": replace(tau, values=tau.values / factor)}
+    return replace(recording, channels=dict(recording.channels) | channels)
+
+
+def test_straightening_leaves_the_best_line():
+    s = np.linspace(-3.0, 5.0, 4001)[:, None]
+    still = np.zeros_like(s)
+    made = Straightener.over(s)(s, still, still, np.array([0.01]), np.array([0.02]))
+    straight = made[0]
+    slope, offset = np.polyfit(s[:, 0], (straight - s)[:, 0], 1)
+    assert abs(slope) < 1e-4
+    assert abs(offset) < 1e-4
+    assert np.abs(straight - s).max() == pytest.approx(0.03 * 4.0)
+
+
+def test_straightening_differentiates():
+    t = np.linspace(0.0, 2.0, 20001)
+    s, sd, sdd = (x[:, None] for x in (np.sin(t), np.cos(t), -np.sin(t)))
+    q, qd, qdd = Straightener.over(s)(s, sd, sdd, np.array([0.03]), np.array([0.05]))
+    assert np.allclose(np.gradient(q[:, 0], t)[5:-5], qd[5:-5, 0], atol=1e-6)
+    assert np.allclose(np.gradient(qd[:, 0], t)[5:-5], qdd[5:-5, 0], atol=1e-6)
+
+
+def test_unequal_motors_do_not_turn_sensors():
+    recording = weaker(recorded(noise=0.001), 1.02)
+    known = structure()
+    aware = replace(known, flaws=Flaws(torque_gain=0.02))
+    blind, seeing = (
+        calibrate_recording(x, recording, alpha=ALPHA) for x in (known, aware)
+    )
+    assert np.abs(seeing.beta - BETA).max() < 0.3 * np.abs(blind.beta - BETA).max()
+    assert seeing.flaws[1] - seeing.flaws[0] == pytest.approx(-0.02, abs=2e-3)
+    assert seeing.unknowns[-2:] == ("joint_1.torque_gain", "joint_2.torque_gain")
+
+
+def test_bent_sensors_are_straightened():
+    outlook = calibratable(structure())
+    aware = replace(structure(), flaws=Flaws(bend=0.02))
+    found = [
+        calibrate_recording(
+            aware, recorded(noise=0.001, nonlinearity=x), alpha=ALPHA, outlook=outlook
+        )
+        for x in (0.0, 0.05)
+    ]
+    straight, bent = found
+    assert np.all(bent.torque_std < 1.05 * straight.torque_std)
+    assert np.abs(straight.flaws).max() < 0.002
+    assert np.all(bent.flaws[-2:] > 0.004)  # an S, in the inverse
+    assert np.rad2deg(np.abs(bent.beta - BETA)).max() < 0.1
+
+
+def test_flaws_blur_what_can_be_told():
+    plain, flawed = (
+        calibratable(replace(structure(), flaws=x), torque_std=0.002)
+        for x in (Flaws(), Flaws(0.05, 0.05))
+    )
+    for a, b in zip(plain.prospects, flawed.prospects, strict=True):
+        assert b.std >= 0.99 * a.std
+    assert len(flawed.prospects) == len(plain.prospects)
+
+
+@pytest.mark.parametrize("size", [-0.1, 1.0, np.nan])
+def test_flaws_are_shares(size):
+    with pytest.raises(ArgumentError, match="shares of one"):
+        Flaws(bend=size)
+
+
+def test_joints_at_rest_are_not_heard():
+    sensed = sensed_samples(recorded(), 10.0)
+    sliding = Sliding.of(sensed, np.eye(2))
+    slow = np.abs(sensed.qd) < 0.05 * np.abs(sensed.qd).max(axis=0)
+    weights = sliding.weights(slice(0, len(sensed)))
+    assert slow.any()
+    assert np.all(weights[slow] == 0.0)
+    assert np.all(sliding.heard(len(sensed)) > 0.5 * len(sensed))
