@@ -10,6 +10,8 @@ from armwise.papers import PAPERS, groups, write_gallery
 
 from .chromium import Browser
 
+pytestmark = pytest.mark.slow
+
 VISIBLE = "[...document.querySelectorAll('tr[data-verdict]')].filter(r => !r.hidden)\
 .length"
 

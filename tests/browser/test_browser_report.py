@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from armwise.report import write_report
 
 from .chromium import Browser
+
+pytestmark = pytest.mark.slow
 
 PAPER = "getComputedStyle(document.body).backgroundColor"
 INK = "getComputedStyle(document.querySelector('.figure .gtitle')).fill"

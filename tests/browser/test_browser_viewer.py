@@ -15,6 +15,8 @@ import armwise as aw
 from .chromium import Browser
 from .viewer import viewing
 
+pytestmark = pytest.mark.slow
+
 RESOLUTION = 0.5
 """Pixels of the scene per pixel of the screen: there is no graphics card to help."""
 
