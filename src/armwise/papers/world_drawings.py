@@ -16,6 +16,9 @@ from armwise.papers.mitchell_rivals import compare
 from armwise.report.report import Curve, Figure
 from armwise.worlds import Point, Run
 
+FLOOR = 1e-17
+"""Where a logarithmic axis ends: what is below is zero."""
+
 FRAME = 1.0 / 3.0
 """Time between the frames of Figure 2.9 in [s]."""
 
@@ -40,8 +43,8 @@ def figures() -> list[Drawing]:
         _force("Fig. 2.10", three_link_run(), 150.0),
         _energies("Fig. 2.10", three_link_run()),
         _deviation("Fig. 2.10", three_link_run()),
-        _force("Fig. 2.11", three_link_run(), is_logarithmic=True),
-        _residual("Fig. 2.11", three_link_run()),
+        _force("Fig. 2.11", three_link_run(), is_logarithmic=True, end=0.5),
+        _residual("Fig. 2.11", three_link_run(), end=0.5),
         _singular("Fig. 2.11", three_link_run()),
         _force("Fig. 2.12", elbow_run()),
         _singular("Fig. 2.12", elbow_run()),
@@ -50,13 +53,18 @@ def figures() -> list[Drawing]:
 
 
 def _force(
-    name: str, run: Run, top: float = np.inf, is_logarithmic: bool = False
+    name: str,
+    run: Run,
+    top: float = np.inf,
+    is_logarithmic: bool = False,
+    end: float = np.inf,
 ) -> Drawing:
-    size = np.linalg.norm(run.force("nail"), axis=1)
+    kept = run.time <= end
+    size = np.linalg.norm(run.force("nail"), axis=1)[kept]
     clipped = f", clipped at {top:g} N" if top < np.inf else ""
     figure = Figure(
         f"Magnitude of the constraint's force{clipped}", "time [s]", "force [N]",
-        (line("force", run.time, np.minimum(size, top)),),
+        (line("force", run.time[kept], np.minimum(size, top)),),
         is_logarithmic=is_logarithmic,
     )  # fmt: skip
     return Drawing(name, figure)
@@ -86,23 +94,25 @@ def _deviation(name: str, run: Run) -> Drawing:
     return Drawing(name, figure)
 
 
-def _residual(name: str, run: Run) -> Drawing:
-    left = np.where(run.residual > 0.0, run.residual, np.nan)
+def _residual(name: str, run: Run, end: float = np.inf) -> Drawing:
+    kept = run.time <= end
+    left = np.where(run.residual > 0.0, run.residual, np.nan)[kept]
     figure = Figure(
         "Residual of the constraint equation", "time [s]", "residual [m/s²]",
-        (line("residual", run.time, left),), is_logarithmic=True,
+        (line("residual", run.time[kept], left),), is_logarithmic=True,
     )  # fmt: skip
     return Drawing(name, figure)
 
 
 def _singular(name: str, run: Run) -> Drawing:
-    values = np.maximum(run.singular_values, 1e-17)
+    values = np.maximum(run.singular_values, FLOOR)
     figure = Figure(
         "Singular values of the constraint matrix", "time [s]", "value [1/kg]",
         tuple(line(f"σ{k + 1}", run.time, y) for k, y in enumerate(values.T)),
         is_logarithmic=True,
     )  # fmt: skip
-    return Drawing(name, figure, "below 1e-17 drawn there")
+    note = f"below {FLOOR:g} drawn there" if values.min() == FLOOR else ""
+    return Drawing(name, figure, note)
 
 
 def _workless_drawings(run: Run) -> list[Drawing]:

@@ -82,7 +82,8 @@ function layout(figure) {
     plot_bgcolor: 'rgba(0,0,0,0)', font: { color: colour('ink'), size: 12 },
     xaxis: { ...axis, title: { text: figure.x_label }, automargin: true,
       type: figure.x_log ? 'log' : 'linear', ...(figure.x_names.length
-        ? { tickvals: figure.x_names.map((_, i) => i), ticktext: figure.x_names }
+        ? { tickvals: figure.x_names.map((_, i) => i), ticktext: figure.x_names,
+          range: [-0.6, figure.x_names.length - 0.4] }
         : {}) },
     yaxis: { ...axis, title: { text: figure.y_label }, automargin: true,
       type: figure.log ? 'log' : 'linear' },
