@@ -115,15 +115,17 @@ def test_unknown_arm_lists_the_known(armwise: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("problem", "says"),
+    ("problem", "ends", "says"),
     [
-        (KeyboardInterrupt(), ""),
-        (PermissionError(13, "Permission denied", "x.csv"), "x.csv: Permission denied"),
-        (ZeroDivisionError("oh"), "A bug in Armwise: ZeroDivisionError: oh"),
+        (KeyboardInterrupt(), 130, "Interrupted."),
+        (PermissionError(13, "Not permitted", "x.csv"), 1, "x.csv: Not permitted"),
+        (MemoryError("8 EiB"), 1, "Not enough memory. 8 EiB"),
+        (ZeroDivisionError("oh"), 1, "A bug in Armwise: ZeroDivisionError: oh"),
     ],
 )
 def test_no_traceback_ever(
     problem: BaseException,
+    ends: int,
     says: str,
     armwise: Any,
     monkeypatch: pytest.MonkeyPatch,
@@ -133,7 +135,7 @@ def test_no_traceback_ever(
 
     monkeypatch.setattr("armwise.arms.load_arm", fail)
     code, _, err = armwise("inspect", "panda")
-    assert code in (1, 130)
+    assert code == ends
     assert says in err
     assert "Traceback" not in err
 

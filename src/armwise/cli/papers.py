@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from armwise.cli.arguments import output_folder
 from armwise.cli.output import AsJson, console, print_json, table, warn
 
 if TYPE_CHECKING:
@@ -50,8 +51,7 @@ def papers(
         ),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Write a static site into this folder."),
+        Path | None, output_folder("Write a static site into this folder.")
     ] = None,
     workers: Annotated[
         int, typer.Option(min=1, help="Processes that share the work of a site.")
