@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +28,7 @@ from armwise.plants import (
     TorqueSensor,
 )
 from armwise.plants import run as follow
-from armwise.recordings import Recording, Samples
+from armwise.recordings import Channel, Recording, Samples
 
 RATE = 500.0
 """Samples a second of the MuJoCo arms."""
@@ -65,16 +66,15 @@ def in_mujoco(
     arm = load_arm(name)
     links = arm.parameter_names[: 10 * len(arm.links)]
     known = Structure(arm, known=links if is_described else ())
-    motion = wide_motion(arm, 60.0, 3)
     outlook = calibratable(
         known,
         torque_std=_expected_errors(arm, noise),
-        motion=motion,
+        motion=_motion(arm),
         tolerance=(0.002 / MARGIN, np.deg2rad(0.2) / MARGIN),
     )
-    errors, ratios, took = [], [], []
+    errors, ratios, took, moved = [], [], [], _moved(name)
     for seed in range(seeds):
-        alpha, beta, recording = _miscalibrated(arm, motion, noise, seed)
+        alpha, beta, recording = _miscalibrated(moved, noise, seed)
         begin = time.perf_counter()
         found = calibrate_recording(
             known, recording, alpha=1.0, beta=0.0, gain_range=1.06,
@@ -98,19 +98,35 @@ def in_mujoco(
     ]
 
 
+def _motion(arm: Arm) -> Motion:
+    return wide_motion(arm, 60.0, 3)
+
+
+@cache
+def _moved(name: str) -> Recording:
+    """An arm in MuJoCo, as sensors without any error see it."""
+    arm = load_arm(name)
+    sensors = [Encoder(), Tachometer(), TorqueSensor()]
+    plant = MujocoArm(arm, sensors=sensors, control_rate_hz=RATE)
+    return follow(plant, ComputedTorque(arm, 100.0, 20.0), _motion(arm))
+
+
 def _miscalibrated(
-    arm: Arm, motion: Motion, noise: float, seed: int
+    moved: Recording, noise: float, seed: int
 ) -> tuple[np.ndarray, np.ndarray, Recording]:
-    """Gains, offsets, and what an arm with such sensors records in MuJoCo."""
-    random = np.random.default_rng(seed)
-    alpha = 1.0 + random.uniform(-0.05, 0.05, arm.dof)
-    beta = np.deg2rad(random.uniform(-10.0, 10.0, arm.dof))
-    sensors = [
-        AnalogSensor(alpha, beta, noise_std=READING_NOISE, bits=None), Encoder(),
-        Tachometer(), TorqueSensor(noise_std=noise),
-    ]  # fmt: skip
-    plant = MujocoArm(arm, sensors=sensors, control_rate_hz=RATE, seed=seed)
-    return alpha, beta, follow(plant, ComputedTorque(arm, 100.0, 20.0), motion)
+    """Gains, offsets, and what such sensors say of a motion; they steer nothing."""
+    random, dof = np.random.default_rng(seed), moved.count("q")
+    alpha = 1.0 + random.uniform(-0.05, 0.05, dof)
+    beta = np.deg2rad(random.uniform(-10.0, 10.0, dof))
+    channels = {}
+    for j in range(dof):
+        q, tau = moved[f"q_{j + 1}"], moved[f"tau_{j + 1}"]
+        read = (q.values - beta[j]) / alpha[j]
+        read += READING_NOISE * random.standard_normal(read.size)
+        torque = tau.values + noise * random.standard_normal(tau.values.size)
+        channels[f"volts_{j + 1}"] = Channel(q.time, read, "V")
+        channels[f"tau_{j + 1}"] = Channel(tau.time, torque, "N m")
+    return alpha, beta, Recording(channels, moved.joint_names, f"sensors {seed}")
 
 
 def _expected_errors(arm: Arm, noise: float) -> np.ndarray:
@@ -157,7 +173,7 @@ def one_answer(guesses: int = 100) -> list[Figure]:
 def one_answer_of_many_joints(name: str = "ur10", guesses: int = 20) -> list[Figure]:
     """The same for an arm of six joints, all inertias unknown."""
     arm = load_arm(name)
-    alpha, beta, recording = _miscalibrated(arm, wide_motion(arm, 60.0, 3), 0.01, 1)
+    alpha, beta, recording = _miscalibrated(_moved(name), 0.01, 1)
     random = np.random.default_rng(0)
     gains = 1.0 + random.uniform(-0.25, 0.25, (guesses, arm.dof))
     offsets = np.deg2rad(random.uniform(-60.0, 60.0, (guesses, arm.dof)))
