@@ -104,7 +104,7 @@ def test_a_folder_that_cannot_be_fails_before_the_work(armwise, monkeypatch, tmp
     monkeypatch.setattr(catalogue.Group, "redo", never)
     (tmp_path / "file").write_text("in the way")
     code, _, err = armwise("aah1986", "-o", str(tmp_path / "file"))
-    assert code == 1
+    assert code == 2  # the option itself is refused
     assert "file" in err
 
 
