@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from armwise.errors import NotIdentifiable, RecordingError
+from armwise.errors import RecordingError
 from armwise.motions import Motion
 from armwise.plants import Plant
 from armwise.recordings import Channel, Recording
@@ -16,9 +16,6 @@ from armwise.recordings import Channel, Recording
 if TYPE_CHECKING:
     from jaxtyping import Float
     from numpy.typing import ArrayLike
-
-_PULSE = 0.01
-"""Length of a push that tells a joint's direction and inertia in [s]."""
 
 _FAR_OFF = 0.1
 """Error of a scaled reading that no controller here leaves for long."""
@@ -128,46 +125,6 @@ class Bench:
                 "pushed: the sensor is saturated or broken. Move less far (full_scale),"
                 " or lower the sensor's amplification."
             )
-
-    def find_sense(self, effort: np.ndarray) -> Float[np.ndarray, "batch dof"]:
-        """Push each joint to and fro; learn its direction, and its inertia.
-
-        Returns:
-            Inertia of each joint in [N m s²] per unit of the reading.
-
-        Raises:
-            NotIdentifiable: If a joint does not answer.
-        """
-        inertia = np.zeros_like(self._reading)
-        steps = max(4, round(_PULSE / self.period))
-        for j in range(self._reading.shape[1]):
-            signs, readings = [], [self._reading[:, j]]
-            for half in (1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0):
-                u = np.zeros_like(self._reading)
-                u[:, j] = half * effort[j]
-                for _ in range(steps):
-                    self.step(u)
-                readings.append(self._reading[:, j])
-                signs.append(half)
-            change = np.diff(np.array(readings), n=2, axis=0)
-            # With torque w in one pulse and w' in the next, x'' sums (w + w')/2.
-            pushes = 0.5 * (np.array(signs[1:]) + np.array(signs[:-1])) * effort[j]
-            pushes = pushes - pushes.mean()
-            answer = np.tensordot(pushes, change - change.mean(axis=0), (0, 0))
-            answer = answer / np.sum(pushes**2) / (steps * self.period) ** 2
-            left = change - np.multiply.outer(
-                pushes, answer * (steps * self.period) ** 2
-            )
-            error = left.std(axis=0) / np.sqrt(np.sum(pushes**2))
-            doubt = error / (steps * self.period) ** 2
-            if np.any(np.abs(answer) <= 3.0 * doubt):
-                raise NotIdentifiable(
-                    f"Joint {j + 1} does not answer to a push of {effort[j]:.3g} N m: "
-                    "its sensor does not move, or friction holds it."
-                )
-            self.sense[:, j] = np.sign(answer)
-            inertia[:, j] = 1.0 / np.abs(answer)
-        return inertia
 
     def follow(
         self,

@@ -10,6 +10,7 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.calibration.calibration import Calibration
+from armwise.calibration.descent import Prior, descend
 from armwise.calibration.domain import Domain
 from armwise.calibration.observability import Observability, calibratable
 from armwise.calibration.outcome import friction_notes, outcome
@@ -17,7 +18,7 @@ from armwise.calibration.point import Point
 from armwise.calibration.polish import polish
 from armwise.calibration.projected import Projected
 from armwise.calibration.projection import Projector
-from armwise.calibration.search import Minimum, Prior, descend, lowest, search
+from armwise.calibration.search import Minimum, lowest, search
 from armwise.calibration.sensed import (
     check_readings,
     check_saturation,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.calibration.calibration import Calibration, wrapped
+from armwise.calibration.descent import Prior
 from armwise.calibration.evidence import evidence_of
 from armwise.calibration.observability import Observability
 from armwise.calibration.point import Point
 from armwise.calibration.projected import Projected
 from armwise.calibration.projection import Projector
-from armwise.calibration.search import Prior
 from armwise.calibration.structure import Structure
 from armwise.calibration.uncertainty import covariance_of, torque_errors
 from armwise.errors import NotIdentifiable

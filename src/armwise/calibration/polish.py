@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.calibration.descent import Prior, descend
 from armwise.calibration.point import Point
 from armwise.calibration.projected import Projected
 from armwise.calibration.projection import Projector
-from armwise.calibration.search import Prior, descend
 from armwise.calibration.uncertainty import torque_errors
 from armwise.recordings import Samples
 

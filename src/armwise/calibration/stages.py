@@ -11,6 +11,7 @@ from armwise.calibration.bench import Bench, Trace
 from armwise.calibration.expansion import Expansion
 from armwise.calibration.plan import Plan
 from armwise.calibration.polynomial import CosineFit, fit_exactly
+from armwise.calibration.pushes import find_senses
 from armwise.calibration.sensor_control import Parabola, SensorComposite, SensorPD
 from armwise.calibration.settling import (
     Settled,
@@ -79,7 +80,7 @@ class Stages:
 
     def find_feedback(self) -> None:
         """Learn directions and inertias; make feedback gains from them."""
-        inertia = self.bench.find_sense(self.plan.push * self.effort)
+        inertia = find_senses(self.bench, self.plan.push * self.effort)
         self.kp = inertia * self.plan.stiffness**2
         self.kd = 2.0 * 0.7 * inertia * self.plan.stiffness
         self._go_to_middle()

@@ -15,11 +15,11 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.calibration.carried import Carried
+from armwise.calibration.descent import Prior
 from armwise.calibration.flaws import Flaws
 from armwise.calibration.point import Point
 from armwise.calibration.polish import polish
 from armwise.calibration.projection import Projector
-from armwise.calibration.search import Prior
 from armwise.calibration.sensed import check_readings, sensed_samples
 from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.uncertainty import covariance_of, torque_errors

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.calibration.descent import Prior
 from armwise.calibration.projected import Projected
 from armwise.calibration.projection import Projector
-from armwise.calibration.search import Prior
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
