@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from tests.calibration.hands import hand
+from typer.testing import CliRunner
 
 from armwise.arms import InertialParameters
 from armwise.calibration import calibrate_torques
+from armwise.cli.main import app
 from armwise.control import ComputedTorque
 from armwise.errors import NotIdentifiable
 from armwise.motions import Triangle
@@ -22,6 +25,7 @@ from armwise.plants import (
     carrying,
     run,
 )
+from armwise.recordings import write_recording
 
 TRUE = np.array([1.07, 0.93])
 LOAD = Payload(
@@ -51,6 +55,13 @@ def recorded(arm, path: Triangle, seed: int):
     return replace(log, channels=dict(log.channels) | channels)
 
 
+def written(log, path):
+    """Positions and torques on one time base."""
+    kept = {k: v for k, v in log.channels.items() if k[:2] in ("q_", "ta")}
+    write_recording(replace(log, channels=kept), path)
+    return path
+
+
 @pytest.fixture(scope="module")
 def logs():
     arm = hand()
@@ -74,3 +85,33 @@ def test_no_load_weighs_nothing(logs):
     nothing = replace(LOAD, inertia=InertialParameters.zero())
     with pytest.raises(NotIdentifiable, match="no joint's torque"):
         calibrate_torques(hand(), logs[0], logs[0], nothing)
+
+
+def test_the_command_line_weighs_torques(logs, tmp_path):
+    paths = [
+        written(log, tmp_path / name)
+        for log, name in zip(logs, ("free.csv", "loaded.csv"), strict=True)
+    ]
+    options = ["--load-mass", "0.2", "--load-center", "0.02,0,0", "--json"]
+    arguments = [str(paths[0]), "--loaded", str(paths[1]), "--load-frame", "hand"]
+    result = CliRunner().invoke(
+        app, ["calibrate", "hand_controller", *arguments, *options]
+    )
+    assert result.exit_code == 0, result.output
+    gains = [row["gain"] for row in json.loads(result.stdout)["torque_gains"]]
+    assert gains == pytest.approx(list(TRUE), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "needs --load-mass"),
+        (["--load-mass", "1", "--load-center", "0,1"], "takes x,y,z"),
+    ],
+)
+def test_a_load_must_be_described(logs, tmp_path, options, said):
+    path = written(logs[0], tmp_path / "free.csv")
+    arguments = ["calibrate", "hand_controller", str(path), "--loaded", str(path)]
+    result = CliRunner().invoke(app, [*arguments, *options])
+    assert result.exit_code != 0
+    assert said in " ".join(result.output.split())

@@ -61,6 +61,19 @@ def calibrate(
     bend_percent: Annotated[
         float, number("How far sensors may bend from a straight line [%].", 0.0, 99.0)
     ] = 0.0,
+    loaded: Annotated[
+        PathList | None,
+        typer.Option(help="A log with a known load: weighs the motors' torque gains."),
+    ] = None,
+    load_mass: Annotated[
+        float | None, number("Mass of that load [kg].", 1e-6, 1e4)
+    ] = None,
+    load_center: Annotated[
+        str, typer.Option(help="Its centre of mass x,y,z in its frame [m].")
+    ] = "0,0,0",
+    load_frame: Annotated[
+        str | None, typer.Option(help="The frame it is held at; the last link's.")
+    ] = None,
     output: Annotated[
         Path | None, output_file("Write a calibration file, and a report beside it.")
     ] = None,
@@ -71,6 +84,8 @@ def calibrate(
     Example: armwise calibrate panda
 
     Example: armwise calibrate ddarm ddarm.csv --offsets-only -o sensors.toml
+
+    With a log of a known load as well, say what torques really are.
     """
     import numpy as np
 
@@ -81,8 +96,20 @@ def calibrate(
         calibratable,
         calibrate_recording,
     )
+    from armwise.cli.known_load import known_load, weigh_torques
     from armwise.cli.progress import progress_bar
-    from armwise.recordings import read_recording
+    from armwise.recordings import Recording, read_recording
+
+    def read(paths: PathList) -> list[Recording]:
+        return [
+            read_recording(
+                path,
+                mapping=mapping,
+                columns=named_columns(column),
+                skip_bad_rows=skip_bad_rows,
+            )
+            for path in paths
+        ]
 
     structure = Structure(
         load_arm(arm),
@@ -91,23 +118,18 @@ def calibrate(
         offsets_only,
         Flaws(torque_gains_percent / 100.0, bend_percent / 100.0),
     )
+    if logs and loaded:
+        load = known_load(structure.arm, load_mass, load_center, load_frame)
+        weigh_torques(structure, read(logs), read(loaded), load, cutoff_hz, json)
+        return
     outlook = calibratable(structure)
     if not logs:
         _show_outlook(outlook, json)
         return
-    recordings = [
-        read_recording(
-            path,
-            mapping=mapping,
-            columns=named_columns(column),
-            skip_bad_rows=skip_bad_rows,
-        )
-        for path in logs
-    ]
     with progress_bar("Calibrate", quiet=json) as tell:
         found = calibrate_recording(
             structure,
-            recordings,
+            read(logs),
             alpha=None if volts else 1.0,
             offset_range=np.deg2rad(offset_range_deg),
             cutoff_hz=cutoff_hz,
