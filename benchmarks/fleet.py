@@ -1,8 +1,9 @@
 """A fleet: many logs on two workers, and defective arms found and named by their logs.
 
-The logs are synthetic: `panda` at 1 kHz, 100 s each, positions, velocities and torques
+The logs are synthetic: `panda` at 125 Hz, 800 s each, positions, velocities and torques
 as 32-bit floats, as loggers write them: 20,000,000 rows take 1.5 GB of temporary space.
-They are prepared as an earlier run did, as every night after the first.
+At a cut-off of 10 Hz every row becomes a sample. The logs are prepared as an earlier
+run did, as on every night after the first.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ LOGS = 200
 ROWS = 100_000
 PER_ROBOT = 10
 REPETITIONS = 20
+RATE_HZ = 125.0
 CUTOFF_HZ = 10.0
 
 Tell = Callable[[str], None]
@@ -105,7 +107,7 @@ def write_log(arm: Arm, folder: Path, seed: int, rows: int = ROWS) -> Path:
     """Write a log of an arm along a random motion, exact but for noise."""
     rng = np.random.default_rng(seed)
     motion = random_motion(arm, seed)
-    time = np.arange(rows) * 1e-3
+    time = np.arange(rows) / RATE_HZ
     q, qd, qdd = motion.sample(time % motion.duration)
     tau = aw.Dynamics(arm).inverse_dynamics(q, qd, qdd)
     tau += 0.01 * np.abs(tau).max(axis=0) * rng.normal(size=tau.shape)

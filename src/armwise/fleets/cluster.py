@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from armwise.errors import MissingExtra, WorkerError
-from armwise.fleets.engines import Item, Result
+from armwise.fleets.engines import Item, Result, keep_to_one_core
 
 _PATIENCE = 10.0
 """How long to wait for a scheduler and a first worker in [s]."""
@@ -98,7 +98,7 @@ def _results(
     running: dict[Any, int] = {}
 
     def submitted(number: int) -> Any:
-        future = client.submit(work, items[number], pure=False)
+        future = client.submit(_alone, work, items[number], pure=False)
         running[future] = number
         return future
 
@@ -109,6 +109,12 @@ def _results(
         yield number, _result(future, items[number])
         if (following := next(numbers, None)) is not None:
             finished.add(submitted(following))
+
+
+def _alone(work: Callable[[Item], Result], item: Item) -> Result:
+    """Work on one core, as dask gives one to each item."""
+    keep_to_one_core()
+    return work(item)
 
 
 def _result(future: Any, item: object) -> Any:

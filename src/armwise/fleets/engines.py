@@ -7,7 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
+from functools import cache
+from multiprocessing import get_all_start_methods, get_context
+from multiprocessing.context import BaseContext
 from types import TracebackType
 from typing import Protocol, TypeVar
 
@@ -21,6 +23,14 @@ _DEATHS = 3
 
 _AHEAD = 2
 """Items in hand per worker, so that none waits for the next."""
+
+_THREADS = (
+    "POLARS_MAX_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+)
+"""Variables that tell libraries how many threads to start."""
 
 
 class Engine(Protocol):
@@ -123,14 +133,30 @@ class Processes:
     def _opened(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
-                self._workers, get_context("spawn"), initializer=_work_alone
+                self._workers, _context(), initializer=keep_to_one_core
             )
         return self._pool
 
 
-def _work_alone() -> None:
-    """Keep a worker to its own core."""
-    os.environ["POLARS_MAX_THREADS"] = "1"
+def _context() -> BaseContext:
+    """How processes start: as copies of one that has imported what all need.
+
+    Never as copies of this one, whose threads may hold locks.
+    """
+    if "forkserver" not in get_all_start_methods():
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["armwise.fleets.order", "scipy.signal"])
+    return context
+
+
+@cache
+def keep_to_one_core() -> None:
+    """Let a worker use no more threads than its share."""
+    from threadpoolctl import threadpool_limits
+
+    os.environ.update(dict.fromkeys(_THREADS, "1"))  # for what is imported later
+    threadpool_limits(1)
 
 
 def _check(deaths: Counter[int], items: Sequence[object]) -> None:

@@ -100,11 +100,8 @@ def carry_out(order: Order, piece: Piece) -> Done:
     Raises:
         WorkerError: If there is not enough memory for it.
     """
-    from threadpoolctl import threadpool_limits
-
     try:
-        with threadpool_limits(1):
-            part = _part(order, piece).to_bytes()
+        part = _part(order, piece).to_bytes()
     except (ArmwiseError, OSError) as error:
         return Done(b"", _named(piece, str(error)), peak_memory())
     except MemoryError:
