@@ -18,8 +18,8 @@ from armwise.fleets.defects import (
 )
 from armwise.fleets.flags import slip_directions
 from armwise.fleets.naming import name_defect
-from armwise.fleets.part import sum_up
 from armwise.fleets.slips import SlipColumns
+from armwise.fleets.sums import sum_up
 from armwise.identification import Columns
 from armwise.identification.problem import pose_problem
 
@@ -44,7 +44,7 @@ def moved(arm, samples, slip=0.0, seed=0):
 def slips(panda):
     columns = Columns(panda)
     samples = moved(panda, 2000)
-    part = sum_up(SlipColumns(columns).blocks([samples]), 2000, 3, 2000)
+    part = sum_up(SlipColumns(columns), samples, 3)
     return slip_directions(pose_problem(columns, ()), part, np.ones(panda.dof))
 
 

@@ -11,9 +11,10 @@ from tests.fleets.conftest import motion_and_torque
 
 import armwise as aw
 from armwise.errors import FileError
-from armwise.fleets.part import Part, sum_up
+from armwise.fleets.part import Part
 from armwise.fleets.parts_folder import PartsFolder
 from armwise.fleets.robot import coarsened, fit, joined, total
+from armwise.fleets.sums import sum_up
 from armwise.identification import Columns
 from armwise.identification.accumulator import accumulate
 from armwise.identification.problem import pose_problem
@@ -31,8 +32,7 @@ def samples(arm):
 
 
 def part_of(arm, samples, stretches=7):
-    columns = Columns(arm)
-    return sum_up(columns.blocks([samples]), len(samples), stretches, 2500)
+    return sum_up(Columns(arm), samples, stretches)
 
 
 def test_stretches_add_up_to_the_accumulator_of_all(arm, samples):
@@ -47,6 +47,20 @@ def test_stretches_add_up_to_the_accumulator_of_all(arm, samples):
     np.testing.assert_allclose(
         part.torque.sum(axis=0), (trust * samples.tau).sum(axis=0)
     )
+
+
+def test_long_stretches_are_summed_up_as_well(arm):
+    rng = np.random.default_rng(0)
+    q, qd, qdd, tau = rng.normal(size=(4, 13_000, arm.dof))
+    time = 0.01 * np.arange(13_000)
+    samples = aw.Samples(time=time, q=q, qd=qd, qdd=qdd, tau=tau)
+    part = sum_up(Columns(arm), samples, 3)
+    direct = accumulate(Columns(arm), samples)
+    assert part.trusted.sum(axis=0).tolist() == [13_000.0] * arm.dof
+    for one, other in zip(total(part).factors, direct.factors, strict=True):
+        np.testing.assert_allclose(
+            one[0].T @ one[0], other.T @ other, rtol=1e-9, atol=1e-8
+        )
 
 
 def test_a_fit_of_sums_is_the_fit_of_samples(arm, samples):
@@ -75,7 +89,7 @@ def test_many_stretches_are_merged_without_loss(arm, samples):
 
 def test_more_stretches_than_samples_are_no_trouble(arm, samples):
     few = samples[:5]
-    part = sum_up(Columns(arm).blocks([few]), 5, 40, 5)
+    part = sum_up(Columns(arm), few, 40)
     assert part.samples.tolist() == [1.0] * 5
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from armwise.errors import ArmwiseError, RecordingError, WorkerError
-from armwise.fleets.part import Part, sum_up
+from armwise.fleets.part import Part
 from armwise.fleets.pieces import Piece, Reading, read_piece
 from armwise.fleets.slips import SlipColumns
+from armwise.fleets.sums import sum_up
 from armwise.identification.columns import Columns
 from armwise.programs.c_source import core_source
 from armwise.recordings import prepare
@@ -122,9 +123,7 @@ def _part(order: Order, piece: Piece) -> Part:
         )
     skip = order.reading.skip_bad_rows
     samples = prepare(recording, like=order.preparation, skip_bad_rows=skip)
-    columns = _columns(order)
-    rows = samples.preparation.rows_read
-    return sum_up(columns.blocks([samples]), len(samples), piece.stretches, rows)
+    return sum_up(_columns(order), samples, piece.stretches)
 
 
 @lru_cache(maxsize=4)
