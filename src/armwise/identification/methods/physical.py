@@ -200,19 +200,19 @@ def _minimise(
     unit = np.linalg.inv(root)  # x = unit z: every direction of z costs the same
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.equilibrate_enable = False  # it is equilibrated already
-    solver = clarabel.DefaultSolver(
-        sparse.identity(size.size, format="csc"),
-        unit.T @ (gradient * size),
-        sparse.csc_matrix(constraints.matrix @ unit),
-        constraints.right,
-        constraints.cones,
-        settings,
+    for equilibrates in (False, True):  # it is balanced already, but for sharp data
+        settings.equilibrate_enable = equilibrates
+        answer = clarabel.DefaultSolver(
+            sparse.identity(size.size, format="csc"),
+            unit.T @ (gradient * size),
+            sparse.csc_matrix(constraints.matrix @ unit),
+            constraints.right,
+            constraints.cones,
+            settings,
+        ).solve()
+        if str(answer.status) in ("Solved", "AlmostSolved"):
+            return (unit @ np.asarray(answer.x)) * size
+    raise NotConverged(
+        f"The physically consistent fit stopped: {answer.status}. Check that "
+        "bounds on mass and centre of mass leave room for a body."
     )
-    answer = solver.solve()
-    if str(answer.status) not in ("Solved", "AlmostSolved"):
-        raise NotConverged(
-            f"The physically consistent fit stopped: {answer.status}. Check that "
-            "bounds on mass and centre of mass leave room for a body."
-        )
-    return (unit @ np.asarray(answer.x)) * size
