@@ -9,7 +9,7 @@ with the recording.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -99,9 +99,16 @@ class Projector:
         factor = self._linear_factor(point)
         return float(np.sum(factor[self.linear :, -1] ** 2))
 
-    def blocks(self, point: Point) -> Iterator[tuple[np.ndarray, np.ndarray, slice]]:
-        """Yield Y, τ (known parts taken out) and rows, divided by the noise."""
-        for rows in self.stretches():
+    def blocks(
+        self, point: Point, parts: Sequence[slice] | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, slice]]:
+        """Yield Y, τ (known parts taken out) and rows, divided by the noise.
+
+        Args:
+            point: Where.
+            parts: Rows to take together; all, in handy pieces, when not given.
+        """
+        for rows in parts if parts is not None else self.stretches():
             Y = self.regressor(point, rows)
             tau = self.sensed.tau[rows] - Y @ self.structure.known_values
             if self.carried is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,31 +39,39 @@ def covariance_of(
 ) -> Float[np.ndarray, "unknowns unknowns"]:
     """Covariance of the unknowns; NaN for those that were not sought.
 
-    Residuals are correlated in time (filters, model errors), so information is counted
-    stretch by stretch: H⁻¹ (Σ g gᵀ) H⁻¹ with g the pull of one stretch.
+    Residuals are correlated in time (filters, model errors), so each stretch of the
+    recording is left out once: H⁻¹ (Σ g̃ g̃ᵀ) H⁻¹ with g̃ = (I − H_g H⁻¹)⁻¹ g, the pull
+    of a stretch on linear and other unknowns alike, and H_g its information.
     """
-    J = found.jacobian[:, is_sought]
-    believed = np.diag(1.0 / prior.std[is_sought] ** 2)
-    H = J.T @ J + believed
-    pulls = _pulls(projector, found)[:, is_sought]
-    groups = np.array_split(np.arange(len(pulls)), min(_STRETCHES, len(pulls)))
-    sums = np.array([pulls[g].sum(axis=0) for g in groups])
-    inverse = np.linalg.pinv(H, rcond=1e-14, hermitian=True)
-    share = len(sums) / max(len(sums) - 1, 1)
-    inner = inverse @ (share * sums.T @ sums + believed) @ inverse
+    kept = np.concatenate([np.ones(found.linear, dtype=bool), is_sought])
+    R = found.factor[:, :-1][:, kept]
+    size = np.linalg.norm(R, axis=0)
+    size[size == 0.0] = 1.0
+    believed = np.concatenate([np.zeros(found.linear), prior.std[is_sought] ** -2.0])
+    believed = np.diag(believed / size**2)
+    H = (R / size).T @ (R / size) + believed
+    inverse = np.linalg.pinv(H, rcond=1e-13, hermitian=True)
+    total = believed.copy()
+    for pull, information in _stretches(projector, found, kept, size):
+        left = np.eye(size.size) - information @ inverse
+        pushed = np.linalg.lstsq(left, pull, rcond=1e-6)[0]
+        total += np.outer(pushed, pushed)
+    inner = inverse @ total @ inverse / np.outer(size, size)
     full = np.full((is_sought.size, is_sought.size), np.nan)
-    full[np.ix_(is_sought, is_sought)] = inner
+    full[np.ix_(is_sought, is_sought)] = inner[found.linear :, found.linear :]
     return full
 
 
-def _pulls(projector: Projector, found: Projected) -> Float[np.ndarray, "samples x"]:
-    """What each sample alone would have the unknowns do: J⊥ᵀ r."""
-    count = found.linear
-    left, across = found.factor[:count, :count], found.factor[:count, count:-1]
-    imitated = np.linalg.lstsq(left, across, rcond=1e-12)[0]
-    model = projector.model(found)
-    pulls = []
-    for Y, tau, rows in projector.blocks(found.point):
-        J = projector.slopes(model, found.point, rows) - Y @ imitated
-        pulls.append(np.einsum("nix,ni->nx", J, tau - Y @ found.values))
-    return np.concatenate(pulls)
+def _stretches(
+    projector: Projector, found: Projected, kept: np.ndarray, size: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield each stretch's pull Aᵀr and information AᵀA, columns scaled."""
+    model, samples = projector.model(found), len(projector.sensed)
+    edges = np.linspace(0, samples, min(_STRETCHES, samples) + 1).astype(int)
+    parts = [slice(int(a), int(b)) for a, b in pairwise(edges)]
+    for Y, tau, rows in projector.blocks(found.point, parts):
+        J = projector.slopes(model, found.point, rows)
+        columns = np.concatenate([Y, J], axis=2)[:, :, kept] / size
+        A = columns.reshape(-1, size.size)
+        r = (tau - Y @ found.values).reshape(-1)
+        yield A.T @ r, A.T @ A
