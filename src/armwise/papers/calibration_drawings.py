@@ -7,7 +7,7 @@ import numpy as np
 from armwise.calibration import Plan
 from armwise.calibration.bench import Trace
 from armwise.calibration.polynomial import CosineFit
-from armwise.papers.astley_calibration import ALPHA, BETA, RANGE
+from armwise.papers.astley_calibration import RANGE
 from armwise.papers.drawings import Drawing, line, path
 from armwise.papers.single_link import (
     evolution,
@@ -80,19 +80,28 @@ def _friction_drawing(trace: Trace) -> Drawing:
 
 
 def _sensor_drawings() -> list[Drawing]:
-    made = []
-    for joint in range(2):
-        volts, angle = sensor_curve(joint)
-        straight = np.rad2deg(ALPHA[joint] * volts + BETA[joint])
-        figure = Figure(
-            f"Sensor of joint {joint + 1}", "output [V]", "angle [°]",
-            (
-                line("sensor", volts, angle),
-                line("manual calibration", volts, straight, "level"),
+    curves = [sensor_curve(joint) for joint in range(2)]
+    bends = [angle - _line(volts, angle) for volts, angle in curves]
+    shown = (
+        ("Sensor output and joint angle", "angle [°]", [y for _, y in curves]),
+        ("Deviation from the best line", "deviation [°]", bends),
+    )
+    return [
+        Drawing(
+            "Fig. 5.6",
+            Figure(
+                title, "output [V]", label,
+                tuple(
+                    line(f"joint {j + 1}", curves[j][0], y) for j, y in enumerate(parts)
+                ),
             ),
-        )  # fmt: skip
-        made.append(Drawing("Fig. 5.6", figure))
-    return made
+        )
+        for title, label, parts in shown
+    ]  # fmt: skip
+
+
+def _line(volts: np.ndarray, angle: np.ndarray) -> np.ndarray:
+    return np.asarray(np.polyval(np.polyfit(volts, angle, 1), volts))
 
 
 def _parameter_drawing(
