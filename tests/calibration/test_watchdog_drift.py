@@ -104,7 +104,7 @@ def test_evidence_is_what_theory_says():
     information = random.uniform(1.0, 50.0, (4000, 2))
     scatter = np.sqrt(4.0 / information + 0.3**2)
     pulls = information * (0.7 + scatter * random.normal(size=information.shape))
-    usual = Usual.of(pulls[:2000], information[:2000], 2000.0)
+    usual = Usual.of(pulls[:2000], information[:2000])
     assert usual.bias == pytest.approx([0.7, 0.7], abs=0.05)
     assert usual.wander == pytest.approx([0.09, 0.09], rel=0.4)
     shifts = Shifts(usual, 1e9, 1)
@@ -118,7 +118,7 @@ def test_evidence_is_what_theory_says():
 def test_a_shift_is_dated_and_measured():
     information = np.full((100, 2), 10.0)
     pulls = np.random.default_rng(1).normal(0.0, np.sqrt(10.0), (100, 2))
-    usual = Usual.of(pulls, information, 100.0)
+    usual = Usual.of(pulls, information)
     shifts = Shifts(usual, 60.0, 60)
     found = None
     for k in range(100):
@@ -128,3 +128,28 @@ def test_a_shift_is_dated_and_measured():
     assert found.unknown == 1
     assert found.onset == pytest.approx(30.0, abs=6.0)
     assert found.size == pytest.approx(0.3, abs=4.0 * found.std)
+
+
+@pytest.mark.parametrize("epochs", [10, 40])
+def test_what_is_said_to_be_visible_is_found(epochs):
+    random = np.random.default_rng(4)
+    information = random.lognormal(7.0, 1.5, (150, 1))
+    pulls = np.sqrt(information) * random.normal(size=information.shape)
+    usual = Usual.of(pulls, information)
+    size = usual.smallest(epochs, 60.0)[0]
+    told = [
+        _is_told(usual, random, share * size, epochs) for share in (1.3, 0.5)
+        for _ in range(20)
+    ]  # fmt: skip
+    assert np.mean(told[:20]) > 0.8
+    assert np.mean(told[20:]) < 0.2
+    assert np.isinf(usual.smallest(3, 60.0)[0])  # no three epochs decide
+
+
+def _is_told(usual: Usual, random, size: float, epochs: int) -> bool:
+    shifts = Shifts(usual, 60.0, 60)
+    for known in random.lognormal(7.0, 1.5, epochs):
+        pull = np.array([np.sqrt(known) * random.normal() + size * known])
+        if shifts.add(0.0, pull, np.array([known])):
+            return True
+    return False

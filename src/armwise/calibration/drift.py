@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from armwise.calibration.shifts import FARTHEST, LOUDEST, Shift, Shifts, Usual
+from armwise.calibration.shifts import Shift, Shifts, Usual
 from armwise.calibration.streaming import Filtered, joined
 from armwise.calibration.tracking import Tracker
 from armwise.calibration.weighing import Scales, Weighed
@@ -97,11 +97,9 @@ class Drift:
 
     def smallest(self, seconds: float) -> Float[np.ndarray, " unknowns"]:
         """Smallest shift found in so many seconds of ordinary motion."""
-        if self.usual is None or seconds < EPOCH * _THRESHOLD / LOUDEST**2:
-            return np.full(len(self._structure.unknowns), np.inf)
-        gathered = self.usual.rate * min(seconds, _SPAN * EPOCH)
-        found = np.sqrt(_THRESHOLD * self.usual.variance(gathered))
-        return np.where(found < FARTHEST, found, np.inf)
+        if self.usual is None:
+            return np.full(self._count, np.inf)
+        return self.usual.smallest(min(int(seconds / EPOCH), _SPAN), _THRESHOLD)
 
     def correct(self, jump: Jump) -> None:
         """From now on allow for a jump of a reading."""
@@ -166,7 +164,7 @@ class Drift:
         pulls, information = map(
             np.array, zip(*(_pull(x, self._count) for x in weighed), strict=True)
         )
-        self.usual = Usual.of(pulls, information, len(weighed) * EPOCH)
+        self.usual = Usual.of(pulls, information)
         self._shifts = Shifts(self.usual, _THRESHOLD, _SPAN)
 
     def _weigh(self, epochs: list[Filtered]) -> list[Weighed]:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _NOTHING = 1e-12
 """Information that counts as none."""
 
-LOUDEST = 4.0
+_LOUDEST = 4.0
 """Shift in standard deviations beyond which an epoch is trusted no further."""
 
-FARTHEST = 0.5
+_FARTHEST = 0.5
 """Shift in [rad], or of a gain relative to itself, beyond which none is looked for."""
 
 _SPANS = (4, 12, 36)
@@ -53,7 +53,7 @@ class Usual(NamedTuple):
             errors of the model, that change with the motion.
         floor: Variance of apparent shifts over long spans: it does not average out.
         most: Largest information of an epoch: what tells more is beyond experience.
-        rate: Weight, one over variance, that epochs gather in a second.
+        weights: One over the variance of what each epoch showed.
     """
 
     bias: Float[np.ndarray, " unknowns"]
@@ -61,16 +61,15 @@ class Usual(NamedTuple):
     wander: Float[np.ndarray, " unknowns"]
     floor: Float[np.ndarray, " unknowns"]
     most: Float[np.ndarray, " unknowns"]
-    rate: Float[np.ndarray, " unknowns"]
+    weights: Float[np.ndarray, "epochs unknowns"]
 
     @classmethod
     def of(
         cls,
         pulls: Float[np.ndarray, "epochs unknowns"],
         information: Float[np.ndarray, "epochs unknowns"],
-        seconds: float,
     ) -> Usual:
-        """Learn from epochs of undisturbed motion that took so many seconds."""
+        """Learn from epochs of undisturbed motion."""
         # An unknown of which nothing was seen keeps next to no weight for ever.
         information = np.maximum(information, _NOTHING)
         bias = pulls.sum(axis=0) / information.sum(axis=0)
@@ -82,8 +81,8 @@ class Usual(NamedTuple):
             wander = np.maximum(_mean(beyond, ~is_quiet), 0.0)
             weights = 1.0 / (noise / information + wander)
             bias = bias + np.sum(weights * apparent, axis=0) / weights.sum(axis=0)
-        rate, most = weights.sum(axis=0) / seconds, information.max(axis=0)
-        return cls(bias, noise, wander, _floor(apparent, weights), most, rate)
+        floor, most = _floor(apparent, weights), information.max(axis=0)
+        return cls(bias, noise, wander, floor, most, weights)
 
     def weight(
         self, information: Float[np.ndarray, " unknowns"]
@@ -97,6 +96,15 @@ class Usual(NamedTuple):
     ) -> Float[np.ndarray, "... unknowns"]:
         """Of the apparent shift over epochs of so much weight together."""
         return 1.0 / np.maximum(weight, _NOTHING) + self.floor
+
+    def smallest(self, epochs: int, threshold: float) -> Float[np.ndarray, " unknowns"]:
+        """Smallest shift found in so many epochs, were they the least telling known."""
+        found = np.full(self.bias.size, np.inf)
+        span = min(epochs, len(self.weights))
+        for size in np.geomspace(_FARTHEST, 1e-5, 100) if span else ():
+            least = _moving_sum(_trusted(self.weights, size), span).min(axis=0)
+            found[size**2 >= threshold * self.variance(least)] = size
+        return found
 
 
 def _mean(x: np.ndarray, chosen: np.ndarray) -> np.ndarray:
@@ -140,8 +148,7 @@ class Shifts:
         weight = self._usual.weight(information)
         self._epochs.append(_Epoch(begin, apparent, weight, information))
         begins, shown, weights, known = map(np.array, zip(*self._epochs, strict=True))
-        # However precise, no epoch counts for more than LOUDEST²: none decides.
-        weights = np.minimum(weights, LOUDEST**2 / np.maximum(shown**2, 1e-300))
+        weights = _trusted(weights, shown)
         total = _until_now(weights)
         variance = self._usual.variance(total)
         ratios = (_until_now(weights * shown) / total) ** 2 / variance
@@ -166,7 +173,7 @@ class Shifts:
         known = np.maximum(known, _NOTHING)
         explained = (known * shown).sum(axis=0) ** 2 / known.sum(axis=0)
         sizes = np.average(shown, axis=0, weights=weights)
-        likely = (np.abs(sizes) < FARTHEST) & (ratios > 0.1 * self._threshold)
+        likely = (np.abs(sizes) < _FARTHEST) & (ratios > 0.1 * self._threshold)
         return int(np.where(likely, explained, 0.0).argmax())
 
 
@@ -175,6 +182,11 @@ class _Epoch(NamedTuple):
     apparent: np.ndarray
     weight: np.ndarray
     information: np.ndarray
+
+
+def _trusted(weights: np.ndarray, shown: np.ndarray | float) -> np.ndarray:
+    """However precise, no epoch counts for more than _LOUDEST²: none decides."""
+    return np.minimum(weights, _LOUDEST**2 / np.maximum(np.square(shown), 1e-300))
 
 
 def _until_now(x: np.ndarray) -> np.ndarray:
