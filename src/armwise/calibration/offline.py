@@ -13,7 +13,12 @@ from armwise.calibration.calibration import Calibration
 from armwise.calibration.descent import Prior, descend
 from armwise.calibration.domain import Domain
 from armwise.calibration.observability import Observability, calibratable
-from armwise.calibration.outcome import friction_notes, outcome
+from armwise.calibration.outcome import (
+    faint_joints,
+    friction_notes,
+    outcome,
+    without_gravity,
+)
 from armwise.calibration.point import Point
 from armwise.calibration.polish import polish
 from armwise.calibration.projected import Projected
@@ -163,6 +168,9 @@ def _refuse(projector: Projector, nearest: Minimum) -> NoReturn:
     hiding = friction_notes(projector, nearest.projected)
     if hiding:
         raise NotIdentifiable(" ".join(hiding))
+    faint = faint_joints(projector, nearest.projected)
+    if faint:
+        raise without_gravity(faint)
     raise NotPhysical(
         f"Only an arm that cannot exist explains this recording: {nearest.defect}. Is "
         "the sign of a sensor or of a torque reversed?"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -79,11 +80,24 @@ def _refuse_unclear(
     unclear = is_sought & ~(deviation < _UNCLEAR)
     if unclear.any():
         names = [x for x, bad in zip(known.unknowns, unclear, strict=True) if bad]
-        raise NotIdentifiable(
-            f"This recording does not tell {', '.join(names)}: gravity hardly shows in "
-            "the torques. Does it act in the plane of motion? Move further, or more "
-            "slowly where friction hides it."
-        )
+        raise without_gravity(names)
+
+
+def without_gravity(names: Sequence[str]) -> NotIdentifiable:
+    """What to say of joints that gravity does not weigh."""
+    return NotIdentifiable(
+        f"This recording does not tell {', '.join(names)}: gravity hardly shows in the "
+        "torques. Does it act in the plane of motion? Move further, or more slowly "
+        "where friction hides it."
+    )
+
+
+def faint_joints(projector: Projector, found: Projected) -> list[str]:
+    """Name the joints whose gravity swings no more than what is left unexplained."""
+    swing = evidence_of(projector, found).gravity.std(axis=0)
+    left = torque_errors(projector, found)
+    names = projector.structure.arm.coordinate_names
+    return [x for x, bad in zip(names, swing < 3.0 * left, strict=True) if bad]
 
 
 def _kept(point: Point, guess: Point, is_sought: np.ndarray) -> Point:
