@@ -122,10 +122,8 @@ def test_mass_that_was_added_is_not_called_lost(panda, base, covariance, slips):
     assert "added mass at link_7" in str(found)
 
 
-@pytest.mark.parametrize("joint", range(7))
-def test_a_dragging_bearing_is_found_in_every_joint(
-    panda, base, covariance, slips, joint
-):
+@pytest.mark.parametrize("joint", [0, 3, 6])
+def test_a_dragging_bearing_is_found(panda, base, covariance, slips, joint):
     more = np.zeros(panda.parameters.size)
     for term in ("viscous", "coulomb"):
         name = f"{panda.joints[joint].name}.{term}"
