@@ -55,8 +55,8 @@ def test_the_example_is_shown_whole(words, text, armwise, monkeypatch):
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_example_runs(text, armwise, workplace, monkeypatch):
     monkeypatch.setattr("armwise.view.serve_scene", lambda _, port, tell: tell("URL"))
-    monkeypatch.setattr(demonstration, "BUDGET", (1.5, 0.5))
-    monkeypatch.setattr(demonstration, "DURATION", 5.0)
+    monkeypatch.setattr(demonstration, "BUDGET", (0.5, 0.2))
+    monkeypatch.setattr(demonstration, "DURATION", 3.0)
     said = armwise(*shlex.split(text)[1:])
     assert said.code == 0, said.err
     assert said.out

@@ -53,6 +53,10 @@ def small(prepared, tmp_path_factory) -> Path:
     for name in ("run1.csv", "run2.csv", "run.parquet", "run.mcap"):
         run_quietly("simulate", ARM, "--duration", 2, "-o", folder / name)
     write_fleet(folder)
+    world = (folder / "nail.toml").read_text()
+    (folder / "nail.toml").write_text(
+        world.replace("duration = 10.0", "duration = 0.2")
+    )
     columns = aw.read_recording(folder / "run1.csv").channels
     arrays = {name: channel.values for name, channel in columns.items()}
     arrays["time"] = columns["q_1"].time
