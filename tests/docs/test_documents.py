@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 from tests.docs.blocks import read_blocks, run_block
+
+from armwise.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -64,6 +67,22 @@ def test_a_page_does_what_it_says(page, followed, tmp_path, monkeypatch):
     names: dict[str, object] = {}
     for block in read_blocks(page):
         run_block(block, names, page)
+
+
+def test_the_readme_speaks_of_every_command_and_its_own_run(
+    followed, tmp_path, monkeypatch
+):
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    told = set(re.findall(r"(?:armwise|make) ([a-z-]+)", text))
+    assert set(COMMANDS) - told == set()
+    folder = tmp_path / "followed"
+    shutil.copytree(followed, folder)
+    monkeypatch.chdir(folder)
+    shutil.copy("run1.csv", "run.csv")
+    for block in read_blocks(readme):
+        if block.kind == "sh" and block.text.startswith("armwise"):
+            run_block(block, {}, readme)
 
 
 def test_every_page_is_in_the_navigation():
