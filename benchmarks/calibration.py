@@ -196,21 +196,25 @@ def _agreement(
 ) -> list[Figure]:
     """Calibrate from every guess; say how many agree."""
     outlook = calibratable(known)
-    sought, answers, begin = outlook.is_sought, [], time.perf_counter()
+    sought, answers, doubts = outlook.is_sought, [], []
+    begin = time.perf_counter()
     for k, (alpha, beta) in enumerate(zip(gains, offsets, strict=True)):
         found = calibrate_recording(
             known, sensed, alpha=alpha, beta=beta, gain_range=gain_range,
             offset_range=offset_range, outlook=outlook, seed=k,
         )  # fmt: skip
         answers.append(np.concatenate([found.alpha, found.beta])[sought])
+        doubts.append(np.concatenate([found.alpha_std, found.beta_std])[sought])
     took = (time.perf_counter() - begin) / len(gains)
     usual = np.median(answers, axis=0)
-    away = np.rad2deg(np.abs(np.array(answers) - usual).max(axis=1))
-    error = np.rad2deg(np.abs(usual - truth[sought]).max())
+    std = np.median(doubts, axis=0)
+    away = (np.abs(np.array(answers) - usual) / std).max(axis=1)
+    error = np.abs(usual - truth[sought]) / std
     return [
-        Figure("guesses that lead to one answer", float(np.sum(away < 0.01)),
+        Figure("guesses that lead to one answer", float(np.sum(away < 0.1)),
                f"{len(gains)}", what),
-        Figure("largest error of that answer [°, °/unit]", float(error), "", ""),
+        Figure("answers apart / std", float(away.max()), "0.1", ""),
+        Figure("largest error of the answer / std", float(error.max()), "", ""),
         Figure("time [s] a guess", took, "", f"{int(sought.sum())} unknowns"),
     ]  # fmt: skip
 

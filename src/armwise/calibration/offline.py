@@ -151,12 +151,13 @@ def _best(
     few = projector.thinned(max(1, len(projector.sensed) // _FEW))
     ways = 2 ** min(domain.span.size, 3)
     count = starts * ways if domain.is_blind else starts
-    places = domain.points(count, seed)
-    found = search(few, domain, places, outlook.is_sought, _GOOD, progress)
+    sought = outlook.is_sought
+    places = [p.held(domain.guess, sought) for p in domain.points(count, seed)]
+    found = search(few, domain, places, sought, _GOOD, progress)
     best = lowest(found)
     if not domain.is_blind and (best is None or best.projected.share > _GOOD):
         others = domain.reversed_points(starts * ways, seed)  # does one count back?
-        found += search(few, domain, others, outlook.is_sought, _GOOD, progress)
+        found += search(few, domain, others, sought, _GOOD, progress)
         best = lowest(found)
     if best is None:
         _refuse(few, min(found, key=lambda m: m.projected.cost))

@@ -54,7 +54,8 @@ def outcome(
     deviation = np.where(sought, deviation, np.inf)
     _refuse_unclear(known, deviation, sought)
     gains = deviation[:-n] if deviation.size > n else np.zeros(n)
-    found = projector.at(_kept(found.point, guess, sought))
+    point = found.point.held(guess, sought)
+    found = projector.at(replace(point, beta=wrapped(point.beta)))
     point = found.point
     return Calibration(
         joint_names=known.arm.coordinate_names,
@@ -98,17 +99,6 @@ def faint_joints(projector: Projector, found: Projected) -> list[str]:
     left = torque_errors(projector, found)
     names = projector.structure.arm.coordinate_names
     return [x for x, bad in zip(names, swing < 3.0 * left, strict=True) if bad]
-
-
-def _kept(point: Point, guess: Point, is_sought: np.ndarray) -> Point:
-    """Put what was not calibrated back to what was given."""
-    n = point.beta.size
-    gains = is_sought[:-n] if is_sought.size > n else np.zeros(n, bool)
-    return replace(
-        point,
-        alpha=np.where(gains, point.alpha, guess.alpha),
-        beta=np.where(is_sought[-n:], wrapped(point.beta), guess.beta),
-    )
 
 
 def _reversals(projector: Projector, found: Projected, guess: Point) -> tuple[str, ...]:

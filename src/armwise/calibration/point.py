@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,16 @@ class Point:
             self.alpha * (1.0 + gains),
             self.beta + step[last - n : last],
             self.flaws + step[last:],
+        )
+
+    def held(self, other: Point, is_free: Bool[np.ndarray, " unknowns"]) -> Point:
+        """This point, with the gains and offsets that are not free of another."""
+        n = self.beta.size
+        gains = is_free[:-n] if is_free.size > n else np.zeros(n, dtype=bool)
+        return replace(
+            self,
+            alpha=np.where(gains, self.alpha, other.alpha),
+            beta=np.where(is_free[-n:], self.beta, other.beta),
         )
 
     def away(self, other: Point) -> Float[np.ndarray, " all"]:
