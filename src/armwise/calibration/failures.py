@@ -70,7 +70,8 @@ class Stillness:
     Args:
         period: Time between two samples in [s].
         model: The arm, whose weight and inertia are known.
-        allowed: Torques in [N m] or [N] that load and friction may add at a posture.
+        allowed: Torques in [N m] or [N] that load and friction may add to a motion
+            (q, q̇, q̈).
     """
 
     def __init__(
@@ -133,15 +134,15 @@ class Stillness:
         needed = self._model.inverse_dynamics(*motion)
         low, high = np.minimum(needed, 0.0), np.maximum(needed, 0.0)
         excess = np.maximum(tau - high, low - tau)
-        parts = (rows[:, 0, 0], rows[:, -1, 0], q.min(axis=1), q.max(axis=1), excess)
+        ends = rows[:, 0, 0], rows[:, -1, 0], q.min(axis=1), q.max(axis=1)
+        parts = (*ends, excess, np.moveaxis(motion, 1, 0))
         return [_Tile(float(a), float(b), *x) for a, b, *x in zip(*parts, strict=True)]
 
     def _judge(self, tile: _Tile) -> list[Failure]:
         self._follow(tile)
         far = (self._still > 0) & (tile.excess > _MARGIN * self._usual)
         if far.any():
-            posture = 0.5 * (tile.low + tile.high)
-            far &= tile.excess > self._allowed(posture)
+            far &= tile.excess > self._allowed(tile.motion)
         self._strained = np.where(far, self._strained + 1, 0)
         new = (self._strained == _STRAINED) & ~self._is_told
         self._is_told |= new
@@ -168,10 +169,11 @@ class Stillness:
 
 
 class _Tile(NamedTuple):
-    """Some samples: when, between which positions, and torque beyond what is needed."""
+    """Some samples: when, between which positions, torque beyond need, and motion."""
 
     begin: float
     end: float
     low: np.ndarray
     high: np.ndarray
     excess: np.ndarray
+    motion: np.ndarray

@@ -69,10 +69,11 @@ class Scales:
         self._is_load = np.arange(self._likely.size) < 10 * len(arm.links)
         self._changing = np.flatnonzero(self._likely)
 
-    def unexpected(self, q: Float[np.ndarray, " dof"]) -> Float[np.ndarray, " dof"]:
-        """Torque in [N m] or [N] that load and friction may add at rest."""
-        still = np.zeros(q.size)
-        Y = self._structure.dynamics.regressor(q, still, still)
+    def unexpected(
+        self, motion: Float[np.ndarray, "3 dof"]
+    ) -> Float[np.ndarray, " dof"]:
+        """Torque in [N m] or [N] that load and friction may add to (q, q̇, q̈)."""
+        Y = self._structure.dynamics.regressor(*motion)
         likely = np.where(self._is_load, self._likely, 0.0)
         return np.asarray(2.0 * np.abs(Y) @ likely + 2.0 * self._dry)
 
