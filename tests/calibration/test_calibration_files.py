@@ -86,9 +86,12 @@ def test_the_command_line_calibrates(tmp_path):
     assert "Gravity, weighed" in (tmp_path / "sensors.html").read_text()
 
 
-def test_without_a_log_it_says_what_can_be_found():
-    result = CliRunner().invoke(app, ["calibrate", "hand_controller", "--json"])
+def test_without_a_log_it_says_what_can_be_found_and_how(tmp_path):
+    motion = tmp_path / "motion.csv"
+    arguments = ["calibrate", "hand_controller", "-o", str(motion), "--json"]
+    result = CliRunner().invoke(app, arguments)
     prospects = json.loads(result.stdout)["prospects"]
+    assert motion.read_text().startswith("time,q_1,q_2")
     assert {p["name"]: p["is_calibratable"] for p in prospects}[
         "joint_2.offset"
     ] is False

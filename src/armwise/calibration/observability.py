@@ -54,9 +54,15 @@ class Prospect(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Observability:
-    """What can be calibrated, unknown by unknown."""
+    """What can be calibrated, unknown by unknown.
+
+    Attributes:
+        prospects: One per unknown.
+        motion: The motion it takes, in joint angles; None where none was asked for.
+    """
 
     prospects: tuple[Prospect, ...]
+    motion: Motion | None = None
 
     @property
     def is_sought(self) -> Bool[np.ndarray, " unknowns"]:
@@ -108,7 +114,8 @@ def calibratable(
     """
     known = as_structure(structure)
     arm = known.arm
-    sensed = random_motion(arm, motion or wide_motion(arm, duration, seed), seed)
+    motion = motion or wide_motion(arm, duration, seed)
+    sensed = random_motion(arm, motion, seed)
     usual = np.sqrt(np.mean(sensed.tau**2, axis=0))
     std = noise * np.maximum(usual, 1e-3 * max(float(usual.max()), 1e-9))
     if torque_std is not None:
@@ -125,7 +132,8 @@ def calibratable(
     deviations = _deviations(J, whole)
     rows = zip(known.unknowns, deviations, whole, strict=False)
     limits = dict(zip(("gain", "offset"), tolerance, strict=True))
-    return Observability(tuple(_prospect(known, *row, limits) for row in rows))
+    prospects = tuple(_prospect(known, *row, limits) for row in rows)
+    return Observability(prospects, motion)
 
 
 def _deviations(J: np.ndarray, whole: np.ndarray) -> Float[np.ndarray, " unknowns"]:

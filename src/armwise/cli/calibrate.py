@@ -75,7 +75,11 @@ def calibrate(
         str | None, typer.Option(help="The frame it is held at; the last link's.")
     ] = None,
     output: Annotated[
-        Path | None, output_file("Write a calibration file, and a report beside it.")
+        Path | None,
+        output_file(
+            "Write a calibration file, and a report beside it; without a log, the "
+            "motion to record (.csv, or .json for ROS)."
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -124,7 +128,7 @@ def calibrate(
         return
     outlook = calibratable(structure)
     if not logs:
-        _show_outlook(outlook, json)
+        _show_outlook(outlook, output, json)
         return
     with progress_bar("Calibrate", quiet=json) as tell:
         found = calibrate_recording(
@@ -203,9 +207,17 @@ def _show(found: Calibration) -> None:
         warn(note)
 
 
-def _show_outlook(outlook: Observability, as_json: bool) -> None:
+def _show_outlook(
+    outlook: Observability, motion_file: Path | None, as_json: bool
+) -> None:
+    from armwise.motions import write_motion
+
+    if motion_file is not None and outlook.motion is not None:
+        write_motion(outlook.motion, motion_file)
     if as_json:
-        print_json({"prospects": [p._asdict() for p in outlook.prospects]})
+        place = str(motion_file) if motion_file else None
+        prospects = [p._asdict() for p in outlook.prospects]
+        print_json({"prospects": prospects, "motion": place})
         return
     made = table("What a recording can tell", ("unknown", "predicted ±", "reason"))
     for p in outlook.prospects:
