@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from armwise.arms import InertialParameters, load_arm
-from armwise.calibration import Calibration, Watchdog
+from armwise.calibration import Calibration, Structure, Watchdog
 from armwise.calibration.shifts import Shifts, Usual
+from armwise.calibration.weighing import Scales
 from armwise.dynamics import Dynamics
 from armwise.motions import Hold, Quintic, Sequence
 from armwise.plants import Payload, carrying, perturbed
@@ -66,6 +67,16 @@ def test_loads_are_no_drift(undisturbed):
     assert undisturbed.alarms == []
     assert not undisturbed.is_learning
     assert undisturbed.evidence < 0.5
+
+
+def test_what_a_load_adds_to_any_motion_is_expected(arm):
+    """Else a joint that rests while others swing a load would seem to be stuck."""
+    body = InertialParameters.from_center_of_mass(1.0, [0, 0, 0.08], 1e-3 * np.eye(3))
+    loaded, bare = Dynamics(carrying(arm, Payload("flange", body))), Dynamics(arm)
+    scales = Scales(Structure(arm), 1.0)
+    for motion in np.random.default_rng(0).normal(size=(50, 3, 7)):
+        added = loaded.inverse_dynamics(*motion) - bare.inverse_dynamics(*motion)
+        assert np.all(np.abs(added) < scales.unexpected(motion))
 
 
 def test_the_load_is_weighed(arm, work):
