@@ -55,6 +55,7 @@ def _run(
     import numpy as np
 
     from armwise.control import ComputedTorque
+    from armwise.errors import ArmError, PlantDiverged
     from armwise.identification.coverage import largest_torque
     from armwise.plants import Encoder, MujocoArm, SimulatedArm, TorqueSensor, run
 
@@ -65,7 +66,13 @@ def _run(
     ]
     kind = MujocoArm if mujoco else SimulatedArm
     plant = kind(arm, sensors=sensors, seed=seed)
-    return run(plant, ComputedTorque(arm, STIFFNESS, DAMPING), motion)
+    try:
+        return run(plant, ComputedTorque(arm, STIFFNESS, DAMPING), motion)
+    except PlantDiverged as problem:
+        raise ArmError(
+            f"{arm.name} ran away; nothing was written. Can bodies have its inertias? "
+            "armwise inspect tells."
+        ) from problem
 
 
 def _measured(recording: Any) -> Any:
