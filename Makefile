@@ -48,7 +48,7 @@ bench: $(STAMP)
 
 # The documents as a site, in site/; a broken link is an error.
 docs: $(STAMP)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Wheel and source archive, in dist/.
 package: $(STAMP)
