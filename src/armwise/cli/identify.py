@@ -54,8 +54,11 @@ def identify(
         "physical"
     ),
     friction: Annotated[
-        str, typer.Option(help="auto: choose terms that predict better; or linear.")
-    ] = "auto",
+        str | None,
+        typer.Option(
+            help="auto: choose terms that predict better; or linear, as for fleets."
+        ),
+    ] = None,
     fix: Annotated[
         list[str] | None,
         typer.Option("--fix", help="Keep a term, such as rotor_inertia, as described."),
@@ -81,6 +84,8 @@ def identify(
     if group_by or cluster or workers or skip_bad_logs or like:
         if validate or hold_out:
             raise typer.BadParameter("a fleet has no --validate and no --hold-out.")
+        if _friction(friction or "linear") != "linear":
+            raise typer.BadParameter("a fleet's friction is linear, not auto.")
         reading = FleetReading(
             mapping, column, cutoff_hz, like, skip_bad_rows, skip_bad_logs
         )
@@ -101,7 +106,7 @@ def identify(
             fitted,
             held_out,
             method=chosen,
-            friction=_friction(friction),  # type: ignore[arg-type]
+            friction=_friction(friction or "auto"),  # type: ignore[arg-type]
             terms=_terms(fix or []),
             cutoff_hz=cutoff_hz,
             hold_out=hold_out,
