@@ -73,7 +73,16 @@ def test_friction_larger_than_gravity_is_said():
 def test_a_motion_too_small_to_tell_is_refused(amplitude):
     recording = recorded(amplitude=(amplitude, amplitude), noise=0.05)
     with pytest.raises(NotIdentifiable, match="does not tell"):
-        calibrate_recording(structure(), recording, alpha=ALPHA, starts=16)
+        calibrate_recording(structure(), recording, starts=16)
+
+
+def test_what_a_recording_does_not_tell_keeps_what_was_given():
+    recording = recorded(amplitude=(0.1, 0.1), noise=0.05)
+    found = calibrate_recording(structure(), recording, alpha=ALPHA, starts=16)
+    assert found.not_calibrated == ("joint_1.gain", "joint_2.gain")
+    assert np.array_equal(found.alpha, ALPHA)
+    assert np.all(np.isinf(found.alpha_std))
+    assert "only to ±" in found.observability.prospects[0].reason
 
 
 def test_what_was_not_calibrated_keeps_what_was_given():

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from armwise.calibration.projected import Projected
 from armwise.calibration.projection import Projector
 from armwise.calibration.structure import Structure
+from armwise.calibration.uncertainty import torque_errors
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 def defect_of(projector: Projector, found: Projected) -> str | None:
@@ -29,11 +35,15 @@ def defect_of(projector: Projector, found: Projected) -> str | None:
     return None
 
 
-def _doubt(found: Projected) -> np.ndarray:
-    """How far a base parameter may be off, generously."""
+def _doubt(
+    found: Projected, sums: Float[np.ndarray, "sums linear"] | None = None
+) -> Float[np.ndarray, " sums"]:
+    """How far linear unknowns, or sums of them, may be off, generously."""
     R = found.factor[: found.linear, : found.linear]
-    spread = np.sqrt(np.sum(np.linalg.pinv(R, rcond=1e-12) ** 2, axis=1))
-    return 10.0 * spread * np.sqrt(found.cost / max(found.rows, 1))
+    root = np.linalg.pinv(R, rcond=1e-12)
+    rows = root if sums is None else sums @ root
+    spread = np.linalg.norm(rows, axis=1)
+    return np.asarray(10.0 * spread * np.sqrt(found.share))
 
 
 def _loads(structure: Structure, projector: Projector) -> np.ndarray:
@@ -43,10 +53,31 @@ def _loads(structure: Structure, projector: Projector) -> np.ndarray:
 
 
 def _negative_mass(projector: Projector, found: Projected) -> str | None:
-    point, model = found.point, projector.model(found)
-    step = max(1, len(projector.sensed) // 50)
+    """Name a joint whose mean inertia is surely negative, and matters."""
+    structure = projector.structure
+    step, point = max(1, len(projector.sensed) // 50), found.point
     q = projector.sensed.q[::step] * point.alpha + point.beta
-    masses = np.diagonal(model.mass_matrix(q), axis1=1, axis2=2).mean(axis=0)
-    if masses.min() >= 0.0:
+    columns = np.stack([_inertia_columns(structure, q, j) for j in range(q.shape[1])])
+    sums = np.concatenate(
+        [columns[:, projector.indices], np.zeros((len(columns), 1))], axis=1
+    )
+    inertia = sums @ found.values + columns @ structure.known_values
+    push = np.sqrt(np.mean((projector.sensed.qdd * point.alpha) ** 2, axis=0))
+    # What moves a torque less than it is misunderstood may have any sign.
+    matters = np.abs(inertia) * push > 3.0 * torque_errors(projector, found)
+    wrong = matters & (inertia + _doubt(found, sums) < 0.0)
+    if not wrong.any():
         return None
-    return projector.structure.arm.coordinate_names[int(masses.argmin())]
+    return structure.arm.coordinate_names[int(wrong.argmax())]
+
+
+def _inertia_columns(
+    structure: Structure, q: Float[np.ndarray, "samples dof"], j: int
+) -> Float[np.ndarray, " parameters"]:
+    """What each parameter adds to a joint's own inertia, on average."""
+    still = np.zeros_like(q)
+    push = still.copy()
+    push[:, j] = 1.0
+    dynamics = structure.dynamics
+    moved, held = (dynamics.regressor(q, still, x)[:, j] for x in (push, still))
+    return np.asarray((moved - held).mean(axis=0))

@@ -7,7 +7,7 @@ whose axis is parallel to gravity, or one that only turns a link of unknown shap
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -51,6 +51,10 @@ class Prospect(NamedTuple):
     is_calibratable: bool
     reason: str
 
+    def with_unit(self, std: float) -> str:
+        """A standard deviation in words, such as `0.2°` or `0.30%`."""
+        return f"{np.rad2deg(std):.2g}°" if self.quantity == "offset" else f"{std:.2%}"
+
 
 @dataclass(frozen=True, eq=False)
 class Observability:
@@ -78,6 +82,16 @@ class Observability:
     def hidden(self) -> tuple[str, ...]:
         """Names of the unknowns that cannot be calibrated."""
         return tuple(p.name for p in self.prospects if not p.is_calibratable)
+
+    def without(self, reasons: dict[str, str]) -> Observability:
+        """The same, less some unknowns that a recording did not tell after all."""
+        prospects = tuple(
+            p._replace(is_calibratable=False, reason=reasons[p.name])
+            if p.name in reasons
+            else p
+            for p in self.prospects
+        )
+        return replace(self, prospects=prospects)
 
     def __str__(self) -> str:
         lines = []

@@ -15,9 +15,9 @@ from armwise.calibration.domain import Domain
 from armwise.calibration.observability import Observability, calibratable
 from armwise.calibration.outcome import (
     faint_joints,
-    friction_notes,
     outcome,
-    without_gravity,
+    refusal,
+    rubbing_joints,
 )
 from armwise.calibration.point import Point
 from armwise.calibration.polish import polish
@@ -102,14 +102,15 @@ def calibrate_recording(
             f"{outlook.prospects[-1].reason}."
         )
     domain = Domain.of(known, sensed, alpha, beta, gain_range, offset_range)
-    spread = min(0.5, (gain_range or (1.3 if alpha is not None else 1.5)) - 1.0)
+    spread = (gain_range or (1.3 if alpha is not None else 1.5)) - 1.0
+    spread = float(np.clip(spread, 1e-3, 0.5))
     projector = Projector(known, sensed, _first_std(sensed))
     with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
         best = _best(projector, domain, outlook, starts, seed, progress)
         prior = _prior(known, best.projected.point, outlook, spread)
         refined, projector = _refined(projector, best.projected, outlook, prior)
         is_free = _is_free(outlook, prior)
-        return outcome(projector, refined, outlook, domain.guess, prior, is_free)
+        return outcome(projector, refined, outlook, domain, prior, is_free)
 
 
 def _sensed(
@@ -160,18 +161,18 @@ def _best(
         found += search(few, domain, others, sought, _GOOD, progress)
         best = lowest(found)
     if best is None:
-        _refuse(few, min(found, key=lambda m: m.projected.cost))
+        _refuse(few, min(found, key=lambda m: m.projected.cost), outlook)
     return best
 
 
-def _refuse(projector: Projector, nearest: Minimum) -> NoReturn:
+def _refuse(projector: Projector, nearest: Minimum, outlook: Observability) -> NoReturn:
     """Say why no arm explains a recording."""
-    hiding = friction_notes(projector, nearest.projected)
-    if hiding:
-        raise NotIdentifiable(" ".join(hiding))
-    faint = faint_joints(projector, nearest.projected)
-    if faint:
-        raise without_gravity(faint)
+    sought = [p.name for p in outlook.prospects if p.is_calibratable]
+    weak = faint_joints(projector, nearest.projected)
+    weak += rubbing_joints(projector, nearest.projected)
+    hidden = [name for name in sought if name.rsplit(".", 1)[0] in weak]
+    if hidden:
+        raise refusal(projector, nearest.projected, hidden)
     raise NotPhysical(
         f"Only an arm that cannot exist explains this recording: {nearest.defect}. Is "
         "the sign of a sensor or of a torque reversed?"

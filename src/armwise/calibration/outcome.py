@@ -10,19 +10,19 @@ import numpy as np
 
 from armwise.calibration.calibration import Calibration, wrapped
 from armwise.calibration.descent import Prior
+from armwise.calibration.domain import Domain
 from armwise.calibration.evidence import evidence_of
 from armwise.calibration.observability import Observability
 from armwise.calibration.point import Point
 from armwise.calibration.projected import Projected
 from armwise.calibration.projection import Projector
-from armwise.calibration.structure import Structure
 from armwise.calibration.uncertainty import covariance_of, torque_errors
 from armwise.errors import NotIdentifiable
 
 if TYPE_CHECKING:
     from jaxtyping import Bool
 
-_UNCLEAR = 0.3
+_UNCLEAR = 0.1
 """Standard deviation in [rad], and of relative gains, beyond which nothing is known."""
 
 
@@ -30,7 +30,7 @@ def outcome(
     projector: Projector,
     found: Projected,
     outlook: Observability,
-    guess: Point,
+    domain: Domain,
     prior: Prior,
     is_free: Bool[np.ndarray, " unknowns"],
 ) -> Calibration:
@@ -40,7 +40,7 @@ def outcome(
         projector: With the weights the solution was found with.
         found: The solution.
         outlook: What could be told beforehand.
-        guess: What was given; what was not calibrated goes back to it.
+        domain: With what was given; what was not calibrated goes back to it.
         prior: What was believed.
         is_free: What was moved.
 
@@ -49,10 +49,15 @@ def outcome(
     """
     known = projector.structure
     covariance = covariance_of(projector, found, is_free, prior)
-    n, sought = known.arm.dof, outlook.is_sought
+    n, guess = known.arm.dof, domain.guess
     deviation = np.sqrt(np.diag(covariance))[: len(known.unknowns)]
+    left = _less_unclear(outlook, deviation)
+    lost = [x for x in left.hidden if x not in outlook.hidden]
+    if lost and (domain.is_blind or not left.is_sought.any()):
+        raise refusal(projector, found, lost)
+    outlook = left
+    sought = outlook.is_sought
     deviation = np.where(sought, deviation, np.inf)
-    _refuse_unclear(known, deviation, sought)
     gains = deviation[:-n] if deviation.size > n else np.zeros(n)
     point = found.point.held(guess, sought)
     found = projector.at(replace(point, beta=wrapped(point.beta)))
@@ -70,18 +75,29 @@ def outcome(
         torque_std=torque_errors(projector, found),
         observability=outlook,
         evidence=evidence_of(projector, found),
-        notes=(*_reversals(projector, found, guess), *friction_notes(projector, found)),
+        notes=(*_reversals(projector, found, guess), *_frictions(projector, found)),
     )
 
 
-def _refuse_unclear(
-    known: Structure, deviation: np.ndarray, is_sought: np.ndarray
-) -> None:
-    """Give no number where there is none to give."""
-    unclear = is_sought & ~(deviation < _UNCLEAR)
-    if unclear.any():
-        names = [x for x, bad in zip(known.unknowns, unclear, strict=True) if bad]
-        raise without_gravity(names)
+def _less_unclear(outlook: Observability, deviation: np.ndarray) -> Observability:
+    """Leave out what this recording does not tell: it stays as it was given."""
+    unclear = outlook.is_sought & ~(deviation < _UNCLEAR)
+    reasons = {
+        p.name: f"this recording tells it only to ± {p.with_unit(float(std))}"
+        for p, std, bad in zip(outlook.prospects, deviation, unclear, strict=True)
+        if bad
+    }
+    return outlook.without(reasons)
+
+
+def refusal(
+    projector: Projector, found: Projected, names: Sequence[str]
+) -> NotIdentifiable:
+    """Say what hides some unknowns: friction, or that gravity does not act."""
+    joints = {name.rsplit(".", 1)[0] for name in names}
+    rubbing = rubbing_joints(projector, found)
+    notes = [friction_note(*x) for x in rubbing.items() if x[0] in joints]
+    return NotIdentifiable(" ".join(notes)) if notes else without_gravity(names)
 
 
 def without_gravity(names: Sequence[str]) -> NotIdentifiable:
@@ -110,15 +126,28 @@ def _reversals(projector: Projector, found: Projected, guess: Point) -> tuple[st
     )
 
 
-def friction_notes(projector: Projector, found: Projected) -> tuple[str, ...]:
-    """Name the motors that work against little but their own friction."""
+def _frictions(projector: Projector, found: Projected) -> tuple[str, ...]:
+    rubbing = rubbing_joints(projector, found)
+    return tuple(friction_note(*item) for item in rubbing.items())
+
+
+def rubbing_joints(projector: Projector, found: Projected) -> dict[str, float]:
+    """Joints whose motors work against little but dry friction, and how much of it."""
     known = projector.structure
     dry = known.parameters(found.values[:-1])[10 * len(known.arm.links) + 2 :: 4]
     usual = np.sqrt(np.mean(projector.sensed.tau**2, axis=0))
     loads = np.abs(known.drive_weights) @ usual
-    return tuple(
-        f"motor {k + 1}: dry friction of {friction:.3g} is most of its torque; gravity "
-        "hardly shows."
-        for k, (friction, load) in enumerate(zip(dry, loads, strict=True))
+    joints = np.abs(known.drive_weights).argmax(axis=1)
+    return {
+        known.arm.coordinate_names[j]: abs(float(friction))
+        for j, friction, load in zip(joints, dry, loads, strict=True)
         if abs(friction) > 0.9 * load
+    }
+
+
+def friction_note(joint: str, friction: float) -> str:
+    """What to say of such a joint."""
+    return (
+        f"{joint}: dry friction of {friction:.3g} is most of its torque; gravity "
+        "hardly shows."
     )
