@@ -61,19 +61,18 @@ def test_an_arm_across_gravity_that_is_thought_upright_is_found_out():
 def test_a_recording_across_gravity_tells_nothing(alpha):
     flat = recorded(hand(coulomb=0.0).with_gravity([0.0, 0.0, -9.81]))
     with pytest.raises(NotIdentifiable, match="gravity hardly shows"):
-        calibrate_recording(structure(), flat, alpha=alpha, starts=16)
+        calibrate_recording(structure(), flat, alpha=alpha, starts=4)
 
 
 def test_friction_larger_than_gravity_is_said():
     with pytest.raises(NotIdentifiable, match="dry friction of"):
-        calibrate_recording(structure(), recorded(hand(coulomb=2.0)), starts=16)
+        calibrate_recording(structure(), recorded(hand(coulomb=2.0)), starts=4)
 
 
-@pytest.mark.parametrize("amplitude", [0.02, 0.1])
-def test_a_motion_too_small_to_tell_is_refused(amplitude):
-    recording = recorded(amplitude=(amplitude, amplitude), noise=0.05)
+def test_a_motion_too_small_to_tell_is_refused():
+    recording = recorded(amplitude=(0.02, 0.02), noise=0.05)
     with pytest.raises(NotIdentifiable, match="does not tell"):
-        calibrate_recording(structure(), recording, starts=16)
+        calibrate_recording(structure(), recording, starts=4)
 
 
 def test_what_a_recording_does_not_tell_keeps_what_was_given():
