@@ -24,8 +24,9 @@ $(DEMO): pyproject.toml constraints.txt
 demo: $(DEMO)
 	$(BIN)/armwise demo
 
+# Twice as many as cores: browsers, installers and interrupted commands mostly wait.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 4
 
 # Chromium and its driver from the system's packages, for the tests in tests/browser.
 browser:
