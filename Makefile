@@ -25,8 +25,9 @@ demo: $(DEMO)
 	$(BIN)/armwise demo
 
 # Twice as many as cores: browsers, installers and interrupted commands mostly wait.
+# One BLAS thread each, or they wait for each other.
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 4
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 4
 
 # Chromium and its driver from the system's packages, for the tests in tests/browser.
 browser:
