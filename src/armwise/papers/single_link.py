@@ -12,6 +12,7 @@ from armwise.arms import BASE, Arm, load_arm
 from armwise.calibration import AdaptiveCalibration, Plan, Structure, calibrate
 from armwise.calibration.bench import KEPT, Trace
 from armwise.calibration.polynomial import CosineFit
+from armwise.errors import ArgumentError
 from armwise.papers.astley_calibration import (
     ALPHA,
     BETA,
@@ -84,7 +85,7 @@ def sensor_curve(joint: int) -> tuple[Float[np.ndarray, " n"], Float[np.ndarray,
 
 
 def _no_wrench(frame: str) -> Sampler:
-    raise NotImplementedError(frame)
+    raise ArgumentError(f"A bench of angle sensors has no wrench at {frame!r}.")
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,7 @@ import numpy as np
 
 from armwise.calibration import AdaptiveCalibration, Calibration
 from armwise.calibration.evidence import Evidence
-from armwise.errors import ArgumentError
-from armwise.files import write_atomically
 from armwise.report.adaptation import adaptation_sections
-from armwise.report.html import report_to_html
 from armwise.report.report import (
     Block,
     Cell,
@@ -25,9 +21,8 @@ from armwise.report.report import (
     Table,
     Words,
 )
-from armwise.report.text import report_to_text
+from armwise.report.save import save_report
 from armwise.report.thinning import points_per_curve, telling_rows
-from armwise.report.write import report_to_json
 
 
 def make_calibration_report(
@@ -54,22 +49,7 @@ def write_calibration_report(
     title: str | None = None,
 ) -> Path:
     """Write a report on a calibration: .html (self-contained), .json or .txt."""
-    place = Path(path)
-    writer = _WRITERS.get(place.suffix.lower())
-    if writer is None:
-        raise ArgumentError(
-            f"{place.name}: a report is written as {', '.join(_WRITERS)}, not "
-            f"{place.suffix or 'a file without a suffix'}."
-        )
-    write_atomically(place, writer(make_calibration_report(found, title)))
-    return place
-
-
-_WRITERS: dict[str, Callable[[Report], str]] = {
-    ".html": report_to_html,
-    ".json": report_to_json,
-    ".txt": report_to_text,
-}
+    return save_report(path, lambda: make_calibration_report(found, title))
 
 
 def _sensors(found: Calibration) -> Section:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from armwise.errors import ArgumentError
-from armwise.files import write_atomically
 from armwise.identification.load import LoadEstimate
 from armwise.identification.load.files import load_to_dict
-from armwise.report.html import report_to_html
 from armwise.report.report import (
     Block,
     Curve,
@@ -22,9 +18,8 @@ from armwise.report.report import (
     Table,
     Words,
 )
-from armwise.report.text import report_to_text
+from armwise.report.save import save_report
 from armwise.report.thinning import points_per_curve, telling_rows
-from armwise.report.write import report_to_json
 
 
 def make_load_report(load: LoadEstimate, title: str | None = None) -> Report:
@@ -37,22 +32,7 @@ def write_load_report(
     load: LoadEstimate, path: str | Path, title: str | None = None
 ) -> Path:
     """Write a report on a load: .html (self-contained), .json or .txt."""
-    place = Path(path)
-    writer = _WRITERS.get(place.suffix.lower())
-    if writer is None:
-        raise ArgumentError(
-            f"{place.name}: a report is written as {', '.join(_WRITERS)}, not "
-            f"{place.suffix or 'a file without a suffix'}."
-        )
-    write_atomically(place, writer(make_load_report(load, title)))
-    return place
-
-
-_WRITERS: dict[str, Callable[[Report], str]] = {
-    ".html": report_to_html,
-    ".json": report_to_json,
-    ".txt": report_to_text,
-}
+    return save_report(path, lambda: make_load_report(load, title))
 
 
 def _summary(load: LoadEstimate) -> Section:

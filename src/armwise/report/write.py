@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 
-from armwise.errors import ArgumentError
-from armwise.files import write_atomically
 from armwise.identification import Estimate, Identification
 from armwise.recordings import Samples
-from armwise.report.html import report_to_html
 from armwise.report.report import Report
+from armwise.report.save import save_report
 from armwise.report.sections import SECTIONS
 from armwise.report.subject import Subject
-from armwise.report.text import report_to_text
 
 
 def make_report(
@@ -40,18 +35,6 @@ def make_report(
         return Report(heading, tuple(section(subject) for section in SECTIONS))
 
 
-def report_to_json(report: Report) -> str:
-    """Write a report as JSON; what is not finite is null."""
-    return json.dumps(report.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-
-
-_WRITERS: dict[str, Callable[[Report], str]] = {
-    ".html": report_to_html,
-    ".json": report_to_json,
-    ".txt": report_to_text,
-}
-
-
 def write_report(
     result: Identification | Estimate,
     path: str | Path,
@@ -72,13 +55,7 @@ def write_report(
     Returns:
         The path written.
     """
-    place = Path(path)
-    writer = _WRITERS.get(place.suffix.lower())
-    if writer is None:
-        raise ArgumentError(
-            f"{place.name}: a report is written as {', '.join(_WRITERS)}, not "
-            f"{place.suffix or 'a file without a suffix'}."
-        )
-    report = make_report(result, fitted=fitted, validated=validated, title=title)
-    write_atomically(place, writer(report).encode())
-    return place
+    return save_report(
+        path,
+        lambda: make_report(result, fitted=fitted, validated=validated, title=title),
+    )
