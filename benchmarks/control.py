@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def grid() -> None:
-    from armwise.papers.mitchell_grid import run_grid
+    from papers.mitchell_grid import run_grid
 
     begin = time.perf_counter()
     frame = run_grid(workers=2)

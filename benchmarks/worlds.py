@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from benchmarks.figures import Row, best
 
-from armwise.papers.mitchell_rivals import (
+from papers.mitchell_rivals import (
     FOUR_BAR,
     TIP,
     compare,

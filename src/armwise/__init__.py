@@ -131,7 +131,7 @@ _PUBLIC: dict[str, str] = {
     "verify_grasp": "armwise.identification.load",
     "write_load": "armwise.identification.load",
     "reduce": "armwise.reduction",
-    "reproduce": "armwise.papers",
+    "reproduce": "papers",
     "write_report": "armwise.report",
     "PD": "armwise.control",
     "Composite": "armwise.control",
@@ -314,7 +314,7 @@ if TYPE_CHECKING:
     from armwise.motions import Triangle as Triangle
     from armwise.motions import check_limits as check_limits
     from armwise.motions import write_motion as write_motion
-    from armwise.papers import reproduce as reproduce
+    from papers import reproduce as reproduce
     from armwise.plants import Actuator as Actuator
     from armwise.plants import AnalogSensor as AnalogSensor
     from armwise.plants import Controller as Controller

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from armwise.papers import PAPERS, groups, write_gallery
+from papers import PAPERS, groups, write_gallery
 
 from .chromium import Browser
 

@@ -14,7 +14,7 @@ from armwise.calibration.polynomial import (
     fit_exactly,
 )
 from armwise.errors import NotIdentifiable
-from armwise.papers import astley_calibration as thesis
+from papers import astley_calibration as thesis
 
 
 def parabola(gain: float, phase: float, moment: float = 1.3) -> np.ndarray:

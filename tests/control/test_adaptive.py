@@ -203,7 +203,7 @@ def test_a_first_estimate_of_the_wrong_length_is_named(arm: Arm) -> None:
 
 def rohrs(dead_band: float, seconds: float) -> tuple[float, np.ndarray]:
     """Peak output and final gains of Rohrs' plant under first-order adaptation."""
-    from armwise.papers.astley_adaptive import run_rohrs
+    from papers.astley_adaptive import run_rohrs
 
     law = UpdateLaw.gradient(1.5, dead_band=dead_band)
     controller = ModelReference(3.0, law, (1.14, -0.65))

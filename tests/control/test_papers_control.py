@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armwise.papers import astley_adaptive, atkeson_control, mitchell_runs
-from armwise.papers.mitchell_grid import Part, full_grid, run_grid
-from armwise.papers.mitchell_tasks import TASKS, Scheme, Task
+from papers import astley_adaptive, atkeson_control, mitchell_runs
+from papers.mitchell_grid import Part, full_grid, run_grid
+from papers.mitchell_tasks import TASKS, Scheme, Task
 
 ROW = {"experiment", "quantity", "paper", "ours", "verdict", "note"}
 

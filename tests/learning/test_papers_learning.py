@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from armwise.papers import atkeson_panda, learning_trials
-from armwise.papers.spring_plant import PUBLISHED, norm_optimal_errors
+from papers import atkeson_panda, learning_trials
+from papers.spring_plant import PUBLISHED, norm_optimal_errors
 
 
 def test_table_6_1_reaches_the_noise_by_the_fourth_attempt() -> None:

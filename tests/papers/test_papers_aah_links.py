@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armwise.papers import aah_links
+from papers import aah_links
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from armwise.errors import ArgumentError, MissingExtra
-from armwise.papers import PAPERS, groups, reproduce, run_groups
-from armwise.papers.catalogue import find_groups
-from armwise.papers.gallery import cell
-from armwise.papers.rows import KEYS, row
+from papers import PAPERS, groups, reproduce, run_groups
+from papers.catalogue import find_groups
+from papers.gallery import cell
+from papers.rows import KEYS, row
 
 
 def test_every_paper_has_groups_that_can_be_run():
@@ -40,7 +40,7 @@ def test_every_part_of_the_papers_has_its_group():
 
 
 def test_shared_experiments_are_done_once(monkeypatch):
-    import armwise.papers.aah_links as module
+    import papers.aah_links as module
 
     calls = []
     monkeypatch.setattr(module, "rows", lambda: calls.append(1) or [])
@@ -61,7 +61,7 @@ def test_unknown_names_list_the_known_ones():
 
 
 def test_a_missing_package_is_not_run_rather_than_passed(monkeypatch):
-    import armwise.papers.aah_links as module
+    import papers.aah_links as module
 
     def refuse():
         raise MissingExtra("mujoco", "sim", "This")
@@ -75,7 +75,7 @@ def test_a_missing_package_is_not_run_rather_than_passed(monkeypatch):
 
 
 def test_groups_tell_how_far_they_are(monkeypatch):
-    import armwise.papers.aah_links as module
+    import papers.aah_links as module
 
     def slow(progress=None):
         progress(1, 2)

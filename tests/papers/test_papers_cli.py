@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from armwise.cli import main as cli
-from armwise.papers.drawings import Drawing, line
-from armwise.papers.rows import row
+from papers.drawings import Drawing, line
+from papers.rows import row
 from armwise.report.report import Figure
 
 
@@ -29,7 +29,7 @@ def armwise(capsys, monkeypatch):
 @pytest.fixture
 def quick(monkeypatch):
     """Stand-ins for experiments that take their time."""
-    import armwise.papers.catalogue as catalogue
+    import papers.catalogue as catalogue
 
     def redo(self, progress=None):
         only = row("Table 4", f"of {self.name}", 1.0, 1.25, False, "said why")
@@ -96,7 +96,7 @@ def test_mistakes_are_one_line(armwise, words, needle):
 
 
 def test_a_folder_that_cannot_be_fails_before_the_work(armwise, monkeypatch, tmp_path):
-    import armwise.papers.catalogue as catalogue
+    import papers.catalogue as catalogue
 
     def never(*_, **__):
         raise AssertionError("worked for nothing")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from armwise.papers import PAPERS, experiments, groups, run_groups
-from armwise.papers.catalogue import find_groups
-from armwise.papers.gallery import arrange, unplaced
+from papers import PAPERS, experiments, groups, run_groups
+from papers.catalogue import find_groups
+from papers.gallery import arrange, unplaced
 
 EVERY = [e for paper in PAPERS for e in experiments(paper.name)]
 QUICK = ("control", "learning", "links", "signals", "reduction", "worlds")

@@ -9,16 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armwise.papers import PAPERS, experiments, run_groups
-from armwise.papers.catalogue import Group, Made
-from armwise.papers.drawings import Drawing, from_plain, line, paper_points, to_plain
-from armwise.papers.gallery import arrange, unplaced
-from armwise.papers.pages import write_pages
-from armwise.papers.rows import row
-from armwise.papers.store import Store
+from papers import PAPERS, experiments, run_groups
+from papers.catalogue import Group, Made
+from papers.drawings import Drawing, from_plain, line, paper_points, to_plain
+from papers.gallery import arrange, unplaced
+from papers.pages import write_pages
+from papers.rows import row
+from papers.store import Store
 from armwise.report.report import Figure
 
-GROUP = Group("aah1986", "links", "armwise.papers.aah_links", "Links")
+GROUP = Group("aah1986", "links", "papers.aah_links", "Links")
 
 
 def drawing(experiment: str = "Fig. 8", title: str = "Torque <i>") -> Drawing:
@@ -148,7 +148,7 @@ def test_finished_groups_are_not_done_again(made, tmp_path: Path, monkeypatch):
 
 
 def test_what_another_program_made_does_not_count(made, tmp_path: Path, monkeypatch):
-    import armwise.papers.store as module
+    import papers.store as module
 
     store = Store(tmp_path)
     store.write(GROUP.module, made[GROUP])

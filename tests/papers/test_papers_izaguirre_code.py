@@ -6,9 +6,9 @@ import numpy as np
 
 from armwise.arms import load_arm
 from armwise.dynamics import Dynamics
-from armwise.papers.izaguirre_code import operation_counts
-from armwise.papers.puma_open_loop import FAST, SLOW, play, worst
-from armwise.papers.puma_printed_code import printed_gravity, printed_inertia
+from papers.izaguirre_code import operation_counts
+from papers.puma_open_loop import FAST, SLOW, play, worst
+from papers.puma_printed_code import printed_gravity, printed_inertia
 
 
 def test_fewer_operations_than_the_papers():

@@ -7,8 +7,8 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from armwise.arms import load_arm
-from armwise.papers import puma_reduction as reduction
-from armwise.papers.puma_trajectories import (
+from papers import puma_reduction as reduction
+from papers.puma_trajectories import (
     PERIOD,
     central_differences,
     independent_parameters,

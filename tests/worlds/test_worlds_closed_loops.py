@@ -11,7 +11,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from armwise import Dynamics
-from armwise.papers.mitchell_rivals import FOUR_BAR, four_bar, four_bar_angles
+from papers.mitchell_rivals import FOUR_BAR, four_bar, four_bar_angles
 from armwise.worlds import Hinge, Point, RigidBody, World, planar_chain, rod, simulate
 
 

@@ -181,7 +181,7 @@ def test_friction_and_rotors_of_the_arms_own_drives_count() -> None:
 
 def test_an_hour_of_the_four_bar_would_not_drift() -> None:
     """Ten minutes here; `benchmarks/worlds.py` runs the hour."""
-    from armwise.papers.mitchell_rivals import FOUR_BAR, TIP, four_bar_angles
+    from papers.mitchell_rivals import FOUR_BAR, TIP, four_bar_angles
 
     lengths, masses, ground = FOUR_BAR
     arm = planar_chain(3, lengths, masses, viscous=1.0)

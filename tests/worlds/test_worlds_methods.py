@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from armwise.errors import WorldError
 from armwise.motions import Sinusoid
-from armwise.papers.mitchell_mechanisms import three_link_world
+from papers.mitchell_mechanisms import three_link_world
 from armwise.worlds import (
     ArticulatedBody,
     CashKarp,

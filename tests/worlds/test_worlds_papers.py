@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armwise.papers import mitchell_worlds
-from armwise.papers.mitchell_rivals import (
+from papers import mitchell_worlds
+from papers.mitchell_rivals import (
     MECHANISMS,
     four_bar_angles,
     held_by_mujoco,
@@ -44,7 +44,7 @@ def test_our_nail_holds_a_hundred_times_better_than_others(name: str) -> None:
 def test_mujoco_runs_the_same_mechanism() -> None:
     """Its nail gives way, yet over a short time the motion is the same."""
     mujoco = pytest.importorskip("mujoco")
-    from armwise.papers.mitchell_rivals import mjcf, three_links
+    from papers.mitchell_rivals import mjcf, three_links
     from armwise.worlds import simulate
 
     world = three_links()

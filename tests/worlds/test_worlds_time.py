@@ -7,7 +7,7 @@ import pytest
 
 import armwise
 from armwise.errors import ArgumentError
-from armwise.papers.mitchell_rivals import three_links
+from papers.mitchell_rivals import three_links
 from armwise.worlds import (
     CashKarp,
     Event,

@@ -18,11 +18,11 @@ def read_shapes(model: Any, body: int, T: Float[np.ndarray, "4 4"]) -> list[Shap
     first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
     geoms = range(first, first + count)
     solid = [g for g in geoms if model.geom_contype[g] or model.geom_conaffinity[g]]
-    found = (read_shape(model, g, T) for g in solid or geoms)
+    found = (read_geom(model, g, T) for g in solid or geoms)
     return [shape for shape in found if shape is not None]
 
 
-def read_shape(model: Any, g: int, T: Float[np.ndarray, "4 4"]) -> Shape | None:
+def read_geom(model: Any, g: int, T: Float[np.ndarray, "4 4"]) -> Shape | None:
     """Return a geom's outline, moved by T, if we know its kind."""
     R = rotation_from_quaternion(model.geom_quat[g])
     at = T @ pose(R, model.geom_pos[g])

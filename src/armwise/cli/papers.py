@@ -12,20 +12,20 @@ from armwise.cli.arguments import output_folder
 from armwise.cli.output import AsJson, console, print_json, table, warn
 
 if TYPE_CHECKING:
-    from armwise.papers import Gallery, Group, Made
+    from papers import Gallery, Group, Made
 
 _STYLES = {"agrees": "green", "differs": "red", "shown": "yellow", "not run": "dim"}
 
 
 def _paper_names(incomplete: str) -> list[str]:
-    from armwise.papers import PAPERS
+    from papers import PAPERS
 
     names = [*(paper.name for paper in PAPERS), "all"]
     return [name for name in names if name.startswith(incomplete)]
 
 
 def _group_names(context: typer.Context, incomplete: str) -> list[str]:
-    from armwise.papers import groups
+    from papers import groups
 
     if context.params.get("name") in (None, "all"):
         return []
@@ -67,7 +67,7 @@ def papers(
 
     Example: armwise papers aah1986 links -o gallery
     """
-    from armwise.papers.catalogue import find_groups
+    from papers.catalogue import find_groups
 
     if name is None:
         _list(json)
@@ -80,7 +80,7 @@ def papers(
 
 
 def _list(json: bool) -> None:
-    from armwise.papers import PAPERS, experiments, groups
+    from papers import PAPERS, experiments, groups
 
     found = {paper: groups(paper.name) for paper in PAPERS}
     if json:
@@ -118,7 +118,7 @@ def _redo(
     chosen: Sequence[Group] | None, output: Path | None, workers: int, json: bool
 ) -> None:
     from armwise.cli.progress import progress_bar
-    from armwise.papers import run_groups, write_gallery
+    from papers import run_groups, write_gallery
 
     if output is None:
         assert chosen is not None
@@ -133,7 +133,7 @@ def _redo(
 
 
 def _summarise(gallery: Gallery, output: Path, json: bool) -> None:
-    from armwise.papers.gallery import count_verdicts
+    from papers.gallery import count_verdicts
 
     rows = [row for paper in gallery.exhibits for row in gallery.rows(paper)]
     if json:
@@ -164,8 +164,8 @@ def _show(made: dict[Group, Made], json: bool) -> None:
 def _show_group(title: str, made: Made) -> None:
     from rich.text import Text
 
-    from armwise.papers.drawings import to_lines
-    from armwise.papers.gallery import cell
+    from papers.drawings import to_lines
+    from papers.gallery import cell
 
     columns = ["experiment", "quantity", "paper", "ours", "verdict"]
     shown = table(title, columns)

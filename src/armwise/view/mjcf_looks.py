@@ -11,7 +11,7 @@ import numpy as np
 
 from armwise.arms import Arm, Shape
 from armwise.arms.mjcf import body_name, compile_mjcf
-from armwise.arms.mjcf_shapes import read_shape
+from armwise.arms.mjcf_shapes import read_geom
 from armwise.view.forms import Surface
 from armwise.view.meshes import checked
 
@@ -27,7 +27,7 @@ def read_mjcf_looks(
         first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
         geoms = range(first, first + count)
         shown = [g for g in geoms if not _collides(model, g)] or geoms
-        shapes = (read_shape(model, g, T) for g in shown)
+        shapes = (read_geom(model, g, T) for g in shown)
         found[index] += [shape for shape in shapes if shape is not None]
     return found, lambda shape: _surface(model, shape)
 

@@ -19,7 +19,7 @@ from armwise.identification.load import (
     optimal_filter,
 )
 from armwise.identification.load.mass_filter import MassEstimate
-from armwise.papers.mass_trials import (
+from papers.mass_trials import (
     Trial,
     attenuation,
     grid_trial,

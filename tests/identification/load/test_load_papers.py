@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armwise.papers.atkeson_loads import (
+from papers.atkeson_loads import (
     BAR_INERTIA,
     BLOCK_MASS,
     SHIFTS,

@@ -1,0 +1,21 @@
+"""Papers: five classic ones redone, ours beside theirs."""
+
+from papers.catalogue import PAPERS, Group, Made, Paper, groups
+from papers.experiments import Experiment, experiments
+from papers.gallery import Gallery
+from papers.pages import write_gallery
+from papers.running import reproduce, run_groups
+
+__all__ = [
+    "PAPERS",
+    "Experiment",
+    "Gallery",
+    "Group",
+    "Made",
+    "Paper",
+    "experiments",
+    "groups",
+    "reproduce",
+    "run_groups",
+    "write_gallery",
+]

@@ -1,0 +1,135 @@
+"""The PUMA 260 of `izaguirre1992`, simulated, identified and reduced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm, load_arm
+from armwise.dynamics import Dynamics
+from armwise.identification import Estimate
+from papers.puma_trajectories import (
+    identify_independent,
+    planned_samples,
+    simulated_samples,
+)
+from armwise.recordings import Samples
+from armwise.reduction import reduce
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+def extreme_singular_values(
+    estimate: Estimate, data: Sequence[Samples]
+) -> tuple[float, float]:
+    """Largest and smallest singular value of the regressor, without any weights."""
+    columns = estimate.columns
+    wanted = columns.user[:, list(estimate.base.indices)]
+    gram = np.zeros((estimate.base.count, estimate.base.count))
+    for block in columns.blocks(data):
+        for i, support in enumerate(columns.support):
+            Y = block.joints[i][:-1].T @ wanted[support]
+            gram += Y.T @ Y
+    values = np.sqrt(np.linalg.eigvalsh(gram))
+    return float(values[-1]), float(values[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """The PUMA 260 before and after.
+
+    Attributes:
+        arm: The arm that was simulated.
+        data: Its ten trajectories.
+        full: All independent parameters.
+        significant: Those that reach 1 % somewhere, identified again.
+        small: Those of them whose standard deviation is below 30 % of their value.
+    """
+
+    arm: Arm
+    data: list[Samples]
+    full: Estimate
+    significant: Estimate
+    small: Estimate
+
+
+@cache
+def reduction(seed: int = 0) -> Reduction:
+    """Simulate, identify 52 parameters, keep what matters and is known."""
+    arm = load_arm("puma260")
+    data = simulated_samples(arm, seed)
+    full = identify_independent(arm, data)
+    return Reduction(
+        arm,
+        data,
+        full,
+        reduce(full, data, threshold=0.01),
+        reduce(full, data, threshold=0.01, largest_relative_std=0.3),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TenFits:
+    """All 52 parameters from each trajectory alone, of an arm with Table 1's averages.
+
+    Attributes:
+        names: Of the parameters.
+        truth: Their values, as printed.
+        values: What each trajectory gave.
+    """
+
+    names: tuple[str, ...]
+    truth: Float[np.ndarray, " 52"]
+    values: Float[np.ndarray, "10 52"]
+
+
+@cache
+def full_samples() -> tuple[Samples, ...]:
+    """The ten trajectories of the arm with Table 1's averages."""
+    return tuple(planned_samples(load_arm("puma260_full")))
+
+
+@cache
+def both_fits() -> tuple[Estimate, Estimate]:
+    """Figs. 4 and 5: all 52 parameters, and Table 2's 23 alone, from the ten."""
+    arm, few = load_arm("puma260_full"), load_arm("puma260")
+    named = zip(few.parameter_names, few.parameters.tolist(), strict=True)
+    kept = [name for name, value in named if value != 0.0]
+    data = list(full_samples())
+    return identify_independent(arm, data), identify_independent(arm, data, kept)
+
+
+@cache
+def ten_fits() -> TenFits:
+    """Identify the 52 parameters from each of the ten trajectories, as Table 1 does."""
+    arm = load_arm("puma260_full")
+    fits = [identify_independent(arm, [samples]) for samples in full_samples()]
+    base = fits[0].base
+    return TenFits(
+        tuple(base.names[i] for i in base.indices),
+        base.matrix[:, : arm.parameters.size] @ arm.parameters,
+        np.array([fit.base_values for fit in fits]),
+    )
+
+
+def gravity_coefficients(arm: Arm) -> Float[np.ndarray, " 3"]:
+    """c12, c13 and c15 of §7.1 in [N m], from the gravity torque of joint 2.
+
+    With cos q2, sin(q2 + q3) and what the wrist adds as regressors: 9.81 a2 m6,
+    −9.81 (y4 + d4 m6) and −9.81 z6 of App. A.
+    """
+    q = np.random.default_rng(0).uniform(-np.pi, np.pi, (200, 6))
+    elbow, (c4, s5, c5) = q[:, 1] + q[:, 2], _wrist(q)
+    wrist = np.cos(elbow) * c4 * s5 + np.sin(elbow) * c5
+    basis = np.stack([np.cos(q[:, 1]), np.sin(elbow), wrist], axis=1)
+    torque = Dynamics(arm).gravity_torque(q)[:, 1]
+    return np.asarray(np.linalg.lstsq(basis, torque, rcond=None)[0])
+
+
+def _wrist(q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.cos(q[:, 3]), np.sin(q[:, 4]), np.cos(q[:, 4])
