@@ -14,8 +14,8 @@ import numpy as np
 
 from armwise.arms import Arm, load_arm
 from armwise.calibration import Structure, calibratable, calibrate_recording
-from armwise.calibration.sensed import sensed_samples
-from armwise.calibration.trial_motion import wide_motion
+from armwise.calibration.from_recording import sensed_samples
+from armwise.calibration.observability import wide_motion
 from armwise.control import ComputedTorque
 from armwise.dynamics import Dynamics
 from armwise.motions import Motion, Triangle

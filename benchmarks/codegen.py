@@ -26,7 +26,7 @@ import numpy as np
 import armwise as aw
 from armwise.codegen.realtime import run_stress
 from armwise.codegen.reference import random_states
-from armwise.plants.mujoco_model import model_from_arm
+from armwise.plants.mujoco_arm import model_from_arm
 
 HERE = Path(__file__).parent
 FLAGS = ["-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math"]

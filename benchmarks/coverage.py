@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks.figures import Row
-
 import armwise as aw
 from armwise.arms import Drive
 from armwise.identification.coverage import coverage_study
+from benchmarks.figures import Row
 
 
 def driven_panda() -> aw.Arm:

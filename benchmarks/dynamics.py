@@ -12,9 +12,9 @@ import tempfile
 import time
 
 import numpy as np
-from benchmarks.figures import Row, best
 
 import armwise as aw
+from benchmarks.figures import Row, best
 
 SAMPLES = 100_000
 LOOPED = 5_000

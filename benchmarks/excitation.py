@@ -11,8 +11,8 @@ import time
 import numpy as np
 
 import armwise as aw
-from armwise.excitation.setting import arrange, one_thread
-from armwise.excitation.starts import random_motion
+from armwise.excitation.design import arrange, one_thread
+from armwise.excitation.search import random_motion
 from armwise.motions import Quintic
 
 QUINTICS_DEG = (

@@ -18,7 +18,6 @@ from multiprocessing import active_children
 from pathlib import Path
 
 import numpy as np
-from benchmarks.figures import Row
 
 import armwise as aw
 from armwise.arms import Arm, Drive
@@ -27,6 +26,7 @@ from armwise.fleets import FleetEstimate, identify_fleet
 from armwise.fleets.defects import point_mass
 from armwise.identification.coverage import largest_torque, random_motion
 from armwise.recordings import Recording
+from benchmarks.figures import Row
 
 LOGS = 200
 ROWS = 100_000

@@ -8,15 +8,15 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from benchmarks.coverage import driven_panda
-from benchmarks.figures import Row, best
-from benchmarks.identify import recorded
 
 import armwise as aw
 from armwise.identification import Columns, accumulate
 from armwise.identification.coverage import random_motion
 from armwise.identification.gpu import GpuAccumulator
 from armwise.programs.cuda_driver import CudaError, device
+from benchmarks.coverage import driven_panda
+from benchmarks.figures import Row, best
+from benchmarks.identify import recorded
 
 SAMPLES = 4_000_000
 CHECKED = 100_000

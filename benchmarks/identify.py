@@ -14,12 +14,12 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
-from benchmarks.figures import Row, best
 from threadpoolctl import threadpool_limits
 
 import armwise as aw
 from armwise.identification import Columns, PhysicallyConsistent
 from armwise.identification.problem import pose_problem
+from benchmarks.figures import Row, best
 
 SAMPLES = 100_000
 MANY = 10_000_000

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from benchmarks.figures import Row
 
 from armwise.arms import Arm, Drive, load_arm
 from armwise.motions import MotionSample, Quintic
@@ -27,6 +26,7 @@ from armwise.plants import (
 )
 from armwise.plants import run as follow
 from armwise.plants import run_batch as follow_all
+from benchmarks.figures import Row
 
 STEPS = 10_000
 BATCH = 200

@@ -16,8 +16,7 @@ import numpy as np
 import armwise as aw
 from armwise.identification.problem import TERMS
 from armwise.recordings import prepare
-from armwise.recordings.mapping import apply_mapping_to_arm
-from armwise.recordings.mapping_file import load_mapping
+from armwise.recordings.mapping import apply_mapping_to_arm, load_mapping
 from armwise.recordings.read import read_recording
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+
 from benchmarks.figures import Row
 
 ROWS = 1_000_000

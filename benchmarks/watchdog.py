@@ -13,10 +13,10 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-from benchmarks.cells.pick_and_place import CYCLE, DRIVES, NOISE, PERIOD, Cell
 
 from armwise.arms import load_arm
 from armwise.calibration import Alarm, Calibration, Watchdog
+from benchmarks.cells.pick_and_place import CYCLE, DRIVES, NOISE, PERIOD, Cell
 
 LEARNING = 150.0
 JUMP = np.deg2rad(1.0)

@@ -6,16 +6,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from benchmarks.figures import Row, best
 
-from papers.mitchell_rivals import (
-    FOUR_BAR,
-    TIP,
-    compare,
-    four_bar_angles,
-    mjcf,
-    three_links,
-)
 from armwise.worlds import (
     ArticulatedBody,
     JointMotor,
@@ -31,6 +22,15 @@ from armwise.worlds import (
     simulate,
 )
 from armwise.worlds.engine import Engine
+from benchmarks.figures import Row, best
+from papers.mitchell_rivals import (
+    FOUR_BAR,
+    TIP,
+    compare,
+    four_bar_angles,
+    mjcf,
+    three_links,
+)
 
 NOTHING = float("nan")
 

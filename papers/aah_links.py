@@ -12,6 +12,7 @@ import numpy as np
 
 from armwise.arms import Arm, load_arm
 from armwise.dynamics import Dynamics, base_parameters
+from armwise.report.report import Curve, Figure
 from papers.drawings import Drawing, line, paper_points
 from papers.link_recovery import (
     Recovery,
@@ -21,7 +22,6 @@ from papers.link_recovery import (
     ridge_split,
 )
 from papers.rows import row
-from armwise.report.report import Curve, Figure
 
 TABLE_3 = {
     "m": (67.13, 53.01, 19.67),

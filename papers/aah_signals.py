@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from armwise.report.report import Curve, Figure
 from papers.drawings import Drawing, line
 from papers.force_sensor import TAP, moved_wrench, tapped
 from papers.rows import Row, row
@@ -18,7 +19,6 @@ from papers.wrist_signals import (
     joint_4,
     prediction,
 )
-from armwise.report.report import Curve, Figure
 
 CHANNELS = ("fx", "fy", "fz", "nx", "ny", "nz")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from armwise.report.report import Figure
 from papers.atkeson_loads import BAR, BAR_INERTIA
 from papers.drawings import Drawing, line
 from papers.load_uses import (
@@ -16,7 +17,6 @@ from papers.load_uses import (
     without,
 )
 from papers.rows import Row, row
-from armwise.report.report import Figure
 
 _NOTE = "PUMA, shaking, with encoders and a sensor that drifts; 15 s designed for loads"
 

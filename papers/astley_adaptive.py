@@ -11,10 +11,10 @@ import numpy as np
 from armwise.arms import Arm, load_arm
 from armwise.control import PD, Composite, ModelReference, ParameterSet, UpdateLaw
 from armwise.motions import Fourier, Motion
-from papers.drawings import Drawing, line
-from papers.rows import Row, row
 from armwise.plants import SimulatedArm, run
 from armwise.report.report import Figure
+from papers.drawings import Drawing, line
+from papers.rows import Row, row
 
 if TYPE_CHECKING:
     from jaxtyping import Float

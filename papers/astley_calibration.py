@@ -18,8 +18,7 @@ from armwise.calibration import (
     calibrate,
     calibrate_recording,
 )
-from armwise.calibration.polynomial import approximation_error
-from papers.rows import Row, row
+from armwise.calibration.gravity_expansion import approximation_error
 from armwise.plants import (
     Actuator,
     AnalogSensor,
@@ -27,6 +26,7 @@ from armwise.plants import (
     JointElasticity,
     SimulatedArm,
 )
+from papers.rows import Row, row
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from armwise.calibration import Plan
-from armwise.calibration.bench import Trace
+from armwise.calibration.sensor_units import Trace
 from papers.astley_calibration import ALPHA, BETA, RANGE, plant
 from papers.calibration_drawings import figures
 from papers.rows import Row, row

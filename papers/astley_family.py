@@ -22,10 +22,10 @@ from armwise.control import (
 )
 from armwise.dynamics import Dynamics
 from armwise.motions import Fourier
-from papers.drawings import Drawing, line
-from papers.rows import Row, row
 from armwise.plants import SimulatedArm, run
 from armwise.report.report import Figure
+from papers.drawings import Drawing, line
+from papers.rows import Row, row
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from armwise.calibration import Plan
-from armwise.calibration.bench import Bench, Trace
 from armwise.calibration.sensor_control import Parabola, SensorPD
+from armwise.calibration.sensor_units import Bench, Trace
 from armwise.calibration.stages import Stages
+from armwise.report.report import Figure
 from papers.astley_calibration import (
     BETA,
     RANGE,
@@ -20,7 +21,6 @@ from papers.astley_calibration import (
 )
 from papers.drawings import Drawing, line
 from papers.rows import Row, row
-from armwise.report.report import Figure
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import load_arm
-from armwise.calibration import Calibration, Watchdog
+from armwise.calibration import Calibration
 from armwise.control import ComputedTorque
+from armwise.monitoring import Watchdog
 from armwise.motions import Fourier
-from papers.rows import Row, row
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run
+from papers.rows import Row, row
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -12,11 +12,11 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.control import PD, ComputedTorque, Feedforward, ResumableController
 from armwise.motions import Quintic
+from armwise.plants import Actuator, SimulatedArm, run
+from armwise.report.report import Figure
 from papers.direct_drive import believed_arm, direct_drive_arm, gains
 from papers.drawings import Drawing, line
 from papers.rows import Row, row
-from armwise.plants import Actuator, SimulatedArm, run
-from armwise.report.report import Figure
 
 if TYPE_CHECKING:
     from jaxtyping import Float

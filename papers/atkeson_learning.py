@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from armwise.report.report import Curve, Figure
 from papers.drawings import Drawing, joint_names, line, lines
 from papers.learning_trials import (
     MOTION,
@@ -19,7 +20,6 @@ from papers.spring_plant import (
     norm_optimal_errors,
     proportional_learning,
 )
-from armwise.report.report import Curve, Figure
 
 TABLE_6_1 = ((5.0, 10.3), (5.0, 10.3), (5.6, 11.5))
 """Peak velocity [rad/s] and acceleration [rad/s²] of each joint."""

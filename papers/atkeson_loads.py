@@ -18,7 +18,7 @@ import numpy as np
 from armwise.arms import Frame, InertialParameters, load_arm
 from armwise.arms.poses import pose
 from armwise.dynamics import Dynamics
-from armwise.identification.load import (
+from armwise.loads import (
     LeastSquares,
     LoadEstimate,
     OptimalFilter,
@@ -26,11 +26,11 @@ from armwise.identification.load import (
     design_load_excitation,
     identify_load,
 )
-from armwise.identification.load.generalized import Bias
+from armwise.loads.generalized import Bias
 from armwise.motions import Hold, Motion, Quintic
 from armwise.motions import Sequence as Motions
-from papers.load_rig import LoadRig, Run, Vibration
 from armwise.recordings import Samples
+from papers.load_rig import LoadRig, Run, Vibration
 
 if TYPE_CHECKING:
     from jaxtyping import Float

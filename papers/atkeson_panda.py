@@ -13,9 +13,9 @@ from armwise.control.comparison import effective_inertia
 from armwise.identification import WeightedLeastSquares, identify
 from armwise.learning import Learned, ZeroPhase, learn
 from armwise.motions import Fourier, Motion, Quintic, check_limits
-from papers.rows import Row, row
 from armwise.plants import Encoder, MujocoArm, Tachometer, TorqueSensor, run
 from armwise.recordings import prepare
+from papers.rows import Row, row
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from armwise.calibration import Plan
-from armwise.calibration.bench import Trace
-from armwise.calibration.polynomial import CosineFit
+from armwise.calibration.gravity_expansion import CosineFit
+from armwise.calibration.sensor_units import Trace
+from armwise.report.report import Figure
 from papers.astley_calibration import RANGE
 from papers.drawings import Drawing, line, path
 from papers.single_link import (
@@ -16,7 +17,6 @@ from papers.single_link import (
     sensor_curve,
     whole_arm,
 )
-from armwise.report.report import Figure
 
 NAMES = ("α m l²", "a", "b", "c")
 GRAVITY = ("A1", "A2", "A3", "A4")

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armwise.report.report import Curve, Figure, Role
-from armwise.report.thinning import telling_rows
+from armwise.report.report import Curve, Figure, Role, telling_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

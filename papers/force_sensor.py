@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from papers.atkeson_loads import BAR, DDARM_MOTION, ddarm_rig
-from papers.load_rig import Vibration
 from armwise.plants.sensors import Mount, Sampler, WristSensor
 from armwise.plants.state import State
 from armwise.recordings.filters import low_pass
+from papers.atkeson_loads import BAR, DDARM_MOTION, ddarm_rig
+from papers.load_rig import Vibration
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -14,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from armwise.arms import load_arm
-from armwise.arms.izaguirre import read_specification
+from armwise.arms.readers.izaguirre import read_specification
 from armwise.codegen.compare import Comparison, compare
 from armwise.codegen.customise import customise
 from armwise.codegen.functions import FUNCTIONS
 from armwise.codegen.model import Model
 from armwise.codegen.two_rate import MEAN_AGE, two_rate_error
 from armwise.dynamics import Dynamics
+from armwise.report.report import Curve, Figure
 from papers.drawings import Drawing, line
 from papers.puma_open_loop import (
     FAST,
@@ -38,7 +39,6 @@ from papers.puma_printed_code import (
 )
 from papers.puma_reduction import reduction
 from papers.rows import row
-from armwise.report.report import Curve, Figure
 
 OTHERS = {"Luh": (800, 600), "Khalil": (540, 480)}
 """A general six-joint arm, as the paper quotes them."""

@@ -14,6 +14,8 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.identification import Estimate
+from armwise.identification.reduce import significance
+from armwise.recordings import Samples
 from papers.puma_drawings import figures
 from papers.puma_reduction import (
     Reduction,
@@ -30,8 +32,6 @@ from papers.puma_trajectories import (
     order_of_search,
 )
 from papers.rows import row
-from armwise.recordings import Samples
-from armwise.reduction import significance
 
 if TYPE_CHECKING:
     from jaxtyping import Float

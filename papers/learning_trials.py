@@ -29,8 +29,8 @@ from armwise.learning import (
     scaled_error,
 )
 from armwise.motions import Polynomial, Quintic
-from papers.direct_drive import believed_arm, direct_drive_arm, gains
 from armwise.plants import Encoder, SimulatedArm, Tachometer
+from papers.direct_drive import believed_arm, direct_drive_arm, gains
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import InertialParameters
-from armwise.identification.load import (
+from armwise.loads import (
     KnownObject,
     LoadEstimate,
     OnlineLoad,
@@ -16,6 +16,7 @@ from armwise.identification.load import (
     recognise,
     verify_grasp,
 )
+from armwise.recordings import Samples
 from papers.atkeson_loads import (
     BAR,
     GRIPPER,
@@ -24,7 +25,6 @@ from papers.atkeson_loads import (
     puma_rig,
 )
 from papers.load_rig import Run
-from armwise.recordings import Samples
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from armwise.report.report import Curve, Figure
 from papers.atkeson_loads import set_ups
 from papers.drawings import Drawing, line
 from papers.mass_trials import (
@@ -16,7 +17,6 @@ from papers.mass_trials import (
     load_errors,
     redundant_noise,
 )
-from armwise.report.report import Curve, Figure
 
 METHODS = ("differentiated", "integrated", "filtered")
 

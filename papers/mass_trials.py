@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.identification.load.mass_filter import (
+from armwise.loads.mass_filter import (
     MassEstimate,
     mass_by_differentiation,
     mass_by_integration,
     mass_by_optimal_filter,
 )
-from papers.atkeson_loads import inertia_errors, set_ups
 from armwise.recordings import NoiseSpectra, noise_spectra
+from papers.atkeson_loads import inertia_errors, set_ups
 
 if TYPE_CHECKING:
     from jaxtyping import Float

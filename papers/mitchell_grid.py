@@ -13,8 +13,8 @@ import numpy as np
 from armwise.arms import load_arm
 from armwise.control import Partition
 from armwise.motions import MotionSample
-from papers.mitchell_tasks import TASKS, Scheme, Task, schemes
 from armwise.plants import Encoder, Measurement, SimulatedArm, Tachometer
+from papers.mitchell_tasks import TASKS, Scheme, Task, schemes
 
 if TYPE_CHECKING:
     import polars as pl

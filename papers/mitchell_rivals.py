@@ -23,7 +23,7 @@ from armwise.worlds import (
     World,
     simulate,
 )
-from armwise.worlds.chains import planar_chain
+from armwise.worlds.bodies import planar_chain
 
 TIP = Point("arm", link="tip")
 FOUR_BAR = ((0.3, 0.9, 0.7), (1.0, 2.0, 1.5), 1.0)

@@ -11,9 +11,9 @@ import numpy as np
 from armwise.arms import load_arm
 from armwise.control import PD, MixtureCompensator
 from armwise.motions import Motion, Sinusoid
+from armwise.plants import SimulatedArm, run
 from papers.mitchell_grid import RATE_HZ
 from papers.mitchell_tasks import AREAS, KD, RATE, Scheme
-from armwise.plants import SimulatedArm, run
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -11,6 +11,15 @@ from typing import cast
 import numpy as np
 
 from armwise.errors import MissingExtra, WorldError
+from armwise.worlds import (
+    CashKarp,
+    Pseudoinverse,
+    RigidBody,
+    Run,
+    World,
+    rod,
+    simulate,
+)
 from papers.mitchell_mechanisms import (
     Cylinder,
     breaking_run,
@@ -23,15 +32,6 @@ from papers.mitchell_mechanisms import (
 from papers.mitchell_rivals import compare
 from papers.rows import Row, row
 from papers.world_drawings import figures
-from armwise.worlds import (
-    CashKarp,
-    Pseudoinverse,
-    RigidBody,
-    Run,
-    World,
-    rod,
-    simulate,
-)
 
 __all__ = ["figures", "rows"]
 

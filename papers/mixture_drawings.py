@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from armwise.report.report import Curve, Figure
 from papers.drawings import Drawing, line, path, tics
 from papers.mitchell_grid import RATE_HZ, whole_grid
 from papers.mitchell_runs import fast_sinusoid, pd_errors
 from papers.mitchell_statistics import errors
 from papers.mitchell_tasks import ADAPTIVE, AREAS, Task
-from armwise.report.report import Curve, Figure
 
 if TYPE_CHECKING:
     import polars as pl

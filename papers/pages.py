@@ -10,6 +10,14 @@ from pathlib import Path
 from string import Template
 
 from armwise.files import write_atomically
+from armwise.report.html import (
+    PLOTLY,
+    figure_to_html,
+    page_to_html,
+    plotly_source,
+    scripts_of,
+)
+from armwise.report.report import Figure
 from papers.catalogue import PAPERS, Group, Paper, Progress, groups
 from papers.drawings import Drawing
 from papers.gallery import (
@@ -25,14 +33,6 @@ from papers.page_tables import css_class, rows_to_html
 from papers.rows import Row
 from papers.running import run_groups
 from papers.store import Store
-from armwise.report.html import (
-    PLOTLY,
-    figure_to_html,
-    page_to_html,
-    plotly_source,
-    scripts_of,
-)
-from armwise.report.report import Figure
 
 _INDEX = Template("""<p>$intro</p>
 $papers

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from armwise.report.report import Curve, Figure
 from papers.drawings import Drawing, joint_names, line, lines, tics
 from papers.puma_reduction import both_fits, full_samples, reduction, ten_fits
 from papers.puma_table_1 import table_1_std
-from armwise.report.report import Curve, Figure
 
 SHOWN = 0
 """Which of the ten trajectories the figures show."""

@@ -11,14 +11,13 @@ import numpy as np
 
 from armwise.arms import Arm, load_arm
 from armwise.dynamics import Dynamics
-from armwise.identification import Estimate
+from armwise.identification import Estimate, reduce
+from armwise.recordings import Samples
 from papers.puma_trajectories import (
     identify_independent,
     planned_samples,
     simulated_samples,
 )
-from armwise.recordings import Samples
-from armwise.reduction import reduce
 
 if TYPE_CHECKING:
     from jaxtyping import Float

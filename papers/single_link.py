@@ -10,18 +10,9 @@ import numpy as np
 
 from armwise.arms import BASE, Arm, load_arm
 from armwise.calibration import AdaptiveCalibration, Plan, Structure, calibrate
-from armwise.calibration.bench import KEPT, Trace
-from armwise.calibration.polynomial import CosineFit
+from armwise.calibration.gravity_expansion import CosineFit
+from armwise.calibration.sensor_units import KEPT, Trace
 from armwise.errors import ArgumentError
-from papers.astley_calibration import (
-    ALPHA,
-    BETA,
-    NONLINEARITY,
-    RANGE,
-    TORQUE_STEP,
-    plant,
-    structure,
-)
 from armwise.plants import (
     Actuator,
     AnalogSensor,
@@ -31,6 +22,15 @@ from armwise.plants import (
 )
 from armwise.plants.sensors import Mount, Sampler
 from armwise.plants.state import State
+from papers.astley_calibration import (
+    ALPHA,
+    BETA,
+    NONLINEARITY,
+    RANGE,
+    TORQUE_STEP,
+    plant,
+    structure,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float

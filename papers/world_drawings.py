@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from armwise.errors import MissingExtra
+from armwise.report.report import Curve, Figure
+from armwise.worlds import Point, Run
 from papers.drawings import Drawing, line, path
 from papers.mitchell_mechanisms import (
     Cylinder,
@@ -13,8 +15,6 @@ from papers.mitchell_mechanisms import (
     three_link_run,
 )
 from papers.mitchell_rivals import compare
-from armwise.report.report import Curve, Figure
-from armwise.worlds import Point, Run
 
 FLOOR = 1e-17
 """Where a logarithmic axis ends: what is below is zero."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from armwise.arms import InertialParameters
 from armwise.dynamics.wrench import HeldBody
+from armwise.recordings import Samples
 from papers.atkeson_loads import (
     BAR,
     BAR_INERTIA,
@@ -22,7 +23,6 @@ from papers.atkeson_loads import (
     set_ups,
 )
 from papers.load_rig import LoadRig, Run, Vibration
-from armwise.recordings import Samples
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -117,21 +117,20 @@ _PUBLIC: dict[str, str] = {
     "write_estimate": "armwise.identification",
     "select_friction": "armwise.identification",
     "identify_recordings": "armwise.identification",
-    "KnownObject": "armwise.identification.load",
-    "LoadEstimate": "armwise.identification.load",
-    "OnlineLoad": "armwise.identification.load",
-    "OptimalFilter": "armwise.identification.load",
-    "StaticPoses": "armwise.identification.load",
-    "WristSamples": "armwise.identification.load",
-    "design_load_excitation": "armwise.identification.load",
-    "identify_load": "armwise.identification.load",
+    "KnownObject": "armwise.loads",
+    "LoadEstimate": "armwise.loads",
+    "OnlineLoad": "armwise.loads",
+    "OptimalFilter": "armwise.loads",
+    "StaticPoses": "armwise.loads",
+    "WristSamples": "armwise.loads",
+    "design_load_excitation": "armwise.loads",
+    "identify_load": "armwise.loads",
     "FleetEstimate": "armwise.fleets",
     "identify_fleet": "armwise.fleets",
-    "recognise": "armwise.identification.load",
-    "verify_grasp": "armwise.identification.load",
-    "write_load": "armwise.identification.load",
-    "reduce": "armwise.reduction",
-    "reproduce": "papers",
+    "recognise": "armwise.loads",
+    "verify_grasp": "armwise.loads",
+    "write_load": "armwise.loads",
+    "reduce": "armwise.identification",
     "write_report": "armwise.report",
     "PD": "armwise.control",
     "Composite": "armwise.control",
@@ -169,11 +168,11 @@ _PUBLIC: dict[str, str] = {
     "scaled_error": "armwise.learning",
     "coverage_study": "armwise.identification.coverage",
     "OnlineIdentification": "armwise.identification.online",
-    "validate_in_loop": "armwise.identification.loop",
+    "validate_in_loop": "armwise.identification.loop_validation",
     "Calibration": "armwise.calibration",
     "Flaws": "armwise.calibration",
     "Structure": "armwise.calibration",
-    "Watchdog": "armwise.calibration",
+    "Watchdog": "armwise.monitoring",
     "calibratable": "armwise.calibration",
     "calibrate": "armwise.calibration",
     "calibrate_recording": "armwise.calibration",
@@ -209,7 +208,6 @@ if TYPE_CHECKING:
     from armwise.calibration import Calibration as Calibration
     from armwise.calibration import Flaws as Flaws
     from armwise.calibration import Structure as Structure
-    from armwise.calibration import Watchdog as Watchdog
     from armwise.calibration import calibratable as calibratable
     from armwise.calibration import calibrate as calibrate
     from armwise.calibration import calibrate_recording as calibrate_recording
@@ -267,23 +265,13 @@ if TYPE_CHECKING:
     from armwise.identification import identify as identify
     from armwise.identification import identify_recordings as identify_recordings
     from armwise.identification import read_estimate as read_estimate
+    from armwise.identification import reduce as reduce
     from armwise.identification import select_friction as select_friction
     from armwise.identification import write_estimate as write_estimate
     from armwise.identification.coverage import coverage_study as coverage_study
-    from armwise.identification.load import KnownObject as KnownObject
-    from armwise.identification.load import LoadEstimate as LoadEstimate
-    from armwise.identification.load import OnlineLoad as OnlineLoad
-    from armwise.identification.load import OptimalFilter as OptimalFilter
-    from armwise.identification.load import StaticPoses as StaticPoses
-    from armwise.identification.load import WristSamples as WristSamples
-    from armwise.identification.load import (
-        design_load_excitation as design_load_excitation,
+    from armwise.identification.loop_validation import (
+        validate_in_loop as validate_in_loop,
     )
-    from armwise.identification.load import identify_load as identify_load
-    from armwise.identification.load import recognise as recognise
-    from armwise.identification.load import verify_grasp as verify_grasp
-    from armwise.identification.load import write_load as write_load
-    from armwise.identification.loop import validate_in_loop as validate_in_loop
     from armwise.identification.online import (
         OnlineIdentification as OnlineIdentification,
     )
@@ -302,6 +290,20 @@ if TYPE_CHECKING:
     from armwise.learning import linearise_along as linearise_along
     from armwise.learning import norm_optimal as norm_optimal
     from armwise.learning import scaled_error as scaled_error
+    from armwise.loads import KnownObject as KnownObject
+    from armwise.loads import LoadEstimate as LoadEstimate
+    from armwise.loads import OnlineLoad as OnlineLoad
+    from armwise.loads import OptimalFilter as OptimalFilter
+    from armwise.loads import StaticPoses as StaticPoses
+    from armwise.loads import WristSamples as WristSamples
+    from armwise.loads import (
+        design_load_excitation as design_load_excitation,
+    )
+    from armwise.loads import identify_load as identify_load
+    from armwise.loads import recognise as recognise
+    from armwise.loads import verify_grasp as verify_grasp
+    from armwise.loads import write_load as write_load
+    from armwise.monitoring import Watchdog as Watchdog
     from armwise.motions import Fourier as Fourier
     from armwise.motions import Hold as Hold
     from armwise.motions import Motion as Motion
@@ -314,7 +316,6 @@ if TYPE_CHECKING:
     from armwise.motions import Triangle as Triangle
     from armwise.motions import check_limits as check_limits
     from armwise.motions import write_motion as write_motion
-    from papers import reproduce as reproduce
     from armwise.plants import Actuator as Actuator
     from armwise.plants import AnalogSensor as AnalogSensor
     from armwise.plants import Controller as Controller
@@ -345,7 +346,6 @@ if TYPE_CHECKING:
     from armwise.recordings import read_recording as read_recording
     from armwise.recordings import write_calibration as write_calibration
     from armwise.recordings import write_recording as write_recording
-    from armwise.reduction import reduce as reduce
     from armwise.report import write_report as write_report
     from armwise.worlds import ArticulatedBody as ArticulatedBody
     from armwise.worlds import CashKarp as CashKarp

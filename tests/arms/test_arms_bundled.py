@@ -7,7 +7,7 @@ import pytest
 
 import armwise as aw
 from armwise.arms import Arm, bundled_arms, load_arm
-from armwise.arms.library import bundled_path
+from armwise.arms.load import bundled_path
 
 from .trees import link_poses
 

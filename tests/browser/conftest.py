@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
 from tests.report.conftest import arm, hostile, identified
 
 from .chromium import Browser, find_chromium

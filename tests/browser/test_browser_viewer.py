@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from selenium.webdriver import Keys
-from tests.report.conftest import HOSTILE
 
 import armwise as aw
+from tests.report.conftest import HOSTILE
 
 from .chromium import Browser
 from .viewer import viewing

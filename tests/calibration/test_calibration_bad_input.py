@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.calibration.hands import ALPHA, BETA, hand, recorded, structure
 
 from armwise.calibration import Plan, Structure, calibrate, calibrate_recording
 from armwise.errors import NotIdentifiable, RecordingError
 from armwise.plants import Actuator, AnalogSensor, SimulatedArm
+from tests.calibration.hands import ALPHA, BETA, hand, recorded, structure
 
 QUICK = Plan(friction_period=3.0, gain_time=6.0, offset_time=4.0)
 

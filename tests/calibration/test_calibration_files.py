@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from tests.calibration.hands import ALPHA, BETA, recorded
 from typer.testing import CliRunner
 
 from armwise.cli.main import app
@@ -19,6 +18,7 @@ from armwise.recordings import (
     write_calibration,
     write_recording,
 )
+from tests.calibration.hands import ALPHA, BETA, recorded
 
 
 def test_a_calibration_survives_its_file(tmp_path):

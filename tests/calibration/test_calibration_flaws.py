@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.calibration.hands import ALPHA, BETA, recorded, structure
 
 from armwise.calibration import Flaws, calibratable, calibrate_recording
-from armwise.calibration.flaws import Straightener
-from armwise.calibration.sensed import sensed_samples
-from armwise.calibration.sliding import Sliding
+from armwise.calibration.from_recording import sensed_samples
+from armwise.calibration.sensor_flaws import Straightener
+from armwise.calibration.variable_projection import Sliding
 from armwise.errors import ArgumentError
+from tests.calibration.hands import ALPHA, BETA, recorded, structure
 
 
 def weaker(recording, factor):

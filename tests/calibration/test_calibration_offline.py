@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.calibration.hands import ALPHA, BETA, hand, recorded, structure
 
 from armwise.arms import load_arm
 from armwise.calibration import Structure, calibratable, calibrate_recording
-from armwise.calibration.point import Point
-from armwise.calibration.projection import Projector
-from armwise.calibration.sensed import sensed_samples
+from armwise.calibration.from_recording import sensed_samples
+from armwise.calibration.search_region import Point
+from armwise.calibration.variable_projection import Projector
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel
+from tests.calibration.hands import ALPHA, BETA, hand, recorded, structure
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ import pytest
 
 from armwise.arms import load_arm
 from armwise.calibration import Plan, calibrate
-from armwise.calibration.expansion import is_planar_chain
-from armwise.calibration.polynomial import (
+from armwise.calibration.gravity_expansion import (
     approximation_error,
     fit_by_arccos,
     fit_exactly,
+    is_planar_chain,
 )
 from armwise.errors import NotIdentifiable
 from papers import astley_calibration as thesis

@@ -6,17 +6,17 @@ import json
 
 import numpy as np
 import pytest
-from tests.calibration.hands import ALPHA, recorded, structure
 
 from armwise.calibration import Calibration, Flaws, calibrate_recording
-from armwise.calibration.bench import Trace
-from armwise.calibration.polynomial import CosineFit
-from armwise.calibration.procedure import AdaptiveCalibration
+from armwise.calibration.by_moving import AdaptiveCalibration
+from armwise.calibration.gravity_expansion import CosineFit
+from armwise.calibration.sensor_units import Trace
 from armwise.errors import ArgumentError
 from armwise.report.calibration import (
     make_calibration_report,
     write_calibration_report,
 )
+from tests.calibration.hands import ALPHA, recorded, structure
 
 
 @pytest.fixture(scope="module")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.calibration.hands import ALPHA, BETA, recorded, structure
 
 from armwise.calibration import calibratable
-from armwise.calibration.domain import Domain
-from armwise.calibration.point import Point
-from armwise.calibration.projection import Projector
+from armwise.calibration.from_recording import sensed_samples
 from armwise.calibration.search import is_same, lowest, search
-from armwise.calibration.sensed import sensed_samples
+from armwise.calibration.search_region import Domain, Point
+from armwise.calibration.variable_projection import Projector
 from armwise.errors import ArgumentError
+from tests.calibration.hands import ALPHA, BETA, recorded, structure
 
 TRUTH = Point(ALPHA, BETA)
 OPPOSITE = [np.array([0.265, 0.06]), np.array([-3.04, 1.62])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armwise.calibration.settling import Settled, direction_std, parabola_gain_std
+from armwise.calibration.stages import Settled, direction_std, parabola_gain_std
 
 
 def gain_of(coefficients):

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.calibration.hands import hand
 from typer.testing import CliRunner
 
 from armwise.arms import InertialParameters
@@ -26,6 +25,7 @@ from armwise.plants import (
     run,
 )
 from armwise.recordings import write_recording
+from tests.calibration.hands import hand
 
 TRUE = np.array([1.07, 0.93])
 LOAD = Payload(

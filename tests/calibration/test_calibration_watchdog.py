@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.calibration.hands import ALPHA, BETA, hand, structure
-from tests.calibration.watching import JUMP, PERIOD, alarms_of, watchdog, worked
 
 from armwise.calibration import Calibration, Watchdog
 from armwise.errors import ArgumentError
+from tests.calibration.hands import ALPHA, BETA, hand, structure
+from tests.calibration.watching import JUMP, PERIOD, alarms_of, watchdog, worked
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import pytest
 
 from armwise.arms import InertialParameters, load_arm
 from armwise.calibration import Calibration, Structure, Watchdog
-from armwise.calibration.shifts import Shifts, Usual
-from armwise.calibration.weighing import Scales
 from armwise.dynamics import Dynamics
+from armwise.monitoring.change_detection import Shifts, Usual
+from armwise.monitoring.gravity_residuals import Scales
 from armwise.motions import Hold, Quintic, Sequence
 from armwise.plants import Payload, carrying, perturbed
 

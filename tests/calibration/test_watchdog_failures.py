@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.calibration.watching import PERIOD, alarms_of, worked
 
 from armwise.motions import Hold, Quintic, Sequence
+from tests.calibration.watching import PERIOD, alarms_of, worked
 
 
 @pytest.fixture(scope="module")

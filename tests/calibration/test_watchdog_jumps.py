@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.calibration.hands import hand
 
-from armwise.calibration.intake import Intake
-from armwise.calibration.jumps import Jumps
-from armwise.calibration.steps import BLUR, WIDTH, distances, moved_by, step_in
 from armwise.dynamics import Dynamics
+from armwise.monitoring.jumps import BLUR, WIDTH, Jumps, distances, moved_by, step_in
+from armwise.monitoring.stream import Intake
+from tests.calibration.hands import hand
 
 DEGREE = np.deg2rad(1.0)
 RATES = [1000.0, 100.0]

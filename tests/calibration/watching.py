@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.calibration.hands import hand, structure
 
 from armwise.calibration import Calibration, Watchdog
 from armwise.motions import Fourier
+from tests.calibration.hands import hand, structure
 
 PERIOD = 0.005
 JUMP = np.deg2rad(1.0)

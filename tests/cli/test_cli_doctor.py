@@ -7,7 +7,7 @@ from importlib import metadata
 
 import pytest
 
-from armwise.cli import checkup
+from armwise.cli import doctor
 from armwise.programs.compiler import find_compiler
 
 
@@ -99,8 +99,8 @@ def test_a_compiler_that_fails_is_broken(
 
 @pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
 def test_a_compiler_that_errs_is_broken(examined, monkeypatch):
-    assert checkup.compiled_error() < 1e-14
-    monkeypatch.setattr(checkup, "compiled_error", lambda: 0.5)
+    assert doctor.compiled_error() < 1e-14
+    monkeypatch.setattr(doctor, "compiled_error", lambda: 0.5)
     code, found = examined()
     assert code == 1
     assert "wrong by 5.0e-01" in found["C compiler"]["detail"]
@@ -125,4 +125,4 @@ def test_a_cache_that_cannot_be_made_is_broken(examined, monkeypatch, tmp_path):
     ],
 )
 def test_requirements_are_understood(line, parts):
-    assert checkup.parse_requirement(line) == parts
+    assert doctor.parse_requirement(line) == parts

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 import typer
 
-from armwise.cli import demonstration
+from armwise.cli import demo
 from armwise.cli.main import COMMANDS, app
 
 
@@ -55,8 +55,8 @@ def test_the_example_is_shown_whole(words, text, armwise, monkeypatch):
 @pytest.mark.parametrize("text", TEXTS)
 def test_the_example_runs(text, armwise, workplace, monkeypatch):
     monkeypatch.setattr("armwise.view.serve_scene", lambda _, port, tell: tell("URL"))
-    monkeypatch.setattr(demonstration, "BUDGET", (0.5, 0.2))
-    monkeypatch.setattr(demonstration, "DURATION", 3.0)
+    monkeypatch.setattr(demo, "BUDGET", (0.5, 0.2))
+    monkeypatch.setattr(demo, "DURATION", 3.0)
     said = armwise(*shlex.split(text)[1:])
     assert said.code == 0, said.err
     assert said.out

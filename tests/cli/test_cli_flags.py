@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import typer
-from tests.cli.test_cli_examples import leaves
 
 from armwise.cli.main import app
+from tests.cli.test_cli_examples import leaves
 
 LOG_FLAGS = {"--mapping", "--column", "--skip-bad-rows"}
 

@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 import typer
 from scipy.io import savemat
-from tests.cli import fuzzing
-from tests.cli.conftest import Said, run_quietly, write_fleet
-from tests.cli.test_cli_examples import EXAMPLES, TEXTS
 
 import armwise as aw
 from armwise.arms import bundled_arms
-from armwise.cli import demonstration
+from armwise.cli import demo
 from armwise.cli.main import app
+from tests.cli import fuzzing
+from tests.cli.conftest import Said, run_quietly, write_fleet
+from tests.cli.test_cli_examples import EXAMPLES, TEXTS
 
 ARM = "two_link_uno"
 MAPPINGS = Path(__file__).parents[2] / "examples" / "real"
@@ -76,8 +76,8 @@ def feed(small, armwise, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.delenv("ARMWISE_DEBUG", raising=False)
     monkeypatch.setattr("armwise.view.serve_scene", lambda _, port, tell: tell("URL"))
-    monkeypatch.setattr(demonstration, "BUDGET", (0.5, 0.2))
-    monkeypatch.setattr(demonstration, "DURATION", 3.0)
+    monkeypatch.setattr(demo, "BUDGET", (0.5, 0.2))
+    monkeypatch.setattr(demo, "DURATION", 3.0)
 
     def stop(*_: object) -> None:
         raise TooSlow

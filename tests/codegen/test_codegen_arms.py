@@ -13,7 +13,7 @@ ARMS = sorted(aw.bundled_arms())
 @pytest.mark.parametrize("name", ARMS)
 def test_agrees_with_mujoco(name, tmp_path):
     mujoco = pytest.importorskip("mujoco")
-    from armwise.plants.mujoco_model import model_from_arm
+    from armwise.plants.mujoco_arm import model_from_arm
 
     arm = aw.load_arm(name)
     vector = arm.parameters.copy()

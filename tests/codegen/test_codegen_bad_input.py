@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.codegen.naming import comment
+from armwise.codegen.c_text import comment
 from armwise.errors import ArgumentError, ArmwiseError, NotPhysical
 
 

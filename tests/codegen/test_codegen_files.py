@@ -9,8 +9,8 @@ import pytest
 
 import armwise as aw
 from armwise.codegen import FUNCTIONS
+from armwise.codegen.generate import prune
 from armwise.codegen.model import Model
-from armwise.codegen.prune import prune
 
 STRICT = [
     "-O1",

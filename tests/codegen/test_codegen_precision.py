@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.codegen.sincos_text import FARTHEST, ULP, sincos_text
-from armwise.codegen.statements import DOUBLE, SINGLE
-from armwise.programs.cache import cached_object
-from armwise.programs.compiler import find_compiler
+from armwise.codegen.c_text import DOUBLE, FARTHEST, SINGLE, ULP, sincos_text
+from armwise.programs.compiler import cached_object, find_compiler
 
 compiler = find_compiler()
 needs_compiler = pytest.mark.skipif(compiler is None, reason="no C compiler")

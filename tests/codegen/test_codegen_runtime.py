@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.codegen.companions import RUNTIME_FUNCTIONS
+from armwise.codegen.files import RUNTIME_FUNCTIONS
 from armwise.codegen.realtime import run_realtime, run_stress
 from armwise.codegen.two_rate import MEAN_AGE, two_rate_error
 from armwise.errors import ArgumentError, ArmwiseError

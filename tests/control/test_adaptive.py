@@ -20,8 +20,7 @@ from armwise.control import (
     UpdateLaw,
     Watch,
 )
-from armwise.control.adaptive_model import AdaptiveModel
-from armwise.control.filtered_regressor import FilteredRegressor
+from armwise.control.adaptive_controller import AdaptiveModel, FilteredRegressor
 from armwise.errors import ArgumentError, PlantDiverged
 from armwise.motions import Fourier, Sinusoid
 from armwise.plants import Actuator, RungeKutta4, SimulatedArm, run

@@ -10,6 +10,7 @@ import pytest
 
 from armwise.arms import Arm, load_arm
 from armwise.control import PD, Feedforward, TrackingTable, benchmark_tracking
+from armwise.control.benchmark import fingerprint
 from armwise.control.comparison import (
     perturbed,
     standard_controllers,
@@ -17,7 +18,6 @@ from armwise.control.comparison import (
     tracking_tasks,
     with_friction,
 )
-from armwise.control.fingerprint import fingerprint
 from armwise.errors import ArgumentError
 from armwise.motions import Quintic, Sinusoid, check_limits
 from armwise.plants import Plant, SimulatedArm

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from armwise.control.gating import Gating
+from armwise.control.mixture import Gating
 from armwise.errors import ArgumentError
 
 BOX = (np.array([-1.0, 0.0]), np.array([2.0, 2.5]))

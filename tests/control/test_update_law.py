@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armwise.control.adaptation import Adaptation
-from armwise.control.update_law import UpdateLaw, outside_dead_band
+from armwise.control.adaptation import Adaptation, UpdateLaw, outside_dead_band
 from armwise.errors import ArgumentError
 
 LAWS = {

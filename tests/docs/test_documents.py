@@ -8,9 +8,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.docs.blocks import read_blocks, run_block
 
 from armwise.cli.main import COMMANDS
+from tests.docs.blocks import read_blocks, run_block
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

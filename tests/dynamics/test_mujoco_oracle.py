@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.plants.mujoco_model import model_from_arm
+from armwise.plants.mujoco_arm import model_from_arm
 
 mujoco = pytest.importorskip("mujoco")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import armwise as aw
+from armwise.dynamics.compound import find_stations
 from armwise.dynamics.mechanism import mechanism_of
-from armwise.dynamics.parallel import find_stations
 
 pin = pytest.importorskip("pinocchio")
 

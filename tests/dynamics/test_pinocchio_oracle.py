@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.dynamics.trees import random_tree_urdf
 
 import armwise as aw
+from tests.dynamics.trees import random_tree_urdf
 
 pin = pytest.importorskip("pinocchio")
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.excitation.arms_for_excitation import emps, tree
 
 from armwise.arms import Arm, Drive, Limits, load_arm
 from armwise.dynamics import Dynamics, base_parameters
@@ -18,13 +17,12 @@ from armwise.excitation import (
     design_excitation,
     score_motion,
 )
-from armwise.excitation.design import settle
-from armwise.excitation.search import Found
-from armwise.excitation.setting import arrange, one_thread
-from armwise.excitation.spheres import THICKNESS, arm_length
-from armwise.excitation.starts import random_motion, rest
-from armwise.excitation.verification import verify
+from armwise.excitation.design import arrange, one_thread, settle
+from armwise.excitation.keep_out import THICKNESS, arm_length
+from armwise.excitation.requirements import verify
+from armwise.excitation.search import Found, random_motion, rest
 from armwise.motions import Motion, Quintic, check_limits
+from tests.excitation.arms_for_excitation import emps, tree
 
 QUINTICS_DEG = (
     ((330, 289.1, 230), (80, 39.1, -10)),

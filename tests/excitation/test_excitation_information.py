@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.programs.test_cuda import needs_gpu
 
 from armwise.arms import load_arm
 from armwise.dynamics import Dynamics, base_parameters
@@ -17,8 +16,9 @@ from armwise.excitation import (
     score_motion,
     score_motions,
 )
-from armwise.excitation.setting import arrange
+from armwise.excitation.design import arrange
 from armwise.motions import Fourier
+from tests.programs.test_cuda import needs_gpu
 
 RNG = np.random.default_rng(4)
 

@@ -6,17 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.excitation.arms_for_excitation import at, tree
 
 from armwise.arms import load_arm
-from armwise.arms.shapes import Shape
+from armwise.arms.arm import Shape
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.excitation import Box, KeepOut
 from armwise.excitation.bounds import bounds_of
-from armwise.excitation.clearance import Obstacle, SphereModel, box_distance
-from armwise.excitation.encounters import keep_clear
-from armwise.excitation.spheres import cover
+from armwise.excitation.clearance import Obstacle, SphereModel, box_distance, keep_clear
+from armwise.excitation.keep_out import cover
+from tests.excitation.arms_for_excitation import at, tree
 
 RNG = np.random.default_rng(8)
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.excitation.arms_for_excitation import tree
 
 from armwise.arms import Limits, load_arm
 from armwise.errors import ArgumentError
 from armwise.excitation.bounds import bounds_of
 from armwise.excitation.series import Series, choose_harmonics
+from tests.excitation.arms_for_excitation import tree
 
 RNG = np.random.default_rng(2)
 

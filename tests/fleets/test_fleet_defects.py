@@ -16,10 +16,8 @@ from armwise.fleets.defects import (
     known_defects,
     point_mass,
 )
-from armwise.fleets.flags import slip_directions
-from armwise.fleets.naming import name_defect
-from armwise.fleets.slips import SlipColumns
-from armwise.fleets.sums import sum_up
+from armwise.fleets.flags import name_defect, slip_directions
+from armwise.fleets.job import SlipColumns, sum_up
 from armwise.identification import Columns
 from armwise.identification.problem import pose_problem
 

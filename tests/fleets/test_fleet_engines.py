@@ -14,12 +14,11 @@ from pathlib import Path
 import dask
 import distributed
 import pytest
-from tests.fleets.conftest import numbers
 
 import armwise as aw
 from armwise.errors import WorkerError
-from armwise.fleets.cluster import Cluster
-from armwise.fleets.engines import InProcess, Processes
+from armwise.fleets.engines import Cluster, InProcess, Processes
+from tests.fleets.conftest import numbers
 
 
 def doubled(item: int) -> int:
@@ -120,7 +119,7 @@ def test_a_local_cluster_is_started_and_shows_its_dashboard():
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr("armwise.fleets.cluster._PATIENCE", 0.3)
+    monkeypatch.setattr("armwise.fleets.engines._PATIENCE", 0.3)
     with pytest.raises(WorkerError, match=r"127.0.0.1:1 .*leave out --cluster"):
         Cluster("tcp://127.0.0.1:1", 1).__enter__()
 
@@ -159,7 +158,7 @@ class Broken:
 def test_what_goes_wrong_on_a_cluster_is_said_in_one_sentence():
     from concurrent.futures import CancelledError
 
-    from armwise.fleets.cluster import _result
+    from armwise.fleets.engines import _result
 
     killed = distributed.KilledWorker("task", "worker", 3)
     with pytest.raises(WorkerError, match=r"^a\.parquet ended its worker.*memory"):
@@ -174,6 +173,6 @@ def test_too_little_memory_is_said_in_one_sentence(arm, logs, monkeypatch):
     def greedy(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("armwise.fleets.order.read_piece", greedy)
+    monkeypatch.setattr("armwise.fleets.job.read_piece", greedy)
     with pytest.raises(WorkerError, match=r"0\.parquet needs more memory.*--workers 1"):
         aw.identify_fleet(arm, logs, cutoff_hz=10.0, workers=1, skip_bad_logs=True)

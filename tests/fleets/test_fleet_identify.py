@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tests.fleets.conftest import motion_and_torque, numbers, write_log
 
 import armwise as aw
 from armwise.errors import ArgumentError, RecordingError
-from armwise.fleets import pieces
-from armwise.fleets.files import fleet_to_dict, read_preparation, write_fleet
+from armwise.fleets import chunks
+from armwise.fleets.estimate import fleet_to_dict, read_preparation, write_fleet
 from armwise.identification import PhysicallyConsistent, Robust
+from tests.fleets.conftest import motion_and_torque, numbers, write_log
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +57,9 @@ def test_deviations_are_drawn_towards_the_mean(fleet):
 
 
 def test_pieces_of_another_size_say_the_same(arm, logs, fleet, monkeypatch):
-    monkeypatch.setattr(pieces, "ROWS", 1000)
+    monkeypatch.setattr(chunks, "ROWS", 1000)
     cut = identified(arm, logs)
-    assert cut.work.pieces == 36
+    assert cut.work.chunks == 36
     edges = 2 * 2 * 12 * 0.2 * 200.0  # two more cuts a log, 0.2 s lost on each side
     lost = (fleet.work.samples - cut.work.samples) * fleet.preparation.decimation
     assert 0 < lost < 1.2 * edges
@@ -189,7 +189,7 @@ def test_new_logs_are_all_that_is_read_the_next_night(arm, logs, tmp_path):
         parts=tmp_path / "parts",
         like=first.preparation,
     )
-    assert (again.work.pieces, again.work.found) == (13, 12)
+    assert (again.work.chunks, again.work.found) == (13, 12)
 
 
 def test_what_is_no_fleet_says_nothing_of_preparation(tmp_path):

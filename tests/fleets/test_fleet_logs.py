@@ -7,7 +7,7 @@ import pytest
 
 from armwise.errors import RecordingError
 from armwise.fleets import find_logs
-from armwise.fleets.pieces import ROWS, _stretches, cut
+from armwise.fleets.chunks import ROWS, _stretches, cut
 
 TABLE = pl.DataFrame({"time": [0.0, 0.1, 0.2], "q_1": [1.0, 2.0, 3.0]})
 

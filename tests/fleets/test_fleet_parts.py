@@ -7,17 +7,16 @@ import stat
 
 import numpy as np
 import pytest
-from tests.fleets.conftest import motion_and_torque
 
 import armwise as aw
 from armwise.errors import FileError
-from armwise.fleets.part import Part
-from armwise.fleets.parts_folder import PartsFolder
+from armwise.fleets.job import Part, sum_up
+from armwise.fleets.results import PartsFolder
 from armwise.fleets.robot import coarsened, fit, joined, total
-from armwise.fleets.sums import sum_up
 from armwise.identification import Columns
-from armwise.identification.accumulator import accumulate
 from armwise.identification.problem import pose_problem
+from armwise.regression.accumulator import accumulate
+from tests.fleets.conftest import motion_and_torque
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 import armwise as aw
 from armwise.identification import Accumulator, Columns, accumulate
-from armwise.identification.columns import BLOCK
+from armwise.regression.columns import BLOCK
 
 
 def information(accumulator):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.identification.conftest import with_drives
 
 import armwise as aw
 from armwise.errors import ArgumentError
+from tests.identification.conftest import with_drives
 
 
 @pytest.mark.slow

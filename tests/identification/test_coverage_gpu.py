@@ -6,12 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.identification.conftest import with_drives
-from tests.programs.test_cuda import has_gpu, needs_gpu
 
 import armwise as aw
 from armwise.errors import ArgumentError, ArmwiseError
-from armwise.identification.columns import Columns
 from armwise.identification.coverage import _recordings, _setting
 from armwise.identification.coverage_gpu import GpuExperiments, base_rows
 from armwise.identification.methods import OrdinaryLeastSquares, WeightedLeastSquares
@@ -19,6 +16,9 @@ from armwise.identification.problem import pose_problem, structural_base
 from armwise.identification.uncertainty import review
 from armwise.plants.gpu_loop import GpuLoop
 from armwise.programs.cuda_driver import device
+from armwise.regression.columns import Columns
+from tests.identification.conftest import with_drives
+from tests.programs.test_cuda import has_gpu, needs_gpu
 
 RUNS = 3
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.identification.conftest import samples_of
 
 import armwise as aw
 from armwise.errors import ArgumentError, NotIdentifiable
+from tests.identification.conftest import samples_of
 
 
 def planned(data):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.identification.conftest import samples_of, with_drives
 
 import armwise as aw
 from armwise.control import PD, Feedforward
 from armwise.errors import ArgumentError, NotIdentifiable, NotPhysical
 from armwise.identification.coverage import random_motion
-from armwise.identification.loop import validate_in_loop
+from armwise.identification.loop_validation import validate_in_loop
 from armwise.identification.online import OnlineIdentification
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run
+from tests.identification.conftest import samples_of, with_drives
 
 
 def test_drops_and_the_whole_give_one_answer(described, data):

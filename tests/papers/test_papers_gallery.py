@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from armwise.report.report import Figure
 from papers import PAPERS, experiments, run_groups
 from papers.catalogue import Group, Made
 from papers.drawings import Drawing, from_plain, line, paper_points, to_plain
@@ -16,7 +17,6 @@ from papers.gallery import arrange, unplaced
 from papers.pages import write_pages
 from papers.rows import row
 from papers.store import Store
-from armwise.report.report import Figure
 
 GROUP = Group("aah1986", "links", "papers.aah_links", "Links")
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from armwise.errors import ArmwiseError
-from armwise.programs import cache
+from armwise.programs import compiler as cache
 from armwise.programs.compiler import Compiler, find_compiler
 
 pytestmark = pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
@@ -78,7 +78,7 @@ def test_an_open_folder_is_closed(folder):
 
 def test_many_processes_at_once(folder):
     code = (
-        "from armwise.programs import cache\n"
+        "from armwise.programs import compiler as cache\n"
         "from armwise.programs.compiler import find_compiler\n"
         "import ctypes\n"
         f"p = cache.cached_object({SOURCE!r}, find_compiler())\n"

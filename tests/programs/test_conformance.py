@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.programs.test_cuda import has_gpu
 
 import armwise as aw
 from armwise.dynamics.equations import equations
 from armwise.programs import Kernel
 from armwise.programs.compiler import find_compiler
+from tests.programs.test_cuda import has_gpu
 
 ARMS = ["two_link_uno", "tx40", "panda"]
 NAMES = sorted(equations(aw.Dynamics(aw.load_arm("two_link_uno"), "numpy").mechanism))

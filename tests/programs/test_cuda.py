@@ -7,9 +7,9 @@ import pytest
 
 import armwise as aw
 from armwise.errors import ArmwiseError
+from armwise.programs.cuda import elementwise_source
 from armwise.programs.cuda_driver import CudaError, device
 from armwise.programs.cuda_gram import Patches, gram_source
-from armwise.programs.cuda_source import elementwise_source
 
 
 def has_gpu() -> bool:

@@ -8,11 +8,11 @@ import sys
 
 import numpy as np
 import pytest
-from tests.programs.test_cuda import has_gpu
 
 from armwise.errors import ArgumentError
 from armwise.programs import Kernel, cos, sign, sin, sqrt, trace
 from armwise.programs.compiler import find_compiler
+from tests.programs.test_cuda import has_gpu
 
 BACKENDS = ["numpy", "c", "cuda"]
 

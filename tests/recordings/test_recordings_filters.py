@@ -14,7 +14,7 @@ from armwise.recordings.filters import (
     thinned,
 )
 from armwise.recordings.smoothing import shifted
-from armwise.recordings.timebase import (
+from armwise.recordings.stretches import (
     Resampler,
     clean_stamps,
     segments_of,

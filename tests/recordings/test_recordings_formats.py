@@ -263,7 +263,7 @@ def test_damaged_files_give_an_error_or_a_recording_and_nothing_else(tmp_path, e
 def test_mat_reader_agrees_with_scipy(tmp_path):
     from scipy.io import loadmat, savemat
 
-    from armwise.recordings.mat_file import read_mat_file
+    from armwise.recordings.formats.arrays import read_mat_file
 
     rng = np.random.default_rng(0)
     arrays = {

@@ -6,7 +6,7 @@ import pytest
 from armwise.arms import load_arm
 from armwise.errors import RecordingError
 from armwise.recordings import apply_mapping_to_arm, load_mapping, read_recording
-from armwise.recordings.transmission import three_phase_torque
+from armwise.recordings.channels import three_phase_torque
 
 
 def mapping(tmp_path, text):

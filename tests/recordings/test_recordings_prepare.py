@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.recordings.motions import arm_with_friction, motion, recording
 
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, RecordingError
 from armwise.recordings import Channel, Recording, Samples, prepare
+from tests.recordings.motions import arm_with_friction, motion, recording
 
 
 def passed(power: int) -> float:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.recordings.motions import arm_with_friction, recording
 from typer.testing import CliRunner
 
 from armwise.arms import Arm, load_arm
@@ -25,6 +24,7 @@ from armwise.recordings import (
     read_recording,
     write_recording,
 )
+from tests.recordings.motions import arm_with_friction, recording
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("ARMWISE_DATA", ROOT.parent / "shared" / "data"))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.identification.conftest import samples_of, with_drives
 
 import armwise as aw
 from armwise.errors import ArgumentError
+from tests.identification.conftest import samples_of, with_drives
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import armwise as aw
-from armwise.cli import demonstration
+from armwise.cli import demo
 from armwise.cli import main as cli
 
 
@@ -89,8 +89,8 @@ def test_mistakes_are_one_line(armwise, estimate, words, needle):
 @pytest.mark.slow
 def test_the_demo_goes_from_nothing_to_a_model(armwise, tmp_path: Path, monkeypatch):
     pytest.importorskip("mujoco")
-    monkeypatch.setattr(demonstration, "BUDGET", (1.5, 0.5))
-    monkeypatch.setattr(demonstration, "DURATION", 5.0)
+    monkeypatch.setattr(demo, "BUDGET", (1.5, 0.5))
+    monkeypatch.setattr(demo, "DURATION", 5.0)
     code, out, err = armwise("demo", "-o", str(tmp_path / "demo"), "--json")
     assert code == 0, err
     told = json.loads(out)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.report.revealing import poorly_known, revealing_motions
-from armwise.report.subject import Subject
-from armwise.report.thinning import (
+from armwise.report.report import (
     continued_time,
     points_per_curve,
     telling_rows,
     with_breaks,
 )
+from armwise.report.sections.unidentified import poorly_known, revealing_motions
+from armwise.report.subject import Subject
 from armwise.report.verdicts import graded, judge
 
 

@@ -18,7 +18,7 @@ from armwise.report import (
     report_to_text,
     write_report,
 )
-from armwise.report.style import DRAWING
+from armwise.report.html import DRAWING
 
 SECTIONS = (
     "summary",

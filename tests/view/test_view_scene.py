@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 import armwise as aw
 from armwise.arms import BASE, Limits
 from armwise.errors import ArgumentError
-from armwise.view.ellipsoids import ellipsoids_of, equivalent_ellipsoid
 from armwise.view.forms import Ball, Block, Rod, pose_along
-from armwise.view.models import DESCRIBED, models_of
-from armwise.view.scene import make_scene
-from armwise.view.skeleton import arm_length, bones_of
+from armwise.view.looks import arm_length, bones_of
+from armwise.view.playback import DESCRIBED, models_of
+from armwise.view.scene import ellipsoids_of, equivalent_ellipsoid, make_scene
 
 
 def samples(arm: aw.Arm, seed: int = 0) -> aw.Samples:

@@ -12,13 +12,14 @@ from armwise.arms import InertialParameters, Shape
 from armwise.errors import ArgumentError
 from armwise.worlds import ArticulatedBody, Point, RigidBody, Segment, box, rod, sphere
 from armwise.worlds.articulated import ArticulatedMotion
-from armwise.worlds.moving import (
+from armwise.worlds.body_protocol import (
     acceleration_from_forces,
     acceleration_from_velocities,
     force_to_acceleration,
+    rotation_of,
+    symbols,
 )
 from armwise.worlds.rigid import RigidMotion, rigid_start
-from armwise.worlds.vectors import rotation_of, symbols
 
 GRAVITY = symbols([0.3, -0.2, -9.81])
 

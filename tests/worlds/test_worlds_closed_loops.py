@@ -11,8 +11,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from armwise import Dynamics
-from papers.mitchell_rivals import FOUR_BAR, four_bar, four_bar_angles
 from armwise.worlds import Hinge, Point, RigidBody, World, planar_chain, rod, simulate
+from papers.mitchell_rivals import FOUR_BAR, four_bar, four_bar_angles
 
 
 def turned(angle: float) -> np.ndarray:

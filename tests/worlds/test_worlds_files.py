@@ -14,9 +14,8 @@ from typer.testing import CliRunner
 
 from armwise.errors import ArmwiseError
 from armwise.worlds import CashKarp, Run, Yielding, read_world
-from armwise.worlds.animation import animation_figure
-from armwise.worlds.files import write_run, write_table
-from armwise.worlds.outline import nails_of, outline_of
+from armwise.worlds.drawing import animation_figure, nails_of, outline_of
+from armwise.worlds.run import write_run, write_table
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "worlds"
 NAIL = EXAMPLES / "nail.toml"

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from armwise.errors import WorldError
 from armwise.motions import Sinusoid
-from papers.mitchell_mechanisms import three_link_world
 from armwise.worlds import (
     ArticulatedBody,
     CashKarp,
@@ -32,6 +31,7 @@ from armwise.worlds import (
 )
 from armwise.worlds.engine import Engine
 from armwise.worlds.methods import Bound
+from papers.mitchell_mechanisms import three_link_world
 
 
 def system(seed: int, rank: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -44,8 +44,8 @@ def test_our_nail_holds_a_hundred_times_better_than_others(name: str) -> None:
 def test_mujoco_runs_the_same_mechanism() -> None:
     """Its nail gives way, yet over a short time the motion is the same."""
     mujoco = pytest.importorskip("mujoco")
-    from papers.mitchell_rivals import mjcf, three_links
     from armwise.worlds import simulate
+    from papers.mitchell_rivals import mjcf, three_links
 
     world = three_links()
     model = mujoco.MjModel.from_xml_string(mjcf(world, True, 1e-3))

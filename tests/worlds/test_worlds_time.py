@@ -7,7 +7,6 @@ import pytest
 
 import armwise
 from armwise.errors import ArgumentError
-from papers.mitchell_rivals import three_links
 from armwise.worlds import (
     CashKarp,
     Event,
@@ -22,6 +21,7 @@ from armwise.worlds import (
     simulate,
     sphere,
 )
+from papers.mitchell_rivals import three_links
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,16 @@ from armwise.arms.arm import (
     Limits,
     Link,
     Mimic,
+    Shape,
 )
 from armwise.arms.inertia import INERTIAL_NAMES, InertialParameters, inertial_transform
-from armwise.arms.library import bundled_arms
-from armwise.arms.load import load_arm
+from armwise.arms.load import bundled_arms, load_arm
+from armwise.arms.poses import pose, rotation_about, rotation_from_rpy
+from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom
+from armwise.arms.readers.urdf import read_shape
+from armwise.arms.readers.xml import read_xml
 from armwise.arms.save import save_arm
-from armwise.arms.shapes import Shape
+from armwise.arms.toml import Table, read_toml
 
 __all__ = [
     "BASE",
@@ -32,8 +36,18 @@ __all__ = [
     "Link",
     "Mimic",
     "Shape",
+    "Table",
+    "body_name",
     "bundled_arms",
+    "compile_mjcf",
     "inertial_transform",
     "load_arm",
+    "pose",
+    "read_geom",
+    "read_shape",
+    "read_toml",
+    "read_xml",
+    "rotation_about",
+    "rotation_from_rpy",
     "save_arm",
 ]

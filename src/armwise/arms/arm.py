@@ -12,11 +12,35 @@ import numpy as np
 
 from armwise.arms.inertia import INERTIAL_NAMES, InertialParameters
 from armwise.arms.poses import pose, rotation_about
-from armwise.arms.shapes import Shape
 from armwise.errors import ArgumentError, ArmError
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+
+# Simple geometry carried by a link: for keeping clear of things and for looking.
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """A body's outline in its link's frame.
+
+    Attributes:
+        kind: What it is.
+        size: Sphere: radius. Cylinder and capsule: radius, length along z (a capsule
+            ends in half spheres beyond it). Box: full x, y, z extents. Mesh: scale.
+            All in [m] but the scale.
+        pose: T_link_shape.
+        mesh: File name of a mesh, as the description gives it.
+    """
+
+    kind: Literal["sphere", "cylinder", "capsule", "box", "mesh"]
+    size: tuple[float, ...]
+    pose: Float[np.ndarray, "4 4"]
+    mesh: str | None = None
+
+
+# The description of an arm: joints, links, what moves with what, and gravity.
 
 DRIVE_NAMES = ("rotor_inertia", "viscous", "coulomb", "offset")
 """Order of a joint's own four parameters."""
@@ -367,3 +391,22 @@ def _check_joint(arm: Arm, i: int, joint: Joint) -> None:
         or arm.joints[mimic.leader].mimic is not None
     ):
         raise ArmError(f"{where}: it must mimic a joint that moves by itself.")
+
+
+# Joints that follow joints that follow joints.
+
+
+def resolve_mimic(i: int, follow: Mapping[int, Mimic]) -> Mimic | None:
+    """Follow a chain of mimics to a joint that moves by itself; None for a circle."""
+    mimic, seen = follow[i], {i}
+    while mimic.leader in follow:
+        if mimic.leader in seen:
+            return None
+        seen.add(mimic.leader)
+        up = follow[mimic.leader]
+        mimic = Mimic(
+            up.leader,
+            mimic.multiplier * up.multiplier,
+            mimic.multiplier * up.offset + mimic.offset,
+        )
+    return None if mimic.leader == i else mimic

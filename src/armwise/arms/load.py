@@ -7,12 +7,28 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from armwise.arms.arm import Arm
-from armwise.arms.dh import read_dh
-from armwise.arms.izaguirre import is_specification, read_specification
-from armwise.arms.library import bundled_arms, bundled_path
-from armwise.arms.urdf import read_urdf
-from armwise.arms.xml import read_bytes, read_xml
+from armwise.arms.readers.dh import read_dh
+from armwise.arms.readers.izaguirre import is_specification, read_specification
+from armwise.arms.readers.urdf import read_urdf
+from armwise.arms.readers.xml import read_bytes, read_xml
 from armwise.errors import ArmError
+
+# The arms that come with Armwise, as data files with their sources cited.
+
+_FOLDER = Path(__file__).parent / "bundled"
+
+
+def bundled_arms() -> tuple[str, ...]:
+    """List the names `load_arm` knows without a file."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+def bundled_path(name: str) -> Path | None:
+    """Return the data file of a bundled arm, or None if there is no such arm."""
+    return _FOLDER / f"{name}.toml" if name in bundled_arms() else None
+
+
+# Load an arm, whatever describes it.
 
 
 def load_arm(
@@ -47,7 +63,7 @@ def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:
         return read_specification(path, data)
     root = read_xml(path, data)
     if root.tag == "mujoco":
-        from armwise.arms.mjcf import read_mjcf
+        from armwise.arms.readers.mjcf import read_mjcf
 
         return read_mjcf(path)
     return read_urdf(path, root=root, allow_unphysical=allow_unphysical)

@@ -6,10 +6,9 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from armwise.arms.arm import Arm
-from armwise.arms.share import frames_on, require_writable, share_inertia
-from armwise.arms.urdf_template import fill_urdf
-from armwise.arms.urdf_write import urdf_text
-from armwise.arms.xml import read_bytes, read_xml
+from armwise.arms.readers.xml import read_bytes, read_xml
+from armwise.arms.writers.link_inertia import frames_on, require_writable, share_inertia
+from armwise.arms.writers.urdf import fill_urdf, urdf_text
 from armwise.files import write_atomically
 
 _MJCF = ".xml"
@@ -48,7 +47,7 @@ def save_arm(
         require_writable(arm, range(len(arm.links)), allow_unphysical)
         notes = _emptied(arm)
         if target.suffix.lower() == _MJCF:
-            from armwise.arms.mjcf_write import mjcf_text
+            from armwise.arms.writers.mjcf import mjcf_text
 
             data = mjcf_text(arm).encode()
         else:
@@ -61,7 +60,7 @@ def _fill(arm: Arm, template: Path, force: bool) -> tuple[bytes, tuple[str, ...]
     data = read_bytes(template)
     root = read_xml(template, data)
     if root.tag == "mujoco":
-        from armwise.arms.mjcf_template import fill_mjcf
+        from armwise.arms.writers.mjcf import fill_mjcf
 
         return fill_mjcf(arm, template, data, root, allow_unphysical=force)
     return fill_urdf(arm, template, data, root, allow_unphysical=force)

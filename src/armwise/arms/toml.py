@@ -9,7 +9,7 @@ from math import radians
 from pathlib import Path
 from typing import Any
 
-from armwise.arms.xml import LARGEST_NUMBER, read_bytes
+from armwise.arms.readers.xml import LARGEST_NUMBER, read_bytes
 from armwise.errors import ArmError
 
 

@@ -1,27 +1,31 @@
 """Calibration: what joint sensors say, weighed against gravity."""
 
-from armwise.calibration.alarms import Alarm
-from armwise.calibration.calibration import Calibration
-from armwise.calibration.flaws import Flaws
+from armwise.calibration.by_moving import AdaptiveCalibration, calibrate
+from armwise.calibration.from_recording import calibrate_recording
+from armwise.calibration.gravity_expansion import CosineFit
 from armwise.calibration.observability import Observability, calibratable
-from armwise.calibration.offline import calibrate_recording
-from armwise.calibration.plan import Plan
-from armwise.calibration.procedure import AdaptiveCalibration, calibrate
-from armwise.calibration.structure import Structure
+from armwise.calibration.result import Calibration, Evidence
+from armwise.calibration.sensor_control import GRAVITY
+from armwise.calibration.sensor_flaws import Flaws
+from armwise.calibration.sensor_units import KEPT, Trace
+from armwise.calibration.stages import Plan
+from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.torque_gains import TorqueGains, calibrate_torques
-from armwise.calibration.watchdog import Visible, Watchdog
 
 __all__ = [
+    "GRAVITY",
+    "KEPT",
     "AdaptiveCalibration",
-    "Alarm",
     "Calibration",
+    "CosineFit",
+    "Evidence",
     "Flaws",
     "Observability",
     "Plan",
     "Structure",
     "TorqueGains",
-    "Visible",
-    "Watchdog",
+    "Trace",
+    "as_structure",
     "calibratable",
     "calibrate",
     "calibrate_recording",

@@ -12,6 +12,7 @@ from armwise.control import Adaptation, UpdateLaw
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+
 _MEMORY = 10.0
 """Time constant in [s] of the mean of squared prediction errors."""
 

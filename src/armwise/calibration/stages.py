@@ -1,24 +1,20 @@
-"""The stages of a calibration by motion, and what each passes on to the next."""
+"""The stages of a calibration by motion, and what each passes on to the next.
+
+Under least squares with forgetting P is the inverse of the information gathered: with
+prediction errors of spectral density S the parameters' covariance is S P.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.calibration.bench import Bench, Trace
-from armwise.calibration.expansion import Expansion
-from armwise.calibration.plan import Plan
-from armwise.calibration.polynomial import CosineFit, fit_exactly
-from armwise.calibration.pushes import find_senses
+from armwise.calibration.gravity_expansion import CosineFit, Expansion, fit_exactly
 from armwise.calibration.sensor_control import Parabola, SensorComposite, SensorPD
-from armwise.calibration.settling import (
-    Settled,
-    covariance,
-    direction_std,
-    parabola_gain_std,
-)
+from armwise.calibration.sensor_units import Bench, Trace
 from armwise.calibration.structure import Structure
 from armwise.control import UpdateLaw
 from armwise.errors import NotIdentifiable, RecordingError
@@ -26,6 +22,163 @@ from armwise.motions import Triangle
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+
+# How an arm is moved to be calibrated.
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the arm is moved; times in [s], amplitudes of the scaled reading.
+
+    Attributes:
+        amplitude: Of the triangular waves, as a share of the sensors' scale.
+        friction_period: Of the slow wave that shows friction.
+        period: Of the wave of the first joint; others differ by the golden ratio.
+        gain_time: Longest adaptation of one joint's parabola.
+        offset_time: Longest adaptation of all joints together.
+        push: Share of the effort limit used to find directions.
+        stiffness: Natural frequency of PD control in [rad/s].
+        forgetting: λ0 in [1/s].
+        gain_std: Relative standard deviation of a gain at which its adaptation ends.
+        offset_std: Standard deviation of offsets in [rad] at which theirs ends.
+    """
+
+    amplitude: float = 0.8
+    friction_period: float = 12.0
+    period: float = 5.0
+    gain_time: float = 30.0
+    offset_time: float = 45.0
+    push: float = 0.2
+    stiffness: float = 60.0
+    forgetting: float = 0.05
+    gain_std: float = 0.012
+    offset_std: float = float(np.deg2rad(0.15))
+
+
+# Push each joint to and fro: which way does its reading go, and how willingly?.
+
+_PULSE = 0.01
+"""Length of a push in [s]."""
+
+_PATTERN = (1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0)
+"""Signs of successive pushes: in the end a joint is where it was, at rest."""
+
+
+def find_senses(bench: Bench, effort: np.ndarray) -> Float[np.ndarray, "batch dof"]:
+    """Set the bench's sense of every joint; return the joints' inertias.
+
+    Args:
+        bench: With a plant at rest.
+        effort: Torque to push each joint with in [N m].
+
+    Returns:
+        Inertia of each joint in [N m s²] per unit of the reading.
+
+    Raises:
+        NotIdentifiable: If a joint does not answer.
+    """
+    inertia = np.zeros_like(bench.x)
+    for j in range(inertia.shape[1]):
+        answer, doubt = _answer(bench, j, float(effort[j]))
+        if np.any(np.abs(answer) <= 3.0 * doubt):
+            raise NotIdentifiable(
+                f"Joint {j + 1} does not answer to a push of {effort[j]:.3g} N m: its "
+                "sensor does not move, or friction holds it."
+            )
+        bench.sense[:, j] = np.sign(answer)
+        inertia[:, j] = 1.0 / np.abs(answer)
+    return inertia
+
+
+def _answer(bench: Bench, j: int, effort: float) -> tuple[np.ndarray, np.ndarray]:
+    """Acceleration of the reading for one [N m], arm by arm, and its deviation."""
+    readings = [bench.x[:, j]]
+    steps = max(4, round(_PULSE / bench.period))
+    for sign in _PATTERN:
+        u = np.zeros_like(bench.x)
+        u[:, j] = sign * effort
+        for _ in range(steps):
+            bench.step(u)
+        readings.append(bench.x[:, j])
+    change = np.diff(np.array(readings), n=2, axis=0) / (steps * bench.period) ** 2
+    # With torque w in one pulse and w' in the next, x'' averages (w + w')/2.
+    signs = np.array(_PATTERN)
+    pushes = 0.5 * effort * (signs[1:] + signs[:-1])
+    pushes = pushes - pushes.mean()
+    change = change - change.mean(axis=0)
+    weight = np.sum(pushes**2)
+    answer = pushes @ change / weight
+    left = change - np.outer(pushes, answer)
+    return answer, left.std(axis=0) / np.sqrt(weight)
+
+
+# How sure an adaptation is of what it has found, and when that is enough.
+
+_WAVES = 2.5
+"""Waves that must have passed before an adaptation may end."""
+
+
+def covariance(controller: SensorComposite) -> Float[np.ndarray, "batch p p"]:
+    """Covariance of adapted parameters, from their gain and what is left."""
+    density = controller.error_density.mean(axis=-1)
+    spread: np.ndarray = density[:, None, None] * controller.adaptation.gain
+    return spread
+
+
+def parabola_gain_std(
+    coefficients: Float[np.ndarray, "batch 3"], spread: Float[np.ndarray, "batch 3 3"]
+) -> Float[np.ndarray, " batch"]:
+    """Relative standard deviation of α² = −2 c/m, m = a − b²/4c, of a + b q + c q²."""
+    a, b, c = coefficients.T
+    c = np.where(c == 0.0, 1e-300, c)
+    m = a - b**2 / (4.0 * c)
+    m = np.where(m == 0.0, 1e-300, m)
+    slope = np.stack(
+        [-0.5 / m, b / (4.0 * c * m), 0.5 / c - b**2 / (8.0 * c**2 * m)], axis=-1
+    )
+    std = np.sqrt(np.einsum("bi,bij,bj->b", slope, spread, slope))
+    return np.where(c * m < 0.0, std, np.inf)
+
+
+def direction_std(
+    pairs: Float[np.ndarray, "batch dof 2"], spread: Float[np.ndarray, "batch p p"]
+) -> Float[np.ndarray, "batch dof"]:
+    """Standard deviation in [rad] of the steps between successive pairs' directions."""
+    batch, n, _ = pairs.shape
+    size = np.maximum(np.sum(pairs**2, axis=2), 1e-300)
+    slope = np.zeros((batch, n, spread.shape[1]))
+    for j in range(n):
+        turn = np.stack([-pairs[:, j, 1], pairs[:, j, 0]], axis=-1) / size[:, j, None]
+        slope[:, j, 2 * j : 2 * j + 2] = turn
+        if j + 1 < n:
+            slope[:, j + 1, 2 * j : 2 * j + 2] = -turn
+    return np.asarray(np.sqrt(np.einsum("bji,bik,bjk->bj", slope, spread, slope)))
+
+
+class Settled:
+    """Ends an adaptation when what it is after is known well enough.
+
+    Args:
+        uncertainty: Standard deviations now, of every arm.
+        enough: What they must come down to.
+        period: Of the slowest wave in [s].
+    """
+
+    def __init__(
+        self, uncertainty: Callable[[], np.ndarray], enough: float, period: float
+    ) -> None:
+        self._uncertainty, self._enough = uncertainty, enough
+        self._earliest = _WAVES * period
+
+    def __call__(self, t: float) -> bool:
+        """Whether to end at a time since the beginning in [s]."""
+        if t < self._earliest:
+            return False
+        return bool(np.all(self._uncertainty() < self._enough))
+
+
+# The stages of a calibration by motion, and what each passes on to the next.
 
 _ATTEMPTS = 3
 """How often an adaptation that ran away is tried again, each time more slowly."""

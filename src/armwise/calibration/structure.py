@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.calibration.flaws import Flaws
-from armwise.dynamics import Dynamics
-from armwise.dynamics.base import BaseParameters
+from armwise.calibration.sensor_flaws import Flaws
+from armwise.dynamics import BaseParameters, Dynamics
 from armwise.errors import ArgumentError
-from armwise.identification.columns import Columns
-from armwise.identification.problem import structural_base
+from armwise.identification import structural_base
+from armwise.regression import Columns
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -113,3 +112,27 @@ def as_structure(given: Structure | Arm) -> Structure:
 
 def _matching(names: tuple[str, ...], patterns: tuple[str, ...]) -> np.ndarray:
     return np.array([any(fnmatchcase(n, p) for p in patterns) for n in names])
+
+
+# A known body that an arm carries for a while.
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """A known body that some samples were taken with.
+
+    Attributes:
+        parameters: What it adds to the arm's parameters.
+        share: One for samples with it, zero for those without.
+    """
+
+    parameters: Float[np.ndarray, " parameters"]
+    share: Float[np.ndarray, " samples"]
+
+    def torque(self, Y: np.ndarray, rows: slice) -> Float[np.ndarray, "samples dof"]:
+        """What it adds to the torques of some samples."""
+        return np.asarray(self.share[rows, None] * (Y @ self.parameters))
+
+    def thinned(self, step: int) -> Carried:
+        """For every so manieth sample."""
+        return replace(self, share=self.share[::step])

@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.calibration.carried import Carried
-from armwise.calibration.descent import Prior
-from armwise.calibration.flaws import Flaws
-from armwise.calibration.point import Point
-from armwise.calibration.polish import polish
-from armwise.calibration.projection import Projector
-from armwise.calibration.sensed import check_readings, sensed_samples
-from armwise.calibration.structure import Structure, as_structure
-from armwise.calibration.uncertainty import covariance_of, torque_errors
+from armwise.calibration.from_recording import check_readings, sensed_samples
+from armwise.calibration.refine import Prior, covariance_of, polish, torque_errors
+from armwise.calibration.search_region import Point
+from armwise.calibration.sensor_flaws import Flaws
+from armwise.calibration.structure import Carried, Structure, as_structure
+from armwise.calibration.variable_projection import Projector
 from armwise.errors import NotIdentifiable
 from armwise.plants import Payload, carrying
 from armwise.recordings import Recording, Samples
@@ -30,6 +27,7 @@ from armwise.recordings import Recording, Samples
 if TYPE_CHECKING:
     from jaxtyping import Float
     from numpy.typing import ArrayLike
+
 
 _BELIEVED = 0.5
 """How far torque constants may be from their first guess, relative."""

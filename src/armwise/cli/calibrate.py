@@ -13,10 +13,10 @@ from armwise.cli.arguments import (
     Columns,
     MappingFile,
     SkipBadRows,
+    named_columns,
     number,
     output_file,
 )
-from armwise.cli.logs import named_columns
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def calibrate(
         calibrate_recording,
     )
     from armwise.cli.known_load import known_load, weigh_torques
-    from armwise.cli.progress import progress_bar
+    from armwise.cli.output import progress_bar
     from armwise.recordings import Recording, read_recording
 
     def read(paths: PathList) -> list[Recording]:
@@ -150,7 +150,7 @@ def calibrate(
 def _write(found: Calibration, place: Path) -> dict[str, str]:
     """Write what `read_recording` applies, and a report beside it."""
     from armwise.recordings import write_calibration
-    from armwise.report.calibration import write_calibration_report
+    from armwise.report import write_calibration_report
 
     write_calibration(found.sensors, place)
     report = write_calibration_report(found, place.with_suffix(".html"))

@@ -60,7 +60,7 @@ def compare(
     Example: armwise control compare ddarm --model-error 0.1 --friction 0.02
     """
     from armwise.arms import load_arm
-    from armwise.cli.progress import progress_bar
+    from armwise.cli.output import progress_bar
     from armwise.control import benchmark_tracking, comparison
 
     loaded = load_arm(arm)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from armwise.cli.arguments import FASTEST, ArmName, Duration, Seed, number, output_file
-from armwise.cli.output import AsJson, console, figure, print_json, table
-from armwise.cli.progress import progress_bar
+from armwise.cli.output import AsJson, console, figure, print_json, progress_bar, table
 
 if TYPE_CHECKING:
     from armwise.arms import Arm

@@ -88,10 +88,9 @@ def run_fleet(
     json: bool,
 ) -> None:
     """Identify a fleet; print and write what came of it."""
-    from armwise.cli.logs import load_described, named_columns
-    from armwise.cli.progress import progress_bar
-    from armwise.fleets import identify_fleet
-    from armwise.fleets.files import read_preparation
+    from armwise.cli.arguments import load_described, named_columns
+    from armwise.cli.output import progress_bar
+    from armwise.fleets import identify_fleet, read_preparation
 
     described, mapped = load_described(arm, reading.mapping)
     if share.cluster:
@@ -121,7 +120,7 @@ def run_fleet(
 
 def show_fleet(fleet: FleetEstimate, files: dict[str, str], json: bool) -> None:
     """Print a fleet for a machine or for people."""
-    from armwise.fleets.files import fleet_to_dict
+    from armwise.fleets import fleet_to_dict
 
     if json:
         print_json(fleet_to_dict(fleet) | {"files": files})
@@ -182,7 +181,7 @@ def write_fleet_files(
 ) -> dict[str, str]:
     """Write the whole estimate, and the pooled model if a body can have it."""
     from armwise.arms import save_arm
-    from armwise.fleets.files import write_fleet
+    from armwise.fleets import write_fleet
 
     folder.mkdir(parents=True, exist_ok=True)
     files = {"fleet": folder / "fleet.json"}

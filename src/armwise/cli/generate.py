@@ -10,8 +10,7 @@ from armwise.cli.arguments import DESCRIPTIONS, Folder, bundled_names
 from armwise.cli.output import AsJson, console, print_json, table
 
 if TYPE_CHECKING:
-    from armwise.codegen import GeneratedCode
-    from armwise.codegen.compare import Comparison
+    from armwise.codegen import Comparison, GeneratedCode
 
 
 def generate(
@@ -63,9 +62,8 @@ def generate(
             "name an arm and a folder: armwise generate ARM -o DIR"
         )
     from armwise.arms import load_arm
-    from armwise.codegen import FUNCTIONS
-    from armwise.codegen.generate import DEFAULT_FUNCTIONS
-    from armwise.codegen.generate import generate as write
+    from armwise.codegen import DEFAULT_FUNCTIONS, FUNCTIONS
+    from armwise.codegen import generate as write
 
     if functions is None:
         chosen = list(DEFAULT_FUNCTIONS)
@@ -124,7 +122,7 @@ def _show(code: GeneratedCode) -> None:
 
 
 def _compare(json: bool) -> None:
-    from armwise.codegen.compare import compare
+    from armwise.codegen import compare
 
     found = compare()
     if json:

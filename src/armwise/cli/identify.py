@@ -30,7 +30,7 @@ from armwise.cli.fleet import (
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
-    from armwise.identification.workflow import Identification
+    from armwise.identification import Identification
 
 _METHODS = {
     "physical": "PhysicallyConsistent",
@@ -92,9 +92,9 @@ def identify(
         share = FleetWork(group_by or "robot", cluster, workers, output)
         run_fleet(arm, logs, reading, share, _method(method), _terms(fix or []), json)
         return
-    from armwise.cli.logs import load_described, read_logs
-    from armwise.cli.progress import progress_bar
-    from armwise.identification.workflow import identify_recordings
+    from armwise.cli.arguments import load_described, read_logs
+    from armwise.cli.output import progress_bar
+    from armwise.identification import identify_recordings
 
     described, mapped = load_described(arm, mapping)
     chosen = _method(method)
@@ -163,7 +163,7 @@ def _friction(name: str) -> str:
 
 
 def _terms(fixed: list[str]) -> list[str]:
-    from armwise.identification.problem import TERMS
+    from armwise.identification import TERMS
 
     if unknown := set(fixed) - set(TERMS):
         raise typer.BadParameter(
@@ -175,7 +175,7 @@ def _terms(fixed: list[str]) -> list[str]:
 def _write(result: Identification, source: str, folder: Path) -> dict[str, str]:
     """Write the model, the estimate and the report."""
     from armwise.arms import save_arm
-    from armwise.identification.files import write_estimate
+    from armwise.identification import write_estimate
     from armwise.report import write_report
 
     folder.mkdir(parents=True, exist_ok=True)

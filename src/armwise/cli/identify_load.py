@@ -22,7 +22,7 @@ from armwise.cli.output import AsJson, console, print_json, warn
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
-    from armwise.identification.load import LoadEstimate
+    from armwise.loads import LoadEstimate
     from armwise.recordings import Recording, Samples
 
 METHODS = ("accelerations", "static", "integral", "momentum", "optimal")
@@ -76,9 +76,9 @@ def identify_load(
 
     Example: armwise identify-load puma600 held.csv --bare empty.csv --frame wrist
     """
-    from armwise.cli.logs import load_described, read_logs
-    from armwise.identification.load import identify_load as find
-    from armwise.identification.load.files import read_load_estimate
+    from armwise.cli.arguments import load_described, read_logs
+    from armwise.loads import identify_load as find
+    from armwise.loads import read_load_estimate
 
     _check(method, bias, pose_offset, resolution)
     described, mapped = load_described(arm, mapping)
@@ -115,15 +115,15 @@ def _check(method: str, bias: str, pose_offset: str, resolution: float | None) -
 
 
 def _method(name: str, resolution: float | None) -> Any:
-    from armwise.identification import load
+    from armwise import loads
 
     if name == "optimal":
-        return load.OptimalFilter((resolution or 0.0) / math.sqrt(12.0))
+        return loads.OptimalFilter((resolution or 0.0) / math.sqrt(12.0))
     return {
-        "accelerations": load.Accelerations,
-        "static": load.StaticPoses,
-        "integral": load.IntegralWindows,
-        "momentum": load.MomentumRate,
+        "accelerations": loads.Accelerations,
+        "static": loads.StaticPoses,
+        "integral": loads.IntegralWindows,
+        "momentum": loads.MomentumRate,
     }[name]()
 
 
@@ -141,9 +141,8 @@ def _samples(
 def _write(load: LoadEstimate, folder: Path, arm: Arm) -> dict[str, str]:
     """Write the estimate, what drivers take, and a report."""
     from armwise.errors import NotIdentifiable, NotPhysical
-    from armwise.identification.load import write_load
-    from armwise.identification.load.files import write_load_estimate
-    from armwise.report.load import write_load_report
+    from armwise.loads import write_load, write_load_estimate
+    from armwise.report import write_load_report
 
     folder.mkdir(parents=True, exist_ok=True)
     files = {"estimate": str(write_load_estimate(load, folder / "load.json"))}
@@ -164,7 +163,7 @@ def _write(load: LoadEstimate, folder: Path, arm: Arm) -> dict[str, str]:
 
 
 def _tell(load: LoadEstimate, files: dict[str, str], json: bool) -> None:
-    from armwise.identification.load.files import load_to_dict
+    from armwise.loads import load_to_dict
 
     if json:
         print_json({**load_to_dict(load), "files": files})

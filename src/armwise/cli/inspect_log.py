@@ -14,10 +14,18 @@ from armwise.cli.arguments import (
     MappingFile,
     SkipBadRows,
     bundled_names,
+    load_described,
+    named_columns,
 )
-from armwise.cli.logs import load_described, named_columns
-from armwise.cli.output import AsJson, console, figure, print_json, table, warn
-from armwise.cli.progress import progress_bar
+from armwise.cli.output import (
+    AsJson,
+    console,
+    figure,
+    print_json,
+    progress_bar,
+    table,
+    warn,
+)
 
 if TYPE_CHECKING:
     from armwise.recordings import Recording, Samples

@@ -11,7 +11,7 @@ from armwise.cli.arguments import FASTEST, ArmName, Duration, Model, check_place
 from armwise.cli.output import AsJson, console, figure, print_json, table
 
 if TYPE_CHECKING:
-    from armwise.learning.session import Session
+    from armwise.learning import Session
 
 
 def learn(
@@ -44,8 +44,8 @@ def learn(
     Example: armwise learn ddarm --trials 4 --model-error 0.1
     """
     from armwise.arms import load_arm
-    from armwise.control.comparison import perturbed
-    from armwise.learning.session import Session
+    from armwise.control import perturbed
+    from armwise.learning import Session
 
     loaded = load_arm(arm)
     session = Session(

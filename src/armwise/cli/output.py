@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object instead of tables.")
@@ -73,3 +75,30 @@ def warn(message: str) -> None:
 def figure(value: float, digits: int = 4) -> str:
     """Write a number for people; a dash where nothing is known."""
     return f"{value:.{digits}g}" if math.isfinite(value) else "–"
+
+
+# Progress for people: a bar on a terminal, nothing for machines.
+
+
+@contextmanager
+def progress_bar(
+    title: str, *, quiet: bool = False
+) -> Iterator[Callable[[str, float], None]]:
+    """Show how far a task is; call what it yields with a word and a share in 0…1."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    screen = console(error=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=screen,
+        transient=True,
+        disable=quiet or not screen.is_terminal,
+    ) as bar:
+        task = bar.add_task(title, total=1.0)
+
+        def tell(what: str, share: float) -> None:
+            bar.update(task, description=f"{title}: {what}", completed=share)
+
+        yield tell

@@ -117,7 +117,7 @@ def _list(json: bool) -> None:
 def _redo(
     chosen: Sequence[Group] | None, output: Path | None, workers: int, json: bool
 ) -> None:
-    from armwise.cli.progress import progress_bar
+    from armwise.cli.output import progress_bar
     from papers import run_groups, write_gallery
 
     if output is None:

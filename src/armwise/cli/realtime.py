@@ -10,7 +10,7 @@ from armwise.cli.arguments import ArmName
 from armwise.cli.output import AsJson, console, print_json, table
 
 if TYPE_CHECKING:
-    from armwise.codegen.realtime import RealtimeReport, Times
+    from armwise.codegen import RealtimeReport, Times
 
 
 def realtime(
@@ -30,7 +30,7 @@ def realtime(
     Example: armwise realtime puma260 --rate-hz 1000 --duration 1
     """
     from armwise.arms import load_arm
-    from armwise.codegen.realtime import run_realtime
+    from armwise.codegen import run_realtime
 
     report = run_realtime(load_arm(arm), rate_hz, duration, background_hz, lead)
     if json:

@@ -37,10 +37,10 @@ def reduce(
 
     Example: armwise reduce panda out/estimate.json run1.csv -o small.json
     """
-    from armwise.cli.logs import load_described, read_logs
+    from armwise.cli.arguments import load_described, read_logs
     from armwise.identification import read_estimate, write_estimate
+    from armwise.identification import reduce as reduce_estimate
     from armwise.recordings import prepare
-    from armwise.reduction import reduce as reduce_estimate
 
     described, mapped = load_described(arm, mapping)
     whole = read_estimate(estimate, described)

@@ -14,9 +14,10 @@ from armwise.cli.arguments import (
     MappingFile,
     SkipBadRows,
     Validate,
+    load_described,
     output_file,
+    read_logs,
 )
-from armwise.cli.logs import load_described, read_logs
 from armwise.cli.output import AsJson, console, print_json
 from armwise.errors import ArgumentError
 
@@ -82,8 +83,7 @@ def _with_data(
     cutoff_hz: float | None,
 ) -> Identification:
     """Prepare the logs as `identify` does, and validate again."""
-    from armwise.identification import Identification
-    from armwise.identification.diagnosis import diagnose
+    from armwise.identification import Identification, diagnose
     from armwise.recordings import prepare
 
     fitted = prepare(logs, cutoff_hz, arm=arm)

@@ -33,8 +33,8 @@ def simulate(
     Example: armwise simulate panda --seed 1 -o run1.csv
     """
     from armwise.arms import load_arm
-    from armwise.cli.progress import progress_bar
-    from armwise.identification.coverage import random_motion
+    from armwise.cli.output import progress_bar
+    from armwise.identification import random_motion
     from armwise.recordings import write_recording
 
     described = load_arm(arm)
@@ -56,7 +56,7 @@ def _run(
 
     from armwise.control import ComputedTorque
     from armwise.errors import ArmError, PlantDiverged
-    from armwise.identification.coverage import largest_torque
+    from armwise.identification import largest_torque
     from armwise.plants import Encoder, MujocoArm, SimulatedArm, TorqueSensor, run
 
     size = largest_torque(arm, motion)

@@ -13,8 +13,9 @@ from armwise.cli.arguments import (
     CutoffHz,
     MappingFile,
     SkipBadRows,
+    load_described,
+    read_logs,
 )
-from armwise.cli.logs import load_described, read_logs
 from armwise.cli.output import AsJson, console, print_json, warn
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _named(paths: PathList) -> dict[str, Path]:
 
 def _run(world: Path) -> Run:
     from armwise.errors import WorldError
-    from armwise.worlds.scenario import read_world
+    from armwise.worlds import read_world
 
     try:
         return read_world(world).run()

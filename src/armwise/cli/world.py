@@ -43,8 +43,7 @@ def run(
     """
     from dataclasses import replace
 
-    from armwise.worlds.files import summary, write_run
-    from armwise.worlds.scenario import read_world
+    from armwise.worlds import read_world, summary, write_run
 
     scenario = read_world(file)
     if duration is not None:

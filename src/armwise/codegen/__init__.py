@@ -1,13 +1,21 @@
 """Customised C for the robot's controller, and a runtime with two rates."""
 
+from armwise.codegen.compare import Comparison, compare
 from armwise.codegen.functions import FUNCTIONS
-from armwise.codegen.generate import GeneratedCode, generate
+from armwise.codegen.generate import DEFAULT_FUNCTIONS, GeneratedCode, generate
 from armwise.codegen.load import GeneratedLibrary, load_generated
+from armwise.codegen.realtime import RealtimeReport, Times, run_realtime
 
 __all__ = [
+    "DEFAULT_FUNCTIONS",
     "FUNCTIONS",
+    "Comparison",
     "GeneratedCode",
     "GeneratedLibrary",
+    "RealtimeReport",
+    "Times",
+    "compare",
     "generate",
     "load_generated",
+    "run_realtime",
 ]

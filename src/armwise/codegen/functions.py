@@ -6,9 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from armwise.codegen.model import Model
-from armwise.dynamics.equations import equations, place_equations
-from armwise.dynamics.mechanism import DRIVES, Mechanism, drive_columns
-from armwise.dynamics.vectors import Scalar, add, mul, total
+from armwise.dynamics import (
+    DRIVES,
+    Mechanism,
+    Scalar,
+    add,
+    drive_columns,
+    equations,
+    mul,
+    place_equations,
+    total,
+)
 
 Traced = Callable[..., dict[str, object]]
 """Takes lists of scalars by name, bodies and drives among them; gives named lists."""

@@ -5,32 +5,192 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from armwise.codegen.c_files import header_file, source_file
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.codegen.c_text import PRECISIONS, prefix_for
 from armwise.codegen.code import Code, write_code
-from armwise.codegen.companions import (
+from armwise.codegen.customise import customise
+from armwise.codegen.files import (
+    RUNTIME_FUNCTIONS,
     cmake_file,
     example_file,
+    header_file,
     runtime_files,
+    source_file,
     wrapper_file,
 )
-from armwise.codegen.customise import customise
 from armwise.codegen.folder import write_folder
 from armwise.codegen.functions import FUNCTIONS
 from armwise.codegen.model import Model, Parameters
-from armwise.codegen.naming import prefix_for
 from armwise.codegen.precision import PrecisionError, precision_error
-from armwise.codegen.prune import Pruning, prune
-from armwise.codegen.request import (
-    arm_of,
-    check_choices,
-    chosen_functions,
-    place_on,
-    require_physical,
-)
+from armwise.codegen.reference import random_states
 from armwise.codegen.selftest import selftest_file
-from armwise.codegen.statements import PRECISIONS
+from armwise.dynamics import Dynamics
+from armwise.errors import ArgumentError, NotPhysical
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+# Leave out parameters that hardly matter, and say what that may cost.
+
+STATES = 2000
+_SEED = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Pruning:
+    """Parameters that were left out.
+
+    Attributes:
+        left_out: Their places among the grouped parameters.
+        names: Their names.
+        bound: Torque error per joint that they may cause together, in [N m].
+        peak: Largest torque per joint, in [N m].
+        states: On how many random states within limits that was found.
+    """
+
+    left_out: frozenset[int]
+    names: tuple[str, ...]
+    bound: Float[np.ndarray, " dof"]
+    peak: Float[np.ndarray, " dof"]
+    states: int
+
+    @property
+    def sentence(self) -> str:
+        """What the header says of it."""
+        shares = ", ".join(
+            f"{100 * b / p:.2g} %" if p else "0 %"
+            for b, p in zip(self.bound, self.peak, strict=True)
+        )
+        return (
+            f"{len(self.names)} small parameters are left out; on {self.states} random "
+            f"states within limits they change the torques of the joints by at most "
+            f"{shares} of their largest values."
+        )
+
+
+def prune(model: Model, tolerance: float) -> Pruning:
+    """Find the parameters that together stay below a fraction of the largest torque.
+
+    Args:
+        model: The model; its limits say how fast it moves.
+        tolerance: Fraction of each joint's largest torque.
+    """
+    arm = model.arm
+    dynamics = Dynamics(arm)
+    states = random_states(arm, STATES, _SEED)
+    torque = dynamics.inverse_dynamics(states.q, states.qd, states.qdd)
+    peak = np.abs(torque).max(axis=0)
+    kernel = dynamics.kernel("grouped_regressor")
+    (Y,) = kernel([states.q, states.qd, states.qdd])
+    values = np.array(model.bodies)
+    shares = np.abs(Y[:, :, : values.size]).max(axis=0) * np.abs(values)
+    relative = (shares / np.where(peak > 0, peak, 1.0)[:, None]).max(axis=0)
+    left_out: set[int] = set()
+    bound = np.zeros(arm.dof)
+    for k in np.argsort(relative):
+        if values[k] == 0.0:
+            continue
+        raised = bound + shares[:, k]
+        if np.any(raised > tolerance * peak):
+            break
+        left_out.add(int(k))
+        bound = raised
+    names = tuple(model.body_names[k] for k in sorted(left_out))
+    return Pruning(frozenset(left_out), names, bound, peak, STATES)
+
+
+# What generate is asked for: refused with a clear sentence, or put in order.
+
+
+def arm_of(given: Any) -> Arm:
+    """Return the arm of what was given; refuse one without joints."""
+    arm = given if isinstance(given, Arm) else getattr(given, "arm", None)
+    if not isinstance(arm, Arm):
+        raise ArgumentError(
+            f"generate needs an Arm or an Estimate, not {type(given).__name__}."
+        )
+    if arm.dof == 0:
+        raise ArgumentError(f"{arm.name} has no joints: there is nothing to generate.")
+    return arm
+
+
+def chosen_functions(functions: Sequence[str], runtime: bool) -> list[str]:
+    """Return the names of the functions to generate, each once."""
+    names = [functions] if isinstance(functions, str) else list(functions)
+    names += [key for key in RUNTIME_FUNCTIONS if runtime]
+    if unknown := [key for key in names if key not in FUNCTIONS]:
+        raise ArgumentError(
+            f"No function {unknown[0]!r} can be generated. "
+            f"Choose from: {', '.join(FUNCTIONS)}."
+        )
+    if not names:
+        raise ArgumentError(f"Name at least one function: {', '.join(FUNCTIONS)}.")
+    return list(dict.fromkeys(names))
+
+
+def check_choices(
+    precision: str, load: str | None, parameters: str, tolerance: float
+) -> None:
+    """Refuse options that are none."""
+    if precision not in PRECISIONS:
+        raise ArgumentError(
+            f'precision must be "double" or "float", not {precision!r}.'
+        )
+    if load not in (None, "arbitrary"):
+        raise ArgumentError(f'load must be None or "arbitrary", not {load!r}.')
+    if parameters not in ("constants", "struct"):
+        raise ArgumentError(
+            f'parameters must be "constants" or "struct", not {parameters!r}.'
+        )
+    if not 0.0 <= tolerance < 1.0:
+        raise ArgumentError(
+            f"tolerance is a fraction of the largest torque, 0 to 1, not {tolerance!r}."
+        )
+    if tolerance and parameters == "struct":
+        raise ArgumentError(
+            'tolerance leaves out known numbers; with parameters="struct" they are '
+            "not known. Drop one of the two."
+        )
+
+
+def place_on(arm: Arm, place: str | None) -> str:
+    """Return the name of a place on the arm; the last link if none is given."""
+    if place is None:
+        return arm.links[-1].name
+    arm.place(place)
+    return place
+
+
+def require_physical(arm: Arm, chosen: Sequence[str], allowed: bool) -> None:
+    """Refuse a mass matrix that is not positive definite within the limits."""
+    q = random_states(arm, 1000, 0).q
+    least = np.linalg.eigvalsh(Dynamics(arm).mass_matrix(q)).min(axis=1)
+    if not np.any(least <= 0):
+        return
+    share = float(np.mean(least <= 0))
+    what = (
+        f"No arm can have these parameters: the mass matrix of {arm.name} is not "
+        f"positive definite in {share:.0%} of 1000 random poses within its limits "
+        f"(smallest eigenvalue {least.min():.3g})."
+    )
+    if "forward_dynamics" in chosen:
+        raise NotPhysical(
+            f"{what} Forward dynamics would divide by it: identify under physical "
+            "constraints, or leave forward_dynamics out."
+        )
+    if not allowed:
+        raise NotPhysical(
+            f"{what} Identify under physical constraints, or accept it with "
+            "allow_unphysical=True (--allow-unphysical)."
+        )
+
+
+# generate: from an arm, or what was identified of it, to C a controller can run.
 
 DEFAULT_FUNCTIONS = (
     "inverse_dynamics",

@@ -13,8 +13,7 @@ from armwise.arms import Arm
 from armwise.codegen.folder import read_manifest
 from armwise.codegen.reference import random_states, reference_values
 from armwise.errors import ArgumentError, ArmwiseError
-from armwise.programs.cache import cached_object
-from armwise.programs.compiler import Compiler, find_compiler
+from armwise.programs import Compiler, cached_object, find_compiler
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -9,17 +9,24 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from armwise.arms import BASE, Arm
-from armwise.arms.inertia import inertial_transform
-from armwise.dynamics.equations import equations
-from armwise.dynamics.mechanism import DRIVES, Mechanism, mechanism_of
-from armwise.dynamics.ranks import Grouping
-from armwise.dynamics.vectors import Scalar, add, mul, total
+from armwise.arms import BASE, Arm, inertial_transform
+from armwise.dynamics import (
+    DRIVES,
+    Grouping,
+    Mechanism,
+    Scalar,
+    add,
+    equations,
+    mechanism_of,
+    mul,
+    total,
+)
 from armwise.errors import ArgumentError
 from armwise.programs import trace
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
 
 Parameters = Literal["constants", "struct"]
 """Whether parameters are numbers in the code or fields that may change."""

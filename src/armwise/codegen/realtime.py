@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from armwise.codegen.companions import RUNTIME_FUNCTIONS
+from armwise.codegen.files import RUNTIME_FUNCTIONS
 from armwise.codegen.generate import GeneratedCode, generate
 from armwise.errors import ArgumentError, ArmwiseError
-from armwise.programs.compiler import find_compiler
+from armwise.programs import find_compiler
 
 _FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread")
 

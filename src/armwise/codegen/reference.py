@@ -14,6 +14,7 @@ from armwise.dynamics import Dynamics
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+
 _FAST, _HARD = 2.0, 5.0
 """Speed in [rad/s] and acceleration in [rad/s²] where the arm's limits say nothing."""
 

@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from armwise.codegen.c_text import fill
 from armwise.codegen.code import Code, Routine
+from armwise.codegen.precision import rounding_bound
 from armwise.codegen.reference import (
     random_load,
     random_states,
     reference_arm,
     reference_values,
 )
-from armwise.codegen.rounding import rounding_bound
-from armwise.codegen.templates import fill
 
 STATES = 4
 _SEED = 1992

@@ -22,6 +22,7 @@ from armwise.motions import Motion, MotionSample
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+
 MEAN_AGE = 1.5
 """Age of M and h when they are used, on average, in background periods."""
 

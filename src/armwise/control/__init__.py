@@ -1,29 +1,37 @@
 """Controllers: from feedback alone to ones that learn the arm while they move it."""
 
-from armwise.control.adaptation import Adaptation
-from armwise.control.benchmark import benchmark_tracking
-from armwise.control.composite import Composite
-from armwise.control.computed_torque import ComputedTorque
-from armwise.control.controller import ResumableController
-from armwise.control.craig_hsu_sastry import CraigHsuSastry
-from armwise.control.feedforward import Feedforward
-from armwise.control.gating import Gating
-from armwise.control.indirect import Indirect
-from armwise.control.mixture import MixtureCompensator
-from armwise.control.model_reference import ModelReference
+from armwise.control.adaptation import Adaptation, UpdateLaw
+from armwise.control.adaptive import (
+    Composite,
+    CraigHsuSastry,
+    Indirect,
+    ModelReference,
+    SlotineLi,
+)
+from armwise.control.benchmark import TrackingTable, benchmark_tracking
+from armwise.control.comparison import (
+    Partition,
+    effective_inertia,
+    middle_posture,
+    perturbed,
+    tracking_tasks,
+    with_friction,
+)
+from armwise.control.feedback import (
+    PD,
+    ResumableController,
+    RobustTerm,
+    feedback_gain,
+    load_state,
+    save_state,
+)
+from armwise.control.feedforward import ComputedTorque, Feedforward, Playback
+from armwise.control.mixture import Gating, MixtureCompensator
 from armwise.control.parameter_set import (
     DriveProjection,
     ParameterSet,
     PhysicalProjection,
 )
-from armwise.control.partition import Partition
-from armwise.control.pd import PD
-from armwise.control.playback import Playback
-from armwise.control.robust import RobustTerm
-from armwise.control.slotine_li import SlotineLi
-from armwise.control.state_file import load_state, save_state
-from armwise.control.tracking_table import TrackingTable
-from armwise.control.update_law import UpdateLaw
 from armwise.control.watch import Watch, Watched
 
 __all__ = [
@@ -50,6 +58,12 @@ __all__ = [
     "Watch",
     "Watched",
     "benchmark_tracking",
+    "effective_inertia",
+    "feedback_gain",
     "load_state",
+    "middle_posture",
+    "perturbed",
     "save_state",
+    "tracking_tasks",
+    "with_friction",
 ]

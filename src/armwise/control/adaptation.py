@@ -3,20 +3,187 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.control.update_law import (
-    UpdateLaw,
-    apply_gain,
-    innovation,
-    outside_dead_band,
-)
 from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
+
+
+# How parameters move: gradient, least squares, forgetting, bounded gain.
+
+
+@dataclass(frozen=True, eq=False)
+class UpdateLaw:
+    """One family: â' = −P x, d/dt P⁻¹ = −λ P⁻¹ + WᵀW, λ = λ0 (1 − ‖P‖/k0).
+
+    A fixed P is the gradient rule; λ0 = 0 is least squares; λ0 > 0 forgets
+    exponentially; a finite k0 bounds the gain (`astley1996` Eq. 3.38–3.42). ‖P‖ is
+    Frobenius', never below the spectral norm, so the bound holds for that one too.
+
+    Attributes:
+        gain: P at the start: one number, one per parameter, or a matrix.
+        adapts_gain: Whether P follows the excitation.
+        forgetting: λ0 in [1/s].
+        bound: k0, the largest ‖P‖.
+        dead_band: Tracking errors s smaller than this teach nothing, per joint in the
+            units of s.
+        prediction_dead_band: The same for prediction errors, in [N m] or [N].
+    """
+
+    gain: float | Float[np.ndarray, "*shape"] = 1.0
+    adapts_gain: bool = False
+    forgetting: float = 0.0
+    bound: float = field(default=np.inf)
+    dead_band: float = 0.0
+    prediction_dead_band: float = 0.0
+
+    def __post_init__(self) -> None:
+        gain = np.asarray(self.gain, dtype=float)
+        _require_positive_definite(gain)
+        object.__setattr__(self, "gain", gain if gain.ndim else float(gain))
+        if self.forgetting < 0 or self.dead_band < 0 or self.prediction_dead_band < 0:
+            raise ArgumentError("Forgetting and dead-bands cannot be negative.")
+        if not self.bound > 0:
+            raise ArgumentError(
+                f"The gain bound k0 must be positive, not {self.bound}."
+            )
+
+    @classmethod
+    def gradient(cls, gain: float | np.ndarray, dead_band: float = 0.0) -> UpdateLaw:
+        """P stays as it is: for tracking, not for knowing."""
+        return cls(gain, dead_band=dead_band)
+
+    @classmethod
+    def least_squares(
+        cls, gain: float | np.ndarray, dead_band: float = 0.0
+    ) -> UpdateLaw:
+        """P shrinks with every bit of excitation; the best average, ever slower."""
+        return cls(gain, adapts_gain=True, dead_band=dead_band)
+
+    @classmethod
+    def exponential(
+        cls, gain: float | np.ndarray, forgetting: float, dead_band: float = 0.0
+    ) -> UpdateLaw:
+        """Least squares that forgets with the rate λ0; P grows without excitation."""
+        return cls(gain, True, forgetting, dead_band=dead_band)
+
+    @classmethod
+    def bounded_gain(
+        cls,
+        gain: float | np.ndarray,
+        forgetting: float,
+        bound: float,
+        dead_band: float = 0.0,
+    ) -> UpdateLaw:
+        """Forget only as far as ‖P‖ stays below the bound k0."""
+        return cls(gain, True, forgetting, bound, dead_band)
+
+    def initial_gain(
+        self, parameters: int, batch: tuple[int, ...] = ()
+    ) -> Float[np.ndarray, "*shape"]:
+        """P at the start: (), (p,) or (p, p) if it stays; (..., p, p) if it adapts."""
+        gain = np.asarray(self.gain)
+        if gain.ndim and gain.shape[-1] != parameters:
+            raise ArgumentError(
+                f"The gain is for {gain.shape[-1]} parameters; there are {parameters}."
+            )
+        if not self.adapts_gain:
+            return gain.copy()
+        matrix = gain if gain.ndim == 2 else gain * np.eye(parameters)
+        if np.linalg.norm(matrix) > self.bound:
+            raise ArgumentError(
+                f"The gain starts at ‖P‖ = {np.linalg.norm(matrix):.4g}, above its "
+                f"bound k0 = {self.bound:.4g}; lower the gain or raise the bound."
+            )
+        return np.broadcast_to(matrix, (*batch, parameters, parameters)).copy()
+
+    def next_gain(
+        self,
+        gain: Float[np.ndarray, "... p p"],
+        excitation: Float[np.ndarray, "... n p"],
+        dt: float,
+        factors: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> Float[np.ndarray, "... p p"]:
+        """P after dt under excitation W; exact for a W that is held meanwhile.
+
+        Args:
+            gain: P now.
+            excitation: W.
+            dt: Time step in [s].
+            factors: `innovation(gain, excitation, dt)`, if it is known already.
+        """
+        if not self.adapts_gain:
+            return gain
+        spread, inverse = factors or innovation(gain, excitation, dt)
+        across = np.swapaxes(spread, -1, -2)
+        shrunk: np.ndarray
+        if excitation.shape[-2] == 1:  # plain products are faster than tiny matrices
+            shrunk = gain - (spread * inverse) * across
+        else:
+            shrunk = gain - spread @ inverse @ across
+        if self.forgetting:
+            size = np.sqrt(np.einsum("...ij,...ij->...", shrunk, shrunk))
+            rate = self.forgetting * (1.0 - size / self.bound)
+            shrunk *= np.exp(rate * dt)[..., None, None]
+        return shrunk
+
+
+def innovation(
+    gain: Float[np.ndarray, "... p p"],
+    excitation: Float[np.ndarray, "... n p"],
+    dt: float,
+) -> tuple[Float[np.ndarray, "... p n"], Float[np.ndarray, "... n n"]]:
+    """P Wᵀ and (W P Wᵀ + I/dt)⁻¹, the two factors of a least-squares step."""
+    spread = gain @ np.swapaxes(excitation, -1, -2)
+    inner = excitation @ spread
+    n = inner.shape[-1]
+    inner[..., range(n), range(n)] += 1.0 / dt
+    return spread, 1.0 / inner if n == 1 else np.linalg.inv(inner)
+
+
+def apply_gain(
+    gain: Float[np.ndarray, "*shape"], vector: Float[np.ndarray, "... p"]
+) -> Float[np.ndarray, "... p"]:
+    """P x for a P that is a number, a diagonal or a matrix."""
+    product: np.ndarray
+    product = gain * vector if gain.ndim < 2 else (gain @ vector[..., None])[..., 0]
+    return product
+
+
+def outside_dead_band(
+    error: Float[np.ndarray, "*shape"], width: float
+) -> Float[np.ndarray, "*shape"]:
+    """The part of an error beyond a dead-band, continuous at its edge."""
+    if width == 0.0:
+        return error
+    beyond: np.ndarray = error - np.clip(error, -width, width)
+    return beyond
+
+
+def _require_positive_definite(gain: np.ndarray) -> None:
+    if gain.ndim > 2 or not np.all(np.isfinite(gain)):
+        raise ArgumentError(
+            "The adaptation gain must be finite: a number, a vector or a matrix."
+        )
+    if gain.ndim < 2:
+        lowest = float(gain.min()) if gain.size else 1.0
+    else:
+        if gain.shape[0] != gain.shape[1] or not np.allclose(gain, gain.T):
+            raise ArgumentError("The adaptation gain matrix must be symmetric.")
+        lowest = float(np.linalg.eigvalsh(gain)[0])
+    if lowest <= 0.0:
+        raise ArgumentError(
+            f"The adaptation gain must be positive definite; its smallest eigenvalue "
+            f"is {lowest:.4g}."
+        )
+
+
+# Parameters that move: estimate, gain, and the guard against running away.
 
 Projection = Callable[[np.ndarray], np.ndarray]
 """Takes parameters (..., p) to the nearest ones that are allowed."""

@@ -8,16 +8,33 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.control.controller import ResumableController
-from armwise.control.model import dynamics_of
+from armwise.control.feedback import (
+    ResumableController,
+    RobustTerm,
+    VelocitySource,
+    apply_feedback,
+    feedback_gain,
+)
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+    from numpy.typing import ArrayLike
 
     from armwise.motions import MotionSample
     from armwise.plants import Measurement
+
+
+# The model a controller believes in, whatever the plant really is.
+
+
+def dynamics_of(model: Arm | Dynamics) -> Dynamics:
+    """Return the dynamics of an arm, or the dynamics that were given."""
+    return Dynamics(model) if isinstance(model, Arm) else model
+
+
+# Feedforward of what a model says the wanted motion takes.
 
 
 class Feedforward:
@@ -62,4 +79,117 @@ class Feedforward:
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called, after `reset`."""
+        self.feedback.restore(state)
+
+
+# Computed torque: the model's dynamics cancelled on line.
+
+
+class ComputedTorque:
+    """τ = n̂(q, q̇, q̈*), q̈* = q̈_d + K_v (q̇_d − q̇) + K_p (q_d − q) (App. A, 5–6).
+
+    Args:
+        model: The arm it believes in.
+        kp: K_p in [1/s²]: a number, one per joint, or a matrix.
+        kd: K_v in [1/s].
+        robust: An additional bounded push, if any, on s = ė + (K_p/K_v) e.
+        cutoff_hz: Low-pass on differences of positions where no tachometer is.
+    """
+
+    def __init__(
+        self,
+        model: Arm | Dynamics,
+        kp: ArrayLike,
+        kd: ArrayLike,
+        robust: RobustTerm | None = None,
+        cutoff_hz: float = 60.0,
+    ) -> None:
+        self.model = dynamics_of(model)
+        self.kp = feedback_gain(kp, "kp")
+        self.kd = feedback_gain(kd, "kd")
+        self.robust = robust
+        self._velocity = VelocitySource(cutoff_hz)
+
+    def reset(self, batch: int, period: float) -> None:
+        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        self._velocity.reset(period)
+
+    def torque(
+        self, t: float, reference: MotionSample, measurement: Measurement
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return the torques [N m] or forces [N] to hold from time t [s] on."""
+        q = measurement.need("q")
+        qd = self._velocity.read(measurement, reference.qd)
+        e, ed = reference.q - q, reference.qd - qd
+        spring = apply_feedback(self.kp, e)
+        wanted = reference.qdd + apply_feedback(self.kd, ed) + spring
+        tau: np.ndarray = self.model.inverse_dynamics(q, qd, wanted)
+        if self.robust is not None:
+            diagonal = np.diag(self.kd) if self.kd.ndim == 2 else self.kd
+            tau = tau + self.robust.torque(-ed - spring / diagonal)
+        return tau
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on later."""
+        return self._velocity.to_dict()
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from where `to_dict` was called, after `reset`."""
+        self._velocity.restore(state)
+
+
+# Play a stored command on top of feedback, and keep what was applied.
+
+
+class Playback:
+    """τ = feedback + u(t), with u stored at every control instant.
+
+    Args:
+        feedback: The controller that closes the loop.
+        command: u, one row per control period from t = 0 in [N m] or [N]; the last
+            row is held afterwards. May have a plant axis: (samples, batch, dof).
+    """
+
+    def __init__(
+        self,
+        feedback: ResumableController,
+        command: Float[np.ndarray, "samples *batch dof"],
+    ) -> None:
+        self.feedback = feedback
+        self.command = np.asarray(command, dtype=float)
+        if self.command.ndim not in (2, 3) or not np.all(np.isfinite(self.command)):
+            raise ArgumentError(
+                "A stored command needs finite rows, one per control period."
+            )
+        self._period = 1.0
+        self._applied: list[np.ndarray] = []
+
+    @property
+    def applied(self) -> Float[np.ndarray, "samples batch dof"]:
+        """Torques asked for since the last reset, feedback included."""
+        return np.array(self._applied)
+
+    def reset(self, batch: int, period: float) -> None:
+        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        self._period = period
+        self._applied = []
+        self.feedback.reset(batch, period)
+
+    def torque(
+        self, t: float, reference: MotionSample, measurement: Measurement
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return the torques [N m] or forces [N] to hold from time t [s] on."""
+        row = min(round(t / self._period), len(self.command) - 1)
+        back = self.feedback.torque(t, reference, measurement)
+        total: np.ndarray = self.command[row] + back
+        self._applied.append(total)
+        return total
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on later."""
+        return {"applied": self.applied} | self.feedback.to_dict()
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from where `to_dict` was called, after `reset`."""
+        self._applied = list(state["applied"])
         self.feedback.restore(state)

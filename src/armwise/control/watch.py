@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.control.adaptive_model import AdaptiveModel
-from armwise.control.gains import apply_feedback
-from armwise.control.velocity import VelocitySource
+from armwise.control.adaptive_controller import AdaptiveModel
+from armwise.control.feedback import VelocitySource, apply_feedback
 from armwise.dynamics import Dynamics
 
 if TYPE_CHECKING:

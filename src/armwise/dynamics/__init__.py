@@ -1,13 +1,77 @@
 """Dynamics: the equations of motion, written once and traced for each arm."""
 
-from armwise.dynamics.base import BaseParameters, base_parameters
+from armwise.dynamics.articulated import ArticulatedInertias, Sweep
+from armwise.dynamics.base import (
+    BaseParameters,
+    base_parameters,
+    grouped_to_user,
+    structural_factor,
+)
+from armwise.dynamics.compound import mass_matrix, solve_mass_matrix
 from armwise.dynamics.dynamics import Dynamics
-from armwise.dynamics.mechanism import Mechanism, mechanism_of
+from armwise.dynamics.equations import equations, place_equations, trace_equation
+from armwise.dynamics.inverse import inverse_dynamics
+from armwise.dynamics.kinematics import (
+    constant_pose,
+    link_poses,
+    place_pose,
+    potential_energy,
+)
+from armwise.dynamics.mechanism import (
+    DRIVES,
+    Grouping,
+    Mechanism,
+    drive_columns,
+    mechanism_of,
+    successive_ranks,
+)
+from armwise.dynamics.newton_euler import (
+    Motion,
+    accelerations,
+    cross_joints,
+    link_wrench,
+)
+from armwise.dynamics.skeleton import Segment, Skeleton
+from armwise.dynamics.vectors import ZERO, Scalar, Vector, add, mul, total, vsub
+from armwise.dynamics.wrench import HeldBody, wrench_regressor
 
 __all__ = [
+    "DRIVES",
+    "ZERO",
+    "ArticulatedInertias",
     "BaseParameters",
     "Dynamics",
+    "Grouping",
+    "HeldBody",
     "Mechanism",
+    "Motion",
+    "Scalar",
+    "Segment",
+    "Skeleton",
+    "Sweep",
+    "Vector",
+    "accelerations",
+    "add",
     "base_parameters",
+    "constant_pose",
+    "cross_joints",
+    "drive_columns",
+    "equations",
+    "grouped_to_user",
+    "inverse_dynamics",
+    "link_poses",
+    "link_wrench",
+    "mass_matrix",
     "mechanism_of",
+    "mul",
+    "place_equations",
+    "place_pose",
+    "potential_energy",
+    "solve_mass_matrix",
+    "structural_factor",
+    "successive_ranks",
+    "total",
+    "trace_equation",
+    "vsub",
+    "wrench_regressor",
 ]

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from armwise.arms import BASE
-from armwise.dynamics.joints import Crossing, cross_joints
-from armwise.dynamics.newton_euler import carry_wrench
+from armwise.dynamics.newton_euler import Crossing, carry_wrench, cross_joints
 from armwise.dynamics.skeleton import Skeleton
 from armwise.dynamics.vectors import (
     ZERO,

@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.dynamics.mechanism import DRIVES, Mechanism, mechanism_of
-from armwise.dynamics.ranks import Grouping, successive_ranks
+from armwise.dynamics.mechanism import (
+    DRIVES,
+    Grouping,
+    Mechanism,
+    mechanism_of,
+    successive_ranks,
+)
 from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:

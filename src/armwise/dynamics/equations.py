@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from armwise.dynamics import compound, inverse, places, regressors
-from armwise.dynamics.forward import solve_mass_matrix
+from armwise.dynamics import compound, inverse, kinematics, regressors
+from armwise.dynamics.compound import solve_mass_matrix
 from armwise.dynamics.mechanism import COULOMB, DRIVES, Mechanism, drive_columns
 from armwise.dynamics.vectors import Scalar, add, mul, sub, total
 from armwise.programs import Program, trace
@@ -88,15 +88,17 @@ def place_equations(
 
     def pose(q: Sequence[Scalar]) -> dict[str, object]:
         if link < 0:
-            return {"pose": places.pose_matrix(places.constant_pose(T))}
-        carrier = places.link_poses(skeleton, mechanism.joints(q, is_position=True))
+            return {"pose": kinematics.pose_matrix(kinematics.constant_pose(T))}
+        carrier = kinematics.link_poses(skeleton, mechanism.joints(q, is_position=True))
         inner = skeleton.segments[link].from_user @ T
-        return {"pose": places.pose_matrix(places.place_pose(carrier[link], inner))}
+        return {
+            "pose": kinematics.pose_matrix(kinematics.place_pose(carrier[link], inner))
+        }
 
     def jacobian(q: Sequence[Scalar]) -> dict[str, object]:
         inner = T if link < 0 else skeleton.segments[link].from_user @ T
         angles = mechanism.joints(q, is_position=True)
-        rows = places.jacobian(skeleton, angles, link, inner)
+        rows = kinematics.jacobian(skeleton, angles, link, inner)
         return {"jacobian": [mechanism.coordinates(row) for row in rows]}
 
     return {
@@ -175,7 +177,7 @@ class _Terms:
         self, q: Scalars, qd: Scalars, bodies: Scalars, drives: Scalars
     ) -> Any:
         m = self.mechanism
-        links = places.kinetic_energy(
+        links = kinematics.kinetic_energy(
             self.skeleton, m.joints(q, True), m.joints(qd), m.bodies(bodies)
         )
         rotors = [
@@ -187,7 +189,7 @@ class _Terms:
     def potential_energy(self, q: Scalars, links: Scalars) -> Any:
         tens = [links[k : k + 10] for k in range(0, len(links), 10)]
         angles = self.mechanism.joints(q, True)
-        return {"energy": places.potential_energy(self.skeleton, angles, tens)}
+        return {"energy": kinematics.potential_energy(self.skeleton, angles, tens)}
 
     def regressor(self, q: Scalars, qd: Scalars, qdd: Scalars) -> Any:
         m = self.mechanism

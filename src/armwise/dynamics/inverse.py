@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from armwise.arms import BASE
-from armwise.dynamics.compound import turn_body
+from armwise.dynamics.compound import Station, find_stations, turn_body
 from armwise.dynamics.newton_euler import (
     Motion,
     body_motion,
     link_wrench,
     swept,
 )
-from armwise.dynamics.parallel import Station, find_stations
 from armwise.dynamics.skeleton import Skeleton
 from armwise.dynamics.vectors import (
     ZERO,

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from armwise.arms import BASE
-from armwise.dynamics.joints import Crossing, cross_joints
-from armwise.dynamics.newton_euler import Motion, accelerations
+from armwise.dynamics.newton_euler import Crossing, Motion, accelerations, cross_joints
 from armwise.dynamics.skeleton import Skeleton
 from armwise.dynamics.vectors import (
     ZERO,

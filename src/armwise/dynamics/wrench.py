@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import BASE, Arm, InertialParameters
-from armwise.dynamics.joints import cross_joints
+from armwise.dynamics.kinematics import link_poses
 from armwise.dynamics.mechanism import mechanism_of
 from armwise.dynamics.newton_euler import (
     Motion,
     accelerations,
     body_motion,
+    cross_joints,
     link_wrench,
 )
-from armwise.dynamics.places import link_poses
 from armwise.dynamics.regressors import Twist, link_twists, twist_motion
 from armwise.dynamics.skeleton import clean
 from armwise.dynamics.vectors import (

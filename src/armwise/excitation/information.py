@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.dynamics import Dynamics, base_parameters
-from armwise.dynamics.base import grouped_to_user
+from armwise.dynamics import Dynamics, base_parameters, grouped_to_user
 from armwise.excitation.bounds import Bounds
-from armwise.programs import Backend, Kernel, Number, Program, Scalar, sqrt, trace
-from armwise.programs.derivatives import gradient, replay
+from armwise.programs import (
+    Backend,
+    Kernel,
+    Number,
+    Program,
+    Scalar,
+    gradient,
+    replay,
+    sqrt,
+    trace,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float

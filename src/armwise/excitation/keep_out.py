@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from armwise.arms import BASE, Arm, Shape
 from armwise.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 @dataclass(frozen=True)
@@ -77,3 +81,142 @@ class KeepOut:
                 raise ArgumentError(
                     f"{name} must be a finite length in [m], not {size}."
                 )
+
+
+# An arm covered with spheres, from its links' outlines or the lines of its joints.
+
+THICKNESS = 0.04
+"""Radius of a link without an outline, as a share of the arm's length."""
+
+_MOST = 12
+"""Spheres per outline at most."""
+
+_SHORT = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Sphere:
+    """A sphere on a link.
+
+    Attributes:
+        link: Index of the link, or BASE.
+        center: In the link's frame, in [m].
+        radius: In [m].
+    """
+
+    link: int
+    center: Float[np.ndarray, " 3"]
+    radius: float
+
+
+def cover(arm: Arm, keep_out: KeepOut) -> list[Sphere]:
+    """Cover every link, and the base, with spheres.
+
+    Raises:
+        ArgumentError: If a tool's frame is not one of the arm's.
+    """
+    radius = keep_out.radius
+    if radius is None:
+        radius = THICKNESS * arm_length(arm)
+    spheres: list[Sphere] = []
+    for link in range(BASE, len(arm.links)):
+        shapes = arm.base_shapes if link == BASE else arm.links[link].shapes
+        solid = [shape for shape in shapes if shape.kind != "mesh"]
+        if link == BASE:  # boxes of the base are kept clear of as boxes
+            solid = [shape for shape in solid if shape.kind != "box"]
+        if solid:
+            spheres += [s for shape in solid for s in _cover_shape(link, shape)]
+        elif not shapes or any(shape.kind == "mesh" for shape in shapes):
+            spheres += _cover_lines(arm, link, radius)
+    for name, size in keep_out.tools.items():
+        link, T = arm.place(name)
+        spheres.append(Sphere(link, T[:3, 3], float(size)))
+    return spheres
+
+
+def arm_length(arm: Arm) -> float:
+    """Length of the lines between the joints of an arm in [m]."""
+    lines = [_lines(arm, link) for link in range(BASE, len(arm.links))]
+    return float(sum(np.linalg.norm(end - start) for x in lines for start, end in x))
+
+
+def joint_point(arm: Arm, joint: int) -> Float[np.ndarray, " 3"]:
+    """A point of a joint's axis, at q = 0, in the parent's frame."""
+    T, anchor = arm.joints[joint].origin, arm.joints[joint].anchor
+    point: np.ndarray = T[:3, :3] @ anchor + T[:3, 3]
+    return point
+
+
+def link_start(arm: Arm, link: int) -> Float[np.ndarray, " 3"]:
+    """Where a link hangs on its joint, in its own frame."""
+    return np.zeros(3) if link == BASE else np.asarray(arm.joints[link].anchor)
+
+
+def _lines(arm: Arm, link: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Lines from a link's joint to its origin, and on to what it carries."""
+    start, origin = link_start(arm, link), np.zeros(3)
+    children = [i for i, joint in enumerate(arm.joints) if joint.parent == link]
+    ends = [joint_point(arm, i) for i in children]
+    if link != BASE:
+        ends += [frame.pose[:3, 3] for frame in arm.frames if frame.link == link]
+        inertia = arm.links[link].inertia
+        if not ends and inertia.mass > 0.0 and inertia.defect() is None:
+            ends.append(np.asarray(inertia.center_of_mass))
+    taken = [start]
+    lines = []
+    for begin, end in [(start, origin), *[(origin, end) for end in ends]]:
+        if all(np.linalg.norm(end - other) > _SHORT for other in taken):
+            taken.append(end)
+            lines.append((begin, end))
+    return lines
+
+
+def _cover_lines(arm: Arm, link: int, radius: float) -> list[Sphere]:
+    found: list[Sphere] = []
+    for start, end in _lines(arm, link):
+        found += _along(link, start, end, radius)
+    return found
+
+
+def _along(
+    link: int, start: np.ndarray, end: np.ndarray, radius: float
+) -> list[Sphere]:
+    """Cover a capsule: every point of it is in a sphere."""
+    length = float(np.linalg.norm(end - start))
+    gaps = _count(length, radius)
+    size = float(np.hypot(radius, 0.5 * length / gaps))
+    shares = np.linspace(0.0, 1.0, gaps + 1)
+    return [Sphere(link, start + share * (end - start), size) for share in shares]
+
+
+def _cover_shape(link: int, shape: Shape) -> list[Sphere]:
+    R, center = shape.pose[:3, :3], shape.pose[:3, 3]
+    if shape.kind == "sphere":
+        return [Sphere(link, center, shape.size[0])]
+    if shape.kind == "capsule":
+        half = 0.5 * shape.size[1] * R[:, 2]
+        return _along(link, center - half, center + half, shape.size[0])
+    if shape.kind == "cylinder":
+        return _stack(link, center, R[:, 2] * shape.size[1], shape.size[0])
+    longest = int(np.argmax(shape.size))
+    others = np.delete(np.asarray(shape.size, dtype=float), longest)
+    radius = 0.5 * float(np.linalg.norm(others))
+    return _stack(link, center, R[:, longest] * shape.size[longest], radius)
+
+
+def _stack(
+    link: int, center: np.ndarray, extent: np.ndarray, radius: float
+) -> list[Sphere]:
+    """Cover a cylinder slab by slab, each by the sphere around it."""
+    length = float(np.linalg.norm(extent))
+    slabs = _count(length, radius)
+    size = float(np.hypot(radius, 0.5 * length / slabs))
+    shares = (np.arange(slabs) + 0.5) / slabs - 0.5
+    return [Sphere(link, center + share * extent, size) for share in shares]
+
+
+def _count(length: float, radius: float) -> int:
+    """Pieces about as long as the shape is wide, so that spheres bulge by 12 %."""
+    if radius <= 0.0:
+        return _MOST
+    return int(np.clip(np.ceil(length / radius), 1, _MOST))

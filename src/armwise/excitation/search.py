@@ -4,17 +4,283 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.excitation.clearance import Clearance
+from armwise.excitation.information import RIDGE, InformationModel
 from armwise.excitation.postures import SETTLED, resting_posture_near
-from armwise.excitation.problem import Problem
-from armwise.excitation.starts import random_motion, rest, shrink
+from armwise.excitation.requirements import Requirements
+from armwise.excitation.score import regularised_log_det
+from armwise.excitation.series import Basis, Series
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+
+# Augmented Lagrangian: limits turned into a smooth price, dearer where it failed.
+
+_FIRST, _GROWTH, _MOST = 30.0, 2.0, 2000.0
+
+
+class Penalty:
+    """The price of breaking requirements; it learns which ones resist.
+
+    Each requirement is c ≤ 0 at every sample. The price is that of Powell, Hestenes
+    and Rockafellar, Σ (max(0, λ + ρ c)² − λ²) / 2ρ; after a round λ takes the force
+    that was needed and ρ grows.
+
+    Args:
+        requirements: What to keep.
+        share: Share of each limit that may be used.
+        spare: Room in [m] to keep beyond what is required.
+    """
+
+    def __init__(self, requirements: Requirements, share: float, spare: float) -> None:
+        self._requirements, self._share, self._spare = requirements, share, spare
+        self._stiffness = _FIRST
+        self._forces: list[np.ndarray] = []
+        self._latest: list[np.ndarray] = []
+        self._pressed: tuple[np.ndarray, np.ndarray] | None = None
+        self._pushed: tuple[np.ndarray, np.ndarray] | None = None
+
+    def __call__(self, states: Sequence[np.ndarray]) -> tuple[float, list[np.ndarray]]:
+        """Return the price and its gradient by q, q̇, q̈ at every sample."""
+        price, weights = self._limits(self._requirements.shares(states))
+        slopes = self._requirements.slopes(states, weights)
+        clearance = self._requirements.clearance
+        if clearance is not None:
+            more, push = self._room(clearance, states[0])
+            price += more
+            if push is not None:
+                slopes[0] = slopes[0] + clearance.slopes(states[0], push)
+        return price, slopes
+
+    def stiffen(self) -> None:
+        """End a round: remember the forces of the latest call and press harder."""
+        self._forces, self._pressed = self._latest, self._pushed
+        self._stiffness = min(self._stiffness * _GROWTH, _MOST)
+
+    def _limits(self, shares: Sequence[np.ndarray]) -> tuple[float, list[np.ndarray]]:
+        """Price of limits, and the net force on each share."""
+        broken = [c for s in shares for c in (s - self._share, -s - self._share)]
+        before = self._forces or [np.zeros_like(c) for c in broken]
+        self._latest = []
+        price = 0.0
+        for force, c in zip(before, broken, strict=True):
+            more, after = self._price(force, c)
+            price += more
+            self._latest.append(after)
+        pairs = zip(self._latest[::2], self._latest[1::2], strict=True)
+        return price, [up - down for up, down in pairs]
+
+    def _room(
+        self, clearance: Clearance, q: np.ndarray
+    ) -> tuple[float, np.ndarray | None]:
+        """Price of coming too close, and the force on each room, if there is any.
+
+        Most encounters are far off most of the time: only the others are looked at.
+        """
+        room = clearance.room(q)
+        close = np.any(room < self._spare, axis=1)
+        if self._pressed is not None:
+            close[self._pressed[0]] = True
+        rows = np.flatnonzero(close)
+        if not rows.size:
+            self._pushed = None
+            return 0.0, None
+        before = np.zeros((len(room), len(q)))
+        if self._pressed is not None:
+            before[self._pressed[0]] = self._pressed[1]
+        broken = (self._spare - room[rows]) / clearance.unit
+        price, force = self._price(before[rows], broken)
+        self._pushed = (rows, force)
+        push = np.zeros_like(room)
+        push[rows] = -force / clearance.unit
+        return price, push
+
+    def _price(self, before: np.ndarray, c: np.ndarray) -> tuple[float, np.ndarray]:
+        after = np.maximum(0.0, before + self._stiffness * c)
+        gained = float(np.vdot(after, after)) - float(np.vdot(before, before))
+        return gained / (2.0 * self._stiffness), after
+
+
+# The optimisation: free numbers in, lost information and price out.
+
+COARSE, FINE = 16, 64
+"""Samples in a period of the highest harmonic: to optimise, and to repair at last."""
+
+LARGEST_MOVE, MOST_SAMPLES = 0.12, 500
+"""How far in [rad] or [m] a joint may move between samples of the coarse grid, so that
+an arm does not leap over obstacles, unless that takes more samples than this."""
+
+MISSED_SHARE, MISSED_ROOM = 0.16, 0.06
+"""Share of a limit, and distance in [m], that peaks between samples may hide, times the
+samples in a period of the highest harmonic: what a search aims to leave free."""
+
+ACCEPTED = 0.4
+"""Part of that which is enough when a motion is judged on the same grid."""
+
+PULL = 1.0
+"""What it costs to bend a motion while repairing it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Find the free numbers of a series that tell most and break nothing.
+
+    Attributes:
+        series: The motions to choose from.
+        model: What they tell.
+        requirements: What they must respect.
+        known: What is known before, scaled and per sample like the model's.
+        share: Share of every limit that may be used.
+        density: Samples in a period of the highest harmonic.
+    """
+
+    series: Series
+    model: InformationModel
+    requirements: Requirements
+    known: Float[np.ndarray, "count count"]
+    share: float
+    density: int = COARSE
+
+    def simplified(self) -> Problem:
+        """Return the same problem without what the arm hardly ever comes near."""
+        return replace(self, requirements=self.requirements.nearby())
+
+    def refined(self) -> Problem:
+        """Return the same problem on a finer grid."""
+        return replace(self, density=FINE)
+
+    @cached_property
+    def basis(self) -> Basis:
+        """The series on the grid of the optimisation."""
+        series = self.series
+        moves = series.period * float(series.bounds.velocity.max()) / LARGEST_MOVE
+        count = max(series.harmonics, min(moves, MOST_SAMPLES) / COARSE)
+        count = int(np.ceil(self.density * count))
+        return series.basis(np.arange(count) * (series.period / count))
+
+    def states(self, z: np.ndarray) -> tuple[np.ndarray, ...]:
+        """q, q̇, q̈ on that grid."""
+        return self.basis.states(self.series.coefficients(z))
+
+    def excess(self, z: np.ndarray) -> float:
+        """How far a motion is outside on that grid; negative if it is inside."""
+        usage = self.requirements.usage(self.states(z))
+        missed = ACCEPTED * MISSED_SHARE / self.density
+        return float(usage.excess(self.share * (1.0 - missed)).max())
+
+    def penalty(self) -> Penalty:
+        """Return a new price of breaking requirements on that grid."""
+        share = self.share * (1.0 - MISSED_SHARE / self.density)
+        return Penalty(self.requirements, share, MISSED_ROOM / self.density)
+
+    def log_det(self, z: np.ndarray) -> float:
+        """Regularised log det of all that would be known."""
+        information = self.model.of_states(self.states(z))
+        return regularised_log_det(information + self.known)
+
+    def lost(
+        self, penalty: Penalty, shape: tuple[int, int]
+    ) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+        """Return −log det + price and its gradient, as a function of flat z."""
+
+        def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            states = self.states(flat.reshape(shape))
+            information, columns = self.model.softened(states)
+            total = information + self.known + RIDGE * np.eye(len(information))
+            factor = np.linalg.cholesky(total)
+            inverse = np.linalg.inv(factor)
+            value = -2.0 * float(np.log(np.diag(factor)).sum())
+            slopes = self.model.slopes(states, columns, -inverse.T @ inverse)
+            price, forces = penalty(states)
+            sums = tuple(a + b for a, b in zip(slopes, forces, strict=True))
+            pulled = self.series.pull_back(self.basis.gather(sums))
+            return value + price, pulled.ravel()
+
+        return evaluate
+
+    def broken(
+        self, penalty: Penalty, near: np.ndarray
+    ) -> Callable[[np.ndarray], tuple[float, np.ndarray]]:
+        """Return the price, and that of leaving `near`, as a function of flat z."""
+
+        def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
+            price, forces = penalty(self.states(flat.reshape(near.shape)))
+            pulled = self.series.pull_back(self.basis.gather(tuple(forces)))
+            away = flat - near.ravel()
+            return price + 0.5 * PULL * float(away @ away), pulled.ravel() + PULL * away
+
+        return evaluate
+
+
+# Random motions that respect every requirement, as large as they can be.
+
+_HALVINGS = 12
+
+
+def rest(series: Series, posture: np.ndarray) -> Float[np.ndarray, "dof free"]:
+    """Free numbers of an arm that stays in a posture."""
+    z = np.zeros((series.bounds.dof, series.free))
+    z[:, 0] = (posture - series.bounds.middle) / series.bounds.half_range
+    return z
+
+
+def random_motion(
+    problem: Problem, posture: np.ndarray, rng: np.random.Generator
+) -> Float[np.ndarray, "dof free"]:
+    """Shake the arm around a posture at random, as far as the requirements allow.
+
+    Each joint first takes all that its own limits of position, velocity and
+    acceleration allow; then all shrink together until the rest holds too.
+    """
+    still = rest(problem.series, posture)
+    shake = rng.normal(size=still.shape)
+    shake[:, 0] = 0.0
+    used = _used(problem, posture, still + shake)
+    return shrink(still, still + shake / used[:, None], problem.excess)
+
+
+def _used(
+    problem: Problem, posture: np.ndarray, z: np.ndarray
+) -> Float[np.ndarray, " dof"]:
+    """Largest share of its own limits that each joint uses around a posture."""
+    q, qd, qdd = problem.states(z)
+    b, away = problem.series.bounds, np.abs(q - posture).max(axis=0)
+    free = problem.share * b.half_range - np.abs(posture - b.middle)
+    fast = np.abs(qd).max(axis=0) / (problem.share * b.velocity)
+    hard = np.abs(qdd).max(axis=0) / (problem.share * b.acceleration)
+    return np.maximum(np.maximum(away / free, fast), hard)
+
+
+def shrink(
+    still: np.ndarray,
+    wanted: np.ndarray,
+    excess: Callable[[np.ndarray], float],
+) -> Float[np.ndarray, "dof free"]:
+    """Move from a motion towards rest until it respects the requirements.
+
+    At rest they hold with room to spare, so there is always such a motion.
+    """
+    if excess(wanted) <= 0.0:
+        return wanted
+    good, bad = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        share = 0.5 * (good + bad)
+        if excess(still + share * (wanted - still)) <= 0.0:
+            good = share
+        else:
+            bad = share
+    found: np.ndarray = still + good * (wanted - still)
+    return found
+
+
+# The search for the motion that tells most: several starts, then one to the end.
 
 FINISHED, STARTS, TRIED = 2, 6, 24
 """Starts optimised to the end, the best of those optimised a little, the best of so

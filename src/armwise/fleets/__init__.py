@@ -5,13 +5,19 @@ send back sums; what robots share, how they spread and which of them differ foll
 those.
 """
 
+from armwise.fleets.chunks import Log, find_logs
 from armwise.fleets.defects import Defect
-from armwise.fleets.estimate import FleetEstimate, Work
+from armwise.fleets.estimate import (
+    FleetEstimate,
+    Work,
+    fleet_to_dict,
+    read_preparation,
+    write_fleet,
+)
 from armwise.fleets.flags import Difference, Flag
-from armwise.fleets.gather import BadLog
 from armwise.fleets.hierarchy import Hierarchy
 from armwise.fleets.identify import identify_fleet
-from armwise.fleets.logs import Log, find_logs
+from armwise.fleets.results import BadLog
 
 __all__ = [
     "BadLog",
@@ -23,5 +29,8 @@ __all__ = [
     "Log",
     "Work",
     "find_logs",
+    "fleet_to_dict",
     "identify_fleet",
+    "read_preparation",
+    "write_fleet",
 ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
     from armwise.arms import Arm, Link
-    from armwise.dynamics.base import BaseParameters
+    from armwise.dynamics import BaseParameters
 
 Kind = Literal["lost bolt", "added mass", "dragging bearing", "slipped encoder"]
 

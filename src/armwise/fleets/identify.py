@@ -12,31 +12,34 @@ from pathlib import Path
 
 from armwise.arms import Arm
 from armwise.errors import ArgumentError
-from armwise.fleets.cluster import Cluster
-from armwise.fleets.engines import Engine, InProcess, Processes
+from armwise.fleets.chunks import Piece, Reading, cut, find_logs
+from armwise.fleets.engines import Cluster, Engine, InProcess, Processes
 from armwise.fleets.estimate import FleetEstimate, Work
 from armwise.fleets.flags import Flag, flag, slip_directions, unlike
-from armwise.fleets.gather import Harvest, Progress, gather, without_closed
 from armwise.fleets.hierarchy import Hierarchy, family
-from armwise.fleets.logs import find_logs
-from armwise.fleets.order import Order
-from armwise.fleets.parts_folder import PartsFolder
-from armwise.fleets.pieces import Piece, Reading, cut
+from armwise.fleets.job import Order
+from armwise.fleets.results import (
+    Harvest,
+    PartsFolder,
+    Progress,
+    gather,
+    without_closed,
+)
 from armwise.fleets.robot import Fit, fit, joined
-from armwise.fleets.treatment import Look, choose_treatment
-from armwise.identification.columns import Columns
-from armwise.identification.estimate import Estimate
-from armwise.identification.friction import FrictionTerm
-from armwise.identification.methods import (
+from armwise.fleets.shared_preparation import Look, choose_treatment
+from armwise.identification import (
+    TERMS,
+    Estimate,
     InstrumentalVariables,
     Method,
     MomentumBalance,
+    Problem,
     Recursive,
     Robust,
+    pose_problem,
 )
-from armwise.identification.problem import TERMS, Problem, pose_problem
-from armwise.recordings import LogMapping
-from armwise.recordings.preparation import Preparation
+from armwise.recordings import LogMapping, Preparation
+from armwise.regression import Columns, FrictionTerm
 
 _NEED_SAMPLES = (InstrumentalVariables, MomentumBalance, Recursive, Robust)
 

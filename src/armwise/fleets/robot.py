@@ -9,14 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.fleets.part import Part
-from armwise.identification.accumulator import Accumulator, triangle
-from armwise.identification.estimate import Estimate, build_estimate
-from armwise.identification.methods import Method, WeightedLeastSquares
-from armwise.identification.problem import Problem
-from armwise.identification.solution import Solution
-from armwise.identification.uncertainty import STRETCHES, Review, jackknife
-from armwise.identification.validation import Validation
+from armwise.fleets.job import Part
+from armwise.identification import (
+    STRETCHES,
+    Estimate,
+    Method,
+    Problem,
+    Review,
+    Validation,
+    WeightedLeastSquares,
+    build_estimate,
+    jackknife,
+)
+from armwise.regression import Accumulator, Solution, triangle
 
 if TYPE_CHECKING:
     from jaxtyping import Float

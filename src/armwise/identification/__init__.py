@@ -1,12 +1,19 @@
 """Identification: the parameters of arms and loads, with honest uncertainty."""
 
-from armwise.identification.accumulator import Accumulator, accumulate
-from armwise.identification.columns import Columns
-from armwise.identification.estimate import Estimate
-from armwise.identification.files import read_estimate, write_estimate
-from armwise.identification.friction import FrictionTerm
-from armwise.identification.friction_selection import select_friction
-from armwise.identification.identify import identify
+from armwise.identification.coverage import largest_torque, random_motion
+from armwise.identification.diagnosis import diagnose
+from armwise.identification.estimate import (
+    Estimate,
+    build_estimate,
+    read_estimate,
+    write_estimate,
+)
+from armwise.identification.friction_choice import select_friction
+from armwise.identification.identify import (
+    Identification,
+    identify,
+    identify_recordings,
+)
 from armwise.identification.methods import (
     InstrumentalVariables,
     Method,
@@ -20,10 +27,15 @@ from armwise.identification.methods import (
     TotalLeastSquares,
     WeightedLeastSquares,
 )
-from armwise.identification.validation import Validation
-from armwise.identification.workflow import Identification, identify_recordings
+from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
+from armwise.identification.reduce import reduce
+from armwise.identification.uncertainty import STRETCHES, Review, jackknife
+from armwise.identification.validation import Tally, Validation, predict_torque
+from armwise.regression import Accumulator, Columns, FrictionTerm, accumulate
 
 __all__ = [
+    "STRETCHES",
+    "TERMS",
     "Accumulator",
     "Columns",
     "Estimate",
@@ -35,16 +47,28 @@ __all__ = [
     "OrdinaryLeastSquares",
     "PhysicallyConsistent",
     "PriorWeighted",
+    "Problem",
     "Recursive",
+    "Review",
     "Ridge",
     "Robust",
+    "Tally",
     "TotalLeastSquares",
     "Validation",
     "WeightedLeastSquares",
     "accumulate",
+    "build_estimate",
+    "diagnose",
     "identify",
     "identify_recordings",
+    "jackknife",
+    "largest_torque",
+    "pose_problem",
+    "predict_torque",
+    "random_motion",
     "read_estimate",
+    "reduce",
     "select_friction",
+    "structural_base",
     "write_estimate",
 ]

@@ -11,7 +11,6 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.control import PD, Feedforward
 from armwise.errors import ArgumentError
-from armwise.identification.columns import Columns
 from armwise.identification.methods import (
     Method,
     OrdinaryLeastSquares,
@@ -20,14 +19,14 @@ from armwise.identification.methods import (
 from armwise.identification.problem import Problem, pose_problem
 from armwise.identification.uncertainty import STRETCHES, review
 from armwise.motions import Fourier, Motion
-from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run_batch
-from armwise.plants.gpu_loop import LoopSetting
+from armwise.plants import Encoder, LoopSetting, SimulatedArm, TorqueSensor, run_batch
 from armwise.recordings import Recording, Samples, prepare
+from armwise.regression import Columns
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from armwise.plants.sensors.sensor import Sensor
+    from armwise.plants import Sensor
 
 Progress = Callable[[str, float], None]
 _BATCH = 50

@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.dynamics.base import BaseParameters
-from armwise.dynamics.equations import equations
-from armwise.dynamics.vectors import mul, total
+from armwise.dynamics import BaseParameters, equations, mul, total
 from armwise.errors import ArgumentError
-from armwise.identification.columns import Columns
 from armwise.identification.coverage_source import (
     DIRECTION,
     THREADS,
@@ -24,13 +21,18 @@ from armwise.identification.coverage_source import (
     fit_source,
 )
 from armwise.identification.uncertainty import STRETCHES
-from armwise.plants.gpu_loop import GpuLoop, LoopSetting
-from armwise.programs import Program, trace
-from armwise.programs.cuda_band import BandProduct
-from armwise.programs.cuda_driver import CudaError, Memory, device
-from armwise.programs.cuda_gram import GramSums
-from armwise.recordings import Samples
-from armwise.recordings.operators import Band, PreparationBands, preparation_bands
+from armwise.plants import GpuLoop, LoopSetting
+from armwise.programs import (
+    BandProduct,
+    CudaError,
+    GramSums,
+    Memory,
+    Program,
+    device,
+    trace,
+)
+from armwise.recordings import Band, PreparationBands, Samples, preparation_bands
+from armwise.regression import Columns
 
 if TYPE_CHECKING:
     from jaxtyping import Float

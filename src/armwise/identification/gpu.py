@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import ArgumentError
-from armwise.identification.accumulator import Accumulator, triangle
-from armwise.identification.columns import Columns
-from armwise.programs.cuda_driver import Memory, device
-from armwise.programs.cuda_gram import GramSums
+from armwise.programs import GramSums, Memory, device
 from armwise.recordings import Samples
+from armwise.regression import Accumulator, Columns, triangle
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -8,16 +8,13 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.errors import ArgumentError, NotIdentifiable
-from armwise.identification.accumulator import Accumulator
-from armwise.identification.columns import Columns
 from armwise.identification.estimate import Estimate, build_estimate
-from armwise.identification.friction import FrictionTerm
 from armwise.identification.methods import Method, WeightedLeastSquares
 from armwise.identification.problem import TERMS, pose_problem
-from armwise.identification.solution import Solution
 from armwise.identification.uncertainty import Review
 from armwise.identification.validation import Validation
 from armwise.recordings import Samples
+from armwise.regression import Accumulator, Columns, FrictionTerm, Solution
 
 
 class OnlineIdentification:

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import DRIVE_NAMES
-from armwise.dynamics.base import BaseParameters, structural_factor
-from armwise.dynamics.ranks import successive_ranks
+from armwise.dynamics import BaseParameters, structural_factor, successive_ranks
 from armwise.errors import ArgumentError
-from armwise.identification.accumulator import Accumulator, accumulate
-from armwise.identification.columns import Columns
 from armwise.recordings import Samples
+from armwise.regression import Accumulator, Columns, accumulate
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.identification.columns import Block, Columns
-from armwise.identification.prediction import base_to_parameters, block_errors
 from armwise.identification.problem import Problem
-from armwise.identification.solution import RANK_TOLERANCE, Solution
-from armwise.identification.validation import Tally, Validation
+from armwise.identification.validation import (
+    Tally,
+    Validation,
+    base_to_parameters,
+    block_errors,
+)
+from armwise.regression import RANK_TOLERANCE, Block, Columns, Solution
 
 if TYPE_CHECKING:
     from jaxtyping import Float

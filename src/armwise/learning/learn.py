@@ -13,17 +13,17 @@ from armwise.arms import Arm
 from armwise.control import ResumableController
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
-from armwise.learning.inverse_models import InverseModel
 from armwise.learning.memory import Learned, load_learned, save_learned
 from armwise.learning.trial import (
+    InverseModel,
     PlantSource,
     Trial,
+    ZeroPhase,
     attempt,
     corrected_command,
     nominal_command,
     perfect_feedback,
 )
-from armwise.learning.zero_phase import ZeroPhase
 from armwise.motions import check_limits
 from armwise.plants import Plant
 

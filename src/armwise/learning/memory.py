@@ -8,11 +8,17 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from armwise.arms import Arm
+from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.files import replacing
+from armwise.learning.trial import InverseModel, nominal_command
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.motions import Motion
+
 
 Ending = Literal["trials done", "noise floor", "no improvement", "plant diverged"]
 
@@ -119,3 +125,108 @@ def load_learned(path: str | Path) -> Learned:
             f"{path} does not hold a learned command ({error}). Delete it, or name "
             "another file."
         ) from error
+
+
+# What one motion taught, used for similar ones (`atkeson1986` §7.1).
+
+
+@dataclass(frozen=True, eq=False)
+class LocalCorrection:
+    """A local model of what the global one leaves out, from practised motions.
+
+    At a new state it fits each joint's left-over torque, by locally weighted
+    regression on the practised states nearest to it, as a line in that joint's
+    velocity, direction and acceleration: friction and wrong inertias are such lines,
+    so motions that are faster, slower or shifted are served as well. Far from all
+    practice it fades to nothing.
+
+    Attributes:
+        model: The global model it corrects.
+        states: Practised (q, q̇, q̈), one row each.
+        leftover: Torque the model did not explain there, in [N m] or [N].
+        spread: Size of a step in each column of `states` that counts as far.
+        reach: Distance, in spreads, over which practice counts.
+    """
+
+    model: InverseModel
+    states: Float[np.ndarray, "rows 3*dof"]
+    leftover: Float[np.ndarray, "rows dof"]
+    spread: Float[np.ndarray, " 3*dof"]
+    reach: float = 0.25
+
+    @classmethod
+    def from_practice(
+        cls,
+        model: Arm | InverseModel,
+        practised: list[tuple[Motion, Learned]],
+        reach: float = 0.25,
+        every: int = 4,
+    ) -> LocalCorrection:
+        """Build from motions and what was learned of each.
+
+        Args:
+            model: The global model that learning started from.
+            practised: Motions and their learned commands.
+            reach: Distance, in spreads, over which practice counts.
+            every: Keep one of so many control periods.
+        """
+        if not practised:
+            raise ArgumentError("There is nothing practised to reuse.")
+        known = Dynamics(model) if isinstance(model, Arm) else model
+        states, leftover = [], []
+        for motion, learned in practised:
+            middle = (np.arange(len(learned.command)) + 0.5) * learned.period
+            sample = motion.sample(middle)
+            states.append(np.concatenate(sample, axis=1)[::every])
+            nominal = nominal_command(known, motion, learned.period)
+            leftover.append((learned.command - nominal)[::every])
+        rows = np.concatenate(states)
+        spread = np.maximum(np.ptp(rows, axis=0) / 4.0, 1e-6)
+        return cls(known, rows, np.concatenate(leftover), spread, reach)
+
+    def torque(
+        self,
+        q: Float[np.ndarray, "samples dof"],
+        qd: Float[np.ndarray, "samples dof"],
+        qdd: Float[np.ndarray, "samples dof"],
+    ) -> Float[np.ndarray, "samples dof"]:
+        """Return the correction at new states in [N m] or [N]."""
+        query = np.concatenate([q, qd, qdd], axis=1)
+        away = (query[:, None] - self.states[None]) / self.spread
+        distance = np.einsum("snk,snk->sn", away, away) / query.shape[1]
+        weight = np.exp(-0.5 * distance / self.reach**2)
+        columns = [self._joint(weight, query, j) for j in range(self.leftover.shape[1])]
+        return np.stack(columns, axis=1)
+
+    def _joint(self, weight: np.ndarray, query: np.ndarray, j: int) -> np.ndarray:
+        """Locally weighted ridge regression for one joint, all queries at once.
+
+        The ridge is what makes it fade: far away all weights vanish beside it.
+        """
+        X = self._features(self.states, j)
+        normal = np.einsum("sn,ni,nj->sij", weight, X, X)
+        right = np.einsum("sn,ni,n->si", weight, X, self.leftover[:, j])
+        size = X.shape[1]
+        normal[:, range(size), range(size)] += 1e-3 * np.trace(X.T @ X) / X.shape[0]
+        line = np.linalg.solve(normal, right[..., None])[..., 0]
+        value: np.ndarray = np.einsum("si,si->s", line, self._features(query, j))
+        return value
+
+    def _features(self, states: np.ndarray, j: int) -> np.ndarray:
+        n = self.leftover.shape[1]
+        qd, qdd = states[:, n + j], states[:, 2 * n + j]
+        scale_qd, scale_qdd = self.spread[n + j], self.spread[2 * n + j]
+        direction = np.tanh(qd / (0.05 * scale_qd))
+        columns = [np.ones(len(states)), direction, qd / scale_qd, qdd / scale_qdd]
+        return np.stack(columns, axis=1)
+
+    def command(
+        self, motion: Motion, period: float
+    ) -> Float[np.ndarray, "samples dof"]:
+        """Return the corrected feedforward for a motion, one row per period."""
+        samples = max(1, round(motion.duration / period))
+        sample = motion.sample((np.arange(samples) + 0.5) * period)
+        corrected: np.ndarray = nominal_command(
+            self.model, motion, period
+        ) + self.torque(*sample)
+        return corrected

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.control import feedback_gain
+from armwise.errors import ArgumentError
 from armwise.learning.loops import LiftedLoop, block_toeplitz
+from armwise.learning.trial import InverseModel, ZeroPhase
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+    from numpy.typing import ArrayLike
+
+    from armwise.motions import Motion
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,3 +118,119 @@ def impulse_operator(
     return LearningOperator(
         name, block_toeplitz(padded[:, None, None]), None, True, response
     )
+
+
+# An arm linearised along a motion: what learning will make of small errors.
+
+_STEP = 1e-5
+"""Step of the central differences in [rad], [rad/s] and [rad/s²]."""
+
+
+def linearise_along(
+    plant: InverseModel, motion: Motion, kp: ArrayLike, kd: ArrayLike, samples: int
+) -> LiftedLoop:
+    """Lift an arm under PD feedback, linearised about a motion, over one trial.
+
+    Commands are held over each interval; feedback acts throughout, as it does when
+    the control rate is higher than the number of samples suggests. The error of a
+    sample is (δq, δq̇, δq̈) in the middle of its interval, which is what an inverse
+    model needs. Coulomb friction has no linearisation: give a model without it.
+
+    Args:
+        plant: What is believed of the arm itself.
+        motion: The motion it is to follow.
+        kp, kd: Gains of the feedback in [N m/rad] and [N m s/rad].
+        samples: Intervals to cut the motion into.
+    """
+    if samples < 2:
+        raise ArgumentError("A linearisation needs at least two samples.")
+    n, dt = motion.dof, motion.duration / samples
+    K, D, M = _slopes(plant, motion, samples)
+    back = np.hstack([_matrix(kp, n), _matrix(kd, n)])
+    steps, pushes = _discretise(K + back[:, :n], D + back[:, n:], M, dt)
+    state = np.zeros((2 * n, samples * n))
+    applied = np.zeros((samples, n, samples * n))
+    error = np.zeros((samples, 3 * n, samples * n))
+    for k in range(samples):
+        after = steps[k] @ state
+        after[:, k * n : (k + 1) * n] += pushes[k]
+        middle = 0.5 * (state + after)
+        applied[k] = -back @ middle
+        applied[k][:, k * n : (k + 1) * n] += np.eye(n)
+        error[k, : 2 * n] = middle
+        error[k, 2 * n :] = (after[n:] - state[n:]) / dt
+        state = after
+    size = samples * n
+    return LiftedLoop(
+        applied.reshape(size, size), error.reshape(3 * size, size), n, 1.0 / dt
+    )
+
+
+def inverse_model_along(
+    model: InverseModel, motion: Motion, samples: int, lowpass: ZeroPhase | None = None
+) -> LearningOperator:
+    """The learning operator that a model makes along a motion, for `linearise_along`.
+
+    Args:
+        model: The model that turns errors into corrections.
+        motion: The motion to be learned.
+        samples: Intervals the motion was cut into.
+        lowpass: The zero-phase filter that corrections pass, if any.
+    """
+    n = motion.dof
+    K, D, M = _slopes(model, motion, samples)
+    gain = np.zeros((samples, n, samples, 3 * n))
+    which = np.arange(samples)
+    gain[which, :, which, :] = np.concatenate([K, D, M], axis=2)
+    matrix = None
+    if lowpass is not None:
+        rate = samples / motion.duration
+        matrix = np.kron(lowpass.matrix(samples, rate), np.eye(n))
+    name = type(model).__name__.replace("Dynamics", "the rigid-body model")
+    name = name.replace("DecoupledModel", "the decoupled model")
+    return LearningOperator(
+        name,
+        gain.reshape(samples * n, samples * 3 * n),
+        correction_filter=matrix,
+    )
+
+
+def _slopes(
+    model: InverseModel, motion: Motion, samples: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """∂τ/∂q, ∂τ/∂q̇ and ∂τ/∂q̈ in the middle of every interval."""
+    middle = (np.arange(samples) + 0.5) * motion.duration / samples
+    point = [np.asarray(part) for part in motion.sample(middle)]
+    n = motion.dof
+    slopes = []
+    for which in range(3):
+        ahead = [np.repeat(part[:, None], n, axis=1) for part in point]
+        behind = [part.copy() for part in ahead]
+        ahead[which] = ahead[which] + _STEP * np.eye(n)
+        behind[which] = behind[which] - _STEP * np.eye(n)
+        change = model.inverse_dynamics(*ahead) - model.inverse_dynamics(*behind)
+        slopes.append(np.swapaxes(change / (2 * _STEP), 1, 2))
+    return slopes[0], slopes[1], slopes[2]
+
+
+def _discretise(
+    K: np.ndarray, D: np.ndarray, M: np.ndarray, dt: float
+) -> tuple[Float[np.ndarray, "s x x"], Float[np.ndarray, "s x u"]]:
+    """Exact step of δq̈ = M⁻¹(δu − K δq − D δq̇) with everything held over dt."""
+    from scipy.linalg import expm
+    from threadpoolctl import threadpool_limits
+
+    samples, n = M.shape[:2]
+    generator = np.zeros((samples, 3 * n, 3 * n))
+    generator[:, :n, n : 2 * n] = np.eye(n)
+    generator[:, n : 2 * n] = np.linalg.solve(
+        M, np.concatenate([-K, -D, np.broadcast_to(np.eye(n), M.shape)], axis=2)
+    )
+    with threadpool_limits(1):
+        whole = expm(generator * dt)
+    return whole[:, : 2 * n, : 2 * n], whole[:, : 2 * n, 2 * n :]
+
+
+def _matrix(gain: ArrayLike, n: int) -> np.ndarray:
+    value = feedback_gain(gain, "feedback gain")
+    return value if value.ndim == 2 else value * np.eye(n)

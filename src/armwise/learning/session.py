@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.control import PD
-from armwise.control.comparison import (
+from armwise.control import (
+    PD,
     effective_inertia,
+    feedback_gain,
     middle_posture,
     tracking_tasks,
     with_friction,
 )
-from armwise.control.gains import feedback_gain
 from armwise.dynamics import Dynamics
 from armwise.errors import PlantDiverged
 from armwise.learning.analysis import LearningAnalysis, analyse_learning
 from armwise.learning.learn import learn
-from armwise.learning.linearise import inverse_model_along, linearise_along
 from armwise.learning.memory import Learned
-from armwise.learning.zero_phase import ZeroPhase
+from armwise.learning.operators import inverse_model_along, linearise_along
+from armwise.learning.trial import ZeroPhase
 from armwise.motions import Motion
 from armwise.plants import Encoder, SimulatedArm, Tachometer
 

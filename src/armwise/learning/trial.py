@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from armwise.control import Playback, ResumableController
-from armwise.errors import PlantDiverged
-from armwise.learning.inverse_models import InverseModel
-from armwise.learning.zero_phase import ZeroPhase
+from armwise.control import Playback, ResumableController, feedback_gain
+from armwise.errors import ArgumentError, PlantDiverged
 from armwise.motions import MotionSample
 from armwise.plants import Measurement, Plant, run
 
@@ -21,6 +19,86 @@ if TYPE_CHECKING:
 
     from armwise.motions import Motion
     from armwise.recordings import Recording
+
+
+# Inverse models: what a motion takes, by someone's account.
+
+
+class InverseModel(Protocol):
+    """Anything that says which torque a motion takes; `Dynamics` does."""
+
+    def inverse_dynamics(
+        self,
+        q: Float[np.ndarray, "*batch dof"],
+        qd: Float[np.ndarray, "*batch dof"],
+        qdd: Float[np.ndarray, "*batch dof"],
+    ) -> Float[np.ndarray, "*batch dof"]:
+        """Return the torques [N m] or forces [N]."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class DecoupledModel:
+    """Every joint a constant inertia of its own: τ = I q̈ (`atkeson1986` Eq. 6.13).
+
+    It looks reasonable and fails to learn; it is here to show that, and for geared
+    arms whose motors outweigh their links.
+
+    Attributes:
+        inertia: I of each joint in [kg m²] or [kg].
+    """
+
+    inertia: Float[np.ndarray, " dof"]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inertia", feedback_gain(self.inertia, "inertia"))
+
+    def inverse_dynamics(
+        self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray
+    ) -> Float[np.ndarray, "*batch dof"]:
+        """Return the torques [N m] or forces [N]."""
+        tau: np.ndarray = self.inertia * qdd
+        return tau
+
+
+# Filtering without delay, of data and references alike.
+
+
+@dataclass(frozen=True)
+class ZeroPhase:
+    """A Butterworth low-pass run forwards and backwards.
+
+    Attributes:
+        cutoff_hz: Where it begins to cut, in [Hz].
+        order: Order of one pass.
+    """
+
+    cutoff_hz: float = 8.0
+    order: int = 2
+
+    def __post_init__(self) -> None:
+        if not self.cutoff_hz > 0 or self.order < 1:
+            raise ArgumentError("A low-pass needs a positive cut-off and order.")
+
+    def apply(
+        self, signal: Float[np.ndarray, "samples ..."], rate_hz: float
+    ) -> Float[np.ndarray, "samples ..."]:
+        """Filter along the first axis."""
+        from scipy.signal import butter, sosfiltfilt
+
+        if self.cutoff_hz >= rate_hz / 2:
+            return signal
+        sos = butter(self.order, self.cutoff_hz, fs=rate_hz, output="sos")
+        pad = min(len(signal) - 1, int(3 * rate_hz / self.cutoff_hz))
+        filtered: np.ndarray = sosfiltfilt(sos, signal, axis=0, padlen=pad)
+        return filtered
+
+    def matrix(self, samples: int, rate_hz: float) -> Float[np.ndarray, "s s"]:
+        """The same as a matrix acting on a whole trial."""
+        return self.apply(np.eye(samples), rate_hz)
+
+
+# One attempt at a motion with a stored command, and what it teaches.
 
 PlantSource = Plant | Callable[[int], Plant]
 """A plant, or what makes one for each trial (with noise of its own)."""

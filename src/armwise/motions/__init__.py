@@ -1,16 +1,16 @@
 """Planned motion: where every joint should be at every instant."""
 
-from armwise.motions.files import write_motion
-from armwise.motions.fourier import Fourier
-from armwise.motions.hold import Hold
-from armwise.motions.limits import check_limits
-from armwise.motions.motion import Motion, MotionSample
-from armwise.motions.polynomial import Polynomial
-from armwise.motions.quintic import Quintic
-from armwise.motions.sequence import Sequence
-from armwise.motions.sigmoid import Sigmoid
-from armwise.motions.sinusoid import Sinusoid
-from armwise.motions.triangle import Triangle
+from armwise.motions.files import check_limits, write_motion
+from armwise.motions.motion import (
+    Hold,
+    Motion,
+    MotionSample,
+    Sequence,
+    joint_vector,
+    require_positive,
+)
+from armwise.motions.periodic import Fourier, Sinusoid, Triangle
+from armwise.motions.point_to_point import Polynomial, Quintic, Sigmoid
 
 __all__ = [
     "Fourier",
@@ -24,5 +24,7 @@ __all__ = [
     "Sinusoid",
     "Triangle",
     "check_limits",
+    "joint_vector",
+    "require_positive",
     "write_motion",
 ]

@@ -1,12 +1,11 @@
 """Plants: arms that take torques and give measurements, simulated."""
 
-from armwise.plants.actuator import Actuator
-from armwise.plants.elasticity import JointElasticity
-from armwise.plants.friction import Friction
+from armwise.plants.drive import Actuator, Friction, JointElasticity
+from armwise.plants.gpu_loop import GpuLoop, LoopSetting
 from armwise.plants.integrators import DormandPrince, RungeKutta4, SemiImplicit
-from armwise.plants.mismatch import perturbed
-from armwise.plants.mujoco_arm import MujocoArm
+from armwise.plants.mujoco_arm import MujocoArm, import_mujoco
 from armwise.plants.payload import Payload, carrying
+from armwise.plants.perturbed import perturbed
 from armwise.plants.protocol import Controller, Measurement, Plant
 from armwise.plants.run import run, run_batch
 from armwise.plants.sensors import (
@@ -18,6 +17,7 @@ from armwise.plants.sensors import (
     TorqueSensor,
     WristSensor,
 )
+from armwise.plants.sensors.sensor import Sensor
 from armwise.plants.simulated_arm import SimulatedArm
 
 __all__ = [
@@ -29,18 +29,22 @@ __all__ = [
     "Encoder",
     "EncoderVelocity",
     "Friction",
+    "GpuLoop",
     "JointElasticity",
+    "LoopSetting",
     "Measurement",
     "MujocoArm",
     "Payload",
     "Plant",
     "RungeKutta4",
     "SemiImplicit",
+    "Sensor",
     "SimulatedArm",
     "Tachometer",
     "TorqueSensor",
     "WristSensor",
     "carrying",
+    "import_mujoco",
     "perturbed",
     "run",
     "run_batch",

@@ -10,11 +10,11 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics, mechanism_of
 from armwise.motions import Motion
-from armwise.plants.friction import Friction
+from armwise.plants.drive import Friction
 from armwise.plants.gpu_loop_source import THREADS, loop_source
 from armwise.plants.integrators import SemiImplicit
-from armwise.plants.numbers import ArmNumbers
-from armwise.programs.cuda_driver import Memory, device
+from armwise.plants.state import ArmNumbers
+from armwise.programs import Memory, device
 
 if TYPE_CHECKING:
     from jaxtyping import Float

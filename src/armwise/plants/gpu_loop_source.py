@@ -7,7 +7,7 @@ Noise comes from Philox 4×32-10 (Salmon et al., "Parallel random numbers: as ea
 from __future__ import annotations
 
 from armwise.dynamics import Mechanism
-from armwise.plants.stepper_source import cuda_stepper_source
+from armwise.plants.c_engine import cuda_stepper_source
 
 THREADS = 64
 """Arms of a block: each needs most of a thread's registers."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import BASE, Arm, InertialParameters
+from armwise.dynamics import HeldBody
 from armwise.errors import ArgumentError
+from armwise.plants.state import State
+from armwise.programs import Backend
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -61,3 +65,36 @@ def _on_a_link(arm: Arm, frame: str) -> tuple[int, Float[np.ndarray, "4 4"]]:
     if link == BASE:
         raise ArgumentError(f"{frame!r} is fixed to the base and carries nothing.")
     return link, pose
+
+
+# The true wrench on what a wrist sensor carries.
+
+
+class WristWrench:
+    """Samples the wrench that moves the body beyond a frame of each arm.
+
+    Args:
+        arms: The arms without their loads, one geometry for all.
+        payloads: Their loads, or none at all.
+        frame: Name of the link or frame the sensor sits at.
+        backend: "c", "numpy" or "auto".
+    """
+
+    def __init__(
+        self,
+        arms: Sequence[Arm],
+        payloads: Sequence[Payload],
+        frame: str,
+        backend: Backend,
+    ) -> None:
+        loads: Sequence[Payload | None] = payloads or (None,) * len(arms)
+        pairs = zip(arms, loads, strict=True)
+        bodies = [carried_beyond(arm, frame, load).vector for arm, load in pairs]
+        self._bodies = np.stack(bodies)[:, :, None]
+        self._held = HeldBody(arms[0], frame, backend)
+
+    def __call__(self, state: State) -> Float[np.ndarray, "batch 6"]:
+        """Return force [N] and torque [N m] in the frame's axes, at its origin."""
+        A = self._held.regressor(state.q, state.qd, state.qdd)
+        wrench: np.ndarray = (A @ self._bodies)[:, :, 0]
+        return wrench

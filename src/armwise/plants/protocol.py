@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from numpy.typing import ArrayLike
 
-    from armwise.plants.log import Log
+    from armwise.plants.simulation_loop import Log
 
 
 class Measurement(NamedTuple):

@@ -9,8 +9,8 @@ import numpy as np
 
 from armwise.errors import ArgumentError, PlantDiverged
 from armwise.motions import Motion, MotionSample
-from armwise.plants.log import Log
 from armwise.plants.protocol import Controller, Plant
+from armwise.plants.simulation_loop import Log
 from armwise.recordings import WRENCH_NAMES, Channel, Recording
 
 if TYPE_CHECKING:

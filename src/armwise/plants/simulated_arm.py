@@ -10,26 +10,19 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import mechanism_of
 from armwise.errors import ArgumentError
-from armwise.plants.actuator import Actuator
 from armwise.plants.c_engine import CEngine
-from armwise.plants.clock import Clock
-from armwise.plants.elasticity import JointElasticity
-from armwise.plants.friction import Friction
-from armwise.plants.instruments import IDEAL_SENSORS
+from armwise.plants.drive import Actuator, Friction, JointElasticity
 from armwise.plants.integrators import (
     Integrator,
     RungeKutta4,
     SemiImplicit,
     require_integrator,
 )
-from armwise.plants.numbers import ArmNumbers
 from armwise.plants.numpy_engine import NumpyEngine
-from armwise.plants.payload import Payload, carrying
-from armwise.plants.rig import Rig
-from armwise.plants.rigged import RiggedPlant
+from armwise.plants.payload import Payload, WristWrench, carrying
 from armwise.plants.sensors import Sensor
-from armwise.plants.state import State
-from armwise.plants.wrist import WristWrench
+from armwise.plants.simulation_loop import IDEAL_SENSORS, Rig, RiggedPlant
+from armwise.plants.state import ArmNumbers, Clock, State
 from armwise.programs import Backend, resolve_backend
 
 if TYPE_CHECKING:

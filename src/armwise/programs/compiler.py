@@ -1,14 +1,27 @@
-"""Find a C compiler on this machine."""
+"""Find a C compiler on this machine.
+
+An entry is a shared object named by the hash of everything that made it, beside a
+file with the hash of its bytes. It is loaded only when the folder and the file belong
+to this user, no one else can write them, and the bytes still have that hash; anything
+else is rebuilt. Entries appear by rename, so processes may race freely.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
+import platform
 import shutil
+import stat
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+
+from armwise.errors import ArmwiseError
 
 
 @dataclass(frozen=True)
@@ -54,3 +67,94 @@ def _version(command: tuple[str, ...]) -> str | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     return run.stdout.splitlines()[0] if run.returncode == 0 and run.stdout else None
+
+
+# The user's private cache of compiled programs.
+
+
+def cache_folder() -> Path:
+    """Return the folder of compiled programs, made private if new."""
+    root = os.environ.get("ARMWISE_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "armwise"
+    )
+    folder = Path(root)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def cached_object(source: str, compiler: Compiler, extra: tuple[str, ...] = ()) -> Path:
+    """Return the shared object of a C source, compiling it if it is not there.
+
+    Args:
+        source: The C text.
+        compiler: What to compile it with.
+        extra: Further compiler flags.
+    """
+    flags = (*compiler.flags, *extra)
+    text = "\0".join([source, compiler.version, _machine(), *compiler.command, *flags])
+    key = hashlib.sha256(text.encode()).hexdigest()[:40]
+    folder = cache_folder()
+    _require_private(folder)
+    path = folder / f"{key}.so"
+    if not _is_trustworthy(path):
+        _build(source, path, compiler, flags)
+    return path
+
+
+def _require_private(folder: Path) -> None:
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+        raise ArmwiseError(
+            f"The cache folder {folder} is not a folder of yours. "
+            "Set ARMWISE_CACHE to one that is."
+        )
+    if found.st_mode & 0o077:
+        folder.chmod(0o700)
+
+
+def _is_trustworthy(path: Path) -> bool:
+    """Whether the entry is ours alone and is what was compiled."""
+    try:
+        with open(path, "rb", opener=_open_no_link) as file:
+            found = os.fstat(file.fileno())
+            body = file.read()
+        recorded = path.with_suffix(".sha256").read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        return False
+    ours = found.st_uid == os.getuid() and not found.st_mode & 0o022
+    return ours and hashlib.sha256(body).hexdigest() == recorded
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def _build(source: str, path: Path, compiler: Compiler, flags: tuple[str, ...]) -> None:
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix="build-") as scratch:
+        text, product = Path(scratch, "program.c"), Path(scratch, "program.so")
+        text.write_text(source, encoding="utf-8")
+        command = [*compiler.command, *flags, "-o", str(product), str(text), "-lm"]
+        run = subprocess.run(command, capture_output=True, text=True)
+        if run.returncode:
+            first = (run.stderr.strip() or "no message").splitlines()[0]
+            raise ArmwiseError(
+                f"{compiler.command[0]} could not compile a generated program: {first} "
+                'Use Dynamics(arm, backend="numpy"), or set CC to another compiler.'
+            )
+        product.chmod(0o700)
+        digest = Path(scratch, "program.sha256")
+        digest.write_text(hashlib.sha256(product.read_bytes()).hexdigest(), "ascii")
+        os.replace(product, path)
+        os.replace(digest, path.with_suffix(".sha256"))
+
+
+@cache
+def _machine() -> str:
+    """Name the processor, since -march=native code runs on its like only."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() + platform.machine()
+    lines = text.split("\n\n")[0].splitlines()
+    wanted = ("model name", "flags", "Features", "CPU part")
+    return "|".join(line for line in lines if line.startswith(wanted))

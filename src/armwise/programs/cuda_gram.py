@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.programs.cuda_driver import Memory, device
-from armwise.programs.cuda_source import (
+from armwise.programs.cuda import (
     PRELUDE,
     device_core,
     prepare_uniforms,
     varying_size,
 )
+from armwise.programs.cuda_driver import Memory, device
 from armwise.programs.program import Program
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.errors import ArgumentError
+from armwise.programs.array_backends import BLOCK, numpy_function
 from armwise.programs.c_source import loop_source
-from armwise.programs.cache import cached_object
-from armwise.programs.compiler import find_compiler
-from armwise.programs.numpy_backend import BLOCK, numpy_function
+from armwise.programs.compiler import cached_object, find_compiler
 from armwise.programs.program import Program
 
 if TYPE_CHECKING:
@@ -165,7 +164,7 @@ _Runner = Callable[
 
 def _runner(program: Program, backend: str) -> _Runner:
     if backend == "cuda":
-        from armwise.programs.cuda_backend import CudaRunner
+        from armwise.programs.cuda import CudaRunner
 
         return CudaRunner(program)
     return _CRunner(program) if backend == "c" else _NumpyRunner(program)

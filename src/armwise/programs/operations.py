@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from armwise.programs.extraction import extract
+from armwise.programs.common_subexpressions import extract
 from armwise.programs.polynomials import Monomial, System, expand, is_one
 from armwise.programs.program import Output, Program, build_program
 from armwise.programs.scalars import Graph, Number, Scalar

@@ -1,10 +1,12 @@
 """Measured motion: read it, write it, and turn it into clean samples."""
 
-from armwise.recordings.mapping import LogMapping, apply_mapping_to_arm
-from armwise.recordings.mapping_file import load_mapping
+from armwise.recordings.filters import differentiate, low_pass
+from armwise.recordings.formats.arrays import table_of_frame
+from armwise.recordings.mapping import LogMapping, apply_mapping_to_arm, load_mapping
+from armwise.recordings.operators import Band, PreparationBands, preparation_bands
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.prepare import prepare
-from armwise.recordings.read import read_recording
+from armwise.recordings.read import BAGS, TEXT, read_recording, recording_of
 from armwise.recordings.recording import WRENCH_NAMES, Channel, Recording
 from armwise.recordings.samples import Samples
 from armwise.recordings.sensor_calibration import (
@@ -16,20 +18,29 @@ from armwise.recordings.spectra import NoiseSpectra, noise_spectra
 from armwise.recordings.write import write_recording
 
 __all__ = [
+    "BAGS",
+    "TEXT",
     "WRENCH_NAMES",
+    "Band",
     "Channel",
     "LogMapping",
     "NoiseSpectra",
     "Preparation",
+    "PreparationBands",
     "Recording",
     "Samples",
     "SensorCalibration",
     "apply_mapping_to_arm",
+    "differentiate",
     "load_mapping",
+    "low_pass",
     "noise_spectra",
+    "preparation_bands",
     "prepare",
     "read_calibration",
     "read_recording",
+    "recording_of",
+    "table_of_frame",
     "write_calibration",
     "write_recording",
 ]

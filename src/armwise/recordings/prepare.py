@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.errors import ArgumentError, RecordingError
-from armwise.recordings.choices import choose
+from armwise.recordings.alignment.alignment import choose
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.recording import Recording
-from armwise.recordings.rests import moving_pieces, speed_resolution
 from armwise.recordings.samples import Samples
 from armwise.recordings.smoothing import Settings, Smooth, smooth
-from armwise.recordings.stretches import Stretches, stretches_of
+from armwise.recordings.stretches import (
+    Stretches,
+    moving_pieces,
+    speed_resolution,
+    stretches_of,
+)
 
 if TYPE_CHECKING:
     from armwise.arms import Arm

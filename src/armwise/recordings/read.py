@@ -7,20 +7,88 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from armwise.errors import RecordingError
-from armwise.recordings.assemble import channels_of
-from armwise.recordings.bad_rows import without_bad_rows
-from armwise.recordings.mapped import Sources
-from armwise.recordings.mapping import LogMapping
-from armwise.recordings.mapping_file import load_mapping
-from armwise.recordings.naming import standard_names, with_columns
+from armwise.recordings.channels import Sources, channels_of
+from armwise.recordings.column_names import standard_names, with_columns
+from armwise.recordings.formats.table import Table
+from armwise.recordings.mapping import LogMapping, load_mapping
 from armwise.recordings.plausibility import check_against_arm, degrees_note
-from armwise.recordings.recording import Recording
+from armwise.recordings.recording import Channel, Recording
 from armwise.recordings.sensor_calibration import read_calibration
-from armwise.recordings.tables import Table
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
+
+
+# Rows that cannot be used: refused, or left out and counted.
+
+LARGEST = 1e30
+"""No joint is further, no torque larger; squares of more than this may overflow."""
+
+
+def without_bad_rows(recording: Recording, skip: bool) -> Recording:
+    """Refuse, or drop and count, rows with stamps or values that cannot be used."""
+    if not recording.channels:
+        raise RecordingError(
+            f"{recording.source} has no column that is understood, such as q_1. "
+            "Describe the log by a mapping: [position] columns = [2, 3, …] and so on."
+        )
+    tables: dict[int, list[str]] = {}
+    for name, channel in recording.channels.items():
+        tables.setdefault(id(channel.time), []).append(name)
+    channels = dict(recording.channels)
+    dropped = 0
+    for names in tables.values():
+        time = recording[names[0]].time
+        bad = _bad_rows(recording, names, skip)
+        if bad is None:
+            continue
+        dropped += int(bad.sum())
+        kept = time[~bad]
+        for name in names:
+            channel = recording[name]
+            channels[name] = Channel(kept, channel.values[~bad], channel.unit)
+    skipped = recording.skipped_rows + dropped
+    return replace(recording, channels=channels, skipped_rows=skipped)
+
+
+def _bad_rows(recording: Recording, names: list[str], skip: bool) -> np.ndarray | None:
+    """Return a mask of one table's bad rows, or None if there is none."""
+    time = recording[names[0]].time
+    bad = np.zeros(time.size, bool)
+    for label, values in [("time", time), *((n, recording[n].values) for n in names)]:
+        if label != "time" and not _is_standard(label):
+            continue
+        sensible = np.abs(values) < LARGEST
+        if sensible.all():
+            continue
+        if not skip:
+            row = int(np.argmin(sensible))
+            raise RecordingError(
+                f'{recording.source}, row {row + 1}: column "{label}" is '
+                f"{values[row]}. Repair the log, or skip such rows (--skip-bad-rows)."
+            )
+        bad |= ~sensible
+    sound = np.where(bad, -np.inf, time)
+    backwards = ~bad & (time < np.maximum.accumulate(sound))
+    if backwards.any() and not skip:
+        row = int(np.argmax(backwards))
+        raise RecordingError(
+            f"{recording.source}, row {row + 1}: time runs backwards "
+            f"({time[row - 1]:.9g} s, then {time[row]:.9g} s). Cut the log there, or "
+            "skip such rows (--skip-bad-rows)."
+        )
+    bad |= backwards
+    return bad if bad.any() else None
+
+
+def _is_standard(name: str) -> bool:
+    return name.split("_")[0] in ("q", "qd", "qdd", "tau") or len(name) == 2
+
+
+# Read anyone's log, in one call.
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".log")
 BAGS = (".db3", ".mcap")
@@ -115,7 +183,7 @@ def _is_bag(path: Path) -> bool:
 def _from_bag(
     path: Path, mapping: LogMapping, arm: Arm | None, progress: Progress | None
 ) -> Recording:
-    from armwise.recordings.bags import read_bag
+    from armwise.recordings.formats.bags import read_bag
 
     place = path
     if path.is_dir() and not (path / "metadata.yaml").exists():
@@ -178,16 +246,16 @@ def _table(
     progress: Callable[[float], None] | None,
 ) -> Table:
     """Read one file by its ending."""
-    from armwise.recordings import array_tables
-    from armwise.recordings.csv_table import read_csv
+    from armwise.recordings.formats import arrays
+    from armwise.recordings.formats.csv import read_csv
 
     if not path.exists():
         raise RecordingError(f"{path} does not exist; {mapping.source} names it.")
     readers = {
-        ".parquet": array_tables.read_parquet,
-        ".pq": array_tables.read_parquet,
-        ".npz": array_tables.read_npz,
-        ".mat": array_tables.read_mat,
+        ".parquet": arrays.read_parquet,
+        ".pq": arrays.read_parquet,
+        ".npz": arrays.read_npz,
+        ".mat": arrays.read_mat,
     }
     if path.suffix.lower() in readers:
         return readers[path.suffix.lower()](path)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,17 +12,169 @@ import numpy as np
 from armwise.errors import RecordingError
 from armwise.recordings.filters import thinned
 from armwise.recordings.recording import WRENCH_NAMES, Recording
-from armwise.recordings.timebase import (
-    GAP_STEPS,
-    Resampler,
-    Stamps,
-    clean_stamps,
-    segments_of,
-    typical_step,
-)
+from armwise.recordings.spectra import LONGEST
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
+
+
+# One even time base out of stamps that jitter, repeat, stop and start.
+
+EVEN = 0.02
+"""Stamps this close to even, in steps, are taken as even: no interpolation."""
+
+GAP_STEPS = 10.0
+"""A hole of more than so many steps interrupts the motion."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stamps:
+    """Which rows of a table to use, and their increasing times.
+
+    Attributes:
+        rows: Indices of the rows kept; None when it is all of them.
+        time: Their stamps in [s].
+        dropped: Why rows were left out → how many.
+    """
+
+    rows: Int[np.ndarray, " kept"] | None
+    time: Float[np.ndarray, " kept"]
+    dropped: dict[str, int] = field(default_factory=dict)
+
+    def take(self, values: np.ndarray) -> np.ndarray:
+        """Return the values of the rows kept."""
+        return values if self.rows is None else values[self.rows]
+
+
+def clean_stamps(
+    time: Float[np.ndarray, " rows"], source: str, skip_bad_rows: bool = False
+) -> Stamps:
+    """Drop repeated stamps; refuse stamps that run backwards, or drop them if asked.
+
+    Args:
+        time: Stamps as recorded in [s].
+        source: Name of the recording, for messages.
+        skip_bad_rows: Leave out rows whose time runs backwards instead of raising.
+    """
+    steps = np.diff(time)
+    if time.size < 2:
+        raise RecordingError(f"{source} has {time.size} rows; nothing can be prepared.")
+    typical = float(np.median(steps[steps > 0])) if np.any(steps > 0) else 0.0
+    if typical == 0.0:
+        raise RecordingError(
+            f"{source}: the time never increases. Check the time column."
+        )
+    if steps.min() > 0.1 * typical:
+        return Stamps(None, time)
+    if steps.min() < 0.0 and not skip_bad_rows:
+        row = int(np.argmax(steps < 0)) + 1
+        raise RecordingError(
+            f"{source}: time runs backwards in row {row + 1} ({time[row - 1]:.9g} s, "
+            f"then {time[row]:.9g} s). Cut the log there, or skip_bad_rows."
+        )
+    latest = np.maximum.accumulate(time)
+    backwards = time < latest
+    forward = np.flatnonzero(~backwards)
+    keep = _thinned(time[forward], 0.1 * typical)
+    dropped = {
+        "time running backwards": int(backwards.sum()),
+        "repeated time stamps": int(forward.size - keep.size),
+    }
+    rows = forward[keep]
+    return Stamps(rows, time[rows], {why: n for why, n in dropped.items() if n})
+
+
+def _thinned(time: np.ndarray, least: float) -> np.ndarray:
+    """Return indices of increasing stamps that follow the one before by `least`."""
+    keep = np.flatnonzero(np.diff(time, prepend=-np.inf) > least)
+    while np.any(close := np.diff(time[keep], prepend=-np.inf) <= least):
+        keep = keep[~close]
+    return keep
+
+
+def typical_step(time: Float[np.ndarray, " rows"]) -> float:
+    """Return the usual time between stamps in [s], as even as the stamps allow."""
+    steps = np.diff(time)
+    middle = float(np.median(steps))
+    usual = steps[np.abs(steps - middle) < 0.5 * middle]
+    return float(usual.mean()) if usual.size else middle
+
+
+def segments_of(
+    time: Float[np.ndarray, " rows"], max_gap: float
+) -> list[tuple[int, int]]:
+    """Cut rows wherever a hole is longer than `max_gap` [s]: (first, last + 1)."""
+    cuts = np.flatnonzero(np.diff(time) > max_gap) + 1
+    edges = [0, *map(int, cuts), int(time.size)]
+    return list(pairwise(edges))
+
+
+@dataclass(frozen=True, eq=False)
+class Resampler:
+    """Reads a signal at other times by local cubic interpolation.
+
+    The weights depend on the times only, so one resampler serves every channel of a
+    table.
+
+    Attributes:
+        first: Index of the first of four neighbours, per wanted time; None: a copy.
+        weights: Their four weights.
+        rows: How many source values are used when nothing is interpolated.
+    """
+
+    first: Int[np.ndarray, " wanted"] | None
+    weights: Float[np.ndarray, "4 wanted"] | None
+
+    @classmethod
+    def between(
+        cls, time: Float[np.ndarray, " rows"], wanted: Float[np.ndarray, " wanted"]
+    ) -> Resampler:
+        """Prepare to read values at `wanted` that were stamped at `time`, both [s]."""
+        if time.size == wanted.size:
+            step = (time[-1] - time[0]) / max(time.size - 1, 1)
+            if np.max(np.abs(time - wanted)) < EVEN * step:
+                return cls(None, None)
+        if time.size < 4:
+            return cls(*_linear(time, wanted))
+        return cls(*_cubic(time, wanted))
+
+    def __call__(self, values: Float[np.ndarray, " rows"]) -> np.ndarray:
+        """Return the values at the wanted times."""
+        if self.first is None or self.weights is None:
+            return np.ascontiguousarray(values, dtype=float)
+        result = self.weights[0] * values[self.first]
+        for k in range(1, len(self.weights)):
+            result += self.weights[k] * values[self.first + k]
+        return np.asarray(result)
+
+
+def _linear(time: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    i = np.clip(np.searchsorted(time, wanted, side="right") - 1, 0, time.size - 2)
+    share = (wanted - time[i]) / (time[i + 1] - time[i])
+    return i, np.stack([1.0 - share, share])
+
+
+def _cubic(time: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Weigh four neighbours by the cubic Hermite through parabolic slopes.
+
+    At the ends the outermost interval borrows the neighbours inside it.
+    """
+    i = np.clip(np.searchsorted(time, wanted, side="right") - 1, 1, time.size - 3)
+    a, b, c = time[i] - time[i - 1], time[i + 1] - time[i], time[i + 2] - time[i + 1]
+    u = (wanted - time[i]) / b
+    h10 = u * (1.0 - u) ** 2 * b
+    h11 = u * u * (u - 1.0) * b
+    h01 = u * u * (3.0 - 2.0 * u)
+    left, right = h10 / (a + b), h11 / (b + c)
+    weights = np.empty((4, wanted.size))
+    weights[0] = -left * b / a
+    weights[1] = 1.0 - h01 + left * (b / a - a / b) - right * c / b
+    weights[2] = h01 + left * a / b + right * (c / b - b / c)
+    weights[3] = right * b / c
+    return i - 1, weights
+
+
+# Uninterrupted stretches of a recording on one even time base.
 
 Signals = tuple["Float[np.ndarray, ' samples']", ...]
 """One array per joint or component; empty when it was not measured."""
@@ -234,3 +387,47 @@ def _stretch(
 
     signals = {key: tuple(map(read, group)) for key, group in names.items()}
     return Stretch(start, (count - 1) / (stop - start), **signals)
+
+
+# When the arm moves, and how slow is too slow to tell.
+
+STILL = 0.005
+"""Share of a joint's top speed below which it counts as standing still."""
+
+
+RESOLUTION = 0.0005
+"""Share of a joint's top speed below which its direction is not known."""
+
+
+def speed_resolution(qd: Float[np.ndarray, "samples dof"]) -> np.ndarray:
+    """Return the speed below which each joint's direction means nothing."""
+    return RESOLUTION * _top_speed(qd)
+
+
+def moving_pieces(
+    qd: Float[np.ndarray, "samples dof"], rate_hz: float, longest_rest: float = 0.5
+) -> list[tuple[int, int]]:
+    """Return the rows between long rests of the whole arm: (first, last + 1).
+
+    At rest friction may take any value, so a model learns nothing true from it.
+    """
+    top = _top_speed(qd)
+    if not top.max() > 0.0:
+        return [(0, len(qd))]
+    joints = top > 0.01 * top.max()
+    still = np.all(np.abs(qd[:, joints]) < STILL * top[joints], axis=1)
+    edges = np.flatnonzero(np.diff(still, prepend=False, append=False))
+    rests = [
+        (a, b)
+        for a, b in edges.reshape(-1, 2)
+        if b - a > longest_rest * rate_hz or (a == 0 or b == len(qd))
+    ]
+    starts = [0, *(int(b) for _, b in rests)]
+    stops = [*(int(a) for a, _ in rests), len(qd)]
+    return [(a, b) for a, b in zip(starts, stops, strict=True) if b > a]
+
+
+def _top_speed(qd: np.ndarray) -> np.ndarray:
+    every = max(1, len(qd) // LONGEST)
+    top: np.ndarray = np.percentile(np.abs(qd[::every]), 99.5, axis=0)
+    return top

@@ -1,16 +1,21 @@
 """Report: everything about an estimate, self-contained, for people and machines."""
 
+from armwise.report.calibration import write_calibration_report
 from armwise.report.html import report_to_html
-from armwise.report.report import Report
-from armwise.report.save import report_to_json
-from armwise.report.text import report_to_text
+from armwise.report.load import write_load_report
+from armwise.report.report import Report, continued_time, telling_rows
+from armwise.report.save import report_to_json, report_to_text
 from armwise.report.write import make_report, write_report
 
 __all__ = [
     "Report",
+    "continued_time",
     "make_report",
     "report_to_html",
     "report_to_json",
     "report_to_text",
+    "telling_rows",
+    "write_calibration_report",
+    "write_load_report",
     "write_report",
 ]

@@ -7,9 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from armwise.calibration import AdaptiveCalibration, Calibration
-from armwise.calibration.evidence import Evidence
-from armwise.report.adaptation import adaptation_sections
+from armwise.calibration import (
+    GRAVITY,
+    KEPT,
+    AdaptiveCalibration,
+    Calibration,
+    CosineFit,
+    Evidence,
+    Trace,
+)
 from armwise.report.report import (
     Block,
     Cell,
@@ -20,9 +26,108 @@ from armwise.report.report import (
     Section,
     Table,
     Words,
+    points_per_curve,
+    telling_rows,
 )
 from armwise.report.save import save_report
-from armwise.report.thinning import points_per_curve, telling_rows
+
+# The parts of a report on sensors calibrated by moving: what happened, arm by arm.
+
+_PARABOLA = ("inertia", "a", "b", "c")
+"""Adapted parameters of one joint (`astley1996` Eq. 4.37)."""
+
+
+def adaptation_sections(found: AdaptiveCalibration) -> tuple[Section, ...]:
+    """Sensors, evolution of the parameters, gravity's curves, tracking errors."""
+    return (_sensors(found), _evolution(found), _curves(found), _errors(found))
+
+
+def _sensors(found: AdaptiveCalibration) -> Section:
+    columns = ("arm", "joint", "α [°/V]", "±", "β [°]", "±", "friction [N m]")
+    numbers = np.stack(
+        [*np.rad2deg([found.alpha, found.alpha_std, found.beta, found.beta_std]),
+         found.friction], axis=-1,
+    )  # fmt: skip
+    arms, joints = found.alpha.shape
+    rows = tuple(
+        (b + 1, j + 1, *map(float, numbers[b, j]))
+        for b in range(arms)
+        for j in range(joints)
+    )
+    caption = "θ = α v + β; deviations are the adaptation's own"
+    data = {"sensors": [dict(zip(columns, row, strict=True)) for row in rows]}
+    return Section("sensors", "Joint sensors", (Table(columns, rows, caption),), data)
+
+
+def _evolution(found: AdaptiveCalibration) -> Section:
+    figures = [
+        _adapted(name, trace)
+        for name, trace in found.traces.items()
+        if trace.parameters is not None
+    ]
+    return Section("evolution", "Parameters as they adapt", tuple(figures), {})
+
+
+def _adapted(name: str, trace: Trace) -> Figure:
+    """Every adapted parameter of the first arm, as a share of the largest."""
+    assert trace.parameters is not None
+    values = trace.parameters[:, 0]
+    size = float(np.abs(values[-1]).max()) or 1.0
+    time = trace.time[::KEPT][: len(values)]
+    step = max(1, len(time) // points_per_curve(4 * values.shape[1]))
+    names = (
+        _PARABOLA
+        if name.startswith("gain")
+        else [f"parameter {k + 1}" for k in range(values.shape[1])]
+    )
+    curves = tuple(
+        Curve(label, time[::step], values[::step, k] / size, "series")
+        for k, label in enumerate(names)
+    )
+    return Figure(f"{name}, first arm", "time [s]", "share of the largest", curves)
+
+
+def _curves(found: AdaptiveCalibration) -> Section:
+    """The cosine read off each joint's parabola, over the torques it was read off."""
+    figures = [
+        _gravity(found.traces[f"gain_{j + 1}"], j, fits[0], float(found.friction[0, j]))
+        for j, fits in enumerate(found.fits)
+    ]
+    return Section("gravity", "Gravity, one joint at a time", tuple(figures), {})
+
+
+def _gravity(trace: Trace, j: int, fit: CosineFit, friction: float) -> Figure:
+    late = slice(len(trace.time) // 2, None)
+    step = max(1, len(trace.time) // (2 * points_per_curve(6)))
+    x = trace.x[late, 0, j][::step]
+    way = np.sign(trace.speed[late, 0, j])[::step]
+    torque = trace.u[late, 0, j][::step] - friction * way
+    order = np.argsort(x)
+    gravity = GRAVITY * fit.moment * np.cos(fit.gain * x + fit.phase)
+    curves = (
+        Curve("torque less friction", x[order], torque[order], "measured"),
+        Curve("cosine", x[order], gravity[order], "predicted"),
+    )
+    title = f"joint {j + 1}, first arm, the others held"
+    return Figure(title, "scaled reading", "N m", curves)
+
+
+def _errors(found: AdaptiveCalibration) -> Section:
+    figures, worst = [], {}
+    for name, trace in found.traces.items():
+        error = trace.x[:, 0] - trace.wanted[:, 0]
+        step = max(1, len(trace.time) // points_per_curve(10))
+        curves = tuple(
+            Curve(f"joint {j + 1}", trace.time[::step], error[::step, j], "series")
+            for j in range(error.shape[1])
+        )
+        figures.append(Figure(name, "time [s]", "scaled reading", curves))
+        late = error[len(error) // 2 :]
+        worst[name] = [float(x) for x in np.sqrt(np.mean(late**2, axis=0))]
+    return Section("errors", "Tracking errors", tuple(figures), {"late_rms": worst})
+
+
+# A report on joint sensors: what was found, gravity as weighed, what is left.
 
 
 def make_calibration_report(
@@ -37,7 +142,12 @@ def make_calibration_report(
     if isinstance(found, AdaptiveCalibration):
         heading = title or "Joint sensors, calibrated by moving"
         return Report(heading, adaptation_sections(found))
-    sections = [_sensors(found), _hidden(found), _gravity(found), _torques(found)]
+    sections = [
+        _calibration_sensors(found),
+        _hidden(found),
+        _calibration_gravity(found),
+        _torques(found),
+    ]
     if found.flaws.size:
         sections.insert(2, _flaws(found))
     return Report(title or "Joint sensors, against gravity", tuple(sections))
@@ -52,7 +162,7 @@ def write_calibration_report(
     return save_report(path, lambda: make_calibration_report(found, title))
 
 
-def _sensors(found: Calibration) -> Section:
+def _calibration_sensors(found: Calibration) -> Section:
     """Gain and offset of every joint."""
     columns = ("joint", "gain α [rad/unit]", "±", "offset β [°]", "±")
     numbers = zip(
@@ -99,7 +209,7 @@ def _flaws(found: Calibration) -> Section:
     return Section("flaws", "Small flaws", (made,), {"flaws": [list(r) for r in rows]})
 
 
-def _gravity(found: Calibration) -> Section:
+def _calibration_gravity(found: Calibration) -> Section:
     """Gravity's torque over each joint's angle, as weighed and as fitted."""
     shown = found.evidence
     if shown is None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from armwise.identification.load import LoadEstimate
-from armwise.identification.load.files import load_to_dict
+from armwise.loads import LoadEstimate, load_to_dict
 from armwise.report.report import (
     Block,
     Curve,
@@ -17,9 +16,10 @@ from armwise.report.report import (
     Section,
     Table,
     Words,
+    points_per_curve,
+    telling_rows,
 )
 from armwise.report.save import save_report
-from armwise.report.thinning import points_per_curve, telling_rows
 
 
 def make_load_report(load: LoadEstimate, title: str | None = None) -> Report:

@@ -10,23 +10,57 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.arms import BASE, Arm
+from armwise.arms import BASE, Arm, InertialParameters, pose
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.identification import Estimate
 from armwise.recordings import Samples
-from armwise.view.colors import BONES
-from armwise.view.ellipsoids import ellipsoids_of
-from armwise.view.forms import Solid
-from armwise.view.looks import Looks, looks_of
-from armwise.view.models import Model, models_of
-from armwise.view.playback import Playback
-from armwise.view.skeleton import arm_length, axes_of, bones_of, joints_of
+from armwise.view.forms import BONES, Ball, Color, Solid
+from armwise.view.looks import Looks, arm_length, axes_of, bones_of, joints_of, looks_of
+from armwise.view.playback import Model, Playback, models_of
 from armwise.view.surroundings import Surroundings, surroundings_of
 from armwise.worlds import ArticulatedBody, Run
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+
+# Inertia one can see: the solid ellipsoid with the same mass, centre and moments.
+
+SMALLEST = 2e-3
+"""In [m]: a point mass is drawn as a ball of this radius."""
+
+
+def equivalent_ellipsoid(inertia: InertialParameters) -> tuple[Ball, np.ndarray]:
+    """Return the uniform solid ellipsoid with a body's ten numbers, and T_link_ball.
+
+    Its principal moments I₁ = m (b² + c²) / 5 … give a² = 5 (I₂ + I₃ − I₁) / (2 m).
+    """
+    moments, axes = inertia.principal
+    squares = 2.5 * (moments.sum() - 2 * moments) / inertia.mass
+    a, b, c = np.sqrt(np.maximum(squares, SMALLEST**2)).tolist()
+    return Ball((a, b, c)), pose(axes, inertia.center_of_mass)
+
+
+def ellipsoids_of(
+    arm: Arm, layer: str, color: Color
+) -> tuple[list[Solid], dict[str, str]]:
+    """Draw the links of an arm as ellipsoids.
+
+    Returns:
+        The ellipsoids, and the links that are no bodies, with why. Links without mass
+        are left out.
+    """
+    defects = arm.defects()
+    solids = []
+    for i, link in enumerate(arm.links):
+        if link.name not in defects and link.inertia.has_mass:
+            ball, T = equivalent_ellipsoid(link.inertia)
+            solids.append(Solid(ball, i, T, color, layer, link.name))
+    return solids, defects
+
+
+# Everything there is to see, as data: what a browser, or a test, draws from.
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,12 +11,9 @@ import numpy as np
 from armwise.arms import BASE
 from armwise.dynamics import Dynamics
 from armwise.motions import Motion
-from armwise.view.colors import BODY
-from armwise.view.forms import Solid, primitive
-from armwise.view.skeleton import bones_of
-from armwise.worlds import ArticulatedBody, Body, Point, Run
-from armwise.worlds.constraints import Relation
-from armwise.worlds.forces import Spring
+from armwise.view.forms import BODY, Solid, primitive
+from armwise.view.looks import bones_of
+from armwise.worlds import ArticulatedBody, Body, Point, Relation, Run, Spring
 
 if TYPE_CHECKING:
     from jaxtyping import Float

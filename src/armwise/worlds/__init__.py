@@ -1,8 +1,18 @@
 """Worlds: rigid and articulated bodies under point constraints."""
 
-from armwise.worlds.bodies import ArticulatedBody, Body, Point, RigidBody
-from armwise.worlds.chains import planar_chain
+from armwise.worlds.bodies import (
+    ArticulatedBody,
+    Body,
+    Point,
+    RigidBody,
+    Segment,
+    box,
+    planar_chain,
+    rod,
+    sphere,
+)
 from armwise.worlds.constraints import (
+    CircleCurve,
     Constraint,
     PointToCurve,
     PointToLine,
@@ -10,9 +20,9 @@ from armwise.worlds.constraints import (
     PointToPlane,
     PointToPoint,
     PointVelocity,
+    PolynomialCurve,
+    Relation,
 )
-from armwise.worlds.curves import CircleCurve, PolynomialCurve
-from armwise.worlds.events import Event, Happening, Moment
 from armwise.worlds.forces import (
     Drag,
     JointLimit,
@@ -23,16 +33,14 @@ from armwise.worlds.forces import (
 )
 from armwise.worlds.integrators import CashKarp, RungeKutta4, SemiImplicit
 from armwise.worlds.joints import Hinge, Orientation, Weld
-from armwise.worlds.ledger import Ledger
 from armwise.worlds.methods import (
     DampedLeastSquares,
     Pseudoinverse,
     SingularValueDropping,
     Yielding,
 )
-from armwise.worlds.run import Run
+from armwise.worlds.run import Event, Happening, Ledger, Moment, Run, summary, write_run
 from armwise.worlds.scenario import Scenario, read_world
-from armwise.worlds.segments import Segment, box, rod, sphere
 from armwise.worlds.simulation import simulate
 from armwise.worlds.world import World
 
@@ -62,6 +70,7 @@ __all__ = [
     "PointVelocity",
     "PolynomialCurve",
     "Pseudoinverse",
+    "Relation",
     "RigidBody",
     "Run",
     "RungeKutta4",
@@ -80,4 +89,6 @@ __all__ = [
     "rod",
     "simulate",
     "sphere",
+    "summary",
+    "write_run",
 ]

@@ -12,25 +12,37 @@ from functools import cached_property
 import numpy as np
 
 from armwise.arms import BASE, Arm, Drive
-from armwise.dynamics.articulated import ArticulatedInertias
-from armwise.dynamics.compound import mass_matrix
-from armwise.dynamics.forward import solve_mass_matrix
-from armwise.dynamics.inverse import inverse_dynamics
-from armwise.dynamics.joints import cross_joints
-from armwise.dynamics.mechanism import mechanism_of
-from armwise.dynamics.newton_euler import Motion, accelerations, link_wrench
-from armwise.dynamics.places import link_poses, potential_energy
-from armwise.dynamics.vectors import ZERO, Vector, vsub
-from armwise.programs.scalars import Number, sign
+from armwise.dynamics import (
+    ZERO,
+    ArticulatedInertias,
+    Motion,
+    Vector,
+    accelerations,
+    cross_joints,
+    inverse_dynamics,
+    link_poses,
+    link_wrench,
+    mass_matrix,
+    mechanism_of,
+    potential_energy,
+    solve_mass_matrix,
+    vsub,
+)
+from armwise.programs import Number, sign
 from armwise.worlds.bodies import ArticulatedBody, Point
-from armwise.worlds.moving import (
+from armwise.worlds.body_protocol import (
     Answer,
+    Array,
     PointMotion,
     Pushes,
+    cross,
     dense_answer,
     dense_combination,
+    dot,
+    product,
+    symbols,
+    zeros,
 )
-from armwise.worlds.vectors import Array, cross, dot, product, symbols, zeros
 
 _NOISE = 1e-14
 """Below this, relative to the largest, a constant is rounding and becomes zero."""

@@ -2,24 +2,201 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from armwise.programs.compiler import find_compiler
-from armwise.programs.kernel import Backend, Kernel, resolve_backend
+from armwise.programs import (
+    SCALAR_PRELUDE,
+    Backend,
+    Compiler,
+    Kernel,
+    Number,
+    Program,
+    cached_object,
+    core_source,
+    find_compiler,
+    resolve_backend,
+    trace,
+)
 from armwise.worlds.bodies import Point
-from armwise.worlds.curves import nearest
-from armwise.worlds.layout import Layout, layout_of, starting_state
+from armwise.worlds.body_protocol import Moving, symbols
+from armwise.worlds.constraints import nearest
+from armwise.worlds.equations import (
+    OUTPUTS,
+    Equations,
+    energies_of,
+    equations_of,
+    move_bodies,
+)
+from armwise.worlds.layout import Layout, Signals, layout_of, signals_of, starting_state
 from armwise.worlds.methods import Bound, ForceMethod, ForceSolution
-from armwise.worlds.native import NativeLoop
-from armwise.worlds.native_function import NativeFunction
-from armwise.worlds.native_source import looped_source, traced_source
-from armwise.worlds.signals import Signals, signals_of
-from armwise.worlds.snapshot import Snapshot
-from armwise.worlds.traced import TracedWorld, coupled_entries
+from armwise.worlds.native import NativeLoop, looped_source, traced_source
+from armwise.worlds.solution import solved_rate
 from armwise.worlds.world import World
+
+# A traced program compiled for one state at a time: no lanes, quick to build.
+
+_ENTRY = """
+static const int place[] = {{{places}}};
+void call_{name}(const double *x, double *out)
+{{
+  double y[{count} + 1], u[1];
+  core_{name}(x, u, y);
+  for (int k = 0; k < {count}; k++) out[place[k]] = y[k];
+}}
+"""
+
+
+class NativeFunction:
+    """Calls a program on one sample; its outputs come back without a samples axis."""
+
+    def __init__(self, program: Program, compiler: Compiler) -> None:
+        self._program = program
+        self._size = sum(item.size for item in program.inputs)
+        self._ends = np.cumsum([len(item.entries) for item in program.outputs])
+        starts = self._ends - [len(item.entries) for item in program.outputs]
+        places = [
+            int(start) + k
+            for start, item in zip(starts, program.outputs, strict=True)
+            for k in item.nonzero
+        ]
+        entry = _ENTRY.format(
+            name=program.name,
+            count=len(places),
+            places=", ".join(map(str, places)) or "0",
+        )
+        # Called seldom: a quick compilation is worth more than quick code.
+        text = "\n".join([SCALAR_PRELUDE, core_source(program), entry])
+        self._library = ctypes.CDLL(str(cached_object(text, compiler, ("-O1",))))
+        self._call = getattr(self._library, f"call_{program.name}")
+        self._call.restype, self._call.argtypes = None, [ctypes.c_void_p] * 2
+
+    def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
+        """Return the outputs for one sample of every input."""
+        x = np.concatenate(inputs)
+        out = np.zeros(int(self._ends[-1]))
+        self._call(x.ctypes.data, out.ctypes.data)
+        parts = np.split(out, self._ends[:-1])
+        outputs = self._program.outputs
+        return [
+            part.reshape(item.shape) for part, item in zip(parts, outputs, strict=True)
+        ]
+
+
+# The constraint equation in numbers.
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The constraint equation at some states, samples first.
+
+    Attributes:
+        rate: Rate of the state without constraint forces.
+        response: U = M⁻¹Jᵀ.
+        matrix, free, pull: A, β and 2λḊ + λ²D.
+        deviation: D.
+        error, carrier: Velocities that do the work of violation, and of the target.
+    """
+
+    rate: np.ndarray
+    response: np.ndarray
+    matrix: np.ndarray
+    free: np.ndarray
+    pull: np.ndarray
+    deviation: np.ndarray
+    error: np.ndarray
+    carrier: np.ndarray
+
+    @classmethod
+    def from_outputs(cls, outputs: list[np.ndarray]) -> Snapshot:
+        """Form A = J U from what the traced equation gives."""
+        rate, response, jacobian, *rest = outputs
+        return cls(rate, response, jacobian @ response, *rest)
+
+
+# A world's equations, traced.
+
+
+class TracedWorld:
+    """The programs of a world, each traced when first asked for."""
+
+    def __init__(self, world: World, layout: Layout, signals: Signals) -> None:
+        self.world, self.layout, self.signals = world, layout, signals
+
+    @cached_property
+    def rates(self) -> Program:
+        """Rate of the state with constraint forces, and its health."""
+
+        def rates(state: list[Number], signal: list[Number]) -> dict[str, object]:
+            moving, equations = self._write_down(state, signal)
+            alive = {name: signal[k] for name, k in self.signals.alive.items()}
+            rate, health = solved_rate(
+                self.world, self.layout, moving, equations, alive
+            )
+            return {"rate": rate.tolist(), "health": health}
+
+        return trace("world_rates", rates, self._inputs)
+
+    @cached_property
+    def equations(self) -> Program:
+        """The constraint equation at a state, unsolved."""
+
+        def equations(state: list[Number], signal: list[Number]) -> dict[str, object]:
+            _, found = self._write_down(state, signal)
+            return {name: getattr(found, name).tolist() for name in OUTPUTS}
+
+        return trace("world_equations", equations, self._inputs)
+
+    @cached_property
+    def energies(self) -> Program:
+        """Kinetic and gravitational energy by body, stored by force."""
+
+        def energies(state: list[Number]) -> dict[str, object]:
+            return dict(energies_of(self.world, self.layout, symbols(state)))
+
+        return trace("world_energies", energies, {"state": self.layout.size})
+
+    def places(self, points: tuple[Point, ...]) -> Program:
+        """Where points are in the world."""
+
+        def places(state: list[Number]) -> dict[str, object]:
+            moving = move_bodies(self.world, self.layout, symbols(state))
+            found = [moving[p.body].point(p).position.tolist() for p in points]
+            return {"places": found}
+
+        return trace("world_places", places, {"state": self.layout.size})
+
+    @property
+    def _inputs(self) -> dict[str, int]:
+        return {"state": self.layout.size, "signal": self.signals.size}
+
+    def _write_down(
+        self, state: list[Number], signal: list[Number]
+    ) -> tuple[dict[str, Moving], Equations]:
+        """Write the equations at a symbolic state."""
+        x, s = symbols(state), symbols(signal)
+        moving = move_bodies(self.world, self.layout, x)
+        found = equations_of(self.world, self.layout, self.signals, moving, x, s)
+        return moving, found
+
+
+def coupled_entries(world: World) -> int:
+    """Count the entries of A that are not zero: rows whose constraints share a body."""
+    bodies = [{point.body for point in r.points} for r in world.relations]
+    sizes = [relation.size for relation in world.relations]
+    return sum(
+        m * n
+        for one, m in zip(bodies, sizes, strict=True)
+        for other, n in zip(bodies, sizes, strict=True)
+        if one & other
+    )
+
+
+# A world ready to run: traced, compiled, and solved with care where needed.
 
 MOST_TRACED = 300
 """Entries of A that are not zero up to which the solution is traced as well."""

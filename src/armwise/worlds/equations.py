@@ -12,17 +12,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from armwise.programs.scalars import Number
+from armwise.programs import Number
 from armwise.worlds.articulated import ArticulatedMotion
 from armwise.worlds.bodies import Point, RigidBody
+from armwise.worlds.body_protocol import (
+    Answer,
+    Array,
+    Moving,
+    PointMotion,
+    Pushes,
+    symbols,
+    zeros,
+)
 from armwise.worlds.constraints import Relation
-from armwise.worlds.layout import Layout
-from armwise.worlds.moving import Answer, Moving, PointMotion, Pushes
-from armwise.worlds.pushes import Push, push_of
-from armwise.worlds.relations import Deviation, deviation_of
+from armwise.worlds.force_evaluation import Deviation, Push, deviation_of, push_of
+from armwise.worlds.layout import Layout, Signals
 from armwise.worlds.rigid import RigidMotion
-from armwise.worlds.signals import Signals
-from armwise.worlds.vectors import Array, symbols, zeros
 from armwise.worlds.world import World
 
 OUTPUTS = (

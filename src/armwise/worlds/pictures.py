@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from armwise.worlds.files import write_file
-from armwise.worlds.frames import frames_of
-from armwise.worlds.outline import nails_of
-from armwise.worlds.run import Run
+from armwise.worlds.drawing import frames_of, nails_of
+from armwise.worlds.run import Run, write_file
 
 _INK = {"body": (31, 78, 121), "spring": (200, 120, 30)}
 _NAIL = (190, 30, 45)

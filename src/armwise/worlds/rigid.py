@@ -10,18 +10,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from armwise.programs.scalars import Number
+from armwise.programs import Number
 from armwise.worlds.bodies import Point, RigidBody
-from armwise.worlds.moving import (
+from armwise.worlds.body_protocol import (
     Answer,
+    Array,
     PointMotion,
     Pushes,
+    cross,
     dense_answer,
     dense_combination,
-)
-from armwise.worlds.vectors import (
-    Array,
-    cross,
     dot,
     product,
     quaternion_from_rotation,

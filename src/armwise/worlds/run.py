@@ -2,21 +2,242 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 
-from armwise.errors import ArgumentError
+from armwise.errors import ArgumentError, ArmwiseError
+from armwise.files import write_atomically
 from armwise.recordings import Recording
 from armwise.worlds.bodies import ArticulatedBody, Point
-from armwise.worlds.engine import Engine
-from armwise.worlds.events import Happening
-from armwise.worlds.history import ForceHistory, force_history
-from armwise.worlds.ledger import Ledger
-from armwise.worlds.snapshot import Snapshot
+from armwise.worlds.engine import Engine, Snapshot
+from armwise.worlds.layout import Account
+from armwise.worlds.methods import Bound, SingularValueDropping
 from armwise.worlds.world import World
+
+# Things that happen at an instant: found, logged, acted upon.
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """A world at one time, as an event sees it."""
+
+    time: float
+    state: np.ndarray
+    engine: Engine
+
+    def position(self, body: str) -> np.ndarray:
+        """Return q of an articulated body; centre and quaternion of a rigid one."""
+        return self.state[self.engine.layout.positions[body]]
+
+    def velocity(self, body: str) -> np.ndarray:
+        """Return q̇, or the velocity of the centre and the angular one (body axes)."""
+        return self.state[self.engine.layout.velocities[body]]
+
+    def place(self, point: Point) -> np.ndarray:
+        """Return where a point is in the world in [m]."""
+        return np.asarray(self.engine.positions(self.state[None], (point,))[0, 0])
+
+
+@dataclass(frozen=True, eq=False)
+class Event:
+    """Something to look for: a function of the moment that crosses zero.
+
+    Attributes:
+        name: What the log calls it.
+        function: Of the moment; the event is where it changes sign.
+        direction: +1: only upwards; −1: only downwards; 0: both.
+        releases: Constraints to take away when it happens.
+        is_final: Whether the simulation ends there.
+    """
+
+    name: str
+    function: Callable[[Moment], float]
+    direction: int = 0
+    releases: tuple[str, ...] = field(default=())
+    is_final: bool = False
+
+    def is_crossed(self, before: float, after: float) -> bool:
+        """Whether the event lies between two values of its function."""
+        up, down = before < 0 <= after, before > 0 >= after
+        return (up and self.direction >= 0) or (down and self.direction <= 0)
+
+
+@dataclass(frozen=True)
+class Happening:
+    """A line of the log.
+
+    Attributes:
+        time: In [s].
+        kind: "broken", "event" or "singular".
+        name: The constraint or the event.
+        cause: In words.
+    """
+
+    time: float
+    kind: str
+    name: str
+    cause: str
+
+
+# Constraint forces at every kept state, in one batch where nothing is bounded.
+
+
+@dataclass(frozen=True, eq=False)
+class ForceHistory:
+    """Forces over time.
+
+    Attributes:
+        force: In [N]: (samples, rows); zero where a constraint is gone.
+        singular_values: Of A, ascending: (samples, rows); NaN where rows are gone.
+        dropped: How many of them were left out: (samples,).
+    """
+
+    force: np.ndarray
+    singular_values: np.ndarray
+    dropped: np.ndarray
+
+
+def force_history(
+    engine: Engine, found: Snapshot, time: np.ndarray, log: Sequence[Happening]
+) -> ForceHistory:
+    """Solve for the forces at all times, with what was whole at each."""
+    fresh = Engine(engine.world, engine.method, engine.backend)
+    samples, rows = found.free.shape
+    history = ForceHistory(
+        np.zeros((samples, rows)),
+        np.full((samples, rows), np.nan),
+        np.zeros(samples, dtype=int),
+    )
+    gone = sorted((h.time, h.name) for h in log if h.kind in ("broken", "released"))
+    edges = [0, *(int(np.searchsorted(time, t)) for t, _ in gone), samples]
+    for k, (start, stop) in enumerate(pairwise(edges)):
+        if k:
+            fresh.remove(gone[k - 1][1])
+        if stop > start and rows:
+            _fill(history, fresh, found, start, stop)
+    return history
+
+
+def _fill(
+    history: ForceHistory, engine: Engine, found: Snapshot, start: int, stop: int
+) -> None:
+    keep, bounds = engine.whole
+    if not len(keep):
+        return
+    part = slice(start, stop)
+    right = (found.free + found.pull)[part][:, keep]
+    A = found.matrix[part][:, keep[:, None], keep]
+    hard = np.ones(stop - start, dtype=bool)
+    if engine.method.is_exact:
+        cutoff = getattr(engine.method, "cutoff", SingularValueDropping.cutoff)
+        values, forces, dropped = _smallest_forces(A, right, cutoff)
+        hard = ~_fits(forces, bounds)
+        history.singular_values[part, : len(keep)] = values
+        history.force[part.start : part.stop, keep] = forces
+        history.dropped[part] = dropped
+    for k in np.flatnonzero(hard):
+        solution = engine.forces(found, start + int(k))
+        history.force[start + k] = solution.force
+        history.singular_values[start + k, : len(keep)] = solution.singular_values
+        history.dropped[start + k] = solution.dropped
+
+
+def _smallest_forces(
+    A: np.ndarray, right: np.ndarray, cutoff: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return singular values, smallest exact forces and how many were zero."""
+    values, vectors = np.linalg.eigh(A)
+    kept = values > cutoff * np.maximum(values[:, -1:], 0.0)
+    gains = np.where(kept, -1.0 / np.where(kept, values, 1.0), 0.0)
+    weights = gains * np.einsum("tij,ti->tj", vectors, right)
+    forces = np.einsum("tij,tj->ti", vectors, weights)
+    return values, forces, (~kept).sum(axis=1)
+
+
+def _fits(forces: np.ndarray, bounds: Sequence[Bound]) -> np.ndarray:
+    fits = np.ones(len(forces), dtype=bool)
+    for bound in bounds:
+        if np.isfinite(bound.max_force):
+            fits &= np.linalg.norm(forces[:, bound.rows], axis=1) <= bound.max_force
+    return fits
+
+
+# Where every joule went.
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """Energy of a world over time, and the work that changed it.
+
+    E(t) = E(0) + Σ work, up to the error of integration, which is `balance`.
+
+    Attributes:
+        time: In [s].
+        kinetic, gravitational: By body, in [J].
+        stored: In springs and pressed stops, by name, in [J].
+        work: By account, since the start, in [J]; what a damper takes is negative.
+    """
+
+    time: np.ndarray
+    kinetic: dict[str, np.ndarray]
+    gravitational: dict[str, np.ndarray]
+    stored: dict[str, np.ndarray]
+    work: dict[Account, np.ndarray]
+
+    @property
+    def energy(self) -> np.ndarray:
+        """Kinetic, gravitational and stored energy together in [J]."""
+        parts = (self.kinetic, self.gravitational, self.stored)
+        zero = np.zeros_like(self.time)
+        return sum((value for part in parts for value in part.values()), start=zero)
+
+    def work_of(self, kind: str) -> np.ndarray:
+        """Return the work of all accounts of one kind in [J]."""
+        zero = np.zeros_like(self.time)
+        chosen = (w for account, w in self.work.items() if account.kind == kind)
+        return sum(chosen, start=zero)
+
+    @property
+    def balance(self) -> np.ndarray:
+        """E(t) − E(0) − Σ work in [J]: zero but for the error of integration."""
+        zero = np.zeros_like(self.time)
+        energy = self.energy
+        return np.asarray(energy - energy[0] - sum(self.work.values(), start=zero))
+
+    @property
+    def scale(self) -> float:
+        """The most energy in play at any time in [J]: kinetic, lifted and stored."""
+        zero = np.zeros_like(self.time)
+        kinetic = sum(self.kinetic.values(), start=zero)
+        height = sum(self.gravitational.values(), start=zero)
+        stored = sum(self.stored.values(), start=zero)
+        return float(np.max(kinetic + np.abs(height - height[0]) + stored))
+
+    @property
+    def relative_balance(self) -> float:
+        """Largest |balance| relative to the most energy in play."""
+        return float(np.max(np.abs(self.balance)) / max(self.scale, 1e-300))
+
+    def summary(self) -> dict[str, float]:
+        """Return the ledger at the end in [J], one line per kind and account."""
+        lines = {
+            "kinetic": float(sum(v[-1] for v in self.kinetic.values())),
+            "gravitational": float(sum(v[-1] for v in self.gravitational.values())),
+            "stored": float(sum(v[-1] for v in self.stored.values())),
+        }
+        lines |= {f"work of {a}": float(w[-1]) for a, w in self.work.items()}
+        lines["balance"] = float(self.balance[-1])
+        lines["relative balance"] = self.relative_balance
+        return lines
+
+
+# What happened in a simulated world.
 
 
 @dataclass(frozen=True)
@@ -179,3 +400,75 @@ def _coordinate_names(body: object) -> list[str]:
         return [*(f"q_{n}" for n in names), *(f"qd_{n}" for n in names)]
     place = ["x", "y", "z", "qw", "qx", "qy", "qz"]
     return [*place, "vx", "vy", "vz", "wx", "wy", "wz"]
+
+
+# Files of a run: either the old one or the whole new one.
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file by renaming a finished one into place."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, data)
+    except (OSError, ArmwiseError) as problem:
+        raise ArgumentError(f"{problem}") from problem
+
+
+def write_table(run: Run, path: str | Path) -> None:
+    """Write every recorded number of a run as CSV or Parquet, by the file's name."""
+    import io
+
+    import polars as pl
+
+    file = Path(path)
+    frame = pl.DataFrame(run.table())
+    buffer = io.BytesIO()
+    if file.suffix == ".parquet":
+        frame.write_parquet(buffer)
+    elif file.suffix == ".csv":
+        frame.write_csv(buffer)
+    else:
+        raise ArgumentError(f"{file} must end in .csv or .parquet.")
+    write_file(file, buffer.getvalue())
+
+
+def write_run(run: Run, folder: str | Path) -> list[Path]:
+    """Write a run's table, ledger, picture and animation into a folder.
+
+    Returns:
+        The files that were written.
+    """
+    from armwise.worlds.drawing import write_animation, write_figures
+    from armwise.worlds.pictures import write_picture
+
+    place = Path(folder)
+    files = [
+        place / name
+        for name in (
+            "states.csv",
+            "summary.json",
+            "world.png",
+            "figures.html",
+            "world.html",
+        )
+    ]
+    write_table(run, files[0])
+    text = json.dumps(summary(run), indent=2, ensure_ascii=False) + "\n"
+    write_file(files[1], text.encode())
+    write_picture(run, files[2])
+    write_figures(run, files[3])
+    write_animation(run, files[4])
+    return files
+
+
+def summary(run: Run) -> dict[str, object]:
+    """Return what a run came to: steps, deviations, ledger and log."""
+    return {
+        "world": run.world.name,
+        "duration": float(run.time[-1]),
+        "steps": vars(run.steps),
+        "largest_deviation": run.largest_deviation,
+        "relative_balance": run.ledger.relative_balance,
+        "ledger": run.ledger.summary(),
+        "log": [vars(line) for line in run.log],
+    }

@@ -2,18 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from armwise.arms.toml import Table, read_toml
+import numpy as np
+
+from armwise.arms import Table, load_arm, pose, read_toml, rotation_from_rpy
 from armwise.errors import ArgumentError, ArmwiseError
-from armwise.worlds.integrators import (
-    CashKarp,
-    Integrator,
-    RungeKutta4,
-    SemiImplicit,
+from armwise.motions import Motion, Sinusoid
+from armwise.worlds.bodies import (
+    ArticulatedBody,
+    Body,
+    Point,
+    RigidBody,
+    Segment,
+    box,
+    planar_chain,
+    rod,
+    sphere,
 )
+from armwise.worlds.constraints import (
+    CircleCurve,
+    Constraint,
+    PointToCurve,
+    PointToLine,
+    PointToNail,
+    PointToPlane,
+    PointToPoint,
+    PointVelocity,
+)
+from armwise.worlds.forces import (
+    Drag,
+    Force,
+    JointLimit,
+    JointMotor,
+    PointForce,
+    Spring,
+    Torque,
+)
+from armwise.worlds.integrators import CashKarp, Integrator, RungeKutta4, SemiImplicit
+from armwise.worlds.joints import Hinge, Orientation, Weld
 from armwise.worlds.methods import (
     DampedLeastSquares,
     ForceMethod,
@@ -22,11 +53,385 @@ from armwise.worlds.methods import (
     Yielding,
 )
 from armwise.worlds.run import Run
-from armwise.worlds.scenario_bodies import read_body
-from armwise.worlds.scenario_constraints import read_constraint
-from armwise.worlds.scenario_forces import read_force
 from armwise.worlds.simulation import simulate
 from armwise.worlds.world import EARTH, World
+
+# Read bodies and points of a world from TOML.
+
+Vector = tuple[float, float, float]
+
+_PLACE = ("name", "kind", "position", "rpy", "rpy_deg")
+
+
+def read_body(row: Table, folder: Path) -> Body:
+    """Read one [[body]]; files it names are looked for in `folder` first."""
+    kind = row.text("kind", "rigid")
+    if kind == "rigid":
+        return _rigid(row)
+    if kind in ("articulated", "chain"):
+        return _articulated(row, folder)
+    raise row.error(f'has the unknown kind "{kind}". Known: rigid, articulated, chain.')
+
+
+def read_point(row: Table, key: str) -> Point:
+    """Read a point { body = …, at = […], link = … }."""
+    table = row.table(key).only("body", "at", "link")
+    if "body" not in table.values:
+        raise row.error(f'needs a point {{ body = "…", at = [x, y, z] }} for "{key}".')
+    link = table.text("link", "-")
+    place = vector(table, "at", (0.0, 0.0, 0.0))
+    return Point(table.text("body", "-"), place, None if link == "-" else link)
+
+
+def read_end(row: Table, key: str) -> Point | Vector:
+    """Read a point, or a place [x, y, z] in the world."""
+    if isinstance(row.values.get(key), dict):
+        return read_point(row, key)
+    if key not in row.values:
+        raise row.error(f'has no "{key}": give a point or a place [x, y, z].')
+    return vector(row, key, (0.0, 0.0, 0.0))
+
+
+def vector(row: Table, key: str, default: Vector) -> Vector:
+    """Read three numbers."""
+    x, y, z = row.vector(key, default)
+    return x, y, z
+
+
+def _rigid(row: Table) -> RigidBody:
+    row.only(*_PLACE, "segment", "velocity", "angular_velocity")
+    segments = [_segment(part) for part in row.tables("segment")]
+    if not segments:
+        raise row.error("has no [[body.segment]]: a rigid body is made of segments.")
+    zero = (0.0, 0.0, 0.0)
+    return RigidBody.from_segments(
+        row.text("name", "body"),
+        segments,
+        _pose(row),
+        vector(row, "velocity", zero),
+        vector(row, "angular_velocity", zero),
+    )
+
+
+def _segment(part: Table) -> Segment:
+    kind = part.text("kind", "rod")
+    zero = (0.0, 0.0, 0.0)
+    if kind == "rod":
+        part.only("kind", "mass", "from", "to", "radius")
+        ends = vector(part, "from", zero), vector(part, "to", zero)
+        return rod(part.number("mass"), *ends, part.number("radius", 0.02))
+    if kind == "box":
+        part.only("kind", "mass", "extents", "center")
+        extents, center = vector(part, "extents", zero), vector(part, "center", zero)
+        return box(part.number("mass"), extents, center)
+    if kind == "sphere":
+        part.only("kind", "mass", "radius", "center")
+        center = vector(part, "center", zero)
+        return sphere(part.number("mass"), part.number("radius"), center)
+    raise part.error(f'has the unknown kind "{kind}". Known: rod, box, sphere.')
+
+
+def _articulated(row: Table, folder: Path) -> ArticulatedBody:
+    if row.text("kind", "articulated") == "chain":
+        row.only(*_PLACE, "q", "qd", "links", "length", "mass", "radius", "viscous")
+        arm = planar_chain(
+            int(row.number("links")),
+            _one_or_more(row, "length"),
+            _one_or_more(row, "mass"),
+            row.number("radius", 0.03),
+            row.number("viscous", 0.0),
+        )
+    else:
+        row.only(*_PLACE, "q", "qd", "arm")
+        name = row.text("arm", "-")
+        file = folder / name
+        arm = load_arm(file if file.exists() else name)
+    return ArticulatedBody(
+        row.text("name", arm.name),
+        arm,
+        _pose(row),
+        _numbers(row, "q"),
+        _numbers(row, "qd"),
+    )
+
+
+def _one_or_more(row: Table, key: str) -> float | tuple[float, ...]:
+    if isinstance(row.values.get(key), list):
+        return _numbers(row, key)
+    return row.number(key, 1.0)
+
+
+def _numbers(row: Table, key: str) -> tuple[float, ...]:
+    values: Any = row.values.get(key, [])
+    if not isinstance(values, list):
+        raise row.error(f'needs a list of numbers for "{key}", not {values!r}.')
+    return row.vector(key, (0.0,) * len(values))
+
+
+def _pose(row: Table) -> np.ndarray:
+    zero = (0.0, 0.0, 0.0)
+    degrees = row.vector("rpy_deg", zero)
+    if "rpy" in row.values and "rpy_deg" in row.values:
+        raise row.error('has both "rpy" and "rpy_deg"; keep one.')
+    angles = row.vector("rpy", tuple(np.radians(degrees).tolist()))
+    return pose(rotation_from_rpy(angles), row.vector("position", zero))
+
+
+# Read constraints of a world from TOML.
+
+_COMMON = ("name", "kind", "frequency", "max_force", "max_deviation")
+_ZERO = (0.0, 0.0, 0.0)
+
+
+def read_constraint(row: Table) -> Constraint:
+    """Read one [[constraint]]."""
+    kind = row.text("kind", "nail")
+    if kind not in _CONSTRAINT_READERS:
+        raise row.error(
+            f'has the unknown kind "{kind}". Known: {", ".join(_CONSTRAINT_READERS)}.'
+        )
+    if "name" not in row.values:
+        raise row.error("has no name: the log and the ledger need one.")
+    return _CONSTRAINT_READERS[kind](row)
+
+
+def _strength(row: Table) -> tuple[float, float, float]:
+    return (
+        row.number("frequency", 10.0),
+        row.number("max_force", inf),
+        row.number("max_deviation", inf),
+    )
+
+
+def _name(row: Table) -> str:
+    return row.text("name", "-")
+
+
+def _target(row: Table, key: str) -> Vector | Motion:
+    """Read a place that stays, or one carried by a sinusoid in `motion`."""
+    if "motion" not in row.values:
+        return vector(row, key, _ZERO)
+    motion = row.table("motion").only(
+        "center", "amplitude", "omega", "phase", "duration"
+    )
+    return Sinusoid(
+        vector(motion, "center", _ZERO),  # type: ignore[arg-type]
+        vector(motion, "amplitude", _ZERO),  # type: ignore[arg-type]
+        vector(motion, "omega", _ZERO),  # type: ignore[arg-type]
+        motion.number("duration", 1e6),
+        vector(motion, "phase", _ZERO),  # type: ignore[arg-type]
+    )
+
+
+def _nail(row: Table) -> Constraint:
+    row.only(*_COMMON, "point", "at", "motion")
+    return PointToNail(
+        _name(row), read_point(row, "point"), _target(row, "at"), *_strength(row)
+    )
+
+
+def _pin(row: Table) -> Constraint:
+    row.only(*_COMMON, "a", "b")
+    a, b = read_point(row, "a"), read_point(row, "b")
+    return PointToPoint(_name(row), a, b, *_strength(row))
+
+
+def _line(row: Table) -> Constraint:
+    row.only(*_COMMON, "point", "through", "along", "motion")
+    return PointToLine(
+        _name(row),
+        read_point(row, "point"),
+        _target(row, "through"),
+        vector(row, "along", (1.0, 0.0, 0.0)),
+        *_strength(row),
+    )
+
+
+def _plane(row: Table) -> Constraint:
+    row.only(*_COMMON, "point", "through", "normal", "motion")
+    return PointToPlane(
+        _name(row),
+        read_point(row, "point"),
+        _target(row, "through"),
+        vector(row, "normal", (0.0, 0.0, 1.0)),
+        *_strength(row),
+    )
+
+
+def _circle(row: Table) -> Constraint:
+    row.only(*_COMMON, "point", "center", "normal", "radius")
+    curve = CircleCurve(
+        vector(row, "center", _ZERO),
+        vector(row, "normal", (0.0, 1.0, 0.0)),
+        row.number("radius"),
+    )
+    return PointToCurve(_name(row), read_point(row, "point"), curve, *_strength(row))
+
+
+def _velocity(row: Table) -> Constraint:
+    row.only(*_COMMON, "point", "velocity", "along", "motion")
+    along = (vector(row, "along", _ZERO),) if "along" in row.values else ()
+    return PointVelocity(
+        _name(row),
+        read_point(row, "point"),
+        _target(row, "velocity"),
+        along,
+        *_strength(row),
+    )
+
+
+def _hinge(row: Table) -> Constraint:
+    row.only(*_COMMON, "a", "b", "axis", "axis_b", "spread")
+    axis = vector(row, "axis", (0.0, 1.0, 0.0))
+    return Hinge(
+        _name(row),
+        read_point(row, "a"),
+        read_end(row, "b"),
+        axis,
+        vector(row, "axis_b", axis),
+        row.number("spread", 0.1),
+        *_strength(row),
+    )
+
+
+def _weld(row: Table) -> Constraint:
+    row.only(*_COMMON, "a", "b", "spread")
+    spread = row.number("spread", 0.1)
+    return Weld(
+        _name(row),
+        read_point(row, "a"),
+        read_end(row, "b"),
+        spread=spread,
+        frequency=_strength(row)[0],
+        max_force=_strength(row)[1],
+        max_deviation=_strength(row)[2],
+    )
+
+
+def _orientation(row: Table) -> Constraint:
+    row.only(*_COMMON, "a", "b", "free_axis", "spread")
+    b = read_end(row, "b") if "b" in row.values else None
+    if b is not None and not isinstance(b, Point):
+        raise row.error('needs a point for "b", or no b to hold it in the world.')
+    free = vector(row, "free_axis", _ZERO) if "free_axis" in row.values else None
+    return Orientation(
+        _name(row),
+        read_point(row, "a"),
+        b,
+        free_axis=free,
+        spread=row.number("spread", 0.1),
+        frequency=_strength(row)[0],
+        max_force=_strength(row)[1],
+        max_deviation=_strength(row)[2],
+    )
+
+
+_CONSTRAINT_READERS: dict[str, Callable[[Table], Constraint]] = {
+    "nail": _nail,
+    "pin": _pin,
+    "line": _line,
+    "plane": _plane,
+    "circle": _circle,
+    "velocity": _velocity,
+    "hinge": _hinge,
+    "weld": _weld,
+    "orientation": _orientation,
+}
+
+
+# Read forces of a world from TOML.
+
+
+def read_force(row: Table) -> Force:
+    """Read one [[force]]."""
+    kind = row.text("kind", "-")
+    if kind not in _FORCE_READERS:
+        raise row.error(f'has the kind "{kind}". Known: {", ".join(_FORCE_READERS)}.')
+    if "name" not in row.values:
+        raise row.error("has no name: the ledger needs one.")
+    return _FORCE_READERS[kind](row)
+
+
+def _spring(row: Table) -> Force:
+    row.only("name", "kind", "a", "b", "stiffness", "rest_length", "damping")
+    return Spring(
+        _name(row),
+        read_point(row, "a"),
+        read_end(row, "b"),
+        row.number("stiffness"),
+        row.number("rest_length", 0.0),
+        row.number("damping", 0.0),
+    )
+
+
+def _drag(row: Table) -> Force:
+    row.only("name", "kind", "point", "linear", "quadratic")
+    point = read_point(row, "point")
+    return Drag(
+        _name(row), point, row.number("linear", 0.0), row.number("quadratic", 0.0)
+    )
+
+
+def _push(row: Table) -> Force:
+    """Read a force that is constant, or grows by `ramp` [N/s], until a time [s]."""
+    row.only("name", "kind", "point", "force", "ramp", "until")
+    start, ramp = vector(row, "force", _ZERO), vector(row, "ramp", _ZERO)
+    until = row.number("until", inf)
+    if ramp == _ZERO and until == inf:
+        return PointForce(_name(row), read_point(row, "point"), start)
+
+    def force(t: float) -> Vector:
+        x, y, z = (a + b * t for a, b in zip(start, ramp, strict=True))
+        return (x, y, z) if t < until else _ZERO
+
+    return PointForce(_name(row), read_point(row, "point"), force)
+
+
+def _motor(row: Table) -> Force:
+    row.only("name", "kind", "body", "joint", "effort")
+    return JointMotor(
+        _name(row), row.text("body", "-"), row.text("joint", "-"), row.number("effort")
+    )
+
+
+def _torque(row: Table) -> Force:
+    row.only("name", "kind", "body", "axis", "effort", "reaction", "viscous")
+    reaction = row.text("reaction", "-")
+    return Torque(
+        _name(row),
+        row.text("body", "-"),
+        vector(row, "axis", (0.0, 1.0, 0.0)),
+        row.number("effort", 0.0),
+        None if reaction == "-" else reaction,
+        row.number("viscous", 0.0),
+    )
+
+
+def _limit(row: Table) -> Force:
+    keys = ("name", "kind", "body", "joint", "stiffness", "damping", "lower", "upper")
+    row.only(*keys)
+    return JointLimit(
+        _name(row),
+        row.text("body", "-"),
+        row.text("joint", "-"),
+        row.number("stiffness", 1e3),
+        row.number("damping", 10.0),
+        row.number("lower") if "lower" in row.values else None,
+        row.number("upper") if "upper" in row.values else None,
+    )
+
+
+_FORCE_READERS: dict[str, Callable[[Table], Force]] = {
+    "spring": _spring,
+    "drag": _drag,
+    "push": _push,
+    "motor": _motor,
+    "torque": _torque,
+    "limit": _limit,
+}
+
+
+# Worlds as TOML files: what there is, and how long to run it.
 
 _Chosen = TypeVar("_Chosen")
 

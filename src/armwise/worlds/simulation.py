@@ -7,16 +7,396 @@ from math import ceil
 
 import numpy as np
 
-from armwise.errors import ArgumentError
-from armwise.programs.kernel import Backend
-from armwise.worlds.diagnosis import check_step
-from armwise.worlds.engine import Engine
-from armwise.worlds.events import Event
-from armwise.worlds.integrators import require_integrator
-from armwise.worlds.methods import ForceMethod, SingularValueDropping
-from armwise.worlds.run import Run
-from armwise.worlds.runner import Runner
+from armwise.errors import ArgumentError, WorldError
+from armwise.programs import Backend
+from armwise.worlds.diagnosis import check_step, contradiction, unsatisfied
+from armwise.worlds.engine import Engine, Snapshot
+from armwise.worlds.integrators import CashKarp, Integrator, require_integrator
+from armwise.worlds.methods import ForceMethod, ForceSolution, SingularValueDropping
+from armwise.worlds.run import Event, Happening, Moment, Run, StepCount
 from armwise.worlds.world import World
+
+# Keep an eye on a simulation: what breaks, what is hopeless, what blows up.
+
+_PATIENCE = 50.0
+"""An equation that stays unsolved for this many times 1/λ is a contradiction."""
+
+_WRONG_ENERGY = 0.5
+"""Largest part of the energy in play that may have come from nowhere."""
+
+
+class Watch:
+    """Looks at the steps that the compiled loop would not take.
+
+    Args:
+        engine: The world.
+        step: The step in [s], for messages.
+        state: The state at the start.
+    """
+
+    def __init__(self, engine: Engine, step: float, state: np.ndarray) -> None:
+        self.engine, self.step = engine, step
+        self.trouble: str | None = None
+        self._unsolved_since: float | None = None
+        self._first, self._height, _ = self._energies(state)
+        self._most = 0.0
+
+    def is_solved(self) -> None:
+        """Forget about equations that could not be solved for a while."""
+        self._unsolved_since = None
+
+    def look(
+        self, t: float, state: np.ndarray
+    ) -> tuple[ForceSolution | None, list[Happening]]:
+        """Solve with care unless all is well; break what must.
+
+        Returns:
+            The forces, if they needed care, and what broke.
+        """
+        engine = self.engine
+        engine.held = None
+        if len(engine.broken) == len(engine.bounds):
+            return None, []
+        signal = engine.signal(t, state)
+        if engine.is_well(state, signal):
+            self.is_solved()
+            return None, []
+        with np.errstate(over="ignore", invalid="ignore"):
+            _, found, solution = engine.careful_rates(state, signal)
+            assert solution is not None
+            happened = self._break(t, found, solution)
+            self._notice_hopeless(t, found, solution)
+        return solution, happened
+
+    def _break(
+        self, t: float, found: Snapshot, solution: ForceSolution
+    ) -> list[Happening]:
+        """Remove constraints whose deviation has passed its bound."""
+        engine, happened = self.engine, []
+        for relation in engine.world.relations:
+            gap = found.deviation[0, engine.layout.rows[relation.name]]
+            size = float(np.linalg.norm(gap))
+            if relation.name in engine.broken or size <= relation.max_deviation:
+                continue
+            engine.remove(relation.name)
+            cause = f"its deviation {size:.4g} passed {relation.max_deviation:g} m"
+            if relation.name in solution.at_bound:
+                cause += f" with its force at the bound of {relation.max_force:g} N"
+            happened.append(Happening(t, "broken", relation.name, cause))
+        return happened
+
+    def _notice_hopeless(
+        self, t: float, found: Snapshot, solution: ForceSolution
+    ) -> None:
+        """Call an equation that stays unsolved, though no force is bounded, trouble."""
+        engine, force = self.engine, solution.force
+        solved = engine.is_satisfied(found, 0, force)
+        if solved or solution.at_bound or not engine.method.is_exact:
+            self.is_solved()
+            return
+        if self._unsolved_since is None:
+            self._unsolved_since = t
+        slowest = min(r.frequency for r in engine.world.relations)
+        if t - self._unsolved_since > _PATIENCE / slowest:
+            rest = engine.residual(found, 0, force)
+            self.trouble = unsatisfied(engine, rest, found.deviation[0])
+
+    def energy_trouble(self, state: np.ndarray) -> str | None:
+        """Say so when much of the energy in play came from nowhere."""
+        total, height, moving = self._energies(state)
+        self._most = max(self._most, moving + abs(height - self._height))
+        work = float(state[self.engine.layout.works].sum())
+        gap = abs(total - self._first - work)
+        if gap <= _WRONG_ENERGY * self._most + 1e-6:
+            return None
+        return (
+            f"the energy ledger no longer closes: {gap:.3g} J of {self._most:.3g} J "
+            f"came from the steps, not from forces. The step {self.step:g} s is too "
+            "large: use a smaller one, CashKarp, or lower frequencies, stiffnesses "
+            "and force bounds"
+        )
+
+    def _energies(self, state: np.ndarray) -> tuple[float, float, float]:
+        """Return all energy, gravitational energy, and kinetic and stored energy."""
+        kinetic, gravitational, stored = self.engine.energies(state[None])
+        height, moving = float(gravitational.sum()), float(kinetic.sum() + stored.sum())
+        return height + moving, height, moving
+
+
+# A simulation under way: leaps in C, careful strides, events.
+
+_BLOCK = 4096
+"""Steps of the compiled loop between looks at the energy."""
+
+_LOOK = 16
+"""Single steps between looks at the energy."""
+
+
+class Runner:
+    """The state of a simulation under way."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        integrator: Integrator,
+        step: float,
+        count: int,
+        every: int,
+        events: tuple[Event, ...],
+    ) -> None:
+        self.engine, self.integrator, self.step = engine, integrator, step
+        self.count, self.every, self.events = count, every, events
+        self.index, self.block = 0, _BLOCK
+        self.t = 0.0
+        self.state = engine.start()
+        self.kept: list[np.ndarray] = [self.state[None].copy()]
+        self.times: list[np.ndarray] = [np.zeros(1)]
+        self.log: list[Happening] = []
+        self.fast = self.careful = self.rejected = self.unlooked = 0
+        self.adapted = step
+        self.watch = Watch(engine, step, self.state)
+        self.crossings = [event.function(self._moment()) for event in events]
+
+    def go(self, progress: Callable[[float], None]) -> Run:
+        """Take all steps."""
+        self._stop_if(contradiction(self.engine.world))
+        while self.index < self.count:
+            done = self._leap() or self._stride()
+            if done == "all" or self.unlooked >= _LOOK:
+                self.unlooked = 0
+                self._stop_if(self.watch.energy_trouble(self.state))
+            progress(self.index / self.count)
+            if done == "final":
+                break
+        return self.run()
+
+    def run(self) -> Run:
+        """Return what happened so far."""
+        time = np.concatenate(self.times)
+        states = np.concatenate(self.kept)
+        signals = np.zeros((len(time), self.engine.signals.size))
+        if not self.engine.signals.is_constant:
+            for row, t, state in zip(signals, time, states, strict=True):
+                row[:] = self.engine.signal(t, state)
+        return Run(
+            self.engine.world,
+            time,
+            states,
+            tuple(self.log),
+            StepCount(self.fast, self.careful, self.rejected),
+            self.engine,
+            signals,
+        )
+
+    def _leap(self) -> str:
+        """Take as many steps as the compiled loop will; say whether it took all."""
+        engine = self.engine
+        if not engine.is_fast or isinstance(self.integrator, CashKarp) or self.events:
+            return ""
+        single = engine.signals.needs_state
+        steps = 1 if single else min(self.block, self.count - self.index)
+        signal = self._block_signals(steps)
+        taken = engine.loop.advance(
+            self.state,
+            self.step,
+            signal,
+            self.integrator.tableau,
+            steps,
+            self.every,
+            self.index % self.every,
+        )
+        first = self.index // self.every + 1
+        if len(taken.kept):
+            self.kept.append(taken.kept)
+            places = np.arange(first, first + len(taken.kept))
+            self.times.append(places * (self.every * self.step))
+        self.index += taken.taken
+        self.fast += taken.taken
+        self.unlooked += taken.taken
+        self.t = self.index * self.step
+        if taken.taken:
+            self.watch.is_solved()
+        if taken.taken < steps:
+            self.block = 1  # trouble seldom comes alone: start small again
+            return ""
+        self.block = min(2 * self.block, _BLOCK)
+        return "step" if single else "all"
+
+    def _block_signals(self, steps: int) -> np.ndarray:
+        """Return the signals of every stage of every step, or one row if constant."""
+        signals = self.engine.signals
+        if signals.is_constant:
+            return self.engine.signal(self.t, self.state)[None]
+        rows = []
+        for i in range(self.index, self.index + steps):
+            held = signals.sampled(i * self.step, self.state, self.engine.broken)
+            rows += [
+                signals.at((i + node) * self.step, held)
+                for node in self.integrator.nodes
+            ]
+        return np.ascontiguousarray(rows)
+
+    def _stride(self) -> str:
+        """Take one step with care, to the next multiple of the step."""
+        end = (self.index + 1) * self.step
+        while self.t < end - 1e-12 * self.step:
+            self._look_closer()
+            before, begin = self.state, self.t
+            self._substep(min(end - self.t, self.adapted))
+            final = self._look_for_events(before, begin)
+            if final:
+                self._keep()
+                return "final"
+        self.index += 1
+        self.t = end
+        if self.index % self.every == 0:
+            self._keep()
+        return "step"
+
+    def _substep(self, h: float) -> None:
+        """Move on by at most h, by less if the integrator finds that wise."""
+        if not isinstance(self.integrator, CashKarp):
+            self._accept(self._try(h)[0], h)
+            return
+        while True:
+            new, error = self._try(h)
+            size = np.abs(error) / (1.0 + np.abs(self.state))
+            ratio = float(np.max(size)) / self.integrator.tolerance
+            if not np.isfinite(ratio):
+                ratio = 1e6
+            if ratio <= 1.0:
+                self._accept(new, h)
+                grown = h * min(5.0, 0.9 * max(ratio, 1e-9) ** -0.2)
+                self.adapted = min(
+                    self.step, max(grown, self.adapted if h < self.adapted else 0.0)
+                )
+                return
+            self.rejected += 1
+            h *= max(0.1, 0.9 * ratio**-0.25)
+            self.adapted = h
+            if h < self.integrator.smallest:
+                raise self._failure(
+                    f"no step above {self.integrator.smallest:g} s keeps the error "
+                    "within the tolerance. Raise the tolerance, bound the forces, or "
+                    "look for a singular state"
+                )
+
+    def _try(self, h: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return the state after h and its error, the present one unchanged."""
+        signals = self.engine.signals
+        held = signals.sampled(self.t, self.state, self.engine.broken)
+        t = self.t
+        if (quick := self._attempt(h, held)) is not None:
+            return quick
+
+        def rates(state: np.ndarray, node: float) -> np.ndarray:
+            if not np.all(np.isfinite(state)):
+                raise self._failure(_not_finite(self))
+            return self.engine.rates(state, signals.at(t + node * h, held))
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self.integrator.step(rates, self.state, h, self.engine.layout)
+
+    def _attempt(
+        self, h: float, held: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Try a step of CashKarp's in C."""
+        engine, integrator = self.engine, self.integrator
+        if not isinstance(integrator, CashKarp):
+            return None
+        if not engine.is_fast or engine.held is not None:
+            return None
+        nodes = integrator.nodes
+        rows = np.array([engine.signals.at(self.t + c * h, held) for c in nodes])
+        return engine.loop.attempt(
+            self.state, h, rows, integrator.tableau, integrator.errors
+        )
+
+    def _accept(self, new: np.ndarray, h: float) -> None:
+        if not np.all(np.isfinite(new)):
+            raise self._failure(_not_finite(self))
+        for place in self.engine.layout.quaternions:
+            new[place : place + 4] /= np.linalg.norm(new[place : place + 4])
+        self.state, self.t = new, self.t + h
+        self.careful += 1
+        self.unlooked += 1
+
+    def _look_closer(self) -> None:
+        """Where the fast path does not hold: break what must, hold what was chosen."""
+        solution, happened = self.watch.look(self.t, self.state)
+        self.log += happened
+        self._stop_if(self.watch.trouble)
+        is_adaptive = isinstance(self.integrator, CashKarp)
+        if is_adaptive and solution is not None:
+            self.engine.held = solution.dropped
+
+    def _look_for_events(self, before: np.ndarray, begin: float) -> bool:
+        """Find the first event of the last substep, go back to it and act."""
+        values = [event.function(self._moment()) for event in self.events]
+        for k, event in enumerate(self.events):
+            if not event.is_crossed(self.crossings[k], values[k]):
+                continue
+            self._return_to(event, before, begin)
+            values = [one.function(self._moment()) for one in self.events]
+            self.log.append(Happening(self.t, "event", event.name, "it crossed zero"))
+            for name in event.releases:
+                if name not in self.engine.broken:
+                    self.engine.remove(name)
+                    cause = f"released by {event.name!r}"
+                    self.log.append(Happening(self.t, "released", name, cause))
+            # Past the event the function counts as being on its new side.
+            values[k] = 0.0
+            self.crossings = values
+            return event.is_final
+        self.crossings = values
+        return False
+
+    def _return_to(self, event: Event, before: np.ndarray, begin: float) -> None:
+        """Halve the substep until the event's time is known."""
+        low, high, after = 0.0, self.t - begin, self.state
+        start = event.function(Moment(begin, before, self.engine))
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            self.state, self.t = before, begin
+            self._accept(self._try(middle)[0], middle)
+            self.careful -= 1
+            if event.is_crossed(start, event.function(self._moment())):
+                high, after = middle, self.state
+            else:
+                low = middle
+            if high - low < 1e-12:
+                break
+        self.state, self.t = after, begin + high
+
+    def _moment(self) -> Moment:
+        return Moment(self.t, self.state, self.engine)
+
+    def _keep(self) -> None:
+        self.kept.append(self.state[None].copy())
+        self.times.append(np.array([self.t]))
+
+    def _stop_if(self, trouble: str | None) -> None:
+        if trouble is not None:
+            raise self._failure(trouble)
+
+    def _failure(self, why: str) -> WorldError:
+        name = self.engine.world.name
+        return WorldError(
+            f"{name} stopped at t = {self.t:.6g} s (step {self.index}): {why}. "
+            "The run up to there is kept.",
+            self.run(),
+        )
+
+
+def _not_finite(runner: Runner) -> str:
+    return (
+        f"the next state is not finite. The step {runner.step:g} s is too large for "
+        "the forces at work, or a force is not a number: use a smaller step, CashKarp, "
+        "or bound the forces"
+    )
+
+
+# Run a world: the compiled loop while all is well, step by careful step else.
 
 _LARGEST_RUN = 2 * 1024**3
 """Largest size of the kept states in bytes."""

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.identification.load import rig
 
 import armwise as aw
 from armwise.errors import (
@@ -15,7 +14,7 @@ from armwise.errors import (
     NotPhysical,
     RecordingError,
 )
-from armwise.identification.load import (
+from armwise.loads import (
     IntegralWindows,
     OptimalFilter,
     StaticPoses,
@@ -23,6 +22,7 @@ from armwise.identification.load import (
     identify_load,
 )
 from armwise.recordings import Preparation
+from tests.identification.load import rig
 
 
 def test_no_arm() -> None:
@@ -152,7 +152,7 @@ def test_an_empty_hand_is_said_to_be_empty() -> None:
 
 
 def test_a_load_no_body_can_be_is_not_exported() -> None:
-    from armwise.identification.load import to_ur_script
+    from armwise.loads import to_ur_script
 
     found = identify_load(rig.samples(rig.BAR, noise=3.0, seed=1), rig.puma())
     assert not found.is_physical

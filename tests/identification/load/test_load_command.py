@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.identification.load import rig
 
 import armwise as aw
 from armwise.errors import ArgumentError
-from armwise.identification.load import identify_load
-from armwise.identification.load.files import read_load_estimate, write_load_estimate
+from armwise.loads import identify_load
+from armwise.loads.estimate import read_load_estimate, write_load_estimate
+from tests.identification.load import rig
 
 
 def armwise(*words: object) -> subprocess.CompletedProcess:

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.identification.load import rig
 
 from armwise.errors import ArgumentError
-from armwise.identification.load import (
+from armwise.loads import (
     OptimalFilter,
     design_load_excitation,
     identify_load,
@@ -18,14 +17,15 @@ from armwise.identification.load import (
     mass_by_optimal_filter,
     optimal_filter,
 )
-from armwise.identification.load.mass_filter import MassEstimate
+from armwise.loads.mass_filter import MassEstimate
+from armwise.recordings import NoiseSpectra
 from papers.mass_trials import (
     Trial,
     attenuation,
     grid_trial,
     signals,
 )
-from armwise.recordings import NoiseSpectra
+from tests.identification.load import rig
 
 
 def _no_noise(noise: np.ndarray, weight: np.ndarray) -> np.ndarray:

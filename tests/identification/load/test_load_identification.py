@@ -6,13 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.identification.load import rig
 
 import armwise as aw
 from armwise.arms import InertialParameters
 from armwise.arms.poses import rotation_about
 from armwise.dynamics.wrench import wrench_regressor
-from armwise.identification.load import (
+from armwise.loads import (
     Accelerations,
     IntegralWindows,
     LeastSquares,
@@ -23,7 +22,8 @@ from armwise.identification.load import (
     WristSamples,
     identify_load,
 )
-from armwise.identification.load.pose_offset import moved_frame
+from armwise.loads.pose_offset import moved_frame
+from tests.identification.load import rig
 
 METHODS: list[LoadMethod] = [
     Accelerations(),

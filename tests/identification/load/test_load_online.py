@@ -6,11 +6,11 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.identification.load import rig
 
 from armwise.arms import InertialParameters
 from armwise.errors import ArgumentError
-from armwise.identification.load import LoadEstimate, OnlineLoad, identify_load
+from armwise.loads import LoadEstimate, OnlineLoad, identify_load
+from tests.identification.load import rig
 
 RATE = 1000.0
 NOISE = np.repeat([0.2, 0.01], 3)

@@ -9,13 +9,12 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from tests.identification.load import rig
 
 import armwise as aw
 from armwise.arms import InertialParameters
 from armwise.arms.poses import pose, rotation_about
 from armwise.errors import ArgumentError, NotIdentifiable
-from armwise.identification.load import (
+from armwise.loads import (
     KnownObject,
     LoadEstimate,
     StaticPoses,
@@ -28,6 +27,7 @@ from armwise.identification.load import (
     verify_grasp,
     write_load,
 )
+from tests.identification.load import rig
 
 CATALOGUE = (
     KnownObject.from_parameters("brick", rig.BRICK),

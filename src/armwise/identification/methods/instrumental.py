@@ -10,12 +10,12 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.errors import ArgumentError, NotIdentifiable
-from armwise.identification.methods.weighted import WeightedLeastSquares
-from armwise.identification.prediction import base_to_parameters
+from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import Problem
-from armwise.identification.solution import Solution
 from armwise.identification.uncertainty import Stretches
+from armwise.identification.validation import base_to_parameters
 from armwise.recordings import Samples
+from armwise.regression import Solution
 
 if TYPE_CHECKING:
     from jaxtyping import Float

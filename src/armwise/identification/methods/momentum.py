@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.dynamics.mechanism import DRIVES, drive_columns
+from armwise.dynamics import DRIVES, drive_columns
 from armwise.errors import ArgumentError, NotIdentifiable
-from armwise.identification.accumulator import triangle
-from armwise.identification.methods.weighted import solve_weighted
+from armwise.identification.methods.least_squares import solve_weighted
 from armwise.identification.problem import Problem
-from armwise.identification.solution import Solution
 from armwise.identification.uncertainty import Stretches
 from armwise.recordings import Samples
+from armwise.regression import Solution, triangle
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -10,10 +10,9 @@ import numpy as np
 
 from armwise.arms import DRIVE_NAMES, InertialParameters
 from armwise.errors import NotConverged
-from armwise.identification.accumulator import triangle
-from armwise.identification.methods.weighted import WeightedLeastSquares
+from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import Problem
-from armwise.identification.solution import Solution, stack, torque_size
+from armwise.regression import Solution, stack, torque_size, triangle
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -1,14 +1,15 @@
 """One file per section; each turns a Subject into a Section."""
 
-from armwise.report.sections.doubts import doubts_section
-from armwise.report.sections.friction import friction_section
-from armwise.report.sections.hidden import hidden_section
-from armwise.report.sections.parameters import parameters_section
-from armwise.report.sections.preparation import preparation_section
-from armwise.report.sections.residuals import residuals_section
-from armwise.report.sections.spectrum import spectrum_section
-from armwise.report.sections.summary import summary_section
-from armwise.report.sections.torques import torques_section
+from armwise.report.sections.fit import (
+    preparation_section,
+    residuals_section,
+    spectrum_section,
+    summary_section,
+    torques_section,
+)
+from armwise.report.sections.parameters import friction_section, parameters_section
+from armwise.report.sections.unidentified import hidden_section
+from armwise.report.sections.warnings import doubts_section
 
 SECTIONS = (
     summary_section,

@@ -1,0 +1,1 @@
+"""Readers of arm descriptions: URDF, MJCF, DH tables, Izaguirre specifications."""

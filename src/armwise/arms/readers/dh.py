@@ -1,0 +1,208 @@
+"""Read an arm from a Denavit–Hartenberg table in TOML.
+
+    name = "arm"                   convention = "modified"    # "standard", "frames"
+    gravity = [0.0, 0.0, -9.81]    base = "base"
+    [[joint]]                      # one per row; a missing alpha, a or d is an error
+    alpha_deg = 90                 # or alpha in [rad]
+    a = 0.0
+    d = 0.333                      # prismatic joints add q to it
+    theta_deg = 0                  # revolute joints add q to it; 0 when not given
+    kind = "revolute"              # or "prismatic"
+    name = "joint_1"
+    link = "link_1"
+    limits = {lower_deg = -170, upper_deg = 170, velocity = 2.0, effort = 87}
+    drive = {rotor_inertia = 0.0, viscous = 0.0, coulomb = 0.0, offset = 0.0}
+    inertial = {mass = 1.0, center_of_mass = [0, 0, 0], inertia = [1, 0, 0, 1, 0, 1]}
+    # or, about the frame's origin: moments = {m = 1.0, mx = 0.1, Ixx = 0.02}
+    [[frame]]                      # name, link, xyz, rpy (or rpy_deg)
+    [[coupling]]                   # name, weights = {joint_5 = 1, joint_6 = 1}, drive
+
+Modified: T = Rx(α) Tx(a) Rz(θ) Tz(d). Standard: T = Rz(θ) Tz(d) Tx(a) Rx(α), and the
+link's numbers belong to the frame after the whole of it. With the convention "frames"
+a row has xyz and rpy (or rpy_deg) in place of alpha, a, theta and d: the pose of the
+link's frame on its parent at q = 0, with its joint along z.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from armwise.arms.arm import BASE, DRIVE_NAMES, Arm, Drive, Frame, Joint, Limits, Link
+from armwise.arms.inertia import INERTIAL_NAMES, InertialParameters
+from armwise.arms.poses import inverse, pose, rotation_about, rotation_from_rpy
+from armwise.arms.toml import Table, read_toml
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+_X, _Z = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
+_ANGLES = ("alpha", "alpha_deg", "theta", "theta_deg")
+_TABLE = (*_ANGLES, "a", "d")
+_POSE = ("xyz", "rpy", "rpy_deg")
+_ROW = ("kind", "name", "link", "parent", "limits", "drive", "inertial", "moments")
+
+
+def read_dh(path: Path, data: bytes | None = None) -> Arm:
+    """Read an arm from a DH table in TOML; the module says what it holds."""
+    table = read_toml(path, data)
+    table.only("name", "convention", "gravity", "base", "joint", "frame", "coupling")
+    convention = table.text("convention", "missing")
+    rows = list(table.tables("joint"))
+    if not rows:
+        raise table.error("has no [[joint]]; add one per row of the DH table.")
+    joints: list[Joint] = []
+    links: list[Link] = []
+    for i, row in enumerate(rows):
+        row.only(*_ROW, *(_POSE if convention == "frames" else _TABLE))
+        link = Link(row.text("link", f"link_{i + 1}"), _read_inertia(row))
+        joints.append(_read_joint(row, i, convention, [x.name for x in links]))
+        links.append(link)
+    arm = Arm(
+        name=table.text("name", path.stem),
+        joints=tuple(joints),
+        links=tuple(links),
+        gravity=np.array(table.vector("gravity", (0.0, 0.0, -9.81))),
+        frames=tuple(_read_frame(x, links) for x in table.tables("frame")),
+        base=table.text("base", "base"),
+    )
+    for coupling in table.tables("coupling"):
+        arm = _with_coupling(arm, coupling)
+    return arm
+
+
+def _read_joint(row: Table, i: int, convention: str, links: list[str]) -> Joint:
+    kind = row.text("kind", "revolute")
+    if kind not in ("revolute", "prismatic"):
+        raise row.error(f'has the kind "{kind}"; use "revolute" or "prismatic".')
+    joint = _read_geometry(row, convention)
+    return replace(
+        joint,
+        name=row.text("name", f"joint_{i + 1}"),
+        kind="revolute" if kind == "revolute" else "prismatic",
+        parent=_read_parent(row, links),
+        limits=_read_limits(row.table("limits")),
+        drive=_read_drive(row.table("drive")),
+    )
+
+
+def _read_geometry(row: Table, convention: str) -> Joint:
+    if convention == "frames":
+        return Joint("", "revolute", BASE, _read_pose(row), np.array(_Z))
+    alpha, a, d = row.angle("alpha"), row.number("a"), row.number("d")
+    numbers = (alpha, a, row.angle("theta", 0.0), d)
+    if convention == "standard":
+        return dh_joint("standard", *numbers)
+    if convention == "modified":
+        return dh_joint("modified", *numbers)
+    raise row.error(
+        f'needs a convention at the top of the file, "standard", "modified" or '
+        f'"frames", not "{convention}".'
+    )
+
+
+def dh_joint(
+    convention: Literal["standard", "modified"],
+    alpha: float,
+    a: float,
+    theta: float,
+    d: float,
+) -> Joint:
+    """Build a bare revolute joint from a row α [rad], a [m], θ [rad], d [m]."""
+    across = pose(rotation_about(_X, alpha), (a, 0.0, 0.0))
+    along = pose(rotation_about(_Z, theta), (0.0, 0.0, d))
+    if convention == "modified":
+        return Joint("", "revolute", BASE, across @ along, np.array(_Z))
+    # The joint turns about z of the frame before `across`: seen from after it,
+    # that axis passes beside the origin.
+    back = inverse(across)
+    axis, anchor = back[:3, 2] + 0.0, back[:3, 3] + 0.0
+    return Joint("", "revolute", BASE, along @ across, axis, anchor=anchor)
+
+
+def _read_parent(row: Table, links: list[str]) -> int:
+    """Return the link before, unless the row names another: tables may branch."""
+    if "parent" not in row.values:
+        return len(links) - 1
+    return _read_link(row, "parent", links)
+
+
+def _read_link(row: Table, key: str, links: list[str]) -> int:
+    name = row.text(key, "")
+    if name == "base":
+        return BASE
+    if name not in links:
+        raise row.error(f'has the {key} "{name}". Known: base, {", ".join(links)}.')
+    return links.index(name)
+
+
+def _read_limits(table: Table) -> Limits:
+    names = ("lower", "upper", "velocity", "acceleration")
+    table.only(*names, *(f"{name}_deg" for name in names), "effort")
+    lower, upper = table.angle("lower", -np.inf), table.angle("upper", np.inf)
+    if lower > upper:
+        raise table.error(f"has lower {lower:g} > upper {upper:g} [rad]; swap them.")
+    rates = {name: table.angle(name, np.inf) for name in names[2:]}
+    rates["effort"] = table.number("effort", np.inf)
+    for name, value in rates.items():
+        if value <= 0:
+            raise table.error(f'needs a positive "{name}", not {value:g}.')
+    return Limits(lower, upper, **rates)
+
+
+def _read_drive(table: Table) -> Drive:
+    table.only(*DRIVE_NAMES)
+    return Drive(*(table.number(name, 0.0) for name in DRIVE_NAMES))
+
+
+def _read_inertia(row: Table) -> InertialParameters:
+    if "inertial" in row.values and "moments" in row.values:
+        raise row.error('has both "inertial" and "moments"; keep one.')
+    if "moments" in row.values:
+        moments = row.table("moments").only(*INERTIAL_NAMES)
+        return InertialParameters(
+            np.array([moments.number(name, 0.0) for name in INERTIAL_NAMES])
+        )
+    if "inertial" not in row.values:
+        return InertialParameters.zero()
+    inertial = row.table("inertial").only("mass", "center_of_mass", "inertia")
+    mass = inertial.number("mass")
+    if mass < 0:
+        raise inertial.error(f"has the negative mass {mass:g} kg; correct it.")
+    xx, xy, xz, yy, yz, zz = inertial.vector("inertia", (0.0,) * 6)
+    return InertialParameters.from_center_of_mass(
+        mass,
+        inertial.vector("center_of_mass", (0.0,) * 3),
+        np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]),
+    )
+
+
+def _with_coupling(arm: Arm, table: Table) -> Arm:
+    table.only("name", "weights", "drive")
+    known, weights = (
+        arm.coordinate_names,
+        table.table("weights").only(*arm.coordinate_names),
+    )
+    return arm.with_coupling(
+        table.text("name", ""),
+        {name: weights.number(name, 0.0) for name in known},
+        _read_drive(table.table("drive")),
+    )
+
+
+def _read_frame(table: Table, links: list[Link]) -> Frame:
+    table.only("name", "link", "xyz", "rpy", "rpy_deg")
+    link = _read_link(table, "link", [x.name for x in links])
+    return Frame(table.text("name", ""), link, _read_pose(table))
+
+
+def _read_pose(table: Table) -> Float[np.ndarray, "4 4"]:
+    if "rpy_deg" in table.values:
+        rpy = tuple(np.radians(table.vector("rpy_deg", (0.0,) * 3)))
+    else:
+        rpy = table.vector("rpy", (0.0,) * 3)
+    return pose(rotation_from_rpy(rpy), table.vector("xyz", (0.0,) * 3))

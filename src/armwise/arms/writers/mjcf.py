@@ -1,0 +1,308 @@
+"""Write an arm as a complete MJCF."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from armwise.arms.arm import BASE, Arm, Joint, Shape
+from armwise.arms.inertia import InertialParameters
+from armwise.arms.readers.mjcf import OFFSET, body_name, compile_mjcf, read_mjcf
+from armwise.arms.readers.xml import Element
+from armwise.arms.writers.link_inertia import frames_on, require_writable, share_inertia
+from armwise.arms.writers.urdf import changed_links, number, numbers, require_same_arm
+from armwise.arms.writers.xml_edit import Editor
+from armwise.errors import ArmError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+def mjcf_text(arm: Arm) -> str:
+    """Return the arm as MJCF, for MuJoCo to simulate."""
+    # Inertias go as they are: MuJoCo must neither balance nor infer them.
+    compiler = 'angle="radian" autolimits="true" inertiafromgeom="false"'
+    lines = [f"<mujoco model={quoteattr(arm.name)}>"]
+    lines += [f"  <compiler {compiler}/>"]
+    lines += [f'  <option gravity="{numbers(arm.gravity)}"/>']
+    lines += ["  <worldbody>", *_indented(_geoms(arm.base_shapes), 2)]
+    lines += _indented(_fixed(arm, BASE, True), 2)
+    lines += _bodies(arm)
+    lines += ["  </worldbody>"]
+    lines += _section("equality", list(_mimics(arm)))
+    lines += _section("custom", list(_offsets(arm)))
+    return "\n".join([*lines, "</mujoco>", ""])
+
+
+def inertial_attributes(inertia: InertialParameters) -> dict[str, str]:
+    """Return what <inertial> says of a body: pos, mass and fullinertia."""
+    central = inertia.central_inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+    return {
+        "pos": numbers(inertia.center_of_mass),
+        "mass": number(inertia.mass),
+        "fullinertia": numbers(central),
+    }
+
+
+def drive_attributes(joint: Joint) -> dict[str, str]:
+    """Return what <joint> says of a drive: damping, frictionloss and armature."""
+    return {
+        "damping": number(joint.drive.viscous),
+        "frictionloss": number(joint.drive.coulomb),
+        "armature": number(joint.drive.rotor_inertia),
+    }
+
+
+def _bodies(arm: Arm) -> list[str]:
+    """Nest the bodies, children inside parents, without recursion."""
+    children: dict[int, list[int]] = {}
+    for i, joint in enumerate(arm.joints):
+        children.setdefault(joint.parent, []).append(i)
+    lines: list[str] = []
+    todo: list[tuple[int, int] | str] = []
+    todo += [(i, 2) for i in reversed(children.get(BASE, []))]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, str):
+            lines.append(item)
+            continue
+        i, depth = item
+        lines += _indented(_body(arm, i), depth)
+        todo.append("  " * depth + "</body>")
+        todo += [(k, depth + 1) for k in reversed(children.get(i, []))]
+    return lines
+
+
+def _body(arm: Arm, i: int) -> Iterator[str]:
+    joint, link = arm.joints[i], arm.links[i]
+    shares = share_inertia(link.inertia, frames_on(arm, i))
+    yield f"<body name={quoteattr(link.name)} {_place(joint.origin)}>"
+    yield f"  {_joint(joint)}"
+    if np.any(shares.own.vector):
+        yield f"  {_inertial(shares.own)}"
+    yield from (f"  {line}" for line in _geoms(link.shapes))
+    yield from (f"  {line}" for line in _fixed(arm, i, shares.keeps_frames))
+
+
+def _joint(joint: Joint) -> str:
+    kind = "hinge" if joint.is_revolute else "slide"
+    words = [f'name={quoteattr(joint.name)} type="{kind}"']
+    words += [f'axis="{numbers(joint.axis)}"']
+    if np.any(joint.anchor):
+        words += [f'pos="{numbers(joint.anchor)}"']
+    limits = joint.limits
+    if (limits.lower, limits.upper) != (-inf, inf):
+        pair = np.clip((limits.lower, limits.upper), -1e300, 1e300)
+        words += [f'range="{numbers(pair)}"']
+    if limits.effort != inf:
+        words += [f'actuatorfrcrange="{numbers((-limits.effort, limits.effort))}"']
+    drive = drive_attributes(joint)
+    words += [f'{name}="{text}"' for name, text in drive.items() if text != "0"]
+    return f"<joint {' '.join(words)}/>"
+
+
+def _inertial(inertia: InertialParameters) -> str:
+    values = inertial_attributes(inertia).items()
+    words = " ".join(f'{name}="{text}"' for name, text in values)
+    return f"<inertial {words}/>"
+
+
+def _fixed(arm: Arm, i: int, keeps: bool) -> Iterator[str]:
+    for frame in frames_on(arm, i):
+        place = f"name={quoteattr(frame.name)} {_place(frame.pose)}"
+        if not np.any(frame.inertia.vector):
+            yield f"<site {place}/>"
+        elif keeps:
+            yield f"<body {place}>{_inertial(frame.inertia)}</body>"
+        else:
+            yield f"<body {place}/>"
+
+
+def _geoms(shapes: tuple[Shape, ...]) -> Iterator[str]:
+    for shape in shapes:
+        size = {
+            "sphere": shape.size,
+            "capsule": (shape.size[0], shape.size[-1] / 2),
+            "cylinder": (shape.size[0], shape.size[-1] / 2),
+            "box": tuple(x / 2 for x in shape.size),
+        }.get(shape.kind)
+        if size is not None:  # a mesh's file is not ours to find
+            place = _place(shape.pose)
+            yield f'<geom type="{shape.kind}" size="{numbers(size)}" {place}/>'
+
+
+def _mimics(arm: Arm) -> Iterator[str]:
+    for joint in arm.joints:
+        if (mimic := joint.mimic) is not None:
+            pair = f"joint1={quoteattr(joint.name)} "
+            pair += f"joint2={quoteattr(arm.joints[mimic.leader].name)}"
+            rule = numbers((mimic.offset, mimic.multiplier, 0.0, 0.0, 0.0))
+            yield f'<joint {pair} polycoef="{rule}"/>'
+
+
+def _offsets(arm: Arm) -> Iterator[str]:
+    for joint in arm.joints:
+        if joint.drive.offset:
+            name = quoteattr(OFFSET + joint.name)
+            yield f'<numeric name={name} data="{number(joint.drive.offset)}"/>'
+
+
+def _place(T: Float[np.ndarray, "4 4"]) -> str:
+    return f'pos="{numbers(T[:3, 3])}" quat="{numbers(quaternion(T[:3, :3]))}"'
+
+
+def quaternion(R: Float[np.ndarray, "3 3"]) -> Float[np.ndarray, " 4"]:
+    """Return the unit quaternion (w, x, y, z) of a rotation, w not negative."""
+    x, y, z = R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]
+    K = np.empty((4, 4))
+    K[0, 0], K[0, 1:] = np.trace(R), (x, y, z)
+    K[1:, 0] = K[0, 1:]
+    K[1:, 1:] = R + R.T - np.trace(R) * np.eye(3)
+    # The eigenvector of the largest eigenvalue: exact even where the trace vanishes.
+    q = np.linalg.eigh(K)[1][:, -1]
+    q = np.where(np.abs(q) < 1e-15, 0.0, q)
+    signed: np.ndarray = q * (np.sign(q[np.flatnonzero(q)[0]]) or 1.0)
+    return signed
+
+
+def _section(tag: str, inside: list[str]) -> list[str]:
+    if not inside:
+        return []
+    return [f"  <{tag}>", *_indented(inside, 2), f"  </{tag}>"]
+
+
+def _indented(lines: Iterator[str] | list[str], depth: int) -> list[str]:
+    return ["  " * depth + line for line in lines]
+
+
+# Put an arm's numbers back into the MJCF it came from, leaving the rest alone.
+
+_ORIENTED = ("diaginertia", "quat", "axisangle", "xyaxes", "zaxis", "euler")
+"""Attributes of <inertial> that `fullinertia` takes the place of."""
+
+
+def fill_mjcf(
+    arm: Arm, path: Path, data: bytes, root: Element, *, allow_unphysical: bool = False
+) -> tuple[bytes, tuple[str, ...]]:
+    """Return the template with the arm's numbers in it, and notes for the user."""
+    before = read_mjcf(path)
+    require_same_arm(arm, before, path)
+    changed = changed_links(arm, before)
+    require_writable(arm, changed, allow_unphysical)
+    if changed:
+        _require_own_inertias(root)
+    bodies, joints = _elements(path, root)
+    editor = Editor(data)
+    notes = []
+    for i in changed:
+        frames = frames_on(before, i)
+        shares = share_inertia(arm.links[i].inertia, frames)
+        _put_inertia(editor, bodies[arm.links[i].name], shares.own)
+        if not shares.keeps_frames:
+            emptied = [f.name for f in frames if np.any(f.inertia.vector)]
+            for name in emptied:
+                _put_inertia(editor, bodies[name], InertialParameters.zero())
+            notes.append(
+                f"{arm.links[i].name} carries all of its inertia; what was fixed to it "
+                f"is emptied: {', '.join(emptied)}."
+            )
+    for joint, old in zip(arm.joints, before.joints, strict=True):
+        if joint.drive != old.drive:
+            _put_drive(editor, joints[joint.name], joint, old)
+    _put_offsets(editor, root, arm, before)
+    return editor.result(), tuple(notes)
+
+
+def _require_own_inertias(root: Element) -> None:
+    for compiler in root.all("compiler"):
+        if compiler.attributes.get("inertiafromgeom") == "true":
+            raise compiler.error(
+                'has inertiafromgeom="true", which would overrule the inertias; set it '
+                'to "auto".'
+            )
+
+
+def _elements(
+    path: Path, root: Element
+) -> tuple[dict[str, Element], dict[str, Element]]:
+    """Find the <body> and <joint> that each compiled body and joint came from."""
+    model = compile_mjcf(path)
+    bodies = list(_nested(root, "body"))
+    if len(bodies) != model.nbody - 1:
+        raise ArmError(
+            f"{path}: {len(bodies)} <body> elements make {model.nbody - 1} bodies "
+            "(include, replicate or attach); write the file out in full first."
+        )
+    by_body = {body_name(model, i + 1): body for i, body in enumerate(bodies)}
+    return by_body, _joints(model, bodies)
+
+
+def _joints(model: Any, bodies: list[Element]) -> dict[str, Element]:
+    found = {}
+    for i, body in enumerate(bodies):
+        own = [x for x in _inside(body) if x.tag in ("joint", "freejoint")]
+        for k, joint in enumerate(own):
+            j = int(model.body_jntadr[i + 1]) + k
+            found[str(model.joint(j).name) or f"joint_{j}"] = joint
+    return found
+
+
+def _nested(root: Element, tag: str) -> Iterator[Element]:
+    """Go through the bodies in MuJoCo's order: each before those inside it."""
+    todo = [x for x in root.children if x.tag == "worldbody"][::-1]
+    while todo:
+        element = todo.pop()
+        if element.tag == tag:
+            yield element
+        todo += [x for x in element.children if x.tag in (tag, "frame")][::-1]
+
+
+def _inside(body: Element) -> Iterator[Element]:
+    """Go through what belongs to a body itself, <frame>s opened up."""
+    todo = body.children[::-1]
+    while todo:
+        element = todo.pop()
+        yield element
+        if element.tag == "frame":
+            todo += element.children[::-1]
+
+
+def _put_inertia(editor: Editor, body: Element, inertia: InertialParameters) -> None:
+    values = inertial_attributes(inertia)
+    inertial = body.find("inertial")
+    if inertial is None:
+        words = " ".join(f'{name}="{text}"' for name, text in values.items())
+        editor.insert(body, [f"<inertial {words}/>"])
+        return
+    editor.remove(inertial, _ORIENTED)
+    editor.set(inertial, values)
+
+
+def _put_drive(editor: Editor, element: Element, joint: Joint, old: Joint) -> None:
+    new, was = drive_attributes(joint), drive_attributes(old)
+    changes = {name: text for name, text in new.items() if text != was[name]}
+    editor.set(element, changes)
+
+
+def _put_offsets(editor: Editor, root: Element, arm: Arm, before: Arm) -> None:
+    numeric = {
+        x.attributes.get("name"): x
+        for c in root.all("custom")
+        for x in c.all("numeric")
+    }
+    added = []
+    for joint, old in zip(arm.joints, before.joints, strict=True):
+        if joint.drive.offset == old.drive.offset:
+            continue
+        name, text = OFFSET + joint.name, number(joint.drive.offset)
+        if name in numeric:
+            editor.set(numeric[name], {"data": text})
+        else:
+            added.append(f'  <numeric name="{name}" data="{text}"/>')
+    if added:
+        editor.insert(root, ["<custom>", *added, "</custom>"])

@@ -1,0 +1,371 @@
+"""Write an arm as a complete URDF."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import inf, isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from armwise.arms.arm import BASE, DRIVE_NAMES, Arm, Frame, Joint, Limits, Shape
+from armwise.arms.inertia import InertialParameters
+from armwise.arms.poses import pose, rpy_from_rotation
+from armwise.arms.readers.urdf import (
+    ANCHOR,
+    EXTENSION,
+    GRAVITY,
+    UNBOUNDED,
+    read_origin,
+    read_urdf,
+)
+from armwise.arms.readers.xml import Element
+from armwise.arms.writers.link_inertia import frames_on, require_writable, share_inertia
+from armwise.arms.writers.xml_edit import Editor
+from armwise.errors import ArmError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+def urdf_text(arm: Arm) -> str:
+    """Return the arm as URDF; what URDF cannot say goes into <armwise> elements."""
+    lines = ['<?xml version="1.0" encoding="utf-8"?>']
+    lines += [f"<robot name={quoteattr(arm.name)}>"]
+    lines += [f"  <!-- {_comment(x)} -->" for x in arm.defects().items()]
+    lines += _indented(extension_lines(arm))
+    lines += _indented(_link(arm.base, InertialParameters.zero(), arm.base_shapes))
+    lines += _indented(_fixed_links(arm, BASE, True))
+    for i in range(len(arm.joints)):
+        lines += _indented(_moving_link(arm, i))
+    return "\n".join([*lines, "</robot>", ""])
+
+
+def number(value: float) -> str:
+    """Write a number so that reading it gives back the very same one."""
+    return repr(float(value) + 0.0).removesuffix(".0")
+
+
+def numbers(values: Iterable[float]) -> str:
+    """Write several numbers, separated by blanks."""
+    return " ".join(number(value) for value in values)
+
+
+def extension_lines(arm: Arm) -> list[str]:
+    """Write gravity and couplings, where they differ from what readers assume."""
+    usual = np.array_equal(arm.gravity, GRAVITY)
+    if usual and not arm.couplings:
+        return []
+    head = "" if usual else f' gravity="{numbers(arm.gravity)}"'
+    if not arm.couplings:
+        return [f"<{EXTENSION}{head}/>"]
+    lines = [f"<{EXTENSION}{head}>"]
+    for coupling in arm.couplings:
+        drive = zip(DRIVE_NAMES, coupling.drive.vector, strict=True)
+        values = "".join(f' {name}="{number(value)}"' for name, value in drive)
+        lines.append(f"  <coupling name={quoteattr(coupling.name)}{values}>")
+        for joint, weight in zip(arm.coordinate_names, coupling.weights, strict=True):
+            if weight:
+                value = f'value="{number(weight)}"'
+                lines.append(f"    <weight joint={quoteattr(joint)} {value}/>")
+        lines.append("  </coupling>")
+    return [*lines, f"</{EXTENSION}>"]
+
+
+def inertial_lines(inertia: InertialParameters) -> list[str]:
+    """Write an <inertial>: centre of mass, and inertia about it in link axes."""
+    if not np.any(inertia.vector):
+        return []
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    central = inertia.central_inertia[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
+    entries = (f'{n}="{number(x)}"' for n, x in zip(names, central, strict=True))
+    return [
+        "<inertial>",
+        f'  <origin xyz="{numbers(inertia.center_of_mass)}" rpy="0 0 0"/>',
+        f'  <mass value="{number(inertia.mass)}"/>',
+        f"  <inertia {' '.join(entries)}/>",
+        "</inertial>",
+    ]
+
+
+def _moving_link(arm: Arm, i: int) -> Iterator[str]:
+    joint, link = arm.joints[i], arm.links[i]
+    shares = share_inertia(link.inertia, frames_on(arm, i))
+    parent = arm.base if joint.parent == BASE else arm.links[joint.parent].name
+    if joint.is_revolute and np.any(joint.anchor):
+        # URDF's joints turn about the origin of their child: put a massless link there.
+        axis_link = _unused(f"{link.name}_axis", arm)
+        yield from _link(axis_link, InertialParameters.zero(), ())
+        at = joint.origin @ pose(None, joint.anchor)
+        yield from _joint(arm, joint, parent, axis_link, at)
+        yield from _link(link.name, shares.own, link.shapes)
+        back = pose(None, -joint.anchor)
+        name = f"{joint.name}_anchor"
+        yield from _fixed(name, axis_link, link.name, back, [f"  <{ANCHOR}/>"])
+    else:
+        yield from _link(link.name, shares.own, link.shapes)
+        yield from _joint(arm, joint, parent, link.name, joint.origin)
+    yield from _fixed_links(arm, i, shares.keeps_frames)
+
+
+def _unused(name: str, arm: Arm) -> str:
+    taken = {arm.base, *(x.name for x in arm.links), *(x.name for x in arm.frames)}
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _fixed_links(arm: Arm, i: int, keeps: bool) -> Iterator[str]:
+    carrier = arm.base if i == BASE else arm.links[i].name
+    for frame in frames_on(arm, i):
+        inertia = frame.inertia if keeps else InertialParameters.zero()
+        yield from _link(frame.name, inertia, ())
+        yield from _fixed(_fixed_name(frame), carrier, frame.name, frame.pose, [])
+
+
+def _fixed_name(frame: Frame) -> str:
+    return f"{frame.name}_fixed"
+
+
+def _link(
+    name: str, inertia: InertialParameters, shapes: Iterable[Shape]
+) -> Iterator[str]:
+    inside = [*inertial_lines(inertia)]
+    for shape in shapes:
+        inside += _shape(shape)
+    if not inside:
+        yield f"<link name={quoteattr(name)}/>"
+        return
+    yield f"<link name={quoteattr(name)}>"
+    yield from _indented(inside)
+    yield "</link>"
+
+
+def _joint(
+    arm: Arm, joint: Joint, parent: str, child: str, at: Float[np.ndarray, "4 4"]
+) -> Iterator[str]:
+    limits, drive = joint.limits, joint.drive
+    endless = limits.lower == -inf and limits.upper == inf
+    kind = "continuous" if joint.is_revolute and endless else joint.kind
+    yield f'<joint name={quoteattr(joint.name)} type="{kind}">'
+    yield f"  <parent link={quoteattr(parent)}/>"
+    yield f"  <child link={quoteattr(child)}/>"
+    yield f"  {_origin(at)}"
+    yield f'  <axis xyz="{numbers(joint.axis)}"/>'
+    yield f"  {_limit(limits, kind)}"
+    if drive.viscous or drive.coulomb:
+        friction = f'friction="{number(drive.coulomb)}"'
+        yield f'  <dynamics damping="{number(drive.viscous)}" {friction}/>'
+    if joint.mimic is not None:
+        leader = quoteattr(arm.joints[joint.mimic.leader].name)
+        multiplier = number(joint.mimic.multiplier)
+        offset = number(joint.mimic.offset)
+        rule = f'multiplier="{multiplier}" offset="{offset}"'
+        yield f"  <mimic joint={leader} {rule}/>"
+    if drive.rotor_inertia or drive.offset:
+        values = f'offset="{number(drive.offset)}"'
+        yield f'  <{EXTENSION} rotor_inertia="{number(drive.rotor_inertia)}" {values}/>'
+    yield "</joint>"
+
+
+def _fixed(
+    name: str,
+    parent: str,
+    child: str,
+    at: Float[np.ndarray, "4 4"],
+    inside: list[str],
+) -> Iterator[str]:
+    yield f'<joint name={quoteattr(name)} type="fixed">'
+    yield f"  <parent link={quoteattr(parent)}/>"
+    yield f"  <child link={quoteattr(child)}/>"
+    yield f"  {_origin(at)}"
+    yield from inside
+    yield "</joint>"
+
+
+def _limit(limits: Limits, kind: str) -> str:
+    values = {"effort": limits.effort, "velocity": limits.velocity}
+    if kind != "continuous":
+        values |= {"lower": limits.lower, "upper": limits.upper}
+    if isfinite(limits.acceleration):
+        values["acceleration"] = limits.acceleration
+    bounded = {k: float(np.clip(v, -UNBOUNDED, UNBOUNDED)) for k, v in values.items()}
+    entries = (f'{name}="{number(value)}"' for name, value in bounded.items())
+    return f"<limit {' '.join(entries)}/>"
+
+
+def _origin(T: Float[np.ndarray, "4 4"]) -> str:
+    rpy = numbers(rpy_from_rotation(T[:3, :3]))
+    return f'<origin xyz="{numbers(T[:3, 3])}" rpy="{rpy}"/>'
+
+
+def _shape(shape: Shape) -> list[str]:
+    # A mesh is only shown: readers that collide would have to find its file.
+    kind = "visual" if shape.kind == "mesh" else "collision"
+    lines = []
+    for solid, T in _solids(shape):
+        geometry = f"  <geometry>{solid}</geometry>"
+        lines += [f"<{kind}>", f"  {_origin(T)}", geometry, f"</{kind}>"]
+    return lines
+
+
+def _solids(shape: Shape) -> list[tuple[str, Float[np.ndarray, "4 4"]]]:
+    T = shape.pose
+    match shape.kind:
+        case "sphere":
+            return [(f'<sphere radius="{number(shape.size[0])}"/>', T)]
+        case "box":
+            return [(f'<box size="{numbers(shape.size)}"/>', T)]
+        case "mesh":
+            file, scale = quoteattr(shape.mesh or ""), numbers(shape.size)
+            return [(f'<mesh filename={file} scale="{scale}"/>', T)]
+    radius, length = shape.size
+    solid = f'<cylinder radius="{number(radius)}" length="{number(length)}"/>'
+    if shape.kind == "cylinder":
+        return [(solid, T)]
+    # Few readers know capsules.
+    ball = f'<sphere radius="{number(radius)}"/>'
+    ends = [T @ pose(None, (0.0, 0.0, z)) for z in (-length / 2, length / 2)]
+    return [(solid, T), (ball, ends[0]), (ball, ends[1])]
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    return [f"  {line}" for line in lines]
+
+
+def _comment(defect: tuple[str, str]) -> str:
+    name, why = defect
+    return f"{name}: no body has this inertia: {why}".replace("--", "- -")
+
+
+# Put an arm's numbers back into the URDF it came from, leaving the rest alone.
+
+
+def fill_urdf(
+    arm: Arm, path: Path, data: bytes, root: Element, *, allow_unphysical: bool = False
+) -> tuple[bytes, tuple[str, ...]]:
+    """Return the template with the arm's numbers in it, and notes for the user.
+
+    Args:
+        arm: What to write.
+        path: Where the template came from, for messages.
+        data: Its bytes.
+        root: Its root element.
+        allow_unphysical: Write negative masses and moments all the same.
+    """
+    before = read_urdf(path, root=root, allow_unphysical=True)
+    require_same_arm(arm, before, path)
+    changed = changed_links(arm, before)
+    require_writable(arm, changed, allow_unphysical)
+    links = {link.attributes["name"]: link for link in root.all("link")}
+    joints = {joint.attributes["name"]: joint for joint in root.all("joint")}
+    filler = _Filler(arm, before, Editor(data), links)
+    notes = [note for i in changed if (note := filler.put_inertia(i))]
+    for joint, old in zip(arm.joints, before.joints, strict=True):
+        _put_drive(filler.editor, joints[joint.name], joint, old)
+    _put_extension(filler.editor, root, arm, before)
+    return filler.editor.result(), tuple(notes)
+
+
+def require_same_arm(arm: Arm, template: Arm, path: Path) -> None:
+    """Refuse a template whose joints or links are not the arm's."""
+    for what in ("joints", "links"):
+        ours = [x.name for x in getattr(arm, what)]
+        theirs = [x.name for x in getattr(template, what)]
+        if ours != theirs:
+            raise ArmError(
+                f"{path} is no template for {arm.name}: its {what} are "
+                f"{', '.join(theirs[:10])}, not {', '.join(ours[:10])}. Give the file "
+                "the arm was loaded from."
+            )
+
+
+def changed_links(arm: Arm, before: Arm) -> list[int]:
+    """List the links whose inertia is not the template's."""
+    pairs = zip(arm.links, before.links, strict=True)
+    return [i for i, (new, old) in enumerate(pairs) if new.inertia != old.inertia]
+
+
+@dataclass(frozen=True)
+class _Filler:
+    """Where inertias go: the arm, the template's arm, its text and its links."""
+
+    arm: Arm
+    before: Arm
+    editor: Editor
+    links: Mapping[str, Element]
+
+    def put_inertia(self, i: int) -> str | None:
+        """Write one moving link, and empty those fixed to it if that cannot be."""
+        link, frames = self.arm.links[i], frames_on(self.before, i)
+        shares = share_inertia(link.inertia, frames)
+        self._put(link.name, shares.own)
+        if shares.keeps_frames:
+            return None
+        emptied = [frame.name for frame in frames if np.any(frame.inertia.vector)]
+        for name in emptied:
+            self._put(name, InertialParameters.zero())
+        return (
+            f"{link.name} carries all of its inertia; what was fixed to it is emptied: "
+            f"{', '.join(emptied)}."
+        )
+
+    def _put(self, name: str, inertia: InertialParameters) -> None:
+        link = self.links[name]
+        inertial = link.find("inertial")
+        if inertial is None:
+            if lines := inertial_lines(inertia):
+                self.editor.insert(link, lines)
+            return
+        # The file's own axes for the inertia stay: only the numbers change.
+        R = read_origin(inertial)[:3, :3]
+        central = R.T @ inertia.central_inertia @ R
+        names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        entries = central[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
+        self.editor.set(
+            inertial.require("inertia"),
+            {n: number(x) for n, x in zip(names, entries, strict=True)},
+        )
+        self.editor.set(inertial.require("mass"), {"value": number(inertia.mass)})
+        center = numbers(inertia.center_of_mass)
+        origin = inertial.find("origin")
+        if origin is not None:
+            self.editor.set(origin, {"xyz": center})
+        else:
+            self.editor.insert(inertial, [f'<origin xyz="{center}" rpy="0 0 0"/>'])
+
+
+def _put_drive(editor: Editor, element: Element, joint: Joint, old: Joint) -> None:
+    new, was = joint.drive, old.drive
+    ours = {"rotor_inertia": new.rotor_inertia, "offset": new.offset}
+    if ours != {"rotor_inertia": was.rotor_inertia, "offset": was.offset}:
+        _put_values(editor, element, EXTENSION, ours)
+    friction = {"damping": new.viscous, "friction": new.coulomb}
+    if friction != {"damping": was.viscous, "friction": was.coulomb}:
+        _put_values(editor, element, "dynamics", friction)
+
+
+def _put_values(
+    editor: Editor, joint: Element, tag: str, values: Mapping[str, float]
+) -> None:
+    texts = {name: number(value) for name, value in values.items()}
+    element = joint.find(tag)
+    if element is not None:
+        editor.set(element, texts)
+    else:
+        entries = " ".join(f'{name}="{text}"' for name, text in texts.items())
+        editor.insert(joint, [f"<{tag} {entries}/>"])
+
+
+def _put_extension(editor: Editor, root: Element, arm: Arm, before: Arm) -> None:
+    lines = extension_lines(arm)
+    if lines == extension_lines(before):
+        return
+    element = root.find(EXTENSION)
+    if element is None:
+        editor.insert(root, lines)
+    else:
+        editor.replace(element, lines or [f"<{EXTENSION}/>"])

@@ -1,0 +1,111 @@
+"""Change attributes of an XML file and leave every other byte where it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from xml.sax.saxutils import quoteattr
+
+from armwise.arms.readers.xml import Element
+from armwise.errors import ArmError
+
+_ATTRIBUTE = re.compile(rb"""\s+([^\s=/>"']+)\s*=\s*("[^"]*"|'[^']*')""")
+
+
+@dataclass
+class Editor:
+    """Edits collected against the bytes of a file, then made all at once.
+
+    Attributes:
+        data: The file.
+        changes: (start, end, replacement) in bytes.
+    """
+
+    data: bytes
+    changes: list[tuple[int, int, bytes]] = field(default_factory=list)
+
+    def set(self, element: Element, values: Mapping[str, str]) -> None:
+        """Give attributes other values; add those that are not there."""
+        tag = self._tag(element)
+        found = {m.group(1).decode(): m.span(2) for m in _ATTRIBUTE.finditer(tag)}
+        added = ""
+        for name, value in values.items():
+            if name not in found:
+                added += f" {name}={quoteattr(value)}"
+            elif not _same_numbers(element.attributes[name], value):
+                start, end = (element.start + x for x in found[name])
+                self.changes.append((start, end, quoteattr(value).encode()))
+        if added:
+            end = element.start + len(tag) - (2 if tag.endswith(b"/>") else 1)
+            end = len(self.data[:end].rstrip())
+            self.changes.append((end, end, added.encode()))
+
+    def remove(self, element: Element, names: tuple[str, ...]) -> None:
+        """Take attributes away."""
+        for match in _ATTRIBUTE.finditer(self._tag(element)):
+            if match.group(1).decode() in names:
+                start, end = (element.start + x for x in match.span())
+                self.changes.append((start, end, b""))
+
+    def insert(self, parent: Element, lines: list[str]) -> None:
+        """Put new lines in front of the children of an element."""
+        tag, indent = self._tag(parent), self._indent(parent)
+        block = b"".join(self._newline + indent + b"  " + x.encode() for x in lines)
+        after = parent.start + len(tag)
+        if tag.endswith(b"/>"):
+            closing = self._newline + indent + b"</" + parent.tag.encode() + b">"
+            bare = len(self.data[: after - 2].rstrip())
+            self.changes.append((bare, after, b">" + block + closing))
+        else:
+            self.changes.append((after, after, block))
+
+    def replace(self, element: Element, lines: list[str]) -> None:
+        """Put lines in the place of a whole element."""
+        block = (self._newline + self._indent(element)).join(
+            line.encode() for line in lines
+        )
+        self.changes.append((element.start, self._end(element), block))
+
+    def result(self) -> bytes:
+        """Return the file with every change made."""
+        data = self.data
+        for start, end, new in sorted(self.changes, key=lambda x: x[0], reverse=True):
+            data = data[:start] + new + data[end:]
+        return data
+
+    @property
+    def _newline(self) -> bytes:
+        return b"\r\n" if b"\r\n" in self.data[:10_000] else b"\n"
+
+    def _tag(self, element: Element) -> bytes:
+        """Return the bytes of a start tag: up to its first ">" outside quotes."""
+        match = _START_TAG.match(self.data, element.start)
+        if match is None:
+            raise ArmError(
+                f"{element.file} is in an encoding that cannot be edited in place; "
+                "save the template as UTF-8."
+            )
+        return match.group()
+
+    def _end(self, element: Element) -> int:
+        tag = self._tag(element)
+        if tag.endswith(b"/>"):
+            return element.start + len(tag)
+        return self.data.index(b">", element.close) + 1
+
+    def _indent(self, element: Element) -> bytes:
+        line = self.data.rfind(b"\n", 0, element.start) + 1
+        before = self.data[line : element.start]
+        return before if not before.strip() else b""
+
+
+def _same_numbers(old: str, new: str) -> bool:
+    """Whether two texts hold the same numbers, 2.0 and 2 alike."""
+    try:
+        return [float(x) for x in old.split()] == [float(x) for x in new.split()]
+    except ValueError:
+        return False
+
+
+_START_TAG = re.compile(rb"""<[^\s"'>/\x00]+(?:[^"'>]|"[^"]*"|'[^']*')*>""")

@@ -1,0 +1,384 @@
+"""C statements of a program: readable, in order, each operation written once."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from armwise.errors import ArgumentError
+from armwise.programs import (
+    COSINE,
+    COSINE_SINGLE,
+    HALF_PI,
+    HALF_PI_SINGLE,
+    SINE,
+    SINE_SINGLE,
+    Program,
+    Scalar,
+    horner,
+    split_offset,
+)
+
+_LONGEST = 60
+"""Characters up to which an expression used once is written where it is used."""
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+_RANK = {"add": 1, "sub": 1, "mul": 2, "div": 2, "neg": 3}
+_ATOM = 4
+
+_TRIGONOMETRIC = ("sin", "cos")
+
+
+@dataclass(frozen=True)
+class Precision:
+    """A floating-point type: its C name, the suffix of its numbers and functions."""
+
+    name: str
+    type: str
+    suffix: str
+    digits: int
+    unit: float
+
+    def number(self, value: float) -> str:
+        """Write a number so that it reads back the same."""
+        text = repr(float(value)) if self.name == "double" else f"{value:.9g}"
+        if not any(mark in text for mark in ".en"):
+            text += ".0"
+        return f"{text}{self.suffix}"
+
+
+DOUBLE = Precision("double", "double", "", 17, 2.0**-53)
+SINGLE = Precision("float", "float", "f", 9, 2.0**-24)
+PRECISIONS: Mapping[str, Precision] = {"double": DOUBLE, "float": SINGLE}
+
+
+@dataclass
+class Constants:
+    """Numbers that get a name, shared by all functions of a file."""
+
+    precision: Precision
+    names: dict[str, str] = field(default_factory=dict)
+
+    def name(self, value: float) -> str:
+        """Return a number's name; one, two and a half stand for themselves."""
+        text = self.precision.number(value)
+        if value in (0.0, 0.5, 1.0, 2.0):
+            return text
+        return self.names.setdefault(text, f"K{len(self.names) + 1}")
+
+    def lines(self) -> list[str]:
+        """Return their definitions."""
+        kind = self.precision.type
+        return [f"static const {kind} {n} = {t};" for t, n in self.names.items()]
+
+
+@dataclass(frozen=True)
+class _Text:
+    """An expression and how tightly its outermost operator binds."""
+
+    text: str
+    rank: int = _ATOM
+
+    def inside(self, rank: int) -> str:
+        return f"({self.text})" if self.rank < rank else self.text
+
+
+class Statements:
+    """Writes the steps of a program that differ from call to call.
+
+    Args:
+        program: The program.
+        constants: Where numbers get their names.
+        known: C text of every step that is the same for a whole call.
+    """
+
+    def __init__(
+        self, program: Program, constants: Constants, known: Mapping[int, str]
+    ) -> None:
+        self.program = program
+        self.constants = constants
+        self.lines: list[str] = []
+        self._type = constants.precision.type
+        self._texts: dict[int, _Text] = {i: _Text(text) for i, text in known.items()}
+        self._uses = _uses(program)
+        self._count = 0
+
+    def write(self) -> list[str]:
+        """Return the statements, sines and cosines first, results last."""
+        self._write_sines()
+        for step in self.program.steps:
+            if step.index in self.program.varying and step.index not in self._texts:
+                self._write(step)
+        for item in self.program.outputs:
+            for k, entry in enumerate(item.entries):
+                self.lines.append(f"{item.name}[{k}] = {self._entry(entry)};")
+        return self.lines
+
+    def _write_sines(self) -> None:
+        """Take the sine and cosine of all angles in one call."""
+        steps = [s for s in self.program.steps if s.op in _TRIGONOMETRIC]
+        if not steps:
+            return
+        names = _angle_names([s.args[0] for s in steps])
+        order = sorted(names, key=lambda index: names[index])
+        angles = {index: k for k, index in enumerate(order)}
+        by_index = {s.index: s for s in self.program.steps}
+        texts = [self._angle(by_index[index]) for index in angles]
+        size = padded(len(angles))
+        kind = self._type
+        rows = ", ".join(texts + ["0"] * (size - len(texts)))
+        self.lines += [
+            f"const {kind} angle[{size}] = {{{rows}}};",
+            f"{kind} sine[{size}], cosine[{size}];",
+            f"sincos_{size}(angle, sine, cosine);",
+        ]
+        for step in sorted(steps, key=lambda s: (names[s.args[0].index], s.op)):
+            index = step.args[0].index
+            name = f"{step.op[0]}{names[index]}"
+            source = "sine" if step.op == "sin" else "cosine"
+            self.lines.append(f"const {kind} {name} = {source}[{angles[index]}];")
+            self._texts[step.index] = _Text(name)
+
+    def _angle(self, step: Scalar) -> str:
+        """Write an angle: a coordinate, or a sum of several."""
+        if step.index not in self._texts:
+            for argument in step.args:
+                self._angle(argument)
+            text = self._expression(step)
+            if step.op in _INFIX and self._is_shared(step):
+                self._count += 1
+                name = f"t{self._count}"
+                self.lines.append(f"const {self._type} {name} = {text.text};")
+                text = _Text(name)
+            self._texts[step.index] = text
+        return self._texts[step.index].text
+
+    def _is_shared(self, angle: Scalar) -> bool:
+        """Whether something besides its sine and cosine needs an angle."""
+        return any(
+            step.op not in _TRIGONOMETRIC and angle in step.args
+            for step in self.program.steps
+        )
+
+    def _write(self, step: Scalar) -> None:
+        text = self._expression(step)
+        single = self._uses[step.index] == 1 and len(text.text) <= _LONGEST
+        if text.rank == _ATOM or step.op == "neg" or single:
+            self._texts[step.index] = text
+            return
+        self._count += 1
+        name = f"t{self._count}"
+        self.lines.append(f"const {self._type} {name} = {text.text};")
+        self._texts[step.index] = _Text(name)
+
+    def _expression(self, step: Scalar) -> _Text:
+        if step.op == "input":
+            name, place = step.value  # type: ignore[misc]
+            return _Text(f"{name}[{place}]")
+        if step.op == "constant":
+            return _Text(self.constants.name(float(step.value)))  # type: ignore[arg-type]
+        args = [self._argument(argument) for argument in step.args]
+        if step.op in _INFIX:
+            rank = _RANK[step.op]
+            left, right = args[0].inside(rank), args[1].inside(rank + 1)
+            return _Text(f"{left} {_INFIX[step.op]} {right}", rank)
+        if step.op == "neg":
+            return _Text(f"-{args[0].inside(_RANK['mul'] + 1)}", _RANK["neg"])
+        if step.op == "sign":
+            return _Text(f"sign_of({args[0].text})")
+        function = "fabs" if step.op == "abs" else step.op
+        suffix = self.constants.precision.suffix
+        return _Text(f"{function}{suffix}({args[0].text})")
+
+    def _argument(self, step: Scalar) -> _Text:
+        if step.index not in self._texts:
+            self._texts[step.index] = self._expression(step)
+        return self._texts[step.index]
+
+    def _entry(self, entry: Scalar | float) -> str:
+        if not isinstance(entry, Scalar):
+            value = float(entry)
+            name = self.constants.name(abs(value))
+            return f"-{name}" if value < 0 else name
+        return self._argument(entry).text
+
+
+def padded(count: int) -> int:
+    """Return how many angles are taken at once: enough to fill vector registers."""
+    return -(-count // 4) * 4
+
+
+def _uses(program: Program) -> Counter[int]:
+    """Count where each step is written; a sign is written with what it is put to."""
+    found: Counter[int] = Counter()
+    for item in program.outputs:
+        found.update(x.index for x in item.entries if isinstance(x, Scalar))
+    for step in reversed(program.steps):
+        times = found[step.index] if step.op == "neg" else 1
+        for argument in step.args:
+            found[argument.index] += times
+    return found
+
+
+def _angle_names(angles: list[Scalar]) -> dict[int, str]:
+    """Name angles after their joints: 4 for q4, 23 for q2 + q3; a letter if taken."""
+    names: dict[int, str] = {}
+    for angle in angles:
+        if angle.index in names:
+            continue
+        joints = _joints(angle)
+        name = "".join(str(k) for k in joints) if max(joints, default=0) < 10 else (
+            "_".join(str(k) for k in joints))  # fmt: skip
+        while name in names.values():
+            name += "b"
+        names[angle.index] = name
+    return names
+
+
+def _joints(angle: Scalar) -> list[int]:
+    inner, _ = split_offset(angle)
+    if not isinstance(inner, Scalar):
+        return []
+    if inner.op == "input":
+        return [int(inner.value[1]) + 1]  # type: ignore[index]
+    return sorted({k for argument in inner.args for k in _joints(argument)})
+
+
+# C text of sine and cosine: all angles at once, no branches, any compiler.
+
+ULP = 2.0
+"""Largest error in units in the last place, for angles up to FARTHEST."""
+
+FARTHEST = {"double": 1.0e5, "float": 1.0e3}
+"""Largest angle in [rad] for which that holds.
+
+Beyond it, quarter turns are clipped to this number so that they fit an int: a result is
+then wrong, but never undefined. Truncating after a shift rounds without a branch."""
+
+_TEXT = """\
+/* Sine and cosine of {size} angles: within {ulp} units in the last place for angles up
+   to {farthest} rad, without branches, so that compilers make it vector code. */
+static void sincos_{size}(const {type} angle[restrict {size}],
+                      {type} sine[restrict {size}], {type} cosine[restrict {size}])
+{{
+  for (int i = 0; i < {size}; i++) {{
+    const {type} x = angle[i];
+    {type} turns = x * {two_over_pi};
+    turns = turns > -{most} ? turns : -{most};
+    turns = turns < {most} ? turns : {most};
+    const int quarter = (int)(turns + {shift}.5{suffix}) - {shift};
+    const {type} k = ({type})quarter;
+    const {type} r = {reduced};
+    const {type} z = r * r;
+    const {type} s = r + r * (z * {sine});
+    const {type} c = {one} - z * ({half} - z * {cosine});
+    const {type} odd = ({type})(quarter & 1), even = {one} - odd;
+    const {type} sign_s = {one} - ({type})(quarter & 2);
+    const {type} sign_c = {one} - ({type})((quarter + 1) & 2);
+    sine[i] = sign_s * (even * s + odd * c);
+    cosine[i] = sign_c * (even * c + odd * s);
+  }}
+}}
+"""
+
+
+def sincos_text(size: int, precision: Precision) -> str:
+    """Return a C function for `size` angles at once."""
+    is_double = precision.name == "double"
+    number, suffix = precision.number, precision.suffix
+    pieces = HALF_PI if is_double else HALF_PI_SINGLE
+    farthest = FARTHEST[precision.name]
+    return _TEXT.format(
+        size=size,
+        type=precision.type,
+        ulp=int(ULP),
+        farthest=f"{farthest:g}",
+        two_over_pi=number(0.6366197723675814),
+        most=number(round(farthest)),
+        shift=131072 if is_double else 1024,
+        suffix=suffix,
+        half=number(0.5),
+        one=number(1.0),
+        reduced=_reduced([number(piece) for piece in pieces]),
+        sine=horner(SINE if is_double else SINE_SINGLE, suffix),
+        cosine=horner(COSINE if is_double else COSINE_SINGLE, suffix),
+    )
+
+
+def _reduced(pieces: list[str]) -> str:
+    """Take k quarter turns from x, the largest piece first: nothing is lost."""
+    text = "x"
+    for piece in pieces:
+        text = f"({text} - k * {piece})"
+    return text[1:-1]
+
+
+# Names for C: prefixes that are identifiers, comments that stay comments.
+
+_IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
+_LONGEST_NAME = 40
+
+_WORDS = """
+auto break case char const continue default do double else enum extern float for goto
+if inline int long register restrict return short signed sizeof static struct switch
+typedef union unsigned void volatile while main sin cos exp sqrt class new namespace
+template this bool true false
+"""
+_RESERVED = frozenset(_WORDS.split())
+
+
+def prefix_for(arm_name: str, wanted: str | None) -> str:
+    """Return the prefix of all generated names.
+
+    Args:
+        arm_name: The arm's own name: what is not a letter, digit or `_` becomes `_`.
+        wanted: What the user asked for instead; must be an identifier as it is.
+    """
+    if wanted is not None:
+        if not is_identifier(wanted):
+            raise ArgumentError(
+                f"name={wanted!r} cannot begin a C name. Use up to {_LONGEST} letters, "
+                "digits and underscores, a letter first, and no word of C."
+            )
+        return wanted
+    made = re.sub(r"[^A-Za-z0-9_]+", "_", arm_name).strip("_")[:_LONGEST_NAME]
+    if made and made[0].isdigit():
+        made = f"arm_{made}"[:_LONGEST_NAME]
+    if not is_identifier(made):
+        raise ArgumentError(
+            f"No C name can be made of the arm's name {arm_name!r}. "
+            "Choose one: generate(..., name='my_arm')."
+        )
+    return made
+
+
+def is_identifier(text: str) -> bool:
+    """Whether a text may stand as a name in C, C++ and Python."""
+    return (
+        bool(_IDENTIFIER.match(text))
+        and len(text) <= _LONGEST_NAME
+        and text not in _RESERVED
+        and not keyword.iskeyword(text)
+    )
+
+
+def comment(text: str) -> str:
+    """Return a text that cannot end a C comment or confuse a reader."""
+    plain = "".join(c if c.isascii() and c.isprintable() else "?" for c in str(text))
+    return plain.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/")
+
+
+# C files with places to fill in: @LIKE_THIS@.
+
+_PLACE = re.compile(r"@([A-Z_]+)@")
+_FOLDER = Path(__file__).parent / "templates"
+
+
+def fill(template: str, **values: object) -> str:
+    """Return a template of the package with its places filled in."""
+    text = (_FOLDER / template).read_text(encoding="utf-8")
+    return _PLACE.sub(lambda match: str(values[match.group(1)]), text)

@@ -1,0 +1,343 @@
+"""The header and the source file of generated code."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+
+from armwise.codegen.c_text import comment, fill, sincos_text
+from armwise.codegen.code import Code, Routine
+from armwise.codegen.functions import UNITS
+from armwise.codegen.reference import random_states
+from armwise.dynamics import DRIVES
+from armwise.version import __version__
+
+_WIDTH = 96
+
+
+def header_file(code: Code, notes: tuple[str, ...]) -> str:
+    """Return NAME.h: what there is, in which units, at what cost."""
+    return fill(
+        "model.h.in",
+        NAME=code.name,
+        GUARD=f"{code.name.upper()}_H",
+        VERSION=__version__,
+        ARM=comment(code.model.arm.name),
+        DOF=code.model.arm.dof,
+        TYPE=code.precision.type,
+        JOINTS="\n".join(_joint_lines(code)),
+        NOTES="\n".join([*_parameter_lines(code), *_note_lines(notes)]),
+        STRUCT=_struct(code),
+        FUNCTIONS="\n\n".join(_declaration(code, r) for r in code.routines),
+    )
+
+
+def source_file(code: Code) -> str:
+    """Return NAME.c."""
+    parts = [fill("model.c.in", NAME=code.name, ARM=comment(code.model.arm.name))]
+    if code.constants.names:
+        meaning = (
+            "/* Numbers of the arm: products of parameters, lengths and gravity. */"
+        )
+        parts.append("\n".join([meaning, *code.constants.lines()]))
+    kind = code.precision.type
+    if any(r.uses_sign for r in code.routines):
+        parts.append(
+            f"static {kind} sign_of({kind} x)\n{{\n"
+            f"  return ({kind})((x > 0) - (x < 0));\n}}"
+        )
+    sizes = sorted({r.angles for r in code.routines} - {0})
+    parts += [sincos_text(size, code.precision).rstrip() for size in sizes]
+    if code.fields:
+        parts.append(_preparation(code))
+    parts += [_definition(code, r) for r in code.routines]
+    return "\n\n".join(parts) + "\n"
+
+
+def _joint_lines(code: Code) -> list[str]:
+    arm = code.model.arm
+    lines = []
+    for k, i in enumerate(arm.coordinates):
+        joint = arm.joints[i]
+        unit = "rad" if joint.is_revolute else "m"
+        limits = f"{joint.limits.lower:.4g} to {joint.limits.upper:.4g} {unit}"
+        lines.append(f"     q[{k}]  {comment(joint.name)}, {joint.kind}, {limits}")
+    return lines
+
+
+def _parameter_lines(code: Code) -> list[str]:
+    """List the numbers that the code is made of, if they are in it."""
+    model = code.model
+    if model.parameters == "struct":
+        return []
+    known = zip(model.body_names, model.bodies, model.body_units, strict=True)
+    rows = [f"     {name} = {value:.9g} {unit}" for name, value, unit in known if value]
+    names = [joint.name for joint in model.arm.joints]
+    names += [coupling.name for coupling in model.arm.couplings]
+    drives = []
+    for k, name in enumerate(names):
+        values = model.drives[DRIVES * k : DRIVES * (k + 1)]
+        if any(values):
+            numbers = ", ".join(f"{x:.6g}" for x in values)
+            drives.append(f"     {comment(name)}: {numbers}")
+    lines = ["   Base parameters in the code, in the frames Armwise works in:", *rows]
+    if drives:
+        title = "   Drives: rotor inertia, viscous, Coulomb friction, offset:"
+        lines += [title, *drives]
+    return lines
+
+
+def _note_lines(notes: tuple[str, ...]) -> list[str]:
+    lines: list[str] = []
+    for note in notes:
+        lines += textwrap.wrap(
+            comment(note), _WIDTH - 3, initial_indent="   ", subsequent_indent="   "
+        )
+    return lines
+
+
+def _struct(code: Code) -> str:
+    if not code.fields:
+        return ""
+    kind = code.precision.type
+    rows = [
+        f"  {kind} {n}[{size}]; /* {comment(what)} */" for n, size, what in code.fields
+    ]
+    prefix = code.name
+    text = ["/* Parameters that may change while the arm moves. After changing one,",
+            f"   call {prefix}_prepare; functions read the result. */",
+            "typedef struct {", *rows, f"}} {prefix}_parameters;", "",
+            "/* Fill in the arm's own parameters and no load, and prepare. */",
+            f"void {prefix}_defaults({prefix}_parameters *p);", "",
+            "/* Work out what the functions read. Not while another thread reads. */",
+            f"void {prefix}_prepare({prefix}_parameters *p);", ""]  # fmt: skip
+    if code.model.parameters == "struct":
+        text += [_enumeration(code), ""]
+    return "\n".join(text)
+
+
+def _enumeration(code: Code) -> str:
+    """Name the places in body[] and drive[]."""
+    upper = code.name.upper()
+    lines = ["/* Places in body[]: base parameters, in the frames Armwise works in; */",
+             "/* Sxx.. are second moments of mass. And in drive[]: four a joint. */",
+             "enum {"]  # fmt: skip
+    for k, (name, unit) in enumerate(
+        zip(code.model.body_names, code.model.body_units, strict=True)
+    ):
+        lines.append(f"  {upper}_{name} = {k}, /* [{unit}] */")
+    for k in range(len(code.model.drives) // DRIVES):
+        for j, what in enumerate(("rotor_inertia", "viscous", "coulomb", "offset")):
+            lines.append(f"  {upper}_drive_{k + 1}_{what} = {DRIVES * k + j},")
+    lines[-1] = lines[-1].rstrip(",")
+    return "\n".join([*lines, "};"])
+
+
+def _declaration(code: Code, routine: Routine) -> str:
+    counts = routine.counts
+    cost = (
+        f"{counts['multiplications']} multiplications, "
+        f"{counts['additions']} additions, {counts['trigonometric']} sines and cosines"
+    )
+    if counts["divisions"]:
+        cost += f", {counts['divisions']} divisions"
+    function = routine.function
+    lines = [f"/* {function.name}: {function.summary}."]
+    named = [i.name for i in routine.program.inputs if not i.is_uniform]
+    named += [item.name for item in routine.program.outputs]
+    lines += [f"     {name}: {UNITS[name]}" for name in named]
+    if function.name in ("link_pose", "jacobian"):
+        lines.append(f"     of {comment(code.model.place)}")
+    lines.append(f"   {cost}. */")
+    return "\n".join([*lines, _wrapped(code.signature(routine)) + ";"])
+
+
+def _definition(code: Code, routine: Routine) -> str:
+    body = [_folded(f"  {line}") for line in routine.body]
+    return "\n".join([_wrapped(code.signature(routine)), "{", *body, "}"])
+
+
+def _preparation(code: Code) -> str:
+    prefix, kind = code.name, code.precision.type
+    number = code.precision.number
+    lines = [f"void {prefix}_defaults({prefix}_parameters *p)", "{"]
+    for name, size, _ in code.fields:
+        values = {"body": code.model.bodies, "drive": code.model.drives}.get(name)
+        if values is None:
+            lines.append(f"  for (int i = 0; i < {size}; i++) p->{name}[i] = 0;")
+        else:
+            rows = ", ".join(number(x) for x in values)
+            lines.append(_folded(f"  static const {kind} {name}[{size}] = {{{rows}}};"))
+            lines.append(
+                f"  for (int i = 0; i < {size}; i++) p->{name}[i] = {name}[i];"
+            )
+    lines += [f"  {prefix}_prepare(p);", "}", ""]
+    lines += [f"void {prefix}_prepare({prefix}_parameters *p)", "{"]
+    lines += [f"  {line}" for line in code.known.lines] or ["  (void)p;"]
+    return "\n".join([*lines, "}"])
+
+
+def _wrapped(signature: str) -> str:
+    start = signature.index("(") + 1
+    return "\n".join(textwrap.wrap(signature, _WIDTH, subsequent_indent=" " * start))
+
+
+def _folded(line: str) -> str:
+    """Break a long statement after an operator."""
+    if len(line) <= _WIDTH:
+        return line
+    return "\n".join(
+        textwrap.wrap(
+            line.strip(), _WIDTH, initial_indent="  ", subsequent_indent="      ",
+            break_long_words=False, break_on_hyphens=False,
+        )
+    )  # fmt: skip
+
+
+# Files beside the model: example, CMake, C++ wrapper, real-time runtime.
+
+RUNTIME_FUNCTIONS = (
+    "mass_matrix_and_gravity",
+    "velocity_torque",
+    "synchronous_torque",
+)
+"""What the two-rate runtime is made of."""
+
+
+def example_file(code: Code) -> str:
+    """Return NAME_example.c: one call of the first function."""
+    routine = code.routines[0]
+    kind = code.precision.type
+    lines: list[str] = []
+    arguments: list[str] = []
+    if routine.takes_struct:
+        lines += [f"{code.name}_parameters p;", f"{code.name}_defaults(&p);"]
+        arguments.append("&p")
+    for item in routine.program.inputs:
+        if not item.is_uniform:
+            lines.append(f"const {kind} {item.name}[{item.size}] = {{0}};")
+            arguments.append(item.name)
+    for output in routine.program.outputs:
+        lines.append(f"{kind} {output.name}[{len(output.entries)}];")
+        arguments.append(output.name)
+    lines.append(f"{code.name}_{routine.function.name}({', '.join(arguments)});")
+    result = routine.program.outputs[0]
+    lines.append(f"for (int i = 0; i < {len(result.entries)}; i++)")
+    lines.append(f'  printf("{result.name}[%d] = %g\\n", i, (double){result.name}[i]);')
+    body = "".join(f"  {line}\n" for line in lines)
+    return fill("example.c.in", NAME=code.name, BODY=body)
+
+
+def cmake_file(code: Code, has_runtime: bool) -> str:
+    """Return CMakeLists.txt."""
+    name = code.name
+    runtime = ""
+    if has_runtime:
+        runtime = f"""
+find_package(Threads)
+if(Threads_FOUND AND UNIX)
+  add_executable({name}_realtime {name}_realtime.c {name}_runtime.c)
+  target_link_libraries({name}_realtime {name} Threads::Threads)
+  add_executable({name}_exchange_stress {name}_exchange_stress.c)
+  target_link_libraries({name}_exchange_stress Threads::Threads)
+  add_test(NAME exchange COMMAND {name}_exchange_stress 100000)
+endif()"""
+    return fill("CMakeLists.txt.in", NAME=name, RUNTIME=runtime)
+
+
+def wrapper_file(code: Code) -> str:
+    """Return NAME.hpp: the same functions with std::array."""
+    types = [f"using Parameters = {code.name}_parameters;\n"] if code.fields else []
+    functions = []
+    for routine in code.routines:
+        made, result = _wrapper(code, routine)
+        functions.append(made)
+        types += [result] if result else []
+    return fill(
+        "wrapper.hpp.in",
+        NAME=code.name,
+        GUARD=code.name.upper(),
+        DOF=code.model.arm.dof,
+        TYPE=code.precision.type,
+        TYPES="".join(types),
+        FUNCTIONS="\n".join(functions),
+    )
+
+
+def _wrapper(code: Code, routine: Routine) -> tuple[str, str]:
+    name, outputs = routine.function.name, routine.program.outputs
+    arguments, passed = [], []
+    if routine.takes_struct:
+        arguments.append("const Parameters &p")
+        passed.append("&p")
+    for item in routine.program.inputs:
+        if not item.is_uniform:
+            arguments.append(f"const {_array(code, item.size)} &{item.name}")
+            passed.append(f"{item.name}.data()")
+    arrays = [_array(code, len(item.entries)) for item in outputs]
+    struct = ""
+    if len(outputs) == 1:
+        kind, results = arrays[0], ["result.data()"]
+    else:
+        kind = "".join(word.capitalize() for word in name.split("_"))
+        rows = "".join(
+            f"  {a} {o.name};\n" for a, o in zip(arrays, outputs, strict=True)
+        )
+        struct = f"\nstruct {kind} {{\n{rows}}};\n"
+        results = [f"result.{item.name}.data()" for item in outputs]
+    text = (
+        f"inline {kind} {name}({', '.join(arguments)})\n{{\n  {kind} result;\n"
+        f"  {code.name}_{name}({', '.join([*passed, *results])});\n"
+        "  return result;\n}\n"
+    )
+    return text, struct
+
+
+def _array(code: Code, size: int) -> str:
+    if size == code.model.arm.dof:
+        return "Vector"
+    return f"std::array<{code.precision.type}, {size}>"
+
+
+def runtime_files(code: Code) -> dict[str, str]:
+    """Return the two-rate runtime, a program that runs it, and a stress test."""
+    name, dof = code.name, code.model.arm.dof
+    open_terms = code.routine("velocity_torque").takes_struct
+    open_sync = code.routine("synchronous_torque").takes_struct
+    middle, reach, rates = _motion(code)
+    values = {
+        "NAME": name,
+        "GUARD": name.upper(),
+        "TYPE": code.precision.type,
+        "DOF": dof,
+        "SIZE": dof * dof,
+        "PARAMETERS": f"  {name}_parameters parameters;\n" if code.fields else "",
+        "DEFAULTS": f"  {name}_defaults(&r->parameters);\n" if code.fields else "",
+        "P": "&r->parameters, " if open_terms else "",
+        "PS": "&r->parameters, " if open_sync else "",
+        "PM": "&shared.parameters, " if open_terms else "",
+        "PSM": "&shared.parameters, " if open_sync else "",
+        "MIDDLE": middle,
+        "REACH": reach,
+        "RATES": rates,
+    }
+    return {
+        f"{name}_exchange.h": fill("exchange.h.in", **values),
+        f"{name}_runtime.h": fill("runtime.h.in", **values),
+        f"{name}_runtime.c": fill("runtime.c.in", **values),
+        f"{name}_realtime.c": fill("realtime.c.in", **values),
+        f"{name}_exchange_stress.c": fill("exchange_stress.c.in", **values),
+    }
+
+
+def _motion(code: Code) -> tuple[str, str, str]:
+    """Sinusoids within limits, at a third of the fastest, each joint its own period."""
+    arm = code.model.arm
+    states = random_states(arm, 2000, 0)
+    lower, upper = states.q.min(axis=0), states.q.max(axis=0)
+    middle, reach = (lower + upper) / 2, np.minimum((upper - lower) / 4, 0.8)
+    fastest = np.abs(states.qd).max(axis=0)
+    rates = 0.6 * fastest / reach * np.linspace(1.0, 0.6, arm.dof)
+    rates = np.minimum(rates, 2 * np.pi * 2.0)
+    return tuple(", ".join(repr(float(v)) for v in x) for x in (middle, reach, rates))  # type: ignore[return-value]

@@ -1,0 +1,336 @@
+"""Direct adaptive control of Slotine and Li: driven by tracking errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.control.adaptation import Adaptation, Projection, UpdateLaw
+from armwise.control.adaptive_controller import (
+    AdaptiveController,
+    AdaptiveModel,
+    PredictingController,
+)
+from armwise.control.feedback import RobustTerm, apply_feedback, feedback_gain
+from armwise.control.parameter_set import ParameterSet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
+
+    from armwise.motions import MotionSample
+    from armwise.plants import Measurement
+
+
+class SlotineLi(AdaptiveController):
+    """τ = Y(q, q̇, q̇_r, q̈_r) â − K_D s, â' = −P Yᵀ s, s = ė + Λ e (`astley1996` 3.20).
+
+    Neither accelerations nor the inverse of the mass matrix are needed. It learns
+    nothing while a torque is at its limit.
+
+    Args:
+        parameters: What is adapted, of which arm.
+        rate: Λ in [1/s]: a number, one per joint, or a matrix.
+        kd: K_D in [N m s/rad] or [N s/m].
+        law: How errors move parameters.
+        initial: First estimate; zeros if not given.
+        projection: What the estimate may be.
+        robust: An additional bounded push, if any.
+        cutoff_hz: Low-pass on differences of positions where no tachometer is.
+    """
+
+    def __init__(
+        self,
+        parameters: ParameterSet,
+        rate: ArrayLike,
+        kd: ArrayLike,
+        law: UpdateLaw,
+        initial: Float[np.ndarray, " p"] | None = None,
+        projection: Projection | None = None,
+        robust: RobustTerm | None = None,
+        cutoff_hz: float = 60.0,
+    ) -> None:
+        model = AdaptiveModel(parameters, law, initial, projection)
+        super().__init__(model, cutoff_hz)
+        self.rate = feedback_gain(rate, "rate")
+        self.kd = feedback_gain(kd, "kd")
+        self.robust = robust
+
+    def torque(
+        self, t: float, reference: MotionSample, measurement: Measurement
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return the torques [N m] or forces [N] to hold from time t [s] on."""
+        q = measurement.need("q")
+        qd = self._velocity.read(measurement, reference.qd)
+        qdr = reference.qd - apply_feedback(self.rate, q - reference.q)
+        qddr = reference.qdd - apply_feedback(self.rate, qd - reference.qd)
+        s = qd - qdr
+        Y = self.model.tracking_regressor(q, qd, qdr, qddr)
+        tau: np.ndarray = self.model.torque(Y) - apply_feedback(self.kd, s)
+        if self.robust is not None:
+            tau += self.robust.torque(s)
+        frozen = self.model.saturated(tau)
+        self.model.adaptation.track(Y, s, self.model.period, frozen)
+        return tau
+
+
+# Composite adaptive control: tracking and prediction errors both teach.
+
+
+class Composite(PredictingController):
+    """τ = Y â − K_D s, â' = −P (C1 Yᵀ s + C2 Wᵀ e) (`astley1996` Eq. 3.40–3.42).
+
+    With a bounded-gain law and a motion that excites, tracking and parameter errors
+    both vanish exponentially.
+
+    Args:
+        parameters: What is adapted, of which arm.
+        rate: Λ in [1/s]: a number, one per joint, or a matrix.
+        kd: K_D in [N m s/rad] or [N s/m].
+        law: How errors move parameters.
+        bandwidth: b of the filter F = b/(s + b) in [rad/s].
+        torque_scale: Prediction error to be expected of each joint in [N m] or [N].
+        weights: C1 and C2.
+        initial: First estimate; zeros if not given.
+        projection: What the estimate may be.
+        cutoff_hz: Low-pass on differences of positions where no tachometer is.
+    """
+
+    def __init__(
+        self,
+        parameters: ParameterSet,
+        rate: ArrayLike,
+        kd: ArrayLike,
+        law: UpdateLaw,
+        bandwidth: float = 20.0,
+        torque_scale: ArrayLike = 1.0,
+        weights: tuple[float, float] = (0.3, 1.0),
+        initial: Float[np.ndarray, " p"] | None = None,
+        projection: Projection | None = None,
+        cutoff_hz: float = 60.0,
+    ) -> None:
+        model = AdaptiveModel(parameters, law, initial, projection)
+        super().__init__(model, bandwidth, torque_scale, cutoff_hz)
+        self.rate = feedback_gain(rate, "rate")
+        self.kd = feedback_gain(kd, "kd")
+        self.weights = weights
+
+    def torque(
+        self, t: float, reference: MotionSample, measurement: Measurement
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return the torques [N m] or forces [N] to hold from time t [s] on."""
+        q = measurement.need("q")
+        qd = self._velocity.read(measurement, reference.qd)
+        qdr = reference.qd - apply_feedback(self.rate, q - reference.q)
+        qddr = reference.qdd - apply_feedback(self.rate, qd - reference.qd)
+        s = qd - qdr
+        W, filtered_torque = self.filtered.update(q, qd, self._tau)
+        Y = self.model.tracking_regressor(q, qd, qdr, qddr)
+        tau: np.ndarray = self.model.torque(Y) - apply_feedback(self.kd, s)
+        self.model.adaptation.compose(
+            Y,
+            s,
+            W,
+            filtered_torque,
+            self.model.period,
+            self.weights,
+            self.model.saturated(tau),
+        )
+        self._tau = self.model.limited(tau)
+        return tau
+
+
+# Indirect adaptive control after Middleton and Goodwin: prediction errors teach.
+
+
+class Indirect(PredictingController):
+    """τ = Y(q, q̇, q̈*) â with â from e = W â − F τ (`astley1996` Eq. 3.34–3.39).
+
+    q̈* = q̈_d − K_v ė − K_p e is computed torque on the estimate; `kd_floor` s keeps
+    the loop closed while the estimate is still poor.
+
+    Args:
+        parameters: What is adapted, of which arm.
+        kp: K_p in [1/s²]: a number, one per joint, or a matrix.
+        kd: K_v in [1/s].
+        law: How errors move parameters.
+        kd_floor: Plain velocity feedback beside the model in [N m s/rad]; its
+            position part is K_p/K_v times as large.
+        bandwidth: b of the filter F = b/(s + b) in [rad/s].
+        torque_scale: Prediction error to be expected of each joint in [N m] or [N].
+        initial: First estimate; zeros if not given.
+        projection: What the estimate may be.
+        cutoff_hz: Low-pass on differences of positions where no tachometer is.
+    """
+
+    def __init__(
+        self,
+        parameters: ParameterSet,
+        kp: ArrayLike,
+        kd: ArrayLike,
+        law: UpdateLaw,
+        kd_floor: ArrayLike,
+        bandwidth: float = 20.0,
+        torque_scale: ArrayLike = 1.0,
+        initial: Float[np.ndarray, " p"] | None = None,
+        projection: Projection | None = None,
+        cutoff_hz: float = 60.0,
+    ) -> None:
+        model = AdaptiveModel(parameters, law, initial, projection)
+        super().__init__(model, bandwidth, torque_scale, cutoff_hz)
+        self.kp = feedback_gain(kp, "kp")
+        self.kd = feedback_gain(kd, "kd")
+        self.kd_floor = feedback_gain(kd_floor, "kd_floor")
+
+    def torque(
+        self, t: float, reference: MotionSample, measurement: Measurement
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return the torques [N m] or forces [N] to hold from time t [s] on."""
+        q = measurement.need("q")
+        qd = self._velocity.read(measurement, reference.qd)
+        e, ed = q - reference.q, qd - reference.qd
+        push = apply_feedback(self.kd, ed) + apply_feedback(self.kp, e)
+        W, filtered_torque = self.filtered.update(q, qd, self._tau)
+        self.model.adaptation.compose(
+            W, np.zeros_like(e), W, filtered_torque, self.model.period, (0.0, 1.0)
+        )
+        wanted = reference.qdd - push
+        Y = self.model.select(self.model.dynamics.regressor(q, qd, wanted))
+        diagonal = np.diag(self.kd) if self.kd.ndim == 2 else self.kd
+        tau: np.ndarray = self.model.torque(Y)
+        tau = tau - apply_feedback(self.kd_floor, push / diagonal)
+        self._tau = self.model.limited(tau)
+        return tau
+
+
+# Adaptive computed torque of Craig, Hsu and Sastry, for comparison.
+
+
+class CraigHsuSastry(AdaptiveController):
+    """τ = M̂ (q̈_d + K_v ė + K_p e) + ĉ, â' = Γ Yᵀ(q, q̇, q̈) M̂⁻¹ (ė + Ψ e), e = q_d − q.
+
+    It needs accelerations, differenced here from velocities, and the inverse of the
+    estimated mass matrix, so the first estimate must be roughly right; where M̂ is
+    too close to singular it does not learn.
+
+    Args:
+        parameters: What is adapted, of which arm.
+        kp: K_p in [1/s²]: a number, one per joint, or a matrix.
+        kd: K_v in [1/s].
+        law: How errors move parameters.
+        initial: First estimate.
+        mixing: Ψ in [1/s]; half of K_v is safe.
+        projection: What the estimate may be.
+        cutoff_hz: Low-pass on differences of positions where no tachometer is.
+    """
+
+    def __init__(
+        self,
+        parameters: ParameterSet,
+        kp: ArrayLike,
+        kd: ArrayLike,
+        law: UpdateLaw,
+        initial: Float[np.ndarray, " p"],
+        mixing: float,
+        projection: Projection | None = None,
+        cutoff_hz: float = 60.0,
+    ) -> None:
+        model = AdaptiveModel(parameters, law, initial, projection)
+        super().__init__(model, cutoff_hz)
+        self.kp = feedback_gain(kp, "kp")
+        self.kd = feedback_gain(kd, "kd")
+        feedback_gain(mixing, "mixing")
+        self.mixing = mixing
+        self._last_qd: np.ndarray | None = None
+
+    def reset(self, batch: int, period: float) -> None:
+        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        super().reset(batch, period)
+        self._last_qd = None
+
+    def torque(
+        self, t: float, reference: MotionSample, measurement: Measurement
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return the torques [N m] or forces [N] to hold from time t [s] on."""
+        q = measurement.need("q")
+        qd = self._velocity.read(measurement, reference.qd)
+        e, ed = reference.q - q, reference.qd - qd
+        wanted = reference.qdd + apply_feedback(self.kd, ed)
+        wanted = wanted + apply_feedback(self.kp, e)
+        dynamics = self.model.dynamics
+        if self._last_qd is not None:
+            qdd = (qd - self._last_qd) / self.model.period
+            Y = self.model.select(dynamics.regressor(q, qd, qdd))
+            self._learn(q, Y, ed + self.mixing * e)
+        self._last_qd = np.array(qd)
+        return self.model.torque(self.model.select(dynamics.regressor(q, qd, wanted)))
+
+    def _learn(self, q: np.ndarray, Y: np.ndarray, error: np.ndarray) -> None:
+        M = self._mass_matrix(q)
+        poor = np.linalg.cond(M) > 1e6
+        M[poor] = np.eye(M.shape[-1])
+        # The law moves against its error; this rule has e = q_d − q.
+        s = -np.linalg.solve(np.swapaxes(M, -1, -2), error[..., None])[..., 0]
+        self.model.adaptation.track(Y, s, self.model.period, poor)
+
+    def _mass_matrix(self, q: np.ndarray) -> Float[np.ndarray, "batch dof dof"]:
+        """M̂ from the estimate: column j is what a unit acceleration of joint j adds."""
+        n = q.shape[-1]
+        posture = np.repeat(q[:, None, :], n + 1, axis=1)
+        still = np.zeros_like(posture)
+        qdd = np.concatenate([np.zeros((1, n)), np.eye(n)])
+        qdd = np.broadcast_to(qdd, posture.shape).copy()
+        Y = self.model.select(self.model.dynamics.regressor(posture, still, qdd))
+        tau: np.ndarray = (Y @ self.estimate[:, None, :, None])[..., 0]
+        return np.swapaxes(tau[:, 1:] - tau[:, :1], -1, -2)
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on later."""
+        own = {} if self._last_qd is None else {"last_qd": self._last_qd.copy()}
+        return own | super().to_dict()
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from where `to_dict` was called, after `reset`."""
+        super().restore(state)
+        self._last_qd = np.array(state["last_qd"]) if "last_qd" in state else None
+
+
+# Model-reference adaptive control of a first-order plant, one input, one output.
+
+
+class ModelReference:
+    """u = â_r r + â_y y, â' = −P (r, y) e, e = y − y_m, y_m' = a_m (r − y_m).
+
+    What Rohrs' example breaks: perfect on the first-order plant k/(s + a) it was
+    derived for, undone by a little of everything that plant leaves out.
+
+    Args:
+        rate: a_m of the reference model in [rad/s].
+        law: How the error moves the two gains; its dead-band is on e.
+        initial: First (â_r, â_y).
+    """
+
+    def __init__(
+        self, rate: float, law: UpdateLaw, initial: Sequence[float] = (0.0, 0.0)
+    ) -> None:
+        feedback_gain(rate, "rate")
+        self.rate = rate
+        self.adaptation = Adaptation(law, np.array(initial, dtype=float))
+        self.wanted = 0.0
+
+    @property
+    def estimate(self) -> Float[np.ndarray, " 2"]:
+        """(â_r, â_y) as they are now."""
+        return self.adaptation.parameters
+
+    def input(self, command: float, output: float, dt: float) -> float:
+        """Return the plant's input for the next dt [s], and learn."""
+        regressor = np.array([[command, output]])
+        u = float(regressor[0] @ self.estimate)
+        self.adaptation.track(regressor, np.array([output - self.wanted]), dt)
+        self.wanted += (1.0 - np.exp(-self.rate * dt)) * (command - self.wanted)
+        return u

@@ -1,0 +1,240 @@
+"""Proportional and derivative feedback, joint by joint."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+
+from armwise.errors import ArgumentError
+from armwise.files import replacing
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
+
+    from armwise.motions import MotionSample
+    from armwise.plants import Measurement
+
+
+# Feedback gains: checked once, applied to batches.
+
+
+def feedback_gain(value: ArrayLike, name: str) -> Float[np.ndarray, "*shape"]:
+    """Return a gain as a number, one per joint, or a matrix; refuse useless ones.
+
+    Raises:
+        ArgumentError: Unless it is finite, symmetric and positive definite.
+    """
+    gain = np.array(value, dtype=float)
+    if gain.ndim > 2 or gain.size == 0 or not np.all(np.isfinite(gain)):
+        raise ArgumentError(
+            f"{name} must be finite: a number, one per joint, or a matrix."
+        )
+    if gain.ndim == 2 and (
+        gain.shape[0] != gain.shape[1] or not np.allclose(gain, gain.T)
+    ):
+        raise ArgumentError(f"{name} must be a symmetric matrix.")
+    lowest = np.linalg.eigvalsh(gain)[0] if gain.ndim == 2 else gain.min()
+    if gain.ndim == 0 and not lowest > 0.0:
+        raise ArgumentError(f"{name} must be positive, not {float(gain):.4g}.")
+    if not lowest > 0.0:
+        raise ArgumentError(
+            f"{name} must be positive definite; its smallest eigenvalue is "
+            f"{lowest:.4g}."
+        )
+    gain.setflags(write=False)
+    return gain
+
+
+def apply_feedback(
+    gain: Float[np.ndarray, "*shape"], error: Float[np.ndarray, "... dof"]
+) -> Float[np.ndarray, "... dof"]:
+    """K e for a K from `feedback_gain` (symmetric, so e Kᵀ = e K)."""
+    product: np.ndarray = gain * error if gain.ndim < 2 else error @ gain
+    return product
+
+
+# Velocities for controllers: measured, or made from positions.
+
+
+class VelocitySource:
+    """The tachometer where there is one, else filtered differences of the encoder.
+
+    The difference passes a first-order low-pass, which a controller can afford:
+    s/(1 + s/ω), ω = 2π · cutoff.
+    """
+
+    def __init__(self, cutoff_hz: float = 60.0) -> None:
+        self.cutoff_hz = cutoff_hz
+        self._last: np.ndarray | None = None
+        self._qd: np.ndarray | None = None
+        self._keep = 0.0
+        self._period = 1.0
+
+    def reset(self, period: float) -> None:
+        """Begin anew, asked every `period` [s]."""
+        self._last = self._qd = None
+        self._period = period
+        self._keep = float(np.exp(-2.0 * np.pi * self.cutoff_hz * period))
+
+    def read(
+        self, measurement: Measurement, start: Float[np.ndarray, "... dof"]
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return the velocity; `start` is what to believe before there are two."""
+        if measurement.qd is not None:
+            return measurement.qd
+        q = measurement.need("q")
+        if self._last is None or self._qd is None:
+            self._qd = np.broadcast_to(start, q.shape).copy()
+        else:
+            raw = (q - self._last) / self._period
+            self._qd = self._keep * self._qd + (1.0 - self._keep) * raw
+        self._last = np.array(q)
+        return self._qd
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on later."""
+        if self._last is None or self._qd is None:
+            return {}
+        return {"last_q": self._last.copy(), "filtered_qd": self._qd.copy()}
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from where `to_dict` was called."""
+        if "last_q" in state:
+            self._last = np.array(state["last_q"])
+            self._qd = np.array(state["filtered_qd"])
+
+
+# Proportional and derivative feedback, joint by joint.
+
+
+class PD:
+    """τ = K_p (q_d − q) + K_v (q̇_d − q̇), or − K_v q̇ without a velocity reference.
+
+    The five analog controllers of `atkeson1986` App. A are this one with and without
+    `velocity_reference`, alone and inside `Feedforward`.
+
+    Args:
+        kp: K_p in [N m/rad] or [N/m]: a number, one per joint, or a matrix.
+        kd: K_v in [N m s/rad] or [N s/m].
+        velocity_reference: Whether the wanted velocity is fed in.
+        cutoff_hz: Low-pass on differences of positions where no tachometer is.
+    """
+
+    def __init__(
+        self,
+        kp: ArrayLike,
+        kd: ArrayLike,
+        velocity_reference: bool = True,
+        cutoff_hz: float = 60.0,
+    ) -> None:
+        self.kp = feedback_gain(kp, "kp")
+        self.kd = feedback_gain(kd, "kd")
+        self.velocity_reference = velocity_reference
+        self._velocity = VelocitySource(cutoff_hz)
+
+    def reset(self, batch: int, period: float) -> None:
+        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        self._velocity.reset(period)
+
+    def torque(
+        self, t: float, reference: MotionSample, measurement: Measurement
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return the torques [N m] or forces [N] to hold from time t [s] on."""
+        qd = self._velocity.read(measurement, reference.qd)
+        slow = reference.qd - qd if self.velocity_reference else -qd
+        spring = apply_feedback(self.kp, reference.q - measurement.need("q"))
+        tau: np.ndarray = spring + apply_feedback(self.kd, slow)
+        return tau
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on later."""
+        return self._velocity.to_dict()
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from where `to_dict` was called, after `reset`."""
+        self._velocity.restore(state)
+
+
+# What every controller here can do beyond deciding on torques.
+
+
+@runtime_checkable
+class ResumableController(Protocol):
+    """A controller whose whole state can be taken out, stored, and put back."""
+
+    def reset(self, batch: int, period: float) -> None:
+        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        ...
+
+    def torque(
+        self, t: float, reference: MotionSample, measurement: Measurement
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return the torques [N m] or forces [N] to hold from time t [s] on."""
+        ...
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on later."""
+        ...
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from where `to_dict` was called, after `reset`."""
+        ...
+
+
+# A controller's state on disk: stop today, go on tomorrow.
+
+
+def save_state(controller: ResumableController, path: str | Path) -> None:
+    """Write a controller's state to an .npz file, all at once or not at all."""
+    with replacing(path) as temporary, temporary.open("wb") as stream:
+        np.savez_compressed(stream, **controller.to_dict())  # type: ignore[arg-type]
+
+
+def load_state(controller: ResumableController, path: str | Path) -> None:
+    """Put a state from `save_state` back into a controller that was reset.
+
+    Raises:
+        ArgumentError: If the file is damaged or belongs to another controller.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            state = {name: stored[name] for name in stored.files}
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        raise ArgumentError(f"{path} holds no controller's state ({error}).") from error
+    try:
+        controller.restore(state)
+    except KeyError as error:
+        raise ArgumentError(
+            f"{path} has no {error} and belongs to another controller."
+        ) from error
+
+
+# A robust term: a bounded push towards the sliding surface.
+
+
+@dataclass(frozen=True, eq=False)
+class RobustTerm:
+    """−k sat(s/φ): covers bounded unmodelled torque without chattering.
+
+    Attributes:
+        strength: k, the torque it may use, in [N m] or [N], one or one per joint.
+        boundary: φ, the width of the layer in which it is linear, in the units of s.
+    """
+
+    strength: float | Float[np.ndarray, " dof"]
+    boundary: float = 0.05
+
+    def __post_init__(self) -> None:
+        feedback_gain(self.strength, "strength")
+        feedback_gain(self.boundary, "boundary")
+
+    def torque(self, s: Float[np.ndarray, "... dof"]) -> Float[np.ndarray, "... dof"]:
+        """Return the torque against s."""
+        return -self.strength * np.clip(s / self.boundary, -1.0, 1.0)

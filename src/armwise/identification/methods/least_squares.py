@@ -1,0 +1,187 @@
+"""Ordinary least squares: every joint's torque counts the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from armwise.errors import ArgumentError
+from armwise.identification.problem import Problem
+from armwise.regression import (
+    Solution,
+    residual_std,
+    solve_system,
+    stack,
+    torque_size,
+    triangle,
+)
+
+
+@dataclass(frozen=True)
+class OrdinaryLeastSquares:
+    """Minimise ‖Y β − τ‖²: the plain estimate, best if all joints are equally noisy."""
+
+    def solve(self, problem: Problem) -> Solution:
+        """Return the base parameters and how far to trust them."""
+        systems = problem.systems()
+        std = np.ones(len(systems))
+        first = solve_system(stack(systems, std), problem.prior_base, std)
+        spread = residual_std(systems, first.values, problem.accumulator.samples)
+        std *= max(float(np.sqrt(np.mean(spread**2))), 1e-12)
+        return solve_system(stack(systems, std), problem.prior_base, std)
+
+
+# Weighted least squares: each joint counts as much as its noise allows.
+
+_SMALLEST_NOISE = 1e-9
+"""Noise no torque is better than, relative to the torque itself."""
+
+
+@dataclass(frozen=True)
+class WeightedLeastSquares:
+    """Minimise Σ ‖(Y β − τ) / σ‖², σ of each joint found along the way.
+
+    Attributes:
+        iterations: How often σ is taken from the residuals and the fit repeated.
+        torque_std: σ of each joint in [N m], if it is known.
+    """
+
+    iterations: int = 4
+    torque_std: tuple[float, ...] | None = None
+
+    def solve(self, problem: Problem) -> Solution:
+        """Return the base parameters and how far to trust them."""
+        systems = problem.systems()
+        if self.torque_std is not None:
+            std = np.asarray(self.torque_std, dtype=float)
+            return solve_system(stack(systems, std), problem.prior_base, std)
+        count = problem.accumulator.samples
+        return solve_weighted(systems, problem.prior_base, count, self.iterations)
+
+
+def solve_weighted(
+    systems: Sequence[np.ndarray],
+    prior: np.ndarray,
+    samples: float,
+    iterations: int = 4,
+) -> Solution:
+    """Solve the joints' systems, weighing each by its own residual.
+
+    Args:
+        systems: Rows [A, b] of every joint.
+        prior: Base parameters to keep where the data say nothing.
+        samples: How many samples the systems stand for.
+        iterations: How often the weights are renewed.
+    """
+    size = torque_size(systems, samples)
+    floor = _SMALLEST_NOISE * np.where(size > 0, size, 1.0)
+    std = np.where(size > 0, size, 1.0)
+    for _ in range(iterations + 1):
+        found = solve_system(stack(systems, std), prior, std)
+        std = np.maximum(residual_std(systems, found.values, samples), floor)
+    return solve_system(stack(systems, std), prior, std)
+
+
+# Ridge regression, as `aah1986` used it: a little pull on every parameter.
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """Minimise ‖(Y β − τ)/σ‖² + d ‖β/b‖², b each column's scale.
+
+    Attributes:
+        strength: d, relative to the largest squared singular value; far below the
+            smallest one it changes nothing that the data determine.
+    """
+
+    strength: float = 1e-8
+
+    def __post_init__(self) -> None:
+        if not self.strength > 0:
+            raise ArgumentError(f"The ridge must be positive, not {self.strength}.")
+
+    def solve(self, problem: Problem) -> Solution:
+        """Return the base parameters and how far to trust them."""
+        first = WeightedLeastSquares().solve(problem)
+        system = stack(problem.systems(), first.torque_std)
+        pull = np.sqrt(self.strength) * first.singular_values[0] * np.diag(first.scale)
+        rows = np.column_stack([pull, np.zeros(len(pull))])
+        zero = np.zeros(len(pull))
+        found = solve_system(np.vstack([system, rows]), zero, first.torque_std)
+        return replace(found, notes=("Ridge pulls undetermined values to zero.",))
+
+
+# Prior-weighted: what the drawing says, corrected by what the motion says.
+
+
+@dataclass(frozen=True)
+class PriorWeighted:
+    """Add the arm's own parameters as measurements of limited trust.
+
+    Attributes:
+        relative_std: How far a parameter of the description may be off, as a fraction.
+        absolute_std: The same as a number, for parameters that are near zero.
+    """
+
+    relative_std: float = 0.3
+    absolute_std: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not (self.relative_std >= 0 and self.absolute_std > 0):
+            raise ArgumentError("The standard deviations of a prior must be positive.")
+
+    def solve(self, problem: Problem) -> Solution:
+        """Return the base parameters and how far to trust them."""
+        first = WeightedLeastSquares().solve(problem)
+        spread = np.hypot(self.relative_std * problem.prior, self.absolute_std)
+        K = problem.base.matrix
+        covariance = (K * (spread * problem.is_estimated) ** 2) @ K.T
+        root = np.linalg.inv(np.linalg.cholesky(covariance))
+        rows = np.column_stack([root, root @ problem.prior_base])
+        system = np.vstack([stack(problem.systems(), first.torque_std), rows])
+        return solve_system(system, problem.prior_base, first.torque_std)
+
+
+# Total least squares: noise in the motion as well as in the torque.
+
+
+@dataclass(frozen=True)
+class TotalLeastSquares:
+    """Smallest right singular vector of [A, b], columns scaled by their noise.
+
+    Attributes:
+        regressor_noise: Noise of a column relative to its size, in units of the
+            relative noise of the torque. One: motion and torque are equally uncertain.
+    """
+
+    regressor_noise: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not self.regressor_noise > 0:
+            raise ArgumentError("regressor_noise must be positive.")
+
+    def solve(self, problem: Problem) -> Solution:
+        """Return the base parameters and how far to trust them."""
+        first = WeightedLeastSquares().solve(problem)
+        if first.rank < first.values.size:
+            note = "The data do not determine every parameter: weighted least squares."
+            return replace(first, notes=(note,))
+        system = triangle(stack(problem.systems(), first.torque_std))
+        noise = np.append(self.regressor_noise * first.scale, 0.0)
+        noise[-1] = float(np.linalg.norm(system[:, -1]))
+        vector = np.linalg.svd(system / noise)[2][-1] / noise
+        return replace(first, values=-vector[:-1] / vector[-1])
+
+
+# What every method of identification offers.
+
+
+class Method(Protocol):
+    """Finds the base parameters of a problem."""
+
+    def solve(self, problem: Problem) -> Solution:
+        """Return the base parameters and how far to trust them."""
+        ...

@@ -1,0 +1,114 @@
+"""Keep the parameters that matter, and find those again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.dynamics import BaseParameters
+from armwise.errors import ArgumentError, NotIdentifiable
+from armwise.identification import Estimate, Method, WeightedLeastSquares
+from armwise.identification.estimate import build_estimate
+from armwise.identification.problem import Problem, pose_problem
+from armwise.identification.uncertainty import review
+from armwise.identification.validation import base_to_parameters
+from armwise.recordings import Samples
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+def reduce(
+    estimate: Estimate,
+    data: Samples | Sequence[Samples],
+    threshold: float = 0.01,
+    *,
+    largest_relative_std: float | None = None,
+    method: Method | None = None,
+) -> Estimate:
+    """Drop parameters whose torque never matters, and identify the rest again.
+
+    A parameter stays if, somewhere in the data, its torque reaches `threshold` of the
+    largest torque measured at that joint (`izaguirre1992` §6). What is kept leads its
+    combination alone, all else is zero: the fewest operations in generated code.
+
+    Args:
+        estimate: What to reduce.
+        data: Motion that shows what matters.
+        threshold: Fraction of a joint's largest torque.
+        largest_relative_std: Also drop, worst first, what is less certain than this
+            fraction of its value.
+        method: How to identify the rest.
+    """
+    if not 0 <= threshold < 1:
+        raise ArgumentError(f"threshold is a fraction in [0, 1), not {threshold}.")
+    from threadpoolctl import threadpool_limits
+
+    runs = [data] if isinstance(data, Samples) else list(data)
+    chosen = method or WeightedLeastSquares()
+    with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
+        kept = np.flatnonzero(significance(estimate, runs) >= threshold)
+        small = _search(_problem(estimate, runs), kept, chosen, largest_relative_std)
+    note = f"{small.base.count} of {estimate.base.count} base parameters matter."
+    return replace(small, notes=(*small.notes, note))
+
+
+def _search(
+    problem: Problem, kept: np.ndarray, method: Method, largest: float | None
+) -> Estimate:
+    """Identify what is kept; while something is too uncertain, drop the worst."""
+    small = _identify(_restricted(problem, kept), method)
+    while largest is not None and len(kept) > 1:
+        doubt = small.base_std / np.maximum(np.abs(small.base_values), 1e-300)
+        if doubt.max() <= largest:
+            break
+        kept = np.delete(kept, int(np.argmax(doubt)))
+        small = _identify(_restricted(problem, kept), method)
+    return small
+
+
+def significance(
+    estimate: Estimate, data: Sequence[Samples]
+) -> Float[np.ndarray, " base"]:
+    """Largest torque of each base parameter, as a fraction of its joint's largest."""
+    columns = estimate.columns
+    wanted = columns.user[:, list(estimate.base.indices)] * estimate.base_values
+    size = np.zeros((columns.arm.dof, estimate.base.count))
+    largest = np.zeros(columns.arm.dof)
+    for block in columns.blocks(data):
+        for i, support in enumerate(columns.support):
+            torque = wanted[support].T @ block.joints[i][:-1]
+            size[i] = np.maximum(size[i], np.abs(torque).max(axis=1))
+            largest[i] = max(largest[i], float(np.abs(block.joints[i][-1]).max()))
+    return (size / np.where(largest > 0, largest, np.inf)[:, None]).max(axis=0)
+
+
+def _problem(estimate: Estimate, runs: Sequence[Samples]) -> Problem:
+    problem = pose_problem(estimate.columns, runs)
+    hidden = np.isin(estimate.base.names, estimate.base.unidentifiable)
+    free = np.any(estimate.base.matrix != 0, axis=0) | hidden
+    return replace(problem, base=estimate.base, is_estimated=free)
+
+
+def _restricted(problem: Problem, kept: np.ndarray) -> Problem:
+    if not len(kept):
+        raise NotIdentifiable("No parameter reaches the threshold. Lower it.")
+    base = problem.base
+    small = BaseParameters(
+        base.names,
+        tuple(base.indices[k] for k in kept),
+        base.matrix[kept],
+        base.unidentifiable,
+    )
+    return replace(problem, base=small)
+
+
+def _identify(problem: Problem, method: Method) -> Estimate:
+    solution = method.solve(problem)
+    alone = base_to_parameters(problem, solution.values)
+    solution = replace(solution, parameters=alone)
+    name = type(method).__name__
+    return build_estimate(problem, solution, review(problem, solution), name)

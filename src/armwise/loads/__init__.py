@@ -1,0 +1,82 @@
+"""What the hand holds: loads, identified offline and while moving."""
+
+from armwise.loads.drivers import (
+    to_franka_json,
+    to_ros_yaml,
+    to_ur_script,
+    to_urdf,
+    write_load,
+)
+from armwise.loads.estimate import (
+    Explanation,
+    LoadEstimate,
+    load_to_dict,
+    read_load_estimate,
+    write_load_estimate,
+)
+from armwise.loads.excitation import (
+    LoadExcitation,
+    design_load_excitation,
+)
+from armwise.loads.identify_load import identify_load
+from armwise.loads.mass_filter import (
+    MassEstimate,
+    mass_by_differentiation,
+    mass_by_integration,
+    mass_by_optimal_filter,
+)
+from armwise.loads.methods import (
+    Accelerations,
+    IntegralWindows,
+    LeastSquares,
+    LoadMethod,
+    MomentumRate,
+)
+from armwise.loads.online import LoadChange, OnlineLoad
+from armwise.loads.optimal_filter import OptimalFilter
+from armwise.loads.problem import WristSamples
+from armwise.loads.recognition import (
+    GraspCheck,
+    KnownObject,
+    Recognition,
+    recognise,
+    verify_grasp,
+)
+from armwise.loads.rigidity import Rigidity
+from armwise.loads.static_poses import StaticPoses
+
+__all__ = [
+    "Accelerations",
+    "Explanation",
+    "GraspCheck",
+    "IntegralWindows",
+    "KnownObject",
+    "LeastSquares",
+    "LoadChange",
+    "LoadEstimate",
+    "LoadExcitation",
+    "LoadMethod",
+    "MassEstimate",
+    "MomentumRate",
+    "OnlineLoad",
+    "OptimalFilter",
+    "Recognition",
+    "Rigidity",
+    "StaticPoses",
+    "WristSamples",
+    "design_load_excitation",
+    "identify_load",
+    "load_to_dict",
+    "mass_by_differentiation",
+    "mass_by_integration",
+    "mass_by_optimal_filter",
+    "read_load_estimate",
+    "recognise",
+    "to_franka_json",
+    "to_ros_yaml",
+    "to_ur_script",
+    "to_urdf",
+    "verify_grasp",
+    "write_load",
+    "write_load_estimate",
+]

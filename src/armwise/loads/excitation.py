@@ -1,0 +1,139 @@
+"""A motion that shows a load: every axis turned hard, gravity from every side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.dynamics import HeldBody
+from armwise.errors import ArgumentError
+from armwise.loads.estimate import SCALE
+from armwise.motions import Fourier
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+_SAMPLES = 160
+_REACH = np.pi / 2
+"""How far a joint without limits goes to either side in [rad]."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoadExcitation:
+    """A planned motion and what it promises.
+
+    Attributes:
+        motion: The motion; begins and ends at rest.
+        std: Standard deviations of the ten parameters to expect, in [kg], [kg m] and
+            [kg m²], with the noise it was designed for.
+    """
+
+    motion: Fourier
+    std: Float[np.ndarray, " 10"]
+
+
+def design_load_excitation(
+    arm: Arm,
+    frame: str = "wrist",
+    *,
+    duration: float = 10.0,
+    harmonics: int = 5,
+    periods: int = 1,
+    noise_std: tuple[float, float] = (0.1, 0.005),
+    effort: float = 0.9,
+    candidates: int = 400,
+    seed: int = 0,
+) -> LoadExcitation:
+    """Plan a motion within the arm's limits that tells a load's ten parameters best.
+
+    Makes the least certain component of the inertia as certain as possible, the zeros
+    of the sensor being unknown: random Fourier series, scaled to the limits, then
+    small changes to the best of them.
+
+    Args:
+        arm: The arm; its limits bound position, velocity and acceleration.
+        frame: Where the sensor sits.
+        duration: In [s].
+        harmonics: Highest multiple of the base frequency.
+        periods: Times the series repeats within the duration.
+        noise_std: White noise of force [N] and torque [N m].
+        effort: Fraction of the limits to use.
+        candidates: Motions to try.
+        seed: Of the search.
+    """
+    if duration <= 0 or harmonics < 3 or candidates < 2:
+        raise ArgumentError(
+            "A load excitation needs a positive duration, three harmonics or more to "
+            "begin at rest, and at least two candidates."
+        )
+    random = np.random.default_rng(seed)
+    search = _Search(
+        arm, HeldBody(arm, frame), periods / duration, periods, harmonics, noise_std,
+        effort,
+    )  # fmt: skip
+    shape = (2, arm.dof, harmonics)
+    best, found = np.inf, np.zeros(shape)
+    for trial in range(candidates):
+        exploring = trial < candidates // 2
+        step = random.normal(size=shape)
+        guess = step if exploring else found + 0.2 * step * np.abs(found).mean()
+        cost = search.cost(guess)
+        if cost < best:
+            best, found = cost, guess
+    motion = search.motion(found)
+    return LoadExcitation(motion, search.std(motion))
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    arm: Arm
+    body: HeldBody
+    frequency: float
+    periods: int
+    harmonics: int
+    noise_std: tuple[float, float]
+    effort: float
+
+    def cost(self, coefficients: np.ndarray) -> float:
+        """Standard deviation of the least certain inertia, in [kg m²]."""
+        return float(np.max(self.std(self.motion(coefficients))[4:]))
+
+    def std(self, motion: Fourier) -> np.ndarray:
+        t = np.linspace(0.0, 1.0 / self.frequency, _SAMPLES, endpoint=False)
+        A = self.body.regressor(*motion.sample(t)) * SCALE
+        A = (A - A.mean(axis=0)) / np.repeat(self.noise_std, 3)[:, None]
+        information = np.einsum("tcp,tcq->pq", A, A) / _SAMPLES
+        information += 1e-12 * np.trace(information) * np.eye(10)
+        each = 200.0 * motion.duration  # samples at 200 Hz
+        return SCALE * np.sqrt(np.diag(np.linalg.inv(information)) / each)
+
+    def motion(self, coefficients: np.ndarray) -> Fourier:
+        """Let it begin at rest, and scale every joint to its limits."""
+        k = np.arange(1, self.harmonics + 1)
+        sine, cosine = coefficients / k
+        sine = sine - np.outer(sine @ k, k) / (k @ k)
+        squares = (k**2).astype(float)
+        cosine = cosine - np.outer(cosine @ squares, squares) / (squares @ squares)
+        middle, reach = self._range()
+        unit = Fourier(np.zeros(self.arm.dof), sine, cosine, self.frequency, 1)
+        t = np.linspace(0.0, unit.duration, 400)
+        q, qd, qdd = (np.abs(part).max(axis=0) for part in unit.sample(t))
+        limits = reach, self.arm.limits("velocity"), self.arm.limits("acceleration")
+        ratios = [x / limit for x, limit in zip((q, qd, qdd), limits, strict=True)]
+        gain = self.effort / np.maximum(np.max(ratios, axis=0), 1e-9)
+        return Fourier(
+            middle, sine * gain[:, None], cosine * gain[:, None], self.frequency,
+            self.periods,
+        )  # fmt: skip
+
+    def _range(self) -> tuple[np.ndarray, np.ndarray]:
+        lower, upper = self.arm.limits("lower"), self.arm.limits("upper")
+        bounded = np.isfinite(lower) & np.isfinite(upper)
+        middle = np.where(bounded, 0.5 * (lower + upper), 0.0)
+        middle = np.where(np.isfinite(middle), middle, 0.0)
+        reach = np.where(bounded, 0.5 * (upper - lower), _REACH)
+        return middle, np.minimum(reach, _REACH)

@@ -1,0 +1,314 @@
+"""Noise over frequency: drift, white and rough parts, told from the residuals.
+
+Each segment goes through a cosine transform (DCT-II), which keeps white noise white and
+turns a random walk with an unknown start into independent coefficients: exactly what a
+drifting bias is. Frequencies then differ only in how noisy they are, and weighing them
+by 1/√S is the optimal prefilter of `atkeson1986` ch. 5 on both sides of the equation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+# Rows of a regression over time: target = regressor · φ + bias + noise.
+
+EVEN = 0.02
+"""Steps of a time base may differ by this fraction and still count as even."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What every route to a load comes down to, on an even time base.
+
+    Attributes:
+        regressor: Y, one row per sample and channel.
+        target: What Y φ should explain, in the channels' units.
+        starts: First row of every uninterrupted segment.
+        rate_hz: Rows per second in [Hz].
+        channels: Names of the channels, such as fx or a joint's.
+        highest_hz: Frequencies above say nothing (they were filtered away), in [Hz].
+    """
+
+    regressor: Float[np.ndarray, "rows channels parameters"]
+    target: Float[np.ndarray, "rows channels"]
+    starts: tuple[int, ...]
+    rate_hz: float
+    channels: tuple[str, ...]
+    highest_hz: float = np.inf
+
+    def __len__(self) -> int:
+        return int(self.target.shape[0])
+
+    @property
+    def segments(self) -> tuple[slice, ...]:
+        """Rows of every uninterrupted stretch."""
+        ends = (*self.starts[1:], len(self))
+        return tuple(slice(a, b) for a, b in zip(self.starts, ends, strict=True))
+
+    def with_columns(self, columns: Float[np.ndarray, "rows channels more"]) -> Rows:
+        """Return the same rows with further unknowns."""
+        return replace(
+            self, regressor=np.concatenate([self.regressor, columns], axis=2)
+        )
+
+    def choose(self, channels: tuple[str, ...]) -> Rows:
+        """Return only some of the channels."""
+        kept = [self.channels.index(name) for name in channels]
+        return replace(
+            self,
+            regressor=self.regressor[:, kept],
+            target=self.target[:, kept],
+            channels=channels,
+        )
+
+
+def even_rate_hz(time: Float[np.ndarray, " rows"], starts: tuple[int, ...]) -> float:
+    """Return the rate [Hz] of an even time base.
+
+    Raises:
+        ArgumentError: If the steps within the segments differ.
+    """
+    steps = np.delete(np.diff(time), [s - 1 for s in starts[1:]])
+    if steps.size == 0:
+        raise ArgumentError("A single sample per segment has no time base.")
+    usual = float(np.median(steps))
+    worst = int(np.argmax(np.abs(steps - usual)))
+    if abs(steps[worst] - usual) > EVEN * usual:
+        raise ArgumentError(
+            f"The time base is not even: steps of {usual:.6g} s, but "
+            f"{steps[worst]:.6g} s near t = {time[worst]:.6g} s. Use prepare(), which "
+            "resamples and cuts at gaps."
+        )
+    return 1.0 / usual
+
+
+# Noise over frequency: drift, white and rough parts, told from the residuals.
+
+COMPONENTS = ("drift", "white", "rough")
+"""A random walk, white noise, and white noise differentiated twice."""
+
+_PER_OCTAVE = 6
+_PRIOR = 6.0
+"""Coefficients' worth of trust in the smooth shape, against what a band shows."""
+
+_FINE_BINS = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """Rows as cosine coefficients: one row per frequency of every segment.
+
+    Attributes:
+        regressor, target: As in `Rows`.
+        frequency: In [Hz].
+        chord: λ = 2 − 2 cos(2π f / rate): the power gain of a first difference.
+        rate_hz: Of the rows in [Hz].
+    """
+
+    regressor: Float[np.ndarray, "frequencies channels parameters"]
+    target: Float[np.ndarray, "frequencies channels"]
+    frequency: Float[np.ndarray, " frequencies"]
+    chord: Float[np.ndarray, " frequencies"]
+    rate_hz: float
+
+
+def cosine_coefficients(rows: Rows, keep_means: bool = False) -> Coefficients:
+    """Transform every segment; leave out its mean unless the bias is known."""
+    from scipy.fft import dct
+
+    regressors, targets, frequencies = [], [], []
+    for part in rows.segments:
+        size = part.stop - part.start
+        frequency = np.arange(size) * rows.rate_hz / (2.0 * size)
+        kept = frequency <= rows.highest_hz
+        kept[0] = keep_means
+        options = {"type": 2, "norm": "ortho", "axis": 0}
+        regressors.append(dct(rows.regressor[part], **options)[kept])
+        targets.append(dct(rows.target[part], **options)[kept])
+        frequencies.append(frequency[kept])
+    f = np.concatenate(frequencies)
+    chord = 2.0 - 2.0 * np.cos(2.0 * np.pi * f / rows.rate_hz)
+    return Coefficients(
+        np.concatenate(regressors), np.concatenate(targets), f, chord, rows.rate_hz
+    )
+
+
+def shapes(chord: Float[np.ndarray, " frequencies"]) -> Float[np.ndarray, "3 _"]:
+    """Spectra of the unit components at some frequencies."""
+    safe = np.maximum(chord, np.min(chord[chord > 0], initial=4.0))
+    return np.stack([1.0 / safe, np.ones_like(chord), chord**2])
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseModel:
+    """Spectrum of the noise on every channel.
+
+    Attributes:
+        strengths: Variance of the drift's steps, of the white noise, and of what
+            differentiated twice gives the rough part; one row per channel.
+        edges: Upper ends of frequency bands in [Hz].
+        corrections: By how much each band is louder than the three parts say.
+        rate_hz: Of the rows in [Hz].
+    """
+
+    strengths: Float[np.ndarray, "channels 3"]
+    edges: Float[np.ndarray, " bands"]
+    corrections: Float[np.ndarray, "channels bands"]
+    rate_hz: float
+
+    @property
+    def white_std(self) -> Float[np.ndarray, " channels"]:
+        """Standard deviation of the white noise, in the channels' units."""
+        return np.sqrt(self.strengths[:, 1])
+
+    @property
+    def drift_rate(self) -> Float[np.ndarray, " channels"]:
+        """Standard deviation of the drift after 1 s, in units per √s."""
+        return np.sqrt(self.strengths[:, 0] * self.rate_hz)
+
+    def variance(self, coefficients: Coefficients) -> Float[np.ndarray, "_ channels"]:
+        """Variance of every coefficient's noise."""
+        smooth = self.strengths @ shapes(coefficients.chord)
+        band = np.searchsorted(self.edges[:-1], coefficients.frequency)
+        return (smooth * self.corrections[:, band]).T
+
+
+def flat_noise(coefficients: Coefficients) -> Float[np.ndarray, "_ channels"]:
+    """Begin with white noise: as loud as the upper half of the frequencies."""
+    upper = coefficients.frequency >= 0.5 * coefficients.frequency.max()
+    power = coefficients.target**2
+    level = np.median(power[upper], axis=0) / 0.455
+    level = np.maximum(level, 1e-20 + 1e-12 * power.mean(axis=0))
+    return np.broadcast_to(level, power.shape)
+
+
+def fit_noise(
+    coefficients: Coefficients,
+    power: Float[np.ndarray, "frequencies channels"],
+    has_drift: bool = True,
+) -> NoiseModel:
+    """Tell the spectrum from squared residuals, leverage already accounted for."""
+    fine = _bins(coefficients.frequency, _FINE_BINS)
+    count = np.bincount(fine).astype(float)
+    unit = shapes(coefficients.chord)
+    binned = np.stack([np.bincount(fine, g) for g in unit]) / count
+    means = np.stack([np.bincount(fine, p) for p in power.T]) / count
+    allowed = [0, 1, 2] if has_drift else [1, 2]
+    strengths = np.zeros((power.shape[1], 3))
+    strengths[:, allowed] = _fit_mixtures(means, binned[allowed], count)
+    return _with_bands(coefficients, power, strengths)
+
+
+def _with_bands(
+    coefficients: Coefficients, power: np.ndarray, strengths: np.ndarray
+) -> NoiseModel:
+    """Let each third of an octave be louder or quieter, as far as it is sure of it."""
+    f = coefficients.frequency
+    lowest, highest = float(f[f > 0].min()), float(f.max())
+    count = max(1, int(np.ceil(_PER_OCTAVE * np.log2(highest / lowest))))
+    edges = lowest * 2.0 ** (np.arange(1, count + 1) / _PER_OCTAVE)
+    band = np.searchsorted(edges[:-1], f)
+    ratio = power / (strengths @ shapes(coefficients.chord)).T
+    size = np.bincount(band, minlength=count)
+    sums = np.stack([np.bincount(band, r, minlength=count) for r in ratio.T])
+    corrections = (sums + _PRIOR) / (size + _PRIOR)
+    return NoiseModel(strengths, edges, corrections, coefficients.rate_hz)
+
+
+def _bins(frequency: np.ndarray, count: int) -> np.ndarray:
+    """Number the frequencies by bins that are even in the logarithm and not empty."""
+    f = np.maximum(frequency, np.min(frequency[frequency > 0]))
+    place = np.log(f / f.min()) / max(1e-12, float(np.log(f.max() / f.min())))
+    return np.unique(np.floor(place * count), return_inverse=True)[1]
+
+
+def _fit_mixtures(
+    power: Float[np.ndarray, "channels bins"],
+    unit: Float[np.ndarray, "parts bins"],
+    count: Float[np.ndarray, " bins"],
+    iterations: int = 30,
+) -> Float[np.ndarray, "channels parts"]:
+    """Maximum likelihood of non-negative strengths, by reweighted least squares."""
+    floor = (1e-10 * power @ count / count.sum() + 1e-30)[:, None]
+    strengths = np.median(power[:, None] / unit, axis=2) / len(unit)
+    spectrum = strengths @ unit + floor
+    for step in range(iterations):
+        weight = count / spectrum**2
+        M = np.einsum("ib,cb,jb->cij", unit, weight, unit)
+        strengths = non_negative(M, (weight * power) @ unit.T)
+        renewed = strengths @ unit + floor
+        change = float(np.max(np.abs(np.log(renewed / spectrum))))
+        spectrum = np.sqrt(spectrum * renewed) if step < 3 else renewed
+        if change < 1e-3:
+            break
+    return strengths + floor * (unit == 1.0).all(axis=1)  # never no noise at all
+
+
+def non_negative(
+    M: Float[np.ndarray, "problems n n"], v: Float[np.ndarray, "problems n"]
+) -> Float[np.ndarray, "problems n"]:
+    """Minimise θᵀMθ − 2vᵀθ over θ ≥ 0, trying every set of positive ones."""
+    size = v.shape[1]
+    scale = np.sqrt(np.einsum("pii->pi", M))
+    M = M / (scale[:, :, None] * scale[:, None, :]) + 1e-12 * np.eye(size)
+    v = v / scale
+    best, found = np.zeros(len(v)), np.zeros(v.shape)
+    for count in range(1, size + 1):
+        for chosen in combinations(range(size), count):
+            index = np.array(chosen)
+            inner = M[:, index[:, None], index]
+            theta = np.linalg.solve(inner, v[:, index, None])[..., 0]
+            value = -np.einsum("pi,pi->p", v[:, index], theta)
+            better = (theta.min(axis=1) >= 0.0) & (value < best)
+            full = np.zeros(v.shape)
+            full[:, index] = theta
+            best = np.where(better, value, best)
+            found = np.where(better[:, None], full, found)
+    return found / scale
+
+
+# What it costs that the noise had to be estimated from the same data.
+
+
+def small_sample_covariance(
+    regressor: Float[np.ndarray, "frequencies channels parameters"],
+    coefficients: Coefficients,
+    variance: Float[np.ndarray, "frequencies channels"],
+    covariance: Float[np.ndarray, "parameters parameters"],
+) -> tuple[
+    Float[np.ndarray, "parameters parameters"], Float[np.ndarray, " parameters"]
+]:
+    """Widen the covariance for the noise being estimated, and count what backs it.
+
+    Kenward and Roger's correction is simple here: with independent coefficients every
+    matrix in it is a weighted sum over frequencies.
+    """
+    unit = shapes(coefficients.chord)
+    widening = np.zeros_like(covariance)
+    spread = np.zeros(len(covariance))
+    for channel in range(regressor.shape[1]):
+        s, Y = variance[:, channel], regressor[:, channel]
+        relative = unit / s
+        doubt = np.linalg.pinv(0.5 * relative @ relative.T, rcond=1e-10)
+        P = [(Y * (g / s)[:, None]).T @ Y for g in relative]
+        slopes = np.stack([np.diag(covariance @ p @ covariance) for p in P])
+        spread += np.einsum("jp,jl,lp->p", slopes, doubt, slopes)
+        for i, gi in enumerate(relative):
+            for j, gj in enumerate(relative):
+                Q = (Y * (gi * gj / s)[:, None]).T @ Y
+                widening += doubt[i, j] * (Q - P[i] @ covariance @ P[j])
+    widened = covariance + 2.0 * covariance @ widening @ covariance
+    floor = np.diag(covariance) / np.maximum(np.diag(widened), 1e-300)
+    stretch = np.sqrt(np.maximum(floor, 1.0))
+    freedom = 2.0 * np.diag(covariance) ** 2 / np.maximum(spread, 1e-300)
+    return widened * np.outer(stretch, stretch), np.maximum(freedom, 2.0)

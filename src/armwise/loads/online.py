@@ -1,0 +1,381 @@
+"""OnlineLoad: the load in the hand, re-estimated with every sample."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from armwise.arms import Arm, InertialParameters
+from armwise.dynamics import HeldBody
+from armwise.errors import ArgumentError
+from armwise.loads.estimate import SCALE, LoadEstimate
+from armwise.recordings import WRENCH_NAMES
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
+
+
+# What an online estimate believes before it has seen anything.
+
+PRIOR_STD = np.array([5.0, 0.5, 0.5, 0.5, *[0.1] * 6])
+"""How far a load may be from the prior before anything is known: [kg], [kg m], …."""
+
+
+def six_numbers(values: ArrayLike, name: str) -> Float[np.ndarray, " 6"]:
+    """Spread a pair for force and torque, or take six numbers."""
+    array = np.asarray(values, dtype=float).ravel()
+    six = np.repeat(array, 3) if array.size == 2 else np.broadcast_to(array, (6,))
+    if not np.all(np.isfinite(six)) or np.any(six < 0):
+        raise ArgumentError(f"{name} must be finite and not negative.")
+    return six
+
+
+def prior_belief(
+    prior: InertialParameters | LoadEstimate | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and covariance of what is believed at first, scaled."""
+    wide = np.diag((PRIOR_STD / SCALE) ** 2)
+    if prior is None:
+        return np.zeros(10), wide
+    if isinstance(prior, InertialParameters):
+        return prior.vector / SCALE, wide
+    if not prior.is_complete:
+        raise ArgumentError("A prior needs all ten parameters; this estimate has not.")
+    return prior.parameters.vector / SCALE, prior.covariance / np.outer(SCALE, SCALE)
+
+
+# Noticing that the load has changed: picked up, put down.
+
+
+@dataclass(frozen=True)
+class LoadChange:
+    """A load that changed while the arm moved.
+
+    Attributes:
+        time: When it was noticed in [s].
+        began: When it seems to have begun in [s].
+        kind: Whether mass was added or taken away.
+        mass_change: First guess of by how much, in [kg]; the estimate refines it.
+    """
+
+    time: float
+    began: float
+    kind: Literal["picked up", "put down"]
+    mass_change: float
+
+
+class ChangeDetector:
+    """A cumulative sum of surprise, in units of what is usual.
+
+    Surprise is the squared innovation divided by its own covariance: about the number
+    of channels while nothing changes. Its usual level is followed slowly, so that a
+    model that is never quite right does not count as change.
+
+    Args:
+        channels: Number of channels.
+        rate_hz: Samples per second.
+        threshold: Sum at which a change is called.
+        slack: Multiple of the usual surprise that is still no reason to worry.
+        hold_off: Time after a change in which none is called, in [s].
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        rate_hz: float,
+        threshold: float = 60.0,
+        slack: float = 3.0,
+        hold_off: float = 0.2,
+    ) -> None:
+        self.threshold = threshold
+        self.slack = slack
+        self._channels = channels
+        self._forget = 1.0 / (2.0 * rate_hz)
+        self._hold_off = round(hold_off * rate_hz)
+        self._most = 8.0
+        self.restart()
+        self.level = 1.0
+
+    def restart(self) -> None:
+        """Begin anew after a change."""
+        self.sum = 0.0
+        self._waited = 0
+        self.since = 0
+
+    def calm(self) -> None:
+        """Take what looked like a change for the usual from now on."""
+        if self.since:
+            raised = self.level * (self.slack + self.sum / self.since) / self.slack
+            self.level = max(self.level, raised)
+        self.sum, self.since = 0.0, 0
+
+    def take(self, surprise: float) -> bool:
+        """Take one sample's surprise; return whether the load has changed."""
+        self._waited += 1
+        ratio = surprise / (self._channels * self.level)
+        step = min(ratio, self._most) - self.slack
+        total = self.sum + step
+        if total <= 0.0 or self._waited <= self._hold_off:
+            self.sum, self.since = 0.0, 0
+            self.level *= 1.0 + self._forget * (min(ratio, self._most) - 1.0)
+            self.level = max(self.level, 1.0)
+            return False
+        self.sum, self.since = total, self.since + 1
+        return total > self.threshold
+
+    def take_block(self, surprise: np.ndarray) -> int:
+        """Take a block; return the index at which the load changed, or −1."""
+        for i, value in enumerate(surprise.tolist()):
+            if self.take(value):
+                return i
+        return -1
+
+
+# OnlineLoad: the load in the hand, re-estimated with every sample.
+
+
+class OnlineLoad:
+    """A recursive estimate of a load and of the sensor's zero, 16 numbers in all.
+
+    Each sample takes the same time, whatever came before. Old samples fade with
+    `memory`; a sudden change of the load is noticed, noted in `changes`, and what was
+    known of the load is given up, what is known of the sensor is not.
+
+    Args:
+        arm: The arm that moves.
+        sensor_frame: Frame of the wrist sensor, and of the load.
+        rate_hz: Samples per second.
+        noise_std: White noise of force [N] and torque [N m], or six numbers.
+        memory: Time after which a sample counts for 1/e in [s]; infinite keeps all.
+        drift: Random walk of the sensor's zero in [N/√s] and [N m/√s].
+        bias_std: How far off its zero may be at first in [N] and [N m].
+        prior: What is held at first, with its uncertainty if it is an estimate.
+        gripper: A body that is always there; not part of the load.
+        smallest_change: Mass in [kg] whose coming or going counts as a change.
+    """
+
+    def __init__(
+        self,
+        arm: Arm,
+        sensor_frame: str = "wrist",
+        *,
+        rate_hz: float = 1000.0,
+        noise_std: ArrayLike = (0.2, 0.01),
+        memory: float = 5.0,
+        drift: ArrayLike = (0.01, 0.0005),
+        bias_std: ArrayLike = (2.0, 0.1),
+        prior: InertialParameters | LoadEstimate | None = None,
+        gripper: InertialParameters | None = None,
+        smallest_change: float = 0.05,
+    ) -> None:
+        from scipy.linalg.lapack import dposv
+
+        self._solve = dposv
+        self.smallest_change = smallest_change
+        if rate_hz <= 0 or memory <= 0:
+            raise ArgumentError("rate_hz and memory must be positive.")
+        self.arm, self.frame, self.rate_hz = arm, sensor_frame, rate_hz
+        self._body = HeldBody(arm, sensor_frame)
+        self._noise = np.diag(six_numbers(noise_std, "noise_std") ** 2)
+        self._fade = float(np.exp(0.5 / (memory * rate_hz)))
+        self._drift = six_numbers(drift, "drift") ** 2 / rate_hz
+        self._bias = six_numbers(bias_std, "bias_std") ** 2
+        self._gripper = (gripper or InertialParameters.zero()).vector / SCALE
+        self._inputs = [np.zeros((1, arm.dof)) for _ in range(3)]
+        self._A = np.zeros((1, 6, 10))
+        self._regress = self._body.bound_regressor(self._inputs, self._A)
+        self._H = np.zeros((6, 16))
+        self._H[:, 10:] = np.eye(6)
+        self._right = np.zeros((6, 17), order="F")
+        self._fading = np.ones((16, 16))
+        self._fading[:10] *= self._fade
+        self._fading[:, :10] *= self._fade
+        self._wander = np.diag(np.concatenate([np.zeros(10), self._drift]))
+        self._prior = prior_belief(prior)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget everything but the prior."""
+        mean, covariance = self._prior
+        self._x = np.concatenate([mean + self._gripper, np.zeros(6)])
+        self._P = np.zeros((16, 16))
+        self._P[:10, :10] = covariance
+        self._P[10:, 10:] = np.diag(self._bias)
+        self._widest = PRIOR_STD[0] ** 2 / SCALE[0] ** 2
+        self._count = 0
+        self._detector = ChangeDetector(6, self.rate_hz)
+        self._pulls, self._lefts, self._seen = np.zeros(6), np.zeros(6), 0
+        self.changes: tuple[LoadChange, ...] = ()
+
+    def update(
+        self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, wrench: ArrayLike
+    ) -> OnlineLoad:
+        """Take one sample, arrays (n,) and (6,), or a block, (N, n) and (N, 6)."""
+        w = np.asarray(wrench, dtype=float)
+        if w.ndim == 1:
+            self._update_one(q, qd, qdd, w)
+            return self
+        A = self._body.regressor(q, qd, qdd) * SCALE
+        if A.shape[0] != w.shape[0] or w.shape[1:] != (6,):
+            raise ArgumentError(
+                f"wrench has shape {w.shape}, but there are {A.shape[0]} samples of "
+                "motion."
+            )
+        self._update_block(A, w)
+        return self
+
+    @property
+    def time(self) -> float:
+        """Time of the last sample, counted from the first, in [s]."""
+        return self._count / self.rate_hz
+
+    @property
+    def mass(self) -> float:
+        """Mass of the load in [kg]."""
+        return float(self._x[0] - self._gripper[0])
+
+    @property
+    def mass_std(self) -> float:
+        """Standard deviation of the mass in [kg]."""
+        return float(np.sqrt(self._P[0, 0]))
+
+    @property
+    def parameters(self) -> InertialParameters:
+        """The load's ten parameters."""
+        return InertialParameters((self._x[:10] - self._gripper) * SCALE)
+
+    @property
+    def covariance(self) -> Float[np.ndarray, "10 10"]:
+        """Covariance of the ten parameters."""
+        return self._P[:10, :10] * np.outer(SCALE, SCALE)
+
+    @property
+    def bias(self) -> Float[np.ndarray, " 6"]:
+        """Zero of the sensor in [N] and [N m]."""
+        return self._x[10:].copy()
+
+    @property
+    def estimate(self) -> LoadEstimate:
+        """The load with everything that follows from it."""
+        return LoadEstimate(
+            frame=self.frame,
+            parameters=self.parameters,
+            covariance=self.covariance,
+            degrees_of_freedom=np.full(10, np.inf),
+            channels=WRENCH_NAMES,
+            bias=self.bias[None],
+            bias_std=np.sqrt(np.diag(self._P)[10:])[None],
+        )
+
+    def _update_one(
+        self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, w: np.ndarray
+    ) -> None:
+        here = self._inputs
+        here[0][0], here[1][0], here[2][0] = q, qd, qdd
+        self._regress()
+        H, P, right = self._H, self._P, self._right
+        np.multiply(self._A[0], SCALE, out=H[:, :10])
+        if P[0, 0] < self._widest:
+            P *= self._fading
+        P += self._wander
+        innovation = w - H @ self._x
+        PH = P @ H.T
+        right[:, :16] = PH.T
+        right[:, 16] = innovation
+        K = self._solve(H @ PH + self._noise, right)[1]
+        self._count += 1
+        if self._notice(float(innovation @ K[:, 16]), H[:, 0], innovation):
+            return
+        update = PH @ K
+        self._x += update[:, 16]
+        P -= update[:, :16]
+        if self._count % 64 == 0:
+            P += P.T
+            P *= 0.5
+
+    def _update_block(self, A: np.ndarray, w: np.ndarray) -> None:
+        """Fold in a block at once; split it where the load changes."""
+        while len(w):
+            H = np.concatenate([A, np.broadcast_to(np.eye(6), (len(w), 6, 6))], axis=2)
+            innovation = w - H @ self._x
+            S = H @ self._P @ np.swapaxes(H, 1, 2) + self._noise
+            surprise = np.einsum(
+                "ti,ti->t",
+                innovation,
+                np.linalg.solve(S, innovation[..., None])[..., 0],
+            )
+            at = self._detector.take_block(surprise)
+            if at < 0:
+                self._fold(H, w)
+                return
+            first = max(0, at + 1 - self._detector.since)
+            self._fold(H[:first], w[:first])
+            late = slice(first, at + 1)
+            means = H[late, :, 0].mean(axis=0), innovation[late].mean(axis=0)
+            self._count += at + 1 - first
+            if not self._confirm(*means):
+                self._count -= at + 1 - first
+                self._fold(H[late], w[late])
+            A, w = A[at + 1 :], w[at + 1 :]
+
+    def _fold(self, H: np.ndarray, w: np.ndarray) -> None:
+        """Add the information of samples that belong to the same load."""
+        if not len(w):
+            return
+        self._forget(len(w))
+        inverse = np.linalg.inv(self._P)
+        ages = np.arange(len(w) - 1, -1, -1)
+        weight = self._fade ** (-2.0 * ages)[:, None] / np.diag(self._noise)
+        flat = (H * np.sqrt(weight)[:, :, None]).reshape(-1, 16)
+        information = inverse + flat.T @ flat
+        vector = inverse @ self._x + flat.T @ (w * np.sqrt(weight)).reshape(-1)
+        P = np.linalg.inv(information)
+        self._P = 0.5 * (P + P.T)
+        self._x = self._P @ vector
+        self._count += len(w)
+
+    def _forget(self, samples: int) -> None:
+        """Let what is known of the load fade, and the sensor's zero wander."""
+        if self._P[0, 0] < self._widest:
+            self._P *= self._fading**samples
+        self._P += self._wander * samples
+
+    def _notice(self, surprise: float, pull: np.ndarray, left: np.ndarray) -> bool:
+        """Watch for a change; give up what was known of the load if there is one."""
+        suspected = self._detector.take(surprise)
+        if self._detector.since <= 1:
+            self._pulls[:], self._lefts[:], self._seen = 0.0, 0.0, 0
+        self._pulls += pull
+        self._lefts += left
+        self._seen += 1
+        return suspected and self._confirm(
+            self._pulls / self._seen, self._lefts / self._seen
+        )
+
+    def _confirm(self, pull: np.ndarray, left: np.ndarray) -> bool:
+        """Tell a change from mere noise by what is left on average since it began."""
+        mass_change = float(pull[:3] @ left[:3]) / max(float(pull[:3] @ pull[:3]), 1e-9)
+        moment = float(np.linalg.norm(left[3:]))
+        least = self.smallest_change
+        if abs(mass_change) < least and moment < least * _LEVER:
+            self._detector.calm()
+            return False
+        self._begin_anew(mass_change)
+        return True
+
+    def _begin_anew(self, mass_change: float) -> None:
+        began = self.time - self._detector.since / self.rate_hz
+        kind = "picked up" if mass_change > 0 else "put down"
+        change = LoadChange(self.time, began, kind, mass_change)  # type: ignore[arg-type]
+        self.changes = (*self.changes, change)
+        self._P[:10, :] = 0.0
+        self._P[:, :10] = 0.0
+        self._P[:10, :10] = np.diag((PRIOR_STD / SCALE) ** 2)
+        self._detector.restart()
+
+
+_LEVER = 9.81 * 0.1
+"""Moment in [N m] that counts as much as a kilogram: its weight at 0.1 m."""

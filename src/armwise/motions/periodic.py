@@ -1,0 +1,229 @@
+"""Periodic motion as a finite Fourier series: the usual excitation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.errors import ArgumentError
+from armwise.motions.motion import (
+    MotionSample,
+    at_rest_outside,
+    inside,
+    joint_vector,
+    require_positive,
+)
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+    from numpy.typing import ArrayLike
+
+
+@dataclass(frozen=True, eq=False)
+class Fourier:
+    """A finite Fourier series around a posture, repeated.
+
+    q = q0 + Σ_k sine_k sin(2π k f t) + cosine_k cos(2π k f t), k = 1 … K: the mean
+    over a period is q0. It begins and ends at rest only if its coefficients say so.
+
+    Attributes:
+        q0: The mean posture in [rad] or [m].
+        sine, cosine: Amplitudes in [rad] or [m], one row per joint, harmonic k in
+            column k − 1.
+        frequency: Base frequency f in [Hz].
+        periods: How many times it is repeated.
+    """
+
+    q0: Float[np.ndarray, " dof"]
+    sine: Float[np.ndarray, "dof harmonics"]
+    cosine: Float[np.ndarray, "dof harmonics"]
+    frequency: float
+    periods: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "q0", joint_vector(self.q0, "q0"))
+        for name in ("sine", "cosine"):
+            object.__setattr__(self, name, _amplitudes(getattr(self, name), self, name))
+        if self.sine.shape != self.cosine.shape:
+            raise ArgumentError(
+                f"sine and cosine need the same number of harmonics, not "
+                f"{self.sine.shape[1]} and {self.cosine.shape[1]}."
+            )
+        for name in ("frequency", "periods"):
+            object.__setattr__(self, name, require_positive(getattr(self, name), name))
+
+    @property
+    def dof(self) -> int:
+        """Number of joints it moves."""
+        return self.q0.size
+
+    @property
+    def harmonics(self) -> int:
+        """Number of harmonics K."""
+        return int(self.sine.shape[1])
+
+    @property
+    def duration(self) -> float:
+        """How long it lasts in [s]."""
+        return self.periods / self.frequency
+
+    def sample(self, t: ArrayLike) -> MotionSample:
+        """Return q, q̇, q̈ at the times t in [s]."""
+        times, moving = inside(t, self.duration)
+        omega = 2.0 * np.pi * self.frequency * np.arange(1, self.harmonics + 1)
+        angle = times[..., None] * omega
+        s, c = np.sin(angle), np.cos(angle)
+        sine, cosine = self.sine.T, self.cosine.T
+        q = self.q0 + s @ sine + c @ cosine
+        qd = (c * omega) @ sine - (s * omega) @ cosine
+        qdd = -(s * omega**2) @ sine - (c * omega**2) @ cosine
+        return at_rest_outside(q, qd, qdd, moving)
+
+
+def _amplitudes(values: ArrayLike, motion: Fourier, name: str) -> np.ndarray:
+    array = np.array(values, dtype=float)
+    if array.ndim != 2 or len(array) != motion.dof or array.shape[1] == 0:
+        raise ArgumentError(
+            f"{name} needs one row of amplitudes for each of the {motion.dof} joints; "
+            f"it has the shape {array.shape}."
+        )
+    if not np.all(np.isfinite(array)):
+        raise ArgumentError(f"An amplitude in {name} is not finite.")
+    array.setflags(write=False)
+    return array
+
+
+# One cosine per joint, among them `mitchell1997`'s Eq. 3.38 and 3.39.
+
+
+@dataclass(frozen=True, eq=False)
+class Sinusoid:
+    """q = center + amplitude cos(ω t + phase), each joint with its own numbers.
+
+    Attributes:
+        center: Middle positions in [rad] or [m].
+        amplitude: In [rad] or [m]; its sign counts.
+        omega: Angular frequencies ω in [rad/s].
+        duration: How long it lasts in [s].
+        phase: In [rad].
+    """
+
+    center: Float[np.ndarray, " dof"]
+    amplitude: Float[np.ndarray, " dof"]
+    omega: Float[np.ndarray, " dof"]
+    duration: float
+    phase: Float[np.ndarray, " dof"] | float = 0.0
+
+    def __post_init__(self) -> None:
+        center = joint_vector(self.center, "center")
+        object.__setattr__(self, "center", center)
+        for name in ("amplitude", "omega", "phase"):
+            values = joint_vector(getattr(self, name), name, center.size)
+            object.__setattr__(self, name, values)
+        duration = require_positive(self.duration, "duration")
+        object.__setattr__(self, "duration", duration)
+
+    @classmethod
+    def rising(
+        cls, alpha: ArrayLike, beta: ArrayLike, omega: ArrayLike, duration: float
+    ) -> Sinusoid:
+        """Every joint as α + β (1 − cos ω t): from rest at α (Eq. 3.38)."""
+        alpha, beta = np.atleast_1d(alpha), np.atleast_1d(beta)
+        return cls(alpha + beta, -beta, np.asarray(omega), duration)
+
+    @classmethod
+    def mitchell(
+        cls,
+        alpha: ArrayLike = (0.0, 0.0),
+        beta: ArrayLike = (1.33, 0.75),
+        omega: ArrayLike = (0.75 * np.pi, 2.0 * np.pi),
+        duration: float = 10.0,
+    ) -> Sinusoid:
+        """`mitchell1997`'s task: α1 + β1 (1 − cos ω1 t) and α2 + β2 cos ω2 t."""
+        alpha = np.asarray(alpha, dtype=float)
+        lift = np.array([1.0, 0.0]) * beta
+        sign = np.array([-1.0, 1.0]) * beta
+        return cls(alpha + lift, sign, np.asarray(omega), duration)
+
+    @property
+    def dof(self) -> int:
+        """Number of joints it moves."""
+        return self.center.size
+
+    def sample(self, t: ArrayLike) -> MotionSample:
+        """Return q, q̇, q̈ at the times t in [s]."""
+        times, moving = inside(t, self.duration)
+        angle = times[..., None] * self.omega + self.phase
+        swing = self.amplitude * np.cos(angle)
+        qd = -self.amplitude * self.omega * np.sin(angle)
+        qdd = -(self.omega**2) * swing
+        return at_rest_outside(self.center + swing, qd, qdd, moving)
+
+
+# Triangular waves with a period of each joint's own (`astley1996`).
+
+
+@dataclass(frozen=True, eq=False)
+class Triangle:
+    """Constant speed up and down between two positions of each joint.
+
+    Corners are sharp (acceleration zero everywhere, undefined at the corner) unless
+    `rounding` gives each corner a parabola.
+
+    Attributes:
+        center: Middle positions in [rad] or [m].
+        amplitude: Distance from the middle to the corners of the sharp wave.
+        period: Time of one cycle of each joint in [s].
+        duration: How long it lasts in [s].
+        phase: Part of a cycle already gone at t = 0; 0 is in the middle, rising.
+        rounding: Time in [s] from the beginning of a parabola to its corner.
+    """
+
+    center: Float[np.ndarray, " dof"]
+    amplitude: Float[np.ndarray, " dof"]
+    period: Float[np.ndarray, " dof"]
+    duration: float
+    phase: Float[np.ndarray, " dof"] | float = 0.0
+    rounding: float = 0.0
+
+    def __post_init__(self) -> None:
+        center = joint_vector(self.center, "center")
+        object.__setattr__(self, "center", center)
+        for name in ("amplitude", "period", "phase"):
+            values = joint_vector(getattr(self, name), name, center.size)
+            object.__setattr__(self, name, values)
+        duration = require_positive(self.duration, "duration")
+        object.__setattr__(self, "duration", duration)
+        if np.any(self.period <= 0):
+            raise ArgumentError("Every period must be positive.")
+        if not 0.0 <= self.rounding <= self.period.min() / 4.0:
+            raise ArgumentError(
+                "rounding must lie between 0 and a quarter of the shortest period "
+                f"({self.period.min() / 4.0:g} s), not {self.rounding:g} s."
+            )
+
+    @property
+    def dof(self) -> int:
+        """Number of joints it moves."""
+        return self.center.size
+
+    def sample(self, t: ArrayLike) -> MotionSample:
+        """Return q, q̇, q̈ at the times t in [s]."""
+        times, moving = inside(t, self.duration)
+        cycles = times[..., None] / self.period + self.phase
+        # Time since the nearest corner: the upper one is a quarter cycle in.
+        half = np.floor(2.0 * cycles)
+        side = 1.0 - 2.0 * np.mod(half, 2.0)
+        since = (cycles - 0.5 * half - 0.25) * self.period
+        speed = side * 4.0 * self.amplitude / self.period
+        q = self.center + side * self.amplitude - speed * np.abs(since)
+        qd, qdd = -speed * np.sign(since), np.zeros_like(q)
+        if self.rounding > 0.0:
+            b = self.rounding
+            near = np.abs(since) < b
+            q = np.where(near, q - speed * 0.5 * (b - np.abs(since)) ** 2 / b, q)
+            qd = np.where(near, -speed * since / b, qd)
+            qdd = np.where(near, -speed / b, qdd)
+        return at_rest_outside(q, qd, qdd, moving)

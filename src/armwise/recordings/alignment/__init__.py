@@ -1,0 +1,1 @@
+"""Alignment of torque with motion: lag, cut-off, velocity source."""

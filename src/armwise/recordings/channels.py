@@ -1,0 +1,376 @@
+"""Signals as a mapping describes them: units, gears, offsets, phase currents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.errors import RecordingError
+from armwise.recordings.column_names import (
+    TIME_NAMES,
+    factor,
+    joint_names,
+    standard_names,
+)
+from armwise.recordings.formats.table import Table
+from armwise.recordings.mapping import LogMapping, SignalMapping
+from armwise.recordings.recording import WRENCH_NAMES, Channel
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    from armwise.arms import Arm
+
+    pass
+
+
+# From motors to joints: gears, couplings, torque constants, phase currents.
+
+
+def motor_to_joint_motion(
+    gears: Float[np.ndarray, "motors joints"], motors: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Turn motor positions (or speeds) into the joints': motor = G q."""
+    return _combined(np.linalg.inv(gears), motors)
+
+
+def motor_to_joint_torque(
+    gears: Float[np.ndarray, "motors joints"], motors: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Turn motor torques into the joints': τ = Gᵀ τ_motor."""
+    return _combined(gears.T, motors)
+
+
+def three_phase_torque(
+    currents: tuple[np.ndarray, np.ndarray, np.ndarray],
+    angle: np.ndarray,
+    constant: float,
+) -> np.ndarray:
+    """Return a brushless motor's torque in [N m] (`aah1986` Eq. 22).
+
+    τ = K_T (I_a sin θ + I_b sin(θ + 120°) + I_c sin(θ + 240°)).
+
+    Args:
+        currents: I_a, I_b, I_c in [A].
+        angle: Electrical angle θ in [rad].
+        constant: K_T in [N m/A].
+    """
+    third = 2.0 * np.pi / 3.0
+    torque = sum(
+        current * np.sin(angle + k * third) for k, current in enumerate(currents)
+    )
+    return constant * np.asarray(torque)
+
+
+def per_joint(values: Sequence[float], count: int, where: str) -> list[float]:
+    """Return one number per joint; a single one serves all."""
+    if len(values) == 1:
+        return [float(values[0])] * count
+    if len(values) != count:
+        raise RecordingError(f"{where}: {len(values)} numbers for {count} joints.")
+    return [float(value) for value in values]
+
+
+def _combined(matrix: np.ndarray, signals: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Multiply by a matrix signal by signal, without stacking long logs."""
+    results = []
+    for row in matrix:
+        used = [(w, s) for w, s in zip(row, signals, strict=True) if w != 0.0]
+        total = used[0][0] * used[0][1] if used else np.zeros_like(signals[0])
+        for weight, signal in used[1:]:
+            total = total + weight * signal
+        results.append(total)
+    return results
+
+
+# Signals as a mapping describes them: units, gears, offsets, phase currents.
+
+
+@dataclass(frozen=True, eq=False)
+class Sources:
+    """The tables of one log: the main one under "", others by file name.
+
+    Attributes:
+        main: The log's own table.
+        tables: File name → table; "" for the main one.
+        mapping: How to understand them.
+        arm: The arm, if given.
+        columns: Channel → column the user named.
+    """
+
+    tables: Mapping[str, Table]
+    mapping: LogMapping
+    arm: Arm | None
+    columns: Mapping[str, str]
+
+    @property
+    def main(self) -> Table:
+        """The log's own table, or the first of its parts."""
+        return self.tables.get("") or next(iter(self.tables.values()))
+
+    @property
+    def joint_count(self) -> int:
+        """Number of joints the log should have."""
+        if self.arm is not None:
+            return self.arm.dof
+        return self.mapping.joint_count or 0
+
+
+def mapped(sources: Sources, quantity: str, where: SignalMapping) -> list[np.ndarray]:
+    """Read one quantity of all joints as the mapping says, in the arm's order."""
+    table = sources.tables[where.file]
+    label = f"{sources.mapping.source}, {quantity}"
+    arrays = _raw(sources, quantity, where, table)
+    scales = per_joint(where.scale, len(arrays), f"{label}: scale")
+    if where.scale_from:
+        if where.scale_from not in table.scalars:
+            raise RecordingError(
+                f"{table.source} has no single number {where.scale_from!r}. "
+                f"Found: {', '.join(table.scalars) or 'none'}."
+            )
+        scales = [scale * table.scalars[where.scale_from] for scale in scales]
+    arrays = [a if s == 1.0 else a * s for a, s in zip(arrays, scales, strict=True)]
+    if where.at == "motor":
+        arrays = _through_gears(sources.mapping, quantity, arrays)
+    offsets = per_joint(where.offset, len(arrays), f"{label}: offset")
+    arrays = [a if o == 0.0 else a + o for a, o in zip(arrays, offsets, strict=True)]
+    return arrays if quantity == "wrench" else _ordered(sources, arrays, label)
+
+
+def _raw(
+    sources: Sources, quantity: str, where: SignalMapping, table: Table
+) -> list[np.ndarray]:
+    """Return the columns of one quantity, units applied."""
+    if where.layout == "numbers":
+        return _interleaved(sources, where, table, quantity)
+    columns = [resolve(name, table) for name in _listed(where, table)]
+    if not columns:
+        wanted = "fx" if quantity == "wrench" else f"{quantity}_1"
+        found = standard_names(list(table.columns), table.source, sources.arm)
+        names = WRENCH_NAMES if quantity == "wrench" else found
+        columns = [found[n] for n in names if n in found and _is_of(n, quantity)]
+        if not columns:
+            table[wanted]
+    expected = 6 if quantity == "wrench" else sources.joint_count or len(columns)
+    if len(columns) != expected:
+        raise RecordingError(
+            f"{sources.mapping.source} names {len(columns)} columns for {quantity}, "
+            f"but {expected} are needed."
+        )
+    kind = "tau" if quantity == "wrench" else quantity
+    return [in_si(table, column, kind, where.unit) for column in columns]
+
+
+def _is_of(channel: str, quantity: str) -> bool:
+    return quantity == "wrench" or channel.rsplit("_", 1)[0] == quantity
+
+
+def _listed(where: SignalMapping, table: Table) -> list[str]:
+    """Spell out a matrix that one name stands for."""
+    if len(where.columns) == 1 and where.columns[0] not in table.columns:
+        return table.group(where.columns[0]) or list(where.columns)
+    return list(where.columns)
+
+
+def _interleaved(
+    sources: Sources, where: SignalMapping, table: Table, quantity: str
+) -> list[np.ndarray]:
+    """Deal out a file of single numbers to the joints in turn."""
+    count = 6 if quantity == "wrench" else sources.joint_count
+    if not count:
+        raise RecordingError(
+            f"{table.source}: how many joints? Give the arm, or joints in the mapping."
+        )
+    numbers = next(iter(table.columns.values()))
+    if numbers.size % count:
+        raise RecordingError(
+            f"{table.source} has {numbers.size} numbers, not a multiple of {count} "
+            "joints: its last sample is incomplete, or the arm is not this one."
+        )
+    unit = factor(quantity, where.unit, table.source)
+    dealt = numbers.reshape(-1, count).T * unit
+    return [np.ascontiguousarray(row) for row in dealt]
+
+
+def _through_gears(
+    mapping: LogMapping, quantity: str, arrays: list[np.ndarray]
+) -> list[np.ndarray]:
+    gears = mapping.gears
+    if gears is None or len(gears) != len(arrays):
+        count = 0 if gears is None else len(gears)
+        raise RecordingError(
+            f"{mapping.source}: the transmission has {count} motors for {len(arrays)} "
+            f"columns of {quantity}."
+        )
+    if quantity == "tau":
+        return motor_to_joint_torque(gears, arrays)
+    return motor_to_joint_motion(gears, arrays)
+
+
+def _ordered(
+    sources: Sources, arrays: list[np.ndarray], label: str
+) -> list[np.ndarray]:
+    """Put columns that follow the mapping's joint names into the arm's order."""
+    names, arm = sources.mapping.joints, sources.arm
+    if not names or arm is None:
+        return arrays
+    missing = [name for name in arm.coordinate_names if name not in names]
+    if missing or len(names) != len(arrays):
+        raise RecordingError(
+            f"{label}: {arm.name} has the joints {', '.join(arm.coordinate_names)}, "
+            f"the mapping {', '.join(names)}."
+        )
+    return [arrays[names.index(name)] for name in arm.coordinate_names]
+
+
+def phase_torques(
+    sources: Sources, signals: Mapping[str, tuple[str, list[np.ndarray]]]
+) -> list[np.ndarray]:
+    """Make torques from three phase currents and the motors' positions."""
+    phases, mapping, table = sources.mapping.phases, sources.mapping, sources.main
+    assert phases is not None
+    if "q" not in signals:
+        raise RecordingError(f"{mapping.source}: phases need a [position] as well.")
+    joints = signals["q"][1]
+    gears = np.eye(len(joints)) if mapping.gears is None else mapping.gears
+    offset = per_joint(mapping.signals["q"].offset, len(joints), mapping.source)
+    turned = [q - o for q, o in zip(joints, offset, strict=True)]
+    motors = [sum(g * q for g, q in zip(row, turned, strict=True)) for row in gears]
+    count = len(phases.columns)
+    if count != len(motors):
+        raise RecordingError(
+            f"{mapping.source}: phases of {count} motors for {len(motors)} joints."
+        )
+    constants = per_joint(phases.constants, count, f"{mapping.source}: constants")
+    poles = per_joint(phases.pole_pairs, count, f"{mapping.source}: pole_pairs")
+    zeros = per_joint(phases.angle_offsets, count, f"{mapping.source}: angle_offsets")
+    torques = []
+    for j, triple in enumerate(phases.columns):
+        a, b, c = (table[resolve(name, table)] for name in triple)
+        angle = poles[j] * np.asarray(motors[j]) + zeros[j]
+        torques.append(three_phase_torque((a, b, c), angle, constants[j]))
+    if phases.at == "motor" and mapping.gears is not None:
+        return motor_to_joint_torque(mapping.gears, torques)
+    return torques
+
+
+def resolve(column: str, table: Table) -> str:
+    """Find a column by its name, or by its number from 1."""
+    if column not in table.columns and column.isdigit():
+        names = list(table.columns)
+        if 1 <= int(column) <= len(names):
+            return names[int(column) - 1]
+        raise RecordingError(
+            f"{table.source} has {len(names)} columns, so none is number {column}."
+        )
+    table[column]
+    return column
+
+
+def in_si(table: Table, column: str, quantity: str, unit: str = "") -> np.ndarray:
+    """Return a column in SI; the column itself when it already is."""
+    where = f'{table.source}, column "{column}"'
+    scale = factor(quantity, unit or table.units.get(column, ""), where)
+    values = table[column]
+    return values if scale == 1.0 else values * scale
+
+
+# From columns of numbers to channels with a meaning.
+
+
+def channels_of(sources: Sources) -> tuple[dict[str, Channel], tuple[str, ...]]:
+    """Name every channel, in SI, in the arm's joint order; also the joint names."""
+    main = sources.main
+    found = standard_names(list(main.columns), main.source, sources.arm)
+    found.update(sources.columns)
+    signals: dict[str, tuple[str, list[np.ndarray]]] = {}
+    for quantity, where in sources.mapping.signals.items():
+        signals[quantity] = where.file, mapped(sources, quantity, where)
+    if sources.mapping.phases is not None:
+        signals["tau"] = "", phase_torques(sources, signals)
+    channels: dict[str, Channel] = {}
+    clock = _Clock(sources)
+    used = set(sources.columns.values())
+    for channel, column in found.items():
+        if channel == "time" or channel.rsplit("_", 1)[0] in signals:
+            continue
+        used.add(column)
+        values = in_si(main, column, channel.rsplit("_", 1)[0])
+        channels[channel] = Channel(clock.stamps("", values.size), values)
+    for quantity, (file, arrays) in signals.items():
+        names = WRENCH_NAMES if quantity == "wrench" else _numbered(quantity, arrays)
+        for name, values in zip(names, arrays, strict=True):
+            channels[name] = Channel(clock.stamps(file, values.size), values)
+    _add_others(sources, channels, found, used, clock)
+    names = sources.mapping.joints or joint_names(list(main.columns), sources.arm)
+    return channels, tuple(
+        names if sources.arm is None else joint_names((), sources.arm)
+    )
+
+
+def _add_others(
+    sources: Sources,
+    channels: dict[str, Channel],
+    found: Mapping[str, str],
+    used: set[str],
+    clock: _Clock,
+) -> None:
+    """Keep the other columns under their own names, or those the mapping gives."""
+    main = sources.main
+    for name, column in sources.mapping.channels.items():
+        values = main[resolve(column, main)]
+        channels[name] = Channel(clock.stamps("", values.size), values)
+    if sources.mapping.signals or not main.columns:
+        return
+    taken = used | set(found.values()) | set(channels)
+    for column, values in main.columns.items():
+        if column not in taken and not column.isdigit():
+            stamps = clock.stamps("", values.size)
+            channels[column] = Channel(stamps, values, main.units.get(column, ""))
+
+
+def _numbered(quantity: str, arrays: Sequence[np.ndarray]) -> tuple[str, ...]:
+    return tuple(f"{quantity}_{j + 1}" for j in range(len(arrays)))
+
+
+class _Clock:
+    """Gives every file its time stamps, made once."""
+
+    def __init__(self, sources: Sources) -> None:
+        self._sources = sources
+        self._made: dict[str, np.ndarray] = {}
+
+    def stamps(self, file: str, rows: int) -> np.ndarray:
+        """Return the stamps in [s] of a file's rows."""
+        key = file if file in self._sources.tables else ""
+        if key not in self._made:
+            self._made[key] = self._read(key, rows)
+        time = self._made[key]
+        if time.size != rows:
+            raise RecordingError(
+                f"{self._sources.main.source}: {time.size} time stamps for {rows} rows "
+                f"of {file or 'the log'}."
+            )
+        return time
+
+    def _read(self, file: str, rows: int) -> np.ndarray:
+        where, sources = self._sources.mapping.time, self._sources
+        if where.rate_hz:
+            return np.arange(rows) / where.rate_hz
+        table = sources.tables[where.file or file] if sources.tables else sources.main
+        column = sources.columns.get("time") or where.column
+        if where.file and not column:
+            column = next(iter(table.columns))
+        if not column:
+            lowered = {name.lower(): name for name in table.columns}
+            column = next((lowered[n] for n in TIME_NAMES if n in lowered), "")
+        if not column:
+            raise RecordingError(
+                f'{table.source} has no column "time". Found: {table.found()}. Map it '
+                "with --column time=NAME, or give [time] rate_hz in a mapping."
+            )
+        column = resolve(column, table)
+        return in_si(table, column, "time", where.unit)

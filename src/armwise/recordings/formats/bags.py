@@ -1,0 +1,302 @@
+"""ROS 2 bags, without ROS: sqlite3 or mcap, with or without metadata.yaml."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from armwise.errors import ArmwiseError, MissingExtra, RecordingError
+from armwise.recordings.mapping import BagMapping, TopicChannel
+from armwise.recordings.recording import WRENCH_NAMES, Channel
+
+if TYPE_CHECKING:
+    from armwise.arms import Arm
+
+
+# What the messages of a bag say.
+
+JOINT_STATE = "sensor_msgs/msg/JointState"
+
+
+NUMBERS = ("std_msgs/msg/Float64", "std_msgs/msg/Float32")
+
+
+WRENCHES = ("geometry_msgs/msg/WrenchStamped", "geometry_msgs/msg/Wrench")
+
+
+@dataclass
+class Stream:
+    """Values of one topic (and one set of joints) as they come in."""
+
+    stamps: list[int] = field(default_factory=list)
+    rows: list[tuple[np.ndarray, ...]] = field(default_factory=list)
+
+    def time(self, start: int) -> np.ndarray:
+        """Return the stamps in [s] since a start in [ns]."""
+        return (np.array(self.stamps, dtype=np.int64) - start) * 1e-9
+
+
+def collect(
+    path: Path,
+    reader: Any,
+    topics: dict[str, str],
+    mapping: BagMapping,
+    progress: Callable[[float], None] | None,
+) -> dict[tuple[str, ...], Stream]:
+    """Decode the messages: (topic, kind or joint names …) → stream."""
+    store = _type_store(reader)
+    connections = [c for c in reader.connections if c.topic in topics]
+    total = max(sum(c.msgcount for c in connections), 1)
+    streams: dict[tuple[str, ...], Stream] = {}
+    paths = {c.topic: [] for c in mapping.channels}  # type: dict[str, list[str]]
+    for channel in mapping.channels:
+        paths[channel.topic].append(channel.field)
+    orders: dict[tuple[str, frozenset[str]], tuple[str, ...]] = {}
+    for i, (connection, received, raw) in enumerate(reader.messages(connections)):
+        try:
+            message = store.deserialize_cdr(raw, connection.msgtype)
+        except Exception as error:
+            raise RecordingError(
+                f"{path}, message {i + 1} of {connection.topic} is damaged: {error}."
+            ) from None
+        stamp = _stamp(message, received, mapping)
+        wanted = paths.get(connection.topic, [])
+        for key, row in _rows(path, connection, message, wanted, orders):
+            stream = streams.setdefault(key, Stream())
+            stream.stamps.append(stamp)
+            stream.rows.append(row)
+        if progress and i % 2000 == 0:
+            progress(i / total)
+    return streams
+
+
+def _type_store(reader: Any) -> Any:
+    """Return the known message types, and those the bag itself explains."""
+    from rosbags.interfaces import MessageDefinitionFormat
+    from rosbags.typesys import Stores, get_types_from_msg, get_typestore
+
+    store = get_typestore(Stores.LATEST)
+    for connection in reader.connections:
+        unknown = connection.msgtype not in store.types
+        if unknown and connection.msgdef.format == MessageDefinitionFormat.MSG:
+            store.register(
+                get_types_from_msg(connection.msgdef.data, connection.msgtype)
+            )
+    return store
+
+
+def _stamp(message: Any, received: int, mapping: BagMapping) -> int:
+    """Return the time of a message in [ns]."""
+    header = getattr(message, "header", None)
+    if mapping.stamps == "received" or header is None:
+        return int(received)
+    stamp = int(header.stamp.sec) * 1_000_000_000 + int(header.stamp.nanosec)
+    return stamp or int(received)
+
+
+def _reordered(
+    values: np.ndarray, names: tuple[str, ...], order: tuple[str, ...]
+) -> np.ndarray:
+    """Put a message's values into the order in which its joints were first named."""
+    if names == order or values.size != len(names):
+        return values
+    return values[[names.index(name) for name in order]]
+
+
+def _rows(
+    path: Path,
+    connection: Any,
+    message: Any,
+    paths: Sequence[str],
+    orders: dict[tuple[str, frozenset[str]], tuple[str, ...]],
+) -> Iterator[tuple[tuple[str, ...], tuple[np.ndarray, ...]]]:
+    """Yield what one message says: stream key and values."""
+    kind = connection.msgtype
+    if kind == JOINT_STATE:
+        values = (message.position, message.velocity, message.effort)
+        names = tuple(message.name)
+        order = orders.setdefault((connection.topic, frozenset(names)), names)
+        yield (
+            (connection.topic, "joints", *order),
+            tuple(_reordered(np.array(v, dtype=float), names, order) for v in values),
+        )
+    elif kind in WRENCHES:
+        wrench = getattr(message, "wrench", message)
+        f, t = wrench.force, wrench.torque
+        yield (
+            (connection.topic, "wrench"),
+            (np.array([f.x, f.y, f.z, t.x, t.y, t.z], dtype=float),),
+        )
+    for name in paths:
+        where = f"{path}, {connection.topic}"
+        yield (
+            (connection.topic, "field", name),
+            (np.array([_number(message, name, where)]),),
+        )
+
+
+def _number(message: Any, name: str, where: str) -> float:
+    """Read a number such as `twist.linear.x` or `data[3]` out of a message."""
+    value = message
+    for part in re.findall(r"[A-Za-z_]\w*|\[\d+\]", name):
+        try:
+            value = value[int(part[1:-1])] if part[0] == "[" else getattr(value, part)
+        except (AttributeError, IndexError, TypeError):
+            raise RecordingError(f"{where}: its messages have no {name!r}.") from None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise RecordingError(f"{where}: {name!r} is not a number.") from None
+
+
+# ROS 2 bags, without ROS: sqlite3 or mcap, with or without metadata.yaml.
+
+
+def read_bag(
+    path: Path,
+    mapping: BagMapping,
+    arm: Arm | None,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[dict[str, Channel], tuple[str, ...]]:
+    """Read joint states, wrenches and other numbers of a bag.
+
+    Returns the channels, and the names of the joints they are numbered by. Time starts
+    with the first message.
+
+    Args:
+        path: Bag folder, or a .db3 or .mcap file alone.
+        mapping: Which topics to read.
+        arm: Its joint names pick and order the joints; without it, the messages' order.
+        progress: Called with the share of messages read.
+    """
+    try:
+        with _reader(path) as reader:
+            needs_states = not mapping.channels
+            mapping = _with_numbers(reader, mapping)
+            topics = _topics(path, reader, mapping, needs_states)
+            streams = collect(path, reader, topics, mapping, progress)
+    except ArmwiseError:
+        raise
+    except Exception as error:  # rosbags, apsw and ruamel raise trees of their own
+        raise RecordingError(f"{path} is not a readable ROS 2 bag: {error}") from None
+    return _channels(path, streams, mapping, arm)
+
+
+@contextmanager
+def _reader(path: Path) -> Iterator[Any]:
+    try:
+        from rosbags.rosbag2 import Reader
+    except ImportError:
+        raise MissingExtra("rosbags", "ros", "Reading ROS 2 bags") from None
+    reader = Reader(path)
+    reader.open()
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def _topics(
+    path: Path, reader: Any, mapping: BagMapping, needs_states: bool
+) -> dict[str, str]:
+    """Choose the topics to read: topic → message type."""
+    present = {c.topic: c.msgtype for c in reader.connections}
+    if not present or reader.message_count == 0:
+        raise RecordingError(f"{path} is an empty bag: it holds no messages.")
+    listed = ", ".join(f"{topic} ({kind})" for topic, kind in sorted(present.items()))
+    chosen = {}
+    states = [t for t, kind in present.items() if kind == JOINT_STATE]
+    topic = mapping.joint_states or _only(states, "/joint_states")
+    if not topic and needs_states:
+        many = "several topics" if states else "no topic"
+        raise RecordingError(
+            f"{path} has {many} of joint states. Found: {listed}. "
+            "Name it in the mapping: [bag] joint_states = TOPIC."
+        )
+    wrench = mapping.wrench or _only(
+        [t for t, kind in present.items() if kind in WRENCHES], ""
+    )
+    extras = [channel.topic for channel in mapping.channels]
+    for name in filter(None, [topic, wrench, *extras]):
+        if name not in present:
+            raise RecordingError(f"{path} has no topic {name}. Found: {listed}.")
+        chosen[name] = present[name]
+    if topic and present[topic] != JOINT_STATE:
+        raise RecordingError(
+            f"{path}: {topic} holds {present[topic]}, not joint states. "
+            f"Found: {listed}."
+        )
+    return chosen
+
+
+def _with_numbers(reader: Any, mapping: BagMapping) -> BagMapping:
+    """Unless the mapping says what to keep, keep topics of plain numbers."""
+    if mapping.channels:
+        return mapping
+    plain = {c.topic for c in reader.connections if c.msgtype in NUMBERS}
+    channels = [TopicChannel(t, "data", t.strip("/")) for t in sorted(plain)]
+    return replace(mapping, channels=tuple(channels))
+
+
+def _only(topics: Sequence[str], preferred: str) -> str:
+    if preferred in topics:
+        return preferred
+    return topics[0] if len(topics) == 1 else ""
+
+
+def _channels(
+    path: Path,
+    streams: dict[tuple[str, ...], Stream],
+    mapping: BagMapping,
+    arm: Arm | None,
+) -> tuple[dict[str, Channel], tuple[str, ...]]:
+    """Turn streams into named channels that start at time zero."""
+    start = min((s.stamps[0] for s in streams.values()), default=0)
+    joints = {key[2:]: s for key, s in streams.items() if key[1] == "joints"}
+    biggest = max(joints, key=lambda names: len(joints[names].stamps), default=())
+    wanted = arm.coordinate_names if arm is not None else biggest
+    channels: dict[str, Channel] = {}
+    times = {names: stream.time(start) for names, stream in joints.items()}
+    for j, name in enumerate(wanted if joints else ()):
+        holders = [names for names in joints if name in names]
+        if not holders:
+            known = ", ".join(sorted({x for names in joints for x in names}))
+            raise RecordingError(f"{path} has no joint {name!r}. Found: {known}.")
+        names = max(holders, key=lambda names: len(joints[names].stamps))
+        for k, quantity in enumerate(("q", "qd", "tau")):
+            values = _column(path, joints[names], k, names.index(name), len(names))
+            if values is not None:
+                channels[f"{quantity}_{j + 1}"] = Channel(times[names], values)
+    for key, stream in streams.items():
+        if key[1] == "wrench":
+            block = np.array([row[0] for row in stream.rows])
+            time = stream.time(start)
+            for component, values in zip(WRENCH_NAMES, block.T, strict=True):
+                channels[component] = Channel(time, np.ascontiguousarray(values))
+    for extra in mapping.channels:
+        stream = streams[(extra.topic, "field", extra.field)]
+        values = np.array([row[0][0] for row in stream.rows])
+        channels[extra.channel] = Channel(stream.time(start), values, extra.unit)
+    return channels, tuple(wanted)
+
+
+def _column(
+    path: Path, stream: Stream, k: int, index: int, count: int
+) -> np.ndarray | None:
+    """Return one joint's positions, velocities or efforts; None if not published."""
+    sizes = {row[k].size for row in stream.rows}
+    if sizes == {0}:
+        return None
+    if sizes != {count}:
+        odd = next(i for i, row in enumerate(stream.rows) if row[k].size != count)
+        raise RecordingError(
+            f"{path}, joint state {odd + 1}: {stream.rows[odd][k].size} values for "
+            f"{count} joints."
+        )
+    return np.array([row[k][index] for row in stream.rows])

@@ -1,0 +1,372 @@
+"""How a text log is laid out: comments, separator, header, units row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from armwise.errors import RecordingError
+from armwise.recordings.column_names import is_unit, split_unit
+from armwise.recordings.formats.table import Table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+LONGEST_LINE = 1 << 20
+"""A line of more bytes than this is no log."""
+
+COMMENTS = ("#", "%", "//")
+"""What a comment line starts with."""
+
+SEPARATORS = (",", ";", "\t", "|", " ")
+"""Tried in this order of preference; a space stands for any run of blanks."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the numbers of a text log are.
+
+    Attributes:
+        separator: Between values; a space stands for any run of blanks.
+        names: Heading of every column; numbers from 1 when there is no header.
+        units: Unit under or beside every heading; empty where unknown.
+        offset: Where the first row of numbers starts in [bytes].
+        first_line: Its line number, from 1.
+        decimal_comma: Whether 1,5 means one and a half.
+        is_padded: Whether values carry blanks or quotes that must go.
+        has_header: Whether the names came from the file.
+    """
+
+    separator: str
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    offset: int
+    first_line: int
+    decimal_comma: bool
+    is_padded: bool
+    has_header: bool
+
+
+def read_layout(path: Path, separator: str | None = None) -> Layout:
+    """Look at the beginning of a text log.
+
+    Args:
+        path: The file.
+        separator: Between values; found when None.
+    """
+    head = _head(path)
+    lines = head.split(b"\n")
+    kept: list[tuple[int, int, str]] = []  # line number, offset, text
+    offset = 0
+    for number, raw in enumerate(lines, 1):
+        text = raw.decode("utf-8", "replace").lstrip("\ufeff").strip("\r ")
+        if text and not text.startswith(COMMENTS):
+            kept.append((number, offset, text))
+        offset += len(raw) + 1
+        if len(kept) == 4:
+            break
+    if not kept:
+        raise RecordingError(f"{path} holds no rows, only comments or blank lines.")
+    return _layout(path, kept, separator)
+
+
+def _layout(
+    path: Path, kept: list[tuple[int, int, str]], separator: str | None
+) -> Layout:
+    texts = [text for _, _, text in kept]
+    first = next((i for i, text in enumerate(texts) if is_numeric_row(text)), None)
+    if first is None or first > 2:
+        raise RecordingError(
+            f"{path} has no row of numbers among its first lines. "
+            f"Line {kept[-1][0]} reads {kept[-1][2][:60]!r}."
+        )
+    between = separator or _separator(texts[: first + 1])
+    data = split_row(texts[first], between)
+    headings = split_row(texts[0], between) if first else []
+    if first and len(headings) != len(data):
+        raise RecordingError(
+            f"{path}: the header names {len(headings)} columns, but line "
+            f"{kept[first][0]} has {len(data)} values."
+        )
+    pairs = [split_unit(cell.strip('"')) for cell in headings]
+    names = [name for name, _ in pairs] or [str(i + 1) for i in range(len(data))]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise RecordingError(f"{path} has two columns called {twice[0]!r}; rename one.")
+    units = [unit for _, unit in pairs] or [""] * len(data)
+    if first == 2:
+        units = _unit_row(path, kept[1], split_row(texts[1], between), len(data))
+    number, offset, text = kept[first]
+    return Layout(
+        separator=between,
+        names=tuple(names),
+        units=tuple(units),
+        offset=offset,
+        first_line=number,
+        decimal_comma=between != "," and bool(re.search(r"\d,\d", text)),
+        is_padded=between != " " and bool(re.search(r"[ \"]", text)),
+        has_header=first > 0,
+    )
+
+
+def split_row(text: str, separator: str) -> list[str]:
+    """Split one line into its cells."""
+    return text.split() if separator == " " else text.split(separator)
+
+
+def is_numeric_row(text: str) -> bool:
+    """Tell whether at least half the cells of a line are numbers."""
+    cells = [cell.strip('" ') for cell in re.split(r"[,;\t| ]+", text.strip(" ,;"))]
+    return 2 * sum(map(_is_number, cells)) >= len(cells)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _separator(texts: list[str]) -> str:
+    for candidate in SEPARATORS[1:4]:
+        if all(candidate in text for text in texts):
+            return candidate
+    return "," if "," in texts[-1] or " " not in texts[-1] else " "
+
+
+def _unit_row(
+    path: Path, line: tuple[int, int, str], cells: list[str], count: int
+) -> list[str]:
+    units = [cell.strip(' "[]()') for cell in cells]
+    if len(units) != count or not all(map(is_unit, units)):
+        raise RecordingError(
+            f"{path}, line {line[0]}: neither numbers nor units: {line[2][:60]!r}. "
+            "Remove it, or start it with #."
+        )
+    return ["" if unit in ("-", "1") else unit for unit in units]
+
+
+def _head(path: Path) -> bytes:
+    """Return the first lines, refusing what is empty, not text, or one endless line."""
+    with path.open("rb") as file:
+        head = file.read(LONGEST_LINE)
+    if not head.strip():
+        raise RecordingError(f"{path} is empty.")
+    if b"\0" in head[:4096]:
+        raise RecordingError(f"{path} is not a text file. Name its real format.")
+    if b"\n" not in head and len(head) == LONGEST_LINE:
+        raise RecordingError(
+            f"{path}, line 1: longer than {LONGEST_LINE >> 20} MiB. "
+            "This is not a log with one row a line."
+        )
+    return head
+
+
+# Text logs of any size: read in pieces, every bad cell named.
+
+PIECE = 8 << 20
+"""Bytes read at a time."""
+
+
+@dataclass(frozen=True)
+class BadCell:
+    """A place in a text log that cannot be used.
+
+    Attributes:
+        line: Line number, from 1, in the piece that was read.
+        problem: What is wrong there.
+    """
+
+    line: int
+    problem: str
+
+
+def read_csv(
+    path: Path,
+    needed: Callable[[tuple[str, ...]], set[str]],
+    *,
+    separator: str | None = None,
+    skip_bad_rows: bool = False,
+    progress: Callable[[float], None] | None = None,
+) -> Table:
+    """Read a text log into columns of numbers.
+
+    Args:
+        path: The file.
+        needed: Given all headings, the columns that must be sound; text or holes in
+            others become NaN.
+        separator: Between values; found when None.
+        skip_bad_rows: Leave out rows with a bad cell, and count them.
+        progress: Called with the share of the file that was read.
+
+    Raises:
+        RecordingError: For the first bad cell, naming line and column.
+    """
+    layout = read_layout(path, separator)
+    required = needed(layout.names)
+    size = max(path.stat().st_size - layout.offset, 1)
+    buffer = _Buffer(len(layout.names))
+    skipped = 0
+    for offset, text in _pieces(path, layout):
+        block, bad = _parse(text, layout, required)
+        if bad and not skip_bad_rows:
+            line = _line_number(path, offset) + bad[0].line
+            raise RecordingError(
+                f"{path}, line {line}: {bad[0].problem}. "
+                "Repair the log, or skip such rows (--skip-bad-rows)."
+            )
+        done = (offset + len(text) - layout.offset) / size
+        buffer.add(block, done)
+        skipped += len(bad)
+        if progress:
+            progress(done)
+    if not buffer.rows:
+        raise RecordingError(f"{path} has no usable row of numbers.")
+    columns = dict(zip(layout.names, buffer.columns(), strict=True))
+    units = {n: u for n, u in zip(layout.names, layout.units, strict=True) if u}
+    return Table(str(path), columns, units, skipped_rows=skipped)
+
+
+class _Buffer:
+    """Columns that grow as blocks of rows come in, with little copying."""
+
+    def __init__(self, count: int) -> None:
+        self.rows = 0
+        self._values = np.empty((count, 0))
+
+    def add(self, block: np.ndarray, done: float) -> None:
+        """Append a block; `done` is the share of the file it completes."""
+        rows = self.rows + block.shape[1]
+        if rows > self._values.shape[1]:
+            grown = np.empty(
+                (len(block), max(rows, int(1.02 * rows / max(done, 1e-3))))
+            )
+            grown[:, : self.rows] = self._values[:, : self.rows]
+            self._values = grown
+        self._values[:, self.rows : rows] = block
+        self.rows = rows
+
+    def columns(self) -> list[np.ndarray]:
+        """Return every column, contiguous."""
+        return [column[: self.rows] for column in self._values]
+
+
+def _pieces(path: Path, layout: Layout) -> Iterator[tuple[int, bytes]]:
+    """Yield whole lines of text, and where in the file they start."""
+    offset = layout.offset
+    with path.open("rb") as file:
+        file.seek(offset)
+        while piece := file.read(PIECE):
+            end = file.readline(LONGEST_LINE + 1)
+            if len(end) > LONGEST_LINE:
+                line = _line_number(path, offset) + piece.count(b"\n") + 1
+                raise RecordingError(
+                    f"{path}, line {line}: longer than {LONGEST_LINE >> 20} MiB. "
+                    "This is not a log with one row a line."
+                )
+            text = piece + end
+            yield offset, text
+            offset += len(text)
+
+
+def _line_number(path: Path, offset: int) -> int:
+    """Count the lines before a place in a file."""
+    lines = 0
+    with path.open("rb") as file:
+        while offset > 0 and (piece := file.read(min(offset, PIECE))):
+            lines += piece.count(b"\n")
+            offset -= len(piece)
+    return lines
+
+
+def _parse(
+    text: bytes, layout: Layout, required: set[str]
+) -> tuple[np.ndarray, list[BadCell]]:
+    """Parse whole lines; look closer only if anything is unusual."""
+    import polars.exceptions
+
+    clean = _tidied(text, layout)
+    try:
+        block = _block(_frame(clean, layout, ignore_errors=False), layout)
+    except polars.exceptions.PolarsError:
+        return _examine(clean, layout, required)
+    watched = [i for i, name in enumerate(layout.names) if name in required]
+    if all(np.isfinite(block[i]).all() for i in watched):
+        return block, []
+    return _examine(clean, layout, required)
+
+
+def _tidied(text: bytes, layout: Layout) -> bytes:
+    """Take out blanks and quotes that stand around numbers."""
+    if layout.separator == " ":
+        lines = (b" ".join(line.split()) for line in text.split(b"\n"))
+        return b"\n".join(lines)
+    if layout.is_padded:
+        return text.replace(b" ", b"").replace(b'"', b"")
+    return text
+
+
+def _frame(text: bytes, layout: Layout, ignore_errors: bool) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.read_csv(
+        text,
+        has_header=False,
+        schema=dict.fromkeys(layout.names, pl.Float64),
+        separator=layout.separator,
+        quote_char=None,
+        comment_prefix="#",
+        decimal_comma=layout.decimal_comma,
+        ignore_errors=ignore_errors,
+    )
+
+
+def _block(frame: Any, layout: Layout) -> np.ndarray:
+    """Return the columns as rows of one array, holes as NaN."""
+    block = np.empty((len(layout.names), frame.height))
+    for i, series in enumerate(frame.get_columns()):
+        block[i] = series.to_numpy()
+    return block
+
+
+def _examine(
+    text: bytes, layout: Layout, required: set[str]
+) -> tuple[np.ndarray, list[BadCell]]:
+    """Sort the lines of a piece into good ones and bad ones, and say why."""
+    separator = layout.separator.encode()
+    comments = tuple(mark.encode() for mark in COMMENTS)
+    count = len(layout.names)
+    good: list[bytes] = []
+    numbers: list[int] = []
+    bad: list[BadCell] = []
+    for number, raw in enumerate(text.split(b"\n"), 1):
+        line = raw.strip(b"\r ")
+        if not line or line.startswith(comments):
+            continue
+        cells = line.count(separator) + 1
+        if cells == count:
+            good.append(line)
+            numbers.append(number)
+        else:
+            short = "the row is truncated" if cells < count else "there are too many"
+            bad.append(BadCell(number, f"{cells} of {count} values; {short}"))
+    if not good:
+        return np.empty((count, 0)), bad
+    block = _block(_frame(b"\n".join(good), layout, ignore_errors=True), layout)
+    watched = [i for i, name in enumerate(layout.names) if name in required]
+    broken = ~np.isfinite(block[watched]).all(axis=0)
+    for row in np.flatnonzero(broken):
+        column = next(i for i in watched if not np.isfinite(block[i, row]))
+        cell = good[row].split(separator)[column].decode("utf-8", "replace").strip()
+        name = layout.names[column]
+        what = f"{cell[:40]!r} is not a number" if cell else "the cell is empty"
+        if cell.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+            what = f"{cell} is not finite"
+        bad.append(BadCell(numbers[row], f'column "{name}": {what}'))
+    return block[:, ~broken], sorted(bad, key=lambda cell: cell.line)

@@ -1,0 +1,268 @@
+"""The columns of the identification: what the torque of each joint is made of.
+
+Grouped inertial columns and drives come from the traced regressor; further friction
+columns are functions of the motion. Of joint i only the columns that can move its
+torque are kept: a block of samples is one small dense matrix per joint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.dynamics import Dynamics, grouped_to_user
+from armwise.errors import ArgumentError, RecordingError
+from armwise.recordings import Samples
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+# Friction beyond viscous, Coulomb and offset: terms that are linear once shaped.
+
+Form = Literal["asymmetric", "stribeck", "root", "cubic"]
+
+FORMS: dict[Form, str] = {
+    "asymmetric": "|q̇|: viscous friction that differs between the two directions",
+    "stribeck": "sign(q̇) exp(−|q̇|/v): friction that falls as motion starts",
+    "root": "sign(q̇) √|q̇|: lubricant that thins with speed",
+    "cubic": "q̇ |q̇|: drag that grows faster than speed",
+}
+
+
+@dataclass(frozen=True)
+class FrictionTerm:
+    """One more friction torque of one joint: coefficient × shape(q̇).
+
+    Attributes:
+        joint: Which coordinate.
+        joint_name: What it is called.
+        form: The shape.
+        speed: Its speed v in [rad/s] or [m/s], for forms that have one.
+    """
+
+    joint: int
+    joint_name: str
+    form: Form
+    speed: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """Name of its coefficient."""
+        if self.form == "stribeck":
+            return f"{self.joint_name}.stribeck({self.speed:.3g})"
+        return f"{self.joint_name}.{self.form}"
+
+    def column(self, samples: Samples) -> Float[np.ndarray, " samples"]:
+        """Torque of a unit coefficient, seen as the prepared torque shows it."""
+        speed = samples.qd[:, self.joint]
+        if self.form == "asymmetric":
+            return np.abs(speed)
+        if self.form == "cubic":
+            return np.asarray(speed * np.abs(speed))
+        direction = samples.direction()[:, self.joint]
+        if self.form == "stribeck":
+            shaped = direction * np.exp(-np.abs(speed) / self.speed)
+        else:
+            shaped = direction * np.sqrt(np.abs(speed))
+        return np.asarray(shaped)
+
+
+# The columns of the identification: what the torque of each joint is made of.
+
+BLOCK = 1000
+"""Samples at a time: the columns of a block stay in the second-level cache. Not a power
+of two, or all columns would fall on the same few cache lines."""
+
+_SURE = 0.9
+"""Share of its size that friction shows while a joint moves one way."""
+
+_MOST_TURNS = 0.25
+"""Share of its time a drive may turn back."""
+
+JointBlock = "Float[np.ndarray, 'columns samples']"
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """What explains the torques of an arm, column by column.
+
+    Attributes:
+        arm: The arm.
+        friction: Friction terms beyond viscous, Coulomb and offset.
+        dynamics: Its equations of motion.
+    """
+
+    arm: Arm
+    friction: tuple[FrictionTerm, ...] = ()
+    dynamics: Dynamics = field(default=None)  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.dynamics is None:
+            object.__setattr__(self, "dynamics", Dynamics(self.arm))
+
+    @cached_property
+    def user(self) -> Float[np.ndarray, "columns user"]:
+        """G with columns · G = regressor of all parameters, friction terms last."""
+        grouped = grouped_to_user(self.dynamics.mechanism)
+        rows, width = grouped.shape
+        extra = len(self.friction)
+        matrix = np.zeros((rows + extra, width + extra))
+        matrix[:rows, :width] = grouped
+        matrix[rows:, width:] = np.eye(extra)
+        return matrix
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of all parameters, friction terms last."""
+        return (*self.arm.parameter_names, *[term.name for term in self.friction])
+
+    @property
+    def count(self) -> int:
+        """Number of columns."""
+        return int(self.user.shape[0])
+
+    @cached_property
+    def support(self) -> tuple[np.ndarray, ...]:
+        """For each joint, which columns can move its torque."""
+        output = self.dynamics.program("grouped_rows").output("rows")
+        places = np.asarray(output.nonzero)
+        width = output.shape[1] - 1  # the last one is the torque itself
+        supports = []
+        for i in range(self.arm.dof):
+            own = (places[places // (width + 1) == i] % (width + 1))[:-1]
+            extra = [width + k for k, t in enumerate(self.friction) if t.joint == i]
+            supports.append(np.concatenate([own, extra]).astype(int))
+        return tuple(supports)
+
+    @cached_property
+    def _traced_counts(self) -> np.ndarray:
+        extra = np.bincount([t.joint for t in self.friction], minlength=self.arm.dof)
+        return np.array([s.size for s in self.support]) - extra
+
+    def blocks(self, data: Sequence[Samples]) -> Iterator[Block]:
+        """Yield the columns of recorded samples, block by block, in reused memory."""
+        for samples in data:
+            self.check(samples)
+            columns = _Buffer(self, samples)
+            for start in range(0, len(samples), BLOCK):
+                yield columns.fill(slice(start, min(start + BLOCK, len(samples))))
+
+    def signals(self, samples: Samples) -> tuple[str, list[np.ndarray]]:
+        """Which traced rows explain such samples, and the signals they take.
+
+        What was filtered needs the direction of friction seen through the same filter.
+        """
+        signals = [samples.q, samples.qd, samples.qdd, samples.tau]
+        if not samples.preparation.speed_resolution:
+            return "grouped_rows", signals
+        direction = samples.direction(self.dynamics.mechanism.drive_rows)
+        return "directed_rows", [*signals, direction]
+
+    def trust(
+        self, samples: Samples, direction: Sequence[np.ndarray]
+    ) -> Float[np.ndarray, "samples dof"] | None:
+        """Which rows of each joint to learn from: 1, or 0 while its friction reverses.
+
+        A joint that turns back may stick for a moment, and what friction does in that
+        moment, smeared by the low-pass, is no sign(q̇): the few rows around it would
+        bias inertias by more than all noise does.
+
+        Args:
+            samples: The samples.
+            direction: Friction's direction as the torque shows it, if it was filtered.
+        """
+        if not direction:
+            return None
+        rows = self.dynamics.mechanism.drive_rows
+        turns = np.abs(direction[0]) < self.certainty(samples, direction[0])
+        hidden = (turns & self._moves(samples)) @ (rows != 0.0)
+        return np.where(hidden, 0.0, 1.0)
+
+    def certainty(
+        self, samples: Samples, direction: Float[np.ndarray, "samples drives"]
+    ) -> Float[np.ndarray, " drives"]:
+        """Size of its direction from which on a drive moves one way; 0: at any.
+
+        A drive that turns back most of its time is learnt from throughout.
+        """
+        moves = self._moves(samples)
+        turns = (moves & (np.abs(direction) < _SURE)).sum(axis=0)
+        rarely = turns <= _MOST_TURNS * np.maximum(moves.sum(axis=0), 1)
+        return np.where(rarely, _SURE, 0.0)
+
+    def dead_band(self, samples: Samples) -> Float[np.ndarray, " drives"]:
+        """Speed below which a drive's direction is not known."""
+        rows = np.abs(self.dynamics.mechanism.drive_rows)
+        return rows @ np.asarray(samples.preparation.speed_resolution)
+
+    def _moves(self, samples: Samples) -> np.ndarray:
+        speeds = samples.qd @ self.dynamics.mechanism.drive_rows.T
+        return np.abs(speeds) > self.dead_band(samples)
+
+    def check(self, samples: Samples) -> None:
+        """Refuse samples that do not belong to the arm."""
+        if samples.dof != self.arm.dof:
+            raise ArgumentError(
+                f"The samples have {samples.dof} joints, but {self.arm.name} has "
+                f"{self.arm.dof} ({', '.join(self.arm.coordinate_names)})."
+            )
+        if not samples.has_torque:
+            raise RecordingError(
+                "The samples hold no joint torques. Record motor torque or current, "
+                "and map it to tau_1 … tau_n."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Columns of one block of samples.
+
+    Attributes:
+        samples: The recording they belong to.
+        rows: Which of its samples.
+        joints: For each joint its columns, one row per column of its support, and its
+            torque as the last row.
+        trust: 1, or 0 where a joint's friction reverses; None where all count.
+    """
+
+    samples: Samples
+    rows: slice
+    joints: tuple[np.ndarray, ...]
+    trust: Float[np.ndarray, "rows dof"] | None = None
+
+
+class _Buffer:
+    """Memory for one block, filled again and again."""
+
+    def __init__(self, columns: Columns, samples: Samples) -> None:
+        self._columns, self._samples = columns, samples
+        kind, self._signals = columns.signals(samples)
+        self._trust = columns.trust(samples, self._signals[4:])
+        self._kernel = columns.dynamics.kernel(kind)
+        stored = len(self._kernel.program.output("rows").nonzero)
+        self._traced = np.empty((stored, BLOCK))
+        stops = np.cumsum(columns._traced_counts + 1)
+        self._parts = [slice(a, b) for a, b in pairwise([0, *stops.tolist()])]
+        self._friction = [term.column(samples) for term in columns.friction]
+
+    def fill(self, rows: slice) -> Block:
+        traced = self._traced[:, : rows.stop - rows.start]
+        self._kernel.columns([signal[rows] for signal in self._signals], (), [traced])
+        joints = [traced[part] for part in self._parts]
+        if self._friction:
+            joints = [self._widened(i, block, rows) for i, block in enumerate(joints)]
+        trust = None if self._trust is None else self._trust[rows]
+        return Block(self._samples, rows, tuple(joints), trust)
+
+    def _widened(self, i: int, block: np.ndarray, rows: slice) -> np.ndarray:
+        """Put a joint's further friction columns before its torque."""
+        terms = zip(self._columns.friction, self._friction, strict=True)
+        extra = [values[rows] for term, values in terms if term.joint == i]
+        return np.vstack([block[:-1], *extra, block[-1:]]) if extra else block

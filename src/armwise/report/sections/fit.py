@@ -1,0 +1,317 @@
+"""The summary: verdicts, and errors joint by joint."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import numpy as np
+
+from armwise.recordings import Samples
+from armwise.report.report import (
+    Block,
+    Cell,
+    Curve,
+    Figure,
+    Items,
+    Section,
+    Table,
+    Words,
+    continued_time,
+    finite,
+    points_per_curve,
+    telling_rows,
+    with_breaks,
+)
+from armwise.report.subject import Subject
+from armwise.report.verdicts import judge
+
+
+def summary_section(subject: Subject) -> Section:
+    """Say in a few lines whether the model can be trusted."""
+    estimate = subject.estimate
+    judgements = judge(subject)
+    extra = len(estimate.columns.friction)
+    terms = f" and {extra} friction terms" if extra else ""
+    opening = (
+        f"{subject.base_parameter_count} base parameters{terms} of {subject.arm.name} "
+        f"({subject.arm.dof} joints) by {estimate.method} from {estimate.fit.samples} "
+        "samples."
+    )
+    verdicts = Table(
+        ("question", "verdict", "because"),
+        tuple((j.question, j.verdict, j.why) for j in judgements),
+        "Verdicts",
+    )
+    checked = subject.validation
+    return Section(
+        "summary",
+        "Summary",
+        (Words(opening), verdicts, _errors(subject)),
+        {
+            "arm": subject.arm.name,
+            "method": estimate.method,
+            "base_parameter_count": subject.base_parameter_count,
+            "condition_number": finite([estimate.condition_number])[0],
+            "verdicts": [
+                {"question": j.question, "verdict": j.verdict, "because": j.why}
+                for j in judgements
+            ],
+            "fit": estimate.fit.to_dict(),
+            "validation": checked.to_dict() if checked else None,
+            "notes": list(estimate.notes),
+        },
+    )
+
+
+def _errors(subject: Subject) -> Table:
+    fit, checked = subject.estimate.fit, subject.validation
+    rows = []
+    for j, name in enumerate(subject.arm.coordinate_names):
+        unit = subject.torque_units[j]
+        seen: tuple[Cell, ...] = ("not evaluated", "not evaluated")
+        if checked is not None:
+            seen = (100 * checked.relative_error[j], checked.rmse[j])
+        row = (
+            name,
+            100 * fit.relative_error[j],
+            fit.rmse[j],
+            *seen,
+            f"{fit.r2[j]:.4f}",
+            unit,
+        )
+        rows.append(row)
+    columns = (
+        "joint",
+        "fit error [%]",
+        "fit RMSE",
+        "validation error [%]",
+        "validation RMSE",
+        "fit R²",
+        "RMSE in",
+    )
+    caption = "Unexplained torque: error is ‖τ − τ̂‖ / ‖τ‖."
+    return Table(columns, tuple(rows), caption, 3)
+
+
+# Measured and predicted torque, joint by joint.
+
+
+def torques_section(subject: Subject) -> Section:
+    """Draw the torques of data left out first, then those of the fit."""
+    runs = [
+        ("validation", subject.validated, subject.validation_prediction),
+        ("fit", subject.fitted, subject.fit_prediction),
+    ]
+    blocks: list[Block] = []
+    shown: list[str] = []
+    for name, samples, predicted in runs:
+        if samples is None or predicted is None:
+            continue
+        folded = bool(shown)
+        blocks += _figures(subject, name, samples, predicted, folded)
+        shown.append(name)
+    if subject.validated is None:
+        note = "Validation was not evaluated: no data were left out of the fit."
+        blocks.insert(0, Words(note))
+    if not shown:
+        blocks.append(Words("The data behind the estimate were not given."))
+    return Section(
+        "torques", "Measured and predicted torque", tuple(blocks), {"shown": shown}
+    )
+
+
+def _figures(
+    subject: Subject, run: str, samples: Samples, predicted: np.ndarray, folded: bool
+) -> list[Figure]:
+    most = points_per_curve(12 * subject.arm.dof)
+    time = continued_time(samples)
+    figures = []
+    for j, name in enumerate(subject.arm.coordinate_names):
+        measured = samples.tau[:, j]
+        rows = telling_rows(measured - predicted[:, j], most)
+        t = with_breaks(rows, time, samples)
+        curves = (
+            Curve("measured", t, with_breaks(rows, measured, samples), "measured"),
+            Curve(
+                "predicted", t, with_breaks(rows, predicted[:, j], samples), "predicted"
+            ),
+        )
+        unit = subject.torque_units[j]
+        title = f"{name}, {run} data"
+        figures.append(Figure(title, "time [s]", unit, curves, is_folded=folded))
+    return figures
+
+
+# Residuals: what the model leaves of the torque.
+
+
+def residuals_section(subject: Subject) -> Section:
+    """Draw what is left, and say how much of it is not noise."""
+    runs = [
+        (name, samples, samples.tau - predicted)
+        for name, samples, predicted in (
+            ("fit", subject.fitted, subject.fit_prediction),
+            ("validation", subject.validated, subject.validation_prediction),
+        )
+        if samples is not None and predicted is not None
+    ]
+    blocks: list[Block] = [_numbers(subject)]
+    for j in range(subject.arm.dof) if runs else ():
+        blocks.append(_figure(subject, j, runs))
+    if not runs:
+        blocks.append(Words("Not drawn: the data behind the estimate were not given."))
+    checked = subject.validation
+    return Section(
+        "residuals",
+        "Residuals",
+        tuple(blocks),
+        {
+            "std": finite(subject.estimate.torque_std),
+            "fit_whiteness": finite(subject.estimate.fit.whiteness),
+            "validation_whiteness": finite(checked.whiteness) if checked else None,
+        },
+    )
+
+
+def _numbers(subject: Subject) -> Table:
+    fit, checked = subject.estimate.fit, subject.validation
+    rows = tuple(
+        (
+            name,
+            subject.estimate.torque_std[j],
+            subject.torque_units[j],
+            fit.whiteness[j],
+            checked.whiteness[j] if checked else "not evaluated",
+        )
+        for j, name in enumerate(subject.arm.coordinate_names)
+    )
+    columns = ("joint", "standard deviation", "in", "fit", "validation")
+    caption = (
+        "Correlation of the residual from sample to sample: 0 is noise, 1 is something "
+        "the model does not know (filtered data are never quite 0)."
+    )
+    return Table(columns, rows, caption, 3)
+
+
+def _figure(
+    subject: Subject, joint: int, runs: list[tuple[str, Samples, np.ndarray]]
+) -> Figure:
+    most = points_per_curve(12 * subject.arm.dof)
+    curves = []
+    last = 0.0
+    for name, samples, residual in runs:
+        rows = telling_rows(residual[:, joint], most)
+        time = continued_time(samples)
+        t = with_breaks(rows, time, samples)
+        r = with_breaks(rows, residual[:, joint], samples)
+        curves.append(Curve(name, t, r, "residual" if name == "fit" else "other"))
+        last = max(last, float(time[-1]) if time.size else 0.0)
+    band = 2.0 * float(subject.estimate.torque_std[joint])
+    for level in (band, -band):
+        x, y = np.array([0.0, last]), np.array([level, level])
+        curves.append(Curve("±2 standard deviations of the fit", x, y, "level"))
+    name = subject.arm.coordinate_names[joint]
+    unit = subject.torque_units[joint]
+    return Figure(name, "time [s]", f"residual [{unit}]", tuple(curves))
+
+
+# The singular spectrum: how well the motion tells directions apart.
+
+_WEAKEST = 5
+"""Directions to name."""
+
+
+def spectrum_section(subject: Subject) -> Section:
+    """Draw the singular values, and name the weakest directions."""
+    estimate = subject.estimate
+    values = estimate.singular_values
+    shown = np.where(values > 0, values, np.nan)
+    curve = Curve("singular value", np.arange(1.0, values.size + 1), shown, "measured")
+    figure = Figure(
+        "Singular values",
+        "direction",
+        "singular value",
+        (curve,),
+        is_logarithmic=True,
+        is_stems=True,
+    )
+    intro = (
+        "Of the weighted base regressor with columns scaled to one. Their ratio, the "
+        f"condition number, is {estimate.condition_number:.4g}."
+    )
+    weakest = _weakest(subject)
+    caption = "The directions told apart least, by their largest members."
+    table = Table(("singular value", "mostly"), tuple(weakest), caption, 3)
+    return Section(
+        "spectrum",
+        "Singular spectrum",
+        (Words(intro), figure, table),
+        {
+            "singular_values": finite(values),
+            "condition_number": finite([estimate.condition_number])[0],
+            "weakest": [{"singular_value": s, "mostly": text} for s, text in weakest],
+        },
+    )
+
+
+def _weakest(subject: Subject) -> list[tuple[float, str]]:
+    estimate = subject.estimate
+    names = [estimate.base.names[i] for i in estimate.base.indices]
+    found = []
+    for k in range(estimate.singular_values.size - 1, -1, -1)[:_WEAKEST]:
+        row = estimate.directions[k]
+        top = np.argsort(-np.abs(row))[:3]
+        text = ", ".join(f"{row[i]:+.2f} {names[i]}" for i in top)
+        found.append((float(estimate.singular_values[k]), text))
+    return found
+
+
+# Preparation: how the samples came out of the recordings.
+
+
+def preparation_section(subject: Subject) -> Section:
+    """Say what was filtered, shifted and dropped."""
+    fitted = subject.fitted
+    if fitted is None:
+        words = "Not known: the data behind the estimate were not given."
+        return Section("preparation", "Preparation", (Words(words),), {"fit": None})
+    blocks: list[Block] = [Table(("step", "value"), _steps(fitted))]
+    if fitted.preparation.notes:
+        blocks.append(Items(fitted.preparation.notes))
+    checked = subject.validated
+    if checked is not None:
+        blocks.append(
+            Words(f"Validation data were prepared alike: {len(checked)} samples.")
+        )
+    return Section(
+        "preparation",
+        "Preparation",
+        tuple(blocks),
+        {
+            "fit": asdict(fitted.preparation),
+            "validation": None if checked is None else asdict(checked.preparation),
+        },
+    )
+
+
+def _steps(samples: Samples) -> tuple[tuple[Cell, ...], ...]:
+    done = samples.preparation
+    cutoff: Cell = "not filtered"
+    if done.cutoff_hz is not None:
+        chosen = "chosen from the data" if done.cutoff_is_automatic else "asked for"
+        cutoff = f"{done.cutoff_hz:.4g} Hz, zero phase, {chosen}"
+    dropped = ", ".join(f"{count} {why}" for why, count in done.rows_dropped)
+    rate = done.sample_rate_hz
+    return (
+        ("low-pass", cutoff),
+        ("derivatives", done.derivatives),
+        ("lag of the torque, taken out [ms]", 1e3 * done.lag),
+        ("lag of the velocity, taken out [ms]", 1e3 * done.velocity_lag),
+        ("rate before decimation [Hz]", rate),
+        ("one sample kept of", done.decimation),
+        ("rows read", done.rows_read),
+        ("rows dropped", dropped or "none"),
+        ("gaps", done.gaps),
+        ("samples used", len(samples)),
+        ("segments", len(samples.segments)),
+    )

@@ -1,0 +1,294 @@
+"""The forces of a world on its moving bodies: pushes, their power, what they store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from armwise.programs import Number, sign
+from armwise.worlds.bodies import ArticulatedBody, Point
+from armwise.worlds.body_protocol import (
+    Array,
+    Moving,
+    PointMotion,
+    dot,
+    norm,
+    product,
+    symbols,
+    zeros,
+)
+from armwise.worlds.constraints import Relation
+from armwise.worlds.forces import (
+    Drag,
+    Force,
+    JointLimit,
+    JointMotor,
+    PointForce,
+    Spring,
+    Torque,
+)
+from armwise.worlds.rigid import RigidMotion
+from armwise.worlds.world import World
+
+
+@dataclass(frozen=True, eq=False)
+class Push:
+    """What one force does at one state.
+
+    Attributes:
+        loads: Generalised forces, by body.
+        powers: Power into the bodies in [W], by kind of account.
+        stored: Energy it stores in [J].
+    """
+
+    loads: list[tuple[str, Array]]
+    powers: dict[str, Number] = field(default_factory=dict)
+    stored: Number = 0.0
+
+
+def push_of(
+    force: Force, world: World, moving: dict[str, Moving], signal: Array | None
+) -> Push:
+    """Return what a force does; `signal` holds its effort if that is a function."""
+    if isinstance(force, Spring):
+        return _spring(force, moving)
+    if isinstance(force, Drag):
+        return _drag(force, moving)
+    if isinstance(force, PointForce):
+        value = signal if signal is not None else symbols(force.force)
+        velocity = moving[force.point.body].point(force.point).velocity
+        load = moving[force.point.body].apply_point_force(force.point, value)
+        return Push([(force.point.body, load)], {"actuator": dot(value, velocity)})
+    if isinstance(force, Torque):
+        return _torque(force, moving, signal)
+    if isinstance(force, JointMotor):
+        return _actuator(force, world, moving, signal)
+    return _joint_limit(force, world, moving)
+
+
+def _ends(
+    a: Point, b: Point | tuple[float, float, float], moving: dict[str, Moving]
+) -> tuple[Array, Array]:
+    """Return the vector from b to a and its rate."""
+    one = moving[a.body].point(a)
+    if isinstance(b, Point):
+        other = moving[b.body].point(b)
+        return one.position - other.position, one.velocity - other.velocity
+    return one.position - symbols(b), one.velocity
+
+
+def _spring(spring: Spring, moving: dict[str, Moving]) -> Push:
+    vector, rate = _ends(spring.a, spring.b, moving)
+    if spring.rest_length > 0:
+        length = norm(vector)
+        unit = vector / length
+        stretch = length - spring.rest_length
+        pull, stored = unit * (-stretch * spring.stiffness), stretch * stretch
+        brake = unit * (dot(unit, rate) * -spring.damping)
+    else:
+        pull, stored = vector * -spring.stiffness, dot(vector, vector)
+        brake = rate * -spring.damping
+    powers = {"damper": dot(brake, rate)} if spring.damping > 0 else {}
+    total = pull + brake
+    loads = [(spring.a.body, moving[spring.a.body].apply_point_force(spring.a, total))]
+    if isinstance(spring.b, Point):
+        other = moving[spring.b.body].apply_point_force(spring.b, -total)
+        loads.append((spring.b.body, other))
+    return Push(loads, powers, stored * (0.5 * spring.stiffness))
+
+
+def _drag(drag: Drag, moving: dict[str, Moving]) -> Push:
+    body = moving[drag.point.body]
+    velocity = body.point(drag.point).velocity
+    force = velocity * -drag.linear
+    if drag.quadratic > 0:
+        # The tiny number keeps the square root smooth at rest.
+        speed = norm(np.append(velocity, 1e-12))
+        force = force - velocity * (speed * drag.quadratic)
+    load = body.apply_point_force(drag.point, force)
+    return Push([(drag.point.body, load)], {"drag": dot(force, velocity)})
+
+
+def _torque(torque: Torque, moving: dict[str, Moving], signal: Array | None) -> Push:
+    """Turn one rigid body, the other way its reaction."""
+    body = moving[torque.body]
+    assert isinstance(body, RigidMotion)
+    axis = symbols((np.asarray(torque.axis) / np.linalg.norm(torque.axis)).tolist())
+    omega = body.omega
+    other = moving[torque.reaction] if torque.reaction is not None else None
+    if isinstance(other, RigidMotion):
+        outside = product(other.rotation, other.omega)
+        omega = omega - product(body.rotation.T, outside)
+    speed = dot(axis, omega)
+    effort: Number = signal[0] if signal is not None else float(torque.effort)  # type: ignore[arg-type]
+    total = effort - speed * torque.viscous
+    powers: dict[str, Number] = {"actuator": speed * effort}
+    if torque.viscous > 0:
+        powers["damper"] = -speed * speed * torque.viscous
+    loads = [(torque.body, body.apply_torque(axis * total))]
+    if isinstance(other, RigidMotion):
+        back = product(other.rotation.T, product(body.rotation, axis * total))
+        loads.append((str(torque.reaction), other.apply_torque(-back)))
+    return Push(loads, powers)
+
+
+def _joint(
+    body: str, joint: str, world: World, moving: dict[str, Moving]
+) -> tuple[int, Number, Number, int]:
+    """Return a joint's index, position, velocity and how many there are."""
+    described = world.body(body)
+    assert isinstance(described, ArticulatedBody)
+    i = described.arm.coordinate_index(joint)
+    q, qd = moving[body].joints  # type: ignore[attr-defined]
+    return i, q[i], qd[i], described.arm.dof
+
+
+def _actuator(
+    actuator: JointMotor, world: World, moving: dict[str, Moving], signal: Array | None
+) -> Push:
+    i, _, qd, dof = _joint(actuator.body, actuator.joint, world, moving)
+    effort: Number = signal[0] if signal is not None else float(actuator.effort)  # type: ignore[arg-type]
+    load = zeros(dof)
+    load[i] = effort
+    return Push([(actuator.body, load)], {"actuator": qd * effort})
+
+
+def _joint_limit(limit: JointLimit, world: World, moving: dict[str, Moving]) -> Push:
+    """Press back, with stiffness and damping, while past either end."""
+    i, q, qd, dof = _joint(limit.body, limit.joint, world, moving)
+    described = world.body(limit.body)
+    assert isinstance(described, ArticulatedBody)
+    own = {"lower": described.arm.limits("lower")[i]}
+    own["upper"] = described.arm.limits("upper")[i]
+    load = zeros(dof)
+    stored: Number = 0.0
+    braking: Number = 0.0
+    for side, outward in (("lower", -1.0), ("upper", 1.0)):
+        given = getattr(limit, side)
+        end = float(own[side] if given is None else given)
+        if not np.isfinite(end):
+            continue
+        past = (q - end) * outward
+        pressed = (sign(past) + 1.0) * 0.5
+        depth = past * pressed
+        brake = qd * pressed * -limit.damping
+        load[i] = load[i] - depth * (outward * limit.stiffness) + brake
+        stored = stored + depth * depth * (0.5 * limit.stiffness)
+        braking = braking + brake * qd
+    powers = {"damper": braking} if limit.damping > 0 else {}
+    return Push([(limit.body, load)], powers, stored)
+
+
+# How far a relation between points is from holding, and how that changes.
+
+CURVE_RATE = 50.0
+"""How fast, in [1/s], a place on a curve returns to the nearest one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Deviation:
+    """A relation at one state.
+
+    Attributes:
+        directions: Rows of G.
+        value: D.
+        pull: 2λḊ + λ²D, or λD for a velocity.
+        turning: D̈ at no acceleration of the coordinates (Ḋ for a velocity).
+        error: The part of the points' velocity that violates the relation.
+        carrier: The part that its moving target gives.
+        slip: Rate of the place on the curve, if there is one.
+    """
+
+    directions: Array
+    value: Array
+    pull: Array
+    turning: Array
+    error: Array
+    carrier: Array
+    slip: Number = 0.0
+
+
+def deviation_of(
+    relation: Relation,
+    moving: dict[str, Moving],
+    carried: PointMotion | None,
+    s: Number | None,
+) -> Deviation:
+    """Return the deviation of a relation, its target `carried` or on a curve at s."""
+    points = _sum(relation, moving)
+    if relation.curve is not None:
+        assert s is not None
+        return _on_curve(relation, points, s)
+    G = symbols(relation.directions)
+    if relation.is_velocity:
+        return _velocity(relation, G, points, carried)
+    n = carried or PointMotion(symbols(relation.target), zeros(3), zeros(3))
+    value = product(G, points.position - n.position)
+    rate = product(G, points.velocity - n.velocity)
+    turning = product(G, points.turning - n.turning)
+    return Deviation(
+        G, value, _pull(relation, value, rate), turning, rate, product(G, n.velocity)
+    )
+
+
+def _sum(relation: Relation, moving: dict[str, Moving]) -> PointMotion:
+    """Return Σ sᵢ pᵢ and its motion."""
+    total = PointMotion(zeros(3), zeros(3), zeros(3))
+    for point, weight in zip(relation.points, relation.signs, strict=True):
+        one = moving[point.body].point(point)
+        total = PointMotion(*(x + y * weight for x, y in zip(total, one, strict=True)))
+    return total
+
+
+def _pull(relation: Relation, value: Array, rate: Array) -> Array:
+    frequency = relation.frequency
+    return rate * (2.0 * frequency) + value * frequency**2
+
+
+def _velocity(
+    relation: Relation, G: Array, points: PointMotion, carried: PointMotion | None
+) -> Deviation:
+    wanted = carried.velocity if carried else symbols(relation.target)
+    change = carried.turning if carried else zeros(3)
+    value = product(G, points.velocity - wanted)
+    return Deviation(
+        G,
+        value,
+        value * relation.frequency,
+        product(G, points.turning - change),
+        value,
+        product(G, wanted),
+    )
+
+
+def _on_curve(relation: Relation, p: PointMotion, s: Number) -> Deviation:
+    """Hold p across the curve at its nearest point; along it, s follows.
+
+    From (p − c)·c′ = 0 follows ṡ = c′·ṗ / (c′·c′ − (p − c)·c″); a small pull keeps
+    s there. Across the curve the acceleration of c is c″ṡ².
+    """
+    assert relation.curve is not None
+    c, tangent, bend = (symbols(x) for x in relation.curve.at(s))
+    gap = p.position - c
+    slope = dot(tangent, tangent) - dot(gap, bend)
+    follow = dot(tangent, p.velocity) / slope
+    slip = follow + dot(gap, tangent) / slope * CURVE_RATE
+    G = _across(tangent / norm(tangent))
+    value = product(G, gap)
+    rate = product(G, p.velocity - tangent * follow)
+    turning = product(G, p.turning - bend * (follow * follow))
+    return Deviation(
+        G, value, _pull(relation, value, rate), turning, rate, zeros(2), slip
+    )
+
+
+def _across(t: Array) -> Array:
+    """Return two unit vectors across a unit vector, smooth but where t_z flips."""
+    # Duff et al. 2017: the sign of t_z picks the branch that cannot divide by zero.
+    side = sign(sign(t[2]) + 0.5)
+    a = -1.0 / (side + t[2])
+    b = t[0] * t[1] * a
+    first = symbols([side * t[0] * t[0] * a + 1.0, side * b, -side * t[0]])
+    second = symbols([b, side + t[1] * t[1] * a, -t[1]])
+    return symbols([first.tolist(), second.tolist()])
