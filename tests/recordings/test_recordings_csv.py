@@ -7,7 +7,8 @@ import pytest
 
 from armwise.arms import load_arm
 from armwise.errors import RecordingError
-from armwise.recordings import csv, read_recording
+from armwise.recordings import read_recording
+from armwise.recordings.formats import csv
 
 HEADER = "time,q_1,q_2,tau_1,tau_2"
 

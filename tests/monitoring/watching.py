@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from armwise.calibration import Calibration, Watchdog
+from armwise.calibration import Calibration
+from armwise.monitoring import Watchdog
 from armwise.motions import Fourier
 from tests.calibration.hands import hand, structure
 

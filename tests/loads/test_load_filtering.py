@@ -25,7 +25,7 @@ from papers.mass_trials import (
     grid_trial,
     signals,
 )
-from tests.identification.load import rig
+from tests.loads import rig
 
 
 def _no_noise(noise: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 from armwise.arms import InertialParameters
 from armwise.errors import ArgumentError
 from armwise.loads import LoadEstimate, OnlineLoad, identify_load
-from tests.identification.load import rig
+from tests.loads import rig
 
 RATE = 1000.0
 NOISE = np.repeat([0.2, 0.01], 3)

@@ -23,7 +23,7 @@ from armwise.loads import (
     identify_load,
 )
 from armwise.loads.pose_offset import moved_frame
-from tests.identification.load import rig
+from tests.loads import rig
 
 METHODS: list[LoadMethod] = [
     Accelerations(),

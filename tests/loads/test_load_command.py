@@ -14,7 +14,7 @@ import armwise as aw
 from armwise.errors import ArgumentError
 from armwise.loads import identify_load
 from armwise.loads.estimate import read_load_estimate, write_load_estimate
-from tests.identification.load import rig
+from tests.loads import rig
 
 
 def armwise(*words: object) -> subprocess.CompletedProcess:

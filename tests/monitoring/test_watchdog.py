@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armwise.calibration import Calibration, Watchdog
+from armwise.calibration import Calibration
 from armwise.errors import ArgumentError
+from armwise.monitoring import Watchdog
 from tests.calibration.hands import ALPHA, BETA, hand, structure
-from tests.calibration.watching import JUMP, PERIOD, alarms_of, watchdog, worked
+from tests.monitoring.watching import JUMP, PERIOD, alarms_of, watchdog, worked
 
 
 @pytest.fixture(scope="module")

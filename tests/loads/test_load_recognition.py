@@ -27,7 +27,7 @@ from armwise.loads import (
     verify_grasp,
     write_load,
 )
-from tests.identification.load import rig
+from tests.loads import rig
 
 CATALOGUE = (
     KnownObject.from_parameters("brick", rig.BRICK),

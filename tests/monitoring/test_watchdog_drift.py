@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from armwise.arms import InertialParameters, load_arm
-from armwise.calibration import Calibration, Structure, Watchdog
+from armwise.calibration import Calibration, Structure
 from armwise.dynamics import Dynamics
+from armwise.monitoring import Watchdog
 from armwise.monitoring.change_detection import Shifts, Usual
 from armwise.monitoring.gravity_residuals import Scales
 from armwise.motions import Hold, Quintic, Sequence

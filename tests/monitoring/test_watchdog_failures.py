@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armwise.motions import Hold, Quintic, Sequence
-from tests.calibration.watching import PERIOD, alarms_of, worked
+from tests.monitoring.watching import PERIOD, alarms_of, worked
 
 
 @pytest.fixture(scope="module")

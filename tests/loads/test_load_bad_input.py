@@ -22,7 +22,7 @@ from armwise.loads import (
     identify_load,
 )
 from armwise.recordings import Preparation
-from tests.identification.load import rig
+from tests.loads import rig
 
 
 def test_no_arm() -> None:

@@ -12,7 +12,7 @@ import armwise as aw
 from armwise.arms import Arm, Drive, InertialParameters
 from armwise.errors import ArgumentError, RecordingError
 from armwise.loads import design_load_excitation, identify_load
-from tests.identification.load import rig
+from tests.loads import rig
 
 LOAD = InertialParameters.from_center_of_mass(
     2.0, [0.01, -0.02, 0.08], np.diag([0.006, 0.008, 0.004])
