@@ -62,12 +62,10 @@ class Scales:
         self._structure = structure
         arm = structure.arm
         self._indices = list(structure.base.indices)
-        drives = arm.parameter_names[10 * len(arm.links) :]
-        dry = np.array([name.endswith(".coulomb") for name in drives])
-        values = arm.parameters[10 * len(arm.links) :]
-        self._dry = np.abs(structure.drive_weights.T) @ np.abs(values[dry])
+        coulomb = arm.parameters[arm.layout.drive("coulomb")]
+        self._dry = np.abs(structure.drive_weights.T) @ np.abs(coulomb)
         self._likely = _likely_changes(arm, load)
-        self._is_load = np.arange(self._likely.size) < 10 * len(arm.links)
+        self._is_load = arm.layout.is_inertial
         self._changing = np.flatnonzero(self._likely)
 
     def unexpected(
@@ -133,12 +131,11 @@ class Scales:
 def _likely_changes(arm: Arm, load: float) -> Float[np.ndarray, " parameters"]:
     """Standard deviations of parameters that change in ordinary work."""
     likely = np.zeros(arm.parameters.size)
-    links, reach = 10 * len(arm.links), _REACH * _length(arm)
+    reach = _REACH * _length(arm)
     last = [load, *3 * [load * reach], *6 * [0.2 * load * reach**2]]
-    likely[links - 10 : links] = last
-    for k in range(links, likely.size):
-        if arm.parameter_names[k].rsplit(".", 1)[1] in ("viscous", "coulomb"):
-            likely[k] = _FRICTION * abs(arm.parameters[k])
+    likely[arm.layout.link(-1)] = last
+    friction = arm.layout.drive("viscous", "coulomb")
+    likely[friction] = _FRICTION * np.abs(arm.parameters[friction])
     return likely
 
 
