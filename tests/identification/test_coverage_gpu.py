@@ -92,8 +92,10 @@ def test_noise_is_normal_and_every_run_has_its_own():
 @needs_gpu
 def test_both_count_the_same():
     arm = arm_with_friction()
-    gpu = aw.coverage_study(arm, experiments=2000, seed=2, backend="cuda")
-    cpu = aw.coverage_study(arm, experiments=40, seed=2)
+    gpu = aw.identification.coverage_study(
+        arm, experiments=2000, seed=2, backend="cuda"
+    )
+    cpu = aw.identification.coverage_study(arm, experiments=40, seed=2)
     assert gpu.names == cpu.names
     assert abs(gpu.total - cpu.total) < 0.03
 
@@ -114,7 +116,7 @@ def test_rows_of_base_parameters_give_the_torque():
 
 def test_other_methods_are_refused_on_a_gpu():
     with pytest.raises(ArgumentError, match="WeightedLeastSquares"):
-        aw.coverage_study(
+        aw.identification.coverage_study(
             arm_with_friction(), method=OrdinaryLeastSquares(), backend="cuda"
         )
 
@@ -122,4 +124,6 @@ def test_other_methods_are_refused_on_a_gpu():
 @pytest.mark.skipif(has_gpu(), reason="this machine has a GPU")
 def test_without_a_gpu_one_sentence_says_what_to_do():
     with pytest.raises(ArmwiseError, match='backend="c"'):
-        aw.coverage_study(arm_with_friction(), experiments=2, backend="cuda")
+        aw.identification.coverage_study(
+            arm_with_friction(), experiments=2, backend="cuda"
+        )
