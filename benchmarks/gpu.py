@@ -68,8 +68,10 @@ def run() -> list[Row]:
 def _scoring(arm: aw.Arm) -> Row:
     """Candidate excitations a second, from samples to information."""
     motions = [random_motion(arm, seed) for seed in range(MOTIONS)]
-    ours = MOTIONS / best(lambda: aw.score_motions(arm, motions, backend="cuda"), 2)
-    core = MOTIONS / best(lambda: aw.score_motions(arm, motions), 1)
+    ours = MOTIONS / best(
+        lambda: aw.excitation.score_motions(arm, motions, backend="cuda"), 2
+    )
+    core = MOTIONS / best(lambda: aw.excitation.score_motions(arm, motions), 1)
     return Row("motions scored a second, vs one CPU core", ours, core, ours / core, "")
 
 
@@ -80,7 +82,7 @@ def _coverage() -> list[Row]:
     study = gpu_coverage_study(arm, experiments=EXPERIMENTS)
     seconds = time.perf_counter() - start
     start = time.perf_counter()
-    few = aw.coverage_study(arm, experiments=FEW)
+    few = aw.identification.coverage_study(arm, experiments=FEW)
     core = (time.perf_counter() - start) / FEW * EXPERIMENTS
     return [
         Row(

@@ -72,7 +72,10 @@ def gpu_coverage_study(
     cutoff_hz: float = 10.0,
     progress: Callable[[str, float], None] | None = None,
 ) -> CoverageStudy:
-    """Do what `armwise.coverage_study` does, tens of thousands of times a second.
+    """Repeat a closed-loop identification with fresh noise on a GPU, and count.
+
+    The GPU version of `armwise.identification.coverage_study`: tens of thousands of
+    experiments a second.
 
     Args:
         arm, motion, experiments, seed: As there.
@@ -86,7 +89,7 @@ def gpu_coverage_study(
     if not isinstance(fit, WeightedLeastSquares) or fit.torque_std is not None:
         raise ArgumentError(
             "On a GPU a study knows WeightedLeastSquares() only, its noise unknown. "
-            "Use armwise.coverage_study for other methods."
+            "Use armwise.identification.coverage_study for other methods."
         )
     setting = loop_setting(arm, motion, seed, encoder_counts, torque_noise)
     recording = next(loop_recordings(setting, 1, seed))
@@ -206,7 +209,7 @@ class GpuExperiments:
         if fitting < 1:
             raise CudaError(
                 f"One experiment needs {each / 1e6:.0f} MB, and the GPU has less left. "
-                "Use a shorter motion, or armwise.coverage_study, which needs no GPU."
+                "Use a shorter motion, or identification.coverage_study on the CPU."
             )
         return fitting
 
@@ -323,7 +326,7 @@ def _check_whole(like: Samples, length: int) -> None:
         raise ArgumentError(
             "This motion rests on its way, and what is left out at rest differs from "
             "experiment to experiment. Choose a motion that does not, or "
-            "armwise.coverage_study."
+            "armwise.identification.coverage_study."
         )
 
 

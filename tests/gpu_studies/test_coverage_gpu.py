@@ -93,7 +93,7 @@ def test_noise_is_normal_and_every_run_has_its_own():
 def test_both_count_the_same():
     arm = arm_with_friction()
     gpu = gpu_coverage_study(arm, experiments=2000, seed=2)
-    cpu = aw.coverage_study(arm, experiments=40, seed=2)
+    cpu = aw.identification.coverage_study(arm, experiments=40, seed=2)
     assert gpu.names == cpu.names
     assert abs(gpu.total - cpu.total) < 0.03
 

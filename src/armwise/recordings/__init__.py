@@ -1,6 +1,6 @@
 """Measured motion: read it, write it, and turn it into clean samples."""
 
-from armwise.recordings.filters import differentiate, low_pass
+from armwise.recordings.filters import differentiate
 from armwise.recordings.formats.arrays import table_of_frame
 from armwise.recordings.mapping import LogMapping, apply_mapping_to_arm, load_mapping
 from armwise.recordings.preparation import Preparation
@@ -15,6 +15,7 @@ from armwise.recordings.sensor_calibration import (
 )
 from armwise.recordings.spectra import NoiseSpectra, noise_spectra
 from armwise.recordings.write import write_recording
+from armwise.regression import low_pass
 
 __all__ = [
     "BAGS",
