@@ -37,7 +37,7 @@ def rigid_panda() -> aw.Arm:
     """The bundled Panda without drives: what all peers can represent alike."""
     arm = aw.load_arm("panda")
     vector = arm.parameters.copy()
-    vector[10 * len(arm.links) :] = 0.0
+    vector[arm.layout.drives] = 0.0
     return replace(arm, name="panda").with_parameters(vector)
 
 
@@ -204,7 +204,7 @@ def main() -> None:
 
 
 def report(
-    code: aw.GeneratedCode,
+    code: aw.codegen.GeneratedCode,
     library: ctypes.CDLL,
     arm: aw.Arm,
     x: np.ndarray,
@@ -246,7 +246,7 @@ def report(
 
 
 def show(
-    code: aw.GeneratedCode,
+    code: aw.codegen.GeneratedCode,
     times: dict[str, float],
     peers: tuple[float, float, float] | None,
     counted: dict[str, float],

@@ -187,13 +187,13 @@ def followed(arms: list[Arm], seed: int) -> tuple[Recording, ...]:
     arm, motion = panda(), random_motion(panda(), 0)
     size = largest_torque(arm, motion)
     sensors = [
-        aw.Encoder(resolution=2 * np.pi / 2**17),
-        aw.TorqueSensor(noise_std=0.01 * size),
+        aw.plants.Encoder(resolution=2 * np.pi / 2**17),
+        aw.plants.TorqueSensor(noise_std=0.01 * size),
     ]
     plant = aw.SimulatedArm(
         arm, true_arm=arms, sensors=sensors, seed=seed, batch=len(arms)
     )
-    return aw.run_batch(plant, Feedforward(PD(20 * size, 2 * size), arm), motion)
+    return aw.plants.run_batch(plant, Feedforward(PD(20 * size, 2 * size), arm), motion)
 
 
 if __name__ == "__main__":

@@ -81,10 +81,10 @@ def emps() -> Iterator[Figure]:
         )
     yield _errors("emps", "fit error", plain.fit.relative_error, [4.083])
     yield _errors("emps", "pulses", plain.validate(pulses).relative_error, [5.982])
-    asymmetric = aw.FrictionTerm(0, "slide", "asymmetric")
+    asymmetric = aw.identification.FrictionTerm(0, "slide", "asymmetric")
     skewed = aw.identify(arm, fitted, friction=[asymmetric])
     yield _errors("emps", "fit error, asymmetric", skewed.fit.relative_error, [3.112])
-    chosen = aw.select_friction(arm, fitted, TERMS)
+    chosen = aw.identification.select_friction(arm, fitted, TERMS)
     best = aw.identify(arm, fitted, friction=chosen.terms)
     names = ", ".join(term.form for term in chosen.terms)
     error = best.validate(pulses).relative_error
@@ -100,7 +100,7 @@ def tx40() -> Iterator[Figure]:
     )
     yield from _figaroh_friction(whole)
     first, rest = data.split(0.6)
-    chosen = aw.select_friction(arm, first, TERMS).terms
+    chosen = aw.identification.select_friction(arm, first, TERMS).terms
     fit = aw.identify(arm, first, aw.PhysicallyConsistent(), friction=chosen)
     known = [10.4, 13.2, 14.9, 19.2, 68.3, 34.1]
     yield _errors("tx40", "60 % → 40 %", fit.validate(rest).relative_error, known)
@@ -159,7 +159,7 @@ def ur10() -> Iterator[Figure]:
         mapping,
     )
     first, rest = data.split(0.6)
-    chosen = aw.select_friction(arm, first, TERMS).terms
+    chosen = aw.identification.select_friction(arm, first, TERMS).terms
     fit = aw.identify(arm, first, aw.PhysicallyConsistent(), friction=chosen)
     error = 100 * fit.validate(rest).relative_error
     plain = np.array([17.6, 7.1, 6.0, 16.3, 15.0, 29.6])
@@ -182,7 +182,9 @@ def panda() -> Iterator[Figure]:
     arm, data = _prepared(
         "panda", "panda", DATA / "panda", cutoff_hz=10.0, velocity="measured"
     )
-    plain = aw.identify(arm, data, aw.OrdinaryLeastSquares(), terms=RIGID)
+    plain = aw.identify(
+        arm, data, aw.identification.OrdinaryLeastSquares(), terms=RIGID
+    )
     bodies = aw.identify(arm, data, aw.PhysicallyConsistent(), terms=RIGID)
     weighted = aw.identify(arm, data, terms=RIGID)
     yield _row(
@@ -220,7 +222,7 @@ def _exported(
 
     best = aw.identify(arm, data, aw.PhysicallyConsistent(), friction=friction).arm
     parameters = best.parameters.copy()
-    parameters[10 * len(best.links) :] = 0.0  # neither of them has our friction
+    parameters[best.layout.drives] = 0.0  # neither of them has our friction
     q, qd, qdd = np.random.default_rng(1).uniform(-0.9, 0.9, (3, 50, arm.dof))
     ours = aw.Dynamics(best.with_parameters(parameters)).inverse_dynamics(q, qd, qdd)
     with tempfile.TemporaryDirectory() as folder:

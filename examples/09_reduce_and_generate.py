@@ -17,7 +17,9 @@ dyn = aw.Dynamics(arm)
 
 def samples(seed: int) -> aw.Samples:
     rng = np.random.default_rng(seed)
-    motion = aw.Polynomial.through(times, rng.uniform(lower, upper, (7, arm.dof)))
+    motion = aw.motions.Polynomial.through(
+        times, rng.uniform(lower, upper, (7, arm.dof))
+    )
     t = np.arange(0.0, 12.0, 0.01)
     q, qd, qdd = motion.sample(t)
     tau = dyn.inverse_dynamics(q, qd, qdd)

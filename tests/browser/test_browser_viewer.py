@@ -151,7 +151,7 @@ def test_a_world_shows_what_holds_it(browser: Browser, folder: Path):
 def test_sliders_move_an_arm_whose_names_mean_harm(browser: Browser, tmp_path: Path):
     arm = aw.load_arm("two_link_uno")
     joints = arm.joints[0], replace(arm.joints[1], name=HOSTILE)
-    no_body = aw.InertialParameters([1, 0, 0, 0, 1, 0, 0, 1, 0, 9])
+    no_body = aw.arms.InertialParameters([1, 0, 0, 0, 1, 0, 0, 1, 0, 9])
     links = arm.links[0], replace(arm.links[1], name=HOSTILE, inertia=no_body)
     named = replace(arm, name=HOSTILE, joints=joints, links=links)
     aw.save_arm(named, tmp_path / "arm.urdf")

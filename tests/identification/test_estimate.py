@@ -78,7 +78,7 @@ def test_consistent_fit_has_only_bodies_that_exist(described, arm):
     assert free.arm.defects()
     bodies = aw.identify(described, poor, aw.PhysicallyConsistent())
     assert not bodies.arm.defects()
-    split = 10 * len(arm.links)
+    split = arm.layout.drives.start
     kinds = np.array([n.rsplit(".")[-1] for n in arm.parameter_names[split:]])
     assert np.all(bodies.parameters[split:][kinds != "offset"] >= -1e-9)
     ratio = bodies.fit.rmse / free.fit.rmse
@@ -108,7 +108,7 @@ def test_terms_left_out_keep_the_arms_values(arm, data):
 
 def test_friction_that_is_there_is_found(arm, described):
     data = samples_of(arm, noise=0.002, seconds=30.0)
-    term = aw.FrictionTerm(1, "joint_2", "cubic")
+    term = aw.identification.FrictionTerm(1, "joint_2", "cubic")
     tau = data.tau.copy()
     tau[:, 1] += 6.0 * term.column(data)
     bent = replaced(data, tau=tau)
@@ -124,7 +124,7 @@ def test_friction_that_is_not_there_is_not_found(described, data):
 
 
 def test_an_estimate_is_read_back_as_it_was(described, data, tmp_path):
-    term = aw.FrictionTerm(0, "joint_1", "stribeck", 0.1)
+    term = aw.identification.FrictionTerm(0, "joint_1", "stribeck", 0.1)
     estimate = aw.identify(described, data, friction=[term])
     path = tmp_path / "estimate.json"
     aw.write_estimate(estimate, path)

@@ -11,21 +11,23 @@ from tests.identification.conftest import samples_of
 
 
 def planned(data):
-    return aw.InstrumentalVariables(lambda arm: [data])
+    return aw.identification.InstrumentalVariables(lambda arm: [data])
 
 
 METHODS = {
-    "ordinary": lambda data: aw.OrdinaryLeastSquares(),
+    "ordinary": lambda data: aw.identification.OrdinaryLeastSquares(),
     "weighted": lambda data: aw.WeightedLeastSquares(),
-    "ridge": lambda data: aw.Ridge(),
-    "total": lambda data: aw.TotalLeastSquares(),
-    "huber": lambda data: aw.Robust(),
-    "bisquare": lambda data: aw.Robust("bisquare"),
-    "prior": lambda data: aw.PriorWeighted(relative_std=3.0, absolute_std=3.0),
+    "ridge": lambda data: aw.identification.Ridge(),
+    "total": lambda data: aw.identification.TotalLeastSquares(),
+    "huber": lambda data: aw.identification.Robust(),
+    "bisquare": lambda data: aw.identification.Robust("bisquare"),
+    "prior": lambda data: aw.identification.PriorWeighted(
+        relative_std=3.0, absolute_std=3.0
+    ),
     "physical": lambda data: aw.PhysicallyConsistent(),
     "instrumental": planned,
-    "momentum": lambda data: aw.MomentumBalance(0.05),
-    "recursive": lambda data: aw.Recursive(0.9999),
+    "momentum": lambda data: aw.identification.MomentumBalance(0.05),
+    "recursive": lambda data: aw.identification.Recursive(0.9999),
 }
 
 
@@ -68,10 +70,10 @@ def test_standard_parameters_have_the_base_values(method, described, data):
 
 
 def test_exact_data_are_explained_exactly(method, described, arm):
-    if isinstance(method, aw.MomentumBalance):
+    if isinstance(method, aw.identification.MomentumBalance):
         pytest.skip("its integrals are exact only as the sampling is fine")
     clean = samples_of(arm, noise=0.0)
-    if isinstance(method, aw.InstrumentalVariables):
+    if isinstance(method, aw.identification.InstrumentalVariables):
         method = planned(clean)
     estimate = aw.identify(described, clean, method)
     # An interior-point solver is not exact to the last digit, the others are.
@@ -89,7 +91,9 @@ def test_outliers_do_not_move_a_robust_fit(described, arm, data):
         found = aw.identify(described, spoilt, method).base_values
         return np.linalg.norm((found - good) / (1 + np.abs(good)))
 
-    assert miss(aw.Robust("bisquare")) < 0.2 * miss(aw.WeightedLeastSquares())
+    assert miss(aw.identification.Robust("bisquare")) < 0.2 * miss(
+        aw.WeightedLeastSquares()
+    )
 
 
 def test_noisy_motion_shrinks_least_squares_but_not_instruments(arm, described):
@@ -117,19 +121,19 @@ def test_a_prior_fills_what_the_data_leave_open(arm, described):
     frozen = aw.Samples(
         time=still.time, q=still.q, qd=0 * still.qd, qdd=0 * still.qdd, tau=still.tau
     )
-    estimate = aw.identify(described, frozen, aw.PriorWeighted())
+    estimate = aw.identify(described, frozen, aw.identification.PriorWeighted())
     assert np.all(np.isfinite(estimate.base_std))
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: aw.Ridge(0.0),
-        lambda: aw.Robust("median"),
-        lambda: aw.MomentumBalance(-1.0),
-        lambda: aw.Recursive(1.5),
-        lambda: aw.PriorWeighted(absolute_std=0.0),
-        lambda: aw.TotalLeastSquares(0.0),
+        lambda: aw.identification.Ridge(0.0),
+        lambda: aw.identification.Robust("median"),
+        lambda: aw.identification.MomentumBalance(-1.0),
+        lambda: aw.identification.Recursive(1.5),
+        lambda: aw.identification.PriorWeighted(absolute_std=0.0),
+        lambda: aw.identification.TotalLeastSquares(0.0),
     ],
 )
 def test_senseless_settings_are_refused(make):
@@ -144,4 +148,4 @@ def test_instruments_of_another_length_are_refused(described, data):
 
 def test_too_few_windows_are_refused(described, data):
     with pytest.raises(NotIdentifiable, match="windows"):
-        aw.identify(described, data[:300], aw.MomentumBalance(1.0))
+        aw.identify(described, data[:300], aw.identification.MomentumBalance(1.0))

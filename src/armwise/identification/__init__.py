@@ -1,6 +1,10 @@
 """Identification: the parameters of arms and loads, with honest uncertainty."""
 
-from armwise.identification.coverage import largest_torque, random_motion
+from armwise.identification.coverage import (
+    coverage_study,
+    largest_torque,
+    random_motion,
+)
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import (
     Estimate,
@@ -14,6 +18,7 @@ from armwise.identification.identify import (
     identify,
     identify_recordings,
 )
+from armwise.identification.loop_validation import validate_in_loop
 from armwise.identification.methods import (
     InstrumentalVariables,
     Method,
@@ -27,6 +32,7 @@ from armwise.identification.methods import (
     TotalLeastSquares,
     WeightedLeastSquares,
 )
+from armwise.identification.online import OnlineIdentification
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
 from armwise.identification.reduce import reduce
 from armwise.identification.uncertainty import STRETCHES, Review, jackknife
@@ -44,6 +50,7 @@ __all__ = [
     "InstrumentalVariables",
     "Method",
     "MomentumBalance",
+    "OnlineIdentification",
     "OrdinaryLeastSquares",
     "PhysicallyConsistent",
     "PriorWeighted",
@@ -58,6 +65,7 @@ __all__ = [
     "WeightedLeastSquares",
     "accumulate",
     "build_estimate",
+    "coverage_study",
     "diagnose",
     "identify",
     "identify_recordings",
@@ -70,5 +78,6 @@ __all__ = [
     "reduce",
     "select_friction",
     "structural_base",
+    "validate_in_loop",
     "write_estimate",
 ]

@@ -44,8 +44,7 @@ def load_from_torques(
         _require_torque(bare, "The bare samples")
         data, bare = align_runs(data, bare)
     dynamics = Dynamics(arm)
-    columns = slice(10 * link, 10 * link + 10)
-    own = dynamics.regressor(data.q, data.qd, data.qdd)[:, :, columns]
+    own = dynamics.regressor(data.q, data.qd, data.qdd)[:, :, arm.layout.link(link)]
     load = own @ inertial_transform(T_link_frame)
     target = data.tau - dynamics.inverse_dynamics(data.q, data.qd, data.qdd)
     friction = [data.direction(), data.qd]

@@ -2,6 +2,13 @@
 
 from armwise.regression.accumulator import Accumulator, accumulate, triangle
 from armwise.regression.columns import BLOCK, FORMS, Block, Columns, FrictionTerm
+from armwise.regression.low_pass import butterworth, low_pass
+from armwise.regression.signals import (
+    Signals,
+    averaged_sign,
+    friction_direction,
+    through_torque_filter,
+)
 from armwise.regression.solution import (
     RANK_TOLERANCE,
     Solution,
@@ -19,11 +26,17 @@ __all__ = [
     "Block",
     "Columns",
     "FrictionTerm",
+    "Signals",
     "Solution",
     "accumulate",
+    "averaged_sign",
+    "butterworth",
+    "friction_direction",
+    "low_pass",
     "residual_std",
     "solve_system",
     "stack",
+    "through_torque_filter",
     "torque_size",
     "triangle",
 ]

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.recordings import Samples
 from armwise.regression.columns import BLOCK, Block, Columns
+from armwise.regression.signals import Signals
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -58,16 +58,16 @@ class Accumulator:
 
     def add(
         self,
-        data: Samples | Sequence[Samples],
+        data: Signals | Sequence[Signals],
         weights: Sequence[np.ndarray] | None = None,
     ) -> Accumulator:
         """Add samples; returns itself.
 
         Args:
-            data: Samples, or several runs of them.
+            data: Motion and torque, or several runs of them.
             weights: Per run an array (samples, joints) that multiplies the rows.
         """
-        runs = [data] if isinstance(data, Samples) else list(data)
+        runs = list(data) if isinstance(data, Sequence) else [data]
         for number, run in enumerate(runs):
             weight = None if weights is None else weights[number]
             self._foresee(run, weight)
@@ -76,7 +76,7 @@ class Accumulator:
         self.settle()
         return self
 
-    def _foresee(self, run: Samples, weights: np.ndarray | None) -> None:
+    def _foresee(self, run: Signals, weights: np.ndarray | None) -> None:
         """Precondition with a few samples from all over a run."""
         self._open()
         stride = max(1, -(-len(run) // BLOCK))
@@ -183,7 +183,7 @@ def triangle(matrix: np.ndarray) -> Float[np.ndarray, "width width"]:
 
 def accumulate(
     columns: Columns,
-    data: Samples | Sequence[Samples],
+    data: Signals | Sequence[Signals],
     weights: Sequence[np.ndarray] | None = None,
 ) -> Accumulator:
     """Run through samples once and keep what linear estimation needs of them."""
