@@ -13,10 +13,11 @@ import armwise as aw
 from armwise.identification import Columns, accumulate
 from armwise.identification.coverage import random_motion
 from armwise.identification.gpu import GpuAccumulator
-from armwise.programs.cuda_driver import CudaError, device
+from armwise.programs.cuda_device import CudaError, device
 from benchmarks.coverage import driven_panda
 from benchmarks.figures import Row, best
 from benchmarks.identify import recorded
+from studies.coverage import gpu_coverage_study
 
 SAMPLES = 4_000_000
 CHECKED = 100_000
@@ -76,11 +77,9 @@ def _scoring(arm: aw.Arm) -> Row:
 
 def _coverage() -> list[Row]:
     arm = driven_panda()
-    aw.identification.coverage_study(arm, experiments=64, backend="cuda")
+    gpu_coverage_study(arm, experiments=64)
     start = time.perf_counter()
-    study = aw.identification.coverage_study(
-        arm, experiments=EXPERIMENTS, backend="cuda"
-    )
+    study = gpu_coverage_study(arm, experiments=EXPERIMENTS)
     seconds = time.perf_counter() - start
     start = time.perf_counter()
     few = aw.identification.coverage_study(arm, experiments=FEW)

@@ -102,9 +102,8 @@ def through_torque_filter(
         return columns
     filtered = np.empty(columns.shape)
     for rows in signals.segments:
-        for j in range(columns.shape[1]):
-            # Held ends: an odd reflection would double the height of a step there.
-            filtered[rows, j] = low_pass(columns[rows, j], bandwidth, rate, "constant")
+        # Held ends: an odd reflection would double the height of a step there.
+        filtered[rows] = low_pass(columns[rows], bandwidth, rate, "constant")
     return filtered
 
 
