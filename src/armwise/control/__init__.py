@@ -13,7 +13,6 @@ from armwise.control.comparison import (
     Partition,
     effective_inertia,
     middle_posture,
-    perturbed,
     tracking_tasks,
     with_friction,
 )
@@ -62,7 +61,6 @@ __all__ = [
     "feedback_gain",
     "load_state",
     "middle_posture",
-    "perturbed",
     "save_state",
     "tracking_tasks",
     "with_friction",
