@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armwise.arms import load_arm
@@ -42,6 +42,7 @@ def test_quintic_of_the_paper_peaks_where_the_paper_says():
 
 
 @given(st.floats(0.1, 10.0))
+@settings(deadline=None)  # the first example pays for importing SciPy
 def test_quintic_is_the_spline_of_order_five(duration):
     t = np.linspace(0, duration, 33)
     quintic = Quintic(A, B, duration)
