@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armwise.report.report import Curve, Figure, Role, telling_rows
+from armwise.report import telling_rows
+from armwise.report.report import Curve, Figure, Role
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
