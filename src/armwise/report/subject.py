@@ -194,9 +194,7 @@ def _physical(subject: Subject) -> Judgement:
     return Judgement(
         "Are the inertias physically realisable?",
         "fail" if first else "pass",
-        f"{first[0]}: {first[1]}"
-        if first
-        else "every link is physically realisable",
+        f"{first[0]}: {first[1]}" if first else "every link is physically realisable",
     )
 
 
