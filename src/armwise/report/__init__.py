@@ -2,7 +2,7 @@
 
 from armwise.report.calibration import write_calibration_report
 from armwise.report.html import report_to_html
-from armwise.report.load import write_load_report
+from armwise.report.load import write_load_files, write_load_report
 from armwise.report.report import Report, continued_time, telling_rows
 from armwise.report.save import report_to_json, report_to_text
 from armwise.report.write import make_report, write_report
@@ -16,6 +16,7 @@ __all__ = [
     "report_to_text",
     "telling_rows",
     "write_calibration_report",
+    "write_load_files",
     "write_load_report",
     "write_report",
 ]
