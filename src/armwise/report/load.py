@@ -13,19 +13,19 @@ from armwise.loads import (
     write_load,
     write_load_estimate,
 )
+from armwise.report.formats import save_report
 from armwise.report.report import (
     Block,
-    Curve,
+    BulletList,
     Figure,
-    Items,
+    Paragraph,
     Report,
+    ReportTable,
     Section,
-    Table,
-    Words,
+    Series,
+    envelope_rows,
     points_per_curve,
-    telling_rows,
 )
-from armwise.report.save import save_report
 
 
 def make_load_report(load: LoadEstimate, title: str | None = None) -> Report:
@@ -74,7 +74,7 @@ def _summary(load: LoadEstimate) -> Section:
     return Section(
         "load",
         "The load",
-        (Items(tuple(load.statement().split("\n"))),),
+        (BulletList(tuple(load.statement().split("\n"))),),
         load_to_dict(load),
     )
 
@@ -94,7 +94,7 @@ def _numbers(load: LoadEstimate) -> Section:
     return Section(
         "parameters",
         "Ten parameters",
-        (Table(columns, rows, caption),),
+        (ReportTable(columns, rows, caption),),
         {"interval_95": [[_cell(a), _cell(b)] for a, b in zip(low, high, strict=True)]},
     )
 
@@ -103,17 +103,16 @@ def _wrench(load: LoadEstimate) -> Section:
     """Draw measured and predicted, channel by channel."""
     series = load.prediction
     if series is None:
-        words: tuple[Block, ...] = (Words("The estimate holds no measured data."),)
+        words: tuple[Block, ...] = (Paragraph("The estimate holds no measured data."),)
         return Section("wrench", "Measured and predicted", words, {})
     most = points_per_curve(2 * len(series.channels))
     figures = []
     for k, name in enumerate(series.channels):
-        # Of a long log, the rows with the largest residuals show the most.
-        rows = telling_rows(series.measured[:, k] - series.predicted[:, k], most)
+        rows = envelope_rows(series.measured[:, k] - series.predicted[:, k], most)
         t = series.time[rows]
         curves = (
-            Curve("measured", t, series.measured[rows, k], "measured"),
-            Curve("predicted", t, series.predicted[rows, k], "predicted"),
+            Series("measured", t, series.measured[rows, k], "measured"),
+            Series("predicted", t, series.predicted[rows, k], "predicted"),
         )
         unit = "N" if name in ("fx", "fy", "fz") else "N m"
         title = f"{name}: residual {series.rmse[k]:.3g} {unit} (root mean square)"
