@@ -11,7 +11,7 @@ from armwise.calibration import Plan
 from armwise.calibration.sensor_control import Parabola, SensorPD
 from armwise.calibration.sensor_units import Bench, Trace
 from armwise.calibration.stages import Stages
-from armwise.report.report import Figure
+from armwise.report import Figure
 from papers.astley_calibration import (
     BETA,
     RANGE,
