@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from armwise.calibration import Plan
-from armwise.calibration.gravity_expansion import CosineFit
-from armwise.calibration.sensor_units import Trace
-from armwise.report.report import Figure
+from armwise.calibration import CosineFit, Plan, Trace
+from armwise.report import Figure
 from papers.astley_calibration import RANGE
 from papers.drawings import Drawing, line, path
 from papers.single_link import (

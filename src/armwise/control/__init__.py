@@ -13,6 +13,8 @@ from armwise.control.comparison import (
     Partition,
     effective_inertia,
     middle_posture,
+    standard_controllers,
+    standard_plants,
     tracking_tasks,
     with_friction,
 )
@@ -62,6 +64,8 @@ __all__ = [
     "load_state",
     "middle_posture",
     "save_state",
+    "standard_controllers",
+    "standard_plants",
     "tracking_tasks",
     "with_friction",
 ]

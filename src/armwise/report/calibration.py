@@ -16,20 +16,20 @@ from armwise.calibration import (
     Evidence,
     Trace,
 )
+from armwise.report.formats import save_report
 from armwise.report.report import (
     Block,
+    BulletList,
     Cell,
-    Curve,
     Figure,
-    Items,
+    Paragraph,
     Report,
+    ReportTable,
     Section,
-    Table,
-    Words,
+    Series,
+    envelope_rows,
     points_per_curve,
-    telling_rows,
 )
-from armwise.report.save import save_report
 
 # The parts of a report on sensors calibrated by moving: what happened, arm by arm.
 
@@ -56,7 +56,9 @@ def _sensors(found: AdaptiveCalibration) -> Section:
     )
     caption = "θ = α v + β; deviations are the adaptation's own"
     data = {"sensors": [dict(zip(columns, row, strict=True)) for row in rows]}
-    return Section("sensors", "Joint sensors", (Table(columns, rows, caption),), data)
+    return Section(
+        "sensors", "Joint sensors", (ReportTable(columns, rows, caption),), data
+    )
 
 
 def _evolution(found: AdaptiveCalibration) -> Section:
@@ -81,7 +83,7 @@ def _adapted(name: str, trace: Trace) -> Figure:
         else [f"parameter {k + 1}" for k in range(values.shape[1])]
     )
     curves = tuple(
-        Curve(label, time[::step], values[::step, k] / size, "series")
+        Series(label, time[::step], values[::step, k] / size, "series")
         for k, label in enumerate(names)
     )
     return Figure(f"{name}, first arm", "time [s]", "share of the largest", curves)
@@ -105,8 +107,8 @@ def _gravity(trace: Trace, j: int, fit: CosineFit, friction: float) -> Figure:
     order = np.argsort(x)
     gravity = GRAVITY * fit.moment * np.cos(fit.gain * x + fit.phase)
     curves = (
-        Curve("torque less friction", x[order], torque[order], "measured"),
-        Curve("cosine", x[order], gravity[order], "predicted"),
+        Series("torque less friction", x[order], torque[order], "measured"),
+        Series("cosine", x[order], gravity[order], "predicted"),
     )
     title = f"joint {j + 1}, first arm, the others held"
     return Figure(title, "scaled reading", "N m", curves)
@@ -118,7 +120,7 @@ def _errors(found: AdaptiveCalibration) -> Section:
         error = trace.x[:, 0] - trace.wanted[:, 0]
         step = max(1, len(trace.time) // points_per_curve(10))
         curves = tuple(
-            Curve(f"joint {j + 1}", trace.time[::step], error[::step, j], "series")
+            Series(f"joint {j + 1}", trace.time[::step], error[::step, j], "series")
             for j in range(error.shape[1])
         )
         figures.append(Figure(name, "time [s]", "scaled reading", curves))
@@ -174,9 +176,11 @@ def _calibration_sensors(found: Calibration) -> Section:
         strict=True,
     )
     rows = tuple((name, *map(_cell, values)) for name, *values in numbers)
-    blocks: list[Block] = [Table(columns, rows, "θ = α s + β, one standard deviation")]
+    blocks: list[Block] = [
+        ReportTable(columns, rows, "θ = α s + β, one standard deviation")
+    ]
     if found.notes:
-        blocks.append(Items(found.notes))
+        blocks.append(BulletList(found.notes))
     data = {"joints": [dict(zip(columns, row, strict=True)) for row in rows]}
     return Section("sensors", "Joint sensors", tuple(blocks), data)
 
@@ -189,7 +193,9 @@ def _hidden(found: Calibration) -> Section:
         if not p.is_calibratable
     )
     blocks: tuple[Block, ...] = (
-        (Items(reasons),) if reasons else (Words("Everything could be calibrated."),)
+        (BulletList(reasons),)
+        if reasons
+        else (Paragraph("Everything could be calibrated."),)
     )
     return Section(
         "hidden", "What gravity does not tell", blocks, {"reasons": list(reasons)}
@@ -205,7 +211,7 @@ def _flaws(found: Calibration) -> Section:
         (name, _cell(100.0 * value), _cell(100.0 * doubt))
         for name, value, doubt in zip(names, found.flaws, std, strict=True)
     )
-    made = Table(("flaw", "[%]", "±"), rows, "of motors and sensors")
+    made = ReportTable(("flaw", "[%]", "±"), rows, "of motors and sensors")
     return Section("flaws", "Small flaws", (made,), {"flaws": [list(r) for r in rows]})
 
 
@@ -222,8 +228,8 @@ def _calibration_gravity(found: Calibration) -> Section:
         order = rows[np.argsort(shown.q[rows, j])]
         angle = np.rad2deg(shown.q[order, j])
         curves = (
-            Curve("weighed", angle, shown.weighed[order, j], "measured"),
-            Curve("fitted", angle, shown.gravity[order, j], "predicted"),
+            Series("weighed", angle, shown.weighed[order, j], "measured"),
+            Series("fitted", angle, shown.gravity[order, j], "predicted"),
         )
         title = f"{name}: torque of gravity, other joints wherever they were"
         figures.append(Figure(title, "angle [°]", "N m", curves, is_stems=True))
@@ -248,12 +254,12 @@ def _torques(found: Calibration) -> Section:
 
 def _torque_figure(name: str, j: int, shown: Evidence) -> Figure:
     left = shown.measured[:, j] - shown.predicted[:, j]
-    rows = telling_rows(left, points_per_curve(3 * shown.q.shape[1]))
+    rows = envelope_rows(left, points_per_curve(3 * shown.q.shape[1]))
     sample = np.arange(left.size)[rows]
     curves = (
-        Curve("measured", sample, shown.measured[rows, j], "measured"),
-        Curve("predicted", sample, shown.predicted[rows, j], "predicted"),
-        Curve("left", sample, left[rows], "residual"),
+        Series("measured", sample, shown.measured[rows, j], "measured"),
+        Series("predicted", sample, shown.predicted[rows, j], "predicted"),
+        Series("left", sample, left[rows], "residual"),
     )
     heard = left[shown.is_heard[:, j]]
     size = float(np.sqrt(np.mean(heard**2))) if heard.size else float("nan")
@@ -261,8 +267,8 @@ def _torque_figure(name: str, j: int, shown: Evidence) -> Figure:
     return Figure(title, "sample", "N m", curves)
 
 
-def _missing() -> Words:
-    return Words("The data behind it were not kept.")
+def _missing() -> Paragraph:
+    return Paragraph("The data behind it were not kept.")
 
 
 def _cell(value: float) -> Cell:
