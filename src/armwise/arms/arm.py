@@ -308,7 +308,7 @@ class Arm:
         """Return which link has this name."""
         return _index([link.name for link in self.links], name, "link", self.name)
 
-    def place(self, name: str) -> tuple[int, Float[np.ndarray, "4 4"]]:
+    def find_frame(self, name: str) -> tuple[int, Float[np.ndarray, "4 4"]]:
         """Find a link, frame or the base by name: its link index and T_link_frame."""
         for i, link in enumerate(self.links):
             if link.name == name:
@@ -318,9 +318,9 @@ class Arm:
                 return frame.link, frame.pose
         if name == self.base:
             return BASE, np.eye(4)
-        known = [x.name for x in self.links] + [x.name for x in self.frames]
+        names = [x.name for x in self.links] + [x.name for x in self.frames]
         raise ArgumentError(
-            f"{self.name} has no link or frame {name!r}. It has: {', '.join(known)}."
+            f"{self.name} has no link or frame {name!r}. It has: {', '.join(names)}."
         )
 
     @cached_property
@@ -336,13 +336,13 @@ class Arm:
 
     def limits(self, quantity: str) -> Float[np.ndarray, " dof"]:
         """Return one limit of every coordinate: `lower`, `upper`, `velocity`, …."""
-        chosen = [self.joints[i].limits for i in self.coordinates]
-        return np.array([getattr(limit, quantity) for limit in chosen], dtype=float)
+        limits = [self.joints[i].limits for i in self.coordinates]
+        return np.array([getattr(limit, quantity) for limit in limits], dtype=float)
 
     def defects(self) -> dict[str, str]:
         """Links no body can be, and why."""
-        found = {link.name: link.inertia.defect() for link in self.links}
-        return {name: why for name, why in found.items() if why is not None}
+        defects = {link.name: link.inertia.defect() for link in self.links}
+        return {name: why for name, why in defects.items() if why is not None}
 
 
 def _index(names: Sequence[str], name: str, what: str, arm: str) -> int:
@@ -397,11 +397,11 @@ def _check_joint(arm: Arm, i: int, joint: Joint) -> None:
 
 def resolve_mimic(i: int, follow: Mapping[int, Mimic]) -> Mimic | None:
     """Follow a chain of mimics to a joint that moves by itself; None for a circle."""
-    mimic, seen = follow[i], {i}
+    mimic, visited = follow[i], {i}
     while mimic.leader in follow:
-        if mimic.leader in seen:
+        if mimic.leader in visited:
             return None
-        seen.add(mimic.leader)
+        visited.add(mimic.leader)
         up = follow[mimic.leader]
         mimic = Mimic(
             up.leader,

@@ -71,10 +71,10 @@ def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:
 
 
 def _unknown(name: str) -> str:
-    known = bundled_arms()
-    close = difflib.get_close_matches(name, known, n=1)
+    bundled = bundled_arms()
+    close = difflib.get_close_matches(name, bundled, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
     return (
         f"{name} is neither a file nor a bundled arm.{guess} "
-        f"Bundled: {', '.join(known)}."
+        f"Bundled: {', '.join(bundled)}."
     )

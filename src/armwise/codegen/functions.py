@@ -12,8 +12,8 @@ from armwise.dynamics import (
     add,
     drive_columns,
     equations,
+    frame_equations,
     mul,
-    place_equations,
     total,
 )
 
@@ -75,8 +75,8 @@ def _known(name: str) -> Maker:
 
 def _placed(name: str) -> Maker:
     def make(model: Model, mechanism: Mechanism) -> Traced:
-        link, T = model.arm.place(model.place)
-        return place_equations(mechanism, link, T)[name].function
+        link, T = model.arm.find_frame(model.place)
+        return frame_equations(mechanism, link, T)[name].function
 
     return make
 

@@ -162,7 +162,7 @@ def place_on(arm: Arm, place: str | None) -> str:
     """Return the name of a place on the arm; the last link if none is given."""
     if place is None:
         return arm.links[-1].name
-    arm.place(place)
+    arm.find_frame(place)
     return place
 
 

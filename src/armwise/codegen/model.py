@@ -107,7 +107,7 @@ class Model:
     @cached_property
     def load_matrix(self) -> Float[np.ndarray, "groups 10"]:
         """Grouped parameters of a unit load: ten numbers in the frame of `place`."""
-        link, T = self.arm.place(self.place)
+        link, T = self.arm.find_frame(self.place)
         if link == BASE:
             raise ArgumentError(
                 f"{self.place!r} is fixed to the base and carries no load. "

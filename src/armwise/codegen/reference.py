@@ -58,7 +58,7 @@ def reference_arm(model: Model, load: np.ndarray | None = None) -> Arm:
         missing = np.array(model.bodies) - model.mechanism.grouped(arm.parameters)
         vector[arm.layout.links] += np.linalg.lstsq(K, missing, rcond=None)[0]
     if load is not None:
-        link, T = arm.place(model.place)
+        link, T = arm.find_frame(model.place)
         share = InertialParameters(load).transformed(T).vector
         vector[arm.layout.link(link)] += share
     return arm.with_parameters(vector)

@@ -198,8 +198,8 @@ class Indirect(PredictingController):
         self.model.adaptation.compose(
             W, np.zeros_like(e), W, filtered_torque, self.model.period, (0.0, 1.0)
         )
-        wanted = reference.qdd - push
-        Y = self.model.select(self.model.dynamics.regressor(q, qd, wanted))
+        acceleration = reference.qdd - push
+        Y = self.model.select(self.model.dynamics.regressor(q, qd, acceleration))
         diagonal = np.diag(self.kd) if self.kd.ndim == 2 else self.kd
         tau: np.ndarray = self.model.torque(Y)
         tau = tau - apply_feedback(self.kd_floor, push / diagonal)
@@ -259,15 +259,17 @@ class CraigHsuSastry(AdaptiveController):
         q = measurement.need("q")
         qd = self._velocity.read(measurement, reference.qd)
         e, ed = reference.q - q, reference.qd - qd
-        wanted = reference.qdd + apply_feedback(self.kd, ed)
-        wanted = wanted + apply_feedback(self.kp, e)
+        acceleration = reference.qdd + apply_feedback(self.kd, ed)
+        acceleration = acceleration + apply_feedback(self.kp, e)
         dynamics = self.model.dynamics
         if self._last_qd is not None:
             qdd = (qd - self._last_qd) / self.model.period
             Y = self.model.select(dynamics.regressor(q, qd, qdd))
             self._learn(q, Y, ed + self.mixing * e)
         self._last_qd = np.array(qd)
-        return self.model.torque(self.model.select(dynamics.regressor(q, qd, wanted)))
+        return self.model.torque(
+            self.model.select(dynamics.regressor(q, qd, acceleration))
+        )
 
     def _learn(self, q: np.ndarray, Y: np.ndarray, error: np.ndarray) -> None:
         M = self._mass_matrix(q)
@@ -320,7 +322,7 @@ class ModelReference:
         feedback_gain(rate, "rate")
         self.rate = rate
         self.adaptation = Adaptation(law, np.array(initial, dtype=float))
-        self.wanted = 0.0
+        self.target = 0.0
 
     @property
     def estimate(self) -> Float[np.ndarray, " 2"]:
@@ -331,6 +333,6 @@ class ModelReference:
         """Return the plant's input for the next dt [s], and learn."""
         regressor = np.array([[command, output]])
         u = float(regressor[0] @ self.estimate)
-        self.adaptation.track(regressor, np.array([output - self.wanted]), dt)
-        self.wanted += (1.0 - np.exp(-self.rate * dt)) * (command - self.wanted)
+        self.adaptation.track(regressor, np.array([output - self.target]), dt)
+        self.target += (1.0 - np.exp(-self.rate * dt)) * (command - self.target)
         return u

@@ -75,8 +75,8 @@ class AdaptiveModel:
         """Keep the adapted columns of a full regressor."""
         if self._columns is None:
             return Y
-        chosen: np.ndarray = Y.take(self._columns, axis=-1)
-        return chosen
+        columns: np.ndarray = Y.take(self._columns, axis=-1)
+        return columns
 
     def torque(self, Y: Float[np.ndarray, "batch dof p"]) -> np.ndarray:
         """Y â with the estimate of now."""

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def middle_posture(arm: Arm) -> Float[np.ndarray, " dof"]:
     """The middle of every joint's range; zero where it has none."""
     lower, upper = arm.limits("lower"), arm.limits("upper")
-    known = np.isfinite(lower) & np.isfinite(upper)
-    return np.where(known, 0.5 * (lower + upper), 0.0)
+    is_bounded = np.isfinite(lower) & np.isfinite(upper)
+    return np.where(is_bounded, 0.5 * (lower + upper), 0.0)
 
 
 def effective_inertia(arm: Arm, q: Float[np.ndarray, " dof"]) -> np.ndarray:
@@ -133,10 +133,10 @@ def standard_plants(
     return plants
 
 
-def with_friction(arm: Arm, share: float) -> Arm:
+def with_friction(arm: Arm, fraction: float) -> Arm:
     """Add friction in proportion to the torques of the arm's own tasks."""
     joints = list(arm.joints)
-    for size, i in zip(share * typical_torque(arm), arm.coordinates, strict=True):
+    for size, i in zip(fraction * typical_torque(arm), arm.coordinates, strict=True):
         old = joints[i].drive
         drive = Drive(
             old.rotor_inertia,
@@ -230,8 +230,10 @@ class Partition:
             own = (
                 reference if is_shared else MotionSample(*(x[rows] for x in reference))
             )
-            seen = Measurement(*(None if x is None else x[rows] for x in measurement))
-            tau[rows] = controller.torque(t, own, seen)
+            measured = Measurement(
+                *(None if x is None else x[rows] for x in measurement)
+            )
+            tau[rows] = controller.torque(t, own, measured)
         return tau
 
     def to_dict(self) -> dict[str, np.ndarray]:

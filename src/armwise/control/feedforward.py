@@ -122,8 +122,8 @@ class ComputedTorque:
         qd = self._velocity.read(measurement, reference.qd)
         e, ed = reference.q - q, reference.qd - qd
         spring = apply_feedback(self.kp, e)
-        wanted = reference.qdd + apply_feedback(self.kd, ed) + spring
-        tau: np.ndarray = self.model.inverse_dynamics(q, qd, wanted)
+        acceleration = reference.qdd + apply_feedback(self.kd, ed) + spring
+        tau: np.ndarray = self.model.inverse_dynamics(q, qd, acceleration)
         if self.robust is not None:
             diagonal = np.diag(self.kd) if self.kd.ndim == 2 else self.kd
             tau = tau + self.robust.torque(-ed - spring / diagonal)

@@ -68,13 +68,13 @@ class ParameterSet:
 
     def values(self, arm: Arm | None = None) -> Float[np.ndarray, " adapted"]:
         """What the adapted parameters are for an arm of the same kind."""
-        chosen = self.arm if arm is None else arm
-        if chosen.parameters.size != self.matrix.shape[1]:
+        source = self.arm if arm is None else arm
+        if source.parameters.size != self.matrix.shape[1]:
             raise ArgumentError(
-                f"{chosen.name} has {chosen.parameters.size} parameters, not "
+                f"{source.name} has {source.parameters.size} parameters, not "
                 f"{self.matrix.shape[1]} like {self.arm.name}."
             )
-        adapted: np.ndarray = self.matrix @ chosen.parameters
+        adapted: np.ndarray = self.matrix @ source.parameters
         return adapted
 
 

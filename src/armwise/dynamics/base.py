@@ -53,15 +53,15 @@ class BaseParameters:
     @cached_property
     def kinds(self) -> dict[str, Kind]:
         """Of every parameter, whether it is seen alone, in a sum, or not at all."""
-        found: dict[str, Kind] = {}
+        kinds: dict[str, Kind] = {}
         for k, name in enumerate(self.names):
             rows = np.flatnonzero(self.matrix[:, k])
             alone = rows.size == 1 and np.count_nonzero(self.matrix[rows[0]]) == 1
             if not rows.size:
-                found[name] = "unidentifiable"
+                kinds[name] = "unidentifiable"
             else:
-                found[name] = "identifiable" if alone else "in combination"
-        return found
+                kinds[name] = "identifiable" if alone else "in combination"
+        return kinds
 
     def values(self, parameters: np.ndarray) -> Float[np.ndarray, " count"]:
         """Return β of a parameter vector π."""
@@ -89,8 +89,10 @@ def base_parameters(arm: Arm, order: Sequence[str] | None = None) -> BaseParamet
     """
     mechanism = mechanism_of(arm)
     grouping = successive_ranks(structural_factor(mechanism), _order(arm, order))
-    seen = np.any(grouping.matrix != 0, axis=0)
-    hidden = tuple(n for n, s in zip(arm.parameter_names, seen, strict=True) if not s)
+    has_effect = np.any(grouping.matrix != 0, axis=0)
+    hidden = tuple(
+        n for n, s in zip(arm.parameter_names, has_effect, strict=True) if not s
+    )
     return _ordered(arm, grouping, hidden, order is None)
 
 
@@ -128,11 +130,11 @@ def _order(arm: Arm, order: Sequence[str] | None) -> list[int]:
     """Try a link's mass last unless told otherwise: it rarely shows by itself."""
     if order is None:
         return arm.layout.mass_last
-    place = {name: k for k, name in enumerate(arm.parameter_names)}
-    if unknown := [name for name in order if name not in place]:
+    index = {name: k for k, name in enumerate(arm.parameter_names)}
+    if unknown := [name for name in order if name not in index]:
         raise ArgumentError(f"{arm.name} has no parameter {unknown[0]!r}.")
-    first = [place[name] for name in order]
-    return first + [k for k in range(len(place)) if k not in set(first)]
+    first = [index[name] for name in order]
+    return first + [k for k in range(len(index)) if k not in set(first)]
 
 
 def _term(weight: float, name: str) -> str:

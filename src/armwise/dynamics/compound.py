@@ -93,20 +93,20 @@ def find_stations(skeleton: Skeleton, q: Sequence[Scalar]) -> list[Station]:
 
 
 def _station(segment: Segment, q: Scalar, carrier: Station | None) -> Station:
-    place, up = vector(segment.position), vector(-segment.gravity)
+    position, up = vector(segment.position), vector(-segment.gravity)
     if not segment.is_revolute:
         slide = tuple(mul(float(a), q) for a in segment.slide)
-        return Station(segment, True, 0.0, 0.0, 1.0, 0.0, vadd(place, slide), up)
+        return Station(segment, True, 0.0, 0.0, 1.0, 0.0, vadd(position, slide), up)
     if carrier is None:
         c, s = _cosine_and_sine(add(q, segment.angle))
         up = add(mul(c, up[0]), mul(s, up[1])), sub(mul(c, up[1]), mul(s, up[0])), up[2]
-        return Station(segment, True, 0.0, 0.0, 1.0, 0.0, place, up)
+        return Station(segment, True, 0.0, 0.0, 1.0, 0.0, position, up)
     if not _is_parallel(segment, carrier.segment):
         c, s = _cosine_and_sine(add(q, segment.angle))
-        return Station(segment, True, q, segment.angle, c, s, place)
+        return Station(segment, True, q, segment.angle, c, s, position)
     angle, offset = add(carrier.angle, q), carrier.offset + segment.angle
     c, s = _cosine_and_sine(add(angle, offset))
-    return Station(segment, False, angle, offset, c, s, carrier.to_run(place))
+    return Station(segment, False, angle, offset, c, s, carrier.to_run(position))
 
 
 def _is_parallel(segment: Segment, carrier: Segment) -> bool:

@@ -84,7 +84,7 @@ def equations(mechanism: Mechanism) -> dict[str, Equation]:
     }
 
 
-def place_equations(
+def frame_equations(
     mechanism: Mechanism, link: int, T: np.ndarray
 ) -> dict[str, Equation]:
     """Return the equations of a place on a link: T maps it to the user's link frame."""
@@ -171,8 +171,8 @@ class _Terms:
     def forward_dynamics(
         self, q: Scalars, qd: Scalars, tau: Scalars, bodies: Scalars, drives: Scalars
     ) -> Any:
-        rest = [0.0] * self.mechanism.dof
-        load = self.inverse_dynamics(q, qd, rest, bodies, drives)["tau"]
+        unaccelerated = [0.0] * self.mechanism.dof
+        load = self.inverse_dynamics(q, qd, unaccelerated, bodies, drives)["tau"]
         matrix = self.mass_matrix(q, bodies, drives)["M"]
         net = [sub(a, b) for a, b in zip(tau, load, strict=True)]
         return {"qdd": solve_mass_matrix(matrix, net)}

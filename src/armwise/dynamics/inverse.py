@@ -123,8 +123,8 @@ def _next(
         if inside[parent]:
             reach = _times(carrier.motion.rates, station.lever)
         else:
-            place = base.to_link(station.lever)
-            reach = base.to_run(_times(carrier.motion.rates, place))
+            lever = base.to_link(station.lever)
+            reach = base.to_run(_times(carrier.motion.rates, lever))
         origin = vadd(carrier.origin, reach)
         return _state(station, carrier.run, turning, origin, inside[i])
     carrier = states[parent]

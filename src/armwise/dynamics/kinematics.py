@@ -41,8 +41,8 @@ def link_poses(skeleton: Skeleton, q: Sequence[Scalar]) -> list[Pose]:
             columns, origin = poses[segment.parent]
         units: tuple[Vector, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
         turned = tuple(_combine(columns, crossing.to_parent(e)) for e in units)
-        place = vadd(origin, _combine(columns, crossing.position))
-        poses.append((turned, place))  # type: ignore[arg-type]
+        position = vadd(origin, _combine(columns, crossing.position))
+        poses.append((turned, position))  # type: ignore[arg-type]
     return poses
 
 

@@ -84,14 +84,14 @@ def cross_joints(skeleton: Skeleton, q: Sequence[Scalar]) -> list[Crossing]:
 
 
 def _crossing(segment: Segment, q: Scalar) -> Crossing:
-    place = vector(segment.position)
+    position = vector(segment.position)
     if not segment.is_revolute:
         slide = tuple(mul(float(a), q) for a in segment.slide)
-        return Crossing(segment, 1.0, 0.0, vadd(place, slide))
+        return Crossing(segment, 1.0, 0.0, vadd(position, slide))
     angle = add(q, segment.angle)
     if isinstance(angle, Symbol):
-        return Crossing(segment, cos(angle), sin(angle), place)
-    return Crossing(segment, np.cos(angle), np.sin(angle), place)
+        return Crossing(segment, cos(angle), sin(angle), position)
+    return Crossing(segment, np.cos(angle), np.sin(angle), position)
 
 
 # Accelerations outwards, forces inwards.

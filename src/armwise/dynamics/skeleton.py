@@ -70,11 +70,11 @@ class Skeleton:
 
     def ancestors(self, i: int) -> list[int]:
         """Joints that carry joint i, itself first."""
-        found = []
+        carriers = []
         while i != BASE:
-            found.append(i)
+            carriers.append(i)
             i = self.segments[i].parent
-        return found
+        return carriers
 
     def carries(self, i: int, j: int) -> bool:
         """Whether joint i moves link j."""
@@ -84,7 +84,7 @@ class Skeleton:
 def build_skeleton(arm: Arm) -> Skeleton:
     """Place the internal frames of an arm."""
     user = _user_poses(arm)
-    internal = _place(arm, user)
+    internal = _internal_poses(arm, user)
     return Skeleton(
         tuple(_segment(arm, i, user, internal) for i in range(len(arm.joints)))
     )
@@ -110,7 +110,7 @@ def _user_poses(arm: Arm) -> list[np.ndarray]:
     return poses
 
 
-def _place(arm: Arm, user: list[np.ndarray]) -> list[np.ndarray]:
+def _internal_poses(arm: Arm, user: list[np.ndarray]) -> list[np.ndarray]:
     """T_base_internal of every link at q = 0, from the tips to the base."""
     count = len(arm.joints)
     axes = [user[i][:3, :3] @ arm.joints[i].axis for i in range(count)]

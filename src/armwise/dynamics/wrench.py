@@ -112,7 +112,7 @@ class HeldBody:
         self.arm = arm
         self.frame = frame
         self.backend = resolve_backend(backend)
-        self.link, self.pose = arm.place(frame)
+        self.link, self.pose = arm.find_frame(frame)
         if self.link == BASE:
             raise ArgumentError(f"{frame!r} is fixed to the base and carries nothing.")
         self._mechanism = mechanism_of(arm)
@@ -239,11 +239,11 @@ def _kernel(
     function: Callable[..., dict[str, object]],
     sizes: dict[str, int],
 ) -> Kernel:
-    chosen = resolve_backend(backend)
-    if (*key, chosen) not in _kernels:
+    resolved = resolve_backend(backend)
+    if (*key, resolved) not in _kernels:
         program = trace(f"held_{key[-1]}", function, sizes)
-        _kernels[(*key, chosen)] = Kernel(program, chosen)
-    return _kernels[(*key, chosen)]
+        _kernels[(*key, resolved)] = Kernel(program, resolved)
+    return _kernels[(*key, resolved)]
 
 
 def _run(kernel: Kernel, arrays: list[np.ndarray]) -> np.ndarray:

@@ -50,7 +50,7 @@ class Encounters:
         """How many distances there are."""
         return len(self.pairs) + len(self.low) + len(self.boxed)
 
-    def chosen(self, mask: np.ndarray) -> Encounters:
+    def selected(self, mask: np.ndarray) -> Encounters:
         """Return those that a mask over all of them keeps."""
         a, b = len(self.pairs), len(self.pairs) + len(self.low)
         return Encounters(
@@ -88,7 +88,7 @@ class Clearance:
         encounters: What may meet.
         obstacles: Boxes at rest.
         floor: Height of the floor in [m].
-        kept: Distance kept from everything in [m].
+        distance: Distance kept from everything in [m].
     """
 
     def __init__(
@@ -97,10 +97,10 @@ class Clearance:
         encounters: Encounters,
         obstacles: Sequence[Obstacle],
         floor: float,
-        kept: float,
+        distance: float,
     ) -> None:
         self.model, self.encounters, self.obstacles = model, encounters, obstacles
-        self.floor, self.kept = floor, kept
+        self.floor, self.distance = floor, distance
         radii = model.radii
         self._reach = np.concatenate(
             [
@@ -113,12 +113,14 @@ class Clearance:
     @cached_property
     def unit(self) -> float:
         """A typical distance in [m], to measure room by."""
-        return float(np.median(self._reach)) + self.kept + 1e-3
+        return float(np.median(self._reach)) + self.distance + 1e-3
 
     def narrowed(self, mask: np.ndarray) -> Clearance:
         """Return the same with only some of the encounters."""
-        chosen = self.encounters.chosen(mask)
-        return Clearance(self.model, chosen, self.obstacles, self.floor, self.kept)
+        selection = self.encounters.selected(mask)
+        return Clearance(
+            self.model, selection, self.obstacles, self.floor, self.distance
+        )
 
     def room(self, q: np.ndarray) -> Float[np.ndarray, "encounters postures"]:
         """Distance between surfaces less what must be kept, in [m]."""
@@ -129,7 +131,7 @@ class Clearance:
         distance[a:b] = centers[e.low, 2] - self.floor
         for k, (sphere, box) in enumerate(e.boxed, start=b):
             distance[k] = box_distance(centers[sphere], self.obstacles[box])[0]
-        distance -= (self._reach + self.kept)[:, None]
+        distance -= (self._reach + self.distance)[:, None]
         return distance
 
     def slopes(
@@ -192,9 +194,11 @@ def place_boxes(arm: Arm, keep_out: KeepOut) -> list[Obstacle]:
     Raises:
         ArgumentError: If a box's frame is unknown or moves.
     """
-    found: list[Obstacle] = []
+    obstacles: list[Obstacle] = []
     for box in keep_out.boxes:
-        link, T = arm.place(box.frame) if box.frame is not None else (BASE, np.eye(4))
+        link, T = (
+            arm.find_frame(box.frame) if box.frame is not None else (BASE, np.eye(4))
+        )
         if link != BASE:
             raise ArgumentError(
                 f"A box must stand still, but the frame {box.frame!r} of {arm.name} "
@@ -203,11 +207,11 @@ def place_boxes(arm: Arm, keep_out: KeepOut) -> list[Obstacle]:
         lower, upper = np.array(box.lower), np.array(box.upper)
         at = np.eye(4)
         at[:3, 3] = 0.5 * (lower + upper)
-        found.append(Obstacle(T @ at, 0.5 * (upper - lower)))
+        obstacles.append(Obstacle(T @ at, 0.5 * (upper - lower)))
     for shape in arm.base_shapes:
         if shape.kind == "box":
-            found.append(Obstacle(shape.pose, 0.5 * np.asarray(shape.size)))
-    return found
+            obstacles.append(Obstacle(shape.pose, 0.5 * np.asarray(shape.size)))
+    return obstacles
 
 
 def _trace_centers(arm: Arm, spheres: Sequence[Sphere]) -> Program:
@@ -216,7 +220,7 @@ def _trace_centers(arm: Arm, spheres: Sequence[Sphere]) -> Program:
 
     def centers(q):  # type: ignore[no-untyped-def]
         poses = link_poses(mechanism.skeleton, mechanism.joints(q, is_position=True))
-        found = []
+        centers_of_frames = []
         for sphere in spheres:
             T = np.eye(4)
             T[:3, 3] = sphere.center
@@ -225,8 +229,8 @@ def _trace_centers(arm: Arm, spheres: Sequence[Sphere]) -> Program:
             else:
                 inner = segments[sphere.link].from_user @ T
                 pose = place_pose(poses[sphere.link], inner)
-            found.append(list(pose[1]))
-        return {"centers": found}
+            centers_of_frames.append(list(pose[1]))
+        return {"centers": centers_of_frames}
 
     return trace("sphere_centers", centers, {"q": mechanism.dof})
 
@@ -288,8 +292,8 @@ def _without_permanent(
             f"{np.count_nonzero(permanent)} pairs of spheres touch in nearly every "
             "posture and are not watched."
         )
-    left = clearance.narrowed(~permanent)
-    return left if left.encounters.count else None
+    avoidable = clearance.narrowed(~permanent)
+    return avoidable if avoidable.encounters.count else None
 
 
 def _floor(
@@ -323,7 +327,7 @@ def _pairs(
 ) -> Int[np.ndarray, "pairs 2"]:
     """Pairs of spheres on different links that are not next to each other."""
     ways = [_way_down(arm, sphere) for sphere in spheres]
-    found = []
+    pairs = []
     for a, first in enumerate(spheres):
         for b in range(a + 1, len(spheres)):
             second = spheres[b]
@@ -332,8 +336,8 @@ def _pairs(
             thin = 2.0 * min(first.radius, second.radius) + keep_out.clearance
             touching = first.radius + second.radius + keep_out.clearance
             if _along_arm(ways[a], ways[b]) > touching + NEIGHBOURS * thin:
-                found.append((a, b))
-    return np.array(found, dtype=int).reshape(-1, 2)
+                pairs.append((a, b))
+    return np.array(pairs, dtype=int).reshape(-1, 2)
 
 
 _Way = dict[int, tuple[float, np.ndarray]]

@@ -20,13 +20,13 @@ from armwise.excitation.requirements import Requirements, Verification, verify
 from armwise.excitation.score import (
     RATE_HZ,
     MotionScore,
-    known_matrix,
     noise_of,
+    prior_matrix,
     sample_count,
     score,
 )
 from armwise.excitation.search import (
-    Found,
+    Candidate,
     Problem,
     Progress,
     Search,
@@ -57,7 +57,7 @@ class ExcitationPlan:
         duration: How long it lasts in [s].
         score: What it tells.
         verified: What it uses of its limits on a 1 kHz grid over a period.
-        limit_share: Share of every limit that it was allowed.
+        limit_fraction: Fraction of every limit that it was allowed.
         search: How it was found.
         notes: What was assumed or left out, a sentence each.
     """
@@ -66,7 +66,7 @@ class ExcitationPlan:
     duration: float
     score: MotionScore
     verified: Verification
-    limit_share: float
+    limit_fraction: float
     search: SearchReport
     notes: tuple[str, ...]
 
@@ -117,14 +117,14 @@ class Setting:
     Attributes:
         arm: The arm.
         problem: What to optimise.
-        known: Information about the base parameters from before.
+        prior: Information about the base parameters from before.
         periods: How often the motion is repeated.
         notes: What was assumed or left out, a sentence each.
     """
 
     arm: Arm
     problem: Problem
-    known: Float[np.ndarray, "count count"]
+    prior: Float[np.ndarray, "count count"]
     periods: int
     notes: tuple[str, ...]
 
@@ -135,17 +135,17 @@ class Setting:
             ArgumentError: If there is none.
         """
         p = self.problem
-        settled = SETTLED * p.share
+        settled = SETTLED * p.limit_fraction
         return resting_postures(self.arm, p.requirements, settled, rng, POSTURES)
 
 
 def arrange(
     arm: Arm,
     duration: float,
-    known: ArrayLike | None = None,
+    prior: ArrayLike | None = None,
     keep_out: KeepOut | None = None,
     torque_std: ArrayLike | None = None,
-    limit_share: float = 1.0,
+    limit_fraction: float = 1.0,
     harmonics: int | None = None,
     periods: int | None = None,
     rate_hz: float = RATE_HZ,
@@ -156,9 +156,9 @@ def arrange(
     Raises:
         ArgumentError: If one of them makes no sense.
     """
-    if not 0.0 < limit_share <= 1.0:
+    if not 0.0 < limit_fraction <= 1.0:
         raise ArgumentError(
-            f"limit_share must lie above 0 and be at most 1, not {limit_share!r}."
+            f"limit_fraction must lie above 0 and be at most 1, not {limit_fraction!r}."
         )
     bounds = bounds_of(arm)
     duration = require_positive(duration, "duration")
@@ -169,12 +169,12 @@ def arrange(
         harmonics = choose_harmonics(bounds, period)
     series = Series(bounds, period, _whole("harmonics", harmonics, 2))
     model = InformationModel(arm, bounds, noise_of(arm, torque_std), backend)
-    before = known_matrix(model, known)
+    before = prior_matrix(model, prior)
     clearance, remarks = keep_clear(arm, keep_out, bounds, backend)
     requirements = Requirements(arm, bounds, clearance, backend)
-    usual = before * np.outer(model.scale, model.scale)
-    per_sample = usual / sample_count(duration, rate_hz)
-    problem = Problem(series, model, requirements, per_sample, limit_share)
+    scaled_prior = before * np.outer(model.scale, model.scale)
+    per_sample = scaled_prior / sample_count(duration, rate_hz)
+    problem = Problem(series, model, requirements, per_sample, limit_fraction)
     return Setting(arm, problem, before, int(periods), (*bounds.notes, *remarks))
 
 
@@ -206,10 +206,10 @@ def design_excitation(
     duration: float = 20.0,
     seed: int | np.random.Generator = 0,
     *,
-    known: ArrayLike | None = None,
+    prior: ArrayLike | None = None,
     keep_out: KeepOut | None = KEEP_OUT,
     torque_std: ArrayLike | None = None,
-    limit_share: float = 0.95,
+    limit_fraction: float = 0.95,
     harmonics: int | None = None,
     periods: int | None = None,
     rate_hz: float = RATE_HZ,
@@ -230,13 +230,13 @@ def design_excitation(
         duration: How long the motion lasts in [s].
         seed: Where the randomness comes from; the same seed gives the same motion
             unless time runs out.
-        known: Information about the base parameters from before, such as
+        prior: Information about the base parameters from before, such as
             `plan.information`, or `information_from_covariance` of an estimate's: what
             is still uncertain is then improved most.
         keep_out: What to keep clear of; None for nothing.
         torque_std: Standard deviation of each joint's torque noise in [N m] or [N]; 1
             if not given. With `known`, give the one behind it.
-        limit_share: Share of every limit that may be used; the rest is left to the
+        limit_fraction: Fraction of every limit that may be used; the rest is left to the
             controller that follows the motion.
         harmonics: Harmonics of the series; chosen from limits and duration if None.
         periods: How often the series is repeated within the duration; once if None,
@@ -253,37 +253,39 @@ def design_excitation(
     deadline = time.monotonic() + require_positive(budget_s, "budget_s")
     rng = np.random.default_rng(seed)
     setting = arrange(
-        arm, duration, known, keep_out, torque_std, limit_share, harmonics, periods,
+        arm, duration, prior, keep_out, torque_std, limit_fraction, harmonics, periods,
         rate_hz, backend,
     )  # fmt: skip
     search = Search(setting.problem, deadline, progress)
     with one_thread():
-        found = search.run(setting.postures(rng), rng)
-        motion, verified = settle(arm, setting.problem, found)
+        best = search.run(setting.postures(rng), rng)
+        motion, verified = settle(arm, setting.problem, best)
         motion = replace(motion, periods=setting.periods)
-        told = score(setting.problem.model, motion, setting.known, rate_hz)
+        scored = score(setting.problem.model, motion, setting.prior, rate_hz)
     return ExcitationPlan(
         motion,
         float(duration),
-        told,
+        scored,
         verified,
-        limit_share,
+        limit_fraction,
         search.report,
         setting.notes,
     )
 
 
-def settle(arm: Arm, problem: Problem, found: Found) -> tuple[Fourier, Verification]:
+def settle(
+    arm: Arm, problem: Problem, candidate: Candidate
+) -> tuple[Fourier, Verification]:
     """Shrink a motion until it holds on the fine grid, and keep the proof.
 
     Raises:
         NotConverged: If even hardly any motion fails there.
     """
-    for share in retreats():
-        z = found.still + share * (found.z - found.still)
+    for fraction in retreats():
+        z = candidate.still + fraction * (candidate.z - candidate.still)
         motion = problem.series.motion(z)
         verified = verify(motion, problem.requirements)
-        if verified.is_within(problem.share):
+        if verified.is_within(problem.limit_fraction):
             return motion, verified
     raise NotConverged(
         f"{arm.name}: no motion was found that respects its limits and the keep-out "

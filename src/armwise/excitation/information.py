@@ -36,7 +36,7 @@ RIDGE = 1e-6
 class Row:
     """One joint's row of the regressor: where its entries are stored, their columns."""
 
-    places: slice
+    rows: slice
     columns: tuple[int, ...]
 
 
@@ -102,15 +102,15 @@ class InformationModel:
         d⟨G, A⟩ = 2 Σ ⟨Y G, dY⟩ for a symmetric G.
         """
         inner = self._to_base @ weight @ self._to_base.T
-        given = np.empty((columns.shape[1], columns.shape[0]))
-        share = 2.0 / columns.shape[1]
+        weighted = np.empty((columns.shape[1], columns.shape[0]))
+        per_sample = 2.0 / columns.shape[1]
         for row, precision in zip(self.rows, self._weight, strict=True):
-            part = inner[np.ix_(row.columns, row.columns)] * (share * precision)
-            given[:, row.places] = columns[row.places].T @ part
-        return self._gradient([*states, given], [self._softness])
+            part = inner[np.ix_(row.columns, row.columns)] * (per_sample * precision)
+            weighted[:, row.rows] = columns[row.rows].T @ part
+        return self._gradient([*states, weighted], [self._softness])
 
     def _collect(self, columns: np.ndarray) -> np.ndarray:
-        blocks = [columns[row.places] for row in self.rows]
+        blocks = [columns[row.rows] for row in self.rows]
         products = [block @ block.T / columns.shape[1] for block in blocks]
         return self.collect(products)
 

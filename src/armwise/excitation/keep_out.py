@@ -129,7 +129,7 @@ def cover(arm: Arm, keep_out: KeepOut) -> list[Sphere]:
         elif not shapes or any(shape.kind == "mesh" for shape in shapes):
             spheres += _cover_lines(arm, link, radius)
     for name, size in keep_out.tools.items():
-        link, T = arm.place(name)
+        link, T = arm.find_frame(name)
         spheres.append(Sphere(link, T[:3, 3], float(size)))
     return spheres
 
@@ -172,10 +172,10 @@ def _lines(arm: Arm, link: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _cover_lines(arm: Arm, link: int, radius: float) -> list[Sphere]:
-    found: list[Sphere] = []
+    spheres: list[Sphere] = []
     for start, end in _lines(arm, link):
-        found += _along(link, start, end, radius)
-    return found
+        spheres += _along(link, start, end, radius)
+    return spheres
 
 
 def _along(
@@ -185,8 +185,10 @@ def _along(
     length = float(np.linalg.norm(end - start))
     gaps = _count(length, radius)
     size = float(np.hypot(radius, 0.5 * length / gaps))
-    shares = np.linspace(0.0, 1.0, gaps + 1)
-    return [Sphere(link, start + share * (end - start), size) for share in shares]
+    fractions = np.linspace(0.0, 1.0, gaps + 1)
+    return [
+        Sphere(link, start + fraction * (end - start), size) for fraction in fractions
+    ]
 
 
 def _cover_shape(link: int, shape: Shape) -> list[Sphere]:
@@ -211,8 +213,8 @@ def _stack(
     length = float(np.linalg.norm(extent))
     slabs = _count(length, radius)
     size = float(np.hypot(radius, 0.5 * length / slabs))
-    shares = (np.arange(slabs) + 0.5) / slabs - 0.5
-    return [Sphere(link, center + share * extent, size) for share in shares]
+    fractions = (np.arange(slabs) + 0.5) / slabs - 0.5
+    return [Sphere(link, center + fraction * extent, size) for fraction in fractions]
 
 
 def _count(length: float, radius: float) -> int:

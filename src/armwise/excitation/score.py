@@ -66,7 +66,7 @@ def score_motion(
     arm: Arm,
     motion: Motion,
     *,
-    known: ArrayLike | None = None,
+    prior: ArrayLike | None = None,
     torque_std: ArrayLike | None = None,
     rate_hz: float = RATE_HZ,
     backend: Backend = "auto",
@@ -76,7 +76,7 @@ def score_motion(
     Args:
         arm: The arm that makes it.
         motion: The motion.
-        known: Information about the base parameters from before.
+        prior: Information about the base parameters from before.
         torque_std: Standard deviation of each joint's torque noise in [N m] or [N]; 1
             if not given.
         rate_hz: Independent samples a second.
@@ -91,29 +91,29 @@ def score_motion(
         )
     noise = noise_of(arm, torque_std)
     model = InformationModel(arm, bounds_of(arm), noise, backend)
-    return score(model, motion, known_matrix(model, known), rate_hz)
+    return score(model, motion, prior_matrix(model, prior), rate_hz)
 
 
 def score(
     model: InformationModel,
     motion: Motion,
-    known: Float[np.ndarray, "count count"],
+    prior: Float[np.ndarray, "count count"],
     rate_hz: float,
 ) -> MotionScore:
     """Score a motion with a model at hand."""
     count = sample_count(motion.duration, rate_hz)
     times = (np.arange(count) + 0.5) * (motion.duration / count)
-    return score_information(model, model.of_states(motion.sample(times)), known, count)
+    return score_information(model, model.of_states(motion.sample(times)), prior, count)
 
 
 def score_information(
     model: InformationModel,
     scaled: Float[np.ndarray, "count count"],
-    known: Float[np.ndarray, "count count"],
+    prior: Float[np.ndarray, "count count"],
     count: int,
 ) -> MotionScore:
     """Score the mean information of so many samples."""
-    before = known * np.outer(model.scale, model.scale) / count
+    before = prior * np.outer(model.scale, model.scale) / count
     information = count * scaled / np.outer(model.scale, model.scale)
     log_det = regularised_log_det(scaled + before)
     return MotionScore(information, log_det)
@@ -163,15 +163,16 @@ def information_from_covariance(
     matrix = np.asarray(covariance, dtype=float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ArgumentError(f"A covariance is square, not of shape {matrix.shape}.")
-    seen = np.flatnonzero(np.isfinite(np.diag(matrix)))
+    finite = np.flatnonzero(np.isfinite(np.diag(matrix)))
     information = np.zeros_like(matrix)
-    if seen.size:
-        part = matrix[np.ix_(seen, seen)]
+    if finite.size:
+        part = matrix[np.ix_(finite, finite)]
         sizes = np.sqrt(np.diag(part))
         if not np.all(sizes > 0.0):
             raise ArgumentError("A covariance needs variances above zero.")
         unit = np.outer(sizes, sizes)
-        information[np.ix_(seen, seen)] = np.linalg.inv(_invertible(part / unit)) / unit
+        inverse = np.linalg.inv(_invertible(part / unit))
+        information[np.ix_(finite, finite)] = inverse / unit
     return 0.5 * (information + information.T)
 
 
@@ -188,8 +189,8 @@ def _invertible(
     return (1.0 - _SHRINKAGE) * correlation + _SHRINKAGE * np.eye(len(correlation))
 
 
-def known_matrix(
-    model: InformationModel, known: ArrayLike | None
+def prior_matrix(
+    model: InformationModel, prior: ArrayLike | None
 ) -> Float[np.ndarray, "count count"]:
     """Return what is known before as a matrix, or say why it cannot be.
 
@@ -197,9 +198,9 @@ def known_matrix(
         ArgumentError: If it is not a positive semidefinite matrix of the right size.
     """
     count = model.base.count
-    if known is None:
+    if prior is None:
         return np.zeros((count, count))
-    matrix = np.asarray(known, dtype=float)
+    matrix = np.asarray(prior, dtype=float)
     if matrix.shape != (count, count):
         raise ArgumentError(
             f"known must be a {count}×{count} matrix, one row per base parameter, "
@@ -229,7 +230,7 @@ def score_motions(
     arm: Arm,
     motions: Sequence[Motion],
     *,
-    known: ArrayLike | None = None,
+    prior: ArrayLike | None = None,
     torque_std: ArrayLike | None = None,
     rate_hz: float = RATE_HZ,
     backend: Backend = "auto",
@@ -239,7 +240,7 @@ def score_motions(
     Args:
         arm: The arm that makes them.
         motions: The motions.
-        known: Information about the base parameters from before.
+        prior: Information about the base parameters from before.
         torque_std: Standard deviation of each joint's torque noise in [N m] or [N]; 1
             if not given.
         rate_hz: Independent samples a second.
@@ -254,13 +255,13 @@ def score_motions(
     model = InformationModel(
         arm, bounds_of(arm), noise_of(arm, torque_std), "auto" if on_gpu else backend
     )
-    before = known_matrix(model, known)
+    before = prior_matrix(model, prior)
     gather = _GpuInformation(model, count) if on_gpu else _Information(model, count)
     scores: list[MotionScore] = []
     chunk = max(1, _TOGETHER // count)
     for first in range(0, len(motions), chunk):
-        found = gather(motions[first : first + chunk])
-        scores += [score_information(model, one, before, count) for one in found]
+        information = gather(motions[first : first + chunk])
+        scores += [score_information(model, one, before, count) for one in information]
     return tuple(scores)
 
 
@@ -284,7 +285,7 @@ class _Information:
 
     def __init__(self, model: InformationModel, count: int) -> None:
         self._model = model
-        self._share = (np.arange(count) + 0.5) / count
+        self._phase = (np.arange(count) + 0.5) / count
 
     def __call__(self, motions: Sequence[Motion]) -> np.ndarray:
         """Return the information of every motion, parameters scaled."""
@@ -292,7 +293,7 @@ class _Information:
 
     def _sample(self, motion: Motion) -> MotionSample:
         """Sample a motion in the middle of equal steps."""
-        return motion.sample(self._share * motion.duration)
+        return motion.sample(self._phase * motion.duration)
 
 
 class _GpuInformation(_Information):
@@ -307,10 +308,10 @@ class _GpuInformation(_Information):
 
     def __call__(self, motions: Sequence[Motion]) -> np.ndarray:
         """Return the information of every motion, parameters scaled."""
-        runs, length = len(motions), self._share.size
+        runs, length = len(motions), self._phase.size
         sums = self._gram.empty(runs)
         self._gram.add_runs(sums, self._states(motions), runs, length, length)
-        products = [found / length for found in self._gram.matrices(sums, runs)]
+        products = [gram / length for gram in self._gram.matrices(sums, runs)]
         return self._model.collect(products)
 
     def _states(self, motions: Sequence[Motion]) -> Memory:
@@ -326,16 +327,16 @@ class _GpuInformation(_Information):
         """Multiply the coefficients of all motions by the samples of unit ones."""
         from armwise.programs import BandProduct
 
-        terms, count = 1 + 2 * motions[0].harmonics, self._share.size
+        terms, count = 1 + 2 * motions[0].harmonics, self._phase.size
         coefficients = np.stack(
             [np.column_stack([m.q0, m.sine, m.cosine]) for m in motions], axis=2
         )
-        given, dof = self._device.upload(coefficients), motions[0].dof
+        series, dof = self._device.upload(coefficients), motions[0].dof
         one = 8 * dof * count * len(motions)
         states = self._device.empty(3 * one)
         for k, basis in enumerate(self._sample(_unit_series(motions[0]))):
             product = BandProduct(np.zeros(count, dtype=int), basis, terms)
-            product(given, dof, len(motions), states.part(k * one, one))
+            product(series, dof, len(motions), states.part(k * one, one))
         self._device.wait()
         return states
 

@@ -39,8 +39,11 @@ class Penalty:
         spare: Room in [m] to keep beyond what is required.
     """
 
-    def __init__(self, requirements: Requirements, share: float, spare: float) -> None:
-        self._requirements, self._share, self._spare = requirements, share, spare
+    def __init__(
+        self, requirements: Requirements, limit_fraction: float, spare: float
+    ) -> None:
+        self._requirements, self._spare = requirements, spare
+        self._limit_fraction = limit_fraction
         self._stiffness = _FIRST
         self._forces: list[np.ndarray] = []
         self._latest: list[np.ndarray] = []
@@ -49,7 +52,7 @@ class Penalty:
 
     def __call__(self, states: Sequence[np.ndarray]) -> tuple[float, list[np.ndarray]]:
         """Return the price and its gradient by q, q̇, q̈ at every sample."""
-        price, weights = self._limits(self._requirements.shares(states))
+        price, weights = self._limits(self._requirements.fractions(states))
         slopes = self._requirements.slopes(states, weights)
         clearance = self._requirements.clearance
         if clearance is not None:
@@ -64,9 +67,12 @@ class Penalty:
         self._forces, self._pressed = self._latest, self._pushed
         self._stiffness = min(self._stiffness * _GROWTH, _MOST)
 
-    def _limits(self, shares: Sequence[np.ndarray]) -> tuple[float, list[np.ndarray]]:
-        """Price of limits, and the net force on each share."""
-        broken = [c for s in shares for c in (s - self._share, -s - self._share)]
+    def _limits(
+        self, fractions: Sequence[np.ndarray]
+    ) -> tuple[float, list[np.ndarray]]:
+        """Price of limits, and the net force on each fraction."""
+        most = self._limit_fraction
+        broken = [c for s in fractions for c in (s - most, -s - most)]
         before = self._forces or [np.zeros_like(c) for c in broken]
         self._latest = []
         price = 0.0
@@ -117,7 +123,7 @@ LARGEST_MOVE, MOST_SAMPLES = 0.12, 500
 """How far in [rad] or [m] a joint may move between samples of the coarse grid, so that
 an arm does not leap over obstacles, unless that takes more samples than this."""
 
-MISSED_SHARE, MISSED_ROOM = 0.16, 0.06
+MISSED_FRACTION, MISSED_ROOM = 0.16, 0.06
 """Share of a limit, and distance in [m], that peaks between samples may hide, times the
 samples in a period of the highest harmonic: what a search aims to leave free."""
 
@@ -136,16 +142,16 @@ class Problem:
         series: The motions to choose from.
         model: What they tell.
         requirements: What they must respect.
-        known: What is known before, scaled and per sample like the model's.
-        share: Share of every limit that may be used.
+        prior: What is known before, scaled and per sample like the model's.
+        limit_fraction: Fraction of every limit that may be used.
         density: Samples in a period of the highest harmonic.
     """
 
     series: Series
     model: InformationModel
     requirements: Requirements
-    known: Float[np.ndarray, "count count"]
-    share: float
+    prior: Float[np.ndarray, "count count"]
+    limit_fraction: float
     density: int = COARSE
 
     def simplified(self) -> Problem:
@@ -172,18 +178,18 @@ class Problem:
     def excess(self, z: np.ndarray) -> float:
         """How far a motion is outside on that grid; negative if it is inside."""
         usage = self.requirements.usage(self.states(z))
-        missed = ACCEPTED * MISSED_SHARE / self.density
-        return float(usage.excess(self.share * (1.0 - missed)).max())
+        missed = ACCEPTED * MISSED_FRACTION / self.density
+        return float(usage.excess(self.limit_fraction * (1.0 - missed)).max())
 
     def penalty(self) -> Penalty:
         """Return a new price of breaking requirements on that grid."""
-        share = self.share * (1.0 - MISSED_SHARE / self.density)
-        return Penalty(self.requirements, share, MISSED_ROOM / self.density)
+        limit_fraction = self.limit_fraction * (1.0 - MISSED_FRACTION / self.density)
+        return Penalty(self.requirements, limit_fraction, MISSED_ROOM / self.density)
 
     def log_det(self, z: np.ndarray) -> float:
         """Regularised log det of all that would be known."""
         information = self.model.of_states(self.states(z))
-        return regularised_log_det(information + self.known)
+        return regularised_log_det(information + self.prior)
 
     def lost(
         self, penalty: Penalty, shape: tuple[int, int]
@@ -193,7 +199,7 @@ class Problem:
         def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
             states = self.states(flat.reshape(shape))
             information, columns = self.model.softened(states)
-            total = information + self.known + RIDGE * np.eye(len(information))
+            total = information + self.prior + RIDGE * np.eye(len(information))
             factor = np.linalg.cholesky(total)
             inverse = np.linalg.inv(factor)
             value = -2.0 * float(np.log(np.diag(factor)).sum())
@@ -224,7 +230,7 @@ class Problem:
 _HALVINGS = 12
 
 
-def rest(series: Series, posture: np.ndarray) -> Float[np.ndarray, "dof free"]:
+def resting(series: Series, posture: np.ndarray) -> Float[np.ndarray, "dof free"]:
     """Free numbers of an arm that stays in a posture."""
     z = np.zeros((series.bounds.dof, series.free))
     z[:, 0] = (posture - series.bounds.middle) / series.bounds.half_range
@@ -239,7 +245,7 @@ def random_start(
     Each joint first takes all that its own limits of position, velocity and
     acceleration allow; then all shrink together until the rest holds too.
     """
-    still = rest(problem.series, posture)
+    still = resting(problem.series, posture)
     shake = rng.normal(size=still.shape)
     shake[:, 0] = 0.0
     used = _used(problem, posture, still + shake)
@@ -252,32 +258,32 @@ def _used(
     """Largest share of its own limits that each joint uses around a posture."""
     q, qd, qdd = problem.states(z)
     b, away = problem.series.bounds, np.abs(q - posture).max(axis=0)
-    free = problem.share * b.half_range - np.abs(posture - b.middle)
-    fast = np.abs(qd).max(axis=0) / (problem.share * b.velocity)
-    hard = np.abs(qdd).max(axis=0) / (problem.share * b.acceleration)
+    free = problem.limit_fraction * b.half_range - np.abs(posture - b.middle)
+    fast = np.abs(qd).max(axis=0) / (problem.limit_fraction * b.velocity)
+    hard = np.abs(qdd).max(axis=0) / (problem.limit_fraction * b.acceleration)
     return np.maximum(np.maximum(away / free, fast), hard)
 
 
 def shrink(
     still: np.ndarray,
-    wanted: np.ndarray,
+    target: np.ndarray,
     excess: Callable[[np.ndarray], float],
 ) -> Float[np.ndarray, "dof free"]:
     """Move from a motion towards rest until it respects the requirements.
 
     At rest they hold with room to spare, so there is always such a motion.
     """
-    if excess(wanted) <= 0.0:
-        return wanted
+    if excess(target) <= 0.0:
+        return target
     good, bad = 0.0, 1.0
     for _ in range(_HALVINGS):
-        share = 0.5 * (good + bad)
-        if excess(still + share * (wanted - still)) <= 0.0:
-            good = share
+        fraction = 0.5 * (good + bad)
+        if excess(still + fraction * (target - still)) <= 0.0:
+            good = fraction
         else:
-            bad = share
-    found: np.ndarray = still + good * (wanted - still)
-    return found
+            bad = fraction
+    motion: np.ndarray = still + good * (target - still)
+    return motion
 
 
 # The search for the motion that tells most: several starts, then one to the end.
@@ -303,7 +309,7 @@ Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Candidate:
     """A motion that respects everything on the grid of the optimisation.
 
     Attributes:
@@ -348,35 +354,37 @@ class Search:
         """How it went so far."""
         return SearchReport(self._evaluations, self._ran_out)
 
-    def run(self, postures: np.ndarray, rng: np.random.Generator) -> Found:
+    def run(self, postures: np.ndarray, rng: np.random.Generator) -> Candidate:
         """Search from random motions around some postures.
 
         The answer depends on the generator alone unless time runs out.
         """
         starts = self._starts(postures, rng)
         first = [self._improve(start, 1, FIRST_STEPS) for start in starts[:STARTS]]
-        first = sorted([starts[0], *first], key=_told, reverse=True)
+        first = sorted([starts[0], *first], key=_log_det, reverse=True)
         final = [self._improve(start, ROUNDS, STEPS) for start in first[:FINISHED]]
-        final = sorted([first[0], *final], key=_told, reverse=True)
+        final = sorted([first[0], *final], key=_log_det, reverse=True)
         self._problem = self._whole.refined()
-        found = max((self._restore(each.z, each) for each in final), key=_told)
+        best = max((self._restore(each.z, each) for each in final), key=_log_det)
         self._progress("optimising", 1.0)
-        return found
+        return best
 
-    def _starts(self, postures: np.ndarray, rng: np.random.Generator) -> list[Found]:
+    def _starts(
+        self, postures: np.ndarray, rng: np.random.Generator
+    ) -> list[Candidate]:
         """Random motions within the requirements, those that tell most first."""
         p = self._problem
-        found: list[Found] = []
+        candidates: list[Candidate] = []
         for k in range(TRIED):
             posture = postures[k % len(postures)]
             z = random_start(p, posture, rng)
-            found.append(Found(z, rest(p.series, posture), p.log_det(z)))
+            candidates.append(Candidate(z, resting(p.series, posture), p.log_det(z)))
             self._progress("random motions", (k + 1) / TRIED)
             if self._is_late():
                 break
-        return sorted(found, key=_told, reverse=True)
+        return sorted(candidates, key=_log_det, reverse=True)
 
-    def _improve(self, start: Found, rounds: int, steps: int) -> Found:
+    def _improve(self, start: Candidate, rounds: int, steps: int) -> Candidate:
         """Optimise from a start; keep the best that respects the requirements."""
         penalty = self._problem.penalty()
         evaluate = self._problem.lost(penalty, start.z.shape)
@@ -386,8 +394,9 @@ class Search:
                 break
             z = self._descend(evaluate, z, steps, ftol=1e-7)
             penalty.stiffen()
-            kept = self._restore(z, start)
-            gain, best = kept.log_det - best.log_det, max(best, kept, key=_told)
+            improved = self._restore(z, start)
+            gain = improved.log_det - best.log_det
+            best = max(best, improved, key=_log_det)
             if 0.0 <= gain < ENOUGH:
                 break
         return best
@@ -411,22 +420,23 @@ class Search:
         evaluate(FIRST_STEP * answer.x)  # so that the price is that of the answer
         return np.reshape(FIRST_STEP * answer.x, z.shape)
 
-    def _restore(self, z: np.ndarray, start: Found) -> Found:
+    def _restore(self, z: np.ndarray, start: Candidate) -> Candidate:
         """Bend a motion, then shrink it, until it respects the requirements."""
         p = self._problem
         z = self._repair(z)
         still = self._still(z, start)
-        kept = shrink(still, z, p.excess)
-        return Found(kept, still, p.log_det(kept))
+        allowed = shrink(still, z, p.excess)
+        return Candidate(allowed, still, p.log_det(allowed))
 
-    def _still(self, z: np.ndarray, start: Found) -> np.ndarray:
+    def _still(self, z: np.ndarray, start: Candidate) -> np.ndarray:
         """A posture at rest, close to a motion if it can be, to shrink it towards."""
         p = self._problem
         if p.excess(z) <= 0.0:
             return start.still
         mean = p.series.coefficients(z)[0]
-        near = resting_posture_near(self._whole.requirements, SETTLED * p.share, mean)
-        return start.still if near is None else rest(p.series, near)
+        settled = SETTLED * p.limit_fraction
+        near = resting_posture_near(self._whole.requirements, settled, mean)
+        return start.still if near is None else resting(p.series, near)
 
     def _repair(self, z: np.ndarray) -> np.ndarray:
         """Take a short way back to where the requirements hold."""
@@ -451,8 +461,8 @@ class Search:
         return self._ran_out
 
 
-def _told(found: Found) -> float:
-    return found.log_det
+def _log_det(candidate: Candidate) -> float:
+    return candidate.log_det
 
 
 def retreats() -> Sequence[float]:

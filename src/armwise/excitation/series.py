@@ -14,7 +14,7 @@ from armwise.motions import Fourier
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-FEWEST, USUAL, MOST = 6, 10, 25
+FEWEST, TYPICAL, MOST = 6, 10, 25
 """Harmonics chosen: fewer say little, more cost time and tell hardly more."""
 
 FASTEST_HZ = 3.0
@@ -94,9 +94,9 @@ class Series:
 
     def coefficients(self, z: np.ndarray) -> Float[np.ndarray, "coefficients dof"]:
         """Return mean, sines and cosines of each joint for free numbers (dof, free)."""
-        found: np.ndarray = np.einsum("jcf,jf->cj", self.maps, z)
-        found[0] += self.bounds.middle
-        return found
+        coefficients: np.ndarray = np.einsum("jcf,jf->cj", self.maps, z)
+        coefficients[0] += self.bounds.middle
+        return coefficients
 
     def pull_back(self, slopes: np.ndarray) -> Float[np.ndarray, "dof free"]:
         """Carry a gradient by the coefficients back to the free numbers."""
@@ -129,9 +129,9 @@ def choose_periods(bounds: Bounds, duration: float) -> int:
 
 def choose_harmonics(bounds: Bounds, period: float) -> int:
     """Take harmonics to an octave above where acceleration, not speed, is short."""
-    wanted = max(min(2.0 * _corner_hz(bounds), FASTEST_HZ) * period, USUAL)
+    harmonics = max(min(2.0 * _corner_hz(bounds), FASTEST_HZ) * period, TYPICAL)
     most = np.clip(FASTEST_HZ * period, FEWEST, MOST)
-    return int(min(np.ceil(wanted), most))
+    return int(min(np.ceil(harmonics), most))
 
 
 def _corner_hz(bounds: Bounds) -> float:

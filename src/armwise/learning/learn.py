@@ -161,9 +161,9 @@ def _with_floor(
     plant, _, feedback, motion = play
     runs = [trial.qd]
     for number in range(repeats - 1):
-        again = attempt(plant, number, feedback, motion, learned.next_command)
-        if again.qd.shape == trial.qd.shape:
-            runs.append(again.qd)
+        repeated = attempt(plant, number, feedback, motion, learned.next_command)
+        if repeated.qd.shape == trial.qd.shape:
+            runs.append(repeated.qd)
     if len(runs) < 2:
         return learned
     scatter = np.var(np.array(runs), axis=0, ddof=1)

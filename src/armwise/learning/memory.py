@@ -108,15 +108,15 @@ def load_learned(path: str | Path) -> Learned:
     """
     try:
         with np.load(path, allow_pickle=False) as stored:
-            found = {name: stored[name] for name in stored.files}
+            arrays = {name: stored[name] for name in stored.files}
         return Learned(
-            command=found["command"],
-            next_command=found["next_command"],
-            period=float(found["period"]),
-            velocity_error=found["velocity_error"],
-            position_error=found["position_error"],
-            floor=found["floor"],
-            ending=str(found["ending"]),  # type: ignore[arg-type]
+            command=arrays["command"],
+            next_command=arrays["next_command"],
+            period=float(arrays["period"]),
+            velocity_error=arrays["velocity_error"],
+            position_error=arrays["position_error"],
+            floor=arrays["floor"],
+            ending=str(arrays["ending"]),  # type: ignore[arg-type]
         )
     except FileNotFoundError:
         raise
@@ -172,17 +172,17 @@ class LocalCorrection:
         """
         if not practised:
             raise ArgumentError("There is nothing practised to reuse.")
-        known = Dynamics(model) if isinstance(model, Arm) else model
+        inverse = Dynamics(model) if isinstance(model, Arm) else model
         states, leftover = [], []
         for motion, learned in practised:
             middle = (np.arange(len(learned.command)) + 0.5) * learned.period
             sample = motion.sample(middle)
             states.append(np.concatenate(sample, axis=1)[::every])
-            nominal = nominal_command(known, motion, learned.period)
+            nominal = nominal_command(inverse, motion, learned.period)
             leftover.append((learned.command - nominal)[::every])
         rows = np.concatenate(states)
         spread = np.maximum(np.ptp(rows, axis=0) / 4.0, 1e-6)
-        return cls(known, rows, np.concatenate(leftover), spread, reach)
+        return cls(inverse, rows, np.concatenate(leftover), spread, reach)
 
     def torque(
         self,

@@ -156,14 +156,14 @@ def attempt(
     rows = len(applied)
     instants = np.arange(rows + 1) * plant.control_period
     q, qd = _measured(recording, instants, plant.dof)
-    wanted = motion.sample(instants)
+    target = motion.sample(instants)
     return Trial(
         command[:rows],
         applied,
         q,
         qd,
-        wanted.q,
-        wanted.qd,
+        target.q,
+        target.qd,
         plant.control_period,
         diverged,
     )
@@ -219,10 +219,10 @@ def perfect_feedback(
     ideal = deepcopy(feedback)
     ideal.reset(1, period)
     times = np.arange(max(1, round(motion.duration / period))) * period
-    wanted = motion.sample(times)
+    target = motion.sample(times)
     rows = []
     for k, t in enumerate(times.tolist()):
-        now = MotionSample(*(part[k : k + 1] for part in wanted))
+        now = MotionSample(*(part[k : k + 1] for part in target))
         rows.append(ideal.torque(t, now, Measurement(q=now.q, qd=now.qd))[0])
     return np.array(rows)
 

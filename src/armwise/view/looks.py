@@ -90,7 +90,7 @@ def read_urdf_visuals(path: Path, arm: Arm) -> dict[int, list[Shape]]:
     found: dict[int, list[Shape]] = defaultdict(list)
     for link in read_xml(path).all("link"):
         for visual in link.all("visual"):
-            index, T = arm.place(link.text("name"))
+            index, T = arm.find_frame(link.text("name"))
             shape = read_shape(visual, T)
             if shape is not None:
                 found[index].append(shape)
@@ -180,7 +180,7 @@ def read_mjcf_looks(
     model = compile_mjcf(path)
     found: dict[int, list[Shape]] = defaultdict(list)
     for body in range(model.nbody):
-        index, T = arm.place(arm.base if body == 0 else body_name(model, body))
+        index, T = arm.find_frame(arm.base if body == 0 else body_name(model, body))
         first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
         geoms = range(first, first + count)
         shown = [g for g in geoms if not _collides(model, g)] or geoms

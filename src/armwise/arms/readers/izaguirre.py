@@ -146,7 +146,7 @@ def _keep(file: _File, number: int, words: list[str]) -> None:
     elif key in ("number_links", *KINEMATICS, *MOMENTS):
         file.rows[key] = (number, values)
     elif key not in _IGNORED:
-        known = ", ".join(
+        names = ", ".join(
             ("number_links", *KINEMATICS, *MOMENTS, "variable", "constant")
         )
-        raise file.error(number, f'"{key}" is not a keyword. Known: {known}.')
+        raise file.error(number, f'"{key}" is not a keyword. Known: {names}.')

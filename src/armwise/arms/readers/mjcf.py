@@ -37,8 +37,8 @@ def read_shapes(model: Any, body: int, T: Float[np.ndarray, "4 4"]) -> list[Shap
     first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
     geoms = range(first, first + count)
     solid = [g for g in geoms if model.geom_contype[g] or model.geom_conaffinity[g]]
-    found = (read_geom(model, g, T) for g in solid or geoms)
-    return [shape for shape in found if shape is not None]
+    shapes = (read_geom(model, g, T) for g in solid or geoms)
+    return [shape for shape in shapes if shape is not None]
 
 
 def read_geom(model: Any, g: int, T: Float[np.ndarray, "4 4"]) -> Shape | None:
@@ -221,14 +221,14 @@ class _Reader:
     def sites(self) -> list[Frame]:
         model = self.model
         taken = {*self.names, *(frame.name for frame in self.frames)}
-        found = []
+        frames = []
         for i in range(model.nsite):
             link, T = self.places[int(model.site_bodyid[i])]
             name = str(model.site(i).name)
             if name and name not in taken:
                 at = T @ _pose(model.site_pos[i], model.site_quat[i])
-                found.append(Frame(name, link, at))
-        return found
+                frames.append(Frame(name, link, at))
+        return frames
 
     def led_joints(self) -> tuple[Joint, ...]:
         follow = dict(self._equality(e) for e in range(self.model.neq))
@@ -249,12 +249,12 @@ class _Reader:
                 f'equality "{name}"',
                 "is not between two joints; loops and welds are not supported.",
             )
-        rest, slope, *higher = (float(x) for x in model.eq_data[e][:5])
+        constant, slope, *higher = (float(x) for x in model.eq_data[e][:5])
         if any(higher):
             raise self.error(f'equality "{name}"', "is not linear; make it so.")
         follower = int(model.eq_obj1id[e])
         zero = {j: float(model.qpos0[model.jnt_qposadr[j]]) for j in (follower, leader)}
-        offset = zero[follower] + rest - slope * zero[leader]
+        offset = zero[follower] + constant - slope * zero[leader]
         return follower, Mimic(leader, slope, offset)
 
 

@@ -49,14 +49,14 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 def read_gravity(robot: Element) -> Float[np.ndarray, " 3"]:
     """Return the gravity a file gives, or the usual one."""
-    ours = robot.find(EXTENSION)
-    return np.array(ours.vector("gravity", GRAVITY) if ours else GRAVITY)
+    extension = robot.find(EXTENSION)
+    return np.array(extension.vector("gravity", GRAVITY) if extension else GRAVITY)
 
 
 def read_couplings(robot: Element, arm: Arm) -> Arm:
     """Return the arm with the couplings a file gives."""
-    ours = robot.find(EXTENSION)
-    for coupling in ours.all("coupling") if ours else ():
+    extension = robot.find(EXTENSION)
+    for coupling in extension.all("coupling") if extension else ():
         weights = {w.text("joint"): w.number("value") for w in coupling.all("weight")}
         drive = Drive(*(coupling.number(name, 0.0) for name in DRIVE_NAMES))
         try:
@@ -121,12 +121,12 @@ def _bounded(value: float) -> float:
 
 def read_drive(joint: Element) -> Drive:
     """Return friction from <dynamics>, rotor inertia and offset from <armwise>."""
-    dynamics, ours = joint.find("dynamics"), joint.find(EXTENSION)
+    dynamics, extension = joint.find("dynamics"), joint.find(EXTENSION)
     return Drive(
-        rotor_inertia=ours.number("rotor_inertia", 0.0) if ours else 0.0,
+        rotor_inertia=extension.number("rotor_inertia", 0.0) if extension else 0.0,
         viscous=dynamics.number("damping", 0.0) if dynamics else 0.0,
         coulomb=dynamics.number("friction", 0.0) if dynamics else 0.0,
-        offset=ours.number("offset", 0.0) if ours else 0.0,
+        offset=extension.number("offset", 0.0) if extension else 0.0,
     )
 
 
@@ -217,8 +217,8 @@ def _refuse_impossible(
 def read_shapes(link: Element, T: Float[np.ndarray, "4 4"]) -> list[Shape]:
     """Return a link's outline, moved by T: what it collides with, else what shows."""
     kind = "collision" if link.find("collision") is not None else "visual"
-    found = (read_shape(element, T) for element in link.all(kind))
-    return [shape for shape in found if shape is not None]
+    shapes = (read_shape(element, T) for element in link.all(kind))
+    return [shape for shape in shapes if shape is not None]
 
 
 def read_shape(element: Element, T: Float[np.ndarray, "4 4"]) -> Shape | None:
@@ -323,23 +323,24 @@ def link_of(joint: Element, end: str) -> str:
 
 
 def _by_name(robot: Element, tag: str) -> dict[str, Element]:
-    found: dict[str, Element] = {}
+    elements: dict[str, Element] = {}
     for element in robot.all(tag):
         name = element.text("name")
-        if name in found:
+        if name in elements:
             raise element.error(
-                f"has the name of the <{tag}> in line {found[name].line}; rename one."
+                f"has the name of the <{tag}> in line {elements[name].line}; "
+                "rename one."
             )
-        found[name] = element
-    return found
+        elements[name] = element
+    return elements
 
 
 def _require_known(joint: Element, end: str, links: Mapping[str, Element]) -> None:
     name = link_of(joint, end)
     if name not in links:
-        known = ", ".join(list(links)[:8]) + (", …" if len(links) > 8 else "")
+        names = ", ".join(list(links)[:8]) + (", …" if len(links) > 8 else "")
         raise joint.error(
-            f'has the {end} "{name}", which is no <link> of the file. It has: {known}.'
+            f'has the {end} "{name}", which is no <link> of the file. It has: {names}.'
         )
 
 

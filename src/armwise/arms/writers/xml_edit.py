@@ -28,13 +28,13 @@ class Editor:
     def set(self, element: Element, values: Mapping[str, str]) -> None:
         """Give attributes other values; add those that are not there."""
         tag = self._tag(element)
-        found = {m.group(1).decode(): m.span(2) for m in _ATTRIBUTE.finditer(tag)}
+        spans = {m.group(1).decode(): m.span(2) for m in _ATTRIBUTE.finditer(tag)}
         added = ""
         for name, value in values.items():
-            if name not in found:
+            if name not in spans:
                 added += f" {name}={quoteattr(value)}"
             elif not _same_numbers(element.attributes[name], value):
-                start, end = (element.start + x for x in found[name])
+                start, end = (element.start + x for x in spans[name])
                 self.changes.append((start, end, quoteattr(value).encode()))
         if added:
             end = element.start + len(tag) - (2 if tag.endswith(b"/>") else 1)
