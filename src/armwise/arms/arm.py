@@ -1,4 +1,4 @@
-"""The description of an arm: joints, links, what moves with what, and gravity."""
+"""Description of an arm: joints, links, drives, couplings, frames and gravity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Simple geometry carried by a link: for keeping clear of things and for looking.
+# Outlines of links, for clearance and drawings.
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,6 @@ class Shape:
     size: tuple[float, ...]
     pose: Float[np.ndarray, "4 4"]
     mesh: str | None = None
-
-
-# The description of an arm: joints, links, what moves with what, and gravity.
 
 
 @dataclass(frozen=True)
@@ -392,7 +389,7 @@ def _check_joint(arm: Arm, i: int, joint: Joint) -> None:
         raise ArmError(f"{where}: it must mimic a joint that moves by itself.")
 
 
-# Joints that follow joints that follow joints.
+# Chains of joints that follow each other.
 
 
 def resolve_mimic(i: int, follow: Mapping[int, Mimic]) -> Mimic | None:

@@ -1,4 +1,4 @@
-"""The ten inertial parameters of a rigid body, and what a body can have."""
+"""Inertial parameters of a rigid body, and whether they are physically realisable."""
 
 from __future__ import annotations
 

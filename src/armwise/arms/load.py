@@ -1,4 +1,4 @@
-"""Load an arm, whatever describes it."""
+"""Loading an arm from a file of any kind, or a bundled one by name."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from armwise.arms.readers.xml import read_xml
 from armwise.errors import ArmError
 from armwise.tables import read_bounded
 
-# The arms that come with Armwise, as data files with their sources cited.
-
 _FOLDER = Path(__file__).parent / "bundled"
 
 
@@ -27,9 +25,6 @@ def bundled_arms() -> tuple[str, ...]:
 def bundled_path(name: str) -> Path | None:
     """Return the data file of a bundled arm, or None if there is no such arm."""
     return _FOLDER / f"{name}.toml" if name in bundled_arms() else None
-
-
-# Load an arm, whatever describes it.
 
 
 def load_arm(

@@ -1,4 +1,4 @@
-"""Save an arm to a file other programs read."""
+"""Saving an arm as URDF or MJCF, or into the file it came from."""
 
 from __future__ import annotations
 

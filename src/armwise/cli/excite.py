@@ -1,4 +1,4 @@
-"""armwise excite: a motion that reveals an arm's parameters, within its limits."""
+"""armwise excite: plan the motion that determines an arm's parameters best."""
 
 from __future__ import annotations
 

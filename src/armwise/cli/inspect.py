@@ -1,4 +1,4 @@
-"""armwise inspect: what an arm is made of, and what can be known of it."""
+"""armwise inspect: joints, links, base parameters and operation counts of an arm."""
 
 from __future__ import annotations
 
@@ -78,8 +78,6 @@ def _without_drives(mechanism: Mechanism) -> Program:
         mechanism, RIGID, replace(whole, uniforms=("bodies",), function=bare)
     )
 
-
-# armwise inspect: what an arm is made of, and what can be known of it.
 
 MOST_JOINTS = 40
 """Longer arms are shown in part, without base parameters and operation counts."""

@@ -1,4 +1,4 @@
-"""armwise learn: practise one motion on a simulated arm."""
+"""armwise learn: learn one motion by practice on a simulated arm."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import numpy as np
 from armwise.arms import BASE
 from armwise.codegen.functions import Function, input_sizes
 from armwise.codegen.model import Model, moment_orders
-from armwise.dynamics import Mechanism, Scalar, Segment, Skeleton, mul
+from armwise.dynamics import JointSegment, Mechanism, Scalar, Skeleton, mul
 from armwise.programs import Program, fewer_operations, operations, trace
 
 # Units that save multiplications: a length that is one need not be multiplied by.
@@ -68,7 +68,7 @@ def bodies_in_units(
     ]
 
 
-def _scaled(segment: Segment, length: float) -> Segment:
+def _scaled(segment: JointSegment, length: float) -> JointSegment:
     return replace(
         segment,
         position=_rounded(segment.position / length),

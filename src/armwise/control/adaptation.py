@@ -1,4 +1,4 @@
-"""Parameters that move: estimate, gain, and the guard against running away."""
+"""Parameter adaptation: update laws, gain, estimate, guard against divergence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
 
-# How parameters move: gradient, least squares, forgetting, bounded gain.
+# Update laws: gradient, least squares, forgetting, bounded gain.
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ def _require_positive_definite(gain: np.ndarray) -> None:
         )
 
 
-# Parameters that move: estimate, gain, and the guard against running away.
+# The estimate that follows an update law.
 
 Projection = Callable[[np.ndarray], np.ndarray]
 """Takes parameters (..., p) to the nearest ones that are allowed."""

@@ -1,4 +1,4 @@
-"""Direct adaptive control of Slotine and Li: driven by tracking errors."""
+"""Adaptive controllers: Slotine–Li, composite, indirect, Craig–Hsu–Sastry."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class SlotineLi(AdaptiveController):
         return tau
 
 
-# Composite adaptive control: tracking and prediction errors both teach.
+# Composite adaptive control: driven by tracking and prediction errors.
 
 
 class Composite(PredictingController):
@@ -144,7 +144,7 @@ class Composite(PredictingController):
         return tau
 
 
-# Indirect adaptive control after Middleton and Goodwin: prediction errors teach.
+# Indirect adaptive control (Middleton and Goodwin): driven by prediction errors.
 
 
 class Indirect(PredictingController):

@@ -1,4 +1,4 @@
-"""What adaptive controllers share: an estimate, and a state that can be kept."""
+"""Common parts of adaptive controllers: adapted model, filtered regressor, state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-# A model whose parameters are being learned: regressor, estimate, torque limits.
+# The adapted model: regressor, estimate, torque limits.
 
 
 class AdaptiveModel:
@@ -107,7 +107,7 @@ class AdaptiveModel:
         self.adaptation.restore(state)
 
 
-# The regressor behind a low-pass: torques without accelerations.
+# Filtered regressor: torques without accelerations.
 
 
 class FilteredRegressor:
@@ -192,7 +192,7 @@ class FilteredRegressor:
         }
 
 
-# What adaptive controllers share: an estimate, and a state that can be kept.
+# Base of adaptive controllers: estimate and state.
 
 
 class AdaptiveController:

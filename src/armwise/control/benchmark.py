@@ -1,4 +1,4 @@
-"""Compare controllers: tasks × plants × controllers × seeds, one tidy table."""
+"""Benchmark of controllers: tasks × plants × controllers × seeds in one table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from armwise.recordings import Recording
 
 
-# A name for everything that decides on a result, so that it can be remembered.
+# Fingerprint of everything a result depends on, to remember results by.
 
 
 class NotDescribable(TypeError):  # noqa: N818
@@ -86,7 +86,7 @@ def _feed_name(digest: Any, thing: object) -> None:
     digest.update(name.encode())
 
 
-# The outcome of a comparison of controllers: a tidy table and its figures.
+# The table of results and its figures.
 
 KEYS = ("task", "plant", "controller", "seed")
 
@@ -217,7 +217,7 @@ class TrackingTable:
             ) from error
 
 
-# Compare controllers: tasks × plants × controllers × seeds, one tidy table.
+# The runs.
 
 PlantFactory = Callable[[int, int], Plant]
 """Makes a batch of plants: (batch, seed) → Plant."""

@@ -1,4 +1,4 @@
-"""A ready comparison for any arm: motions it can make, gains it can bear."""
+"""Standard comparison of controllers on any arm: tasks, plants, gains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proportional and derivative feedback, joint by joint."""
+"""PD feedback, velocity estimates, robust term, and saved controller states."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def apply_feedback(
     return product
 
 
-# Velocities for controllers: measured, or made from positions.
+# Velocities: measured, or differentiated from positions.
 
 
 class VelocitySource:
@@ -160,7 +160,7 @@ class PD:
         self._velocity.restore(state)
 
 
-# What every controller here can do beyond deciding on torques.
+# Controllers whose state can be saved and restored.
 
 
 @runtime_checkable
@@ -186,7 +186,7 @@ class ResumableController(Protocol):
         ...
 
 
-# A controller's state on disk: stop today, go on tomorrow.
+# A controller's state on disk.
 
 
 def save_state(controller: ResumableController, path: str | Path) -> None:
@@ -216,7 +216,7 @@ def load_state(controller: ResumableController, path: str | Path) -> None:
         ) from error
 
 
-# A robust term: a bounded push towards the sliding surface.
+# Robust term: a bounded torque towards the sliding surface.
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Feedforward of what a model says the wanted motion takes."""
+"""Model-based controllers: feedforward, computed torque, playback of a command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from armwise.plants import Measurement
 
 
-# The model a controller believes in, whatever the plant really is.
+# The assumed model of the arm.
 
 
 def dynamics_of(model: Arm | Dynamics) -> Dynamics:
@@ -34,7 +34,7 @@ def dynamics_of(model: Arm | Dynamics) -> Dynamics:
     return Dynamics(model) if isinstance(model, Arm) else model
 
 
-# Feedforward of what a model says the wanted motion takes.
+# Feedforward: the torque of the reference motion, by the model.
 
 
 class Feedforward:
@@ -82,7 +82,7 @@ class Feedforward:
         self.feedback.restore(state)
 
 
-# Computed torque: the model's dynamics cancelled on line.
+# Computed torque: feedback linearisation by the model.
 
 
 class ComputedTorque:
@@ -138,7 +138,7 @@ class ComputedTorque:
         self._velocity.restore(state)
 
 
-# Play a stored command on top of feedback, and keep what was applied.
+# Playback of a stored command on top of feedback.
 
 
 class Playback:

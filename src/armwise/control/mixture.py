@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from armwise.plants import Measurement
 
 
-# Soft partitions of joint space: who speaks where (`mitchell1997` Eq. 3.13).
+# Soft partitions of joint space (`mitchell1997` Eq. 3.13).
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ def _halve(low: np.ndarray, high: np.ndarray, count: int) -> list[np.ndarray]:
     ]
 
 
-# Mixture compensators: adaptive feedforward without a model (`mitchell1997` ch. 3).
+# Compensators (`mitchell1997` ch. 3).
 
 
 class MixtureCompensator:

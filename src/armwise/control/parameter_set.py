@@ -1,4 +1,4 @@
-"""Which parameters a controller adapts, and what they may be."""
+"""Adapted parameters, and projections onto physically realisable ones."""
 
 from __future__ import annotations
 

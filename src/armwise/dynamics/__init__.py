@@ -30,7 +30,7 @@ from armwise.dynamics.newton_euler import (
     drive_columns,
     link_wrench,
 )
-from armwise.dynamics.skeleton import Segment, Skeleton
+from armwise.dynamics.skeleton import JointSegment, Skeleton
 from armwise.dynamics.vectors import ZERO, Scalar, Vector, add, mul, total, vsub
 from armwise.dynamics.wrench import HeldBody, wrench_regressor
 
@@ -41,10 +41,10 @@ __all__ = [
     "Dynamics",
     "Grouping",
     "HeldBody",
+    "JointSegment",
     "LinkMotion",
     "Mechanism",
     "Scalar",
-    "Segment",
     "Skeleton",
     "Sweep",
     "Vector",

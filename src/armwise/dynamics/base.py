@@ -1,4 +1,4 @@
-"""Base parameters: the combinations that motion can reveal."""
+"""Base parameters: the combinations of parameters that torques determine."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ from armwise.programs import Scalar as Symbol
 from armwise.programs import cos, sin
 
 if TYPE_CHECKING:
-    from armwise.dynamics.skeleton import Segment, Skeleton
+    from armwise.dynamics.skeleton import JointSegment, Skeleton
 
 # Runs of parallel joints: links that turn about one direction share their axes.
 
@@ -52,7 +52,7 @@ class Station:
         up: Minus free fall in the run's axes, for the first of a run on the base.
     """
 
-    segment: Segment
+    segment: JointSegment
     is_first: bool
     angle: Scalar
     offset: float
@@ -92,7 +92,7 @@ def find_stations(skeleton: Skeleton, q: Sequence[Scalar]) -> list[Station]:
     return stations
 
 
-def _station(segment: Segment, q: Scalar, carrier: Station | None) -> Station:
+def _station(segment: JointSegment, q: Scalar, carrier: Station | None) -> Station:
     position, up = vector(segment.position), vector(-segment.gravity)
     if not segment.is_revolute:
         slide = tuple(mul(float(a), q) for a in segment.slide)
@@ -109,7 +109,7 @@ def _station(segment: Segment, q: Scalar, carrier: Station | None) -> Station:
     return Station(segment, False, angle, offset, c, s, carrier.to_run(position))
 
 
-def _is_parallel(segment: Segment, carrier: Segment) -> bool:
+def _is_parallel(segment: JointSegment, carrier: JointSegment) -> bool:
     return carrier.is_revolute and np.array_equal(segment.turn, np.eye(3))
 
 
@@ -119,7 +119,7 @@ def _cosine_and_sine(angle: Scalar) -> tuple[Scalar, Scalar]:
     return np.cos(angle), np.sin(angle)
 
 
-# Mass matrix and gravity by compound links: all that a joint carries, as one body.
+# Mass matrix and gravity from compound bodies.
 
 Body = list[Scalar]
 """[m, hx, hy, hz, Σxx, Σxy, Σxz, Σyy, Σyz, Σzz]"""

@@ -1,4 +1,4 @@
-"""What of an arm the equations of motion depend on, apart from its parameters."""
+"""Mechanism: an arm's geometry, gravity and couplings, without its parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Which columns of a matrix are independent, taken one after another.
+# Independent columns of a matrix, by successive ranks.
 
 TOLERANCE = 1e-9
 """A column whose part outside the earlier ones is smaller than this is dependent."""
@@ -79,7 +79,7 @@ def successive_ranks(
     return Grouping(tuple(independent), matrix, tuple(vanishing))
 
 
-# What of an arm the equations of motion depend on, apart from its parameters.
+# The mechanism.
 
 LONGEST_GROUPED = 24
 """Joints beyond which parameters are left ungrouped: finding groups is cubic."""

@@ -38,7 +38,7 @@ from armwise.programs import Scalar as Symbol
 from armwise.programs import cos, sign, sin
 
 if TYPE_CHECKING:
-    from armwise.dynamics.skeleton import Segment, Skeleton
+    from armwise.dynamics.skeleton import JointSegment, Skeleton
 
 # Joints over scalars: how vectors and bodies cross from link to link.
 
@@ -53,7 +53,7 @@ class Crossing:
         position: p, child origin in the parent frame.
     """
 
-    segment: Segment
+    segment: JointSegment
     cosine: Scalar
     sine: Scalar
     position: Vector
@@ -83,7 +83,7 @@ def cross_joints(skeleton: Skeleton, q: Sequence[Scalar]) -> list[Crossing]:
     return [_crossing(s, x) for s, x in zip(skeleton.segments, q, strict=True)]
 
 
-def _crossing(segment: Segment, q: Scalar) -> Crossing:
+def _crossing(segment: JointSegment, q: Scalar) -> Crossing:
     position = vector(segment.position)
     if not segment.is_revolute:
         slide = tuple(mul(float(a), q) for a in segment.slide)

@@ -1,4 +1,4 @@
-"""Where the internal link frames sit: z along the joint axis, fewest operations.
+"""Internal link frames: z along the joint axis, placed for fewest operations.
 
 Each link gets a frame whose z axis is its joint axis. Its x axis follows the common
 normal to the next axis, as in modified Denavit–Hartenberg, so that a joint is
@@ -28,7 +28,7 @@ _UNIT_BODIES = np.stack([InertialParameters(x).pseudo_inertia for x in np.eye(10
 
 
 @dataclass(frozen=True, eq=False)
-class Segment:
+class JointSegment:
     """A joint between internal frames: T = [A Rz(θ), p], θ = angle + q if it turns.
 
     Attributes:
@@ -61,7 +61,7 @@ class Segment:
 class Skeleton:
     """The internal frames of an arm, joint by joint."""
 
-    segments: tuple[Segment, ...]
+    segments: tuple[JointSegment, ...]
 
     @property
     def size(self) -> int:
@@ -90,7 +90,7 @@ def build_skeleton(arm: Arm) -> Skeleton:
     )
 
 
-def inertia_to_internal(segment: Segment) -> Float[np.ndarray, "10 10"]:
+def inertia_to_internal(segment: JointSegment) -> Float[np.ndarray, "10 10"]:
     """Map a link's ten parameters to [m, h, Σxx Σxy Σxz Σyy Σyz Σzz], internal frame.
 
     Σ = ∫ r rᵀ dm takes one multiplication less per link than the inertia I, and its
@@ -204,7 +204,7 @@ def _pose(x: np.ndarray, z: np.ndarray, origin: np.ndarray) -> np.ndarray:
 
 def _segment(
     arm: Arm, i: int, user: list[np.ndarray], internal: list[np.ndarray]
-) -> Segment:
+) -> JointSegment:
     joint = arm.joints[i]
     root = internal[i] if joint.parent == BASE else internal[joint.parent]
     between = np.linalg.inv(root) @ internal[i]
@@ -213,7 +213,7 @@ def _segment(
     position = np.where(np.abs(position) < NOISE, 0.0, position)
     gravity = internal[i][:3, :3].T @ arm.gravity
     gravity = np.where(np.abs(gravity) < NOISE, 0.0, gravity)
-    return Segment(
+    return JointSegment(
         parent=joint.parent,
         is_revolute=joint.is_revolute,
         turn=turn,

@@ -1,4 +1,4 @@
-"""What the joints may do: the arm's limits, and defaults where it has none."""
+"""Bounds of the joints: the arm's limits, and defaults where it has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How close an arm comes to the floor, to boxes and to itself, with gradients."""
+"""Clearance of an arm from the floor, boxes and itself, with gradients."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ def _trace_centers(arm: Arm, spheres: Sequence[Sphere]) -> Program:
     return trace("sphere_centers", centers, {"q": mechanism.dof})
 
 
-# Which parts of an arm may meet which: what is worth watching.
+# Encounters: the pairs of spheres and obstacles that can meet.
 
 POSTURES = 400
 """Random postures that show what always touches."""

@@ -1,4 +1,4 @@
-"""design_excitation: the motion that tells most of an arm's parameters."""
+"""Design of excitation: the motion that determines an arm's parameters best."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from armwise.excitation.score import (
 )
 from armwise.excitation.search import (
     Candidate,
-    Problem,
     Progress,
     Search,
+    SearchProblem,
     SearchReport,
     retreats,
 )
-from armwise.excitation.series import Series, choose_harmonics, choose_periods
+from armwise.excitation.series import RestingSeries, choose_harmonics, choose_periods
 from armwise.motions import Fourier, MotionSample, require_positive
 from armwise.programs import Backend
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-# What a design gives: a motion, what it tells, and what was verified of it.
+# The result: a motion, its information, and its verification.
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +104,7 @@ class ExcitationPlan:
         return replace(self.motion, periods=times * self.motion.periods)
 
 
-# Everything a search needs, put together from what the user asked for.
+# The search problem that follows from the arguments.
 
 POSTURES = 12
 """Postures at rest from which random motions start."""
@@ -123,7 +123,7 @@ class Setting:
     """
 
     arm: Arm
-    problem: Problem
+    problem: SearchProblem
     prior: Float[np.ndarray, "count count"]
     periods: int
     notes: tuple[str, ...]
@@ -167,14 +167,14 @@ def arrange(
     period = duration / _whole("periods", periods, 1)
     if harmonics is None:
         harmonics = choose_harmonics(bounds, period)
-    series = Series(bounds, period, _whole("harmonics", harmonics, 2))
+    series = RestingSeries(bounds, period, _whole("harmonics", harmonics, 2))
     model = InformationModel(arm, bounds, noise_of(arm, torque_std), backend)
     before = prior_matrix(model, prior)
     clearance, remarks = keep_clear(arm, keep_out, bounds, backend)
     requirements = Requirements(arm, bounds, clearance, backend)
     scaled_prior = before * np.outer(model.scale, model.scale)
     per_sample = scaled_prior / sample_count(duration, rate_hz)
-    problem = Problem(series, model, requirements, per_sample, limit_fraction)
+    problem = SearchProblem(series, model, requirements, per_sample, limit_fraction)
     return Setting(arm, problem, before, int(periods), (*bounds.notes, *remarks))
 
 
@@ -195,7 +195,7 @@ def one_thread() -> AbstractContextManager[object]:
     return limited
 
 
-# design_excitation: the motion that tells most of an arm's parameters.
+# The design.
 
 KEEP_OUT = KeepOut()
 """What is kept clear of unless said otherwise: the floor, and the arm itself."""
@@ -235,9 +235,9 @@ def design_excitation(
             is still uncertain is then improved most.
         keep_out: What to keep clear of; None for nothing.
         torque_std: Standard deviation of each joint's torque noise in [N m] or [N]; 1
-            if not given. With `known`, give the one behind it.
-        limit_fraction: Fraction of every limit that may be used; the rest is left to the
-            controller that follows the motion.
+            if not given. With `prior`, give the one behind it.
+        limit_fraction: Fraction of every limit that may be used; the controller that
+            follows the motion needs the remainder.
         harmonics: Harmonics of the series; chosen from limits and duration if None.
         periods: How often the series is repeated within the duration; once if None,
             unless that is too long for the harmonics to be fast enough.
@@ -274,7 +274,7 @@ def design_excitation(
 
 
 def settle(
-    arm: Arm, problem: Problem, candidate: Candidate
+    arm: Arm, problem: SearchProblem, candidate: Candidate
 ) -> tuple[Fourier, Verification]:
     """Shrink a motion until it holds on the fine grid, and keep the proof.
 

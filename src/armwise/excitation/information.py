@@ -1,4 +1,4 @@
-"""What a motion would tell of the base parameters, and how that changes with it."""
+"""Information of a motion about the base parameters, with gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a motion must keep clear of: the floor, boxes, and the arm itself."""
+"""Keep-out regions: the floor, boxes, and the arm itself as spheres."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class KeepOut:
                 )
 
 
-# An arm covered with spheres, from its links' outlines or the lines of its joints.
+# Spheres that cover the arm, from its links' outlines or the lines between joints.
 
 THICKNESS = 0.04
 """Radius of a link without an outline, as a share of the arm's length."""

@@ -1,4 +1,4 @@
-"""Postures in which an arm can rest: where every motion starts from."""
+"""Resting postures, in which motions start."""
 
 from __future__ import annotations
 

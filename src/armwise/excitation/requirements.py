@@ -1,4 +1,4 @@
-"""What a motion must respect, measured: shares of limits used, room left."""
+"""Requirements of a motion: fractions of limits used, clearance, verification."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Requirements:
         return slopes
 
 
-# A planned motion held against every requirement on a fine grid.
+# Verification of a planned motion on a fine grid.
 
 RATE_HZ = 1000.0
 """Instants a second at which a plan is verified."""

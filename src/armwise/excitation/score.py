@@ -1,4 +1,4 @@
-"""How much a motion tells of an arm's base parameters."""
+"""Scores of motions by their information about the base parameters."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def prior_matrix(
     return 0.5 * (matrix + matrix.T)
 
 
-# Score many motions at once, on the CPU or on a GPU.
+# Many motions at once, on the CPU or on a GPU.
 
 _TOGETHER = 4_000_000
 """Samples at a time: under a gigabyte on a GPU."""

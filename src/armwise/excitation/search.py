@@ -1,4 +1,4 @@
-"""The search for the motion that tells most: several starts, then one to the end."""
+"""Search for the most informative motion: augmented Lagrangian, several starts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from armwise.excitation.information import RIDGE, InformationModel
 from armwise.excitation.postures import SETTLED, resting_posture_near
 from armwise.excitation.requirements import Requirements
 from armwise.excitation.score import regularised_log_det
-from armwise.excitation.series import Basis, Series
+from armwise.excitation.series import Basis, RestingSeries
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Augmented Lagrangian: limits turned into a smooth price, dearer where it failed.
+# Augmented Lagrangian: a smooth penalty of violated limits, stiffened each round.
 
 _FIRST, _GROWTH, _MOST = 30.0, 2.0, 2000.0
 
@@ -114,7 +114,7 @@ class Penalty:
         return gained / (2.0 * self._stiffness), after
 
 
-# The optimisation: free numbers in, lost information and price out.
+# Objective: lost information plus penalty, over the free numbers of the series.
 
 COARSE, FINE = 16, 64
 """Samples in a period of the highest harmonic: to optimise, and to repair at last."""
@@ -135,7 +135,7 @@ PULL = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class SearchProblem:
     """Find the free numbers of a series that tell most and break nothing.
 
     Attributes:
@@ -147,18 +147,18 @@ class Problem:
         density: Samples in a period of the highest harmonic.
     """
 
-    series: Series
+    series: RestingSeries
     model: InformationModel
     requirements: Requirements
     prior: Float[np.ndarray, "count count"]
     limit_fraction: float
     density: int = COARSE
 
-    def simplified(self) -> Problem:
+    def simplified(self) -> SearchProblem:
         """Return the same problem without what the arm hardly ever comes near."""
         return replace(self, requirements=self.requirements.nearby())
 
-    def refined(self) -> Problem:
+    def refined(self) -> SearchProblem:
         """Return the same problem on a finer grid."""
         return replace(self, density=FINE)
 
@@ -225,12 +225,14 @@ class Problem:
         return evaluate
 
 
-# Random motions that respect every requirement, as large as they can be.
+# Random starting points: as large as the requirements allow.
 
 _HALVINGS = 12
 
 
-def resting(series: Series, posture: np.ndarray) -> Float[np.ndarray, "dof free"]:
+def resting(
+    series: RestingSeries, posture: np.ndarray
+) -> Float[np.ndarray, "dof free"]:
     """Free numbers of an arm that stays in a posture."""
     z = np.zeros((series.bounds.dof, series.free))
     z[:, 0] = (posture - series.bounds.middle) / series.bounds.half_range
@@ -238,7 +240,7 @@ def resting(series: Series, posture: np.ndarray) -> Float[np.ndarray, "dof free"
 
 
 def random_start(
-    problem: Problem, posture: np.ndarray, rng: np.random.Generator
+    problem: SearchProblem, posture: np.ndarray, rng: np.random.Generator
 ) -> Float[np.ndarray, "dof free"]:
     """Shake the arm around a posture at random, as far as the requirements allow.
 
@@ -253,7 +255,7 @@ def random_start(
 
 
 def _used(
-    problem: Problem, posture: np.ndarray, z: np.ndarray
+    problem: SearchProblem, posture: np.ndarray, z: np.ndarray
 ) -> Float[np.ndarray, " dof"]:
     """Largest share of its own limits that each joint uses around a posture."""
     q, qd, qdd = problem.states(z)
@@ -286,7 +288,7 @@ def shrink(
     return motion
 
 
-# The search for the motion that tells most: several starts, then one to the end.
+# The search: several starts, the best of them to the end.
 
 FINISHED, STARTS, TRIED = 2, 6, 24
 """Starts optimised to the end, the best of those optimised a little, the best of so
@@ -340,7 +342,7 @@ class Search:
     """One search for a problem's best motion; ends when done or out of time."""
 
     def __init__(
-        self, problem: Problem, deadline: float, progress: Progress | None
+        self, problem: SearchProblem, deadline: float, progress: Progress | None
     ) -> None:
         self._whole, self._deadline = problem, deadline
         self._problem = problem.simplified()

@@ -46,7 +46,7 @@ class Basis:
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class RestingSeries:
     """All series of one period that begin and end at rest without acceleration.
 
     q̇(0) = 0 and q̈(0) = 0 are linear in the amplitudes; the free numbers z of a joint

@@ -1,4 +1,4 @@
-"""Whether a learning operator will help, told before the first trial."""
+"""Convergence analysis of a learning operator, before the first trial."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learn one motion by practice, with the inverse model as the teacher."""
+"""Learning of one motion by practice, corrected through an inverse model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A closed loop over one trial, written as matrices from command to outcome."""
+"""Lifted closed loop: one trial as matrices from command to error."""
 
 from __future__ import annotations
 

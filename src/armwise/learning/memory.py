@@ -1,4 +1,4 @@
-"""What practice has left behind, on disk and back."""
+"""Results of practice, on disk, and transferred to similar motions."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def load_learned(path: str | Path) -> Learned:
         ) from error
 
 
-# What one motion taught, used for similar ones (`atkeson1986` §7.1).
+# Corrections transferred to similar motions (`atkeson1986` §7.1).
 
 
 @dataclass(frozen=True, eq=False)

@@ -120,7 +120,7 @@ def impulse_operator(
     )
 
 
-# An arm linearised along a motion: what learning will make of small errors.
+# An arm linearised along a motion, for small errors.
 
 _STEP = 1e-5
 """Step of the central differences in [rad], [rad/s] and [rad/s²]."""

@@ -1,4 +1,4 @@
-"""A ready session of practice for any arm, in simulation."""
+"""Practice session of any arm in simulation."""
 
 from __future__ import annotations
 

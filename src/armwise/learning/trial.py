@@ -1,4 +1,4 @@
-"""One attempt at a motion with a stored command, and what it teaches."""
+"""One trial of a stored command: inverse models, zero-phase filter, correction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from armwise.recordings import Recording
 
 
-# Inverse models: what a motion takes, by someone's account.
+# Inverse models: the torque of a motion.
 
 
 class InverseModel(Protocol):
@@ -61,7 +61,7 @@ class DecoupledModel:
         return tau
 
 
-# Filtering without delay, of data and references alike.
+# Zero-phase filter, for data and references alike.
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class ZeroPhase:
         return self.apply(np.eye(samples), rate_hz)
 
 
-# One attempt at a motion with a stored command, and what it teaches.
+# The trial.
 
 PlantSource = Plant | Callable[[int], Plant]
 """A plant, or what makes one for each trial (with noise of its own)."""
@@ -112,7 +112,7 @@ class Trial:
         command: Feedforward that was played, one row per period, in [N m] or [N].
         applied: What was asked of the actuators, feedback included.
         q, qd: Measured motion, one row more than the command.
-        wanted_q, wanted_qd: The motion asked for, at the same instants.
+        reference_q, reference_qd: The motion asked for, at the same instants.
         period: Control period in [s].
         diverged: Whether the plant ran away; the rows end there.
     """
@@ -121,20 +121,20 @@ class Trial:
     applied: Float[np.ndarray, "samples dof"]
     q: Float[np.ndarray, "instants dof"]
     qd: Float[np.ndarray, "instants dof"]
-    wanted_q: Float[np.ndarray, "instants dof"]
-    wanted_qd: Float[np.ndarray, "instants dof"]
+    reference_q: Float[np.ndarray, "instants dof"]
+    reference_qd: Float[np.ndarray, "instants dof"]
     period: float
     diverged: bool = False
 
     @property
     def position_error(self) -> Float[np.ndarray, " dof"]:
         """Root-mean-square position error of each joint in [rad] or [m]."""
-        return _rms(self.q - self.wanted_q)
+        return _rms(self.q - self.reference_q)
 
     @property
     def velocity_error(self) -> Float[np.ndarray, " dof"]:
         """Root-mean-square velocity error of each joint in [rad/s] or [m/s]."""
-        return _rms(self.qd - self.wanted_qd)
+        return _rms(self.qd - self.reference_qd)
 
 
 def attempt(
@@ -203,7 +203,7 @@ def corrected_command(
         qdd = np.diff(qd, axis=0) * rate
         return model.inverse_dynamics(middle_q, middle_qd, qdd)
 
-    taken = torque(trial.q, trial.qd) - torque(trial.wanted_q, trial.wanted_qd)
+    taken = torque(trial.q, trial.qd) - torque(trial.reference_q, trial.reference_qd)
     back = smooth(trial.applied - trial.command - perfect)
     corrected: np.ndarray = trial.command + back - taken
     return corrected

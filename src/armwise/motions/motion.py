@@ -1,4 +1,4 @@
-"""What a planned motion is, and what every kind of it shares."""
+"""Motion protocol, holds and sequences."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _first_bad(vector: np.ndarray) -> int:
     return int(np.argmin(np.isfinite(vector))) + 1
 
 
-# Staying put.
+# Holds.
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ class Hold:
         return MotionSample(q, np.zeros_like(q), np.zeros_like(q))
 
 
-# Motions one after another.
+# Sequences of motions.
 
 
 @dataclass(frozen=True, eq=False)

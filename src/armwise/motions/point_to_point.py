@@ -1,4 +1,4 @@
-"""Minimum jerk from one posture to another."""
+"""Point-to-point motions: minimum jerk, splines, straight lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read an arm from a Denavit–Hartenberg table in TOML.
+"""Reader of Denavit–Hartenberg tables in TOML.
 
     name = "arm"                   convention = "modified"    # "standard", "frames"
     gravity = [0.0, 0.0, -9.81]    base = "base"

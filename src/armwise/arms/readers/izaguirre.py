@@ -1,4 +1,4 @@
-"""Read the specification file of Izaguirre, Hashimoto, Paul and Hayward (1992, App. A).
+"""Reader of specification files of Izaguirre, Hashimoto, Paul and Hayward (1992).
 
 A line is a keyword and one value per link; `%` starts a comment; a value is a number or
 a name that a `variable` or `constant` line defines. Standard DH, angles in degrees,

@@ -1,4 +1,4 @@
-"""Read an arm from MJCF, through MuJoCo's own compiler."""
+"""Reader of MJCF, through MuJoCo's own compiler."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# The outlines of MuJoCo's bodies.
+# Outlines of bodies.
 
 
 def read_shapes(model: Any, body: int, T: Float[np.ndarray, "4 4"]) -> list[Shape]:
@@ -61,7 +61,7 @@ def read_geom(model: Any, g: int, T: Float[np.ndarray, "4 4"]) -> Shape | None:
     return None
 
 
-# Read an arm from MJCF, through MuJoCo's own compiler.
+# The tree of bodies and joints.
 
 OFFSET = "armwise_offset_"
 """Name, before the joint's, of the <custom><numeric> that holds a constant torque."""
@@ -127,10 +127,10 @@ class _Reader:
     inertias: list[InertialParameters] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     shapes: dict[int, list[Shape]] = field(default_factory=dict)
-    places: dict[int, tuple[int, np.ndarray]] = field(default_factory=dict)
+    poses_on_links: dict[int, tuple[int, np.ndarray]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.places[0] = (BASE, np.eye(4))
+        self.poses_on_links[0] = (BASE, np.eye(4))
         self.shapes[BASE] = read_shapes(self.model, 0, np.eye(4))
 
     @property
@@ -143,12 +143,12 @@ class _Reader:
 
     def add_body(self, body: int) -> None:
         model = self.model
-        parent, T_parent = self.places[int(model.body_parentid[body])]
+        parent, T_parent = self.poses_on_links[int(model.body_parentid[body])]
         T = T_parent @ _pose(model.body_pos[body], model.body_quat[body])
         inertia, name = self._inertia(body), body_name(model, body)
         count = int(model.body_jntnum[body])
         if count == 0:
-            self.places[body] = (parent, T)
+            self.poses_on_links[body] = (parent, T)
             self.frames.append(Frame(name, parent, T, inertia))
             self.shapes[parent] += read_shapes(model, body, T)
             if parent != BASE:
@@ -163,7 +163,7 @@ class _Reader:
             self.names.append(name if last else f"{name}_{joint.name}")
             self.inertias.append(inertia if last else InertialParameters.zero())
             self.shapes[parent] = read_shapes(model, body, T) if last else []
-        self.places[body] = (parent, T)
+        self.poses_on_links[body] = (parent, T)
 
     def _joint(self, j: int, parent: int, T: Float[np.ndarray, "4 4"]) -> Joint:
         model = self.model
@@ -223,7 +223,7 @@ class _Reader:
         taken = {*self.names, *(frame.name for frame in self.frames)}
         frames = []
         for i in range(model.nsite):
-            link, T = self.places[int(model.site_bodyid[i])]
+            link, T = self.poses_on_links[int(model.site_bodyid[i])]
             name = str(model.site(i).name)
             if name and name not in taken:
                 at = T @ _pose(model.site_pos[i], model.site_quat[i])

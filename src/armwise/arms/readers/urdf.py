@@ -1,4 +1,4 @@
-"""Read an arm from URDF: any tree of joints about any axes; fixed joints are merged.
+"""Reader of URDF: any tree of joints about any axes; fixed joints are merged.
 
 <robot> <armwise gravity="0 0 -9.80665">
           <coupling name="motor_6" rotor_inertia="" viscous="" coulomb="" offset="">
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# What URDF has no word for, kept in <armwise> elements that other readers pass over.
+# <armwise> elements, for what URDF has no word for; other readers skip them.
 
 EXTENSION = "armwise"
 ANCHOR = "armwise_anchor"
@@ -66,7 +66,7 @@ def read_couplings(robot: Element, arm: Arm) -> Arm:
     return arm
 
 
-# What a URDF says of a joint: its axis, limits, friction, and whom it follows.
+# Joints: axis, limits, friction, mimic.
 
 MOVING: dict[str, Literal["revolute", "prismatic"]] = {
     "revolute": "revolute",
@@ -164,7 +164,7 @@ def _read_mimic(joint: Element, index: dict[str, int]) -> Mimic:
     return Mimic(index[leader], multiplier, offset)
 
 
-# What a URDF says of a link: its inertia, its outline, its place.
+# Links: inertia, outline, pose.
 
 NOTHING = (0.0, 0.0, 0.0)
 
@@ -244,7 +244,7 @@ def read_shape(element: Element, T: Float[np.ndarray, "4 4"]) -> Shape | None:
     return None
 
 
-# A URDF as a tree: who hangs on whom, and every way in which that can be wrong.
+# The tree of links, and the ways in which it can be wrong.
 
 
 def _refuse_other_dialects(robot: Element) -> None:
@@ -344,7 +344,7 @@ def _require_known(joint: Element, end: str, links: Mapping[str, Element]) -> No
         )
 
 
-# Read an arm from URDF: any tree of joints about any axes; fixed joints are merged.
+# The whole arm; fixed joints are merged.
 
 
 def read_urdf(
@@ -380,7 +380,7 @@ def read_urdf(
 
 
 @dataclass
-class _Place:
+class _FixedFrame:
     """Where a URDF link went: the moving link that carries it, and T_link_frame."""
 
     link: int
@@ -399,11 +399,11 @@ class _Body:
     inertias: list[InertialParameters] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     shapes: dict[int, list[Shape]] = field(default_factory=dict)
-    places: dict[str, _Place] = field(default_factory=dict)
+    fixed: dict[str, _FixedFrame] = field(default_factory=dict)
     anchored: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.places[self.tree.root] = _Place(BASE, np.eye(4))
+        self.fixed[self.tree.root] = _FixedFrame(BASE, np.eye(4))
         self.shapes[BASE] = read_shapes(self.tree.links[self.tree.root], np.eye(4))
 
     def add(self, joint: Element) -> None:
@@ -419,10 +419,10 @@ class _Body:
             )
 
     def _append(self, joint: Element) -> None:
-        parent = self.places[link_of(joint, "parent")]
+        parent = self.fixed[link_of(joint, "parent")]
         name = link_of(joint, "child")
         index = len(self.joints)
-        self.places[name] = _Place(index, np.eye(4))
+        self.fixed[name] = _FixedFrame(index, np.eye(4))
         self.joints.append(
             Joint(
                 name=joint.text("name"),
@@ -441,9 +441,9 @@ class _Body:
 
     def _merge(self, joint: Element) -> None:
         """Let the carrying link take over what a fixed joint carries."""
-        parent, name = self.places[link_of(joint, "parent")], link_of(joint, "child")
+        parent, name = self.fixed[link_of(joint, "parent")], link_of(joint, "child")
         T = parent.pose @ read_origin(joint)
-        self.places[name] = _Place(parent.link, T)
+        self.fixed[name] = _FixedFrame(parent.link, T)
         inertia = self._inertia(name)
         if joint.find(ANCHOR) is not None and parent.link != BASE:
             self._anchor(parent.link, name, T, inertia)
@@ -474,7 +474,7 @@ class _Body:
         )
         self.names[i] = name
         self.inertias[i] = inertia
-        self.places[name] = _Place(i, np.eye(4))
+        self.fixed[name] = _FixedFrame(i, np.eye(4))
         self.shapes[i] = read_shapes(self.tree.links[name], np.eye(4))
 
     def _inertia(self, name: str) -> InertialParameters:

@@ -1,4 +1,4 @@
-"""XML read as if it came from an enemy: no DTD, no entities, bounded size and depth."""
+"""XML from untrusted files: no DTD, no entities, bounded size and depth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Share a link's inertia out among the bodies that make it up in a file."""
+"""Division of a link's inertia among the bodies that make it up in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write an arm as a complete MJCF."""
+"""Writer of MJCF: a complete file, or new numbers in an old one."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _indented(lines: Iterator[str] | list[str], depth: int) -> list[str]:
     return ["  " * depth + line for line in lines]
 
 
-# Put an arm's numbers back into the MJCF it came from, leaving the rest alone.
+# New numbers in an existing MJCF.
 
 _ORIENTED = ("diaginertia", "quat", "axisangle", "xyaxes", "zaxis", "euler")
 """Attributes of <inertial> that `fullinertia` takes the place of."""

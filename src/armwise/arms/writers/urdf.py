@@ -1,4 +1,4 @@
-"""Write an arm as a complete URDF."""
+"""Writer of URDF: a complete file, or new numbers in an old one."""
 
 from __future__ import annotations
 
@@ -246,7 +246,7 @@ def _comment(defect: tuple[str, str]) -> str:
     return f"{name}: no body has this inertia: {why}".replace("--", "- -")
 
 
-# Put an arm's numbers back into the URDF it came from, leaving the rest alone.
+# New numbers in an existing URDF.
 
 
 def fill_urdf(

@@ -1,4 +1,4 @@
-"""Change attributes of an XML file and leave every other byte where it is."""
+"""Editor of XML attributes that leaves every other byte unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look over an adaptive controller's shoulder while it works."""
+"""Monitor of an adaptive controller: estimates, Lyapunov function, excitation."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SlidingController(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
+class AdaptationHistory:
     """What was seen; the first axis is time, the second the plant.
 
     Attributes:
@@ -66,8 +66,8 @@ class Watched:
     excitation: Float[np.ndarray, "samples batch"]
 
 
-class Watch:
-    """The same controller, watched.
+class AdaptationMonitor:
+    """The same controller, history.
 
     Args:
         controller: An adaptive controller.
@@ -96,12 +96,12 @@ class Watch:
         self._period = 0.0
 
     @property
-    def watched(self) -> Watched:
+    def history(self) -> AdaptationHistory:
         """Everything seen since the last reset."""
         columns = [np.array(column) for column in zip(*self._rows, strict=True)]
         if not columns:
             columns = [np.zeros((0, 0, 0)), *(np.zeros((0, 0)) for _ in range(3))]
-        return Watched(np.array(self._time), *columns)
+        return AdaptationHistory(np.array(self._time), *columns)
 
     def reset(self, batch: int, period: float) -> None:
         """Begin anew, for `batch` plants, to be asked every `period` [s]."""
