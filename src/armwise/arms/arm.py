@@ -145,7 +145,7 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A named place on a link (a tool, a sensor, a merged fixed link).
+    """A named frame on a link (a tool, a sensor, a merged fixed link).
 
     Attributes:
         name: The user's name for it.
@@ -188,7 +188,7 @@ class Arm:
         name: The user's name for it.
         joints, links: One each per moving link.
         gravity: Acceleration of free fall in base axes, in [m/s²].
-        frames: Named places, fixed links among them.
+        frames: Named frames, fixed links among them.
         couplings: Motors turned by several joints.
         base: Name of the fixed base link.
         base_shapes: Outlines that stand still, in the base link's frame.

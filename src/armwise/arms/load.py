@@ -32,7 +32,7 @@ def load_arm(
 ) -> Arm:
     """Load an arm from a file or by the name of a bundled one.
 
-    Files are told apart by what is in them: URDF, MJCF, a DH table in TOML, or a
+    The kind of a file follows from its content: URDF, MJCF, a DH table in TOML, or a
     specification file of Izaguirre et al. (1992).
 
     Args:

@@ -247,7 +247,7 @@ def _show_base(report: dict[str, Any]) -> None:
     screen = console()
     screen.print(
         f"[bold]{base['count']} base parameters[/bold] of "
-        f"{report['parameter_count']}: all that motion can tell"
+        f"{report['parameter_count']}: all that motion can determine"
     )
     for expression in base["expressions"]:
         screen.print(f"  {expression}", markup=False)

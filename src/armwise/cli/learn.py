@@ -39,7 +39,7 @@ def learn(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Practise a reach until its error is at the noise, told beforehand if it can be.
+    """Practise a reach until its error is at the noise; analyse beforehand if it can.
 
     Example: armwise learn ddarm --trials 4 --model-error 0.1
     """

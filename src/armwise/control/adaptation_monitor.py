@@ -47,7 +47,7 @@ class SlidingController(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class AdaptationHistory:
-    """What was seen; the first axis is time, the second the plant.
+    """Signals of an adaptation; the first axis is time, the second the plant.
 
     Attributes:
         time: In [s].
@@ -56,7 +56,7 @@ class AdaptationHistory:
         lyapunov: V = ½ sᵀ M s + ½ ãᵀ P⁻¹ ã with the true M and ã; NaN if the truth
             was not given. Under the gradient law it never grows but by sampling.
         excitation: Smallest eigenvalue of ∫ YᵀY dt over the window: how much the
-            worst seen direction of parameter space is being moved.
+            least excited direction of parameter space is excited.
     """
 
     time: Float[np.ndarray, " samples"]
@@ -67,12 +67,12 @@ class AdaptationHistory:
 
 
 class AdaptationMonitor:
-    """The same controller, history.
+    """The same controller, with a record of its adaptation.
 
     Args:
         controller: An adaptive controller.
-        truth: The arm as it really is, where that is known.
-        every: Control periods between two looks.
+        truth: The arm as it really is, in simulation.
+        every: Control periods between two rows.
         window: Time in [s] over which excitation is forgotten.
     """
 
@@ -97,14 +97,14 @@ class AdaptationMonitor:
 
     @property
     def history(self) -> AdaptationHistory:
-        """Everything seen since the last reset."""
+        """Everything recorded since the last reset."""
         columns = [np.array(column) for column in zip(*self._rows, strict=True)]
         if not columns:
             columns = [np.zeros((0, 0, 0)), *(np.zeros((0, 0)) for _ in range(3))]
         return AdaptationHistory(np.array(self._time), *columns)
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         self.controller.reset(batch, period)
         self._velocity.reset(period)
         self._rows, self._time, self._count, self._period = [], [], 0, period
@@ -114,13 +114,13 @@ class AdaptationMonitor:
     def torque(
         self, t: float, reference: MotionSample, measurement: Measurement
     ) -> Float[np.ndarray, "batch dof"]:
-        """Return the controller's torques; look on every few periods."""
+        """Return the controller's torques; record every n-th period."""
         if self._count % self.every == 0:
-            self._look(t, reference, measurement)
+            self._record(t, reference, measurement)
         self._count += 1
         return self.controller.torque(t, reference, measurement)
 
-    def _look(
+    def _record(
         self, t: float, reference: MotionSample, measurement: Measurement
     ) -> None:
         model, rate = self.controller.model, self.controller.rate

@@ -248,7 +248,7 @@ class CraigHsuSastry(AdaptiveController):
         self._last_qd: np.ndarray | None = None
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         super().reset(batch, period)
         self._last_qd = None
 

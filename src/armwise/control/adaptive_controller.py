@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class AdaptiveModel:
-    """The part every adaptive controller shares.
+    """A model whose parameters adapt: regressor, estimate, update law.
 
     Args:
         parameters: What is adapted, of which arm.
@@ -61,7 +61,7 @@ class AdaptiveModel:
         return self.adaptation.parameters
 
     def reset(self, batch: int, period: float) -> None:
-        """Forget everything, for `batch` plants asked every `period` [s]."""
+        """Forget everything, for `batch` plants controlled every `period` [s]."""
         self.period = period
         self.adaptation = Adaptation(self.law, self.initial, (batch,), self.projection)
 
@@ -84,7 +84,7 @@ class AdaptiveModel:
         return product
 
     def saturated(self, tau: np.ndarray) -> Bool[np.ndarray, " batch"] | None:
-        """Plants asked for more than they can give, which must not learn from it."""
+        """Plants whose torque saturates; their tracking error must not drive adaptation."""
         if self._effort is None:
             return None
         over: np.ndarray = np.abs(tau) >= self._effort
@@ -134,7 +134,7 @@ class FilteredRegressor:
         self._keep = self._old = self._new = 0.0
 
     def reset(self, period: float) -> None:
-        """Begin anew, asked every `period` [s]."""
+        """Begin anew, called every `period` [s]."""
         self._state = {}
         x = self.bandwidth * period
         self._keep = float(np.exp(-x))
@@ -218,7 +218,7 @@ class AdaptiveController:
         return self.model.adaptation.stopped
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         self.model.reset(batch, period)
         self._velocity.reset(period)
 
@@ -254,7 +254,7 @@ class PredictingController(AdaptiveController):
         self._tau = np.zeros(())
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         super().reset(batch, period)
         self.filtered.reset(period)
         self._tau = np.zeros((batch, self.model.parameters.arm.dof))

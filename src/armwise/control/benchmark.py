@@ -264,7 +264,7 @@ def benchmark_tracking(
             functools.partial and module-level functions are, lambdas are not.
         cache: A folder that remembers results; anything that changes a factory's
             arguments or a motion is run again. Results of lambdas are not remembered.
-        progress: Told (done, all) after every group.
+        progress: Called with (done, all) after every group.
 
     Returns:
         One row per task, plant, controller, seed and joint. A plant that ran away is

@@ -83,7 +83,7 @@ def standard_controllers(
     """PD, PD + gravity, feedforward, computed torque and two adaptive controllers.
 
     Args:
-        model: What the controllers believe of the arm; adaptation starts from it.
+        model: The assumed arm; adaptation starts from it.
         natural_hz: Natural frequency of the feedback in [Hz], critically damped.
     """
     feedback_gain(natural_hz, "natural_hz")
@@ -122,7 +122,7 @@ def standard_plants(
 
     Args:
         arm: The arm as it is but for friction.
-        friction: Coulomb friction of each joint as a share of the torque its gravity
+        friction: Coulomb friction of each joint as a fraction of the torque its gravity
             and motion take; viscous friction takes as much at 1 rad/s.
         mujoco: Whether to add MuJoCo's simulation beside our own.
     """
@@ -157,7 +157,11 @@ def typical_torque(arm: Arm) -> Float[np.ndarray, " dof"]:
 
 
 def _prior_size(base: ParameterSet, typical: np.ndarray) -> np.ndarray:
-    """How far each parameter may be from what is believed: a tenth of its link's."""
+    """Prior standard deviation of each parameter.
+
+    A tenth of its value, as CAD data are; friction: 3 % of the joint's torque, which
+    is what a good gear loses. A floor keeps parameters that start at zero adaptable.
+    """
     size = 0.1 * np.abs(base.values())
     layout = base.arm.layout
     for i, column in enumerate(base.columns):
@@ -212,7 +216,7 @@ class Partition:
         return sum(count for _, count in self.parts)
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         if batch != self.batch:
             raise ArgumentError(
                 f"The controllers serve {self.batch} plants; the plant has {batch}."

@@ -76,7 +76,7 @@ class VelocitySource:
         self._period = 1.0
 
     def reset(self, period: float) -> None:
-        """Begin anew, asked every `period` [s]."""
+        """Begin anew, called every `period` [s]."""
         self._last = self._qd = None
         self._period = period
         self._keep = float(np.exp(-2.0 * np.pi * self.cutoff_hz * period))
@@ -84,7 +84,7 @@ class VelocitySource:
     def read(
         self, measurement: Measurement, start: Float[np.ndarray, "... dof"]
     ) -> Float[np.ndarray, "batch dof"]:
-        """Return the velocity; `start` is what to believe before there are two."""
+        """Return the velocity; `start` is the velocity before there are two."""
         if measurement.qd is not None:
             return measurement.qd
         q = measurement.need("q")
@@ -121,7 +121,7 @@ class PD:
     Args:
         kp: K_p in [N m/rad] or [N/m]: a number, one per joint, or a matrix.
         kd: K_v in [N m s/rad] or [N s/m].
-        velocity_reference: Whether the wanted velocity is fed in.
+        velocity_reference: Whether the reference velocity is fed in.
         cutoff_hz: Low-pass on differences of positions where no tachometer is.
     """
 
@@ -138,7 +138,7 @@ class PD:
         self._velocity = VelocitySource(cutoff_hz)
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         self._velocity.reset(period)
 
     def torque(
@@ -168,7 +168,7 @@ class ResumableController(Protocol):
     """A controller whose whole state can be taken out, stored, and put back."""
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         ...
 
     def torque(

@@ -42,7 +42,7 @@ class Feedforward:
 
     Args:
         feedback: The controller that closes the loop.
-        model: The arm it believes in; friction in its drives counts, too.
+        model: The assumed arm; friction in its drives counts, too.
         terms: "full" for the whole inverse dynamics, "gravity" for gravity alone.
     """
 
@@ -59,7 +59,7 @@ class Feedforward:
         self.terms = terms
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         self.feedback.reset(batch, period)
 
     def torque(
@@ -89,7 +89,7 @@ class ComputedTorque:
     """τ = n̂(q, q̇, q̈*), q̈* = q̈_d + K_v (q̇_d − q̇) + K_p (q_d − q) (App. A, 5–6).
 
     Args:
-        model: The arm it believes in.
+        model: The assumed arm.
         kp: K_p in [1/s²]: a number, one per joint, or a matrix.
         kd: K_v in [1/s].
         robust: An additional bounded push, if any, on s = ė + (K_p/K_v) e.
@@ -111,7 +111,7 @@ class ComputedTorque:
         self._velocity = VelocitySource(cutoff_hz)
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         self._velocity.reset(period)
 
     def torque(
@@ -166,11 +166,11 @@ class Playback:
 
     @property
     def applied(self) -> Float[np.ndarray, "samples batch dof"]:
-        """Torques asked for since the last reset, feedback included."""
+        """Torques commanded since the last reset, feedback included."""
         return np.array(self._applied)
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         self._period = period
         self._applied = []
         self.feedback.reset(batch, period)

@@ -52,7 +52,7 @@ class Gating:
         Args:
             lower, upper: Corners of the box in [rad] or [m].
             experts: How many.
-            overlap: Width σ as a share of a part's mean side.
+            overlap: Width σ as a fraction of a part's mean side.
         """
         low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
         if experts < 1 or low.shape != high.shape or np.any(high <= low):
@@ -132,7 +132,7 @@ class MixtureCompensator:
         self.stopped = np.zeros(0, dtype=bool)
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         dof = self.gating.centers.shape[1]
         size = 2 * dof * self.gating.experts
         self._period = period

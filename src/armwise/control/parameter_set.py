@@ -19,7 +19,7 @@ class ParameterSet:
     """Columns of the regressor that are adapted: τ = Y[:, columns] a.
 
     Attributes:
-        arm: The arm whose regressor it is, as the controller believes it to be.
+        arm: The assumed arm, whose regressor it is.
         names: What each adapted parameter is called.
         columns: Which columns of the full regressor.
         matrix: a = K π for the full parameters π.
@@ -38,7 +38,7 @@ class ParameterSet:
 
     @classmethod
     def base(cls, arm: Arm, drives: tuple[str, ...] = DRIVE_NAMES) -> ParameterSet:
-        """The combinations that motion can tell apart, and no others.
+        """The base parameters: the combinations that torques determine.
 
         Args:
             arm: The arm.

@@ -48,7 +48,7 @@ class Inertia:
 
 @dataclass(frozen=True)
 class _Pivot:
-    """A joint's share of the factors: U = inertia · axis, and 1 / (axis · U)."""
+    """A joint's part of the factors: U = inertia · axis, and 1 / (axis · U)."""
 
     moment: Vector
     force: Vector

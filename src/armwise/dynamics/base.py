@@ -127,7 +127,7 @@ def grouped_to_user(mechanism: Mechanism) -> Float[np.ndarray, "columns paramete
 
 
 def _order(arm: Arm, order: Sequence[str] | None) -> list[int]:
-    """Try a link's mass last unless told otherwise: it rarely shows by itself."""
+    """By default a link's mass comes last: it is rarely identifiable by itself."""
     if order is None:
         return arm.layout.mass_last
     index = {name: k for k, name in enumerate(arm.parameter_names)}

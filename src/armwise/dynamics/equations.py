@@ -87,7 +87,7 @@ def equations(mechanism: Mechanism) -> dict[str, Equation]:
 def frame_equations(
     mechanism: Mechanism, link: int, T: np.ndarray
 ) -> dict[str, Equation]:
-    """Return the equations of a place on a link: T maps it to the user's link frame."""
+    """Return the equations of a frame on a link: T maps it to the user's link frame."""
     skeleton = mechanism.skeleton
 
     def pose(q: Sequence[Scalar]) -> dict[str, object]:

@@ -69,7 +69,7 @@ def pose_matrix(pose: Pose) -> list[list[Scalar]]:
 def jacobian(
     skeleton: Skeleton, q: Sequence[Scalar], link: int, T: np.ndarray
 ) -> list[list[Scalar]]:
-    """6×n Jacobian of a place on a link: velocity of its origin, then angular."""
+    """6×n Jacobian of a frame on a link: velocity of its origin, then angular."""
     size = skeleton.size
     columns: list[tuple[Vector, Vector]] = [(ZERO, ZERO)] * size
     if link != BASE:

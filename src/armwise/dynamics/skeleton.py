@@ -122,7 +122,7 @@ def _internal_poses(arm: Arm, user: list[np.ndarray]) -> list[np.ndarray]:
     for i in reversed(range(count)):
         k = main[i]
         if k is not None:
-            if not arm.joints[k].is_revolute:  # a slide has a direction, not a place
+            if not arm.joints[k].is_revolute:  # a slide has a direction, not a line
                 points[k] = placed[k][:3, 3]  # type: ignore[index]
             placed[i] = _frame_towards(axes[i], points[i], axes[k], placed[k])
         else:

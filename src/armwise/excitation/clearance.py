@@ -245,7 +245,8 @@ NEIGHBOURS = 2.0
 thinner one are neighbours: they come close in ordinary postures."""
 
 ALWAYS = 0.95
-"""Share of postures in which a pair touches that makes it no news."""
+"""Fraction of postures in which a pair touches, above which the outlines overlap by
+construction (neighbouring links) and the pair is not watched."""
 
 _STILL = 1e-9
 

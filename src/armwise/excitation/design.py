@@ -55,7 +55,7 @@ class ExcitationPlan:
     Attributes:
         motion: The Fourier series.
         duration: How long it lasts in [s].
-        score: What it tells.
+        score: Its information.
         verified: What it uses of its limits on a 1 kHz grid over a period.
         limit_fraction: Fraction of every limit that it was allowed.
         search: How it was found.
@@ -217,7 +217,7 @@ def design_excitation(
     progress: Progress | None = None,
     backend: Backend = "auto",
 ) -> ExcitationPlan:
-    """Design the periodic motion that tells most of an arm's base parameters.
+    """Design the periodic motion that determines an arm's base parameters best.
 
     Maximises log det of the information of the base regressor over Fourier series that
     begin and end at rest, within limits of position, velocity, acceleration and torque

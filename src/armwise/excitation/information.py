@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 STATES = ("q", "qd", "qdd")
 
 RIDGE = 1e-6
-"""Regularisation, as a share of what random motion at the limits would tell."""
+"""Regularisation, as a fraction of the information of random motion at the limits: it
+keeps log det finite where a motion says nothing of a parameter."""
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ class KeepOut:
 # Spheres that cover the arm, from its links' outlines or the lines between joints.
 
 THICKNESS = 0.04
-"""Radius of a link without an outline, as a share of the arm's length."""
+"""Radius of a link without an outline, as a fraction of the arm's length."""
 
 _MOST = 12
 """Spheres per outline at most."""

@@ -17,10 +17,12 @@ TRIED, ROUNDS = 600, 6
 """Random postures per round; rounds around the best so far when none will do."""
 
 SETTLED = 0.97
-"""Share of the allowed at which a posture counts as resting with room to spare."""
+"""Fraction of the allowed at which a posture counts as resting: from there, a motion
+can begin in any direction."""
 
 NEARBY = (0.03, 0.1, 0.2, 0.4)
-"""How far around a wanted posture to look for one, as shares of the range."""
+"""How far around a target posture to look for one, as fractions of the range:
+growing, so that a near one is preferred."""
 
 
 def resting_postures(
@@ -56,7 +58,7 @@ def resting_postures(
 def resting_posture_near(
     requirements: Requirements, limit_fraction: float, target: np.ndarray
 ) -> Float[np.ndarray, " dof"] | None:
-    """Find a posture close to a wanted one that respects everything at rest."""
+    """Find a posture close to a target that respects everything at rest."""
     b, rng = requirements.bounds, np.random.default_rng(1996)
     for spread in NEARBY:
         q = target + spread * b.half_range * rng.normal(size=(TRIED // 10, b.dof))
@@ -75,7 +77,7 @@ def _at_rest(requirements: Requirements, q: np.ndarray) -> Usage:
 
 def _complaint(arm: Arm, usage: Usage, limit_fraction: float) -> str:
     """Say which requirement the fewest postures respect, and by how much they fail."""
-    best = f"{arm.name}: No posture of this arm respects all that is asked"
+    best = f"{arm.name}: No posture of this arm respects all requirements"
     torque = np.abs(usage.fractions[QUANTITIES.index("effort")])
     room = usage.room.min(axis=0, initial=np.inf)
     if np.mean(room >= 0.0) <= np.mean(torque.max(axis=1) <= limit_fraction):

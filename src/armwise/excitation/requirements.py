@@ -96,7 +96,7 @@ class Requirements:
         return Usage(self.fractions(states), room)
 
     def fractions(self, states: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Signed shares of position, velocity, acceleration and effort limits.
+        """Signed fractions of position, velocity, acceleration and effort limits.
 
         Coulomb friction always counts in full, whichever way it acts: near standstill
         no one knows, and the smooth rest has a gradient.
@@ -114,7 +114,7 @@ class Requirements:
     def slopes(
         self, states: Sequence[np.ndarray], weights: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """Gradient of Σ ⟨weights, shares⟩ by q, q̇, q̈."""
+        """Gradient of Σ ⟨weights, fractions⟩ by q, q̇, q̈."""
         b = self.bounds
         units = (b.half_range, b.velocity, b.acceleration)
         slopes = [w / unit for w, unit in zip(weights[:3], units, strict=True)]
@@ -141,12 +141,12 @@ class Verification:
     Attributes:
         rate_hz: Instants a second.
         instants: How many there were, both ends included.
-        position, velocity, acceleration, effort: Largest share of each joint's limit;
+        position, velocity, acceleration, effort: Largest fraction of each joint's limit;
             position from the middle of its range; Coulomb friction counted in full,
             whichever way it acts; 0 where there is no limit.
-        room: Smallest distance left in [m] beyond the clearance asked for; None if
+        room: Smallest distance left in [m] beyond the required clearance; None if
             there is nothing to keep clear of.
-        speed_at_ends: Largest speed at beginning and end, as a share of the limit.
+        speed_at_ends: Largest speed at beginning and end, as a fraction of the limit.
     """
 
     rate_hz: float
@@ -159,7 +159,7 @@ class Verification:
     speed_at_ends: float
 
     def is_within(self, limit_fraction: float = 1.0) -> bool:
-        """Whether everything holds, and no more than a share of any limit is used."""
+        """Whether everything holds, and no more than a fraction of any limit is used."""
         used = max(float(getattr(self, name).max()) for name in QUANTITIES)
         return used <= limit_fraction and (self.room is None or self.room >= 0.0)
 

@@ -35,17 +35,17 @@ RATE_HZ = 100.0
 _SINGULAR = 1e-9
 """Eigenvalue of a correlation matrix below which it cannot be inverted."""
 _SHRINKAGE = 0.1
-"""Share by which correlations are pulled towards none in that case."""
+"""Fraction by which correlations are shrunk towards zero in that case."""
 
 
 @dataclass(frozen=True, eq=False)
 class MotionScore:
-    """What a motion would tell.
+    """Information of a motion about the base parameters.
 
     Attributes:
         information: YᵀΣ⁻¹Y of the base parameters, summed over the samples.
         log_det: log det of the information, what was known before added, per sample,
-            each parameter in units in which random motion at the limits tells 1 of it,
+            each parameter in units in which random motion at the limits has 1,
             and 1e-6 added to the diagonal. Only differences between motions of the
             same arm mean something: +1 is 1 nat more.
     """
@@ -179,7 +179,7 @@ def information_from_covariance(
 def _invertible(
     correlation: Float[np.ndarray, "count count"],
 ) -> Float[np.ndarray, "count count"]:
-    """Pull correlations towards none where a log's stretches were too few to tell.
+    """Shrink correlations towards zero where a log had too few stretches.
 
     The scatter of forty stretches has rank forty: what it leaves out is not known
     exactly, it is not known to be correlated.

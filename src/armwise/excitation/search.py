@@ -24,18 +24,22 @@ if TYPE_CHECKING:
 # Augmented Lagrangian: a smooth penalty of violated limits, stiffened each round.
 
 _FIRST, _GROWTH, _MOST = 30.0, 2.0, 2000.0
+"""Stiffness ρ in the first round, its growth per round, and its largest value. It starts
+soft, so that the information is followed first, and ends where a violation of 1 % of a
+limit costs a tenth of a nat per sample; stiffer still only slows the quasi-Newton steps.
+"""
 
 
 class Penalty:
-    """The price of breaking requirements; it learns which ones resist.
+    """Augmented-Lagrangian penalty of violated requirements.
 
-    Each requirement is c ≤ 0 at every sample. The price is that of Powell, Hestenes
-    and Rockafellar, Σ (max(0, λ + ρ c)² − λ²) / 2ρ; after a round λ takes the force
-    that was needed and ρ grows.
+    Each requirement is c ≤ 0 at every sample. The penalty is that of Powell, Hestenes
+    and Rockafellar, Σ (max(0, λ + ρ c)² − λ²) / 2ρ; after a round the multiplier λ
+    takes the latest force and the stiffness ρ grows.
 
     Args:
         requirements: What to keep.
-        share: Share of each limit that may be used.
+        limit_fraction: Fraction of each limit that may be used.
         spare: Room in [m] to keep beyond what is required.
     """
 
@@ -124,8 +128,8 @@ LARGEST_MOVE, MOST_SAMPLES = 0.12, 500
 an arm does not leap over obstacles, unless that takes more samples than this."""
 
 MISSED_FRACTION, MISSED_ROOM = 0.16, 0.06
-"""Share of a limit, and distance in [m], that peaks between samples may hide, times the
-samples in a period of the highest harmonic: what a search aims to leave free."""
+"""Fraction of a limit, and distance in [m], by which a peak between two samples may
+exceed them, times the samples in a period of the highest harmonic."""
 
 ACCEPTED = 0.4
 """Part of that which is enough when a motion is judged on the same grid."""
@@ -136,11 +140,11 @@ PULL = 1.0
 
 @dataclass(frozen=True, eq=False)
 class SearchProblem:
-    """Find the free numbers of a series that tell most and break nothing.
+    """Find the series with most information that violates no requirement.
 
     Attributes:
         series: The motions to choose from.
-        model: What they tell.
+        model: Their information.
         requirements: What they must respect.
         prior: What is known before, scaled and per sample like the model's.
         limit_fraction: Fraction of every limit that may be used.
@@ -228,6 +232,7 @@ class SearchProblem:
 # Random starting points: as large as the requirements allow.
 
 _HALVINGS = 12
+"""Bisections of the way to rest: 1/4096 of it is far below what a motion uses."""
 
 
 def resting(
@@ -257,7 +262,7 @@ def random_start(
 def _used(
     problem: SearchProblem, posture: np.ndarray, z: np.ndarray
 ) -> Float[np.ndarray, " dof"]:
-    """Largest share of its own limits that each joint uses around a posture."""
+    """Largest fraction of its own limits that each joint uses around a posture."""
     q, qd, qdd = problem.states(z)
     b, away = problem.series.bounds, np.abs(q - posture).max(axis=0)
     free = problem.limit_fraction * b.half_range - np.abs(posture - b.middle)
@@ -317,7 +322,7 @@ class Candidate:
     Attributes:
         z: Its free numbers.
         still: Free numbers of a posture at rest that it can be shrunk towards.
-        log_det: What it tells.
+        log_det: log det of its information.
     """
 
     z: Float[np.ndarray, "dof free"]
@@ -346,7 +351,7 @@ class Search:
     ) -> None:
         self._whole, self._deadline = problem, deadline
         self._problem = problem.simplified()
-        self._progress = progress or (lambda what, share: None)
+        self._progress = progress or (lambda what, fraction: None)
         self._steps = 0
         self._evaluations = 0
         self._ran_out = False
@@ -374,7 +379,7 @@ class Search:
     def _starts(
         self, postures: np.ndarray, rng: np.random.Generator
     ) -> list[Candidate]:
-        """Random motions within the requirements, those that tell most first."""
+        """Random motions within the requirements, most informative first."""
         p = self._problem
         candidates: list[Candidate] = []
         for k in range(TRIED):

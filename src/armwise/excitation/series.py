@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 FEWEST, TYPICAL, MOST = 6, 10, 25
-"""Harmonics chosen: fewer say little, more cost time and tell hardly more."""
+"""Fewest, typical and most harmonics: fewer leave parameters correlated, more cost time
+and add hardly any information."""
 
 FASTEST_HZ = 3.0
 """Highest frequency planned: structures ring and filters cut not far above it."""

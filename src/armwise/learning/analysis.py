@@ -26,7 +26,7 @@ class LearningAnalysis:
     """How command errors go from trial to trial: δu ← Z δu.
 
     Convergence is not performance: a spectral radius below one promises an end,
-    the singular value and the growth tell what happens before it.
+    the singular value and the growth bound what happens before it.
 
     Attributes:
         operator: Name of the learning operator.
@@ -94,7 +94,7 @@ def analyse_learning(
     updates: int = 10,
     allowed_growth: float = 2.0,
 ) -> LearningAnalysis:
-    """Tell from a linear loop and an operator how learning will go.
+    """Predict from a linear loop and an operator how learning converges.
 
     Args:
         loop: The plant under feedback over one trial, from `LinearLoop.lifted` or

@@ -81,7 +81,7 @@ def learn(
         initial: A first command instead of the model's.
         stopping: When to stop before all trials are done.
         memory: An .npz file to go on from and to keep up to date.
-        on_trial: Told about every attempt.
+        on_trial: Called after every trial.
 
     Returns:
         The best command and the history. A plant that runs away ends the learning

@@ -90,7 +90,7 @@ def norm_optimal(
     command-to-output map (an error here is output minus reference).
 
     Args:
-        model: The loop the operator believes in.
+        model: The assumed loop.
         command_weight: ρ, the price of a large command.
         change_weight: λ, the price of changing it.
     """
@@ -137,7 +137,7 @@ def linearise_along(
     model needs. Coulomb friction has no linearisation: give a model without it.
 
     Args:
-        plant: What is believed of the arm itself.
+        plant: The assumed model of the arm itself.
         motion: The motion it is to follow.
         kp, kd: Gains of the feedback in [N m/rad] and [N m s/rad].
         samples: Intervals to cut the motion into.

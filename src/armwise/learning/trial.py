@@ -110,9 +110,9 @@ class Trial:
 
     Attributes:
         command: Feedforward that was played, one row per period, in [N m] or [N].
-        applied: What was asked of the actuators, feedback included.
+        applied: Commanded torques, feedback included.
         q, qd: Measured motion, one row more than the command.
-        reference_q, reference_qd: The motion asked for, at the same instants.
+        reference_q, reference_qd: The reference motion at the same instants.
         period: Control period in [s].
         diverged: Whether the plant ran away; the rows end there.
     """
@@ -177,7 +177,7 @@ def corrected_command(
 ) -> Float[np.ndarray, "samples dof"]:
     """u − [R̂⁻¹(x, ẋ) − R̂⁻¹(x_d, ẋ_d)]: the command for the next attempt (Eq. 6.11).
 
-    Data and references pass the same zero-phase filter; so does the feedback's share
+    Data and references pass the same zero-phase filter; so does the feedback's part
     of the command. The torque of a period belongs to the middle of it.
 
     Args:
@@ -214,7 +214,7 @@ def perfect_feedback(
 ) -> Float[np.ndarray, "samples dof"]:
     """What a controller would add if the arm followed the motion exactly.
 
-    Nothing for PD, the whole torque for computed torque. Asked of a copy.
+    Nothing for PD, the whole torque for computed torque. Computed by a copy.
     """
     ideal = deepcopy(feedback)
     ideal.reset(1, period)

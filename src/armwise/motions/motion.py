@@ -31,7 +31,7 @@ class MotionSample(NamedTuple):
 
 @runtime_checkable
 class Motion(Protocol):
-    """A planned motion: it lasts a while and can be asked where it is.
+    """A planned motion: a duration, and a state at every instant.
 
     Before it begins and after it ends the arm rests at the motion's ends.
     """
