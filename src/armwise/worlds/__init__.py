@@ -1,5 +1,6 @@
 """Worlds: rigid and articulated bodies under point constraints."""
 
+from armwise.plants import CashKarp, RungeKutta4, SemiImplicit
 from armwise.worlds.bodies import (
     ArticulatedBody,
     Body,
@@ -31,7 +32,6 @@ from armwise.worlds.forces import (
     Spring,
     Torque,
 )
-from armwise.worlds.integrators import CashKarp, RungeKutta4, SemiImplicit
 from armwise.worlds.joints import Hinge, Orientation, Weld
 from armwise.worlds.methods import (
     DampedLeastSquares,
