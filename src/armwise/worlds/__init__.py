@@ -24,6 +24,7 @@ from armwise.worlds.constraints import (
     PolynomialCurve,
     Relation,
 )
+from armwise.worlds.drawing import Frames, frames_of, nails_of
 from armwise.worlds.forces import (
     Drag,
     JointLimit,
@@ -53,6 +54,7 @@ __all__ = [
     "DampedLeastSquares",
     "Drag",
     "Event",
+    "Frames",
     "Happening",
     "Hinge",
     "JointLimit",
@@ -84,6 +86,8 @@ __all__ = [
     "World",
     "Yielding",
     "box",
+    "frames_of",
+    "nails_of",
     "planar_chain",
     "read_world",
     "rod",
