@@ -2,7 +2,6 @@
 
 from armwise.arms.arm import (
     BASE,
-    DRIVE_NAMES,
     Arm,
     Coupling,
     Drive,
@@ -13,7 +12,8 @@ from armwise.arms.arm import (
     Mimic,
     Shape,
 )
-from armwise.arms.inertia import INERTIAL_NAMES, InertialParameters, inertial_transform
+from armwise.arms.inertia import InertialParameters, inertial_transform
+from armwise.arms.layout import DRIVE_NAMES, INERTIAL_NAMES, ParameterLayout
 from armwise.arms.load import bundled_arms, load_arm
 from armwise.arms.poses import pose, rotation_about, rotation_from_rpy
 from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom
@@ -35,6 +35,7 @@ __all__ = [
     "Limits",
     "Link",
     "Mimic",
+    "ParameterLayout",
     "Shape",
     "Table",
     "body_name",

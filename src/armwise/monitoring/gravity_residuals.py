@@ -63,12 +63,10 @@ class GravityResiduals:
         self._structure, self._settings = structure, settings
         arm = structure.arm
         self._indices = list(structure.base.indices)
-        drives = arm.parameter_names[10 * len(arm.links) :]
-        dry = np.array([name.endswith(".coulomb") for name in drives])
-        values = arm.parameters[10 * len(arm.links) :]
-        self._dry = np.abs(structure.drive_weights.T) @ np.abs(values[dry])
+        coulomb = arm.parameters[arm.layout.drive("coulomb")]
+        self._dry = np.abs(structure.drive_weights.T) @ np.abs(coulomb)
         self._change_std = _change_std(arm, load, settings)
-        self._is_load = np.arange(self._change_std.size) < 10 * len(arm.links)
+        self._is_load = arm.layout.is_inertial
         self._changing = np.flatnonzero(self._change_std)
 
     def largest_change(
@@ -147,12 +145,11 @@ def _change_std(
 ) -> Float[np.ndarray, " parameters"]:
     """Standard deviations of parameters that change in ordinary work."""
     std = np.zeros(arm.parameters.size)
-    links, reach = 10 * len(arm.links), settings.load_reach * _length(arm)
+    reach = settings.load_reach * _length(arm)
     inertia = settings.load_inertia * load * reach**2
-    std[links - 10 : links] = [load, *3 * [load * reach], *6 * [inertia]]
-    for k in range(links, std.size):
-        if arm.parameter_names[k].rsplit(".", 1)[1] in ("viscous", "coulomb"):
-            std[k] = settings.friction_change * abs(arm.parameters[k])
+    std[arm.layout.link(-1)] = [load, *3 * [load * reach], *6 * [inertia]]
+    friction = arm.layout.drive("viscous", "coulomb")
+    std[friction] = settings.friction_change * np.abs(arm.parameters[friction])
     return std
 
 

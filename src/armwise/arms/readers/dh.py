@@ -31,8 +31,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from armwise.arms.arm import BASE, DRIVE_NAMES, Arm, Drive, Frame, Joint, Limits, Link
-from armwise.arms.inertia import INERTIAL_NAMES, InertialParameters
+from armwise.arms.arm import BASE, Arm, Drive, Frame, Joint, Limits, Link
+from armwise.arms.inertia import InertialParameters
+from armwise.arms.layout import DRIVE_NAMES, INERTIAL_NAMES
 from armwise.arms.poses import inverse, pose, rotation_about, rotation_from_rpy
 from armwise.arms.toml import Table, read_toml
 
