@@ -42,6 +42,7 @@ _SEARCH_SAMPLES = 300
 """Samples of a search: ten times as many rows as unknowns, so that the right minimum is
 the lowest; its last digits come from all samples later."""
 
+
 def calibrate_recording(
     structure: Structure | Arm,
     recording: Recording | Samples | Sequence[Recording],
@@ -110,6 +111,7 @@ def calibrate_recording(
         start = replace(now.point, flaws=np.zeros_like(prior.point.flaws))
         solution, projector = refine(projector, start, is_free, prior)
         return result_of(projector, solution, outlook, region, prior, is_free)
+
 
 def _first_std(sensed: Samples) -> Float[np.ndarray, " dof"]:
     """Weights before any residual is known: a fraction of each joint's torque."""
@@ -260,7 +262,9 @@ def check_readings(sensed: Samples, names: tuple[str, ...]) -> None:
             f"The samples have {sensed.dof} joints, but the arm has {len(names)}."
         )
     if not sensed.has_torque:
-        raise RecordingError("The samples hold no joint torques; nothing to calibrate against.")
+        raise RecordingError(
+            "The samples hold no joint torques; nothing to calibrate against."
+        )
     for j, name in enumerate(names):
         reading = sensed.q[:, j]
         span = float(np.ptp(reading)) if reading.size else 0.0

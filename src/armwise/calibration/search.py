@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _MOST_DESCENTS = 60
-"""Starting points that are followed. A descent costs some tens of evaluations, ranking
-a start one: the best sixty of hundreds nearly always include the right valley."""
+"""Starting points that are followed, the best of hundreds: a descent costs some tens of
+evaluations, ranking a start only one."""
 
 _HITS = 3
 """Times a minimum must be reached: by chance the lowest of many minima is hit once."""
@@ -232,7 +232,9 @@ class SearchRegion:
                 # One reversed sensor is the likeliest mistake: half the points.
                 signs = np.ones(n)
                 signs[(k // 2) % n] = -1.0
-            points.append(SensorPoint(gain * signs * guess_signs, self.guess.beta + turn))
+            points.append(
+                SensorPoint(gain * signs * guess_signs, self.guess.beta + turn)
+            )
         return points
 
     def images(self, point: SensorPoint) -> list[SensorPoint]:
