@@ -10,7 +10,7 @@ import numpy as np
 from armwise.calibration import Plan
 from armwise.calibration.sensor_control import Bench, Parabola, SensorPD, Trace
 from armwise.calibration.stages import Stages
-from armwise.report.report import Figure
+from armwise.report import Figure
 from papers.astley_calibration import (
     BETA,
     RANGE,

@@ -7,7 +7,7 @@ import numpy as np
 from armwise.calibration import Plan
 from armwise.calibration.gravity_expansion import CosineFit
 from armwise.calibration.sensor_control import Trace
-from armwise.report.report import Figure
+from armwise.report import Figure
 from papers.astley_calibration import RANGE
 from papers.drawings import Drawing, line, path
 from papers.single_link import (

@@ -21,7 +21,7 @@ from armwise.codegen.functions import FUNCTIONS
 from armwise.codegen.model import Model
 from armwise.codegen.two_rate import MEAN_AGE, two_rate_error
 from armwise.dynamics import Dynamics
-from armwise.report.report import Curve, Figure
+from armwise.report import Figure, Series
 from papers.drawings import Drawing, line
 from papers.puma_open_loop import (
     FAST,
@@ -259,7 +259,7 @@ def _count_drawing() -> Drawing:
     figure = Figure(
         "Operations of inverse dynamics", "", "multiplications + additions",
         tuple(
-            Curve(
+            Series(
                 name, index, np.array(values, float),
                 "printed" if name.startswith("Sym") else "series",
             )

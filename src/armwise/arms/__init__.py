@@ -20,7 +20,6 @@ from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom
 from armwise.arms.readers.urdf import read_shape
 from armwise.arms.readers.xml import read_xml
 from armwise.arms.save import save_arm
-from armwise.arms.toml import Table, read_toml
 
 __all__ = [
     "BASE",
@@ -37,7 +36,6 @@ __all__ = [
     "Mimic",
     "ParameterLayout",
     "Shape",
-    "Table",
     "body_name",
     "bundled_arms",
     "compile_mjcf",
@@ -46,7 +44,6 @@ __all__ = [
     "pose",
     "read_geom",
     "read_shape",
-    "read_toml",
     "read_xml",
     "rotation_about",
     "rotation_from_rpy",

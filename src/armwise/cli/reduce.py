@@ -25,7 +25,7 @@ def reduce(
     ],
     logs: Logs,
     threshold: Annotated[
-        float, typer.Option(help="Share of a joint's largest torque that matters.")
+        float, typer.Option(help="Fraction of a joint's largest torque that matters.")
     ] = 0.01,
     output: Annotated[Path | None, output_file("Where the reduced one goes.")] = None,
     mapping: MappingFile = None,

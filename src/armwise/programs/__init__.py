@@ -17,12 +17,15 @@ from armwise.programs.c_source import (
 )
 from armwise.programs.compiler import (
     Compiler,
+    addresses,
+    c_function,
     cache_folder,
     cached_object,
+    compiled_library,
     find_compiler,
 )
 from armwise.programs.cuda import PRELUDE, BandProduct, device_core
-from armwise.programs.cuda_driver import CudaError, Memory, device
+from armwise.programs.cuda_device import CudaError, Memory, device
 from armwise.programs.cuda_gram import GramSums
 from armwise.programs.derivatives import gradient, replay
 from armwise.programs.kernel import Backend, Kernel, NoCompilerNotice, resolve_backend
@@ -64,9 +67,12 @@ __all__ = [
     "Output",
     "Program",
     "Scalar",
+    "addresses",
     "build_program",
+    "c_function",
     "cache_folder",
     "cached_object",
+    "compiled_library",
     "core_source",
     "cos",
     "device",

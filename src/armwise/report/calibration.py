@@ -16,20 +16,20 @@ from armwise.calibration import (
     Evidence,
     Trace,
 )
+from armwise.report.formats import save_report
 from armwise.report.report import (
     Block,
+    BulletList,
     Cell,
-    Curve,
     Figure,
-    Items,
+    Paragraph,
     Report,
+    ReportTable,
     Section,
-    Table,
-    Words,
+    Series,
+    envelope_rows,
     points_per_curve,
-    telling_rows,
 )
-from armwise.report.save import save_report
 
 
 def make_calibration_report(
@@ -79,9 +79,11 @@ def _calibration_sensors(result: Calibration) -> Section:
         strict=True,
     )
     rows = tuple((name, *map(_cell, values)) for name, *values in numbers)
-    blocks: list[Block] = [Table(columns, rows, "θ = α s + β, one standard deviation")]
+    blocks: list[Block] = [
+        ReportTable(columns, rows, "θ = α s + β, one standard deviation")
+    ]
     if result.notes:
-        blocks.append(Items(result.notes))
+        blocks.append(BulletList(result.notes))
     data = {"joints": [dict(zip(columns, row, strict=True)) for row in rows]}
     return Section("sensors", "Joint sensors", tuple(blocks), data)
 
@@ -94,7 +96,9 @@ def _not_calibrated(result: Calibration) -> Section:
         if not p.is_calibratable
     )
     blocks: tuple[Block, ...] = (
-        (Items(reasons),) if reasons else (Words("Everything could be calibrated."),)
+        (BulletList(reasons),)
+        if reasons
+        else (Paragraph("Everything could be calibrated."),)
     )
     return Section("hidden", "Not calibrated", blocks, {"reasons": list(reasons)})
 
@@ -108,7 +112,7 @@ def _flaws(result: Calibration) -> Section:
         (name, _cell(100.0 * value), _cell(100.0 * error))
         for name, value, error in zip(names, result.flaws, std, strict=True)
     )
-    table = Table(("flaw", "[%]", "±"), rows, "of motors and sensors")
+    table = ReportTable(("flaw", "[%]", "±"), rows, "of motors and sensors")
     return Section("flaws", "Small flaws", (table,), {"flaws": [list(r) for r in rows]})
 
 
@@ -125,8 +129,8 @@ def _calibration_gravity(result: Calibration) -> Section:
         order = rows[np.argsort(evidence.q[rows, j])]
         angle = np.rad2deg(evidence.q[order, j])
         curves = (
-            Curve("measured", angle, evidence.measured_gravity[order, j], "measured"),
-            Curve("fitted", angle, evidence.gravity[order, j], "predicted"),
+            Series("measured", angle, evidence.measured_gravity[order, j], "measured"),
+            Series("fitted", angle, evidence.gravity[order, j], "predicted"),
         )
         title = f"{name}: torque of gravity, other joints wherever they were"
         figures.append(Figure(title, "angle [°]", "N m", curves, is_stems=True))
@@ -151,12 +155,12 @@ def _torques(result: Calibration) -> Section:
 
 def _torque_figure(name: str, j: int, evidence: Evidence) -> Figure:
     residual = evidence.measured[:, j] - evidence.predicted[:, j]
-    rows = telling_rows(residual, points_per_curve(3 * evidence.q.shape[1]))
+    rows = envelope_rows(residual, points_per_curve(3 * evidence.q.shape[1]))
     sample = np.arange(residual.size)[rows]
     curves = (
-        Curve("measured", sample, evidence.measured[rows, j], "measured"),
-        Curve("predicted", sample, evidence.predicted[rows, j], "predicted"),
-        Curve("residual", sample, residual[rows], "residual"),
+        Series("measured", sample, evidence.measured[rows, j], "measured"),
+        Series("predicted", sample, evidence.predicted[rows, j], "predicted"),
+        Series("residual", sample, residual[rows], "residual"),
     )
     used = residual[evidence.is_used[:, j]]
     size = float(np.sqrt(np.mean(used**2))) if used.size else float("nan")
@@ -164,8 +168,8 @@ def _torque_figure(name: str, j: int, evidence: Evidence) -> Figure:
     return Figure(title, "sample", "N m", curves)
 
 
-def _missing() -> Words:
-    return Words("The samples behind it were not stored.")
+def _missing() -> Paragraph:
+    return Paragraph("The samples behind it were not stored.")
 
 
 def _cell(value: float) -> Cell:
@@ -197,7 +201,9 @@ def _sensors(result: AdaptiveCalibration) -> Section:
     )
     caption = "θ = α v + β; deviations are the adaptation's own"
     data = {"sensors": [dict(zip(columns, row, strict=True)) for row in rows]}
-    return Section("sensors", "Joint sensors", (Table(columns, rows, caption),), data)
+    return Section(
+        "sensors", "Joint sensors", (ReportTable(columns, rows, caption),), data
+    )
 
 
 def _evolution(result: AdaptiveCalibration) -> Section:
@@ -222,7 +228,7 @@ def _adapted(name: str, trace: Trace) -> Figure:
         else [f"parameter {k + 1}" for k in range(values.shape[1])]
     )
     curves = tuple(
-        Curve(label, time[::step], values[::step, k] / size, "series")
+        Series(label, time[::step], values[::step, k] / size, "series")
         for k, label in enumerate(names)
     )
     return Figure(f"{name}, first arm", "time [s]", "fraction of the largest", curves)
@@ -250,8 +256,8 @@ def _gravity(trace: Trace, j: int, fit: CosineFit, friction: float) -> Figure:
     order = np.argsort(x)
     gravity = GRAVITY * fit.moment * np.cos(fit.gain * x + fit.phase)
     curves = (
-        Curve("torque less friction", x[order], torque[order], "measured"),
-        Curve("cosine", x[order], gravity[order], "predicted"),
+        Series("torque less friction", x[order], torque[order], "measured"),
+        Series("cosine", x[order], gravity[order], "predicted"),
     )
     title = f"joint {j + 1}, first arm, the others held"
     return Figure(title, "scaled reading", "N m", curves)
@@ -263,7 +269,7 @@ def _errors(result: AdaptiveCalibration) -> Section:
         error = trace.x[:, 0] - trace.reference[:, 0]
         step = max(1, len(trace.time) // points_per_curve(10))
         curves = tuple(
-            Curve(f"joint {j + 1}", trace.time[::step], error[::step, j], "series")
+            Series(f"joint {j + 1}", trace.time[::step], error[::step, j], "series")
             for j in range(error.shape[1])
         )
         figures.append(Figure(name, "time [s]", "scaled reading", curves))

@@ -7,19 +7,19 @@ from pathlib import Path
 import numpy as np
 
 from armwise.loads import LoadEstimate, load_to_dict
+from armwise.report.formats import save_report
 from armwise.report.report import (
     Block,
-    Curve,
+    BulletList,
     Figure,
-    Items,
+    Paragraph,
     Report,
+    ReportTable,
     Section,
-    Table,
-    Words,
+    Series,
+    envelope_rows,
     points_per_curve,
-    telling_rows,
 )
-from armwise.report.save import save_report
 
 
 def make_load_report(load: LoadEstimate, title: str | None = None) -> Report:
@@ -39,7 +39,7 @@ def _summary(load: LoadEstimate) -> Section:
     return Section(
         "load",
         "What is held",
-        (Items(tuple(load.statement().split("\n"))),),
+        (BulletList(tuple(load.statement().split("\n"))),),
         load_to_dict(load),
     )
 
@@ -59,7 +59,7 @@ def _numbers(load: LoadEstimate) -> Section:
     return Section(
         "parameters",
         "Ten parameters",
-        (Table(columns, rows, caption),),
+        (ReportTable(columns, rows, caption),),
         {"interval_95": [[_cell(a), _cell(b)] for a, b in zip(low, high, strict=True)]},
     )
 
@@ -68,17 +68,17 @@ def _wrench(load: LoadEstimate) -> Section:
     """Draw measured and predicted, channel by channel."""
     shown = load.prediction
     if shown is None:
-        words: tuple[Block, ...] = (Words("The data behind it were not kept."),)
+        words: tuple[Block, ...] = (Paragraph("The data behind it were not kept."),)
         return Section("wrench", "Measured and predicted", words, {})
     most = points_per_curve(2 * len(shown.channels))
     figures = []
     for k, name in enumerate(shown.channels):
         left = shown.measured[:, k] - shown.predicted[:, k]
-        rows = telling_rows(left, most)
+        rows = envelope_rows(left, most)
         t = shown.time[rows]
         curves = (
-            Curve("measured", t, shown.measured[rows, k], "measured"),
-            Curve("predicted", t, shown.predicted[rows, k], "predicted"),
+            Series("measured", t, shown.measured[rows, k], "measured"),
+            Series("predicted", t, shown.predicted[rows, k], "predicted"),
         )
         unit = "N" if name in ("fx", "fy", "fz") else "N m"
         title = f"{name}: {shown.rmse[k]:.3g} {unit} left (root mean square)"

@@ -13,7 +13,7 @@ from armwise.errors import ArgumentError
 from armwise.identification import Estimate, Tally, predict_torque
 from armwise.recordings import Samples
 from armwise.regression import Columns, FrictionTerm
-from armwise.report import continued_time, telling_rows
+from armwise.report import continued_time, envelope_rows
 from armwise.view.forms import MODELS, Color
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Playback:
         first, last = self.row_at(start), self.row_at(start + span) + 1
         shown = slice(first, max(last, first + 2))
         torque = self._torque(joint)[:, shown]
-        rows = telling_rows(torque[0], points)
+        rows = envelope_rows(torque[0], points)
         time = self.time[shown][rows]
         past = np.where(time <= max(t, time[0]), torque[0, rows], np.nan)
         return Curves(time, torque[:, rows], past)
