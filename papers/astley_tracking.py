@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from armwise.calibration import Plan
-from armwise.calibration.sensor_control import Bench, Parabola, SensorPD, Trace
+from armwise.calibration import Plan, Trace
+from armwise.calibration.sensor_control import Bench, Parabola, SensorPD
 from armwise.calibration.stages import Stages
 from armwise.report import Figure
 from papers.astley_calibration import (
