@@ -16,7 +16,7 @@ from armwise.arms import Arm, InertialParameters
 from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.variable_projection import Projector, SensorPoint
 from armwise.dynamics import Dynamics
-from armwise.motions import Fourier, Motion
+from armwise.motions import Fourier, Motion, random_motion
 from armwise.recordings import Samples
 
 if TYPE_CHECKING:
@@ -240,26 +240,11 @@ def wide_motion(
         seed: Of the random amplitudes.
         fastest_hz: Frequency of the fastest harmonic in [Hz].
     """
-    random = np.random.default_rng(seed)
-    lower, upper = (np.nan_to_num(arm.limits(x)) for x in ("lower", "upper"))
-    lower, upper = np.maximum(lower, -2.0), np.minimum(upper, 2.0)
-    is_open = upper - lower < 1e-6
-    lower, upper = np.where(is_open, -1.5, lower), np.where(is_open, 1.5, upper)
     harmonics = max(5, round(fastest_hz * duration))
-    shape = (2, arm.dof, harmonics)
-    amplitude = random.normal(size=shape) / np.sqrt(np.arange(1, harmonics + 1))
-    reach = 0.4 * (upper - lower)
-    amplitude *= (reach / np.sqrt(np.sum(amplitude**2, axis=(0, 2))))[:, None] / 1.6
-    middle, frequency = 0.5 * (lower + upper), 1.0 / duration
-    motion = Fourier(middle, amplitude[0], amplitude[1], frequency)
-    sample = motion.sample(np.linspace(0.0, duration, 50 * harmonics))
-    speed = np.minimum(arm.limits("velocity"), 3.0) * 0.8
-    excess = max(
-        float(np.max(np.abs(sample.q - middle) / (0.5 * (upper - lower)))),
-        float(np.max(np.abs(sample.qd) / speed)),
-    )
-    sine, cosine = amplitude / max(excess, 1.0)
-    return Fourier(middle, sine, cosine, frequency)
+    return random_motion(
+        arm, seed, duration, harmonics=harmonics, roughness=0.5, reach=0.25,
+        widest=2.0, fastest=2.4,
+    )  # fmt: skip
 
 
 def _with_bodies(arm: Arm, seed: int) -> Arm:
