@@ -289,7 +289,7 @@ def carry_out(order: Order, piece: Piece) -> Done:
 
 def _part(order: Order, piece: Piece) -> Part:
     recording = read_piece(piece, order.arm, order.reading)
-    if order.preparation.derivatives.startswith("measured") and "qd_1" not in recording:
+    if order.preparation.velocity == "measured" and "qd_1" not in recording:
         raise RecordingError(
             f"{piece.log.path} has no velocity (no column qd_1), unlike other logs of "
             "the fleet. Record it, or identify such logs by themselves."

@@ -3,6 +3,7 @@
 from armwise.regression.accumulator import Accumulator, accumulate, triangle
 from armwise.regression.columns import BLOCK, FORMS, Block, Columns, FrictionTerm
 from armwise.regression.low_pass import butterworth, low_pass
+from armwise.regression.projection import TorqueProjection
 from armwise.regression.signals import (
     Signals,
     averaged_sign,
@@ -28,6 +29,7 @@ __all__ = [
     "FrictionTerm",
     "Signals",
     "Solution",
+    "TorqueProjection",
     "accumulate",
     "averaged_sign",
     "butterworth",

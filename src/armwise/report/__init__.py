@@ -11,7 +11,7 @@ from armwise.report.formats import (
     report_to_json,
     report_to_text,
 )
-from armwise.report.load import write_load_report
+from armwise.report.load import write_load_files, write_load_report
 from armwise.report.report import (
     Figure,
     PlotlyFigure,
@@ -39,6 +39,7 @@ __all__ = [
     "report_to_json",
     "report_to_text",
     "write_calibration_report",
+    "write_load_files",
     "write_load_report",
     "write_report",
 ]
