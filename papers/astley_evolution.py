@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from armwise.calibration import Plan
-from armwise.calibration.sensor_units import Trace
+from armwise.calibration import Plan, Trace
 from papers.astley_calibration import ALPHA, BETA, RANGE, plant
 from papers.calibration_drawings import figures
 from papers.rows import Row, row

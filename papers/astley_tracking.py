@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from armwise.calibration import Plan
+from armwise.calibration import Plan, Trace
 from armwise.calibration.sensor_control import Parabola, SensorPD
-from armwise.calibration.sensor_units import Bench, Trace
+from armwise.calibration.sensor_units import Bench
 from armwise.calibration.stages import Stages
 from armwise.report import Figure
 from papers.astley_calibration import (

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from armwise.calibration import Plan
-from armwise.calibration.gravity_expansion import CosineFit
-from armwise.calibration.sensor_units import Trace
+from armwise.calibration import CosineFit, Plan, Trace
 from armwise.report import Figure
 from papers.astley_calibration import RANGE
 from papers.drawings import Drawing, line, path

@@ -15,8 +15,8 @@ import numpy as np
 
 from armwise.arms import load_arm
 from armwise.arms.readers.izaguirre import read_specification
-from armwise.codegen.compare import Comparison, compare
-from armwise.codegen.functions import FUNCTIONS, customise
+from armwise.codegen import FUNCTIONS, Comparison, compare
+from armwise.codegen.functions import customise
 from armwise.codegen.model import CodeModel
 from armwise.codegen.realtime import MEAN_AGE, two_rate_error
 from armwise.dynamics import Dynamics

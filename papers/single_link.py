@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import BASE, Arm, load_arm
-from armwise.calibration import AdaptiveCalibration, Plan, Structure, calibrate
-from armwise.calibration.gravity_expansion import CosineFit
-from armwise.calibration.sensor_units import KEPT, Trace
+from armwise.calibration import (
+    KEPT,
+    AdaptiveCalibration,
+    CosineFit,
+    Plan,
+    Structure,
+    Trace,
+    calibrate,
+)
 from armwise.errors import ArgumentError
 from armwise.plants import (
     Actuator,

@@ -14,6 +14,8 @@ from armwise.control.comparison import (
     effective_inertia,
     middle_posture,
     perturbed,
+    standard_controllers,
+    standard_plants,
     tracking_tasks,
     with_friction,
 )
@@ -64,6 +66,8 @@ __all__ = [
     "middle_posture",
     "perturbed",
     "save_state",
+    "standard_controllers",
+    "standard_plants",
     "tracking_tasks",
     "with_friction",
 ]
