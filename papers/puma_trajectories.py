@@ -11,9 +11,14 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.control import PD, Feedforward
 from armwise.dynamics import BaseParameters, Dynamics, base_parameters
-from armwise.identification import Columns, Estimate, WeightedLeastSquares
-from armwise.identification.estimate import build_estimate
-from armwise.identification.problem import TERMS, pose_problem
+from armwise.identification import (
+    TERMS,
+    Columns,
+    Estimate,
+    WeightedLeastSquares,
+    build_estimate,
+    pose_problem,
+)
 from armwise.identification.uncertainty import review
 from armwise.motions import Polynomial
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run_batch
