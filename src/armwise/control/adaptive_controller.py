@@ -84,7 +84,7 @@ class AdaptiveModel:
         return product
 
     def saturated(self, tau: np.ndarray) -> Bool[np.ndarray, " batch"] | None:
-        """Plants whose torque saturates; their tracking error must not drive adaptation."""
+        """Plants whose torque saturates: their errors must not drive adaptation."""
         if self._effort is None:
             return None
         over: np.ndarray = np.abs(tau) >= self._effort

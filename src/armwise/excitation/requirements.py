@@ -141,7 +141,7 @@ class Verification:
     Attributes:
         rate_hz: Instants a second.
         instants: How many there were, both ends included.
-        position, velocity, acceleration, effort: Largest fraction of each joint's limit;
+        position, velocity, acceleration, effort: Largest fraction of each limit;
             position from the middle of its range; Coulomb friction counted in full,
             whichever way it acts; 0 where there is no limit.
         room: Smallest distance left in [m] beyond the required clearance; None if
@@ -159,7 +159,7 @@ class Verification:
     speed_at_ends: float
 
     def is_within(self, limit_fraction: float = 1.0) -> bool:
-        """Whether everything holds, and no more than a fraction of any limit is used."""
+        """Whether everything holds within a fraction of every limit."""
         used = max(float(getattr(self, name).max()) for name in QUANTITIES)
         return used <= limit_fraction and (self.room is None or self.room >= 0.0)
 

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
 # Augmented Lagrangian: a smooth penalty of violated limits, stiffened each round.
 
 _FIRST, _GROWTH, _MOST = 30.0, 2.0, 2000.0
-"""Stiffness ρ in the first round, its growth per round, and its largest value. It starts
-soft, so that the information is followed first, and ends where a violation of 1 % of a
-limit costs a tenth of a nat per sample; stiffer still only slows the quasi-Newton steps.
-"""
+"""Stiffness ρ in the first round, its growth per round, and its largest value: soft at
+first, so that information leads; at the end a violation of 1 % of a limit costs a tenth
+of a nat per sample, and more would only slow the quasi-Newton steps."""
 
 
 class Penalty:
