@@ -130,6 +130,8 @@ def test_everything_a_row_can_say(tmp_path: Path) -> None:
         (TABLE + "inertial = {mass = 1, inertia = [1]}\n", ["6 numbers"]),
         (TABLE + 'parent = "zz"\n', ['parent "zz"', "Known: base"]),
         (TABLE + '[[frame]]\nname = "f"\nlink = "zz"\n', ["frame f", "Known:"]),
+        (TABLE + '[[frame]]\nlink = "base"\n', ['text for "name"']),
+        (TABLE + "[[coupling]]\nweights = {joint_1 = 1}\n", ['text for "name"']),
         (ROW, ["convention", "standard", "modified"]),
         ('convention = "modified"\n', ["no [[joint]]"]),
         ("joint = 3\n", ["[[joint]]"]),

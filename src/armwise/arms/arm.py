@@ -377,6 +377,7 @@ def _check_joint(arm: Arm, i: int, joint: Joint) -> None:
         raise ArmError(f"{where}: its parent must come before it in the tree.")
     if np.shape(joint.origin) != (4, 4) or not np.all(np.isfinite(joint.origin)):
         raise ArmError(f"{where}: its origin must be a finite 4×4 pose.")
+    # An axis of another length would scale the joint's coordinate silently.
     if not np.isclose(np.linalg.norm(joint.axis), 1.0, atol=1e-9):
         raise ArmError(f"{where}: its axis must have length 1, not {joint.axis}.")
     if np.shape(joint.anchor) != (3,) or not np.all(np.isfinite(joint.anchor)):
@@ -395,6 +396,7 @@ def _check_joint(arm: Arm, i: int, joint: Joint) -> None:
 def resolve_mimic(i: int, follow: Mapping[int, Mimic]) -> Mimic | None:
     """Follow a chain of mimics to a joint that moves by itself; None for a circle."""
     mimic, visited = follow[i], {i}
+    # Mimics compose: q = a₁ (a₂ q_leader + b₂) + b₁.
     while mimic.leader in follow:
         if mimic.leader in visited:
             return None

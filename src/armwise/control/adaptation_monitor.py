@@ -130,6 +130,7 @@ class AdaptationMonitor:
         qddr = reference.qdd - apply_feedback(rate, qd - reference.qd)
         Y = model.tracking_regressor(q, qd, qdr, qddr)
         dt = self.every * self._period
+        # Exponential forgetting: a window that costs no memory.
         self._information *= np.exp(-dt / self.window)
         self._information += dt * np.swapaxes(Y, -1, -2) @ Y
         excitation = np.linalg.eigvalsh(self._information)[..., 0]

@@ -73,6 +73,7 @@ class SlotineLi(AdaptiveController):
         tau: np.ndarray = self.model.torque(Y) - apply_feedback(self.kd, s)
         if self.robust is not None:
             tau += self.robust.torque(s)
+        # A saturated torque explains the error; the parameters do not.
         frozen = self.model.saturated(tau)
         self.model.adaptation.track(Y, s, self.model.period, frozen)
         return tau
@@ -202,6 +203,7 @@ class Indirect(PredictingController):
         Y = self.model.select(self.model.dynamics.regressor(q, qd, acceleration))
         diagonal = np.diag(self.kd) if self.kd.ndim == 2 else self.kd
         tau: np.ndarray = self.model.torque(Y)
+        # push / K_v is the sliding error ė + (K_p / K_v) e.
         tau = tau - apply_feedback(self.kd_floor, push / diagonal)
         self._tau = self.model.limited(tau)
         return tau
@@ -273,6 +275,7 @@ class CraigHsuSastry(AdaptiveController):
 
     def _learn(self, q: np.ndarray, Y: np.ndarray, error: np.ndarray) -> None:
         M = self._mass_matrix(q)
+        # Half the digits would be lost: better not to learn in this period.
         poor = np.linalg.cond(M) > 1e6
         M[poor] = np.eye(M.shape[-1])
         # The law moves against its error; this rule has e = q_d − q.
@@ -334,5 +337,6 @@ class ModelReference:
         regressor = np.array([[command, output]])
         u = float(regressor[0] @ self.estimate)
         self.adaptation.track(regressor, np.array([output - self.target]), dt)
+        # Exact step of the first-order reference model under a held command.
         self.target += (1.0 - np.exp(-self.rate * dt)) * (command - self.target)
         return u

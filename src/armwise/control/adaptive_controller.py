@@ -147,6 +147,7 @@ class FilteredRegressor:
     ) -> tuple[Float[np.ndarray, "batch dof p"], Float[np.ndarray, "batch dof"]]:
         """Return W and F τ now; `tau` is what was held since the last call."""
         H, G = self._parts(q, qd)
+        # First call: the filters start at rest in the present state.
         if not self._state:
             zero = np.zeros_like(H)
             self._state = {

@@ -81,6 +81,7 @@ def _feed_name(digest: Any, thing: object) -> None:
     if not isinstance(thing, type | FunctionType | BuiltinFunctionType):
         raise NotDescribable(type(thing).__name__)
     name = f"{thing.__module__}.{thing.__qualname__}"
+    # "<lambda>" and "<locals>" name no unique thing.
     if "<" in name or isinstance(thing, MethodType):
         raise NotDescribable(name)
     digest.update(name.encode())
@@ -328,6 +329,7 @@ def _remembered(group: _Group, folder: Path | None) -> list[dict[str, Any]]:
 def _key(group: _Group) -> str | None:
     """A name for all that decides on a group's result; None if it has none."""
     motions = [
+        # Motions count by what they do, not by their class.
         (name, motion.sample(np.linspace(0.0, motion.duration, 1001)))
         for name, motion in group.tasks
     ]
@@ -367,6 +369,7 @@ def _errors(
     rows = []
     for j in range(motion.dof):
         q = recording[f"true_q_{j + 1}" if has_truth else f"q_{j + 1}"]
+        # The last instant may come a rounding error late.
         counted = (q.time >= warm_up) & (q.time <= motion.duration + 1e-9)
         error = (q.values - motion.sample(q.time).q[:, j])[counted]
         torque = recording[f"command_{j + 1}"].values

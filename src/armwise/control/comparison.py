@@ -50,6 +50,7 @@ def tracking_tasks(arm: Arm, duration: float = 4.0) -> dict[str, Motion]:
     """
     feedback_gain(duration, "duration")
     middle = middle_posture(arm)
+    # Whole periods, at a different frequency in every joint: none repeats.
     slow = 2.0 * np.pi * np.round(duration * (0.4 + 0.05 * np.arange(arm.dof)))
     omega = slow / duration
     swing = _swing(arm, middle, omega, duration)
@@ -73,6 +74,7 @@ def _swing(
     # A quintic over 2 s in T/2 peaks at 7.5 s/T and 46.2 s/T².
     speed = arm.limits("velocity") / np.maximum(omega, 7.5 / duration)
     push = arm.limits("acceleration") / np.maximum(omega**2, 46.2 / duration**2)
+    # Half the room and nine tenths of the rates remain for the controllers.
     smallest: np.ndarray = np.minimum(0.5 * room, 0.9 * np.minimum(speed, push))
     return smallest
 
@@ -153,6 +155,7 @@ def typical_torque(arm: Arm) -> Float[np.ndarray, " dof"]:
     wave = tracking_tasks(arm)["wave"]
     sample = wave.sample(np.linspace(0.0, wave.duration, 200))
     largest = np.abs(Dynamics(arm).inverse_dynamics(*sample)).max(axis=0)
+    # A joint that gravity never loads would get no friction at all.
     return np.maximum(largest, 1e-3 * largest.max())
 
 

@@ -79,6 +79,7 @@ class VelocitySource:
         """Begin anew, called every `period` [s]."""
         self._last = self._qd = None
         self._period = period
+        # Exact discretisation of the first-order low-pass.
         self._keep = float(np.exp(-2.0 * np.pi * self.cutoff_hz * period))
 
     def read(

@@ -87,6 +87,7 @@ def _halve(low: np.ndarray, high: np.ndarray, count: int) -> list[np.ndarray]:
         return [0.5 * (low + high)]
     first = count // 2
     axis = int(np.argmax(high - low))
+    # Proportional to the experts on each side, so that parts stay equal.
     border = low[axis] + (high - low)[axis] * first / count
     middle_high, middle_low = high.copy(), low.copy()
     middle_high[axis] = middle_low[axis] = border
@@ -176,6 +177,7 @@ class MixtureCompensator:
             self.gain = self.law.next_gain(
                 self.gain, features[..., None, :], self._period
             )
+        # One comparison catches both NaN and a runaway.
         if not np.abs(moved).max() <= 1e6:
             bad = ~(np.abs(moved).max(axis=(-2, -1)) <= 1e6)
             self.stopped |= bad

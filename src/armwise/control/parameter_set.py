@@ -129,6 +129,7 @@ class PhysicalProjection:
             cut = np.maximum(weights, self.floor)
             pseudo = (vectors * cut[..., None, :]) @ np.swapaxes(vectors, -1, -2)
             fixed = _ten(pseudo)
+            # Links that need no projection stay bit for bit as they are.
             fine = (weights[..., 0] >= self.floor)[..., None]
             ten = np.where(fine, ten, fixed)
             out[..., layout.links] = ten.reshape(*values.shape[:-1], -1)

@@ -97,6 +97,7 @@ class ArticulatedInertias:
                 loose = _loosened(inertias[i], pivot)
                 carried = _carry(self._crossings[i], loose)
                 inertias[segment.parent] = _sum(inertias[segment.parent], carried)
+        # For the type checker: the loop has filled every entry.
         self._pivots = [pivot for pivot in pivots if pivot is not None]
 
     def solve(self, torques: Sequence[Scalar]) -> list[Scalar]:

@@ -99,6 +99,7 @@ def base_parameters(arm: Arm, order: Sequence[str] | None = None) -> BaseParamet
 def _ordered(
     arm: Arm, grouping: Grouping, hidden: tuple[str, ...], sort: bool
 ) -> BaseParameters:
+    # The arm's own order reads best, whatever order the ranks were taken in.
     rank = np.argsort(grouping.indices) if sort else np.arange(len(grouping.indices))
     return BaseParameters(
         names=arm.parameter_names,
@@ -111,6 +112,7 @@ def _ordered(
 def structural_factor(mechanism: Mechanism) -> Float[np.ndarray, "columns parameters"]:
     """A square matrix whose columns depend on each other as the regressor's do."""
     factor, layout = mechanism.factor, mechanism.layout
+    # R of the internal columns in user parameters has the same dependencies.
     turned = np.einsum("rlk,lku->rlu", layout.by_link(factor), mechanism.to_internal)
     links = turned.reshape(len(factor), layout.link_size)
     return np.hstack([links, factor[:, layout.drives]])

@@ -182,6 +182,7 @@ class Dynamics:
     def _run(self, kernel: Kernel, inputs: dict[str, ArrayLike]) -> np.ndarray:
         arrays = [self._array(name, value) for name, value in inputs.items()]
         shape = arrays[0].shape
+        # Broadcasting copies; equal shapes, the usual case, do not need it.
         if any(array.shape != shape for array in arrays):
             shape = np.broadcast_shapes(*[array.shape for array in arrays])
             arrays = [np.ascontiguousarray(np.broadcast_to(a, shape)) for a in arrays]
@@ -211,4 +212,5 @@ class Dynamics:
 def _rows(array: np.ndarray) -> np.ndarray:
     """See an array as (samples, n) with contiguous rows, without copying if it can."""
     rows = array.reshape(-1, array.shape[-1])
+    # Kernels take any distance between rows but read a row's floats in sequence.
     return rows if rows.strides[-1] == 8 else np.ascontiguousarray(rows)

@@ -244,6 +244,7 @@ class _Terms:
             self.skeleton, m.joints(q, True), m.joints(qd)
         )
         drives = self._drive_columns([0.0] * m.dof, [0.0] * m.dof, qd)
+        # Friction is switched off by zero velocities, an offset only by hand.
         for k in m.layout.drive("offset", start=0):
             drives[k] = [0.0] * m.dof  # a constant torque has no momentum
         return {"Y": self._user_rows(rows, drives)}

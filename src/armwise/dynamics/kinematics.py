@@ -108,6 +108,7 @@ def potential_energy(
     """Height of the masses against gravity in [J], zero at the base's origin."""
     terms: list[Scalar] = []
     for i, (pose, body) in enumerate(zip(link_poses(skeleton, q), bodies, strict=True)):
+        # Only segments on the base know gravity, in their own axes.
         root = skeleton.segments[skeleton.ancestors(i)[-1]]
         up = turn(np.linalg.inv(root.from_base)[:3, :3], vector(-root.gravity))
         moment = _combine(pose[0], (body[1], body[2], body[3]))

@@ -54,6 +54,7 @@ def successive_ranks(
     """
     count = columns.shape[1]
     norms = np.linalg.norm(columns, axis=0)
+    # Relative to the largest column: columns of a light link are not zero.
     least = TOLERANCE * float(norms.max(initial=0.0))
     vanishing = [k for k in range(count) if norms[k] <= least]
     basis = np.zeros((columns.shape[0], min(columns.shape)))
@@ -63,6 +64,7 @@ def successive_ranks(
             continue
         span = basis[:, : len(independent)]
         residual = columns[:, k] / norms[k]
+        # Gram–Schmidt loses digits once; a second pass restores orthogonality.
         for _ in range(2):  # twice is enough
             residual = residual - span @ (span.T @ residual)
         residual_norm = float(np.linalg.norm(residual))
@@ -72,6 +74,7 @@ def successive_ranks(
     matrix = np.zeros((len(independent), count))
     if independent:
         span = basis[:, : len(independent)]
+        # In the span of the independent columns the others are exact combinations.
         matrix = np.linalg.solve(span.T @ columns[:, independent], span.T @ columns)
         matrix[np.abs(matrix * norms[independent][:, None]) < 1e-10 * norms] = 0.0
         matrix[:, vanishing] = 0.0
@@ -157,6 +160,7 @@ class Mechanism:
         size = self.layout.link_size
         if self.skeleton.size > LONGEST_GROUPED:
             return Grouping(tuple(range(size)), np.eye(size), ())
+        # Grouping works on joints; with followers the coordinates hide some of them.
         factor = _factor(self, of_joints=True) if self.is_coupled else self.factor
         return successive_ranks(
             factor[:, :size], self.layout.inertial(*_PREFERENCE).tolist()
@@ -200,6 +204,7 @@ def mechanism_of(arm: Arm) -> Mechanism:
         build_skeleton(arm), arm.coupling_matrix, offset, weights, key
     )
     _mechanisms[key] = mechanism
+    # Least recently used goes first: a fleet of variants must not fill memory.
     while len(_mechanisms) > _MOST_REMEMBERED:
         _mechanisms.popitem(last=False)
     return mechanism
@@ -219,6 +224,7 @@ def _key(arm: Arm) -> str:
 def _factor(mechanism: Mechanism, of_joints: bool = False) -> np.ndarray:
     """R factor of the regressor in random states, by the very equations traced."""
     samples, layout = 40, mechanism.layout
+    # Ranks at random states are those at almost all states; 40 × dof rows suffice.
     states = np.random.default_rng(20).uniform(-2.0, 2.0, (3, mechanism.dof, samples))
     q, qd, qdd = (list(state) for state in states)
     rows = torque_regressor(

@@ -153,6 +153,7 @@ def _frame_towards(
     target = child[:3, 3]
     normal = np.cross(z, z_child)
     sine = float(np.linalg.norm(normal))
+    # The foot of the common normal of two skew lines.
     if sine >= _NEARLY_PARALLEL:
         x = normal / sine
         origin = point + z * (np.cross(target - point, z_child) @ normal) / sine**2
@@ -173,6 +174,7 @@ def _leaf(
     parent = arm.joints[i].parent
     z = axes[i]
     if parent == BASE:
+        # The base axis farthest from z: the projection is well conditioned.
         x = np.eye(3)[int(np.argmin(np.abs(z)))]
         return _pose(x - z * (x @ z), z, points[i])
     normal = np.cross(axes[parent], z)
@@ -234,5 +236,6 @@ def _split_turn(rotation: np.ndarray, is_revolute: bool) -> tuple[np.ndarray, fl
     angle = float(np.arctan2(-rotation[0, 1], rotation[0, 0]))
     c, s = np.cos(angle), np.sin(angle)
     turn = rotation @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+    # Exact quarter turns vanish from traced programs.
     quarter = round(angle / (np.pi / 2)) * (np.pi / 2)
     return clean(turn), quarter if abs(angle - quarter) < NOISE else angle

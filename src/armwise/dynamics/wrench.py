@@ -171,6 +171,7 @@ class HeldBody:
     def _velocity(self) -> Kernel:
         def function(q: Sequence[Scalar], qd: Sequence[Scalar]) -> dict[str, object]:
             twist = self._twist(q, qd)
+            # d/dt in turning axes adds ω × p; gravity is not in the momentum.
             carried = vsub(cross(twist.omega, twist.velocity), self._gravity(q))
             steady = body_motion(twist.omega, twist.omega, ZERO, carried)
             return {"V": unit_wrenches(steady)}
@@ -248,6 +249,7 @@ def _kernel(
 
 def _run(kernel: Kernel, arrays: list[np.ndarray]) -> np.ndarray:
     shape = arrays[0].shape[:-1]
+    # Broadcasting copies; equal shapes do not need it.
     if any(x.shape[:-1] != shape for x in arrays):
         shape = np.broadcast_shapes(*[x.shape[:-1] for x in arrays])
         arrays = [np.broadcast_to(x, (*shape, x.shape[-1])) for x in arrays]

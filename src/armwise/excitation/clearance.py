@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 
+# Distances of this many pairs over a motion stay in cache.
 _AT_ONCE = 32
 
 
@@ -181,6 +182,7 @@ def box_distance(
     beyond = np.abs(inside) - box.half[:, None]
     outer = np.maximum(beyond, 0.0)
     far = np.linalg.norm(outer, axis=0)
+    # Inside the box the nearest face counts, and the distance is negative.
     depth = beyond.max(axis=0)
     face = np.eye(3)[:, np.argmax(beyond, axis=0)]
     way = np.where(depth > 0.0, outer / np.maximum(far, 1e-12), face)
@@ -287,6 +289,7 @@ def _without_permanent(
     """Stop watching pairs of the arm's own parts that touch wherever it goes."""
     touching = np.mean(clearance.room(q) < 0.0, axis=1)
     permanent = touching >= ALWAYS
+    # The floor and boxes are the user's: touching them is always reported.
     permanent[len(clearance.encounters.pairs) :] = False
     if permanent.any():
         notes.append(
@@ -308,6 +311,7 @@ def _floor(
         return 0.0, _none()
     radii = np.array([s.radius for s in spheres])
     heights = centers[:, 2]
+    # Spheres whose height no joint changes say where the foot is.
     steady = np.ptp(heights, axis=1) < _STILL
     moving = np.array([s.link != BASE for s in spheres])
     if keep_out.floor == "auto":
@@ -357,6 +361,7 @@ def _way_down(arm: Arm, sphere: Sphere) -> _Way:
 
 def _along_arm(first: _Way, second: _Way) -> float:
     """Distance of two spheres along the arm's lines in [m]."""
+    # Both ways lead to the base; the first common link is where they part.
     meeting = next(link for link in first if link in second)
     (a, p), (b, r) = first[meeting], second[meeting]
     return a + b + float(np.linalg.norm(p - r))

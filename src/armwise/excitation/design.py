@@ -173,6 +173,7 @@ def arrange(
     clearance, remarks = keep_clear(arm, keep_out, bounds, backend)
     requirements = Requirements(arm, bounds, clearance, backend)
     scaled_prior = before * np.outer(model.scale, model.scale)
+    # The search works with the mean information of a sample, the prior likewise.
     per_sample = scaled_prior / sample_count(duration, rate_hz)
     problem = SearchProblem(series, model, requirements, per_sample, limit_fraction)
     return Setting(arm, problem, before, int(periods), (*bounds.notes, *remarks))

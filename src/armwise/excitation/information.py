@@ -63,6 +63,7 @@ class InformationModel:
         soft = soften(self._exact.program)
         self._soft = Kernel(soft, backend)
         self._gradient = Kernel(gradient(soft, STATES), backend)
+        # Friction reverses within 2 % of full speed: sharp, yet with a gradient.
         self._softness = np.array([0.02 * float(bounds.velocity.min())])
         self.rows = _row_layout(self._exact.program)
         self._weight = torque_std**-2.0
@@ -163,6 +164,7 @@ def _row_layout(program: Program) -> list[Row]:
 
 def _usual_size(model: InformationModel, bounds: Bounds) -> np.ndarray:
     """Mean square of each base column over random states within the limits."""
+    # Any fixed seed: scales must be the same for every motion of an arm.
     rng = np.random.default_rng(1986)
     u = rng.uniform(-1.0, 1.0, (3, 2000, bounds.dof))
     states = (

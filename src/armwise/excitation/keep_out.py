@@ -160,6 +160,7 @@ def _lines(arm: Arm, link: int) -> list[tuple[np.ndarray, np.ndarray]]:
     if link != BASE:
         ends += [frame.pose[:3, 3] for frame in arm.frames if frame.link == link]
         inertia = arm.links[link].inertia
+        # A last link without frames reaches at least to its centre of mass.
         if not ends and inertia.mass > 0.0 and inertia.defect() is None:
             ends.append(np.asarray(inertia.center_of_mass))
     taken = [start]
@@ -184,6 +185,7 @@ def _along(
     """Cover a capsule: every point of it is in a sphere."""
     length = float(np.linalg.norm(end - start))
     gaps = _count(length, radius)
+    # The sphere must contain the whole slab: half its length, and its radius.
     size = float(np.hypot(radius, 0.5 * length / gaps))
     fractions = np.linspace(0.0, 1.0, gaps + 1)
     return [

@@ -48,6 +48,7 @@ def resting_postures(
         if excess[order[0]] < 0.0:
             good = order[: max(1, min(count, int(np.sum(excess < 0.0))))]
             return q[good]
+        # Cross-entropy style: draw around the best tenth, ever closer.
         near = q[order[: TRIED // 10]]
         spread = rng.normal(scale=0.5 ** (k + 1), size=(TRIED, arm.dof)) * reach
         tried = near[rng.integers(len(near), size=TRIED)] + spread
@@ -59,6 +60,7 @@ def resting_posture_near(
     requirements: Requirements, limit_fraction: float, target: np.ndarray
 ) -> Float[np.ndarray, " dof"] | None:
     """Find a posture close to a target that respects everything at rest."""
+    # A generator of its own: the search's must not depend on repairs.
     b, rng = requirements.bounds, np.random.default_rng(1996)
     for spread in NEARBY:
         q = target + spread * b.half_range * rng.normal(size=(TRIED // 10, b.dof))

@@ -70,6 +70,7 @@ class Requirements:
         program = self._torque.program
         smooth = {**dynamics.uniforms, "drives": dynamics.uniforms["drives"].copy()}
         coulomb = arm.layout.drive("coulomb", start=0)
+        # Dry friction is added at its worst, whichever way the joint moves.
         level = np.abs(smooth["drives"][coulomb])
         self._friction = np.abs(dynamics.mechanism.drive_rows.T) @ level
         smooth["drives"][coulomb] = 0.0

@@ -102,6 +102,7 @@ def score(
 ) -> MotionScore:
     """Score a motion with a model at hand."""
     count = sample_count(motion.duration, rate_hz)
+    # Midpoints: the ends, at rest, would count half too much.
     times = (np.arange(count) + 0.5) * (motion.duration / count)
     return score_information(model, model.of_states(motion.sample(times)), prior, count)
 
@@ -136,6 +137,7 @@ def condition_number(information: np.ndarray) -> float:
     if not np.all(sizes > 0.0):
         return float("inf")
     values = np.linalg.eigvalsh(information / np.outer(sizes, sizes))
+    # Eigenvalues of a Gram matrix below this are rounding (as in matrix_rank).
     noise = values[-1] * len(values) * np.finfo(float).eps
     return float(np.sqrt(values[-1] / values[0])) if values[0] > noise else float("inf")
 
@@ -211,6 +213,7 @@ def prior_matrix(
         raise ArgumentError("known holds a number that is not finite.")
     scaled = matrix * np.outer(model.scale, model.scale)
     size = float(np.abs(scaled).max(initial=0.0))
+    # In scaled parameters, where all entries are comparable.
     if not np.allclose(scaled, scaled.T, rtol=0.0, atol=1e-6 * size):
         raise ArgumentError("known must be symmetric: it is an information matrix.")
     if np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0] < -1e-6 * size:

@@ -203,6 +203,7 @@ class SearchProblem:
             states = self.states(flat.reshape(shape))
             information, columns = self.model.softened(states)
             total = information + self.prior + RIDGE * np.eye(len(information))
+            # Positive definite by the ridge; log det and inverse share the factor.
             factor = np.linalg.cholesky(total)
             inverse = np.linalg.inv(factor)
             value = -2.0 * float(np.log(np.diag(factor)).sum())
@@ -369,6 +370,7 @@ class Search:
         first = [self._improve(start, 1, FIRST_STEPS) for start in starts[:STARTS]]
         first = sorted([starts[0], *first], key=_log_det, reverse=True)
         final = [self._improve(start, ROUNDS, STEPS) for start in first[:FINISHED]]
+        # A start that could not be improved is still a candidate.
         final = sorted([first[0], *final], key=_log_det, reverse=True)
         self._problem = self._whole.refined()
         best = max((self._restore(each.z, each) for each in final), key=_log_det)
@@ -423,6 +425,7 @@ class Search:
             options={"maxiter": steps, "maxcor": 20, "ftol": ftol, "gtol": 1e-6},
         )  # fmt: skip
         self._evaluations += int(answer.nfev) + 1
+        # L-BFGS may end on a rejected trial point.
         evaluate(FIRST_STEP * answer.x)  # so that the price is that of the answer
         return np.reshape(FIRST_STEP * answer.x, z.shape)
 

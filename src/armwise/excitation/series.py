@@ -142,5 +142,6 @@ def _corner_hz(bounds: Bounds) -> float:
 
 def _complement(normal: np.ndarray) -> Float[np.ndarray, "size size-1"]:
     """Orthonormal columns that span what is perpendicular to a vector."""
+    # The remaining columns of a full Q are the orthogonal complement.
     full, _ = np.linalg.qr(normal[:, None], mode="complete")
     return np.asarray(full[:, 1:])

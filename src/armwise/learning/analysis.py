@@ -149,6 +149,7 @@ def spectral_radius(Z: Float[np.ndarray, "size size"], block: int = 1) -> float:
     size = Z.shape[0] // block
     blocks = Z.reshape(size, block, size, block)
     above = np.triu(np.abs(blocks).max(axis=(1, 3)), 1)
+    # Causal to rounding: block triangular.
     if np.max(above, initial=0.0) <= 1e-13 * np.abs(Z).max(initial=0.0):
         diagonal = blocks[np.arange(size), :, np.arange(size), :]
         return float(np.abs(np.linalg.eigvals(diagonal)).max())
@@ -164,11 +165,13 @@ def spectral_norm(Z: Float[np.ndarray, "rows columns"], steps: int = 60) -> floa
     scale = float(np.abs(Z).max(initial=0.0))
     if scale == 0.0 or not np.isfinite(scale):
         return scale
+    # Small enough for the exact decomposition.
     if Z.shape[1] <= 200:
         return float(np.linalg.norm(Z, 2))
     scaled = Z / scale
     basis = np.zeros((steps, Z.shape[1]))
     small = np.zeros((steps, steps))
+    # A random start is orthogonal to no singular vector, a fixed seed repeatable.
     vector = np.random.default_rng(0).standard_normal(Z.shape[1])
     for k in range(steps):
         basis[k] = vector / np.linalg.norm(vector)
@@ -201,6 +204,7 @@ def _peak_gain(
 ) -> tuple[float | None, float | None]:
     if loop.loop is None or operator.response is None or operator.smoothing is not None:
         return None, None
+    # Resonances of slow loops are narrow near zero: logarithmic there.
     angle = np.concatenate([np.geomspace(1e-6, 1e-2, 400), np.linspace(1e-2, 1, 4000)])
     z = np.exp(1j * np.pi * angle)
     applied, error = loop.loop.response(z)

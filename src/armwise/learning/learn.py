@@ -98,6 +98,7 @@ def learn(
     perfect = perfect_feedback(feedback, motion, period)
     while learned.trials < trials and learned.ending == "trials done":
         number = learned.trials
+        # The repeats for the noise floor take the first seeds.
         play = (plant, number + stopping.repeats - 1, feedback, motion)
         trial = attempt(*play, learned.next_command)
         if number == 0 and stopping.repeats > 1 and not trial.diverged:
@@ -166,6 +167,7 @@ def _with_floor(
             runs.append(repeated.qd)
     if len(runs) < 2:
         return learned
+    # Unbiased variance between repeats of one command: what no learning removes.
     scatter = np.var(np.array(runs), axis=0, ddof=1)
     return replace(learned, floor=np.sqrt(np.mean(scatter, axis=0)))
 

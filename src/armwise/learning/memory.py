@@ -181,6 +181,7 @@ class LocalCorrection:
             nominal = nominal_command(inverse, motion, learned.period)
             leftover.append((learned.command - nominal)[::every])
         rows = np.concatenate(states)
+        # The unit of distance: a quarter of the practised range, near its deviation.
         spread = np.maximum(np.ptp(rows, axis=0) / 4.0, 1e-6)
         return cls(inverse, rows, np.concatenate(leftover), spread, reach)
 
@@ -207,6 +208,7 @@ class LocalCorrection:
         normal = np.einsum("sn,ni,nj->sij", weight, X, X)
         right = np.einsum("sn,ni,n->si", weight, X, self.leftover[:, j])
         size = X.shape[1]
+        # A thousandth of one full-weight row: enough to fade, too little to bias.
         normal[:, range(size), range(size)] += 1e-3 * np.trace(X.T @ X) / X.shape[0]
         line = np.linalg.solve(normal, right[..., None])[..., 0]
         value: np.ndarray = np.einsum("si,si->s", line, self._features(query, j))
@@ -216,6 +218,7 @@ class LocalCorrection:
         n = self.leftover.shape[1]
         qd, qdd = states[:, n + j], states[:, 2 * n + j]
         scale_qd, scale_qdd = self.spread[n + j], self.spread[2 * n + j]
+        # A smooth sign: data at rest must not decide a direction.
         direction = np.tanh(qd / (0.05 * scale_qd))
         columns = [np.ones(len(states)), direction, qd / scale_qd, qdd / scale_qdd]
         return np.stack(columns, axis=1)

@@ -89,6 +89,7 @@ class ZeroPhase:
         if self.cutoff_hz >= rate_hz / 2:
             return signal
         sos = butter(self.order, self.cutoff_hz, fs=rate_hz, output="sos")
+        # Three periods of the cut-off let the filter settle before the data begin.
         pad = min(len(signal) - 1, int(3 * rate_hz / self.cutoff_hz))
         filtered: np.ndarray = sosfiltfilt(sos, signal, axis=0, padlen=pad)
         return filtered
@@ -154,6 +155,7 @@ def attempt(
         recording, diverged = runaway.recording, True  # type: ignore[assignment]
     applied = playback.applied[:, 0]
     rows = len(applied)
+    # One instant more than commands: the state after the last one counts.
     instants = np.arange(rows + 1) * plant.control_period
     q, qd = _measured(recording, instants, plant.dof)
     target = motion.sample(instants)

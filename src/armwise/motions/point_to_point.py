@@ -155,6 +155,7 @@ class Polynomial:
         """Return q, q̇, q̈ at the times t in [s]."""
         times, moving = inside(t, self.duration)
         segment = np.searchsorted(self.knots, times, side="right") - 1
+        # The last instant belongs to the last segment, not to one after it.
         segment = np.clip(segment, 0, len(self.coefficients) - 1)
         since = (times - self.knots[segment])[..., None]
         coefficients = self.coefficients[segment]

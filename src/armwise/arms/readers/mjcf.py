@@ -36,6 +36,7 @@ def read_shapes(model: Any, body: int, T: Float[np.ndarray, "4 4"]) -> list[Shap
     """Return a body's outline, moved by T: what it collides with, else what shows."""
     first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
     geoms = range(first, first + count)
+    # Geoms that collide with nothing are only for show.
     solid = [g for g in geoms if model.geom_contype[g] or model.geom_conaffinity[g]]
     shapes = (read_geom(model, g, T) for g in solid or geoms)
     return [shape for shape in shapes if shape is not None]
@@ -154,6 +155,7 @@ class _Reader:
             if parent != BASE:
                 self.inertias[parent] += inertia.transformed(T)
             return
+        # Several joints of one body: all but the last carry a massless link.
         for k in range(count):
             j = int(model.body_jntadr[body]) + k
             last = k == count - 1
@@ -250,10 +252,12 @@ class _Reader:
                 "is not between two joints; loops and welds are not supported.",
             )
         constant, slope, *higher = (float(x) for x in model.eq_data[e][:5])
+        # MuJoCo allows a quartic between two joints; a coupling here is linear.
         if any(higher):
             raise self.error(f'equality "{name}"', "is not linear; make it so.")
         follower = int(model.eq_obj1id[e])
         zero = {j: float(model.qpos0[model.jnt_qposadr[j]]) for j in (follower, leader)}
+        # MuJoCo's polynomial is between deviations from the reference position.
         offset = zero[follower] + constant - slope * zero[leader]
         return follower, Mimic(leader, slope, offset)
 

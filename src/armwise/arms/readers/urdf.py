@@ -86,6 +86,7 @@ def read_axis(joint: Element) -> Float[np.ndarray, " 3"]:
         return np.array([1.0, 0.0, 0.0])
     axis = np.array(element.vector("xyz", (1.0, 0.0, 0.0)))
     length = float(np.linalg.norm(axis))
+    # Below this the direction is only rounding.
     if length < 1e-9:
         raise joint.error("has an axis of length zero; give it a direction.")
     return axis / length + 0.0
@@ -98,6 +99,7 @@ def read_limits(joint: Element) -> Limits:
         return Limits()
     values = {name: limit.number(name, 0.0, inf) for name in ("lower", "upper")}
     lower, upper = values["lower"], values["upper"]
+    # URDF's default for both is zero, which would forbid all motion.
     if joint.text("type") == "continuous" or lower == upper == 0.0:
         lower, upper = -inf, inf
     if lower > upper:
@@ -207,6 +209,7 @@ def _refuse_impossible(
     if mass < 0:
         raise link.error(f"has the negative mass {mass:g} kg; {remedy}")
     smallest = float(np.linalg.eigvalsh(central)[0])
+    # Relative to the largest moment: rounding of a slender link must pass.
     if smallest < -1e-9 * max(float(np.abs(central).max()), 1e-12):
         raise link.error(
             f"has an inertia no body can have: a principal moment is negative "
@@ -304,6 +307,7 @@ class Tree:
         for i, joint in enumerate(self.joints):
             waiting.setdefault(link_of(joint, "parent"), []).append(i)
         ready = waiting.pop(self.root, [])
+        # A heap keeps the file's order among joints that are ready together.
         heapq.heapify(ready)
         order: list[Element] = []
         while ready:

@@ -39,8 +39,10 @@ def divide_inertia(
     if not np.any(fixed.vector):
         return InertiaDivision(total, True)
     own = total - fixed
+    # Nothing but rounding is left for the link itself.
     if np.abs(own.vector).max() <= RESIDUE * np.abs(total.vector).max():
         return InertiaDivision(InertialParameters.zero(), True)
+    # Else the identified link is lighter than what was fixed to it.
     if own.is_physical():
         return InertiaDivision(own, True)
     return InertiaDivision(total, False)

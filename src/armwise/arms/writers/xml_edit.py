@@ -70,12 +70,14 @@ class Editor:
     def result(self) -> bytes:
         """Return the file with every change made."""
         data = self.data
+        # From the end, so that earlier positions stay valid.
         for start, end, new in sorted(self.changes, key=lambda x: x[0], reverse=True):
             data = data[:start] + new + data[end:]
         return data
 
     @property
     def _newline(self) -> bytes:
+        # The file's own line ends; its first lines decide.
         return b"\r\n" if b"\r\n" in self.data[:10_000] else b"\n"
 
     def _tag(self, element: Element) -> bytes:
