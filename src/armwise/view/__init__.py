@@ -1,8 +1,15 @@
-"""Look at an arm: its geometry, its motion, its inertia, the world that holds it."""
+"""Browser view of an arm: geometry, motion, torques, inertia, and the world around."""
 
 from __future__ import annotations
 
+from armwise.view.playback import distinct_names
 from armwise.view.scene import Scene, make_scene, make_world_scene
 from armwise.view.serve import serve_scene
 
-__all__ = ["Scene", "make_scene", "make_world_scene", "serve_scene"]
+__all__ = [
+    "Scene",
+    "distinct_names",
+    "make_scene",
+    "make_world_scene",
+    "serve_scene",
+]
