@@ -259,7 +259,7 @@ def test_a_plan_can_be_repeated(plan):
         ({"limit_fraction": 1.5}, "limit_fraction must lie above 0"),
         ({"harmonics": 1}, "harmonics must be a whole number"),
         ({"periods": 0}, "periods must be a whole number"),
-        ({"known": np.eye(3)}, "known must be a 11×11 matrix"),
+        ({"prior": np.eye(3)}, "prior must be a 11×11 matrix"),
         ({"torque_std": [1.0]}, "torque_std needs 2 numbers"),
         (
             {"keep_out": KeepOut(boxes=[Box((-5, -5, -5), (5, 5, 5))])},

@@ -87,7 +87,7 @@ class ExcitationPlan:
 
     @property
     def information(self) -> Float[np.ndarray, "count count"]:
-        """Information about the base parameters; `known` of a next design."""
+        """Information about the base parameters; `prior` of a next design."""
         return self.score.information
 
     @property

@@ -83,7 +83,7 @@ def score_motion(
         backend: What runs the programs.
 
     Raises:
-        ArgumentError: If the motion is not one of this arm, or `known` does not fit.
+        ArgumentError: If the motion is not one of this arm, or `prior` does not fit.
     """
     if motion.dof != arm.dof:
         raise ArgumentError(
@@ -205,20 +205,20 @@ def prior_matrix(
     matrix = np.asarray(prior, dtype=float)
     if matrix.shape != (count, count):
         raise ArgumentError(
-            f"known must be a {count}×{count} matrix, one row per base parameter, "
+            f"prior must be a {count}×{count} matrix, one row per base parameter, "
             f"not of shape {matrix.shape}. information_from_covariance makes one of "
             "an estimate's base_covariance."
         )
     if not np.all(np.isfinite(matrix)):
-        raise ArgumentError("known holds a number that is not finite.")
+        raise ArgumentError("prior holds a number that is not finite.")
     scaled = matrix * np.outer(model.scale, model.scale)
     size = float(np.abs(scaled).max(initial=0.0))
     # In scaled parameters, where all entries are comparable.
     if not np.allclose(scaled, scaled.T, rtol=0.0, atol=1e-6 * size):
-        raise ArgumentError("known must be symmetric: it is an information matrix.")
+        raise ArgumentError("prior must be symmetric: it is an information matrix.")
     if np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0] < -1e-6 * size:
         raise ArgumentError(
-            "known must be positive semidefinite: information cannot be negative."
+            "prior must be positive semidefinite: information cannot be negative."
         )
     return 0.5 * (matrix + matrix.T)
 
@@ -250,7 +250,7 @@ def score_motions(
         backend: What runs the programs; "cuda" sums on a GPU, a motion a block.
 
     Raises:
-        ArgumentError: If a motion is not one of this arm, durations differ, or `known`
+        ArgumentError: If a motion is not one of this arm, durations differ, or `prior`
             does not fit.
     """
     count = _common_count(arm, motions, rate_hz)
