@@ -27,13 +27,15 @@ def reduce(
     threshold: Annotated[
         float, typer.Option(help="Fraction of a joint's largest torque that matters.")
     ] = 0.01,
-    output: Annotated[Path | None, output_file("Where the reduced one goes.")] = None,
+    output: Annotated[
+        Path | None, output_file("File of the reduced estimate (.json).")
+    ] = None,
     mapping: MappingFile = None,
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,
     json: AsJson = False,
 ) -> None:
-    """Drop parameters whose torque never matters, and identify the rest again.
+    """Drop parameters whose torque never matters, and identify the others again.
 
     Example: armwise reduce panda out/estimate.json run1.csv -o small.json
     """

@@ -28,7 +28,7 @@ def simulate(
     ] = 2**17,
     json: AsJson = False,
 ) -> None:
-    """Run a simulated arm along a random periodic motion and write what it measured.
+    """Run a simulated arm along a random periodic motion and write its log.
 
     Example: armwise simulate panda --seed 1 -o run1.csv
     """

@@ -32,12 +32,12 @@ def run(
     file: File,
     output: Out = None,
     duration: Annotated[
-        float | None, typer.Option(help="Run this long instead, in [s].")
+        float | None, typer.Option(help="Duration instead of the file's [s].")
     ] = None,
     view: Annotated[bool, typer.Option(help="Play it in the browser.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a world and say where every joule went.
+    """Simulate a world and account for its energy.
 
     Example: armwise world run nail.toml -o nail
     """
