@@ -16,9 +16,9 @@ import numpy as np
 from armwise.arms import load_arm
 from armwise.arms.readers.izaguirre import read_specification
 from armwise.codegen import FUNCTIONS, Comparison, compare
-from armwise.codegen.customise import customise
-from armwise.codegen.model import Model
-from armwise.codegen.two_rate import MEAN_AGE, two_rate_error
+from armwise.codegen.functions import customise
+from armwise.codegen.model import CodeModel
+from armwise.codegen.realtime import MEAN_AGE, two_rate_error
 from armwise.dynamics import Dynamics
 from armwise.report import Figure, Series
 from papers.drawings import Drawing, line
@@ -94,7 +94,7 @@ def comparisons() -> list[Comparison]:
 def operation_counts() -> dict[str, tuple[int, int]]:
     """Multiplications and additions of the code for the 23-parameter model."""
     arm = load_arm("puma260")
-    bare, loaded = Model(arm, "link_6"), Model(arm, "link_6", has_load=True)
+    bare, loaded = CodeModel(arm, "link_6"), CodeModel(arm, "link_6", has_load=True)
     wanted = {
         "inertia and gravity": (bare, "mass_matrix_and_gravity"),
         "velocity torques": (bare, "velocity_torque"),

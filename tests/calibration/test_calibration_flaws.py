@@ -19,7 +19,7 @@ def weaker(recording, factor):
     """The same recording by a second motor that gives more than it is told to."""
     tau = recording["tau_2"]
     channels = {"tau_2": replace(tau, values=tau.values / factor)}
-    return replace(recording, channels=dict(recording.channels) | channels)
+    return recording.with_channels(channels)
 
 
 def test_straightening_leaves_the_best_line():

@@ -92,9 +92,9 @@ def test_an_arm_across_gravity_cannot_be_calibrated(recording):
 
 def test_a_joint_that_does_not_move_is_named(recording):
     time = recording["volts_2"].time
-    channels = dict(recording.channels) | {"volts_2": Channel(time, np.ones(time.size))}
+    channels = {"volts_2": Channel(time, np.ones(time.size))}
     with pytest.raises(RecordingError, match="joint_2 does not move"):
-        calibrate_recording(structure(), replace(recording, channels=channels))
+        calibrate_recording(structure(), recording.with_channels(channels))
 
 
 def test_a_saturated_sensor_is_named():
@@ -105,7 +105,7 @@ def test_a_saturated_sensor_is_named():
 def test_missing_torques_are_said(recording):
     volts = {k: v for k, v in recording.channels.items() if k.startswith("volts")}
     with pytest.raises(RecordingError, match="torques"):
-        calibrate_recording(structure(), replace(recording, channels=volts))
+        calibrate_recording(structure(), recording.select(volts))
 
 
 def test_unknown_parameters_are_refused():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,7 +93,7 @@ def write_wrist_log(held: aw.arms.InertialParameters | None, path: Path) -> None
     log = aw.run(plant, aw.control.ComputedTorque(arm, 400.0, 40.0), motion)
     kinds = ("q", "tau", *["fx", "fy", "fz", "tx", "ty", "tz"])
     measured = {k: c for k, c in log.channels.items() if k.split("_")[0] in kinds}
-    aw.write_recording(replace(log, channels=measured), path)
+    aw.write_recording(log.select(measured), path)
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ PLACEHOLDERS = {
     "ARM": "my_arm.urdf",
     "LOG": "run1.csv",
     "OUT": "out",
-    "FRAME": "tip",
+    "FRAME": "hand",
     "FILE": str(ROOT / "examples" / "worlds" / "nail.toml"),
 }
 QUICKLY = {"excite": "--budget-s 0.5", "realtime": "--duration 0.2",

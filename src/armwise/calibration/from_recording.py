@@ -86,7 +86,9 @@ def raw_recording(recording: Recording, torque: str | None = None) -> Recording:
     for name, source in (("q", sensor), ("tau", chosen)):
         for j in range(recording.count(source)):
             channels[f"{name}_{j + 1}"] = recording[f"{source}_{j + 1}"]
-    return Recording(channels, recording.joint_names, recording.source)
+    return Recording.from_channels(
+        channels, joint_names=recording.joint_names, source=recording.source
+    )
 
 
 def check_readings(sensed: Samples, names: tuple[str, ...]) -> None:

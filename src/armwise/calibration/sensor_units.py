@@ -178,4 +178,6 @@ class Bench:
             # A torque acts from its own instant to the next: half a period later.
             late = trace.time + 0.5 * self.period
             channels[f"tau_{j + 1}"] = Channel(late, torque, "N m")
-        return Recording(channels, self.plant.joint_names, "calibration")
+        return Recording.from_channels(
+            channels, joint_names=self.plant.joint_names, source="calibration"
+        )

@@ -13,7 +13,12 @@ import numpy as np
 
 from armwise.errors import ArmwiseError, MissingExtra, RecordingError
 from armwise.recordings.mapping import BagMapping, TopicChannel
-from armwise.recordings.recording import WRENCH_NAMES, Channel
+from armwise.recordings.recording import (
+    WRENCH_NAMES,
+    Channel,
+    SignalTable,
+    gather_tables,
+)
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
@@ -163,10 +168,10 @@ def read_bag(
     mapping: BagMapping,
     arm: Arm | None,
     progress: Callable[[float], None] | None = None,
-) -> tuple[dict[str, Channel], tuple[str, ...]]:
+) -> tuple[tuple[SignalTable, ...], tuple[str, ...]]:
     """Read joint states, wrenches and other numbers of a bag.
 
-    Returns the channels, and the names of the joints they are numbered by. Time starts
+    Returns the tables, and the names of the joints they are numbered by. Time starts
     with the first message.
 
     Args:
@@ -185,7 +190,7 @@ def read_bag(
         raise
     except Exception as error:  # rosbags, apsw and ruamel raise trees of their own
         raise RecordingError(f"{path} is not a readable ROS 2 bag: {error}") from None
-    return _channels(path, streams, mapping, arm)
+    return _tables(path, streams, mapping, arm)
 
 
 @contextmanager
@@ -250,40 +255,50 @@ def _only(topics: Sequence[str], preferred: str) -> str:
     return topics[0] if len(topics) == 1 else ""
 
 
-def _channels(
+def _tables(
     path: Path,
     streams: dict[tuple[str, ...], Stream],
     mapping: BagMapping,
     arm: Arm | None,
-) -> tuple[dict[str, Channel], tuple[str, ...]]:
-    """Turn streams into named channels that start at time zero."""
+) -> tuple[tuple[SignalTable, ...], tuple[str, ...]]:
+    """Turn streams into tables of named channels, with time from zero."""
     start = min((s.stamps[0] for s in streams.values()), default=0)
-    joints = {key[2:]: s for key, s in streams.items() if key[1] == "joints"}
-    biggest = max(joints, key=lambda names: len(joints[names].stamps), default=())
-    wanted = arm.coordinate_names if arm is not None else biggest
-    channels: dict[str, Channel] = {}
-    times = {names: stream.time(start) for names, stream in joints.items()}
-    for j, name in enumerate(wanted if joints else ()):
-        holders = [names for names in joints if name in names]
+    times = {key: stream.time(start) for key, stream in streams.items()}
+    channels: dict[str, tuple[str, Channel]] = {}
+
+    def add(
+        key: tuple[str, ...], name: str, values: np.ndarray, unit: str = ""
+    ) -> None:
+        channels[name] = " ".join(key), Channel(times[key], values, unit)
+
+    joints = [key for key in streams if key[1] == "joints"]
+
+    def messages(key: tuple[str, ...]) -> int:
+        return len(streams[key].stamps)
+
+    largest = max(joints, key=messages, default=())
+    names = arm.coordinate_names if arm is not None else largest[2:]
+    for j, name in enumerate(names if joints else ()):
+        holders = [key for key in joints if name in key[2:]]
         if not holders:
-            known = ", ".join(sorted({x for names in joints for x in names}))
+            known = ", ".join(sorted({x for key in joints for x in key[2:]}))
             raise RecordingError(f"{path} has no joint {name!r}. Found: {known}.")
-        names = max(holders, key=lambda names: len(joints[names].stamps))
+        key = max(holders, key=messages)
+        index, count = key[2:].index(name), len(key) - 2
         for k, quantity in enumerate(("q", "qd", "tau")):
-            values = _column(path, joints[names], k, names.index(name), len(names))
+            values = _column(path, streams[key], k, index, count)
             if values is not None:
-                channels[f"{quantity}_{j + 1}"] = Channel(times[names], values)
+                add(key, f"{quantity}_{j + 1}", values)
     for key, stream in streams.items():
         if key[1] == "wrench":
             block = np.array([row[0] for row in stream.rows])
-            time = stream.time(start)
             for component, values in zip(WRENCH_NAMES, block.T, strict=True):
-                channels[component] = Channel(time, np.ascontiguousarray(values))
+                add(key, component, np.ascontiguousarray(values))
     for extra in mapping.channels:
-        stream = streams[(extra.topic, "field", extra.field)]
-        values = np.array([row[0][0] for row in stream.rows])
-        channels[extra.channel] = Channel(stream.time(start), values, extra.unit)
-    return channels, tuple(wanted)
+        key = (extra.topic, "field", extra.field)
+        values = np.array([row[0][0] for row in streams[key].rows])
+        add(key, extra.channel, values, extra.unit)
+    return gather_tables(channels), tuple(names)
 
 
 def _column(
