@@ -79,6 +79,8 @@ PLACEHOLDERS = {
     "FRAME": "hand",
     "FILE": str(ROOT / "examples" / "worlds" / "nail.toml"),
 }
+TILTED = {"ARM": "ddarm", "LOG": "ddarm.csv"}
+"""For calibration, since a flat arm's joints do not feel gravity."""
 QUICKLY = {"excite": "--budget-s 0.5", "realtime": "--duration 0.2",
            "world run": "--duration 0.2"}  # fmt: skip
 """What makes a command quick, and changes nothing else."""
@@ -97,6 +99,7 @@ def small(tmp_path_factory) -> Path:
             robot = Path(f"logs/robot=arm_{seed}")
             robot.mkdir(parents=True)
             aw.write_recording(aw.read_recording(f"run{seed}.csv"), robot / "a.parquet")
+        run_line("armwise simulate ddarm --duration 3 -o ddarm.csv")
         run_line("armwise identify my_arm.urdf run1.csv -o out")
     finally:
         os.chdir(before)
@@ -125,7 +128,8 @@ def test_a_command_of_the_readme_runs(line, small, tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr("armwise.view.serve_scene", lambda _, port, tell: tell("URL"))
     shutil.copy("run1.csv", "run.csv")
-    for word, meaning in PLACEHOLDERS.items():
+    special = TILTED if line.startswith("armwise calibrate") else {}
+    for word, meaning in (PLACEHOLDERS | special).items():
         line = re.sub(rf"\b{word}\b", meaning, line)
     extra = [words for name, words in QUICKLY.items() if f"armwise {name} " in line]
     run_line(" ".join([line, *extra]))
