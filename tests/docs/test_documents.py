@@ -7,6 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import armwise as aw
@@ -79,7 +80,7 @@ PLACEHOLDERS = {
     "FRAME": "hand",
     "FILE": str(ROOT / "examples" / "worlds" / "nail.toml"),
 }
-TILTED = {"ARM": "ddarm", "LOG": "ddarm.csv"}
+TILTED = {"ARM": "ddarm", "LOG": "ddarm.csv", "LOADED": "loaded.csv"}
 """For calibration, since a flat arm's joints do not feel gravity."""
 QUICKLY = {"excite": "--budget-s 0.5", "realtime": "--duration 0.2",
            "world run": "--duration 0.2"}  # fmt: skip
@@ -100,10 +101,29 @@ def small(tmp_path_factory) -> Path:
             robot.mkdir(parents=True)
             aw.write_recording(aw.read_recording(f"run{seed}.csv"), robot / "a.parquet")
         run_line("armwise simulate ddarm --duration 3 -o ddarm.csv")
+        write_loaded_log(Path("loaded.csv"))
         run_line("armwise identify my_arm.urdf run1.csv -o out")
     finally:
         os.chdir(before)
     return folder
+
+
+def write_loaded_log(path: Path) -> None:
+    """Let a ddarm with 2 kg at its last link move for a while."""
+    arm = aw.load_arm("ddarm")
+    body = aw.arms.InertialParameters.from_center_of_mass(
+        2.0, [0.0, 0.0, 0.0], 1e-3 * np.eye(3)
+    )
+    plant = aw.SimulatedArm(
+        arm,
+        sensors=(aw.plants.Encoder(), aw.plants.TorqueSensor(0.1)),
+        payload=aw.plants.Payload(arm.links[-1].name, body),
+        seed=0,
+    )
+    motion = aw.motions.Sinusoid([3.0, 2.0, 1.0], 0.8, [2.0, 3.1, 4.3], 3.0)
+    log = aw.run(plant, aw.control.ComputedTorque(arm, 400.0, 40.0), motion)
+    names = [name for name in log.channels if name.split("_")[0] in ("q", "tau")]
+    aw.write_recording(log.select(names), path)
 
 
 def commands_of_the_readme() -> list[str]:
