@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ import pytest
 import armwise as aw
 from armwise.cli.main import COMMANDS
 from tests.docs.blocks import read_blocks, run_block, run_line
+from tests.shared_folders import shared_folder
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -26,17 +28,15 @@ DATA = Path(os.environ.get("ARMWISE_DATA", ROOT / ".." / "shared" / "data")).res
 @pytest.fixture(scope="session")
 def followed(tmp_path_factory) -> Path:
     """A folder in which someone has followed the tutorial."""
-    folder = tmp_path_factory.mktemp("tutorial")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        names: dict[str, object] = {}
+    return shared_folder(tmp_path_factory, "tutorial", follow_the_tutorial)
+
+
+def follow_the_tutorial(folder: Path) -> None:
+    names: dict[str, object] = {}
+    with contextlib.chdir(folder):
         for block in read_blocks(TUTORIAL):
             if not block.needs_data:
                 run_block(block, names, TUTORIAL)
-    finally:
-        os.chdir(before)
-    return folder
 
 
 def test_the_tutorial_leads_to_a_model(followed):
@@ -90,10 +90,11 @@ QUICKLY = {"excite": "--budget-s 0.5", "realtime": "--duration 0.2",
 @pytest.fixture(scope="module")
 def small(tmp_path_factory) -> Path:
     """What someone has who owns an arm of two joints, called as the README calls it."""
-    folder = tmp_path_factory.mktemp("small")
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
+    return shared_folder(tmp_path_factory, "readme", prepare_small_arm)
+
+
+def prepare_small_arm(folder: Path) -> None:
+    with contextlib.chdir(folder):
         aw.save_arm(aw.load_arm("two_link_uno"), "my_arm.urdf")
         for seed in (1, 2):
             run_line(f"armwise simulate my_arm.urdf --seed {seed} -o run{seed}.csv")
@@ -103,9 +104,6 @@ def small(tmp_path_factory) -> Path:
         run_line("armwise simulate ddarm --duration 3 -o ddarm.csv")
         write_loaded_log(Path("loaded.csv"))
         run_line("armwise identify my_arm.urdf run1.csv -o out")
-    finally:
-        os.chdir(before)
-    return folder
 
 
 def write_loaded_log(path: Path) -> None:
