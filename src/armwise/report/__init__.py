@@ -21,6 +21,7 @@ from armwise.report.report import (
     continued_time,
     envelope_rows,
 )
+from armwise.report.world import write_world
 
 __all__ = [
     "PLOTLY",
@@ -42,4 +43,5 @@ __all__ = [
     "write_load_files",
     "write_load_report",
     "write_report",
+    "write_world",
 ]
