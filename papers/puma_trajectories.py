@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from armwise.identification.uncertainty import review
 
 from armwise.arms import Arm
 from armwise.control import PD, Feedforward
@@ -14,7 +15,6 @@ from armwise.dynamics import BaseParameters, Dynamics, base_parameters
 from armwise.identification import Columns, Estimate, WeightedLeastSquares
 from armwise.identification.estimate import build_estimate
 from armwise.identification.problem import TERMS, pose_problem
-from armwise.identification.uncertainty import review
 from armwise.motions import Polynomial
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run_batch
 from armwise.recordings import Recording, Samples

@@ -116,6 +116,7 @@ _PUBLIC: dict[str, str] = {
     "read_estimate": "armwise.identification",
     "write_estimate": "armwise.identification",
     "select_friction": "armwise.identification",
+    "build_problem": "armwise.identification",
     "identify_recordings": "armwise.identification",
     "KnownObject": "armwise.loads",
     "LoadEstimate": "armwise.loads",
@@ -262,6 +263,7 @@ if TYPE_CHECKING:
     from armwise.identification import TotalLeastSquares as TotalLeastSquares
     from armwise.identification import Validation as Validation
     from armwise.identification import WeightedLeastSquares as WeightedLeastSquares
+    from armwise.identification import build_problem as build_problem
     from armwise.identification import identify as identify
     from armwise.identification import identify_recordings as identify_recordings
     from armwise.identification import read_estimate as read_estimate

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from armwise.identification.uncertainty import review
 
 import armwise as aw
 from armwise.errors import ArgumentError, ArmwiseError
@@ -13,7 +14,6 @@ from armwise.identification.coverage import _recordings, _setting
 from armwise.identification.coverage_gpu import GpuExperiments, base_rows
 from armwise.identification.methods import OrdinaryLeastSquares, WeightedLeastSquares
 from armwise.identification.problem import pose_problem, structural_base
-from armwise.identification.uncertainty import review
 from armwise.plants.gpu_loop import GpuLoop
 from armwise.programs.cuda_driver import device
 from armwise.regression.columns import Columns

@@ -6,11 +6,11 @@ import json
 
 import numpy as np
 import pytest
+from armwise.identification.friction_choice import select_friction
 
 import armwise as aw
 from armwise.errors import ArgumentError, ArmwiseError, NotIdentifiable, RecordingError
 from armwise.identification.diagnosis import diagnose
-from armwise.identification.friction_choice import select_friction
 from armwise.identification.problem import TERMS
 from tests.identification.conftest import samples_of
 

@@ -1,16 +1,18 @@
-"""Identification: the parameters of arms and loads, with honest uncertainty."""
+"""Identification: the parameters of an arm, with their uncertainty."""
 
 from armwise.identification.coverage import largest_torque, random_motion
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import (
     Estimate,
+    EstimateWarning,
     build_estimate,
     read_estimate,
     write_estimate,
 )
-from armwise.identification.friction_choice import select_friction
+from armwise.identification.friction_selection import FrictionSelection, select_friction
 from armwise.identification.identify import (
     Identification,
+    build_problem,
     identify,
     identify_recordings,
 )
@@ -29,16 +31,22 @@ from armwise.identification.methods import (
 )
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
 from armwise.identification.reduce import reduce
-from armwise.identification.uncertainty import STRETCHES, Review, jackknife
-from armwise.identification.validation import Tally, Validation, predict_torque
+from armwise.identification.review import Review, review
+from armwise.identification.validation import (
+    Tally,
+    Validation,
+    fit_from_sums,
+    predict_torque,
+)
 from armwise.regression import Accumulator, Columns, FrictionTerm, accumulate
 
 __all__ = [
-    "STRETCHES",
     "TERMS",
     "Accumulator",
     "Columns",
     "Estimate",
+    "EstimateWarning",
+    "FrictionSelection",
     "FrictionTerm",
     "Identification",
     "InstrumentalVariables",
@@ -58,16 +66,18 @@ __all__ = [
     "WeightedLeastSquares",
     "accumulate",
     "build_estimate",
+    "build_problem",
     "diagnose",
+    "fit_from_sums",
     "identify",
     "identify_recordings",
-    "jackknife",
     "largest_torque",
     "pose_problem",
     "predict_torque",
     "random_motion",
     "read_estimate",
     "reduce",
+    "review",
     "select_friction",
     "structural_base",
     "write_estimate",

@@ -20,7 +20,6 @@ from armwise.identification.coverage_source import (
     fit_shared_bytes,
     fit_source,
 )
-from armwise.identification.uncertainty import STRETCHES
 from armwise.plants import GpuLoop, LoopSetting
 from armwise.programs import (
     BandProduct,
@@ -32,7 +31,7 @@ from armwise.programs import (
     trace,
 )
 from armwise.recordings import Band, PreparationBands, Samples, preparation_bands
-from armwise.regression import Columns
+from armwise.regression import STRETCHES, Columns
 
 if TYPE_CHECKING:
     from jaxtyping import Float
