@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 DEMO := $(VENV)/.demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test browser lint types contract bench docs package clean
+.PHONY: setup demo test browser lint types contract bench papers docs package clean
 
 setup: $(STAMP)
 
@@ -47,6 +47,10 @@ contract: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/armwise bench all
+
+# Five classic papers redone, as a site in gallery/; what is finished is kept there.
+papers: $(STAMP)
+	$(BIN)/armwise papers all -o gallery
 
 # The documents as a site, in site/; a broken link is an error.
 docs: $(STAMP)

@@ -204,7 +204,7 @@ def main() -> None:
 
 
 def report(
-    code: aw.GeneratedCode,
+    code: aw.codegen.GeneratedCode,
     library: ctypes.CDLL,
     arm: aw.Arm,
     x: np.ndarray,
@@ -246,7 +246,7 @@ def report(
 
 
 def show(
-    code: aw.GeneratedCode,
+    code: aw.codegen.GeneratedCode,
     times: dict[str, float],
     peers: tuple[float, float, float] | None,
     counted: dict[str, float],

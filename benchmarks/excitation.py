@@ -33,7 +33,7 @@ def main() -> None:
         design(name, 20.0)
 
 
-def design(name: str, duration: float) -> aw.ExcitationPlan:
+def design(name: str, duration: float) -> aw.excitation.ExcitationPlan:
     began, spent = time.perf_counter(), time.process_time()
     plan = aw.design_excitation(aw.load_arm(name), duration, seed=0, budget_s=60.0)
     wall, cpu = time.perf_counter() - began, time.process_time() - spent
@@ -52,7 +52,7 @@ def design(name: str, duration: float) -> aw.ExcitationPlan:
 def compare_with_random(name: str, duration: float, count: int) -> None:
     plan = design(name, duration)
     setting = arrange(
-        aw.load_arm(name), duration, keep_out=aw.KeepOut(), limit_share=0.95
+        aw.load_arm(name), duration, keep_out=aw.excitation.KeepOut(), limit_share=0.95
     )
     p, rng = setting.problem, np.random.default_rng(1)
     with one_thread():
@@ -71,9 +71,9 @@ def compare_with_random(name: str, duration: float, count: int) -> None:
 def compare_with_quintics() -> None:
     arm = aw.load_arm("ddarm")
     plan = design("ddarm", 3.9)
-    ours = aw.score_motion(arm, plan)
+    ours = aw.excitation.score_motion(arm, plan)
     parts = [Quintic(*np.deg2rad(ends), 1.3) for ends in QUINTICS_DEG]
-    scores = [aw.score_motion(arm, part) for part in parts]
+    scores = [aw.excitation.score_motion(arm, part) for part in parts]
     theirs = sum(part.information for part in scores)
     base = aw.base_parameters(arm)
     names = [base.names[k] for k in base.indices]

@@ -135,7 +135,7 @@ def defects(folder: Path, tell: Tell, repetitions: int = REPETITIONS) -> list[Ro
         truth = simulate_fleet(folder / str(seed), seed)
         fleet = identify_fleet(panda(), folder / str(seed), cutoff_hz=CUTOFF_HZ)
         flags = {one.robot: one.defect for one in fleet.flagged}
-        names = {robot: (d.kind, d.place) for robot, d in flags.items() if d}
+        names = {robot: (d.kind, d.component) for robot, d in flags.items() if d}
         found += len(flags.keys() & truth.keys())
         named += sum(names.get(robot) == what for robot, what in truth.items())
         false += len(flags.keys() - truth.keys())
@@ -187,13 +187,13 @@ def followed(arms: list[Arm], seed: int) -> tuple[Recording, ...]:
     arm, motion = panda(), random_motion(panda(), 0)
     size = largest_torque(arm, motion)
     sensors = [
-        aw.Encoder(resolution=2 * np.pi / 2**17),
-        aw.TorqueSensor(noise_std=0.01 * size),
+        aw.plants.Encoder(resolution=2 * np.pi / 2**17),
+        aw.plants.TorqueSensor(noise_std=0.01 * size),
     ]
     plant = aw.SimulatedArm(
         arm, true_arm=arms, sensors=sensors, seed=seed, batch=len(arms)
     )
-    return aw.run_batch(plant, Feedforward(PD(20 * size, 2 * size), arm), motion)
+    return aw.plants.run_batch(plant, Feedforward(PD(20 * size, 2 * size), arm), motion)
 
 
 if __name__ == "__main__":

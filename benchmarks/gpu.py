@@ -17,6 +17,7 @@ from armwise.programs.cuda_driver import CudaError, device
 from benchmarks.coverage import driven_panda
 from benchmarks.figures import Row, best
 from benchmarks.identify import recorded
+from studies.coverage import gpu_coverage_study
 
 SAMPLES = 4_000_000
 CHECKED = 100_000
@@ -67,19 +68,21 @@ def run() -> list[Row]:
 def _scoring(arm: aw.Arm) -> Row:
     """Candidate excitations a second, from samples to information."""
     motions = [random_motion(arm, seed) for seed in range(MOTIONS)]
-    ours = MOTIONS / best(lambda: aw.score_motions(arm, motions, backend="cuda"), 2)
-    core = MOTIONS / best(lambda: aw.score_motions(arm, motions), 1)
+    ours = MOTIONS / best(
+        lambda: aw.excitation.score_motions(arm, motions, backend="cuda"), 2
+    )
+    core = MOTIONS / best(lambda: aw.excitation.score_motions(arm, motions), 1)
     return Row("motions scored a second, vs one CPU core", ours, core, ours / core, "")
 
 
 def _coverage() -> list[Row]:
     arm = driven_panda()
-    aw.coverage_study(arm, experiments=64, backend="cuda")
+    gpu_coverage_study(arm, experiments=64)
     start = time.perf_counter()
-    study = aw.coverage_study(arm, experiments=EXPERIMENTS, backend="cuda")
+    study = gpu_coverage_study(arm, experiments=EXPERIMENTS)
     seconds = time.perf_counter() - start
     start = time.perf_counter()
-    few = aw.coverage_study(arm, experiments=FEW)
+    few = aw.identification.coverage_study(arm, experiments=FEW)
     core = (time.perf_counter() - start) / FEW * EXPERIMENTS
     return [
         Row(

@@ -19,7 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from armwise.loads import OnlineLoad, identify_load
-from tests.identification.load import rig
+from tests.loads import rig
 
 
 def best_of(function: Callable[[], object], repeats: int = 5) -> float:

@@ -12,7 +12,7 @@ print(f"Base parameters it tells of: {plan.information.shape[0]}")
 for note in plan.notes:
     print(f"  {note}")
 
-guess = aw.Sinusoid(plan.start, 0.4, [1.0, 1.3, 1.7], 6.0)
+guess = aw.motions.Sinusoid(plan.start, 0.4, [1.0, 1.3, 1.7], 6.0)
 print(
     f"A guess by hand: condition number {score_motion(arm, guess).condition_number:.1f}"
 )

@@ -13,12 +13,12 @@ folder.mkdir(parents=True, exist_ok=True)
 
 arm = aw.load_arm("ddarm")
 sensors = (
-    aw.Encoder(resolution=2 * np.pi / 2**16),
-    aw.TorqueSensor(noise_std=[2.0, 1.0, 0.5]),
+    aw.plants.Encoder(resolution=2 * np.pi / 2**16),
+    aw.plants.TorqueSensor(noise_std=[2.0, 1.0, 0.5]),
 )
 plant = aw.SimulatedArm(arm, sensors=sensors, seed=0)
-motion = aw.Sinusoid([3.0, 2.0, 1.0], 0.6, [2.0, 3.0, 4.0], 5.0)
-recording = aw.run(plant, aw.ComputedTorque(arm, 400.0, 40.0), motion)
+motion = aw.motions.Sinusoid([3.0, 2.0, 1.0], 0.6, [2.0, 3.0, 4.0], 5.0)
+recording = aw.run(plant, aw.control.ComputedTorque(arm, 400.0, 40.0), motion)
 
 # A log holds what was measured; a simulation also knows commands and the truth.
 measured = {k: c for k, c in recording.channels.items() if k[:2] in ("q_", "ta")}

@@ -5,19 +5,19 @@ import numpy as np
 import armwise as aw
 
 arm = aw.load_arm("ddarm")
-motion = aw.Quintic(
+motion = aw.motions.Quintic(
     np.deg2rad([80.0, 269.1, -30.0]), np.deg2rad([330.0, 19.1, 220.0]), 1.3
 )
 plant = aw.SimulatedArm(arm)
-believed = aw.perturbed(arm, 0.05, seed=1)  # a model that is 5 % off
+believed = aw.plants.perturbed(arm, 0.05, seed=1)  # a model that is 5 % off
 
 inertia = np.array([13.0, 1.2, 0.4])
-pd = aw.PD(inertia * 20.0**2, inertia * 40.0)
+pd = aw.control.PD(inertia * 20.0**2, inertia * 40.0)
 controllers = {
     "PD": pd,
-    "PD + gravity": aw.Feedforward(pd, believed, "gravity"),
-    "PD + full feedforward": aw.Feedforward(pd, believed),
-    "computed torque": aw.ComputedTorque(believed, 400.0, 40.0),
+    "PD + gravity": aw.control.Feedforward(pd, believed, "gravity"),
+    "PD + full feedforward": aw.control.Feedforward(pd, believed),
+    "computed torque": aw.control.ComputedTorque(believed, 400.0, 40.0),
 }
 for name, controller in controllers.items():
     recording = aw.run(plant, controller, motion)

@@ -4,10 +4,10 @@ import numpy as np
 
 import armwise as aw
 
-body = aw.ArticulatedBody("arm", aw.planar_chain(3), q=(0.3, 0.5, 0.4))
-tip = aw.Point("arm", link="tip")
-nail = aw.PointToNail("nail", tip, (1.5, 0.0, 1.0))
-world = aw.World((body,), (nail,), gravity=(0.0, 0.0, -9.81))
+body = aw.worlds.ArticulatedBody("arm", aw.worlds.planar_chain(3), q=(0.3, 0.5, 0.4))
+tip = aw.worlds.Point("arm", link="tip")
+nail = aw.worlds.PointToNail("nail", tip, (1.5, 0.0, 1.0))
+world = aw.worlds.World((body,), (nail,), gravity=(0.0, 0.0, -9.81))
 
 run = aw.simulate(world, 5.0)
 distance = np.linalg.norm(run.deviation("nail"), axis=1)

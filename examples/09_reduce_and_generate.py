@@ -17,7 +17,9 @@ dyn = aw.Dynamics(arm)
 
 def samples(seed: int) -> aw.Samples:
     rng = np.random.default_rng(seed)
-    motion = aw.Polynomial.through(times, rng.uniform(lower, upper, (7, arm.dof)))
+    motion = aw.motions.Polynomial.through(
+        times, rng.uniform(lower, upper, (7, arm.dof))
+    )
     t = np.arange(0.0, 12.0, 0.01)
     q, qd, qdd = motion.sample(t)
     tau = dyn.inverse_dynamics(q, qd, qdd)
@@ -26,7 +28,7 @@ def samples(seed: int) -> aw.Samples:
 
 
 fit, other = samples(1), samples(2)
-full = aw.identify(arm, fit)
+full = aw.identify(arm, fit, aw.WeightedLeastSquares(), friction="linear")
 for threshold in (0.001, 0.01, 0.05):
     small = aw.reduce(full, fit, threshold)
     error = small.validate(other).relative_error

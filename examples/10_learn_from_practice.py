@@ -6,10 +6,10 @@ import armwise as aw
 from armwise.learning import ZeroPhase
 
 arm = aw.load_arm("ddarm")
-believed = aw.perturbed(arm, 0.1, seed=3)
-motion = aw.Quintic([0.5, 5.0, 4.0], [4.5, 1.0, -0.5], 1.5)
+believed = aw.plants.perturbed(arm, 0.1, seed=3)
+motion = aw.motions.Quintic([0.5, 5.0, 4.0], [4.5, 1.0, -0.5], 1.5)
 inertia = np.array([13.0, 1.2, 0.4])
-feedback = aw.PD(inertia * 12.0**2, inertia * 17.0)
+feedback = aw.control.PD(inertia * 12.0**2, inertia * 17.0)
 
 learned = aw.learn(
     aw.SimulatedArm(arm, control_rate_hz=500.0),

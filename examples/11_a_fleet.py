@@ -24,16 +24,19 @@ def write_logs(robots: int = 16) -> None:
         0.95, 1.05, (robots, described.parameters.size)
     )
     numbers[5, described.parameter_names.index("joint_2.coulomb")] *= 2.0
-    sensors = (aw.Encoder(resolution=1e-5), aw.TorqueSensor(noise_std=[1.0, 0.5, 0.3]))
+    sensors = (
+        aw.plants.Encoder(resolution=1e-5),
+        aw.plants.TorqueSensor(noise_std=[1.0, 0.5, 0.3]),
+    )
     plant = aw.SimulatedArm(
         described,
         true_arm=[described.with_parameters(row) for row in numbers],
         sensors=sensors,
         seed=0,
     )
-    motion = aw.Sinusoid([3.0, 2.0, 1.0], 0.8, [2.0, 3.1, 4.3], 8.0)
-    controller = aw.ComputedTorque(described, 400.0, 40.0)
-    for k, recording in enumerate(aw.run_batch(plant, controller, motion)):
+    motion = aw.motions.Sinusoid([3.0, 2.0, 1.0], 0.8, [2.0, 3.1, 4.3], 8.0)
+    controller = aw.control.ComputedTorque(described, 400.0, 40.0)
+    for k, recording in enumerate(aw.plants.run_batch(plant, controller, motion)):
         place = folder / "logs" / f"robot=R{k:02}"
         place.mkdir(parents=True, exist_ok=True)
         names = [f"{signal}_{j}" for signal in ("q", "tau") for j in (1, 2, 3)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from armwise.plants.sensors import Mount, Sampler, WristSensor
 from armwise.plants.state import State
-from armwise.recordings.filters import low_pass
+from armwise.recordings import low_pass
 from papers.atkeson_loads import BAR, DDARM_MOTION, ddarm_rig
 from papers.load_rig import Vibration
 

@@ -13,8 +13,7 @@ from armwise.dynamics.wrench import HeldBody
 from armwise.motions import Motion, MotionSample
 from armwise.plants.sensors import Encoder, Mount, Sampler, Tachometer, WristSensor
 from armwise.plants.state import State
-from armwise.recordings import Preparation, Samples
-from armwise.recordings.filters import differentiate, low_pass
+from armwise.recordings import Preparation, Samples, differentiate, low_pass
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -7,12 +7,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from armwise.identification.uncertainty import review
 
 from armwise.arms import Arm
 from armwise.control import PD, Feedforward
 from armwise.dynamics import BaseParameters, Dynamics, base_parameters
-from armwise.identification import Columns, Estimate, WeightedLeastSquares
+from armwise.identification import (
+    Columns,
+    Estimate,
+    WeightedLeastSquares,
+    review,
+)
 from armwise.identification.estimate import build_estimate
 from armwise.identification.problem import TERMS, pose_problem
 from armwise.motions import Polynomial

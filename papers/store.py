@@ -56,15 +56,15 @@ class Store:
 
 @cache
 def program_hash() -> str:
-    """Name this program by all its source and data files."""
+    """Name this program by all source and data files of the package and of papers/."""
     import armwise
 
-    root = Path(armwise.__file__).parent
     digest = sha256()
-    for path in sorted(root.rglob("*")):
-        if path.suffix in (".py", ".toml", ".in"):
-            digest.update(f"{path.relative_to(root)}\n".encode())
-            digest.update(path.read_bytes())
+    for root in (Path(armwise.__file__).parent, Path(__file__).parent):
+        for path in sorted(root.rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                digest.update(f"{root.name}/{path.relative_to(root)}\n".encode())
+                digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 

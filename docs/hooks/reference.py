@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import typer
@@ -26,15 +27,20 @@ def on_page_markdown(markdown: str, **_: object) -> str:
 
 def api() -> Iterator[str]:
     """Yield every public name, folder by folder, with its signature and docstring."""
-    folders: dict[str, list[str]] = {}
-    for name, module in armwise._PUBLIC.items():
-        folders.setdefault(".".join(module.split(".")[:2]), []).append(name)
-    for folder, names in folders.items():
-        yield f"\n## {folder}\n"
-        about = inspect.getdoc(__import__(folder, fromlist=["_"])) or ""
-        yield about.splitlines()[0]
+    for folder in filter(inspect.ismodule, map(armwise.__getattr__, armwise.__all__)):
+        yield f"\n## {folder.__name__}\n"
+        yield (inspect.getdoc(folder) or "").splitlines()[0]
+        names = getattr(folder, "__all__", None) or _classes_of(folder)
         for name in sorted(names, key=str.lower):
-            yield from _entry(name, getattr(armwise, name))
+            thing = getattr(folder, name)
+            if callable(thing):  # constants are explained where they are used
+                yield from _entry(name, thing)
+
+
+def _classes_of(module: ModuleType) -> list[str]:
+    """List the classes that are written in a module itself."""
+    found = inspect.getmembers(module, inspect.isclass)
+    return [name for name, thing in found if thing.__module__ == module.__name__]
 
 
 def _entry(name: str, thing: Any) -> Iterator[str]:

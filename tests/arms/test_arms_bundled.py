@@ -33,7 +33,7 @@ NO_BODY = {"puma260", "puma260_full", "ddarm", "ddarm_identified"}
 
 def test_all_are_there() -> None:
     assert set(bundled_arms()) == set(WANTED)
-    assert aw.bundled_arms() == bundled_arms()
+    assert aw.arms.bundled_arms() == bundled_arms()
 
 
 @pytest.mark.parametrize("name", WANTED)

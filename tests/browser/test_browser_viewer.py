@@ -68,8 +68,9 @@ def folder(tmp_path_factory) -> Path:
     recording = aw.Recording.from_arrays(t[:, 0], q=q, qd=qd, tau=tau)
     aw.write_recording(recording, place / "run.csv")
     samples = aw.Samples(t[:, 0], q, qd, qdd, tau)
-    aw.write_estimate(aw.identify(arm, samples), place / "plain.json")
-    tied = aw.identify(arm, samples, aw.PhysicallyConsistent())
+    plain = aw.identify(arm, samples, aw.WeightedLeastSquares(), friction="linear")
+    aw.write_estimate(plain, place / "plain.json")
+    tied = aw.identify(arm, samples, friction="linear")
     aw.write_estimate(tied, place / "tied.json")
     (place / "world.toml").write_text(WORLD)
     return place
@@ -151,7 +152,7 @@ def test_a_world_shows_what_holds_it(browser: Browser, folder: Path):
 def test_sliders_move_an_arm_whose_names_mean_harm(browser: Browser, tmp_path: Path):
     arm = aw.load_arm("two_link_uno")
     joints = arm.joints[0], replace(arm.joints[1], name=HOSTILE)
-    no_body = aw.InertialParameters([1, 0, 0, 0, 1, 0, 0, 1, 0, 9])
+    no_body = aw.arms.InertialParameters([1, 0, 0, 0, 1, 0, 0, 1, 0, 9])
     links = arm.links[0], replace(arm.links[1], name=HOSTILE, inertia=no_body)
     named = replace(arm, name=HOSTILE, joints=joints, links=links)
     aw.save_arm(named, tmp_path / "arm.urdf")

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import armwise as aw
 from armwise.cli import main as cli
 
-BRICK = aw.InertialParameters.from_center_of_mass(
+BRICK = aw.arms.InertialParameters.from_center_of_mass(
     1.2, [0.02, -0.01, 0.06], np.diag([0.004, 0.006, 0.009])
 )
 WORLDS = Path(__file__).parents[2] / "examples" / "worlds"
@@ -76,18 +76,22 @@ def write_fleet(folder: Path) -> None:
         aw.write_recording(log, place / "run.parquet")
 
 
-def write_wrist_log(held: aw.InertialParameters | None, path: Path) -> None:
+def write_wrist_log(held: aw.arms.InertialParameters | None, path: Path) -> None:
     """Let a PUMA with a wrist sensor wave a body, or nothing, and write the log."""
     arm = aw.load_arm("puma600")
     plant = aw.SimulatedArm(
         arm,
-        sensors=(aw.Encoder(), aw.TorqueSensor(0.1), aw.WristSensor("wrist", 0.05)),
-        payload=None if held is None else aw.Payload("wrist", held),
+        sensors=(
+            aw.plants.Encoder(),
+            aw.plants.TorqueSensor(0.1),
+            aw.plants.WristSensor("wrist", 0.05),
+        ),
+        payload=None if held is None else aw.plants.Payload("wrist", held),
         seed=0,
     )
     size = 0.15 * np.random.default_rng(3).normal(size=(2, 6, 3))
-    motion = aw.Fourier([0, -1, 1, 0, 0.3, 0], size[0], size[1], 0.2)
-    log = aw.run(plant, aw.ComputedTorque(arm, 400.0, 40.0), motion)
+    motion = aw.motions.Fourier([0, -1, 1, 0, 0.3, 0], size[0], size[1], 0.2)
+    log = aw.run(plant, aw.control.ComputedTorque(arm, 400.0, 40.0), motion)
     kinds = ("q", "tau", *["fx", "fy", "fz", "tx", "ty", "tz"])
     measured = {k: c for k, c in log.channels.items() if k.split("_")[0] in kinds}
     aw.write_recording(replace(log, channels=measured), path)

@@ -7,7 +7,7 @@ import pytest
 
 import armwise as aw
 
-ARMS = sorted(aw.bundled_arms())
+ARMS = sorted(aw.arms.bundled_arms())
 
 
 @pytest.mark.parametrize("name", ARMS)
@@ -21,7 +21,7 @@ def test_agrees_with_mujoco(name, tmp_path):
     arm = arm.with_parameters(vector)
     chosen = ["inverse_dynamics", "mass_matrix_and_gravity"]
     aw.generate(arm, tmp_path / "out", chosen, tries=1, allow_unphysical=True)
-    library = aw.load_generated(tmp_path / "out", arm)
+    library = aw.codegen.load_generated(tmp_path / "out", arm)
     if arm.defects():
         pytest.skip(f"MuJoCo takes no {name}: {next(iter(arm.defects().values()))}")
     model = model_from_arm(arm, None, None)
@@ -46,7 +46,7 @@ def test_a_tree_with_slides(tmp_path):
     arm = aw.load_arm(path)
     chosen = ["inverse_dynamics", "forward_dynamics", "jacobian"]
     aw.generate(arm, tmp_path / "out", chosen, tries=1)
-    assert aw.load_generated(tmp_path / "out").check_against(arm) < 1e-10
+    assert aw.codegen.load_generated(tmp_path / "out").check_against(arm) < 1e-10
 
 
 def test_an_estimate_will_do(tmp_path):

@@ -125,23 +125,23 @@ def test_generated_before_is_replaced_unless_edited(arm, tmp_path):
 
 def test_loading_what_is_not_generated(arm, tmp_path):
     with pytest.raises(ArgumentError, match="holds no generated code"):
-        aw.load_generated(tmp_path)
+        aw.codegen.load_generated(tmp_path)
     small(arm, tmp_path / "out")
     (tmp_path / "out" / "armwise.json").write_text("{")
     with pytest.raises(ArgumentError, match="cannot be read"):
-        aw.load_generated(tmp_path / "out")
+        aw.codegen.load_generated(tmp_path / "out")
 
 
 def test_loading_for_another_arm(arm, tmp_path):
     aw.generate(arm, tmp_path / "out", ["inverse_dynamics"], tries=1)
     heavier = arm.with_parameters(1.1 * arm.parameters)
     with pytest.raises(ArmwiseError, match="other parameters"):
-        aw.load_generated(tmp_path / "out", heavier)
+        aw.codegen.load_generated(tmp_path / "out", heavier)
 
 
 def test_calling_with_the_wrong_arrays(arm, tmp_path):
     aw.generate(arm, tmp_path / "out", ["inverse_dynamics"], tries=1)
-    library = aw.load_generated(tmp_path / "out")
+    library = aw.codegen.load_generated(tmp_path / "out")
     with pytest.raises(ArgumentError, match="must end in 2"):
         library.inverse_dynamics(np.zeros(3), np.zeros(2), np.zeros(2))
     with pytest.raises(ArgumentError, match="takes q, qd, qdd"):
@@ -156,7 +156,7 @@ def test_struct_parameters_follow(arm, tmp_path):
     aw.generate(
         arm, tmp_path / "out", ["inverse_dynamics"], parameters="struct", tries=1
     )
-    library = aw.load_generated(tmp_path / "out", arm)
+    library = aw.codegen.load_generated(tmp_path / "out", arm)
     from armwise.dynamics import mechanism_of
 
     other = arm.with_parameters(1.3 * arm.parameters)

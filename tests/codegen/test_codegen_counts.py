@@ -86,7 +86,7 @@ def test_the_text_of_a_loaded_arm_too(loaded):
 
 
 def test_exact_to_1e_12(code, puma):
-    library = aw.load_generated(code.folder)
+    library = aw.codegen.load_generated(code.folder)
     states = random_states(puma, 200, seed=4)
     for name in code.counts:
         given, wanted = reference_values(name, puma, "link_6", states)
@@ -98,7 +98,7 @@ def test_exact_to_1e_12(code, puma):
 
 
 def test_a_load_is_exact_to_1e_12(loaded, puma):
-    library = aw.load_generated(loaded.folder)
+    library = aw.codegen.load_generated(loaded.folder)
     load = random_load(5)
     library.set_load(load)
     vector = puma.parameters.copy()

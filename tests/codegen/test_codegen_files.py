@@ -172,7 +172,7 @@ def test_pruning_keeps_its_bound(tmp_path):
 
     states = random_states(arm, 300, seed=11)
     motion = (states.q, states.qd, states.qdd)
-    there = aw.load_generated(tmp_path / "out").inverse_dynamics(*motion)
+    there = aw.codegen.load_generated(tmp_path / "out").inverse_dynamics(*motion)
     gap = abs(there - aw.Dynamics(arm).inverse_dynamics(*motion)).max(axis=0)
     assert (gap <= 1.1 * code.pruning.bound + 1e-9).all()
     assert (code.pruning.bound <= 0.02 * code.pruning.peak).all()

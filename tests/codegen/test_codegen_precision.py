@@ -79,7 +79,7 @@ def test_compiled_single_precision_is_within_the_bound(tmp_path):
     code = aw.generate(
         arm, tmp_path / "out", ["inverse_dynamics"], precision="float", tries=1
     )
-    library = aw.load_generated(tmp_path / "out")
+    library = aw.codegen.load_generated(tmp_path / "out")
     from armwise.codegen.reference import random_states
 
     states = random_states(arm, 300, seed=9)

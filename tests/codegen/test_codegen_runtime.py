@@ -29,7 +29,7 @@ def code(puma, tmp_path_factory):
 def fast_motion(speed_deg):
     start = np.deg2rad([0.0, -90.0, 90.0, 0.0, 0.0, 0.0])
     end = start + np.deg2rad([90.0, 90.0, -90.0, 0.0, 0.0, 0.0])
-    return aw.Quintic(start, end, 1.875 * 90.0 / speed_deg)
+    return aw.motions.Quintic(start, end, 1.875 * 90.0 / speed_deg)
 
 
 @needs_compiler

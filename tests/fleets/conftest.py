@@ -55,7 +55,7 @@ def logs(arm, tmp_path_factory) -> Path:
     return folder
 
 
-def numbers(fleet: aw.FleetEstimate) -> np.ndarray:
+def numbers(fleet: aw.fleets.FleetEstimate) -> np.ndarray:
     """All that was estimated, in one row."""
     parts = [fleet.pooled.base_values, fleet.mean, *fleet.deviations.values()]
     parts += [one.base_values for one in fleet.robots.values()]

@@ -66,8 +66,8 @@ def test_the_sdist_holds_the_project_and_nothing_else(built):
     with tarfile.open(path) as archive:
         held = {name.removeprefix(top) for name in archive.getnames()}
     assert held - tracked() <= {"PKG-INFO"}
-    wanted = ("README.md", "LICENSE", "pyproject.toml", "src/armwise/__init__.py")
-    assert set(wanted) <= held
+    assert {"README.md", "LICENSE", "pyproject.toml", "src/armwise/__init__.py"} <= held
+    assert {"papers/experiments.toml", "papers/catalogue.py"} <= held
 
 
 def outside(folder: Path) -> dict[str, object]:
@@ -88,6 +88,7 @@ def test_the_wheel_works_in_an_empty_environment(wheel, tmp_path):
     run(python, *PIP, *constraints, wheel)
     identifies_from_csv_and_urdf(armwise, work)
     names_the_extra_of_the_demo(armwise, work)
+    asks_for_a_checkout(armwise, work)
     run(python, *PIP, *constraints, f"{wheel}[sim]")
     told = json.loads(run(armwise, "demo", "--json", **outside(work)).stdout)
     assert max(told["validation"]["relative_error"]) < 0.1
@@ -114,3 +115,23 @@ def names_the_extra_of_the_demo(armwise: Path, folder: Path) -> None:
     assert done.returncode == 1
     assert "pip install 'armwise[sim]'" in done.stderr
     assert not (folder / "armwise-demo").exists()
+
+
+def asks_for_a_checkout(armwise: Path, folder: Path) -> None:
+    """Ask for papers and benchmarks; a folder of that name alone is not a checkout."""
+    (folder / "papers").mkdir()
+    for word, part in (("papers", "papers/"), ("bench", "benchmarks/")):
+        done = subprocess.run(
+            [armwise, word], capture_output=True, text=True, **outside(folder)
+        )
+        assert done.returncode == 1
+        assert f"{part} comes with the source tree" in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+    offered = outside(folder)
+    offered["env"] |= {
+        "_ARMWISE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "armwise papers a",
+        "COMP_CWORD": "2",
+    }
+    done = run(armwise, **offered)
+    assert (done.stdout.split(), done.stderr) == ([], "")

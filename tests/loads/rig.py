@@ -32,10 +32,10 @@ def body() -> HeldBody:
     return HeldBody(puma(), "wrist")
 
 
-def motion(duration: float = 10.0, seed: int = 3) -> aw.Fourier:
+def motion(duration: float = 10.0, seed: int = 3) -> aw.motions.Fourier:
     random = np.random.default_rng(seed)
     size = 0.15 * random.normal(size=(2, 6, 5))
-    return aw.Fourier([0, -1, 1, 0, 0.3, 0], size[0], size[1], 1.0 / duration)
+    return aw.motions.Fourier([0, -1, 1, 0, 0.3, 0], size[0], size[1], 1.0 / duration)
 
 
 def samples(

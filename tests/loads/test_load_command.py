@@ -75,7 +75,9 @@ def test_mistakes_are_one_line(log: Path, tmp_path: Path) -> None:
 
 
 def test_an_estimate_survives_its_file(tmp_path: Path) -> None:
-    static = identify_load(rig.static_samples(), rig.puma(), method=aw.StaticPoses())
+    static = identify_load(
+        rig.static_samples(), rig.puma(), method=aw.loads.StaticPoses()
+    )
     path = write_load_estimate(static, tmp_path / "static.json")
     again = read_load_estimate(path)
     np.testing.assert_array_equal(again.parameters.vector, static.parameters.vector)

@@ -79,7 +79,7 @@ def test_an_assumed_zero_that_is_not_zero_does_harm() -> None:
     wrong = identify_load(data, rig.puma(), bias="none", drift=False)
     common = identify_load(data, rig.puma(), bias="common", drift=False)
 
-    def error(found: aw.InertialParameters) -> float:
+    def error(found: aw.arms.InertialParameters) -> float:
         return float(np.abs(found.vector - rig.BAR.vector)[:4].max())
 
     assert error(wrong.parameters) > 10 * error(right.parameters)

@@ -36,22 +36,26 @@ def _rubbing() -> Arm:
 @cache
 def _run(has_load: bool) -> aw.Samples:
     pytest.importorskip("mujoco")
-    payload = aw.Payload("wrist", LOAD) if has_load else None
+    payload = aw.plants.Payload("wrist", LOAD) if has_load else None
     plant = aw.MujocoArm(
         _rubbing(),
         payload=payload,
         control_rate_hz=500.0,
         plant_rate_hz=1000.0,
-        sensors=[aw.Encoder(5e-5), aw.Tachometer(1e-3), aw.TorqueSensor(0.1)],
+        sensors=[
+            aw.plants.Encoder(5e-5),
+            aw.plants.Tachometer(1e-3),
+            aw.plants.TorqueSensor(0.1),
+        ],
         seed=int(has_load),
     )
-    controller = aw.ComputedTorque(rig.puma(), 400.0, 40.0)
+    controller = aw.control.ComputedTorque(rig.puma(), 400.0, 40.0)
     recording = aw.run(plant, controller, _motion())
     return aw.prepare(recording, cutoff_hz=8.0, lag=0.0)
 
 
 @cache
-def _motion() -> aw.Fourier:
+def _motion() -> aw.motions.Fourier:
     """Eight seconds from rest to rest, designed to show a load."""
     return design_load_excitation(rig.puma(), duration=8.0, candidates=60).motion
 

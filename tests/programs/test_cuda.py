@@ -90,7 +90,7 @@ def test_the_source_has_a_place_for_every_row():
 
 def test_patches_hold_every_entry_once():
     patches = Patches([5, 9])
-    places = [patches.entry_places(block) for block in (0, 1)]
+    places = [patches.entry_indices(block) for block in (0, 1)]
     for found in places:
         np.testing.assert_array_equal(found, found.T)
     upper = [found[np.triu_indices(len(found))] for found in places]

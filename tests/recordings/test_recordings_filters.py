@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from armwise.errors import ArgumentError, RecordingError
 from armwise.recordings.filters import (
-    averaged_sign,
     differentiate,
-    low_pass,
     smoothing_spline,
     thinned,
 )
@@ -20,6 +18,7 @@ from armwise.recordings.stretches import (
     segments_of,
     typical_step,
 )
+from armwise.regression import averaged_sign, low_pass
 
 TIME = np.arange(4000) / 1000.0
 

@@ -77,7 +77,7 @@ def test_no_lag_is_invented():
 
 
 def test_a_low_pass_before_the_log_is_found_and_shown_to_friction():
-    from armwise.recordings.filters import low_pass
+    from armwise.recordings import low_pass
 
     arm = arm_with_friction(coulomb=10.0)
     rec = recording(arm, rate=200.0)

@@ -112,3 +112,56 @@ def test_all_takes_no_group(armwise):
     code, _, err = armwise("all", "links")
     assert code != 0
     assert "Traceback" not in err
+
+
+@pytest.fixture
+def without_checkout(monkeypatch, tmp_path):
+    """Stand where neither the package nor the working directory has papers/."""
+    from armwise.cli import checkout
+
+    monkeypatch.setattr(checkout.armwise, "__file__", str(tmp_path / "a/b/c/d.py"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("words", [(), ("aah1986", "links"), ("all",)])
+def test_without_a_checkout_one_sentence_says_so(armwise, without_checkout, words):
+    code, out, err = armwise(*words)
+    assert (code, out) == (1, "")
+    assert "papers/ comes with the source tree" in err
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_without_a_checkout_nothing_is_completed(without_checkout):
+    from types import SimpleNamespace
+
+    from armwise.cli.papers import _group_names, _paper_names
+
+    assert _paper_names("a") == []
+    assert _group_names(SimpleNamespace(params={"name": "aah1986"}), "l") == []
+
+
+def test_works_from_any_directory(armwise, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = armwise("--json")
+    assert code == 0
+    assert "aah1986" in out
+
+
+def test_kept_groups_count_only_for_the_program_that_made_them(monkeypatch, tmp_path):
+    """A change in papers/ or in the package makes what was kept out of date."""
+    import papers.store as store
+
+    package, own = tmp_path / "armwise", tmp_path / "papers"
+    names = set()
+    for folder in (package, own):
+        folder.mkdir()
+        (folder / "a.css").write_text("1")
+    monkeypatch.setattr("armwise.__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(store, "__file__", str(own / "store.py"))
+    for path in (None, package / "a.css", own / "a.css"):
+        if path is not None:
+            path.write_text("2")
+        store.program_hash.cache_clear()
+        names.add(store.program_hash())
+    store.program_hash.cache_clear()
+    assert len(names) == 3

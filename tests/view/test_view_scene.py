@@ -33,7 +33,7 @@ def arm() -> aw.Arm:
     return aw.load_arm("puma560")
 
 
-@pytest.mark.parametrize("name", aw.bundled_arms())
+@pytest.mark.parametrize("name", aw.arms.bundled_arms())
 def test_every_bundled_arm_has_a_skeleton(name: str):
     described = aw.load_arm(name)
     scene = make_scene(described)
@@ -109,7 +109,7 @@ def test_an_ellipsoid_has_the_inertia_it_stands_for(radii, mass, seed):
     center = rng.normal(size=3)
     spread = mass / 5 * R @ np.diag(np.square(radii)) @ R.T
     central = np.trace(spread) * np.eye(3) - spread
-    body = aw.InertialParameters.from_center_of_mass(mass, center, central)
+    body = aw.arms.InertialParameters.from_center_of_mass(mass, center, central)
     ball, T = equivalent_ellipsoid(body)
     np.testing.assert_allclose(T[:3, 3], center, atol=1e-9)
     again = mass / 5 * T[:3, :3] @ np.diag(np.square(ball.radii)) @ T[:3, :3].T
@@ -132,14 +132,16 @@ def test_a_link_that_is_no_body_is_named_and_not_drawn(arm: aw.Arm):
 
 
 def test_a_point_mass_can_be_seen():
-    body = aw.InertialParameters.from_center_of_mass(1.0, [0, 0, 1], np.zeros((3, 3)))
+    body = aw.arms.InertialParameters.from_center_of_mass(
+        1.0, [0, 0, 1], np.zeros((3, 3))
+    )
     ball, _ = equivalent_ellipsoid(body)
     assert min(ball.radii) > 0
 
 
 def test_estimates_are_compared_in_two_colours(arm: aw.Arm):
     data = samples(arm)
-    estimate = aw.identify(arm, data)
+    estimate = aw.identify(arm, data, aw.WeightedLeastSquares(), friction="linear")
     one = models_of(arm, {"a": estimate})
     assert [model.name for model in one] == [DESCRIBED, "a"]
     both = models_of(arm, {"a": estimate, "b": estimate})
@@ -168,7 +170,9 @@ def test_a_recording_without_torque_is_played_beside_predictions(arm: aw.Arm):
 
 def test_errors_are_those_of_a_validation(arm: aw.Arm):
     data = samples(arm)
-    estimate = aw.identify(arm, samples(arm, 1))
+    estimate = aw.identify(
+        arm, samples(arm, 1), aw.WeightedLeastSquares(), friction="linear"
+    )
     scene = make_scene(arm, data, {"a": estimate})
     assert scene.playback is not None
     np.testing.assert_allclose(

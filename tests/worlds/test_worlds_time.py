@@ -63,10 +63,10 @@ def test_cash_karp_keeps_its_tolerance(truth: np.ndarray) -> None:
 
 
 def test_the_plants_integrators_of_the_same_name_will_do() -> None:
-    run = simulate(three_links(), 0.01, integrator=armwise.RungeKutta4())
+    run = simulate(three_links(), 0.01, integrator=armwise.plants.RungeKutta4())
     assert run.steps.fast == 10
     with pytest.raises(ArgumentError, match="CashKarp"):
-        simulate(three_links(), 0.01, integrator=armwise.DormandPrince())
+        simulate(three_links(), 0.01, integrator=armwise.plants.DormandPrince())
 
 
 def ball() -> RigidBody:

@@ -1,22 +1,19 @@
-"""armwise bench: how fast, beside a named peer measured in the same run."""
+"""armwise bench: speed and accuracy beside a named peer, measured in the same run."""
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from importlib import import_module
 from io import StringIO
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from armwise.cli.checkout import checkout_folder
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 from armwise.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 
 def _complete(incomplete: str) -> list[str]:
@@ -40,23 +37,23 @@ def bench(
     Example: armwise bench dynamics
     """
     known = _benchmarks()
-    wanted = list(known) if not names or names == ["all"] else names
-    if unknown := [name for name in wanted if name not in known]:
+    selection = known if not names or names == ["all"] else names
+    if unknown := [name for name in selection if name not in known]:
         raise ArgumentError(
             f"There is no benchmark {unknown[0]!r}. Known: {', '.join(known)}."
         )
-    collected: dict[str, list[dict[str, Any]]] = {}
-    for name in wanted:
-        collected[name] = _measure(name, known[name])
+    results: dict[str, list[dict[str, Any]]] = {}
+    for name in selection:
+        results[name] = _measure(name)
         if not json:
-            _show(name, collected[name])
+            _show(name, results[name])
     if json:
-        print_json(collected)
+        print_json(results)
 
 
-def _measure(name: str, path: Path) -> list[dict[str, Any]]:
+def _measure(name: str) -> list[dict[str, Any]]:
     """Run a benchmark: its rows of figures, or the lines it prints for itself."""
-    module = _load(name, path)
+    module = import_module(f"benchmarks.{name}")
     if hasattr(module, "run"):
         return [_plain(row) for row in module.run()]
     printed = StringIO()
@@ -68,41 +65,18 @@ def _measure(name: str, path: Path) -> list[dict[str, Any]]:
 @contextmanager
 def _without_arguments() -> Iterator[None]:
     """Let a script see no command-line arguments of ours."""
-    kept = sys.argv
-    sys.argv = kept[:1]
+    arguments = sys.argv
+    sys.argv = arguments[:1]
     try:
         yield
     finally:
-        sys.argv = kept
+        sys.argv = arguments
 
 
-def _benchmarks() -> dict[str, Path]:
-    """Benchmarks live in the source tree, beside the package or where we stand."""
-    import armwise
-
-    places = (Path(armwise.__file__).parents[2], Path.cwd())
-    for place in places:
-        found = sorted((place / "benchmarks").glob("*.py"))
-        chosen = {path.stem: path for path in found if path.stem != "figures"}
-        if chosen:
-            return chosen
-    raise ArgumentError(
-        "Benchmarks come with the source tree, not with the installed package. Run "
-        "armwise bench from a checkout."
-    )
-
-
-def _load(name: str, path: Path) -> ModuleType:
-    root = str(path.parents[1])
-    if root not in sys.path:
-        sys.path.insert(0, root)
-    spec = importlib.util.spec_from_file_location(f"benchmarks.{name}", path)
-    if spec is None or spec.loader is None:
-        raise ArgumentError(f"{path} cannot be loaded.")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def _benchmarks() -> list[str]:
+    """Return the names of the checkout's benchmarks."""
+    names = sorted(path.stem for path in checkout_folder("benchmarks").glob("*.py"))
+    return [name for name in names if name not in ("__init__", "figures")]
 
 
 def _plain(row: Any) -> dict[str, Any]:

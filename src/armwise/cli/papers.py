@@ -1,15 +1,25 @@
-"""armwise papers: five classic papers redone, ours beside theirs."""
+"""armwise papers: five classic papers redone, our figures beside theirs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from armwise.cli.arguments import output_folder
-from armwise.cli.output import AsJson, console, print_json, table, warn
+from armwise.cli.checkout import checkout_folder
+from armwise.cli.output import (
+    AsJson,
+    console,
+    print_json,
+    progress_bar,
+    table,
+    warn,
+)
+from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
     from papers import Gallery, Group, Made
@@ -18,19 +28,23 @@ _STYLES = {"agrees": "green", "differs": "red", "shown": "yellow", "not run": "d
 
 
 def _paper_names(incomplete: str) -> list[str]:
-    from papers import PAPERS
+    with suppress(ArgumentError):  # no checkout: nothing to offer
+        checkout_folder("papers")
+        from papers import PAPERS
 
-    names = [*(paper.name for paper in PAPERS), "all"]
-    return [name for name in names if name.startswith(incomplete)]
+        names = [*(paper.name for paper in PAPERS), "all"]
+        return [name for name in names if name.startswith(incomplete)]
+    return []
 
 
 def _group_names(context: typer.Context, incomplete: str) -> list[str]:
-    from papers import groups
+    with suppress(ArgumentError):  # no checkout, or no such paper
+        checkout_folder("papers")
+        from papers import groups
 
-    if context.params.get("name") in (None, "all"):
-        return []
-    found = groups(context.params["name"])
-    return [group.name for group in found if group.name.startswith(incomplete)]
+        names = [group.name for group in groups(context.params.get("name") or "")]
+        return [name for name in names if name.startswith(incomplete)]
+    return []
 
 
 def papers(
@@ -67,6 +81,7 @@ def papers(
 
     Example: armwise papers aah1986 links -o gallery
     """
+    checkout_folder("papers")
     from papers.catalogue import find_groups
 
     if name is None:
@@ -117,7 +132,6 @@ def _list(json: bool) -> None:
 def _redo(
     chosen: Sequence[Group] | None, output: Path | None, workers: int, json: bool
 ) -> None:
-    from armwise.cli.output import progress_bar
     from papers import run_groups, write_gallery
 
     if output is None:

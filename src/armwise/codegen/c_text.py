@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from armwise import programs
 from armwise.errors import ArgumentError
 from armwise.programs import (
     COSINE,
@@ -259,32 +260,6 @@ FARTHEST = {"double": 1.0e5, "float": 1.0e3}
 Beyond it, quarter turns are clipped to this number so that they fit an int: a result is
 then wrong, but never undefined. Truncating after a shift rounds without a branch."""
 
-_TEXT = """\
-/* Sine and cosine of {size} angles: within {ulp} units in the last place for angles up
-   to {farthest} rad, without branches, so that compilers make it vector code. */
-static void sincos_{size}(const {type} angle[restrict {size}],
-                      {type} sine[restrict {size}], {type} cosine[restrict {size}])
-{{
-  for (int i = 0; i < {size}; i++) {{
-    const {type} x = angle[i];
-    {type} turns = x * {two_over_pi};
-    turns = turns > -{most} ? turns : -{most};
-    turns = turns < {most} ? turns : {most};
-    const int quarter = (int)(turns + {shift}.5{suffix}) - {shift};
-    const {type} k = ({type})quarter;
-    const {type} r = {reduced};
-    const {type} z = r * r;
-    const {type} s = r + r * (z * {sine});
-    const {type} c = {one} - z * ({half} - z * {cosine});
-    const {type} odd = ({type})(quarter & 1), even = {one} - odd;
-    const {type} sign_s = {one} - ({type})(quarter & 2);
-    const {type} sign_c = {one} - ({type})((quarter + 1) & 2);
-    sine[i] = sign_s * (even * s + odd * c);
-    cosine[i] = sign_c * (even * c + odd * s);
-  }}
-}}
-"""
-
 
 def sincos_text(size: int, precision: Precision) -> str:
     """Return a C function for `size` angles at once."""
@@ -292,20 +267,21 @@ def sincos_text(size: int, precision: Precision) -> str:
     number, suffix = precision.number, precision.suffix
     pieces = HALF_PI if is_double else HALF_PI_SINGLE
     farthest = FARTHEST[precision.name]
-    return _TEXT.format(
-        size=size,
-        type=precision.type,
-        ulp=int(ULP),
-        farthest=f"{farthest:g}",
-        two_over_pi=number(0.6366197723675814),
-        most=number(round(farthest)),
-        shift=131072 if is_double else 1024,
-        suffix=suffix,
-        half=number(0.5),
-        one=number(1.0),
-        reduced=_reduced([number(piece) for piece in pieces]),
-        sine=horner(SINE if is_double else SINE_SINGLE, suffix),
-        cosine=horner(COSINE if is_double else COSINE_SINGLE, suffix),
+    return fill(
+        "sincos.c.in",
+        SIZE=size,
+        TYPE=precision.type,
+        ULP=int(ULP),
+        FARTHEST=f"{farthest:g}",
+        TWO_OVER_PI=number(0.6366197723675814),
+        MOST=number(round(farthest)),
+        SHIFT=131072 if is_double else 1024,
+        SUFFIX=suffix,
+        HALF=number(0.5),
+        ONE=number(1.0),
+        REDUCED=_reduced([number(piece) for piece in pieces]),
+        SINE=horner(SINE if is_double else SINE_SINGLE, suffix),
+        COSINE=horner(COSINE if is_double else COSINE_SINGLE, suffix),
     )
 
 
@@ -372,13 +348,11 @@ def comment(text: str) -> str:
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/")
 
 
-# C files with places to fill in: @LIKE_THIS@.
+# Template files of this folder.
 
-_PLACE = re.compile(r"@([A-Z_]+)@")
 _FOLDER = Path(__file__).parent / "templates"
 
 
 def fill(template: str, **values: object) -> str:
-    """Return a template of the package with its places filled in."""
-    text = (_FOLDER / template).read_text(encoding="utf-8")
-    return _PLACE.sub(lambda match: str(values[match.group(1)]), text)
+    """Return a template of this folder with its @PLACEHOLDERS@ replaced."""
+    return programs.fill(_FOLDER / template, **values)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Kind = Literal["lost bolt", "added mass", "dragging bearing", "slipped encoder"]
 
 _REACH = 3.0
-"""Farthest position of a lost mass from a link's centre, in radii of gyration: a slender
-body ends at √3 of them, and its flange stands out further."""
+"""Farthest position of a lost mass from a link's centre, in radii of gyration: a
+slender body ends at √3 of them, and its flange stands out further."""
 
 _LEAST_REACH = 0.05
 """The same in [m], for links that are described as points."""

@@ -21,15 +21,14 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 _ROUNDS = 10
-"""Times robots that differ are set aside and the spread is estimated again, at most;
-two or three are typical."""
+"""Times robots that differ are set aside and the spread is estimated again, at most."""
 
 _MAD_TO_STD = 1.4826
 """Standard deviation over median absolute deviation, of a Gaussian."""
 
 _UNDETERMINED = 1e12
-"""Variance of a parameter that a robot's logs do not determine, in units of the fleet's:
-large enough to weigh nothing, small enough to invert."""
+"""Variance of a parameter that a robot's logs do not determine, in units of the
+fleet's: large enough to weigh nothing, small enough to invert."""
 
 _LEAST_SCATTER = 1e-9
 """Least scatter of a parameter between robots, relative to its size: robots that are

@@ -77,8 +77,8 @@ def identify_fleet(
     Args:
         arm: The description they share.
         logs: Files, folders and globs.
-        group_by: What distinguishes robots: a folder `robot=NAME`, a column of that name,
-            or else the folder a log lies in.
+        group_by: What distinguishes robots: a folder `robot=NAME`, a column of that
+            name, or else the folder a log lies in.
         method: How the pool of all robots is fitted; weighted least squares if None.
         terms: What to estimate; others keep the arm's values.
         friction: Friction terms beyond viscous, Coulomb and offset.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from armwise.arms import Arm
     from armwise.recordings import Preparation, Samples
-    from armwise.regression import ColumnSource, FrictionTerm
+    from armwise.regression import ColumnSource, FrictionTerm, Signals
 
 _FORMAT = 1
 """Raised when sums of the same name would hold something else."""
@@ -258,7 +258,7 @@ class SlipColumns:
         slips = self.columns.count + np.arange(self.columns.arm.dof)
         return tuple(np.append(own, slips) for own in self.columns.support)
 
-    def blocks(self, data: Sequence[Samples]) -> Iterator[Block]:
+    def blocks(self, data: Sequence[Signals]) -> Iterator[Block]:
         """Yield the widened columns of recorded samples, block by block."""
         for block in self.columns.blocks(data):
             slopes = self._slopes(block)

@@ -1,6 +1,10 @@
 """Identification: the parameters of an arm, with their uncertainty."""
 
-from armwise.identification.coverage import largest_torque, random_motion
+from armwise.identification.coverage import (
+    coverage_study,
+    largest_torque,
+    random_motion,
+)
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import (
     Estimate,
@@ -16,6 +20,7 @@ from armwise.identification.identify import (
     identify,
     identify_recordings,
 )
+from armwise.identification.loop_validation import validate_in_loop
 from armwise.identification.methods import (
     InstrumentalVariables,
     Method,
@@ -29,6 +34,7 @@ from armwise.identification.methods import (
     TotalLeastSquares,
     WeightedLeastSquares,
 )
+from armwise.identification.online import OnlineIdentification
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
 from armwise.identification.reduce import reduce
 from armwise.identification.review import Review, review
@@ -52,6 +58,7 @@ __all__ = [
     "InstrumentalVariables",
     "Method",
     "MomentumBalance",
+    "OnlineIdentification",
     "OrdinaryLeastSquares",
     "PhysicallyConsistent",
     "PriorWeighted",
@@ -67,6 +74,7 @@ __all__ = [
     "accumulate",
     "build_estimate",
     "build_problem",
+    "coverage_study",
     "diagnose",
     "fit_from_sums",
     "identify",
@@ -80,5 +88,6 @@ __all__ = [
     "review",
     "select_friction",
     "structural_base",
+    "validate_in_loop",
     "write_estimate",
 ]

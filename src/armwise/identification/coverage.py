@@ -1,10 +1,10 @@
-"""Do the intervals hold? Simulate, identify, and count how often the truth is in."""
+"""Coverage study: how often confidence intervals contain the true parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from armwise.identification.methods import (
 from armwise.identification.problem import Problem, pose_problem
 from armwise.identification.review import review
 from armwise.motions import Fourier, Motion
-from armwise.plants import Encoder, LoopSetting, SimulatedArm, TorqueSensor, run_batch
+from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run_batch
 from armwise.recordings import Recording, Samples, prepare
 from armwise.regression import STRETCHES, Columns
 
@@ -32,10 +32,10 @@ Progress = Callable[[str, float], None]
 _BATCH = 50
 """Plants that are simulated side by side."""
 
-_TORQUE_LAG = 0.5e-3
+TORQUE_LAG = 0.5e-3
 """A torque is logged when its control period ends; it was there in the middle, [s]."""
 
-_NORMAL = 1.96
+NORMAL_FACTOR = 1.96
 """Standard deviations of a 95 % interval, as textbooks have it."""
 
 
@@ -67,6 +67,35 @@ class CoverageStudy:
         return float(self.plain_coverage.mean())
 
 
+@dataclass(frozen=True, eq=False)
+class LoopSetting:
+    """A closed loop that many copies of an arm go through, each with its own noise.
+
+    Feedback K_p (q_d − q) + K_v (q̇_d − q̇), with the velocity made from encoder counts
+    by a first-order low-pass, and feedforward of a model; joints truly stick.
+
+    Attributes:
+        arm: The true arm.
+        model: The arm of the feedforward.
+        motion: What is followed.
+        kp, kd: Gains of the joints in [N m/rad] and [N m s/rad].
+        velocity_cutoff_hz: Low-pass of the velocity in [Hz].
+        resolution: A count of the encoders in [rad].
+        zero_spread: Counts over which the encoders' zeros are spread at random.
+        torque_noise: Standard deviation of the measured torques in [N m].
+    """
+
+    arm: Arm
+    model: Arm
+    motion: Motion
+    kp: Float[np.ndarray, " dof"]
+    kd: Float[np.ndarray, " dof"]
+    velocity_cutoff_hz: float
+    resolution: float
+    zero_spread: float
+    torque_noise: Float[np.ndarray, " dof"]
+
+
 def coverage_study(
     arm: Arm,
     motion: Motion | None = None,
@@ -77,7 +106,6 @@ def coverage_study(
     encoder_counts: int = 2**17,
     torque_noise: float = 0.01,
     cutoff_hz: float = 10.0,
-    backend: Literal["c", "cuda"] = "c",
     progress: Progress | None = None,
 ) -> CoverageStudy:
     """Repeat a closed-loop identification with fresh noise, and count.
@@ -86,7 +114,7 @@ def coverage_study(
     within a count, so that rounding errs differently each time.
 
     Args:
-        arm: The true arm; the controller believes in one that is 10 % off.
+        arm: The true arm; the controller's model of it is 10 % off.
         motion: What is followed; a random periodic motion within limits if None.
         experiments: How often.
         seed: Of all noise.
@@ -94,12 +122,9 @@ def coverage_study(
         encoder_counts: Counts per turn of the joint encoders.
         torque_noise: Noise of a joint's torque, as a fraction of its largest.
         cutoff_hz: Low-pass of the preparation in [Hz].
-        backend: "cuda" runs tens of thousands of experiments a second on a GPU; it
-            knows weighted least squares only.
         progress: Called with what is being done and how much of it is done.
 
-    Raises:
-        CudaError: With backend="cuda", if there is no GPU, or it is too small.
+    `studies/coverage.py` of a checkout runs a hundred thousand of them on a GPU.
     """
     if experiments < 2:
         raise ArgumentError(
@@ -107,49 +132,15 @@ def coverage_study(
         )
     chosen = method or WeightedLeastSquares()
     tell = progress or (lambda what, share: None)
-    setting = _setting(arm, motion, seed, encoder_counts, torque_noise)
-    if backend == "cuda":
-        return _study_on_gpu(setting, experiments, seed, chosen, cutoff_hz, tell)
+    setting = loop_setting(arm, motion, seed, encoder_counts, torque_noise)
     held = _Held(experiments)
     first: Samples | None = None
-    for recording in _recordings(setting, experiments, seed):
-        first = first or prepare(recording, cutoff_hz, arm=arm, lag=_TORQUE_LAG)
+    for recording in loop_recordings(setting, experiments, seed):
+        first = first or prepare(recording, cutoff_hz, arm=arm, lag=TORQUE_LAG)
         samples = prepare(recording, like=first)
         held.add(pose_problem(Columns(arm), [samples]), chosen)
         tell("experiments", len(held.inside) / experiments)
     return held.study()
-
-
-def _study_on_gpu(
-    setting: LoopSetting,
-    experiments: int,
-    seed: int,
-    method: Method,
-    cutoff_hz: float,
-    tell: Progress,
-) -> CoverageStudy:
-    from armwise.identification.coverage_gpu import GpuExperiments
-
-    if not isinstance(method, WeightedLeastSquares) or method.torque_std is not None:
-        raise ArgumentError(
-            "On a GPU a study knows WeightedLeastSquares() only, its noise unknown. "
-            'Use backend="c" for other methods.'
-        )
-    recording = next(_recordings(setting, 1, seed))
-    like = prepare(recording, cutoff_hz, arm=setting.arm, lag=_TORQUE_LAG)
-    problem = pose_problem(Columns(setting.arm), [like])
-    runs = GpuExperiments(
-        setting, like, problem.columns, problem.base, method.iterations + 1
-    )
-    truth, counts = problem.prior_base[:, None], np.zeros((2, problem.base.count))
-    for fits in runs.run(experiments, seed, lambda share: tell("experiments", share)):
-        if not np.isfinite(fits.values).all():
-            raise ArgumentError("This motion does not determine all base parameters.")
-        held = np.abs(fits.values - truth) <= _interval() * fits.std
-        textbook = np.abs(fits.plain_values - truth) <= _NORMAL * fits.plain_std
-        counts += held.sum(axis=1), textbook.sum(axis=1)
-    ours, plain = counts / experiments
-    return CoverageStudy(_names(problem), ours, plain, experiments)
 
 
 class _Held:
@@ -166,11 +157,11 @@ class _Held:
         truth = problem.prior_base
         found = method.solve(problem)
         std = np.sqrt(np.diag(review(problem, found).covariance))
-        self.inside.append(np.abs(found.values - truth) <= _interval() * std)
+        self.inside.append(np.abs(found.values - truth) <= interval_factor() * std)
         plain = OrdinaryLeastSquares().solve(problem)
         std = np.sqrt(np.diag(plain.covariance))
-        self._plain.append(np.abs(plain.values - truth) <= _NORMAL * std)
-        self._names = _names(problem)
+        self._plain.append(np.abs(plain.values - truth) <= NORMAL_FACTOR * std)
+        self._names = base_names(problem)
 
     def study(self) -> CoverageStudy:
         """Return the shares."""
@@ -178,11 +169,12 @@ class _Held:
         return CoverageStudy(self._names, ours, plain, self._experiments)
 
 
-def _names(problem: Problem) -> tuple[str, ...]:
+def base_names(problem: Problem) -> tuple[str, ...]:
+    """Names of the base parameters of a problem."""
     return tuple(problem.base.names[i] for i in problem.base.indices)
 
 
-def _interval() -> float:
+def interval_factor() -> float:
     """Standard deviations of a 95 % interval from so many stretches."""
     from scipy.stats import t
 
@@ -201,7 +193,7 @@ def random_motion(arm: Arm, seed: int, period: float = 10.0) -> Fourier:
     return Fourier(middle, scale * sine, scale * cosine, 1.0 / period)
 
 
-def _setting(
+def loop_setting(
     arm: Arm,
     motion: Motion | None,
     seed: int,
@@ -214,7 +206,7 @@ def _setting(
     size = largest_torque(arm, wanted)
     return LoopSetting(
         arm=arm,
-        believed=arm.with_parameters(arm.parameters * wrong),
+        model=arm.with_parameters(arm.parameters * wrong),
         motion=wanted,
         kp=20.0 * size,
         kd=2.0 * size,
@@ -225,13 +217,13 @@ def _setting(
     )
 
 
-def _recordings(
+def loop_recordings(
     setting: LoopSetting, experiments: int, seed: int
 ) -> Iterator[Recording]:
     """Closed-loop runs, a batch of plants at a time."""
     rng = np.random.default_rng([seed, 1])
     feedback = PD(setting.kp, setting.kd, cutoff_hz=setting.velocity_cutoff_hz)
-    controller = Feedforward(feedback, setting.believed)
+    controller = Feedforward(feedback, setting.model)
     for start in range(0, experiments, _BATCH):
         batch = min(_BATCH, experiments - start)
         zeros = rng.uniform(-0.5, 0.5, (batch, setting.arm.dof)) * setting.zero_spread

@@ -132,16 +132,16 @@ def build_problem(
         described.check(run)
     if sum(len(run) for run in runs) == 0:
         raise NotIdentifiable("There are no samples. Record a motion first.")
-    report("choose friction", 0.4)
     free = tuple(terms)
+    if not free:
+        raise NotIdentifiable("No term was left to estimate. Name at least one.")
+    report("choose friction", 0.4)
     with threadpool_limits(limits=1, user_api="blas"):
         if isinstance(friction, str):
             problem = _with_named_friction(described, runs, friction, free)
         else:
             columns = Columns(arm, tuple(friction), described.dynamics)
             problem = pose_problem(columns, runs, free)
-    if not problem.base.count:
-        raise NotIdentifiable("No term was left to estimate. Name at least one.")
     return replace(problem, validation_data=tuple(others))
 
 

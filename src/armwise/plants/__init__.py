@@ -1,7 +1,6 @@
 """Plants: arms that take torques and give measurements, simulated."""
 
 from armwise.plants.drive import Actuator, Friction, JointElasticity
-from armwise.plants.gpu_loop import GpuLoop, LoopSetting
 from armwise.plants.integrators import DormandPrince, RungeKutta4, SemiImplicit
 from armwise.plants.mujoco_arm import MujocoArm, import_mujoco
 from armwise.plants.payload import Payload, carrying
@@ -29,9 +28,7 @@ __all__ = [
     "Encoder",
     "EncoderVelocity",
     "Friction",
-    "GpuLoop",
     "JointElasticity",
-    "LoopSetting",
     "Measurement",
     "MujocoArm",
     "Payload",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ from armwise.errors import ArgumentError
 from armwise.plants.drive import DRIVE_ROWS
 from armwise.plants.integrators import DormandPrince, Integrator, method_number
 from armwise.plants.state import ArmNumbers, State, accelerate_program, mobility_program
-from armwise.plants.stepper_template import LANE_HELPERS, ONE_HELPERS, STEPPER
 from armwise.programs import (
     LANES,
     SCALAR_PRELUDE,
@@ -27,11 +27,12 @@ from armwise.programs import (
     cached_object,
     core_source,
     device_core,
+    fill,
     find_compiler,
 )
 from armwise.programs import PRELUDE as CUDA_PRELUDE
 
-# C text of a stepper: the traced dynamics inside the integrators' loops.
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def stepper_source(mechanism: Mechanism, is_elastic: bool, in_lanes: bool) -> str:
@@ -43,7 +44,7 @@ def stepper_source(mechanism: Mechanism, is_elastic: bool, in_lanes: bool) -> st
         in_lanes: Whether eight arms are stepped at once, or one.
     """
     prelude = VECTOR_PRELUDE if in_lanes else SCALAR_PRELUDE
-    helpers = LANE_HELPERS if in_lanes else ONE_HELPERS
+    helpers = fill(_TEMPLATES / ("eight_arms.c.in" if in_lanes else "one_arm.c.in"))
     lanes = LANES if in_lanes else 1
     text = _stepper(mechanism, is_elastic, lanes, core_source)
     return "\n".join([prelude, helpers, text])
@@ -52,7 +53,7 @@ def stepper_source(mechanism: Mechanism, is_elastic: bool, in_lanes: bool) -> st
 def cuda_stepper_source(mechanism: Mechanism) -> str:
     """Return the same for a thread of a GPU, joints rigid."""
     text = _stepper(mechanism, False, 1, device_core)
-    return "\n".join([CUDA_PRELUDE, ONE_HELPERS, text])
+    return "\n".join([CUDA_PRELUDE, fill(_TEMPLATES / "one_arm.c.in"), text])
 
 
 def _stepper(
@@ -82,7 +83,7 @@ def _stepper(
             core(mobility),
             _rows(mechanism.drive_rows),
             _places(mobility.output("W").nonzero, size),
-            STEPPER,
+            fill(_TEMPLATES / "stepper.c.in"),
         ]
     )
 

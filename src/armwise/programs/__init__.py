@@ -12,6 +12,7 @@ from armwise.programs.c_source import (
     SINE_SINGLE,
     VECTOR_PRELUDE,
     core_source,
+    fill,
     horner,
 )
 from armwise.programs.compiler import (
@@ -20,8 +21,7 @@ from armwise.programs.compiler import (
     cached_object,
     find_compiler,
 )
-from armwise.programs.cuda import PRELUDE, device_core
-from armwise.programs.cuda_band import BandProduct
+from armwise.programs.cuda import PRELUDE, BandProduct, device_core
 from armwise.programs.cuda_driver import CudaError, Memory, device
 from armwise.programs.cuda_gram import GramSums
 from armwise.programs.derivatives import gradient, replay
@@ -72,6 +72,7 @@ __all__ = [
     "device",
     "device_core",
     "fewer_operations",
+    "fill",
     "find_compiler",
     "gradient",
     "horner",

@@ -11,12 +11,31 @@ far below rounding: 3.6e−18 and 5.6e−20 in double, 3.8e−9 and 1.2e−10 in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 
 from armwise.programs.program import Program
 from armwise.programs.scalars import Number, Scalar
 
-# Sine and cosine by polynomials, between −π/4 and π/4.
+_TEMPLATES = Path(__file__).parent / "templates"
+_PLACEHOLDER = re.compile(r"@([A-Z_]+)@")
+
+
+def fill(template: Path, **values: object) -> str:
+    """Return the text of a template file with its @PLACEHOLDERS@ replaced."""
+    return _PLACEHOLDER.sub(
+        lambda match: str(values[match.group(1)]), _template_text(template)
+    )
+
+
+@cache
+def _template_text(template: Path) -> str:
+    return template.read_text(encoding="utf-8")
+
+
+# Coefficients of sine and cosine between −π/4 and π/4.
 
 SINE = (
     -0.1666666666666663,
@@ -43,7 +62,7 @@ HALF_PI = (
     6.07710050630396597660e-11,
     2.02226624879595063154e-21,
 )
-"""π/2 in three pieces of 33, 33 and 53 bits: k times them is exact for |k| < 2²⁰."""
+"""π/2 as three summands of 33, 33 and 53 bits: k times each is exact for |k| < 2²⁰."""
 
 HALF_PI_SINGLE = (
     1.5703125,
@@ -62,117 +81,23 @@ def horner(coefficients: Sequence[float], suffix: str = "") -> str:
     return text
 
 
-# C text of a program: one straight-line core, over vectors of samples or one sample.
-
 LANES = 8
-"""Samples in a vector: 64 bytes of doubles."""
+"""Samples in a vector: 64 bytes of doubles, one cache line and one AVX-512 register."""
 
+# The first two parts of π/2 have 33 bits, so k times them is exact up to k = 2²⁰.
+_TRIGONOMETRY = {
+    "REDUCTION": fill(_TEMPLATES / "angle_reduction.c.in"),
+    "SINE": horner(SINE),
+    "COSINE": horner(COSINE),
+}
 
-_SINE, _COSINE = horner(SINE), horner(COSINE)
+VECTOR_PRELUDE = fill(
+    _TEMPLATES / "vector_prelude.c.in", LANES=LANES, BYTES=8 * LANES, **_TRIGONOMETRY
+)
+"""C on which cores over vectors of samples rest."""
 
-# π/2 in three pieces: the first two have 33 bits, so k times them is exact to 2²⁰.
-_REDUCTION = """\
-#define HALF_PI_1 1.57079632673412561417e+00
-#define HALF_PI_2 6.07710050630396597660e-11
-#define HALF_PI_3 2.02226624879595063154e-21
-#define TWO_OVER_PI 6.36619772367581382433e-01
-#define ROUNDER 6755399441055744.0
-#define LARGEST_ANGLE 1.0e4
-"""
-
-VECTOR_PRELUDE = f"""\
-#include <math.h>
-#include <string.h>
-typedef double V __attribute__((vector_size({8 * LANES})));
-typedef long long L __attribute__((vector_size({8 * LANES})));
-{_REDUCTION}
-static inline int any_lane(L mask) {{
-  long long found = 0;
-  for (int k = 0; k < {LANES}; k++) found |= mask[k];
-  return found != 0;
-}}
-static __attribute__((noinline)) void sincos_far(const V *x, V *s, V *c) {{
-  for (int k = 0; k < {LANES}; k++) {{
-    (*s)[k] = sin((*x)[k]);
-    (*c)[k] = cos((*x)[k]);
-  }}
-}}
-static inline void sincos_v(V x, V *s, V *c) {{
-  const V t = x * TWO_OVER_PI + ROUNDER, k = t - ROUNDER;
-  const V t1 = x - k * HALF_PI_1, t2 = t1 - k * HALF_PI_2;
-  const V r = t2 - (k * HALF_PI_3 - ((t1 - t2) - k * HALF_PI_2));
-  const V z = r * r;
-  const V sr = r + r * (z * {_SINE});
-  const V cr = 1.0 - z * (0.5 - z * {_COSINE});
-  const L n = (L)t, swap = -(n & 1);
-  const L sb = ((L)sr & ~swap) | ((L)cr & swap), cb = ((L)cr & ~swap) | ((L)sr & swap);
-  *s = (V)(sb ^ ((n & 2) << 62));
-  *c = (V)(cb ^ (((n + 1) & 2) << 62));
-  if (__builtin_expect(any_lane((x > LARGEST_ANGLE) | (x < -LARGEST_ANGLE)), 0))
-    sincos_far(&x, s, c);
-}}
-static inline V sign_v(V x) {{
-  const L up = x > 0.0, down = x < 0.0;
-  V r;
-  for (int k = 0; k < {LANES}; k++) r[k] = (double)(down[k] != 0 ? -1 : up[k] != 0);
-  return r;
-}}
-#define EACH(name, f) static inline V name(V x) {{ V r; \\
-  for (int k = 0; k < {LANES}; k++) r[k] = f(x[k]); return r; }}
-EACH(sqrt_v, sqrt) EACH(abs_v, fabs) EACH(exp_v, exp) EACH(tanh_v, tanh)
-"""
-
-SCALAR_PRELUDE = f"""\
-#include <math.h>
-#include <string.h>
-typedef double V;
-{_REDUCTION}
-static inline void sincos_v(V x, V *s, V *c) {{
-  if (__builtin_expect(!(fabs(x) <= LARGEST_ANGLE), 0)) {{
-    *s = sin(x);
-    *c = cos(x);
-    return;
-  }}
-  const double t = x * TWO_OVER_PI + ROUNDER, k = t - ROUNDER;
-  const double t1 = x - k * HALF_PI_1, t2 = t1 - k * HALF_PI_2;
-  const double r = t2 - (k * HALF_PI_3 - ((t1 - t2) - k * HALF_PI_2));
-  const double z = r * r;
-  const double sr = r + r * (z * {_SINE});
-  const double cr = 1.0 - z * (0.5 - z * {_COSINE});
-  long long n;
-  memcpy(&n, &t, sizeof n);
-  const double a = n & 1 ? cr : sr, b = n & 1 ? sr : cr;
-  *s = n & 2 ? -a : a;
-  *c = (n + 1) & 2 ? -b : b;
-}}
-static inline V sign_v(V x) {{ return (x > 0.0) - (x < 0.0); }}
-#define sqrt_v sqrt
-#define abs_v fabs
-#define exp_v exp
-#define tanh_v tanh
-"""
-
-_LOOP = """\
-long {name}(long n, const double *const *in, const long *stride,
-            const double *const *uniform, double *const *out, const long *layout)
-{{
-  double u[{uniforms}];
-  prepare_{name}(uniform, u);
-  for (long i = 0; i < n; i += {lanes}) {{
-    V x[{inputs}], y[{outputs}];
-    double *const xs = (double *)x;
-    const long count = n - i < {lanes} ? n - i : {lanes};
-    V check = {{0}};
-{gather}
-    if (__builtin_expect(any_lane(check != 0.0), 0))
-      for (long k = 0; k < count; k++) if (check[k] != 0.0) return i + k;
-    core_{name}(x, u, y);
-    const double *const ys = (const double *)y;
-{scatter}
-  }}
-  return -1;
-}}
-"""
+SCALAR_PRELUDE = fill(_TEMPLATES / "scalar_prelude.c.in", **_TRIGONOMETRY)
+"""C on which cores over one sample rest."""
 
 
 def loop_source(program: Program) -> str:
@@ -185,14 +110,15 @@ def loop_source(program: Program) -> str:
     sample that holds a number that is not finite.
     """
     varying = [item for item in program.inputs if not item.is_uniform]
-    body = _LOOP.format(
-        name=program.name,
-        lanes=LANES,
-        uniforms=max(1, _count_uniform(program)),
-        inputs=max(1, sum(item.size for item in varying)),
-        outputs=max(1, sum(len(item.nonzero) for item in program.outputs)),
-        gather=_gather(program),
-        scatter=_scatter(program),
+    body = fill(
+        _TEMPLATES / "loop.c.in",
+        NAME=program.name,
+        LANES=LANES,
+        UNIFORMS=max(1, count_uniform(program)),
+        INPUTS=max(1, sum(item.size for item in varying)),
+        OUTPUTS=max(1, sum(len(item.nonzero) for item in program.outputs)),
+        GATHER=_gather(program),
+        SCATTER=_scatter(program),
     )
     return "\n".join([VECTOR_PRELUDE, _tables(program), core_source(program), body])
 
@@ -220,17 +146,15 @@ def core_source(program: Program) -> str:
             core.append(_statement(program, step, names, trig_done))
         else:
             prepare.append(f"  {names[step.index]} = {_scalar(step, names)};")
-    place = 0
-    for item in program.outputs:
-        for k in item.nonzero:
-            core.append(_store(program, place, item.entries[k], names))
-            place += 1
+    stored = [item.entries[k] for item in program.outputs for k in item.nonzero]
+    core += [_store(program, k, entry, names) for k, entry in enumerate(stored)]
     prepare += ["  (void)uniform; (void)u;", "}"]
     core += ["  (void)x; (void)u; (void)y;", "}"]
     return "\n".join([*prepare, *core, ""])
 
 
-def _count_uniform(program: Program) -> int:
+def count_uniform(program: Program) -> int:
+    """Count the steps whose value is the same for every sample of a call."""
     return sum(
         step.index not in program.varying and step.op != "constant"
         for step in program.steps
@@ -238,13 +162,13 @@ def _count_uniform(program: Program) -> int:
 
 
 def _names(program: Program) -> dict[int, str]:
-    """Name every step in C: x[..] inputs, u[..] the same in a call, t.. the rest."""
+    """Name every step in C: x[..] inputs, u[..] fixed in a call, t.. all others."""
     start: dict[str, int] = {}
-    place = 0
+    size = 0
     for item in program.inputs:
         if not item.is_uniform:
-            start[item.name] = place
-            place += item.size
+            start[item.name] = size
+            size += item.size
     names: dict[int, str] = {}
     used = 0
     for step in program.steps:
@@ -308,12 +232,13 @@ def _sincos(step: Scalar, name: str, angle: str, done: set[int]) -> str:
     return "\n".join(lines)
 
 
-def _store(program: Program, place: int, entry: Number, names: dict[int, str]) -> str:
+def _store(program: Program, index: int, entry: Number, names: dict[int, str]) -> str:
     if not isinstance(entry, Scalar):
-        return f"  y[{place}] = (V){{0}} + {entry!r};"
+        return f"  y[{index}] = (V){{0}} + {entry!r};"
     if entry.index in program.varying:
-        return f"  y[{place}] = {names[entry.index]};"
-    return f"  y[{place}] = (V){{0}} + {names[entry.index]};"
+        return f"  y[{index}] = {names[entry.index]};"
+    # A double added to a zero vector fills all its lanes.
+    return f"  y[{index}] = (V){{0}} + {names[entry.index]};"
 
 
 def _tables(program: Program) -> str:
@@ -321,51 +246,39 @@ def _tables(program: Program) -> str:
     lines = []
     for o, item in enumerate(program.outputs):
         if len(item.nonzero) < len(item.entries):
-            places = ", ".join(map(str, item.nonzero)) or "0"
-            lines.append(f"static const int place_{o}[] = {{{places}}};")
+            indices = ", ".join(map(str, item.nonzero)) or "0"
+            lines.append(f"static const int place_{o}[] = {{{indices}}};")
     return "\n".join(lines)
 
 
 def _gather(program: Program) -> str:
-    lines = []
-    place = 0
+    """Return C that copies rows of every input into vectors, lane by lane."""
+    texts = []
+    start = 0
     varying = [item for item in program.inputs if not item.is_uniform]
-    for j, item in enumerate(varying):
-        lines.append(f"""\
-    {{
-      const double *row = in[{j}] + i * stride[{j}];
-      for (long k = 0; k < {LANES}; k++) {{
-        for (long j = 0; j < {item.size}; j++) xs[({place} + j) * {LANES} + k] = row[j];
-        if (k + 1 < count) row += stride[{j}];
-      }}
-      for (long j = 0; j < {item.size}; j++) check += x[{place} + j] * 0.0;
-    }}""")
-        place += item.size
-    return "\n".join(lines)
+    for k, item in enumerate(varying):
+        sizes = {"INPUT": k, "SIZE": item.size, "START": start, "LANES": LANES}
+        texts.append(fill(_TEMPLATES / "gather.c.in", **sizes))
+        start += item.size
+    return "".join(texts)
 
 
 def _scatter(program: Program) -> str:
-    lines = []
+    """Return C that copies vectors of every output to rows, or to columns."""
+    texts = []
     start = 0
     for o, item in enumerate(program.outputs):
         stored = len(item.nonzero)
-        sparse = stored < len(item.entries)
-        where = f"place_{o}[e]" if sparse else "e"
-        lines.append(f"""\
-    if (layout[{o}] > 0) {{
-      double *row = out[{o}] + i * layout[{o}];
-      for (long k = 0; k < count; k++, row += layout[{o}])
-        for (long e = 0; e < {stored}; e++)
-          row[{where}] = ys[({start} + e) * {LANES} + k];
-    }} else if (layout[{o}] < 0) {{
-      double *column = out[{o}] + i;
-      const double *from = ys + {start} * {LANES};
-      if (count == {LANES})
-        for (long e = 0; e < {stored}; e++, column -= layout[{o}], from += {LANES})
-          memcpy(column, from, {LANES} * sizeof(double));
-      else
-        for (long e = 0; e < {stored}; e++, column -= layout[{o}], from += {LANES})
-          memcpy(column, from, (size_t)count * sizeof(double));
-    }}""")
+        is_sparse = stored < len(item.entries)
+        texts.append(
+            fill(
+                _TEMPLATES / "scatter.c.in",
+                OUTPUT=o,
+                STORED=stored,
+                START=start,
+                INDEX=f"place_{o}[e]" if is_sparse else "e",
+                LANES=LANES,
+            )
+        )
         start += stored
-    return "\n".join(lines)
+    return "".join(texts)

@@ -1,28 +1,29 @@
-"""Run a program on a GPU, one sample a thread."""
+"""GPU kernels: a program over many samples, and banded matrices.
+
+A thread runs one sample of a program. A banded matrix, such as a filter, is applied to
+many columns at once.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.programs.c_source import core_source
-from armwise.programs.cuda_driver import device
+from armwise.programs.c_source import core_source, count_uniform, fill
+from armwise.programs.cuda_driver import Memory, device
 from armwise.programs.kernel import scatter_entries
 from armwise.programs.program import Program
 
-# CUDA C of a program: one sample a thread.
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
-PRELUDE = """\
-typedef double V;
-#define sincos_v(x, s, c) sincos(x, s, c)
-static inline V sign_v(V x) { return (x > 0.0) - (x < 0.0); }
-#define sqrt_v sqrt
-#define abs_v fabs
-#define exp_v exp
-#define tanh_v tanh
-"""
+_TEMPLATES = Path(__file__).parent / "templates"
+
+PRELUDE = fill(_TEMPLATES / "prelude.cu.in")
 """What generated cores are written over, on the GPU."""
 
 
@@ -34,19 +35,17 @@ def elementwise_source(program: Program) -> str:
     """
     inputs = varying_size(program)
     stored = sum(len(item.nonzero) for item in program.outputs)
-    return f"""{PRELUDE}{device_core(program)}
-extern "C" __global__ void {program.name}(long long n, const double *__restrict__ in,
-    const double *__restrict__ given, double *__restrict__ out)
-{{
-  const long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
-  if (i >= n) return;
-{prepare_uniforms(program)}
-  double x[{max(1, inputs)}], y[{max(1, stored)}];
-  for (int j = 0; j < {inputs}; j++) x[j] = in[i * {inputs} + j];
-  core_{program.name}(x, u, y);
-  for (int e = 0; e < {stored}; e++) out[e * n + i] = y[e];
-}}
-"""
+    return fill(
+        _TEMPLATES / "elementwise.cu.in",
+        PRELUDE=PRELUDE,
+        CORE=device_core(program),
+        NAME=program.name,
+        PREPARE=prepare_uniforms(program),
+        INPUTS=inputs,
+        INPUT_SIZE=max(1, inputs),
+        STORED=stored,
+        OUTPUT_SIZE=max(1, stored),
+    )
 
 
 def varying_size(program: Program) -> int:
@@ -54,40 +53,35 @@ def varying_size(program: Program) -> int:
     return sum(item.size for item in program.inputs if not item.is_uniform)
 
 
-def device_core(program: Program, place: Sequence[int] | None = None) -> str:
-    """The core for the GPU; its results go to other places of y if `place` says so."""
+def device_core(program: Program, indices: Sequence[int] | None = None) -> str:
+    """The core for the GPU; result k goes to y[indices[k]] if `indices` are given."""
     text = (
         core_source(program)
         .replace("static void", "static __forceinline__ void")
         .replace("(V){0} + ", "")
     )
-    if place is None:
+    if indices is None:
         return text
-    return re.sub(r"\by\[(\d+)\]", lambda found: f"y[{place[int(found[1])]}]", text)
+    return re.sub(r"\by\[(\d+)\]", lambda match: f"y[{indices[int(match[1])]}]", text)
 
 
 def prepare_uniforms(program: Program) -> str:
     """Work out, in every thread, what is the same for all samples."""
-    count = sum(
-        step.index not in program.varying and step.op != "constant"
-        for step in program.steps
-    )
     sizes = [item.size for item in program.inputs if item.is_uniform]
     starts = [sum(sizes[:k]) for k in range(len(sizes))]
     pointers = ", ".join(f"given + {start}" for start in starts) or "given"
     return (
-        f"  double u[{max(1, count)}];\n"
+        f"  double u[{max(1, count_uniform(program))}];\n"
         f"  const double *const uniform[] = {{{pointers}}};\n"
         f"  prepare_{program.name}(uniform, u);"
     )
 
 
-# Run a program on a GPU, one sample a thread.
-
 CHUNK = 1_000_000
-"""Samples on the GPU at a time."""
+"""Samples on the GPU at a time: a few hundred megabytes even for a full regressor."""
 
 _THREADS = 128
+"""Threads of a block: enough warps to hide memory latency, few enough registers."""
 
 
 class CudaRunner:
@@ -127,3 +121,79 @@ class CudaRunner:
             entries = self._device.download(results, (self._stored, count))
             scatter_entries(self._program, list(entries), out, layouts, rows)
         return -1
+
+
+_ROWS = 8
+"""Rows a thread works on at once: each number it reads serves all of them."""
+
+
+class BandProduct:
+    """A banded matrix on the GPU.
+
+    Args:
+        first: First column of every row's stretch.
+        weights: The stretches.
+        size: Number of columns.
+    """
+
+    def __init__(
+        self,
+        first: Int[np.ndarray, " rows"],
+        weights: Float[np.ndarray, "rows reach"],
+        size: int,
+    ) -> None:
+        self._device = device()
+        self._module = self._device.compile(band_source())
+        self.rows, self.size = len(first), size
+        starts, blocks = grouped(first, weights, size)
+        self._reach = blocks.shape[1]
+        self._first = self._device.upload(starts)
+        self._weights = self._device.upload(blocks)
+
+    def __call__(self, signals: Memory, count: int, runs: int, out: Memory) -> None:
+        """Multiply `count` signals of many runs; all are on the GPU.
+
+        Args:
+            signals: count × size × runs.
+            count, runs: How many.
+            out: Becomes count × rows × runs.
+        """
+        across = -(-runs // _THREADS)
+        groups = -(-self.rows // _ROWS)
+        sizes = [runs, self.rows, self.size, self._reach]
+        self._module.launch(
+            "band",
+            across * groups * count,
+            _THREADS,
+            [*sizes, self._first, self._weights, signals, out],
+        )
+
+
+def band_source() -> str:
+    """Return CUDA C of `band`: signals × rows × runs from signals × size × runs."""
+    return fill(
+        _TEMPLATES / "band.cu.in",
+        THREADS=_THREADS,
+        LAST_THREAD=_THREADS - 1,
+        ROWS=_ROWS,
+        LAST_ROW=_ROWS - 1,
+    )
+
+
+def grouped(
+    first: Int[np.ndarray, " rows"],
+    weights: Float[np.ndarray, "rows reach"],
+    size: int,
+) -> tuple[Int[np.ndarray, " groups"], Float[np.ndarray, "groups width rows"]]:
+    """Put neighbouring rows together, over columns that hold all their stretches."""
+    rows, reach = weights.shape
+    groups = -(-rows // _ROWS)
+    parts = [slice(g * _ROWS, (g + 1) * _ROWS) for g in range(groups)]
+    width = reach + max(int(np.ptp(first[part])) for part in parts)
+    starts = np.array([min(int(first[p].min()), size - width) for p in parts])
+    blocks = np.zeros((groups, width, _ROWS))
+    for start, part, block in zip(starts, parts, blocks, strict=True):
+        for r, row in enumerate(range(rows)[part]):
+            shift = int(first[row] - start)
+            block[shift : shift + reach, r] = weights[row]
+    return starts, blocks

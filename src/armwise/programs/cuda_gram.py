@@ -1,4 +1,4 @@
-"""Gram matrices of a program's rows on a GPU: made, used and forgotten on the chip.
+"""Gram matrices of a program's rows on a GPU, without storing the rows.
 
 A tile of samples is computed into shared memory, one sample a thread, and every thread
 then adds one 4×4 patch of one block's Gram matrix over the tile, in registers. The rows
@@ -8,10 +8,12 @@ never leave the multiprocessor.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.programs.c_source import fill
 from armwise.programs.cuda import (
     PRELUDE,
     device_core,
@@ -23,6 +25,8 @@ from armwise.programs.program import Program
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+_TEMPLATES = Path(__file__).parent / "templates"
 
 LARGEST_TILE = 96
 """Samples a block of threads holds in shared memory at a time, if they fit."""
@@ -64,12 +68,12 @@ class Patches:
         return 8 * self.tile * self.stride
 
     @property
-    def column_places(self) -> list[int]:
+    def column_indices(self) -> list[int]:
         """Where every column stands in a sample's padded row."""
         pairs = zip(self.starts, self.widths, strict=True)
         return [start + k for start, width in pairs for k in range(width)]
 
-    def entry_places(self, block: int) -> np.ndarray:
+    def entry_indices(self, block: int) -> np.ndarray:
         """Where each entry of a block's Gram matrix stands among all patches' entries.
 
         Returns:
@@ -77,13 +81,13 @@ class Patches:
         """
         first, width = self.starts[block], self.widths[block]
         number = {corner: k for k, corner in enumerate(self.corners)}
-        places = np.empty((width, width), dtype=int)
+        indices = np.empty((width, width), dtype=int)
         for r in range(width):
             for c in range(r, width):
                 corner = (first + r - r % 4, first + c - c % 4)
-                place = 16 * number[corner] + 4 * (r % 4) + c % 4
-                places[r, c] = places[c, r] = place
-        return places
+                index = 16 * number[corner] + 4 * (r % 4) + c % 4
+                indices[r, c] = indices[c, r] = index
+        return indices
 
 
 class GramSums:
@@ -161,96 +165,29 @@ class GramSums:
         self._device.wait()
         flat = self._device.download(sums, (groups, 16 * self.patches.threads))
         blocks = range(len(self.patches.widths))
-        return [flat[:, self.patches.entry_places(block)] for block in blocks]
+        return [flat[:, self.patches.entry_indices(block)] for block in blocks]
 
 
 def gram_source(program: Program, patches: Patches, weighted: bool = False) -> str:
     """Return CUDA C of `NAME_gram`, all samples in one sum, and of `NAME_runs`."""
     inputs = varying_size(program)
-    weigh = _weigh(patches, inputs) if weighted else ""
     threads, tile, stride = patches.threads, patches.tile, patches.stride
-    first = _list([a for a, _ in patches.corners], threads)
-    second = _list([b for _, b in patches.corners], threads)
-    prepare = prepare_uniforms(program)
-    return f"""{PRELUDE}{device_core(program, patches.column_places)}
-__constant__ short first[{threads}] = {{{first}}};
-__constant__ short second[{threads}] = {{{second}}};
-
-/* One sample's row into the tile, or zeros. */
-static __forceinline__ void fill(bool is_one, const double *__restrict__ in,
-    long long step, const double *u, double *row)
-{{
-  double x[{max(1, inputs)}];
-  if (is_one) {{
-    for (int j = 0; j < {inputs}; j++) x[j] = in[j * step];
-    core_{program.name}(x, u, row);{weigh}
-  }} else {{
-    for (int e = 0; e < {stride}; e++) row[e] = 0.0;
-  }}
-}}
-
-/* Adds the tile's rows to this thread's patch. */
-static __forceinline__ void add_tile(const double *tile, int a, int b, int count,
-    double *sum)
-{{
-  #pragma unroll 4
-  for (int s = 0; s < count; s++) {{
-    const double2 *const p = (const double2 *)(tile + s * {stride} + a);
-    const double2 *const q = (const double2 *)(tile + s * {stride} + b);
-    const double2 p0 = p[0], p1 = p[1], q0 = q[0], q1 = q[1];
-    const double r[4] = {{p0.x, p0.y, p1.x, p1.y}};
-    const double c[4] = {{q0.x, q0.y, q1.x, q1.y}};
-    #pragma unroll
-    for (int k = 0; k < 16; k++) sum[k] += r[k / 4] * c[k % 4];
-  }}
-}}
-
-extern "C" __global__ void __launch_bounds__({threads}) {program.name}_gram(long long n,
-    const double *__restrict__ in, const double *__restrict__ given,
-    double *__restrict__ gram)
-{{
-  extern __shared__ double tile[];
-  const int me = threadIdx.x, a = first[me], b = second[me];
-  double sum[16] = {{0}};
-{prepare}
-  for (int k = me; k < {tile * stride}; k += {threads}) tile[k] = 0.0;
-  for (long long start = blockIdx.x * (long long){tile}; start < n;
-       start += gridDim.x * (long long){tile}) {{
-    __syncthreads();
-    const long long i = start + me;
-    if (me < {tile}) fill(i < n, in + i, n, u, tile + me * {stride});
-    __syncthreads();
-    if (a >= 0) add_tile(tile, a, b, {tile}, sum);
-  }}
-  if (a >= 0)
-    for (int k = 0; k < 16; k++) atomicAdd(gram + me * 16 + k, sum[k]);
-}}
-
-extern "C" __global__ void __launch_bounds__({threads}) {program.name}_runs(
-    long long runs, long long length, long long group, const double *__restrict__ in,
-    const double *__restrict__ given, double *__restrict__ gram)
-{{
-  extern __shared__ double tile[];
-  const int me = threadIdx.x, a = first[me], b = second[me];
-  const long long groups = (length + group - 1) / group;
-  const long long run = blockIdx.x / groups, begin = blockIdx.x % groups * group;
-  const long long end = begin + group < length ? begin + group : length;
-  double sum[16] = {{0}};
-{prepare}
-  for (int k = me; k < {tile * stride}; k += {threads}) tile[k] = 0.0;
-  for (long long start = begin; start < end; start += {tile}) {{
-    const int here = end - start < {tile} ? end - start : {tile};
-    __syncthreads();
-    if (me < here)
-      fill(true, in + (start + me) * runs + run, length * runs, u,
-           tile + me * {stride});
-    __syncthreads();
-    if (a >= 0) add_tile(tile, a, b, here, sum);
-  }}
-  for (int k = 0; k < 16; k++)
-    gram[(blockIdx.x * (long long){threads} + me) * 16 + k] = a >= 0 ? sum[k] : 0.0;
-}}
-"""
+    return fill(
+        _TEMPLATES / "gram.cu.in",
+        PRELUDE=PRELUDE,
+        CORE=device_core(program, patches.column_indices),
+        NAME=program.name,
+        FIRST=_list([a for a, _ in patches.corners], threads),
+        SECOND=_list([b for _, b in patches.corners], threads),
+        THREADS=threads,
+        TILE=tile,
+        STRIDE=stride,
+        TILE_SIZE=tile * stride,
+        INPUTS=inputs,
+        INPUT_SIZE=max(1, inputs),
+        WEIGH=_weigh(patches, inputs) if weighted else "",
+        PREPARE=prepare_uniforms(program),
+    )
 
 
 def _weigh(patches: Patches, inputs: int) -> str:

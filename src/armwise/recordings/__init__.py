@@ -1,9 +1,8 @@
 """Measured motion: read it, write it, and turn it into clean samples."""
 
-from armwise.recordings.filters import differentiate, low_pass
+from armwise.recordings.filters import differentiate
 from armwise.recordings.formats.arrays import table_of_frame
 from armwise.recordings.mapping import LogMapping, apply_mapping_to_arm, load_mapping
-from armwise.recordings.operators import Band, PreparationBands, preparation_bands
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.prepare import prepare
 from armwise.recordings.read import BAGS, TEXT, read_recording, recording_of
@@ -16,17 +15,16 @@ from armwise.recordings.sensor_calibration import (
 )
 from armwise.recordings.spectra import NoiseSpectra, noise_spectra
 from armwise.recordings.write import write_recording
+from armwise.regression import low_pass
 
 __all__ = [
     "BAGS",
     "TEXT",
     "WRENCH_NAMES",
-    "Band",
     "Channel",
     "LogMapping",
     "NoiseSpectra",
     "Preparation",
-    "PreparationBands",
     "Recording",
     "Samples",
     "SensorCalibration",
@@ -35,7 +33,6 @@ __all__ = [
     "load_mapping",
     "low_pass",
     "noise_spectra",
-    "preparation_bands",
     "prepare",
     "read_calibration",
     "read_recording",

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import ArgumentError
-from armwise.recordings.filters import averaged_sign, low_pass
 from armwise.recordings.preparation import Preparation, joined
+from armwise.regression import friction_direction, through_torque_filter
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -88,45 +88,31 @@ class Samples:
         ends = (*self.starts[1:], len(self))
         return tuple(slice(a, b) for a, b in zip(self.starts, ends, strict=True))
 
+    @property
+    def speed_resolution(self) -> tuple[float, ...]:
+        """Speed below which each joint's direction is unknown; empty: not filtered."""
+        return self.preparation.speed_resolution
+
+    @property
+    def torque_bandwidth_hz(self) -> float | None:
+        """Low-pass the torque went through in [Hz]; None: untouched."""
+        return self.preparation.torque_bandwidth_hz
+
     def low_passed(
         self, columns: Float[np.ndarray, "samples columns"]
     ) -> Float[np.ndarray, "samples columns"]:
-        """Show functions of the motion as they look through the torque's low-pass.
-
-        Smooth ones look the same; a step such as sign(q̇) is rounded as friction is in
-        the torque. Samples that were built by hand come back unchanged.
-        """
-        bandwidth, rate = self.preparation.torque_bandwidth_hz, self.rate_hz
-        if bandwidth is None or bandwidth >= 0.45 * rate:
-            return columns
-        seen = np.empty(columns.shape)
-        for rows in self.segments:
-            for j in range(columns.shape[1]):
-                seen[rows, j] = low_pass(columns[rows, j], bandwidth, rate, "constant")
-        return seen
+        """Show functions of the motion as they look through the torque's low-pass."""
+        return through_torque_filter(self, columns)
 
     def direction(
         self, weights: Float[np.ndarray, "motors dof"] | None = None
     ) -> Float[np.ndarray, "samples motors"]:
         """Return sign(w·q̇) as Coulomb friction shows it in the torque.
 
-        Zero below the resolution of the speed, and seen through the torque's low-pass;
-        exactly sign(w·q̇) for samples that were built by hand.
-
         Args:
             weights: w, one row per motor; the joints themselves when not given.
         """
-        matrix = np.eye(self.dof) if weights is None else np.asarray(weights)
-        speeds = self.qd if weights is None else self.qd @ matrix.T
-        resolution = self.preparation.speed_resolution
-        if not resolution:
-            return np.asarray(np.sign(speeds))
-        dead_bands = np.abs(matrix) @ np.asarray(resolution)
-        signs = np.empty(speeds.shape)
-        for rows in self.segments:
-            for j, dead_band in enumerate(dead_bands):
-                signs[rows, j] = averaged_sign(speeds[rows, j], float(dead_band))
-        return self.low_passed(signs)
+        return friction_direction(self, weights)
 
     def split(self, fraction: float) -> tuple[Samples, Samples]:
         """Cut in two by row: the first part, to fit, and the rest, to validate."""

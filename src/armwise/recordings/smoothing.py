@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from armwise.recordings.filters import differentiate, low_pass, smoothing_spline
+from armwise.recordings.filters import differentiate, smoothing_spline
+from armwise.regression import low_pass
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -17,6 +17,13 @@ from armwise.regression.jackknife import (
     jackknife_covariance,
     sandwich,
 )
+from armwise.regression.low_pass import butterworth, low_pass
+from armwise.regression.signals import (
+    Signals,
+    averaged_sign,
+    friction_direction,
+    through_torque_filter,
+)
 from armwise.regression.solution import (
     RANK_TOLERANCE,
     Solution,
@@ -39,17 +46,23 @@ __all__ = [
     "FactorSum",
     "FrictionTerm",
     "GramSum",
+    "Signals",
     "Solution",
     "StretchScores",
     "accumulate",
     "accumulate_stretches",
+    "averaged_sign",
+    "butterworth",
     "factor_of_gram",
+    "friction_direction",
     "jackknife",
     "jackknife_covariance",
+    "low_pass",
     "residual_std",
     "sandwich",
     "solve_system",
     "stack",
+    "through_torque_filter",
     "torque_size",
     "triangle",
 ]

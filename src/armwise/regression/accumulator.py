@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from armwise.recordings import Samples
 from armwise.regression.columns import BLOCK, Block, Columns
+from armwise.regression.signals import Signals
 from armwise.regression.solution import triangle
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class ColumnSource(Protocol):
         """For each joint, which columns can move its torque."""
         ...
 
-    def blocks(self, data: Sequence[Samples]) -> Iterator[Block]:
+    def blocks(self, data: Sequence[Signals]) -> Iterator[Block]:
         """Yield the columns of recorded samples, block by block."""
         ...
 
@@ -90,13 +90,13 @@ class Accumulator:
 
     def add(
         self,
-        data: Samples | Sequence[Samples],
+        data: Signals | Sequence[Signals],
         weights: Sequence[np.ndarray] | None = None,
     ) -> Accumulator:
         """Add samples; returns itself.
 
         Args:
-            data: Samples, or several runs of them.
+            data: Motion and torque, or several runs of them.
             weights: Per run an array (samples, joints) that multiplies the rows.
         """
         runs = list(data) if isinstance(data, Sequence) else [data]
@@ -108,7 +108,7 @@ class Accumulator:
         self.settle()
         return self
 
-    def _precondition(self, run: Samples, weights: np.ndarray | None) -> None:
+    def _precondition(self, run: Signals, weights: np.ndarray | None) -> None:
         """Precondition with a few samples from all over a run."""
         self._open()
         stride = max(1, -(-len(run) // BLOCK))
@@ -187,7 +187,7 @@ def _labels(columns: ColumnSource, support: np.ndarray) -> list[object]:
 
 def accumulate(
     columns: ColumnSource,
-    data: Samples | Sequence[Samples],
+    data: Signals | Sequence[Signals],
     weights: Sequence[np.ndarray] | None = None,
 ) -> Accumulator:
     """Run through samples once and keep what linear estimation needs of them."""
@@ -195,7 +195,7 @@ def accumulate(
 
 
 def accumulate_stretches(
-    columns: ColumnSource, samples: Samples, count: int
+    columns: ColumnSource, samples: Signals, count: int
 ) -> list[Accumulator]:
     """Run through samples once and keep stretches of equal length apart.
 

@@ -18,7 +18,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics, grouped_to_user
 from armwise.errors import ArgumentError, RecordingError
-from armwise.recordings import Samples
+from armwise.regression.signals import Signals, friction_direction
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -59,19 +59,25 @@ class FrictionTerm:
             return f"{self.joint_name}.stribeck({self.speed:.3g})"
         return f"{self.joint_name}.{self.form}"
 
-    def column(self, samples: Samples) -> Float[np.ndarray, " samples"]:
+    def column(self, samples: Signals) -> Float[np.ndarray, " samples"]:
         """Torque of a unit coefficient, seen as the prepared torque shows it."""
-        speed = samples.qd[:, self.joint]
+        direction = friction_direction(samples)
+        return self.shape(samples.qd[:, self.joint], direction[:, self.joint])
+
+    def shape(
+        self,
+        speed: Float[np.ndarray, " samples"],
+        direction: Float[np.ndarray, " samples"],
+    ) -> Float[np.ndarray, " samples"]:
+        """Torque of a unit coefficient, from its joint's speed and direction."""
+        size = np.abs(speed)
         if self.form == "asymmetric":
-            return np.abs(speed)
+            return size
         if self.form == "cubic":
-            return np.asarray(speed * np.abs(speed))
-        direction = samples.direction()[:, self.joint]
+            return np.asarray(speed * size)
         if self.form == "stribeck":
-            shaped = direction * np.exp(-np.abs(speed) / self.speed)
-        else:
-            shaped = direction * np.sqrt(np.abs(speed))
-        return np.asarray(shaped)
+            return np.asarray(direction * np.exp(-size / self.speed))
+        return np.asarray(direction * np.sqrt(size))
 
 
 # The columns of the identification: what the torque of each joint is made of.
@@ -146,7 +152,7 @@ class Columns:
         extra = np.bincount([t.joint for t in self.friction], minlength=self.arm.dof)
         return np.array([s.size for s in self.support]) - extra
 
-    def blocks(self, data: Sequence[Samples]) -> Iterator[Block]:
+    def blocks(self, data: Sequence[Signals]) -> Iterator[Block]:
         """Yield the columns of recorded samples, block by block, in reused memory."""
         for samples in data:
             self.check(samples)
@@ -154,19 +160,19 @@ class Columns:
             for start in range(0, len(samples), BLOCK):
                 yield columns.fill(slice(start, min(start + BLOCK, len(samples))))
 
-    def signals(self, samples: Samples) -> tuple[str, list[np.ndarray]]:
+    def signals(self, samples: Signals) -> tuple[str, list[np.ndarray]]:
         """Which traced rows explain such samples, and the signals they take.
 
         What was filtered needs the direction of friction seen through the same filter.
         """
         signals = [samples.q, samples.qd, samples.qdd, samples.tau]
-        if not samples.preparation.speed_resolution:
+        if not samples.speed_resolution:
             return "grouped_rows", signals
-        direction = samples.direction(self.dynamics.mechanism.drive_rows)
+        direction = friction_direction(samples, self.dynamics.mechanism.drive_rows)
         return "directed_rows", [*signals, direction]
 
     def trust(
-        self, samples: Samples, direction: Sequence[np.ndarray]
+        self, samples: Signals, direction: Sequence[np.ndarray]
     ) -> Float[np.ndarray, "samples dof"] | None:
         """Which rows of each joint to learn from: 1, or 0 while its friction reverses.
 
@@ -186,7 +192,7 @@ class Columns:
         return np.where(hidden, 0.0, 1.0)
 
     def certainty(
-        self, samples: Samples, direction: Float[np.ndarray, "samples drives"]
+        self, samples: Signals, direction: Float[np.ndarray, "samples drives"]
     ) -> Float[np.ndarray, " drives"]:
         """Size of its direction from which on a drive moves one way; 0: at any.
 
@@ -197,16 +203,16 @@ class Columns:
         rarely = turns <= _MOST_TURNS * np.maximum(moves.sum(axis=0), 1)
         return np.where(rarely, _SURE, 0.0)
 
-    def dead_band(self, samples: Samples) -> Float[np.ndarray, " drives"]:
+    def dead_band(self, samples: Signals) -> Float[np.ndarray, " drives"]:
         """Speed below which a drive's direction is not known."""
         rows = np.abs(self.dynamics.mechanism.drive_rows)
-        return rows @ np.asarray(samples.preparation.speed_resolution)
+        return rows @ np.asarray(samples.speed_resolution)
 
-    def _moves(self, samples: Samples) -> np.ndarray:
+    def _moves(self, samples: Signals) -> np.ndarray:
         speeds = samples.qd @ self.dynamics.mechanism.drive_rows.T
         return np.abs(speeds) > self.dead_band(samples)
 
-    def check(self, samples: Samples) -> None:
+    def check(self, samples: Signals) -> None:
         """Refuse samples that do not belong to the arm."""
         if samples.dof != self.arm.dof:
             raise ArgumentError(
@@ -232,7 +238,7 @@ class Block:
         trust: 1, or 0 where a joint's friction reverses; None where all count.
     """
 
-    samples: Samples
+    samples: Signals
     rows: slice
     joints: tuple[np.ndarray, ...]
     trust: Float[np.ndarray, "rows dof"] | None = None
@@ -241,7 +247,7 @@ class Block:
 class _Buffer:
     """Memory for one block, filled again and again."""
 
-    def __init__(self, columns: Columns, samples: Samples) -> None:
+    def __init__(self, columns: Columns, samples: Signals) -> None:
         self._columns, self._samples = columns, samples
         kind, self._signals = columns.signals(samples)
         self._trust = columns.trust(samples, self._signals[4:])
@@ -250,19 +256,28 @@ class _Buffer:
         self._traced = np.empty((stored, BLOCK))
         stops = np.cumsum(columns._traced_counts + 1)
         self._parts = [slice(a, b) for a, b in pairwise([0, *stops.tolist()])]
-        self._friction = [term.column(samples) for term in columns.friction]
+        self._direction = self._directions() if columns.friction else None
+
+    def _directions(self) -> Float[np.ndarray, "samples dof"]:
+        """Every joint's direction, filtered once a run for all friction terms."""
+        rows = self._columns.dynamics.mechanism.drive_rows
+        if len(self._signals) > 4 and np.array_equal(rows, np.eye(len(rows))):
+            return self._signals[4]  # drives are joints: it is there already
+        return friction_direction(self._samples)
 
     def fill(self, rows: slice) -> Block:
         traced = self._traced[:, : rows.stop - rows.start]
         self._kernel.columns([signal[rows] for signal in self._signals], (), [traced])
         joints = [traced[part] for part in self._parts]
-        if self._friction:
+        if self._direction is not None:
             joints = [self._widened(i, block, rows) for i, block in enumerate(joints)]
         trust = None if self._trust is None else self._trust[rows]
         return Block(self._samples, rows, tuple(joints), trust)
 
     def _widened(self, i: int, block: np.ndarray, rows: slice) -> np.ndarray:
         """Put a joint's further friction columns before its torque."""
-        terms = zip(self._columns.friction, self._friction, strict=True)
-        extra = [values[rows] for term, values in terms if term.joint == i]
+        assert self._direction is not None
+        speed, direction = self._samples.qd[rows, i], self._direction[rows, i]
+        terms = [term for term in self._columns.friction if term.joint == i]
+        extra = [term.shape(speed, direction) for term in terms]
         return np.vstack([block[:-1], *extra, block[-1:]]) if extra else block

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,12 @@ from armwise.programs import (
     Program,
     cached_object,
     core_source,
+    fill,
 )
 from armwise.worlds.layout import Layout, Signals
-from armwise.worlds.native_text import LOOPED, STEPS, TRACED
 from armwise.worlds.solution import REFINEMENTS, REGULARISATION, RESIDUAL
+
+_TEMPLATES = Path(__file__).parent / "templates"
 
 _LARGE = 30_000
 """Programs of more steps than this are compiled with less effort."""
@@ -135,19 +138,54 @@ class NativeLoop:
         return Steps(int(taken), kept[: (phase + taken) // every])
 
 
-# C text of a world's rates and of the loops that take steps with them.
+class NativeFunction:
+    """Calls a program on one sample; its outputs come back without a samples axis."""
+
+    def __init__(self, program: Program, compiler: Compiler) -> None:
+        self._program = program
+        self._size = sum(item.size for item in program.inputs)
+        self._ends = np.cumsum([len(item.entries) for item in program.outputs])
+        starts = self._ends - [len(item.entries) for item in program.outputs]
+        places = [
+            int(start) + k
+            for start, item in zip(starts, program.outputs, strict=True)
+            for k in item.nonzero
+        ]
+        entry = fill(
+            _TEMPLATES / "one_call.c.in",
+            NAME=program.name,
+            COUNT=len(places),
+            PLACES=_list(places),
+        )
+        # Called seldom: a quick compilation is worth more than quick code.
+        text = "\n".join([SCALAR_PRELUDE, core_source(program), entry])
+        self._library = ctypes.CDLL(str(cached_object(text, compiler, ("-O1",))))
+        self._call = getattr(self._library, f"call_{program.name}")
+        self._call.restype, self._call.argtypes = None, [ctypes.c_void_p] * 2
+
+    def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
+        """Return the outputs for one sample of every input."""
+        x = np.concatenate(inputs)
+        out = np.zeros(int(self._ends[-1]))
+        self._call(x.ctypes.data, out.ctypes.data)
+        parts = np.split(out, self._ends[:-1])
+        outputs = self._program.outputs
+        return [
+            part.reshape(item.shape) for part, item in zip(parts, outputs, strict=True)
+        ]
 
 
 def traced_source(program: Program, layout: Layout) -> str:
     """Return the C text of rates that were traced whole, and the loops."""
     rate, health = program.outputs
-    rates = TRACED.format(
-        name=program.name,
-        states=layout.size,
-        signals=program.inputs[1].size,
-        rates=len(rate.nonzero),
-        health=len(health.nonzero),
-        places=_list(rate.nonzero),
+    rates = fill(
+        _TEMPLATES / "traced_rates.c.in",
+        NAME=program.name,
+        STATES=layout.size,
+        SIGNALS=program.inputs[1].size,
+        RATES=len(rate.nonzero),
+        HEALTH=len(health.nonzero),
+        PLACES=_list(rate.nonzero),
     )
     return "\n".join(
         [SCALAR_PRELUDE, core_source(program), rates, _steps(program, layout)]
@@ -165,24 +203,25 @@ def looped_source(program: Program, layout: Layout, signals: Signals) -> str:
     ]
     span = layout.velocity_slice
     touched = _touched(layout, signals)
-    rates = LOOPED.format(
-        name=program.name,
-        states=layout.size,
-        signals=program.inputs[1].size,
-        velocities=span.stop,
-        velocities_count=span.stop - span.start,
-        rows=layout.row_count,
-        stored=len(places),
-        total=sum(sizes),
-        places=_list(places),
-        alive=_list(_alive(layout, signals)),
-        held=_list(_held(layout, signals)),
-        parts=max(len(runs) for runs in touched),
-        touched=_list(_touched_text(touched)),
-        held_count=len(layout.rows),
-        regularisation=repr(REGULARISATION),
-        refinements=REFINEMENTS,
-        tolerance=repr(RESIDUAL**2),
+    rates = fill(
+        _TEMPLATES / "solved_rates.c.in",
+        NAME=program.name,
+        STATES=layout.size,
+        SIGNALS=program.inputs[1].size,
+        VELOCITIES=span.stop,
+        VELOCITIES_COUNT=span.stop - span.start,
+        ROWS=layout.row_count,
+        STORED=len(places),
+        TOTAL=sum(sizes),
+        PLACES=_list(places),
+        ALIVE=_list(_alive(layout, signals)),
+        HELD=_list(_held(layout, signals)),
+        PARTS=max(len(runs) for runs in touched),
+        TOUCHED=_list(_touched_text(touched)),
+        HELD_COUNT=len(layout.rows),
+        REGULARISATION=repr(REGULARISATION),
+        REFINEMENTS=REFINEMENTS,
+        TOLERANCE=repr(RESIDUAL**2),
     )
     return "\n".join(
         [SCALAR_PRELUDE, core_source(program), rates, _steps(program, layout)]
@@ -190,12 +229,13 @@ def looped_source(program: Program, layout: Layout, signals: Signals) -> str:
 
 
 def _steps(program: Program, layout: Layout) -> str:
-    return STEPS.format(
-        name=program.name,
-        quaternions=_list(layout.quaternions),
-        quaternion_count=len(layout.quaternions),
-        positions=layout.position_count,
-        velocities=layout.velocity_slice.stop,
+    return fill(
+        _TEMPLATES / "steps.c.in",
+        NAME=program.name,
+        QUATERNIONS=_list(layout.quaternions),
+        QUATERNION_COUNT=len(layout.quaternions),
+        POSITIONS=layout.position_count,
+        VELOCITIES=layout.velocity_slice.stop,
     )
 
 

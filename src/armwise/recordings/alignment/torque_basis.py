@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.recordings.filters import averaged_sign, low_pass
 from armwise.recordings.smoothing import Settings, Smooth, smooth
 from armwise.recordings.stretches import moving_pieces, speed_resolution
+from armwise.regression import averaged_sign, low_pass
 
 if TYPE_CHECKING:
     from jaxtyping import Float

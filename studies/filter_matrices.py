@@ -1,7 +1,7 @@
-"""Linear treatments of a signal as matrices, read off the treatments themselves.
+"""Filters of a preparation as banded matrices, measured on the filters themselves.
 
-Filtering, differentiating and thinning out are one banded matrix each. Whoever has to
-treat a hundred thousand recordings alike, on a machine of its own kind, needs no more.
+Filtering, differentiating and decimating are linear: one banded matrix each, which a
+GPU applies to thousands of recordings alike.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import ArgumentError
-from armwise.recordings.filters import low_pass, thinned
+from armwise.recordings.filters import thinned
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.smoothing import Settings, early_decimation, smooth
 from armwise.recordings.stretches import Stretch
+from armwise.regression import low_pass
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
-Treatment = Callable[["Float[np.ndarray, ' size']"], Sequence[np.ndarray]]
+LinearFilter = Callable[["Float[np.ndarray, ' size']"], Sequence[np.ndarray]]
 """Takes a signal and returns one or several, all of one length, linear in it."""
 
 _MEMORY = 30.0
-"""Periods of a cut-off after which its filter has forgotten all but the last digit."""
+"""Periods of a cut-off after which its impulse response is below rounding."""
 
 
 @dataclass(frozen=True, eq=False)
-class Band:
+class BandedMatrix:
     """A matrix whose rows are zero but for one stretch of columns each.
 
     Attributes:
@@ -43,38 +44,40 @@ class Band:
     def __matmul__(
         self, signal: Float[np.ndarray, " size"]
     ) -> Float[np.ndarray, " rows"]:
-        """Treat a signal."""
+        """Multiply a signal."""
         columns = self.first[:, None] + np.arange(self.weights.shape[1])
-        treated: np.ndarray = np.sum(self.weights * signal[columns], axis=1)
-        return treated
+        product: np.ndarray = np.sum(self.weights * signal[columns], axis=1)
+        return product
 
 
-def bands_of(treatment: Treatment, size: int, reach: int) -> tuple[Band, ...]:
-    """Read a treatment's matrices off what it makes of combs.
+def bands_of(
+    linear_filter: LinearFilter, size: int, reach: int
+) -> tuple[BandedMatrix, ...]:
+    """Measure the matrices of a linear filter by its response to combs of impulses.
 
     The teeth stand `reach` apart, so that no result is touched by two of them: a band
     is known after as many calls as it is wide, whatever the length of the signal.
 
     Args:
-        treatment: What is done; each result depends on a stretch of its input that is
-            centred where the result stands, and shorter than `reach`.
+        linear_filter: Each of its results depends on a stretch of the input centred
+            on the result, and shorter than `reach`.
         size: Length of the signal.
         reach: Spacing of the teeth in samples.
     """
     reach = min(reach, size)
-    rows = len(treatment(np.zeros(size))[0])
+    rows = len(linear_filter(np.zeros(size))[0])
     centre = np.round(np.linspace(0, size - 1, rows)).astype(int)
     first = np.clip(centre - reach // 2, 0, size - reach)
     weights: list[np.ndarray] = []
     for shift in range(reach):
         comb = np.zeros(size)
         comb[shift::reach] = 1.0
-        answers = treatment(comb)
-        weights = weights or [np.zeros((rows, reach)) for _ in answers]
-        place = (shift - first) % reach
-        for found, answer in zip(weights, answers, strict=True):
-            found[np.arange(rows), place] = answer
-    return tuple(Band(first, found) for found in weights)
+        responses = linear_filter(comb)
+        weights = weights or [np.zeros((rows, reach)) for _ in responses]
+        column = (shift - first) % reach
+        for band, response in zip(weights, responses, strict=True):
+            band[np.arange(rows), column] = response
+    return tuple(BandedMatrix(first, band) for band in weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +91,12 @@ class PreparationBands:
         direction: From the sign of a speed to friction's direction in the torque.
     """
 
-    thin: Band
-    q: Band
-    qd: Band
-    qdd: Band
-    tau: Band
-    direction: Band
+    thin: BandedMatrix
+    q: BandedMatrix
+    qd: BandedMatrix
+    qdd: BandedMatrix
+    tau: BandedMatrix
+    direction: BandedMatrix
 
 
 def preparation_bands(preparation: Preparation, size: int) -> PreparationBands:
@@ -121,11 +124,11 @@ def preparation_bands(preparation: Preparation, size: int) -> PreparationBands:
     q, qd, qdd, tau = bands_of(
         lambda x: _motion(x, slow, later), len(thin.first), reach
     )
-    kept, bandwidth = slow / later.decimation, preparation.torque_bandwidth_hz
+    final_rate, bandwidth = slow / later.decimation, preparation.torque_bandwidth_hz
     (direction,) = bands_of(
-        lambda x: [low_pass(x, bandwidth, kept, "constant")],
+        lambda x: [low_pass(x, bandwidth, final_rate, "constant")],
         len(q.first),
-        int(_MEMORY * kept / bandwidth),
+        int(_MEMORY * final_rate / bandwidth),
     )
     return PreparationBands(thin, q, qd, qdd, tau, direction)
 
@@ -133,11 +136,11 @@ def preparation_bands(preparation: Preparation, size: int) -> PreparationBands:
 def _motion(
     signal: np.ndarray, rate_hz: float, settings: Settings
 ) -> tuple[np.ndarray, ...]:
-    """Treat one signal as a position and as a torque."""
-    made = smooth(Stretch(0.0, rate_hz, (signal,), tau=(signal,)), settings)
-    if made is None:
+    """Filter one signal as a position and as a torque."""
+    smoothed = smooth(Stretch(0.0, rate_hz, (signal,), tau=(signal,)), settings)
+    if smoothed is None:
         raise ArgumentError(
             f"{signal.size / rate_hz:.3g} s are too short for a cut-off of "
             f"{settings.cutoff_hz:.3g} Hz."
         )
-    return tuple(x[:, 0] for x in (made.q, made.qd, made.qdd, made.tau))
+    return tuple(x[:, 0] for x in (smoothed.q, smoothed.qd, smoothed.qdd, smoothed.tau))

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from armwise.identification.uncertainty import review
 
 import armwise as aw
 from armwise.errors import ArgumentError, ArmwiseError
-from armwise.identification.coverage import _recordings, _setting
-from armwise.identification.coverage_gpu import GpuExperiments, base_rows
+from armwise.identification import review
+from armwise.identification.coverage import loop_recordings, loop_setting
 from armwise.identification.methods import OrdinaryLeastSquares, WeightedLeastSquares
 from armwise.identification.problem import pose_problem, structural_base
-from armwise.plants.gpu_loop import GpuLoop
 from armwise.programs.cuda_driver import device
 from armwise.regression.columns import Columns
+from studies.closed_loop import GpuLoop
+from studies.coverage import GpuExperiments, base_rows, gpu_coverage_study
 from tests.identification.conftest import with_drives
 from tests.programs.test_cuda import has_gpu, needs_gpu
 
@@ -37,9 +37,9 @@ def stacked(recordings):
 
 @needs_gpu
 def test_arms_move_as_simulated_arms_do():
-    setting = _setting(arm_with_friction(), None, 2, 2**17, 0.0)
+    setting = loop_setting(arm_with_friction(), None, 2, 2**17, 0.0)
     setting = replace(setting, zero_spread=0.0)
-    expected = stacked(list(_recordings(setting, RUNS, 2)))
+    expected = stacked(list(loop_recordings(setting, RUNS, 2)))
     loop = GpuLoop(setting)
     out = device().empty(loop.bytes_per_run * RUNS)
     loop.run(RUNS, 0, 0, out)
@@ -53,8 +53,8 @@ def test_arms_move_as_simulated_arms_do():
 @needs_gpu
 def test_fits_are_the_cpus():
     arm = arm_with_friction()
-    setting = _setting(arm, None, 2, 2**17, 0.01)
-    recordings = list(_recordings(setting, RUNS, 2))
+    setting = loop_setting(arm, None, 2, 2**17, 0.01)
+    recordings = list(loop_recordings(setting, RUNS, 2))
     like = aw.prepare(recordings[0], 10.0, arm=arm, lag=0.5e-3)
     problem = pose_problem(Columns(arm), [like])
     gpu = GpuExperiments(setting, like, problem.columns, problem.base, 5)
@@ -74,8 +74,8 @@ def test_fits_are_the_cpus():
 
 @needs_gpu
 def test_noise_is_normal_and_every_run_has_its_own():
-    setting = _setting(arm_with_friction(), None, 2, 2**17, 0.01)
-    quiet = _setting(arm_with_friction(), None, 2, 2**17, 0.0)
+    setting = loop_setting(arm_with_friction(), None, 2, 2**17, 0.01)
+    quiet = loop_setting(arm_with_friction(), None, 2, 2**17, 0.0)
     both = []
     for one in (setting, quiet):
         loop = GpuLoop(one)
@@ -92,8 +92,8 @@ def test_noise_is_normal_and_every_run_has_its_own():
 @needs_gpu
 def test_both_count_the_same():
     arm = arm_with_friction()
-    gpu = aw.coverage_study(arm, experiments=2000, seed=2, backend="cuda")
-    cpu = aw.coverage_study(arm, experiments=40, seed=2)
+    gpu = gpu_coverage_study(arm, experiments=2000, seed=2)
+    cpu = aw.identification.coverage_study(arm, experiments=40, seed=2)
     assert gpu.names == cpu.names
     assert abs(gpu.total - cpu.total) < 0.03
 
@@ -114,12 +114,10 @@ def test_rows_of_base_parameters_give_the_torque():
 
 def test_other_methods_are_refused_on_a_gpu():
     with pytest.raises(ArgumentError, match="WeightedLeastSquares"):
-        aw.coverage_study(
-            arm_with_friction(), method=OrdinaryLeastSquares(), backend="cuda"
-        )
+        gpu_coverage_study(arm_with_friction(), method=OrdinaryLeastSquares())
 
 
 @pytest.mark.skipif(has_gpu(), reason="this machine has a GPU")
 def test_without_a_gpu_one_sentence_says_what_to_do():
     with pytest.raises(ArmwiseError, match='backend="c"'):
-        aw.coverage_study(arm_with_friction(), experiments=2, backend="cuda")
+        gpu_coverage_study(arm_with_friction(), experiments=2)

@@ -8,7 +8,7 @@ import pytest
 import armwise as aw
 from armwise.errors import ArgumentError
 from armwise.recordings import Preparation, Recording
-from armwise.recordings.operators import bands_of, preparation_bands
+from studies.filter_matrices import bands_of, preparation_bands
 
 
 def recorded(seconds: float = 4.0) -> Recording:

@@ -1,0 +1,128 @@
+"""Motion and torque as regression takes them, and friction as the torque shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from armwise.regression.low_pass import low_pass
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from jaxtyping import Float
+
+
+class Signals(Protocol):
+    """Motion and torque on one time base, samples first, as `Samples` holds them."""
+
+    @property
+    def q(self) -> Float[np.ndarray, "samples dof"]:
+        """Positions in [rad] or [m]."""
+
+    @property
+    def qd(self) -> Float[np.ndarray, "samples dof"]:
+        """Velocities per [s]."""
+
+    @property
+    def qdd(self) -> Float[np.ndarray, "samples dof"]:
+        """Accelerations per [s²]."""
+
+    @property
+    def tau(self) -> Float[np.ndarray, "samples joints"]:
+        """Torques in [N m] or forces in [N]; no columns if not measured."""
+
+    @property
+    def dof(self) -> int:
+        """Number of coordinates."""
+
+    @property
+    def has_torque(self) -> bool:
+        """Whether joint torques were measured."""
+
+    @property
+    def rate_hz(self) -> float:
+        """Samples a second in [Hz]."""
+
+    @property
+    def segments(self) -> tuple[slice, ...]:
+        """Rows of every uninterrupted stretch of motion."""
+
+    @property
+    def speed_resolution(self) -> tuple[float, ...]:
+        """Speed below which a joint's direction is unknown; empty: not filtered."""
+
+    @property
+    def torque_bandwidth_hz(self) -> float | None:
+        """Low-pass the torque went through in [Hz]; None: untouched."""
+
+    def __len__(self) -> int:
+        """Number of samples."""
+
+    def __getitem__(self, rows: slice, /) -> Self:
+        """Some of the rows."""
+
+
+def friction_direction(
+    signals: Signals, weights: Float[np.ndarray, "motors dof"] | None = None
+) -> Float[np.ndarray, "samples motors"]:
+    """Return sign(w·q̇) as Coulomb friction shows it in the torque.
+
+    Zero below the resolution of the speed, and seen through the torque's low-pass;
+    exactly sign(w·q̇) for signals that were not filtered.
+
+    Args:
+        signals: Motion and torque.
+        weights: w, one row per motor; the joints themselves when not given.
+    """
+    matrix = np.eye(signals.dof) if weights is None else np.asarray(weights)
+    speeds = signals.qd if weights is None else signals.qd @ matrix.T
+    resolution = signals.speed_resolution
+    if not resolution:
+        return np.asarray(np.sign(speeds))
+    dead_bands = np.abs(matrix) @ np.asarray(resolution)
+    signs = np.empty(speeds.shape)
+    for rows in signals.segments:
+        for j, dead_band in enumerate(dead_bands):
+            signs[rows, j] = averaged_sign(speeds[rows, j], float(dead_band))
+    return through_torque_filter(signals, signs)
+
+
+def through_torque_filter(
+    signals: Signals, columns: Float[np.ndarray, "samples columns"]
+) -> Float[np.ndarray, "samples columns"]:
+    """Show functions of the motion as they look through the torque's low-pass.
+
+    Smooth ones look the same; a step such as sign(q̇) is rounded as friction is in the
+    torque. Signals that were not filtered come back unchanged.
+    """
+    bandwidth, rate = signals.torque_bandwidth_hz, signals.rate_hz
+    if bandwidth is None or bandwidth >= 0.45 * rate:
+        return columns
+    filtered = np.empty(columns.shape)
+    for rows in signals.segments:
+        for j in range(columns.shape[1]):
+            # Held ends: an odd reflection would double the height of a step there.
+            filtered[rows, j] = low_pass(columns[rows, j], bandwidth, rate, "constant")
+    return filtered
+
+
+def averaged_sign(
+    speed: Float[np.ndarray, " samples"], dead_band: float = 0.0
+) -> Float[np.ndarray, " samples"]:
+    """Return the sign of a speed, averaged over each sample's own time step.
+
+    Where the speed passes zero between two samples the average knows when, so that a
+    later low-pass sees the step at the right moment. Below the dead band the direction
+    is unknown and counts as zero.
+    """
+    sign = np.where(np.abs(speed) > dead_band, np.sign(speed), 0.0)
+    crossing = np.flatnonzero(sign[1:] * sign[:-1] < 0)
+    before, after = speed[crossing], speed[crossing + 1]
+    share = before / (before - after)  # where in the step the speed is zero
+    early = share < 0.5
+    sign[crossing[early]] *= 2.0 * share[early]
+    late = crossing[~early]
+    sign[late + 1] *= 2.0 * (1.0 - share[~early])
+    return sign

@@ -1,0 +1,1 @@
+"""Studies: experiments on Armwise itself, run from a checkout."""
