@@ -64,7 +64,7 @@ def in_mujoco(
         seeds: How many sets of sensors.
     """
     arm = load_arm(name)
-    links = arm.parameter_names[: 10 * len(arm.links)]
+    links = arm.parameter_names[arm.layout.links]
     known = Structure(arm, known=links if is_described else ())
     outlook = calibratable(
         known,

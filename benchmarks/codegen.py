@@ -37,7 +37,7 @@ def rigid_panda() -> aw.Arm:
     """The bundled Panda without drives: what all peers can represent alike."""
     arm = aw.load_arm("panda")
     vector = arm.parameters.copy()
-    vector[10 * len(arm.links) :] = 0.0
+    vector[arm.layout.drives] = 0.0
     return replace(arm, name="panda").with_parameters(vector)
 
 

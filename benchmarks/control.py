@@ -48,8 +48,8 @@ def main() -> None:
     base = ParameterSet.base(arm, ("viscous", "coulomb"))
     kd = np.array([10.0, 20, 10, 8, 0.5, 0.5, 0.1])
     controllers: dict[str, ResumableController] = {
-        "PD": PD(10 * kd, kd),
-        "feedforward": Feedforward(PD(10 * kd, kd), arm),
+        "PD": PD(10.0 * kd, kd),
+        "feedforward": Feedforward(PD(10.0 * kd, kd), arm),
         "computed torque": ComputedTorque(arm, 100.0, 20.0),
         "Slotine-Li": SlotineLi(base, 10.0, kd, UpdateLaw.gradient(1e-4)),
         "composite": Composite(base, 10.0, kd, UpdateLaw.bounded_gain(1e-4, 0.1, 1.0)),

@@ -13,7 +13,7 @@ import armwise as aw
 from armwise.identification import Columns, accumulate
 from armwise.identification.coverage import random_motion
 from armwise.identification.gpu import GpuAccumulator
-from armwise.programs.cuda_driver import CudaError, device
+from armwise.programs.cuda_device import CudaError, device
 from benchmarks.coverage import driven_panda
 from benchmarks.figures import Row, best
 from benchmarks.identify import recorded

@@ -71,12 +71,12 @@ def _pinocchio(arm: aw.Arm, data: aw.Samples) -> float:
     model = _model(arm)
     scratch = model.createData()
     start = time.perf_counter()
-    Y = np.empty((len(data), arm.dof, 10 * arm.dof))
+    Y = np.empty((len(data), arm.dof, arm.layout.link_size))
     for i in range(len(data)):
         Y[i] = pin.computeJointTorqueRegressor(
             model, scratch, data.q[i], data.qd[i], data.qdd[i]
         )
-    np.linalg.lstsq(Y.reshape(-1, 10 * arm.dof), data.tau.ravel(), rcond=None)
+    np.linalg.lstsq(Y.reshape(-1, arm.layout.link_size), data.tau.ravel(), rcond=None)
     return time.perf_counter() - start
 
 

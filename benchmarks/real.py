@@ -230,7 +230,7 @@ def _exported(
 
     best = aw.identify(arm, data, aw.PhysicallyConsistent(), friction=friction).arm
     parameters = best.parameters.copy()
-    parameters[10 * len(best.links) :] = 0.0  # neither of them has our friction
+    parameters[best.layout.drives] = 0.0  # neither of them has our friction
     q, qd, qdd = np.random.default_rng(1).uniform(-0.9, 0.9, (3, 50, arm.dof))
     ours = aw.Dynamics(best.with_parameters(parameters)).inverse_dynamics(q, qd, qdd)
     with tempfile.TemporaryDirectory() as folder:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from armwise.arms import load_arm
-from armwise.calibration import Alarm, Calibration
-from armwise.monitoring import Watchdog
+from armwise.calibration import Calibration
+from armwise.monitoring import Alarm, Watchdog
 from benchmarks.cells.pick_and_place import CYCLE, DRIVES, NOISE, PERIOD, Cell
 
 LEARNING = 150.0

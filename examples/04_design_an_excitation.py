@@ -1,4 +1,4 @@
-"""04: design the motion that tells most of an arm, within its limits."""
+"""04: design the motion that determines most of an arm, within its limits."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from armwise.excitation import score_motion
 arm = aw.load_arm("ddarm")
 plan = aw.design_excitation(arm, duration=6.0, seed=0, budget_s=2.0, keep_out=None)
 print(f"Designed: condition number {plan.condition_number:.1f}")
-print(f"Base parameters it tells of: {plan.information.shape[0]}")
+print(f"Base parameters it determines: {plan.information.shape[0]}")
 for note in plan.notes:
     print(f"  {note}")
 
@@ -19,4 +19,4 @@ print(
 
 q, qd, _ = plan.sample(np.linspace(0.0, plan.duration, 601))
 used = np.abs(qd).max(axis=0) / arm.limits("velocity")
-print("Share of the speed limits it uses:", np.round(used, 2))
+print("Fraction of the speed limits it uses:", np.round(used, 2))

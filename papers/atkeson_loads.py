@@ -19,6 +19,7 @@ from armwise.arms import Frame, InertialParameters, load_arm
 from armwise.arms.poses import pose
 from armwise.dynamics import Dynamics
 from armwise.loads import (
+    Bias,
     LeastSquares,
     LoadEstimate,
     OptimalFilter,
@@ -26,7 +27,6 @@ from armwise.loads import (
     design_load_excitation,
     identify_load,
 )
-from armwise.loads.generalized import Bias
 from armwise.motions import Hold, Motion, Quintic
 from armwise.motions import Sequence as Motions
 from armwise.recordings import Samples

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.loads.mass_filter import (
+from armwise.loads import (
     MassEstimate,
     mass_by_differentiation,
     mass_by_integration,

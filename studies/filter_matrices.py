@@ -15,7 +15,7 @@ import numpy as np
 from armwise.errors import ArgumentError
 from armwise.recordings.filters import thinned
 from armwise.recordings.preparation import Preparation
-from armwise.recordings.smoothing import Settings, early_decimation, smooth
+from armwise.recordings.smoothing import early_decimation, smooth
 from armwise.recordings.stretches import Stretch
 from armwise.regression import low_pass
 
@@ -107,11 +107,11 @@ def preparation_bands(preparation: Preparation, size: int) -> PreparationBands:
             differences.
         size: Samples of a recording.
     """
-    settings = Settings.like(preparation)
+    settings = preparation.settings
     rate, cutoff = preparation.sample_rate_hz, preparation.cutoff_hz
     if rate is None or cutoff is None or preparation.torque_bandwidth_hz is None:
         raise ArgumentError("Only samples that were low-passed have such matrices.")
-    if preparation.derivatives != "differences":
+    if settings.velocity == "measured" or settings.derivatives == "spline":
         raise ArgumentError(
             "Only preparations with velocity by differences of the position have such "
             "matrices."
@@ -119,7 +119,9 @@ def preparation_bands(preparation: Preparation, size: int) -> PreparationBands:
     early = early_decimation(settings, rate)
     slow = rate / early
     (thin,) = bands_of(lambda x: [thinned(x, early)], size, 8 * early + 8)
-    later = replace(settings, decimation=settings.decimation // early, rate_hz=None)
+    later = replace(
+        settings, decimation=settings.decimation // early, sample_rate_hz=None
+    )
     reach = int(_MEMORY * slow / cutoff)
     q, qd, qdd, tau = bands_of(
         lambda x: _motion(x, slow, later), len(thin.first), reach
@@ -134,7 +136,7 @@ def preparation_bands(preparation: Preparation, size: int) -> PreparationBands:
 
 
 def _motion(
-    signal: np.ndarray, rate_hz: float, settings: Settings
+    signal: np.ndarray, rate_hz: float, settings: Preparation
 ) -> tuple[np.ndarray, ...]:
     """Filter one signal as a position and as a torque."""
     smoothed = smooth(Stretch(0.0, rate_hz, (signal,), tau=(signal,)), settings)

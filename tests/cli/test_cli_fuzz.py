@@ -1,12 +1,15 @@
 """Whatever it is fed, a command ends with one line and 1 or 2, never a traceback.
 
 Every command is fuzzed from its own examples: each file that is named gives way to
-files that are something else or damaged, and each option gets senseless values.
+files that are something else or damaged, and each option gets senseless values. The
+quick tests take one bad file for each kind of argument and one bad value for each kind
+of option of a command; the slow ones, some 1,500 runs, take all.
 """
 
 from __future__ import annotations
 
 import random
+import re
 import shlex
 import shutil
 import signal
@@ -126,23 +129,33 @@ def bad_copies(word: str, place: Path, rng: random.Random) -> Iterator[Path]:
         path = place / f"damaged{j}{good.suffix}"
         path.write_bytes(bad)
         yield path
-    if not is_arm:  # arms are told by their contents, not by their endings
+    if not is_arm:  # arms are recognised by their contents, not by their endings
         other = place / f"good{'.npz' if good.suffix == '.csv' else '.csv'}"
         other.write_bytes(content)
         yield other
 
 
+def inputs(words: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield the index of each file and each arm that is named, and what kind it is."""
+    for k, word in enumerate(words):
+        if word in bundled_arms():
+            yield k, "arm"
+        elif Path(word).is_file() and words[k - 1] not in ("-o", "--output"):
+            yield k, f"{words[0]} {re.sub('[0-9]', '', word)}"
+
+
 def with_bad_files(words: list[str], rng: random.Random) -> Iterator[list[str]]:
     """Replace each file and each arm that is named, one at a time."""
-    for k, word in enumerate(words):
-        is_input = word in bundled_arms() or Path(word).is_file()
-        if is_input and words[k - 1] not in ("-o", "--output"):
-            for path in bad_copies(word, Path(f"bad{k}").absolute(), rng):
-                yield [*words[:k], str(path), *words[k + 1 :]]
+    for k, _ in inputs(words):
+        for path in bad_copies(words[k], Path(f"bad{k}").absolute(), rng):
+            yield [*words[:k], str(path), *words[k + 1 :]]
 
 
-def with_bad_options(owner: tuple[str, ...], words: list[str]) -> Iterator[list[str]]:
-    """Add each option with senseless values."""
+def with_bad_options(
+    owner: tuple[str, ...], words: list[str], *, is_quick: bool = False
+) -> Iterator[list[str]]:
+    """Add each option with senseless values; quickly: one of each kind, one value."""
+    kinds = set[str]()
     command: Any = typer.main.get_command(app)
     for word in owner:
         command = command.get_command(None, word)
@@ -154,7 +167,10 @@ def with_bad_options(owner: tuple[str, ...], words: list[str]) -> Iterator[list[
         values = fuzzing.PLACES if "Path" in kind else fuzzing.WORDS
         if "float" in kind or "int" in kind:
             values = ("text",) if option.name in ANY_NUMBER_WILL_DO else fuzzing.NUMBERS
-        for value in values:
+        if is_quick and kind in kinds:
+            continue
+        kinds.add(kind)
+        for value in values[:1] if is_quick else values:
             yield [*words, flag, value]
 
 
@@ -163,22 +179,51 @@ def faults(feed, cases: Iterator[list[str]]) -> list[tuple[str, str]]:
     return [(words, wrong) for words, wrong in found if wrong]
 
 
+LOGS = ["run.parquet", "run.mcap", "run.npz", "run.mat"]
+
+
+def on_log(log: str) -> list[str]:
+    return ["inspect-log", log, "--arm", ARM]
+
+
+def test_one_bad_file_for_each_kind_of_argument(feed):
+    cases: dict[str, list[str]] = {}
+    for number, words in enumerate([*map(baseline, TEXTS), *map(on_log, LOGS)]):
+        for k, kind in inputs(words):
+            folder = Path(f"bad_{number}_{k}").absolute()
+            if kind not in cases:
+                rng = random.Random(kind)
+                path = rng.choice(list(bad_copies(words[k], folder, rng)))
+                cases[kind] = [*words[:k], str(path), *words[k + 1 :]]
+    assert len(cases) > 15
+    assert faults(feed, iter(cases.values())) == []
+
+
+@pytest.mark.parametrize("owner", list(FIRST), ids=" ".join)
+def test_one_bad_value_for_each_kind_of_option(owner, feed):
+    words = baseline(FIRST[owner])
+    assert faults(feed, with_bad_options(owner, words, is_quick=True)) == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS)
 def test_bad_files(text, feed):
     assert faults(feed, with_bad_files(baseline(text), random.Random(text))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("owner", list(FIRST), ids=" ".join)
 def test_bad_options(owner, feed):
     assert faults(feed, with_bad_options(owner, baseline(FIRST[owner]))) == []
 
 
-@pytest.mark.parametrize("log", ["run.parquet", "run.mcap", "run.npz", "run.mat"])
+@pytest.mark.slow
+@pytest.mark.parametrize("log", LOGS)
 def test_damaged_logs_of_every_kind(log, feed):
-    words = ["inspect-log", log, "--arm", ARM]
-    assert faults(feed, with_bad_files(words, random.Random(log))) == []
+    assert faults(feed, with_bad_files(on_log(log), random.Random(log))) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mapping", sorted(MAPPINGS.glob("*.toml")), ids=lambda p: p.stem
 )

@@ -16,9 +16,8 @@ ARMS = ["panda", "ur10", "puma560", "two_link_uno", "hand_controller", "iiwa"]
 @pytest.mark.parametrize("name", ARMS)
 def test_bundled_arm(name):
     arm = aw.load_arm(name)
-    split = 10 * len(arm.links)
     parameters = arm.parameters.copy()
-    parameters[split:] = 0.0
+    parameters[arm.layout.drives] = 0.0
     arm = arm.with_parameters(parameters)
     model = model_from_arm(arm, None, None)
     data = mujoco.MjData(model)

@@ -52,7 +52,7 @@ def test_joint_torques_are_the_jacobian_transposed_times_the_wrench(name: str) -
     q, qd, qdd = _states(arm.dof)
     dyn = aw.Dynamics(arm)
     link, T = arm.place("hand")
-    own = dyn.regressor(q, qd, qdd)[:, :, 10 * link : 10 * link + 10]
+    own = dyn.regressor(q, qd, qdd)[:, :, dyn.arm.layout.link(link)]
     R = dyn.link_pose(q, "hand")[:, :3, :3]
     A = HeldBody(arm, "hand").regressor(q, qd, qdd)
     in_base = np.concatenate([R @ A[:, :3], R @ A[:, 3:]], axis=1)

@@ -94,7 +94,7 @@ def test_a_slip_about_the_vertical_is_seen_by_no_torque(slips):
 def test_a_lost_bolt_is_found_where_it_sat(panda, base, covariance, slips, link):
     place = panda.links[link].inertia.center_of_mass + np.array([0.05, -0.03, 0.02])
     lost = np.zeros(panda.parameters.size)
-    lost[10 * link : 10 * link + 10] = -point_mass(0.2, place)
+    lost[panda.layout.link(link)] = -point_mass(0.2, place)
     found = named(panda, base, covariance, slips, base.matrix @ lost)
     assert (found.kind, found.component) == ("lost bolt", panda.links[link].name)
     assert found.probability > 0.5

@@ -13,7 +13,7 @@ from armwise.identification import review
 from armwise.identification.coverage import loop_recordings, loop_setting
 from armwise.identification.methods import OrdinaryLeastSquares, WeightedLeastSquares
 from armwise.identification.problem import pose_problem, structural_base
-from armwise.programs.cuda_driver import device
+from armwise.programs.cuda_device import device
 from armwise.regression.columns import Columns
 from studies.closed_loop import GpuLoop
 from studies.coverage import GpuExperiments, base_rows, gpu_coverage_study

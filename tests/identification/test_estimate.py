@@ -77,7 +77,7 @@ def test_consistent_fit_has_only_bodies_that_exist(described, arm):
     assert free.arm.defects()
     bodies = weighted(described, poor, aw.PhysicallyConsistent())
     assert not bodies.arm.defects()
-    split = 10 * len(arm.links)
+    split = arm.layout.drives.start
     kinds = np.array([n.rsplit(".")[-1] for n in arm.parameter_names[split:]])
     assert np.all(bodies.parameters[split:][kinds != "offset"] >= -1e-9)
     ratio = bodies.fit.rmse / free.fit.rmse

@@ -38,9 +38,8 @@ def test_two_observers_merge(described, data):
 
 
 def test_forgetting_follows_a_change(arm, described, data):
-    split = 10 * len(arm.links)
     heavier = arm.parameters.copy()
-    heavier[split:] *= 2.0
+    heavier[arm.layout.drives] *= 2.0
     changed = samples_of(arm.with_parameters(heavier), seed=8)
     online = OnlineIdentification(described, forgetting=0.995)
     online.update(data)

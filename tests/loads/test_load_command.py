@@ -12,8 +12,7 @@ import pytest
 
 import armwise as aw
 from armwise.errors import ArgumentError
-from armwise.loads import identify_load
-from armwise.loads.estimate import read_load_estimate, write_load_estimate
+from armwise.loads import identify_load, read_load_estimate, write_load_estimate
 from tests.loads import rig
 
 

@@ -17,7 +17,7 @@ from armwise.loads import (
     mass_by_optimal_filter,
     optimal_filter,
 )
-from armwise.loads.mass_filter import MassEstimate
+from armwise.loads.optimal_filter import MassEstimate
 from armwise.recordings import NoiseSpectra
 from papers.mass_trials import (
     Trial,

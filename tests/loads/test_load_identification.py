@@ -22,7 +22,7 @@ from armwise.loads import (
     WristSamples,
     identify_load,
 )
-from armwise.loads.pose_offset import moved_frame
+from armwise.loads.identify_load import moved_frame
 from tests.loads import rig
 
 METHODS: list[LoadMethod] = [
@@ -164,9 +164,9 @@ def test_a_turned_sensor_is_found_by_its_rotation() -> None:
     z = (found.parameters.vector - expected.vector) / found.std.parameters
     assert np.abs(z).max() < 5.0
     plain = identify_load(turned, rig.puma())
-    assert plain.explanation is not None
-    assert found.explanation is not None
-    assert np.all(plain.explanation.rmse[:2] > 2 * found.explanation.rmse[:2])
+    assert plain.prediction is not None
+    assert found.prediction is not None
+    assert np.all(plain.prediction.rmse[:2] > 2 * found.prediction.rmse[:2])
 
 
 def test_a_shifted_and_turned_sensor_is_found_by_its_pose() -> None:
@@ -194,7 +194,7 @@ def test_a_consistent_load_can_exist() -> None:
     assert bound.is_physical
     z = (bound.parameters.vector - free.parameters.vector) / free.std.parameters
     assert np.abs(z).max() < 4.0
-    assert "nearest body" in bound.notes[-1]
+    assert "nearest physical body" in bound.notes[-1]
 
 
 def test_equal_principal_moments_make_the_axes_ill_determined() -> None:

@@ -10,14 +10,15 @@ import pytest
 from armwise.arms import InertialParameters, load_arm
 from armwise.calibration import Calibration, Structure
 from armwise.dynamics import Dynamics
-from armwise.monitoring import Watchdog
-from armwise.monitoring.change_detection import Shifts, Usual
-from armwise.monitoring.gravity_residuals import Scales
+from armwise.monitoring import Watchdog, WatchdogSettings
+from armwise.monitoring.change_detection import Baseline, ShiftTest
+from armwise.monitoring.gravity_residuals import GravityResiduals
 from armwise.motions import Hold, Quintic, Sequence
 from armwise.plants import Payload, carrying, perturbed
 
 PERIOD, CYCLE, LOAD = 0.008, 2.4, 0.8
 DEGREE = np.deg2rad(1.0)
+LOW_THRESHOLD = WatchdogSettings(drift_threshold=60.0, onset_epochs=60)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def arm():
 
 @pytest.fixture(scope="module")
 def work(arm):
-    """Two minutes of pick and place by an arm 1 % other than believed."""
+    """Two minutes of pick and place by an arm 1 % other than its model."""
     random = np.random.default_rng(0)
     body = InertialParameters.from_center_of_mass(LOAD, [0, 0, 0.08], 1e-3 * np.eye(3))
     real = perturbed(arm, 0.01, 3)
@@ -74,10 +75,10 @@ def test_what_a_load_adds_to_any_motion_is_expected(arm):
     """Else a joint that rests while others swing a load would seem to be stuck."""
     body = InertialParameters.from_center_of_mass(1.0, [0, 0, 0.08], 1e-3 * np.eye(3))
     loaded, bare = Dynamics(carrying(arm, Payload("flange", body))), Dynamics(arm)
-    scales = Scales(Structure(arm), 1.0)
+    residuals = GravityResiduals(Structure(arm), 1.0)
     for motion in np.random.default_rng(0).normal(size=(50, 3, 7)):
         added = loaded.inverse_dynamics(*motion) - bare.inverse_dynamics(*motion)
-        assert np.all(np.abs(added) < scales.unexpected(motion))
+        assert np.all(np.abs(added) < residuals.largest_change(motion))
 
 
 def test_the_load_is_weighed(arm, work):
@@ -116,26 +117,26 @@ def test_evidence_is_what_theory_says():
     information = random.uniform(1.0, 50.0, (4000, 2))
     scatter = np.sqrt(4.0 / information + 0.3**2)
     pulls = information * (0.7 + scatter * random.normal(size=information.shape))
-    usual = Usual.of(pulls[:2000], information[:2000])
-    assert usual.bias == pytest.approx([0.7, 0.7], abs=0.05)
-    assert usual.wander == pytest.approx([0.09, 0.09], rel=0.4)
-    shifts = Shifts(usual, 1e9, 1)
+    baseline = Baseline.from_epochs(pulls[:2000], information[:2000])
+    assert baseline.bias == pytest.approx([0.7, 0.7], abs=0.05)
+    assert baseline.wander == pytest.approx([0.09, 0.09], rel=0.4)
+    test = ShiftTest(baseline, WatchdogSettings(drift_threshold=1e9, onset_epochs=1))
     ratios = []
     for pull, known in zip(pulls[2000:], information[2000:], strict=True):
-        shifts.add(0.0, pull, known)
-        ratios.append(shifts.evidence)
+        test.add(0.0, pull, known)
+        ratios.append(test.evidence)
     assert np.mean(ratios, axis=0) == pytest.approx([1.0, 1.0], abs=0.2)
 
 
 def test_a_shift_is_dated_and_measured():
     information = np.full((100, 2), 10.0)
     pulls = np.random.default_rng(1).normal(0.0, np.sqrt(10.0), (100, 2))
-    usual = Usual.of(pulls, information)
-    shifts = Shifts(usual, 60.0, 60)
+    baseline = Baseline.from_epochs(pulls, information)
+    test = ShiftTest(baseline, LOW_THRESHOLD)
     found = None
     for k in range(100):
         pull = pulls[k] + 10.0 * np.array([0.0, 0.3]) * (k >= 30)
-        found = found or shifts.add(float(k), pull, information[k])
+        found = found or test.add(float(k), pull, information[k])
     assert found is not None
     assert found.unknown == 1
     assert found.onset == pytest.approx(30.0, abs=6.0)
@@ -147,21 +148,21 @@ def test_what_is_said_to_be_visible_is_found(epochs):
     random = np.random.default_rng(4)
     information = random.lognormal(7.0, 1.5, (150, 1))
     pulls = np.sqrt(information) * random.normal(size=information.shape)
-    usual = Usual.of(pulls, information)
-    size = usual.smallest(epochs, 60.0)[0]
-    told = [
-        _is_told(usual, random, share * size, epochs) for share in (1.3, 0.5)
+    baseline = Baseline.from_epochs(pulls, information)
+    size = baseline.smallest(epochs, LOW_THRESHOLD)[0]
+    is_found = [
+        _is_found(baseline, random, fraction * size, epochs) for fraction in (1.3, 0.5)
         for _ in range(20)
     ]  # fmt: skip
-    assert np.mean(told[:20]) > 0.8
-    assert np.mean(told[20:]) < 0.2
-    assert np.isinf(usual.smallest(3, 60.0)[0])  # no three epochs decide
+    assert np.mean(is_found[:20]) > 0.8
+    assert np.mean(is_found[20:]) < 0.2
+    assert np.isinf(baseline.smallest(3, LOW_THRESHOLD)[0])  # no three epochs decide
 
 
-def _is_told(usual: Usual, random, size: float, epochs: int) -> bool:
-    shifts = Shifts(usual, 60.0, 60)
+def _is_found(baseline: Baseline, random, size: float, epochs: int) -> bool:
+    test = ShiftTest(baseline, LOW_THRESHOLD)
     for known in random.lognormal(7.0, 1.5, epochs):
         pull = np.array([np.sqrt(known) * random.normal() + size * known])
-        if shifts.add(0.0, pull, np.array([known])):
+        if test.add(0.0, pull, np.array([known])):
             return True
     return False

@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 from armwise.dynamics import Dynamics
-from armwise.monitoring.jumps import BLUR, WIDTH, Jumps, distances, moved_by, step_in
-from armwise.monitoring.stream import Intake
+from armwise.monitoring.jumps import (
+    ACCELERATION_GAIN,
+    WIDTH,
+    JumpDetector,
+    distances,
+    driven_distance,
+    fit_step,
+)
+from armwise.monitoring.stream import StreamBuffer
 from tests.calibration.hands import hand
 
 DEGREE = np.deg2rad(1.0)
@@ -49,15 +56,15 @@ def driving(model: Dynamics, t: np.ndarray, q: np.ndarray) -> np.ndarray:
 def found(model: Dynamics, t, q, tau=None, learned: float = 10.0) -> list:
     period = float(np.median(np.diff(t)))
     tau = torques(model, t, q) if tau is None else tau
-    jumps = Jumps(model, period, np.array([5.0, 5.0]))
-    intake = Intake(period, 2, int(learned / period))
+    jumps = JumpDetector(model, period, np.array([5.0, 5.0]))
+    buffer = StreamBuffer(period, 2, int(learned / period))
     seen = []
-    for k, piece in enumerate(intake.take(t, q, tau)):
-        if piece.is_fresh:
+    for k, chunk in enumerate(buffer.feed(t, q, tau)):
+        if chunk.is_fresh:
             jumps.restart()
         if k == 1:
-            jumps.settle()
-        seen += jumps.feed(*piece[:4])
+            jumps.end_learning()
+        seen += jumps.feed(*chunk[:4])
     return seen
 
 
@@ -72,9 +79,9 @@ def test_lines_that_agree_or_meet_are_no_step():
         assert distances(q[:, None]).least == pytest.approx(0.0, abs=1e-12)
     jump = 0.1 * t + 3.0 * (t > 0)
     assert distances(jump[:, None]).least == pytest.approx(3.0)
-    step = step_in(jump[:, None])
+    step = fit_step(jump[:, None])
     assert step.size == pytest.approx(3.0)
-    assert step.left == pytest.approx(0.0, abs=1e-12)
+    assert step.residual == pytest.approx(0.0, abs=1e-12)
 
 
 def test_what_accelerations_add_is_taken_away():
@@ -84,9 +91,9 @@ def test_what_accelerations_add_is_taken_away():
     q = np.zeros((WIDTH, 1))
     for k in range(1, WIDTH - 1):
         q[k + 1] = 2.0 * q[k] - q[k - 1] + a[k] * 0.01**2
-    assert step_in(q).size == pytest.approx(moved_by(a, 0.01), rel=1e-9)
+    assert fit_step(q).size == pytest.approx(driven_distance(a, 0.01), rel=1e-9)
     begins = (np.arange(WIDTH) > 4)[:, None] * 1.0
-    assert np.abs(moved_by(begins, 1.0)) == pytest.approx(BLUR)
+    assert np.abs(driven_distance(begins, 1.0)) == pytest.approx(ACCELERATION_GAIN)
 
 
 @pytest.mark.parametrize("rate", RATES)

@@ -8,7 +8,7 @@ import pytest
 import armwise as aw
 from armwise.errors import ArmwiseError
 from armwise.programs.cuda import elementwise_source
-from armwise.programs.cuda_driver import CudaError, device
+from armwise.programs.cuda_device import CudaError, device
 from armwise.programs.cuda_gram import Patches, gram_source
 
 

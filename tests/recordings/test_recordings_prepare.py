@@ -104,16 +104,16 @@ def test_measured_velocity_is_aligned_and_used_when_it_is_better():
     for j in range(arm.dof):
         channels[f"qd_{j + 1}"] = Channel(time, late[:, j])
     data = prepare(replace(rec, channels=channels), 5.0, arm=arm)
-    assert data.preparation.derivatives.startswith("measured")
+    assert data.preparation.velocity == "measured"
     assert data.preparation.velocity_lag == pytest.approx(0.01, abs=1e-3)
     np.testing.assert_allclose(data.qd, motion(arm.dof, data.time)[1], atol=3e-3)
     plain = prepare(replace(rec, channels=channels), 5.0, velocity="position")
-    assert plain.preparation.derivatives == "differences"
+    assert plain.preparation.velocity == "position"
     wrong = {
         n: replace(c, values=2 * c.values) for n, c in channels.items() if "qd" in n
     }
     doubled = prepare(replace(rec, channels=channels | wrong), 5.0, arm=arm)
-    assert doubled.preparation.derivatives == "differences"
+    assert doubled.preparation.velocity == "position"
     assert "does not fit the position" in doubled.preparation.notes[0]
 
 

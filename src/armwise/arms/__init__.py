@@ -2,7 +2,6 @@
 
 from armwise.arms.arm import (
     BASE,
-    DRIVE_NAMES,
     Arm,
     Coupling,
     Drive,
@@ -13,14 +12,14 @@ from armwise.arms.arm import (
     Mimic,
     Shape,
 )
-from armwise.arms.inertia import INERTIAL_NAMES, InertialParameters, inertial_transform
+from armwise.arms.inertia import InertialParameters, inertial_transform
+from armwise.arms.layout import DRIVE_NAMES, INERTIAL_NAMES, ParameterLayout
 from armwise.arms.load import bundled_arms, load_arm
 from armwise.arms.poses import pose, rotation_about, rotation_from_rpy
 from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom
 from armwise.arms.readers.urdf import read_shape
 from armwise.arms.readers.xml import read_xml
 from armwise.arms.save import save_arm
-from armwise.arms.toml import Table, read_toml
 
 __all__ = [
     "BASE",
@@ -35,8 +34,8 @@ __all__ = [
     "Limits",
     "Link",
     "Mimic",
+    "ParameterLayout",
     "Shape",
-    "Table",
     "body_name",
     "bundled_arms",
     "compile_mjcf",
@@ -45,7 +44,6 @@ __all__ = [
     "pose",
     "read_geom",
     "read_shape",
-    "read_toml",
     "read_xml",
     "rotation_about",
     "rotation_from_rpy",

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from armwise.arms.inertia import INERTIAL_NAMES, InertialParameters
+from armwise.arms.inertia import InertialParameters
+from armwise.arms.layout import DRIVE_NAMES, INERTIAL_NAMES, ParameterLayout
 from armwise.arms.poses import pose, rotation_about
 from armwise.errors import ArgumentError, ArmError
 
@@ -41,9 +42,6 @@ class Shape:
 
 
 # The description of an arm: joints, links, what moves with what, and gravity.
-
-DRIVE_NAMES = ("rotor_inertia", "viscous", "coulomb", "offset")
-"""Order of a joint's own four parameters."""
 
 BASE = -1
 """The index that stands for the fixed base where a link index is expected."""
@@ -232,23 +230,29 @@ class Arm:
         return tuple(self.joints[i].name for i in self.coordinates)
 
     @cached_property
+    def layout(self) -> ParameterLayout:
+        """The index of every parameter in `parameters`, by name."""
+        return ParameterLayout(len(self.links), len(self.driven))
+
+    @cached_property
     def parameter_names(self) -> tuple[str, ...]:
         """Names of the parameters: `link.Ixx` …, `joint.coulomb` …, couplings last."""
         links = [f"{x.name}.{p}" for x in self.links for p in INERTIAL_NAMES]
-        drives = [f"{x.name}.{p}" for x in self._driven for p in DRIVE_NAMES]
+        drives = [f"{x.name}.{p}" for x in self.driven for p in DRIVE_NAMES]
         return tuple(links + drives)
 
     @cached_property
     def parameters(self) -> Float[np.ndarray, " parameters"]:
         """All parameters π, in the order of `parameter_names`; τ = Y π."""
         parts = [link.inertia.vector for link in self.links]
-        parts += [driven.drive.vector for driven in self._driven]
+        parts += [driven.drive.vector for driven in self.driven]
         vector = np.concatenate(parts) if parts else np.zeros(0)
         vector.setflags(write=False)
         return vector
 
     @property
-    def _driven(self) -> tuple[Joint | Coupling, ...]:
+    def driven(self) -> tuple[Joint | Coupling, ...]:
+        """Everything with a drive: the joints, then the couplings."""
         return (*self.joints, *self.couplings)
 
     def with_parameters(self, vector: Sequence[float] | np.ndarray) -> Arm:
@@ -262,12 +266,10 @@ class Arm:
         if not np.all(np.isfinite(values)):
             bad = self.parameter_names[int(np.argmin(np.isfinite(values)))]
             raise ArgumentError(f"The parameter {bad} is not finite.")
-        split = 10 * len(self.links)
-        inertias = values[:split].reshape(-1, 10)
-        drives = [Drive(*map(float, row)) for row in values[split:].reshape(-1, 4)]
+        drives = [Drive(*map(float, row)) for row in self.layout.by_drive(values)]
         links = tuple(
             replace(link, inertia=InertialParameters(row))
-            for link, row in zip(self.links, inertias, strict=True)
+            for link, row in zip(self.links, self.layout.by_link(values), strict=True)
         )
         joints = tuple(
             replace(joint, drive=drive)

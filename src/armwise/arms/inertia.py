@@ -13,9 +13,6 @@ from armwise.errors import NotPhysical
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-INERTIAL_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
-"""Order of the ten numbers, about the link-frame origin in link axes."""
-
 LEAST_MASS = 1e-30
 """In [kg]: less counts as no mass, and leaves no centre of mass."""
 

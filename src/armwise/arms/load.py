@@ -10,8 +10,9 @@ from armwise.arms.arm import Arm
 from armwise.arms.readers.dh import read_dh
 from armwise.arms.readers.izaguirre import is_specification, read_specification
 from armwise.arms.readers.urdf import read_urdf
-from armwise.arms.readers.xml import read_bytes, read_xml
+from armwise.arms.readers.xml import read_xml
 from armwise.errors import ArmError
+from armwise.tables import read_bounded
 
 # The arms that come with Armwise, as data files with their sources cited.
 
@@ -53,7 +54,7 @@ def load_arm(
         if path.exists():
             raise ArmError(f"{path} is not a file; give a URDF, MJCF or DH .toml file.")
         raise ArmError(_unknown(str(path_or_name)))
-    return _read(path, read_bytes(path), allow_unphysical)
+    return _read(path, read_bounded(path), allow_unphysical)
 
 
 def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:

@@ -6,10 +6,11 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from armwise.arms.arm import Arm
-from armwise.arms.readers.xml import read_bytes, read_xml
+from armwise.arms.readers.xml import read_xml
 from armwise.arms.writers.link_inertia import frames_on, require_writable, share_inertia
 from armwise.arms.writers.urdf import fill_urdf, urdf_text
 from armwise.files import write_atomically
+from armwise.tables import read_bounded
 
 _MJCF = ".xml"
 
@@ -57,7 +58,7 @@ def save_arm(
 
 
 def _fill(arm: Arm, template: Path, force: bool) -> tuple[bytes, tuple[str, ...]]:
-    data = read_bytes(template)
+    data = read_bounded(template)
     root = read_xml(template, data)
     if root.tag == "mujoco":
         from armwise.arms.writers.mjcf import fill_mjcf

@@ -52,8 +52,7 @@ class Expansion:
     ) -> None:
         self._dynamics = structure.dynamics
         self._gain, self._sense = gain, sense
-        links = range(len(structure.arm.links))
-        self._gravity = [10 * i + k for i in links for k in (1, 2)]
+        self._gravity = structure.arm.layout.inertial("mx", "my").tolist()
         self._inertia = _inertial_columns(structure)
         self.count = len(self._gravity) + len(self._inertia)
 
@@ -100,8 +99,8 @@ def _inertial_columns(structure: Structure) -> list[int]:
     dynamics = structure.dynamics
     still = np.zeros_like(q)
     motion = dynamics.regressor(q, qd, qdd) - dynamics.regressor(q, still, still)
-    links = 10 * len(structure.arm.links)
-    rows = motion[:, :, :links].reshape(-1, links)
+    layout = structure.arm.layout
+    rows = motion[:, :, layout.links].reshape(-1, layout.link_size)
     return sorted(successive_ranks(rows).indices)
 
 

@@ -71,7 +71,7 @@ def wide_motion(
 
 def _with_bodies(arm: Arm, seed: int) -> Arm:
     """The arm, or one with made-up bodies where it has no mass."""
-    if np.any(arm.parameters[: 10 * len(arm.links)]):
+    if np.any(arm.parameters[arm.layout.links]):
         return arm
     random = np.random.default_rng(seed)
     links = tuple(

@@ -70,9 +70,8 @@ def _part(
     predicted = projector.regressor(point, rows) @ parameters
     predicted -= found.values[-1] * projector.torque_rate[rows]
     q = projector.motion(point, rows)[0]
-    links = np.arange(parameters.size) < 10 * len(structure.arm.links)
     still = np.zeros_like(q)
-    bodies = np.where(links, parameters, 0.0)
+    bodies = np.where(structure.arm.layout.is_inertial, parameters, 0.0)
     weight = structure.dynamics.regressor(q, still, still) @ bodies
     gravity = weight * projector.torque_scale(point)
     return q, predicted, gravity, projector.sliding.weights(rows)
@@ -293,7 +292,7 @@ def _frictions(projector: Projector, found: Projected) -> tuple[str, ...]:
 def rubbing_joints(projector: Projector, found: Projected) -> dict[str, float]:
     """Joints whose motors work against little but dry friction, and how much of it."""
     known = projector.structure
-    dry = known.parameters(found.values[:-1])[10 * len(known.arm.links) + 2 :: 4]
+    dry = known.parameters(found.values[:-1])[known.arm.layout.drive("coulomb")]
     usual = np.sqrt(np.mean(projector.sensed.tau**2, axis=0))
     loads = np.abs(known.drive_weights) @ usual
     joints = np.abs(known.drive_weights).argmax(axis=1)

@@ -28,10 +28,10 @@ def defect_of(projector: Projector, found: Projected) -> str | None:
         return f"{negative} would have a negative inertia"
     names = structure.arm.parameter_names
     surely = (found.values + _doubt(found))[:-1]
-    links, loads = 10 * len(structure.arm.links), _loads(structure, projector)
+    coulomb = structure.arm.layout.drive("coulomb").tolist()
+    loads = dict(zip(coulomb, _loads(structure, projector), strict=True))
     for k, value in zip(structure.base.indices, surely, strict=True):
-        drive, kind = divmod(k - links, 4)
-        if drive >= 0 and kind == 2 and value < -0.05 * loads[drive]:
+        if k in loads and value < -0.05 * loads[k]:
             return f"{names[k]} would be negative"
     sums = structure.base.matrix * structure.is_positive
     for row, value in zip(sums, surely, strict=True):

@@ -23,7 +23,7 @@ from armwise.dynamics import Dynamics
 from armwise.recordings import Samples
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +167,11 @@ class Sliding:
         return self.is_heard[rows].astype(float)
 
     def set_coulomb(
-        self, Y: np.ndarray, rows: slice, signs: Float[np.ndarray, " dof"], first: int
+        self,
+        Y: np.ndarray,
+        rows: slice,
+        signs: Float[np.ndarray, " dof"],
+        columns: Int[np.ndarray, " drives"],
     ) -> None:
         """Show dry friction in a regressor as it looks through the torque's filter.
 
@@ -175,14 +179,14 @@ class Sliding:
             Y: Regressor of these rows, changed in place.
             rows: Which samples.
             signs: Of the sensors' gains.
-            first: Column of the first drive's Coulomb friction.
+            columns: Of the drives' Coulomb friction.
         """
         if self.directions is None:
             return
         for k, w in enumerate(self.drive_weights):
             turned = signs[np.argmax(np.abs(w))]
             column = turned * self.directions[rows, k]
-            Y[:, :, first + 4 * k] = column[:, None] * w
+            Y[:, :, columns[k]] = column[:, None] * w
 
 
 # Torques as functions of sensor gains and offsets, the linear part eliminated.
@@ -287,8 +291,8 @@ class Projector:
     ) -> Float[np.ndarray, "samples dof parameters"]:
         """Y of all parameters for recorded torques, were a point true."""
         Y = self.structure.dynamics.regressor(*self.motion(point, rows))
-        first = 10 * len(self.structure.arm.links) + 2
-        self.sliding.set_coulomb(Y, rows, np.sign(point.alpha), first)
+        coulomb = self.structure.arm.layout.drive("coulomb")
+        self.sliding.set_coulomb(Y, rows, np.sign(point.alpha), coulomb)
         Y *= self.torque_scale(point)[:, None]
         return Y
 
@@ -329,7 +333,7 @@ class Projector:
     def _model(self, values: np.ndarray) -> Dynamics:
         parameters = self.structure.parameters(values[:-1])
         # Coulomb friction depends on the direction alone, which x does not change.
-        parameters[10 * len(self.structure.arm.links) + 2 :: 4] = 0.0
+        parameters[self.structure.arm.layout.drive("coulomb")] = 0.0
         return Dynamics(self.structure.arm.with_parameters(parameters))
 
     def _linear_factor(self, point: Point) -> np.ndarray:

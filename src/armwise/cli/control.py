@@ -38,7 +38,7 @@ def compare(
         float, number("Relative error of the perturbed model.", 0.0, 0.9)
     ] = 0.1,
     friction: Annotated[
-        float, number("Unmodelled friction, as a share of torque.", 0.0, 10.0)
+        float, number("Unmodelled friction, as a fraction of torque.", 0.0, 10.0)
     ] = 0.02,
     natural_hz: Annotated[
         float, number("Stiffness of feedback [Hz].", 0.01, 100.0)

@@ -24,10 +24,10 @@ def excite(
         output_file("Write it: .csv, .json or .yaml (ROS)."),
     ] = None,
     rate_hz: Annotated[
-        float, number("Points a second in the file.", 0.1, FASTEST)
+        float, number("Rate of the points in the file [Hz].", 0.1, FASTEST)
     ] = 100,
     limit_share: Annotated[
-        float, typer.Option(help="Share of every limit that may be used.")
+        float, typer.Option(help="Fraction of every limit that may be used.")
     ] = 0.95,
     harmonics: Annotated[
         int | None,
@@ -149,7 +149,7 @@ def _show(report: dict[str, Any]) -> None:
         f"log det {figure(report['log_det'])}"
     )
     made = table(
-        f"Largest share of each limit, {verified.instants} instants",
+        f"Largest fraction of each limit, {verified.instants} instants",
         ("joint", "start", "position", "speed", "accel.", "effort"),
     )
     used = (verified.position, verified.velocity, verified.acceleration)

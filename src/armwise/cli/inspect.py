@@ -71,7 +71,7 @@ def _without_drives(mechanism: Mechanism) -> Program:
         qdd: Sequence[Scalar],
         bodies: Sequence[Scalar],
     ) -> dict[str, object]:
-        none = [0.0] * (4 * len(mechanism.drive_rows))
+        none = [0.0] * mechanism.layout.drive_size
         return whole.function(q=q, qd=qd, qdd=qdd, bodies=bodies, drives=none)
 
     return trace_equation(

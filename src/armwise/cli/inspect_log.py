@@ -130,7 +130,7 @@ def _prepared(report: dict[str, Any]) -> list[str]:
     lines = [
         f"Prepared: {report['samples']} samples at {report['rate_hz']:.4g} Hz in "
         f"{report['segments']} segment{'s' * (report['segments'] != 1)}.",
-        f"Low-pass: {cutoff}; velocity and acceleration by {done.derivatives}.",
+        f"Low-pass: {cutoff}; velocity and acceleration by {done.differentiation}.",
         f"Torque lag taken out: {1e3 * done.lag:.2f} ms.",
     ]
     if done.torque_bandwidth_hz and done.torque_bandwidth_hz < (done.cutoff_hz or 1e9):

@@ -21,7 +21,7 @@ def learn(
         float, number("Relative error of the perturbed model.", 0.0, 0.9)
     ] = 0.1,
     friction: Annotated[
-        float, number("Unmodelled friction, as a share of torque.", 0.0, 10.0)
+        float, number("Unmodelled friction, as a fraction of torque.", 0.0, 10.0)
     ] = 0.02,
     noise: Annotated[float, number("Velocity noise [rad/s].", 0.0, 100.0)] = 0.002,
     trials: Annotated[int, number("Attempts.", 1, 1000)] = 4,

@@ -21,7 +21,7 @@ def simulate(
     seed: Seed = 0,
     mujoco: Annotated[bool, typer.Option(help="Simulate with MuJoCo.")] = False,
     torque_noise: Annotated[
-        float, number("Noise of the torque, as a share of its largest.", 0.0, 100.0)
+        float, number("Noise of the torque, as a fraction of its largest.", 0.0, 100.0)
     ] = 0.01,
     encoder_counts: Annotated[
         int, number("Counts of an encoder per turn.", 1, 1e12)

@@ -14,7 +14,7 @@ import numpy as np
 
 from armwise.arms import BASE
 from armwise.codegen.functions import Function, input_sizes
-from armwise.codegen.model import Model
+from armwise.codegen.model import Model, moment_orders
 from armwise.dynamics import Mechanism, Scalar, Segment, Skeleton, mul
 from armwise.programs import Program, fewer_operations, operations, trace
 
@@ -37,8 +37,8 @@ def unit_lengths(mechanism: Mechanism, bodies: Sequence[float] = ()) -> list[flo
     for segment in mechanism.skeleton.segments:
         numbers = segment.gravity if segment.parent == BASE else segment.position
         found += [abs(float(x)) for x in numbers if x]
-    kinds = [index % 10 for index in mechanism.grouping.indices]
-    moments = [x for kind, x in zip(kinds, bodies, strict=False) if kind in (1, 2, 3)]
+    orders = moment_orders(mechanism)
+    moments = [x for order, x in zip(orders, bodies, strict=False) if order == 1]
     found += [abs(1.0 / x) for x in moments if x]
     return list({f"{x:.12g}": x for x in reversed(found)}.values())[::-1]
 
@@ -61,10 +61,10 @@ def bodies_in_units(
     mechanism: Mechanism, bodies: Sequence[Scalar], length: float
 ) -> list[Scalar]:
     """Return grouped parameters in units of `length`: m L², h L and Σ as it is."""
-    scales = (length**2, length, length, length, *(1.0,) * 6)
+    scales = (length**2, length, 1.0)
     return [
-        mul(scales[index % 10], value)
-        for index, value in zip(mechanism.grouping.indices, bodies, strict=True)
+        mul(scales[order], value)
+        for order, value in zip(moment_orders(mechanism), bodies, strict=True)
     ]
 
 

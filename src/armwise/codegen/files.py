@@ -6,11 +6,11 @@ import textwrap
 
 import numpy as np
 
+from armwise.arms import DRIVE_NAMES
 from armwise.codegen.c_text import comment, fill, sincos_text
 from armwise.codegen.code import Code, Routine
 from armwise.codegen.functions import UNITS
 from armwise.codegen.reference import random_states
-from armwise.dynamics import DRIVES
 from armwise.version import __version__
 
 _WIDTH = 96
@@ -73,14 +73,12 @@ def _parameter_lines(code: Code) -> list[str]:
         return []
     known = zip(model.body_names, model.bodies, model.body_units, strict=True)
     rows = [f"     {name} = {value:.9g} {unit}" for name, value, unit in known if value]
-    names = [joint.name for joint in model.arm.joints]
-    names += [coupling.name for coupling in model.arm.couplings]
     drives = []
-    for k, name in enumerate(names):
-        values = model.drives[DRIVES * k : DRIVES * (k + 1)]
+    for driven in model.arm.driven:
+        values = driven.drive.vector
         if any(values):
             numbers = ", ".join(f"{x:.6g}" for x in values)
-            drives.append(f"     {comment(name)}: {numbers}")
+            drives.append(f"     {comment(driven.name)}: {numbers}")
     lines = ["   Base parameters in the code, in the frames Armwise works in:", *rows]
     if drives:
         title = "   Drives: rotor inertia, viscous, Coulomb friction, offset:"
@@ -127,9 +125,11 @@ def _enumeration(code: Code) -> str:
         zip(code.model.body_names, code.model.body_units, strict=True)
     ):
         lines.append(f"  {upper}_{name} = {k}, /* [{unit}] */")
-    for k in range(len(code.model.drives) // DRIVES):
-        for j, what in enumerate(("rotor_inertia", "viscous", "coulomb", "offset")):
-            lines.append(f"  {upper}_drive_{k + 1}_{what} = {DRIVES * k + j},")
+    layout = code.model.arm.layout
+    for k in range(layout.drive_count):
+        for name in DRIVE_NAMES:
+            index = layout.joint(k, name, start=0)
+            lines.append(f"  {upper}_drive_{k + 1}_{name} = {index},")
     lines[-1] = lines[-1].rstrip(",")
     return "\n".join([*lines, "};"])
 

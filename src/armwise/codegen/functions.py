@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from armwise.codegen.model import Model
 from armwise.dynamics import (
-    DRIVES,
     Mechanism,
     Scalar,
     add,
@@ -97,7 +96,7 @@ def _mass_matrix_and_gravity(model: Model, mechanism: Mechanism) -> Traced:
 
 def _rigid_inverse_dynamics(model: Model, mechanism: Mechanism) -> Traced:
     whole = equations(mechanism)["inverse_dynamics"].function
-    none = [0.0] * (DRIVES * len(mechanism.drive_rows))
+    none = [0.0] * mechanism.layout.drive_size
 
     def function(
         bodies: Sequence[Scalar], **motion: Sequence[Scalar]

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from armwise.arms import BASE, Arm, inertial_transform
+from armwise.arms import BASE, INERTIAL_NAMES, Arm, inertial_transform
 from armwise.dynamics import (
-    DRIVES,
     Grouping,
     Mechanism,
     Scalar,
@@ -31,13 +30,15 @@ if TYPE_CHECKING:
 Parameters = Literal["constants", "struct"]
 """Whether parameters are numbers in the code or fields that may change."""
 
-LOAD_SIZE = 10
+LOAD_SIZE = len(INERTIAL_NAMES)
 
 _NOTHING = 1e-13
 """Grouped parameters this much smaller than the largest of their kind are rounding."""
 
 _KINDS = ("m", "hx", "hy", "hz", "Sxx", "Sxy", "Sxz", "Syy", "Syz", "Szz")
-_KIND_UNITS = ("kg", *("kg m",) * 3, *("kg m^2",) * 6)
+"""What the ten internal parameters of a link are called in C."""
+_KIND_UNITS = ("kg", "kg m", "kg m^2")
+"""Units by order of the moment: mass, first and second moments."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class Model:
         mechanism = mechanism_of(self.arm)
         if self.is_grouped:
             return mechanism
-        size = 10 * mechanism.skeleton.size
+        size = mechanism.layout.link_size
         every = replace(mechanism, key=f"{mechanism.key}/ungrouped")
         vars(every)["grouping"] = Grouping(tuple(range(size)), np.eye(size), ())
         return every
@@ -75,7 +76,7 @@ class Model:
     def bodies(self) -> tuple[float, ...]:
         """Grouped inertial parameters; rounding noise and what is pruned are zero."""
         values = self.mechanism.grouped(self.arm.parameters)
-        kinds = np.array([_rank(i % 10) for i in self.mechanism.grouping.indices])
+        kinds = np.array(moment_orders(self.mechanism))
         kept = np.array(values, dtype=float)
         for kind in range(3):
             group = np.abs(np.where(kinds == kind, values, 0.0))
@@ -86,20 +87,22 @@ class Model:
     @cached_property
     def drives(self) -> tuple[float, ...]:
         """Rotor inertia, viscous, Coulomb friction and offset of every motor."""
-        return tuple(float(x) for x in self.arm.parameters[10 * len(self.arm.links) :])
+        return tuple(float(x) for x in self.arm.parameters[self.arm.layout.drives])
 
     @cached_property
     def body_names(self) -> tuple[str, ...]:
         """C identifiers of the grouped parameters, such as `link_3_Sxx`."""
+        layout = self.mechanism.layout
+        kinds = dict(zip(INERTIAL_NAMES, _KINDS, strict=True))
         return tuple(
-            f"link_{i // 10 + 1}_{_KINDS[i % 10]}"
+            f"link_{layout.owners[i] + 1}_{kinds[layout.kinds[i]]}"
             for i in self.mechanism.grouping.indices
         )
 
     @cached_property
     def body_units(self) -> tuple[str, ...]:
         """Units of the grouped parameters."""
-        return tuple(_KIND_UNITS[i % 10] for i in self.mechanism.grouping.indices)
+        return tuple(_KIND_UNITS[order] for order in moment_orders(self.mechanism))
 
     @cached_property
     def load_matrix(self) -> Float[np.ndarray, "groups 10"]:
@@ -110,7 +113,7 @@ class Model:
                 f"{self.place!r} is fixed to the base and carries no load. "
                 f"Choose a place on a moving link: {self.arm.links[-1].name}."
             )
-        columns = self.mechanism.group_matrix[:, 10 * link : 10 * link + 10]
+        columns = self.mechanism.group_matrix[:, self.arm.layout.link(link)]
         matrix = columns @ inertial_transform(T)
         small = np.abs(matrix) <= 1e-12 * np.abs(matrix).max(initial=0.0)
         return np.where(small, 0.0, matrix)
@@ -159,9 +162,13 @@ class Model:
         return [[dof * i + j in places for j in range(dof)] for i in range(dof)]
 
 
-def _rank(kind: int) -> int:
-    """0 for a mass, 1 for first moments, 2 for second ones."""
-    return 0 if kind == 0 else 1 if kind < 4 else 2
+def moment_orders(mechanism: Mechanism) -> list[int]:
+    """Order of each grouped parameter: 0 a mass, 1 a first, 2 a second moment."""
+    layout = mechanism.layout
+    orders = np.full(layout.link_size, 2)
+    orders[layout.mass] = 0
+    orders[layout.inertial("mx", "my", "mz")] = 1
+    return [int(orders[i]) for i in mechanism.grouping.indices]
 
 
-__all__ = ["DRIVES", "LOAD_SIZE", "Model", "Parameters"]
+__all__ = ["LOAD_SIZE", "Model", "Parameters", "moment_orders"]

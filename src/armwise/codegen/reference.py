@@ -52,16 +52,15 @@ def reference_arm(model: Model, load: np.ndarray | None = None) -> Arm:
         load: Ten parameters in the frame of the model's place, if it takes a load.
     """
     arm = model.arm
-    size = 10 * len(arm.links)
     vector = np.array(arm.parameters, dtype=float)
     K = model.mechanism.group_matrix
     if model.pruned:
         missing = np.array(model.bodies) - model.mechanism.grouped(arm.parameters)
-        vector[:size] += np.linalg.lstsq(K, missing, rcond=None)[0]
+        vector[arm.layout.links] += np.linalg.lstsq(K, missing, rcond=None)[0]
     if load is not None:
         link, T = arm.place(model.place)
         share = InertialParameters(load).transformed(T).vector
-        vector[10 * link : 10 * link + 10] += share
+        vector[arm.layout.link(link)] += share
     return arm.with_parameters(vector)
 
 
@@ -123,7 +122,7 @@ def reference_values(
 def friction_torque(arm: Arm, qd: np.ndarray) -> np.ndarray:
     """Friction alone: inverse dynamics of the drives, without any link."""
     vector = np.array(arm.parameters, dtype=float)
-    vector[: 10 * len(arm.links)] = 0.0
+    vector[arm.layout.links] = 0.0
     bare = replace(arm, gravity=np.zeros(3)).with_parameters(vector)
     rest = np.zeros_like(qd)
     return Dynamics(bare).inverse_dynamics(rest, qd, rest)

@@ -174,8 +174,8 @@ class FilteredRegressor:
         G = dynamics.slotine_li_regressor(q, qd, still, still)
         G -= dynamics.kinetic_gradient_regressor(q, qd)
         # A unit of viscous friction takes what a unit of rotor inertia has as momentum.
-        links = 10 * len(dynamics.arm.links)
-        G[..., links + 1 :: 4] = H[..., links::4]
+        layout = dynamics.arm.layout
+        G[..., layout.drive("viscous")] = H[..., layout.drive("rotor_inertia")]
         return self.model.select(H), self.model.select(G)
 
     def to_dict(self) -> dict[str, np.ndarray]:

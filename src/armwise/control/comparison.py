@@ -159,10 +159,10 @@ def typical_torque(arm: Arm) -> Float[np.ndarray, " dof"]:
 def _prior_size(base: ParameterSet, typical: np.ndarray) -> np.ndarray:
     """How far each parameter may be from what is believed: a tenth of its link's."""
     size = 0.1 * np.abs(base.values())
-    links = 10 * len(base.arm.links)
+    layout = base.arm.layout
     for i, column in enumerate(base.columns):
-        if column >= links:
-            joint = min((column - links) // 4, typical.size - 1)
+        if not layout.is_inertial[column]:
+            joint = min(layout.owners[column], typical.size - 1)
             size[i] = 0.03 * typical[joint]
     floor = 1e-3 * np.abs(base.values()).max()
     return np.maximum(size, floor)
@@ -172,7 +172,7 @@ def perturbed(arm: Arm, error: float, seed: int = 0) -> Arm:
     """The arm with every link parameter off by ±error, signs drawn: a poor model."""
     rng = np.random.default_rng(seed)
     parameters = arm.parameters.copy()
-    links = 10 * len(arm.links)
+    links = arm.layout.link_size
     parameters[:links] *= 1.0 + error * rng.choice([-1.0, 1.0], size=links)
     return arm.with_parameters(parameters)
 

@@ -50,15 +50,11 @@ class ParameterSet:
         base = base_parameters(arm)
         columns = np.asarray(base.indices, dtype=int)
         matrix = np.asarray(base.matrix, dtype=float)
-        dropped = {n for n in DRIVE_NAMES if n not in drives}
-        links = 10 * len(arm.links)
-        keep = [
-            i
-            for i, c in enumerate(columns)
-            if c < links or DRIVE_NAMES[(c - links) % 4] not in dropped
-        ]
-        names = tuple(arm.parameter_names[columns[i]] for i in keep)
-        return cls(arm, names, columns[keep], matrix[keep])
+        dropped = arm.layout.drive(*(n for n in DRIVE_NAMES if n not in drives))
+        is_adapted = ~np.isin(columns, dropped)
+        columns = columns[is_adapted]
+        names = tuple(arm.parameter_names[c] for c in columns)
+        return cls(arm, names, columns, matrix[is_adapted])
 
     @property
     def count(self) -> int:
@@ -95,10 +91,8 @@ class DriveProjection:
 
     @property
     def _lower(self) -> np.ndarray:
-        links = 10 * len(self.parameters.arm.links)
-        columns = self.parameters.columns
-        is_bounded = (columns >= links) & ((columns - links) % 4 != 3)
-        return np.where(is_bounded, 0.0, -np.inf)
+        bounded = self.parameters.arm.layout.non_negative
+        return np.where(np.isin(self.parameters.columns, bounded), 0.0, -np.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,21 +119,19 @@ class PhysicalProjection:
 
     def __call__(self, values: Float[np.ndarray, "... p"]) -> np.ndarray:
         """Return the nearest allowed parameters."""
-        links = len(self.parameters.arm.links)
-        batch = values.shape[:-1]
-        ten = values[..., : 10 * links].reshape(*batch, links, 10)
+        layout = self.parameters.arm.layout
+        ten = layout.by_link(values)
         weights, vectors = np.linalg.eigh(_pseudo_inertia(ten))
-        drives = values[..., 10 * links :].reshape(*batch, -1, 4).copy()
-        np.maximum(drives[..., :3], 0.0, out=drives[..., :3])
+        bounded = layout.non_negative
         out = values.copy()
+        out[..., bounded] = np.maximum(values[..., bounded], 0.0)
         if weights.min() < self.floor:
             cut = np.maximum(weights, self.floor)
             pseudo = (vectors * cut[..., None, :]) @ np.swapaxes(vectors, -1, -2)
             fixed = _ten(pseudo)
             fine = (weights[..., 0] >= self.floor)[..., None]
             ten = np.where(fine, ten, fixed)
-            out[..., : 10 * links] = ten.reshape(*batch, -1)
-        out[..., 10 * links :] = drives.reshape(*batch, -1)
+            out[..., layout.links] = ten.reshape(*values.shape[:-1], -1)
         return out
 
 

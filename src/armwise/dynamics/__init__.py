@@ -18,7 +18,6 @@ from armwise.dynamics.kinematics import (
     potential_energy,
 )
 from armwise.dynamics.mechanism import (
-    DRIVES,
     Grouping,
     Mechanism,
     drive_columns,
@@ -36,7 +35,6 @@ from armwise.dynamics.vectors import ZERO, Scalar, Vector, add, mul, total, vsub
 from armwise.dynamics.wrench import HeldBody, wrench_regressor
 
 __all__ = [
-    "DRIVES",
     "ZERO",
     "ArticulatedInertias",
     "BaseParameters",

@@ -11,7 +11,6 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.dynamics.mechanism import (
-    DRIVES,
     Grouping,
     Mechanism,
     mechanism_of,
@@ -109,16 +108,16 @@ def _ordered(
 
 def structural_factor(mechanism: Mechanism) -> Float[np.ndarray, "columns parameters"]:
     """A square matrix whose columns depend on each other as the regressor's do."""
-    split = 10 * mechanism.skeleton.size
-    links = mechanism.factor[:, :split].reshape(-1, mechanism.skeleton.size, 10)
-    turned = np.einsum("rlk,lku->rlu", links, mechanism.to_internal)
-    return np.hstack([turned.reshape(-1, split), mechanism.factor[:, split:]])
+    factor, layout = mechanism.factor, mechanism.layout
+    turned = np.einsum("rlk,lku->rlu", layout.by_link(factor), mechanism.to_internal)
+    links = turned.reshape(len(factor), layout.link_size)
+    return np.hstack([links, factor[:, layout.drives]])
 
 
 def grouped_to_user(mechanism: Mechanism) -> Float[np.ndarray, "columns parameters"]:
     """Return G with Y_user = Y_grouped · G, drives unchanged."""
     inertial = mechanism.group_matrix
-    drives = DRIVES * len(mechanism.drive_rows)
+    drives = mechanism.layout.drive_size
     matrix = np.zeros((inertial.shape[0] + drives, inertial.shape[1] + drives))
     matrix[: inertial.shape[0], : inertial.shape[1]] = inertial
     matrix[inertial.shape[0] :, inertial.shape[1] :] = np.eye(drives)
@@ -128,9 +127,7 @@ def grouped_to_user(mechanism: Mechanism) -> Float[np.ndarray, "columns paramete
 def _order(arm: Arm, order: Sequence[str] | None) -> list[int]:
     """Try a link's mass last unless told otherwise: it rarely shows by itself."""
     if order is None:
-        size = 10 * len(arm.links)
-        links = [k + i for k in range(0, size, 10) for i in (*range(1, 10), 0)]
-        return links + list(range(size, len(arm.parameter_names)))
+        return arm.layout.mass_last
     place = {name: k for k, name in enumerate(arm.parameter_names)}
     if unknown := [name for name in order if name not in place]:
         raise ArgumentError(f"{arm.name} has no parameter {unknown[0]!r}.")

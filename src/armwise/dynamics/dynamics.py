@@ -143,13 +143,12 @@ class Dynamics:
     @cached_property
     def uniforms(self) -> dict[str, np.ndarray]:
         """The arm's parameters as the programs take them."""
-        size = 10 * self.mechanism.skeleton.size
-        parameters = self.arm.parameters
-        tens = parameters[:size].reshape(-1, 10, 1)
+        parameters, layout = self.arm.parameters, self.arm.layout
+        tens = layout.by_link(parameters)[..., None]
         links = np.ascontiguousarray((self.mechanism.to_internal @ tens).ravel())
         return {
             "bodies": np.ascontiguousarray(self.mechanism.grouped(parameters)),
-            "drives": np.ascontiguousarray(parameters[size:]),
+            "drives": np.ascontiguousarray(parameters[layout.drives]),
             "links": links,
         }
 

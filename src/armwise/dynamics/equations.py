@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from armwise.dynamics import compound, inverse, kinematics, regressors
 from armwise.dynamics.compound import solve_mass_matrix
-from armwise.dynamics.mechanism import COULOMB, DRIVES, Mechanism, drive_columns
+from armwise.dynamics.mechanism import Mechanism, drive_columns
 from armwise.dynamics.vectors import Scalar, add, mul, sub, total
 from armwise.programs import Program, trace
 
@@ -35,8 +36,8 @@ def trace_equation(mechanism: Mechanism, name: str, equation: Equation) -> Progr
     """Trace an equation for a mechanism."""
     sizes = {
         "bodies": len(mechanism.grouping.indices),
-        "drives": DRIVES * len(mechanism.drive_rows),
-        "links": 10 * mechanism.skeleton.size,
+        "drives": mechanism.layout.drive_size,
+        "links": mechanism.layout.link_size,
         "direction": len(mechanism.drive_rows),
     }
     return trace(
@@ -181,13 +182,13 @@ class _Terms:
             self.skeleton, m.joints(q, True), m.joints(qd), m.bodies(bodies)
         )
         rotors = [
-            mul(0.5, mul(drives[DRIVES * k], mul(speed, speed)))
-            for k, speed in enumerate(self._motor_speeds(qd))
+            mul(0.5, mul(drives[k], mul(speed, speed)))
+            for k, speed in zip(self._rotors, self._motor_speeds(qd), strict=True)
         ]
         return {"energy": total(links, *rotors)}
 
     def potential_energy(self, q: Scalars, links: Scalars) -> Any:
-        tens = [links[k : k + 10] for k in range(0, len(links), 10)]
+        tens = [links[self.mechanism.layout.link(i)] for i in range(self.skeleton.size)]
         angles = self.mechanism.joints(q, True)
         return {"energy": kinematics.potential_energy(self.skeleton, angles, tens)}
 
@@ -203,8 +204,8 @@ class _Terms:
         rows = regressors.torque_regressor(
             self.skeleton, m.joints(q, True), m.joints(qd), m.joints(qdd)
         )
-        chosen = [[row[p // 10][p % 10] for row in rows] for p in m.grouping.indices]
-        columns = [m.coordinates(column) for column in chosen]
+        flat = [list(chain.from_iterable(row)) for row in rows]
+        columns = [m.coordinates([row[p] for row in flat]) for p in m.grouping.indices]
         columns += self._drive_columns(qd, qd, qdd)
         return {"Y": [list(row) for row in zip(*columns, strict=True)]}
 
@@ -217,10 +218,11 @@ class _Terms:
     ) -> Any:
         """Grouped rows whose Coulomb columns are given: sign(q̇) seen by a filter."""
         rows = self.grouped_rows(q, qd, qdd, tau)["rows"]
-        first = len(self.mechanism.grouping.indices) + COULOMB
-        for k, weights in enumerate(self.mechanism.drive_rows):
+        m = self.mechanism
+        coulomb = m.layout.drive("coulomb", start=len(m.grouping.indices))
+        for k, weights in enumerate(m.drive_rows):
             for row, weight in zip(rows, weights, strict=True):
-                row[first + DRIVES * k] = mul(float(weight), direction[k])
+                row[coulomb[k]] = mul(float(weight), direction[k])
         return {"rows": rows}
 
     def slotine_li_regressor(
@@ -239,8 +241,8 @@ class _Terms:
             self.skeleton, m.joints(q, True), m.joints(qd)
         )
         drives = self._drive_columns([0.0] * m.dof, [0.0] * m.dof, qd)
-        for k in range(len(m.drive_rows)):
-            drives[DRIVES * k + 3] = [0.0] * m.dof  # a constant torque has no momentum
+        for k in m.layout.drive("offset", start=0):
+            drives[k] = [0.0] * m.dof  # a constant torque has no momentum
         return {"Y": self._user_rows(rows, drives)}
 
     def kinetic_gradient_regressor(self, q: Scalars, qd: Scalars) -> Any:
@@ -248,7 +250,7 @@ class _Terms:
         rows = regressors.kinetic_gradient_regressor(
             self.skeleton, m.joints(q, True), m.joints(qd)
         )
-        nothing = [[0.0] * m.dof for _ in range(DRIVES * len(m.drive_rows))]
+        nothing = [[0.0] * m.dof for _ in range(m.layout.drive_size)]
         return {"Y": self._user_rows(rows, nothing)}
 
     def _user_rows(self, rows: regressors.Rows, drives: Sequence[Scalars]) -> Any:
@@ -265,6 +267,10 @@ class _Terms:
                 ]
                 columns.append(m.coordinates(column))
         return [list(row) for row in zip(*columns, *drives, strict=True)]
+
+    @property
+    def _rotors(self) -> Any:
+        return self.mechanism.layout.drive("rotor_inertia", start=0)
 
     def _motor_speeds(self, qd: Scalars) -> Any:
         return [
@@ -285,11 +291,11 @@ class _Terms:
     def _rotor_inertia(self, drives: Scalars) -> Any:
         dof = self.mechanism.dof
         matrix = [[0.0] * dof for _ in range(dof)]
-        for k, row in enumerate(self.mechanism.drive_rows):
+        for k, row in zip(self._rotors, self.mechanism.drive_rows, strict=True):
             for i in range(dof):
                 for j in range(dof):
                     weight = float(row[i] * row[j])
-                    matrix[i][j] = add(matrix[i][j], mul(weight, drives[DRIVES * k]))
+                    matrix[i][j] = add(matrix[i][j], mul(weight, drives[k]))
         return matrix
 
 

@@ -7,11 +7,12 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.arms import DRIVE_NAMES, Arm
+from armwise.arms import Arm, ParameterLayout
 from armwise.dynamics.regressors import torque_regressor
 from armwise.dynamics.skeleton import Skeleton, build_skeleton, inertia_to_internal
 from armwise.dynamics.vectors import Scalar, mul, total
@@ -84,7 +85,7 @@ def successive_ranks(
 LONGEST_GROUPED = 24
 """Joints beyond which parameters are left ungrouped: finding groups is cubic."""
 
-_PREFERENCE = (1, 2, 4, 5, 6, 7, 8, 9, 3, 0)
+_PREFERENCE = ("mx", "my", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mz", "m")
 """Within a link, m, hz and Σzz are tried last: a revolute joint passes them on."""
 
 _KEPT = 64
@@ -113,6 +114,11 @@ class Mechanism:
     def dof(self) -> int:
         """Number of coordinates."""
         return int(self.coupling.shape[1])
+
+    @cached_property
+    def layout(self) -> ParameterLayout:
+        """Index of every parameter of the arm, and of every internal one."""
+        return ParameterLayout(self.skeleton.size, len(self.drive_rows))
 
     @property
     def is_coupled(self) -> bool:
@@ -149,12 +155,13 @@ class Mechanism:
     @cached_property
     def grouping(self) -> Grouping:
         """Internal parameters that remain when those without effect are merged."""
-        size = 10 * self.skeleton.size
+        size = self.layout.link_size
         if self.skeleton.size > LONGEST_GROUPED:
             return Grouping(tuple(range(size)), np.eye(size), ())
-        order = [10 * i + k for i in range(self.skeleton.size) for k in _PREFERENCE]
         factor = _factor(self, of_joints=True) if self.is_coupled else self.factor
-        return successive_ranks(factor[:, :size], order)
+        return successive_ranks(
+            factor[:, :size], self.layout.inertial(*_PREFERENCE).tolist()
+        )
 
     @cached_property
     def factor(self) -> Float[np.ndarray, "columns columns"]:
@@ -165,21 +172,21 @@ class Mechanism:
     def group_matrix(self) -> Float[np.ndarray, "groups links*10"]:
         """All links' parameters, in the user's frames → grouped internal ones."""
         blocks = [
-            self.grouping.matrix[:, 10 * i : 10 * i + 10] @ block
+            self.grouping.matrix[:, self.layout.link(i)] @ block
             for i, block in enumerate(self.to_internal)
         ]
         return np.hstack(blocks) if blocks else np.zeros((0, 0))
 
     def grouped(self, parameters: np.ndarray) -> Float[np.ndarray, " groups"]:
         """Return the grouped internal parameters of an arm's parameter vector."""
-        return self.group_matrix @ parameters[: 10 * self.skeleton.size]
+        return self.group_matrix @ parameters[self.layout.links]
 
     def bodies(self, grouped: Sequence[Scalar]) -> list[list[Scalar]]:
         """Spread grouped parameters over the links; what was merged away is zero."""
-        flat: list[Scalar] = [0.0] * (10 * self.skeleton.size)
-        for place, value in zip(self.grouping.indices, grouped, strict=True):
-            flat[place] = value
-        return [flat[k : k + 10] for k in range(0, len(flat), 10)]
+        flat: list[Scalar] = [0.0] * self.layout.link_size
+        for index, value in zip(self.grouping.indices, grouped, strict=True):
+            flat[index] = value
+        return [flat[self.layout.link(i)] for i in range(self.skeleton.size)]
 
 
 def mechanism_of(arm: Arm) -> Mechanism:
@@ -210,7 +217,7 @@ def _key(arm: Arm) -> str:
 
 def _factor(mechanism: Mechanism, of_joints: bool = False) -> np.ndarray:
     """R factor of the regressor in random states, by the very equations traced."""
-    size, samples = mechanism.skeleton.size, 40
+    samples, layout = 40, mechanism.layout
     states = np.random.default_rng(20).uniform(-2.0, 2.0, (3, mechanism.dof, samples))
     q, qd, qdd = (list(state) for state in states)
     rows = torque_regressor(
@@ -220,16 +227,15 @@ def _factor(mechanism: Mechanism, of_joints: bool = False) -> np.ndarray:
         mechanism.joints(qdd),
     )
     drives = drive_columns(mechanism.drive_rows, qd, qd, qdd)
-    dense = np.zeros((10 * size + len(drives), size, samples))
+    dense = np.zeros((layout.size, mechanism.skeleton.size, samples))
     for i, row in enumerate(rows):
-        for j, ten in enumerate(row):
-            for k, value in enumerate(ten):
-                dense[10 * j + k, i] = value
+        for k, value in enumerate(chain.from_iterable(row)):
+            dense[k, i] = value
     if not of_joints:
         dense = np.einsum("ij,cis->cjs", mechanism.coupling, dense)
         for k, column in enumerate(drives):
             for i, value in enumerate(column):
-                dense[10 * size + k, i] = value
+                dense[layout.drives.start + k, i] = value
     return np.asarray(np.linalg.qr(dense.reshape(dense.shape[0], -1).T, mode="r"))
 
 
@@ -258,10 +264,3 @@ def drive_columns(
 
 def _weigh(weights: np.ndarray, x: Sequence[Scalar]) -> Scalar:
     return total(*[mul(float(w), v) for w, v in zip(weights, x, strict=True)])
-
-
-DRIVES = len(DRIVE_NAMES)
-"""Numbers per drive."""
-
-COULOMB = DRIVE_NAMES.index("coulomb")
-"""Place of Coulomb friction among them."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.arms import DRIVE_NAMES, Arm
-from armwise.dynamics import DRIVES, Dynamics
+from armwise.arms import Arm
+from armwise.dynamics import Dynamics
 from armwise.excitation.bounds import Bounds
 from armwise.excitation.clearance import Clearance
 from armwise.excitation.information import STATES
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 QUANTITIES = ("position", "velocity", "acceleration", "effort")
 """What has limits, in the order of a usage's shares."""
-
-COULOMB = DRIVE_NAMES.index("coulomb")
 
 _POSTURES, _NEAR = 1000, 0.05
 
@@ -71,9 +69,10 @@ class Requirements:
         self._torque = dynamics.kernel("inverse_dynamics")
         program = self._torque.program
         smooth = {**dynamics.uniforms, "drives": dynamics.uniforms["drives"].copy()}
-        coulomb = smooth["drives"][COULOMB::DRIVES]
-        self._friction = np.abs(dynamics.mechanism.drive_rows.T) @ np.abs(coulomb)
-        coulomb[:] = 0.0
+        coulomb = arm.layout.drive("coulomb", start=0)
+        level = np.abs(smooth["drives"][coulomb])
+        self._friction = np.abs(dynamics.mechanism.drive_rows.T) @ level
+        smooth["drives"][coulomb] = 0.0
         uniform = [item.name for item in program.inputs if item.is_uniform]
         self._uniforms = [smooth[name] for name in uniform]
         self._torque_gradient = Kernel(gradient(program, STATES), backend)

@@ -200,7 +200,7 @@ def known_defects(
     K = base.matrix
     hypotheses: list[Hypothesis] = []
     for i, link in enumerate(arm.links):
-        hypotheses.append(_lost_bolt(link, K[:, 10 * i : 10 * i + 10]))
+        hypotheses.append(_lost_bolt(link, K[:, arm.layout.link(i)]))
     at = {name: k for k, name in enumerate(base.names)}
     for joint in arm.joints:
         names = [f"{joint.name}.{term}" for term in ("viscous", "coulomb")]

@@ -119,7 +119,7 @@ def run_job(job: Job, chunk: Chunk) -> JobResult:
 
 def _sum_chunk(job: Job, chunk: Chunk) -> ChunkSums:
     recording = read_chunk(chunk, job.arm, job.reading)
-    if job.preparation.derivatives.startswith("measured") and "qd_1" not in recording:
+    if job.preparation.velocity == "measured" and "qd_1" not in recording:
         raise RecordingError(
             f"{chunk.log.path} has no velocity (no column qd_1), unlike other logs of "
             "the fleet. Record it, or identify such logs by themselves."

@@ -161,9 +161,8 @@ def structural_base(columns: Columns, free: np.ndarray) -> BaseParameters:
 
 
 def _order(columns: Columns) -> list[int]:
-    size = 10 * len(columns.arm.links)
-    links = [k + i for k in range(0, size, 10) for i in (*range(1, 10), 0)]
-    return links + list(range(size, len(columns.names)))
+    layout = columns.arm.layout
+    return [*layout.mass_last, *range(layout.size, len(columns.names))]
 
 
 def _estimated(columns: Columns, terms: Iterable[str]) -> np.ndarray:
@@ -173,10 +172,9 @@ def _estimated(columns: Columns, terms: Iterable[str]) -> np.ndarray:
             f"There is no term {sorted(unknown)[0]!r} to estimate. "
             f"Choose from: {', '.join(TERMS)}."
         )
-    split = 10 * len(columns.arm.links)
+    layout = columns.arm.layout
     free = np.ones(len(columns.names), dtype=bool)
-    free[:split] = "links" in selection
-    drives = len(columns.arm.parameters) - split
-    kinds = np.tile(DRIVE_NAMES, drives // len(DRIVE_NAMES))
-    free[split : split + drives] = [kind in selection for kind in kinds]
+    free[layout.links] = "links" in selection
+    for name in DRIVE_NAMES:
+        free[layout.drive(name)] = name in selection
     return free

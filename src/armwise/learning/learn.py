@@ -116,7 +116,7 @@ def _models(model: Arm | InverseModel) -> tuple[InverseModel, InverseModel]:
     if not isinstance(model, Arm):
         return model, model
     smooth = model.parameters.copy()
-    smooth[10 * len(model.links) + 2 :: 4] = 0.0
+    smooth[model.layout.drive("coulomb")] = 0.0
     return Dynamics(model), Dynamics(model.with_parameters(smooth))
 
 

@@ -1,39 +1,38 @@
-"""What the hand holds: loads, identified offline and while moving."""
+"""Loads in the hand: identification, online estimation, recognition and files."""
 
-from armwise.loads.drivers import (
+from armwise.loads.estimate import LoadEstimate, LoadPrediction
+from armwise.loads.excitation import (
+    LoadExcitation,
+    design_load_excitation,
+)
+from armwise.loads.files import (
+    load_to_dict,
+    read_load_estimate,
     to_franka_json,
     to_ros_yaml,
     to_ur_script,
     to_urdf,
     write_load,
-)
-from armwise.loads.estimate import (
-    Explanation,
-    LoadEstimate,
-    load_to_dict,
-    read_load_estimate,
     write_load_estimate,
 )
-from armwise.loads.excitation import (
-    LoadExcitation,
-    design_load_excitation,
-)
+from armwise.loads.generalized_least_squares import Bias
 from armwise.loads.identify_load import identify_load
-from armwise.loads.mass_filter import (
-    MassEstimate,
-    mass_by_differentiation,
-    mass_by_integration,
-    mass_by_optimal_filter,
-)
 from armwise.loads.methods import (
     Accelerations,
     IntegralWindows,
     LeastSquares,
     LoadMethod,
     MomentumRate,
+    StaticPoses,
 )
 from armwise.loads.online import LoadChange, OnlineLoad
-from armwise.loads.optimal_filter import OptimalFilter
+from armwise.loads.optimal_filter import (
+    MassEstimate,
+    OptimalFilter,
+    mass_by_differentiation,
+    mass_by_integration,
+    mass_by_optimal_filter,
+)
 from armwise.loads.problem import WristSamples
 from armwise.loads.recognition import (
     GraspCheck,
@@ -43,11 +42,10 @@ from armwise.loads.recognition import (
     verify_grasp,
 )
 from armwise.loads.rigidity import Rigidity
-from armwise.loads.static_poses import StaticPoses
 
 __all__ = [
     "Accelerations",
-    "Explanation",
+    "Bias",
     "GraspCheck",
     "IntegralWindows",
     "KnownObject",
@@ -56,6 +54,7 @@ __all__ = [
     "LoadEstimate",
     "LoadExcitation",
     "LoadMethod",
+    "LoadPrediction",
     "MassEstimate",
     "MomentumRate",
     "OnlineLoad",

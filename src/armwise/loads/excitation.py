@@ -1,4 +1,4 @@
-"""A motion that shows a load: every axis turned hard, gravity from every side."""
+"""Excitation of a load: a motion within limits that determines its inertia best."""
 
 from __future__ import annotations
 
@@ -18,13 +18,20 @@ if TYPE_CHECKING:
 
 
 _SAMPLES = 160
+"""Samples of a period for the information matrix: sixteen per period of the tenth
+harmonic, twice the fifth that the default has (accelerations enter squared)."""
+
 _REACH = np.pi / 2
-"""How far a joint without limits goes to either side in [rad]."""
+"""How far a joint goes to either side in [rad], whatever its limits: turning a wrist
+further shows gravity from no new side."""
+
+_RATE_HZ = 200.0
+"""Samples per second that the expected standard deviations are for."""
 
 
 @dataclass(frozen=True, eq=False)
 class LoadExcitation:
-    """A planned motion and what it promises.
+    """A planned motion, and the accuracy to expect of it.
 
     Attributes:
         motion: The motion; begins and ends at rest.
@@ -48,15 +55,15 @@ def design_load_excitation(
     candidates: int = 400,
     seed: int = 0,
 ) -> LoadExcitation:
-    """Plan a motion within the arm's limits that tells a load's ten parameters best.
+    """Plan a motion within the arm's limits that determines a load's parameters best.
 
-    Makes the least certain component of the inertia as certain as possible, the zeros
+    Minimises the largest standard deviation among the inertia's components, the zeros
     of the sensor being unknown: random Fourier series, scaled to the limits, then
     small changes to the best of them.
 
     Args:
         arm: The arm; its limits bound position, velocity and acceleration.
-        frame: Where the sensor sits.
+        frame: Frame of the sensor.
         duration: In [s].
         harmonics: Highest multiple of the base frequency.
         periods: Times the series repeats within the duration.
@@ -76,15 +83,16 @@ def design_load_excitation(
         effort,
     )  # fmt: skip
     shape = (2, arm.dof, harmonics)
-    best, found = np.inf, np.zeros(shape)
+    least, best = np.inf, np.zeros(shape)
     for trial in range(candidates):
-        exploring = trial < candidates // 2
+        # Half the trials explore; the others refine, by a fifth of a typical size.
+        explores = trial < candidates // 2
         step = random.normal(size=shape)
-        guess = step if exploring else found + 0.2 * step * np.abs(found).mean()
-        cost = search.cost(guess)
-        if cost < best:
-            best, found = cost, guess
-    motion = search.motion(found)
+        candidate = step if explores else best + 0.2 * step * np.abs(best).mean()
+        cost = search.cost(candidate)
+        if cost < least:
+            least, best = cost, candidate
+    motion = search.motion(best)
     return LoadExcitation(motion, search.std(motion))
 
 
@@ -103,16 +111,22 @@ class _Search:
         return float(np.max(self.std(self.motion(coefficients))[4:]))
 
     def std(self, motion: Fourier) -> np.ndarray:
+        """Standard deviations of the ten parameters to expect of a motion."""
         t = np.linspace(0.0, 1.0 / self.frequency, _SAMPLES, endpoint=False)
         A = self.body.regressor(*motion.sample(t)) * SCALE
+        # The unknown zero of each channel takes up its mean.
         A = (A - A.mean(axis=0)) / np.repeat(self.noise_std, 3)[:, None]
         information = np.einsum("tcp,tcq->pq", A, A) / _SAMPLES
+        # A motion that leaves a parameter undetermined gets a huge cost, not an error.
         information += 1e-12 * np.trace(information) * np.eye(10)
-        each = 200.0 * motion.duration  # samples at 200 Hz
-        return SCALE * np.sqrt(np.diag(np.linalg.inv(information)) / each)
+        count = _RATE_HZ * motion.duration
+        return SCALE * np.sqrt(np.diag(np.linalg.inv(information)) / count)
 
     def motion(self, coefficients: np.ndarray) -> Fourier:
-        """Let it begin at rest, and scale every joint to its limits."""
+        """Scale every joint to its limits, from rest to rest.
+
+        Velocity at the start is Σ k sₖ, acceleration Σ k² cₖ: both are projected out.
+        """
         k = np.arange(1, self.harmonics + 1)
         sine, cosine = coefficients / k
         sine = sine - np.outer(sine @ k, k) / (k @ k)

@@ -1,96 +1,43 @@
-"""identify_load: what the hand holds, from a wrist sensor or from joint torques."""
+"""Load identification from a wrist sensor's wrench, or from joint torques."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from armwise.arms import Arm, InertialParameters, load_arm
-from armwise.errors import ArgumentError, NotConverged
-from armwise.loads import checks
-from armwise.loads.estimate import SCALE, Explanation, LoadEstimate
-from armwise.loads.generalized import Bias, Solution
+from armwise.arms import Arm, InertialParameters, load_arm, rotation_about
+from armwise.errors import ArgumentError
+from armwise.loads.estimate import LoadEstimate, estimate_of, make_physical
+from armwise.loads.generalized_least_squares import (
+    Bias,
+    LoadSolution,
+    solve_generalized,
+)
 from armwise.loads.joint_torques import load_from_torques
-from armwise.loads.methods import Accelerations, LoadMethod
-from armwise.loads.pose_offset import PoseOffset, solve_with_offset
-from armwise.loads.problem import WrenchProblem, WristSamples, pose_wrench_problem
+from armwise.loads.methods import Accelerations, LoadMethod, StaticPoses
+from armwise.loads.problem import (
+    WrenchProblem,
+    WristSamples,
+    build_wrench_problem,
+    check_wrench_problem,
+)
 from armwise.loads.rigidity import assess_rigidity
-from armwise.loads.static_poses import StaticPoses
-from armwise.recordings import Samples
+from armwise.recordings import WRENCH_NAMES, Samples
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# The nearest load that can exist.
+PoseOffset = Literal["none", "rotation", "pose"]
+"""What to estimate of the sensor's mounting: nothing, rotation, or translation too."""
 
-LEAST = 1e-6
-"""Smallest eigenvalue of the scaled pseudo-inertia, as a fraction of its trace."""
-
-
-def nearest_physical(
-    values: Float[np.ndarray, " 10"], information: Float[np.ndarray, "10 10"]
-) -> InertialParameters:
-    """Return the physical body that fits the data best.
-
-    Minimises (φ − φ̂)ᵀ Λ (φ − φ̂) with the pseudo-inertia of φ positive definite: a
-    small semidefinite program (Wensing, Kim and Slotine 2018), solved by Clarabel.
-
-    Args:
-        values: The unconstrained estimate φ̂.
-        information: Λ, its inverse covariance.
-    """
-    weights = information * np.outer(SCALE, SCALE)
-    weights = weights / float(np.max(np.diag(weights)))
-    cone, shift = _cone(values / SCALE)
-    found = _solve(weights, -weights @ (values / SCALE), cone, shift)
-    return InertialParameters(found * SCALE)
-
-
-def _cone(start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the scaled pseudo-inertia's upper triangle, and its least eigenvalue."""
-    units = [InertialParameters(unit).pseudo_inertia for unit in np.eye(10) * SCALE]
-    lengths = np.array([0.1, 0.1, 0.1, 1.0])
-    pseudo = np.stack(units) / np.outer(lengths, lengths)
-    rows, columns = np.triu_indices(4)
-    order = np.lexsort((rows, columns))
-    rows, columns = rows[order], columns[order]
-    gain = np.where(rows == columns, 1.0, np.sqrt(2.0))
-    trace = float(np.trace(np.tensordot(start, pseudo, axes=1)))
-    shift = LEAST * max(trace, 1e-6) * np.eye(4)[rows, columns]
-    return pseudo[:, rows, columns] * gain, shift
-
-
-def _solve(
-    weights: np.ndarray, slope: np.ndarray, cone: np.ndarray, shift: np.ndarray
-) -> np.ndarray:
-    import clarabel
-    from scipy.sparse import csc_matrix
-
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    solver = clarabel.DefaultSolver(
-        csc_matrix(np.triu(weights)),
-        slope,
-        csc_matrix(-cone.T),
-        -shift,
-        [clarabel.PSDTriangleConeT(4)],
-        settings,
-    )
-    answer = solver.solve()
-    if "Solved" not in str(answer.status):
-        raise NotConverged(
-            f"No physical load was found near the estimate ({answer.status}). Look at "
-            "the data, or identify without consistent=True."
-        )
-    return np.array(answer.x)
-
-
-# identify_load: what the hand holds, from a wrist sensor or from joint torques.
+_MASS_TEST = 3.0
+"""Standard deviations from zero at which a mass counts as present, or as negative: a
+two-sided z-test with a false alarm in 370."""
 
 
 def identify_load(
@@ -108,12 +55,12 @@ def identify_load(
     consistent: bool = False,
     checked: bool = True,
 ) -> LoadEstimate:
-    """Find mass, centre of mass and inertia of what the arm holds.
+    """Find mass, centre of mass and inertia of the load that the arm holds.
 
     From the wrench at a wrist sensor, the one the arm exerts on the load in the axes of
     the sensor frame (at rest the force is −m g); without a wrench, from joint torques:
-    what they exceed those of the same motion without load (`bare`), or an identified
-    arm's.
+    their excess over those of the same motion without load (`bare`), or over an
+    identified arm's.
 
     Args:
         data: Motion with a wrench or with torques; several become segments.
@@ -123,159 +70,110 @@ def identify_load(
             `MomentumRate()`, `OptimalFilter()` or `LeastSquares()`.
         bias: Whether the sensor's zero is unknown in each "segment", "common" to all,
             or "none" (it was tared, and stays so).
-        drift: Whether the zero may wander within a segment.
-        components: Components of the wrench that count; all that were measured.
-        gripper: Body between sensor and load, in the sensor frame; taken off.
+        drift: Whether the zero may drift within a segment.
+        components: Components of the wrench to use; all that were measured.
+        gripper: Body between sensor and load, in the sensor frame; subtracted.
         pose_offset: Also find the sensor's "rotation" against the frame, or its "pose".
         bare: The same motion without load, to cancel arm and friction.
-        consistent: Return the best load that can exist, rather than the best fit.
-        checked: Whether to look for the usual mistakes in the data first.
+        consistent: Return the best physical load, rather than the best fit.
+        checked: Whether to check the data for common mistakes first.
 
     Raises:
-        NotIdentifiable: If the motion does not show what is asked for.
+        NotIdentifiable: If the motion does not determine the parameters.
         RecordingError: If the wrench is missing, saturated, slow or in other axes.
     """
     arm = load_arm(arm) if isinstance(arm, str | Path) else arm
-    chosen = None if components is None else tuple(components)
-    wanted = _Wanted(
-        sensor_frame, method or Accelerations(), bias, drift, chosen, gripper,
-        pose_offset, checked,
-    )  # fmt: skip
-    estimate = _found(_joined(data), arm, bare, wanted)
-    return _physical(estimate) if consistent else estimate
+    data = data if isinstance(data, WristSamples) else _joined(data)
+    if data.wrench is not None and bare is None:
+        options = _Options(
+            sensor_frame,
+            method or Accelerations(),
+            bias,
+            drift,
+            None if components is None else tuple(components),
+            gripper,
+            pose_offset,
+            checked,
+        )
+        estimate = _from_wrench(data, arm, options)
+    elif isinstance(data, WristSamples):
+        raise ArgumentError("WristSamples hold no joint torques; leave out bare.")
+    else:
+        empty = None if bare is None else _joined(bare)
+        estimate = load_from_torques(data, arm, sensor_frame, empty)
+    return make_physical(estimate) if consistent else estimate
 
 
 @dataclass(frozen=True, eq=False)
-class _Wanted:
-    """What was asked of `identify_load`."""
+class _Options:
+    """Arguments of `identify_load` that concern a wrench."""
 
     frame: str
     method: LoadMethod
     bias: Bias
-    drift: bool
+    has_drift: bool
     components: tuple[str, ...] | None
     gripper: InertialParameters | LoadEstimate | None
     pose_offset: PoseOffset
     checked: bool
 
 
-def _found(
-    data: Samples | WristSamples,
-    arm: Arm | None,
-    bare: Samples | Sequence[Samples] | None,
-    wanted: _Wanted,
-) -> LoadEstimate:
-    if data.wrench is not None and bare is None:
-        return _from_wrench(data, arm, wanted)
-    if isinstance(data, WristSamples):
-        raise ArgumentError("WristSamples hold no joint torques; leave out bare.")
-    empty = None if bare is None else _joined_samples(bare)
-    return load_from_torques(data, arm, wanted.frame, empty)
-
-
 def _from_wrench(
-    data: Samples | WristSamples, arm: Arm | None, wanted: _Wanted
+    data: Samples | WristSamples, arm: Arm | None, options: _Options
 ) -> LoadEstimate:
-    problem, notes = pose_wrench_problem(
-        data, arm, wanted.frame, wanted.components, wanted.bias, wanted.drift
+    problem, notes = build_wrench_problem(
+        data, arm, options.frame, options.components, options.bias, options.has_drift
     )
-    if wanted.checked:
-        _check(problem, wanted.method)
-    known = _parameters_of(wanted.gripper)
-    offset = None
-    if wanted.pose_offset != "none":
-        if not isinstance(wanted.method, Accelerations):
-            raise ArgumentError("pose_offset goes with method=Accelerations() only.")
-        offset = solve_with_offset(problem, wanted.pose_offset)
-        problem = offset.problem
-        solution = replace(offset.solution, values=offset.solution.values - known)
+    method = options.method
+    if options.checked:
+        check_wrench_problem(problem, isinstance(method, StaticPoses))
+    gripper = _parameters_of(options.gripper)
+    offset = offset_std = None
+    if options.pose_offset == "none":
+        problem = problem.without(gripper)
+        solution = method.solve(problem)
     else:
-        problem = problem.without(known)
-        solution = wanted.method.solve(problem)
-    estimate = _estimate(problem, solution, wanted.frame, notes)
-    if isinstance(wanted.gripper, LoadEstimate):
-        summed = estimate.covariance + wanted.gripper.covariance
+        if not isinstance(method, Accelerations):
+            raise ArgumentError("pose_offset goes with method=Accelerations() only.")
+        # The offset shows in the wrench of gripper and load together.
+        mounted = solve_with_offset(problem, options.pose_offset)
+        problem, solution = mounted.problem.without(gripper), mounted.solution
+        solution = replace(solution, values=solution.values - gripper)
+        offset, offset_std = mounted.offset, mounted.offset_std
+    estimate = _estimate(problem, solution, options.frame, notes)
+    if isinstance(options.gripper, LoadEstimate):
+        # Two independent estimates: their covariances add.
+        summed = estimate.covariance + options.gripper.covariance
         estimate = replace(estimate, covariance=summed)
-    if offset is None:
-        return estimate
-    return replace(
-        estimate, pose_offset=offset.offset, pose_offset_std=offset.offset_std
-    )
-
-
-def _check(problem: WrenchProblem, method: LoadMethod) -> None:
-    if not isinstance(method, StaticPoses):
-        checks.check_motion(problem)
-        checks.check_rate(problem)
-        checks.check_saturation(problem)
-    checks.check_frame(problem)
+    return replace(estimate, pose_offset=offset, pose_offset_std=offset_std)
 
 
 def _estimate(
-    problem: WrenchProblem,
-    solution: Solution,
-    frame: str,
-    notes: tuple[str, ...],
+    problem: WrenchProblem, solution: LoadSolution, frame: str, notes: tuple[str, ...]
 ) -> LoadEstimate:
     rows = problem.rows()
     rigidity = None
     if np.all(np.isfinite(solution.values)):
-        rigidity = assess_rigidity(rows, solution.values, 10)
-    return LoadEstimate(
-        frame=frame,
-        parameters=InertialParameters(solution.values),
-        covariance=solution.covariance,
-        degrees_of_freedom=solution.degrees_of_freedom,
-        channels=problem.channels,
-        bias=solution.bias,
-        bias_std=solution.bias_std,
-        noise=solution.noise,
-        condition_number=solution.condition_number,
-        rigidity=rigidity,
-        explanation=_explanation(problem, solution),
-        notes=(*notes, *_remarks(solution)),
-    )
+        rigidity = assess_rigidity(rows, solution.values)
+    notes = (*notes, *_notes_on_mass(solution))
+    return estimate_of(rows, problem.time, solution, frame, rigidity, notes)
 
 
-def _explanation(problem: WrenchProblem, solution: Solution) -> Explanation:
-    rows = problem.rows()
-    known = np.isfinite(solution.values)
-    predicted = rows.regressor[:, :, known] @ solution.values[known]
-    for part, offset in zip(rows.segments, solution.bias, strict=True):
-        predicted[part] += offset
-    return Explanation(problem.time, problem.channels, rows.target, predicted)
-
-
-def _remarks(solution: Solution) -> tuple[str, ...]:
+def _notes_on_mass(solution: LoadSolution) -> tuple[str, ...]:
     mass, std = float(solution.values[0]), float(np.sqrt(solution.covariance[0, 0]))
     if np.isnan(mass):
         return ("The mass was not determined.",)
-    if mass < -3.0 * std:
+    if mass < -_MASS_TEST * std:
         return (
             f"The mass comes out negative ({mass:.3f} kg): the wrench may have the "
-            "wrong sign, or a gripper was taken off that is not there.",
+            "wrong sign, or a gripper was subtracted that is not there.",
         )
-    if mass < 3.0 * std:
+    if mass < _MASS_TEST * std:
         return (
-            f"The mass is not told from zero ({mass:.4f} ± {std:.4f} kg): the hand may "
-            "be empty, and its centre of mass means nothing.",
+            f"The mass does not differ from zero ({mass:.4f} ± {std:.4f} kg): the hand "
+            "may be empty, and then its centre of mass means nothing.",
         )
     return ()
-
-
-def _physical(estimate: LoadEstimate) -> LoadEstimate:
-    if not estimate.is_complete:
-        raise ArgumentError(
-            "consistent=True needs all ten parameters; this method does not find the "
-            "inertia."
-        )
-    if estimate.parameters.is_physical():
-        return estimate
-    defect = estimate.parameters.defect()
-    information = np.linalg.inv(estimate.covariance)
-    nearest = nearest_physical(estimate.parameters.vector, information)
-    note = f"The best fit was moved to the nearest body that can exist: {defect}."
-    return replace(estimate, parameters=nearest, notes=(*estimate.notes, note))
 
 
 def _parameters_of(
@@ -283,19 +181,108 @@ def _parameters_of(
 ) -> Float[np.ndarray, " 10"]:
     if body is None:
         return np.zeros(10)
-    found = body.parameters if isinstance(body, LoadEstimate) else body
-    if not np.all(np.isfinite(found.vector)):
+    parameters = body.parameters if isinstance(body, LoadEstimate) else body
+    if not np.all(np.isfinite(parameters.vector)):
         raise ArgumentError(
             "The gripper's parameters are not all known; identify it in motion."
         )
-    return found.vector
+    return parameters.vector
 
 
-def _joined(
-    data: Samples | WristSamples | Sequence[Samples],
-) -> Samples | WristSamples:
-    return data if isinstance(data, WristSamples) else _joined_samples(data)
-
-
-def _joined_samples(data: Samples | Sequence[Samples]) -> Samples:
+def _joined(data: Samples | Sequence[Samples]) -> Samples:
     return data if isinstance(data, Samples) else Samples.concatenate(list(data))
+
+
+# Sensors mounted at a rotation or pose that is unknown.
+
+_OFFSET_STEP = 1e-5
+"""Step of numerical slopes in [rad] or [m]: truncation and rounding are both 1e-10."""
+
+_CONVERGED = 0.01
+"""Last Gauss–Newton step, in standard deviations of the offset."""
+
+
+@dataclass(frozen=True, eq=False)
+class OffsetSolution:
+    """A load, and the pose of the sensor as mounted.
+
+    Attributes:
+        solution: For the load, in the axes of the sensor as it is mounted.
+        offset: Rotation vector [rad] and, for a whole pose, translation [m] from the
+            named frame to the sensor.
+        offset_std: Its standard deviation.
+        problem: The problem, its motion that of the sensor as mounted.
+    """
+
+    solution: LoadSolution
+    offset: Float[np.ndarray, " _"]
+    offset_std: Float[np.ndarray, " _"]
+    problem: WrenchProblem
+
+
+def solve_with_offset(
+    problem: WrenchProblem, kind: PoseOffset, iterations: int = 8
+) -> OffsetSolution:
+    """Find the load and the sensor's pose together, by Gauss–Newton.
+
+    The wrench is that of the load at the pose of the sensor as mounted: linear in the
+    load, and linearised in rotation and translation.
+    """
+    size = 3 if kind == "rotation" else 6
+    offset = np.zeros(size)
+    channels = [WRENCH_NAMES.index(name) for name in problem.channels]
+    values = solve_generalized(problem.rows(), problem.bias, problem.has_drift).values
+    for _ in range(iterations):
+        moved = replace(problem, frame_motion=moved_frame(problem.frame_motion, offset))
+        slopes = _slopes(problem, offset, np.nan_to_num(values))
+        rows = moved.rows()
+        solution = solve_generalized(
+            rows.with_columns(slopes[:, channels]), problem.bias, problem.has_drift
+        )
+        step, values = solution.values[10:], solution.values[:10]
+        offset = offset + step
+        std = np.sqrt(np.diag(solution.covariance)[10:])
+        if np.all(np.abs(step) < _CONVERGED * std + 1e-12):
+            break
+    moved = replace(problem, frame_motion=moved_frame(problem.frame_motion, offset))
+    return OffsetSolution(_load_part(solution), offset, std, moved)
+
+
+def moved_frame(
+    motion: Float[np.ndarray, "samples 3 3"], offset: Float[np.ndarray, " _"]
+) -> Float[np.ndarray, "samples 3 3"]:
+    """Motion of a frame that is turned and shifted from another."""
+    a, omega, alpha = np.moveaxis(motion, 1, 0)
+    if offset.size > 3:
+        d = offset[3:]
+        a = a + np.cross(alpha, d) + np.cross(omega, np.cross(omega, d))
+    angle = float(np.linalg.norm(offset[:3]))
+    R = rotation_about(offset[:3] / angle, angle) if angle > 0 else np.eye(3)
+    return np.stack([a @ R, omega @ R, alpha @ R], axis=1)
+
+
+def _slopes(
+    problem: WrenchProblem, offset: np.ndarray, values: np.ndarray
+) -> Float[np.ndarray, "samples 6 _"]:
+    """Derivatives of the wrench by rotation and translation of the sensor."""
+    columns = []
+    for step in _OFFSET_STEP * np.eye(offset.size):
+        ahead, behind = (
+            replace(
+                problem, frame_motion=moved_frame(problem.frame_motion, offset + s)
+            ).regressor
+            @ values
+            for s in (step, -step)
+        )
+        columns.append((ahead - behind) / (2.0 * _OFFSET_STEP))
+    return np.stack(columns, axis=2)
+
+
+def _load_part(solution: LoadSolution) -> LoadSolution:
+    """Leave out the pose; the load's covariance still includes its uncertainty."""
+    return replace(
+        solution,
+        values=solution.values[:10],
+        covariance=solution.covariance[:10, :10],
+        degrees_of_freedom=solution.degrees_of_freedom[:10],
+    )

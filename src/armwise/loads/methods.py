@@ -1,4 +1,9 @@
-"""Ways to set up the regression: with accelerations, over windows, or by momentum."""
+"""Methods of load identification from a wrench.
+
+Each one sets up its own regression on the ten parameters: with accelerations, by plain
+least squares, over integral windows, by the rate of momentum, or at rest in several
+poses. Optimal filtering is in `optimal_filter`.
+"""
 
 from __future__ import annotations
 
@@ -8,101 +13,28 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from armwise.errors import ArgumentError, NotIdentifiable
-from armwise.loads.generalized import WORST_CONDITION, Solution, solve_generalized
-from armwise.loads.noise_spectrum import NoiseModel, Rows
+from armwise.loads.estimate import SCALE
+from armwise.loads.generalized_least_squares import (
+    LoadSolution,
+    common_bias,
+    nonzero_columns,
+    residual_bias,
+    solve_generalized,
+    weighted_fit,
+    with_unused,
+)
+from armwise.loads.noise_spectrum import NoiseModel, RegressionRows
 from armwise.loads.problem import WrenchProblem
-from armwise.recordings import differentiate, low_pass
+from armwise.recordings import WRENCH_NAMES, differentiate, low_pass
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Plain least squares, and the shape of its answer.
-
-
-def solve_plain(
-    problem: WrenchProblem,
-    regressor: Float[np.ndarray, "rows channels 10"],
-    target: Float[np.ndarray, "rows channels"],
-) -> Solution:
-    """Minimise the sum of all squared errors.
-
-    Args:
-        problem: Where the rows come from.
-        regressor, target: Its rows, unknown biases already taken out.
-
-    Raises:
-        NotIdentifiable: If columns of the regressor depend on each other.
-    """
-    flat, right = regressor.reshape(-1, 10), target.reshape(-1)
-    scale = np.linalg.norm(flat, axis=0)
-    seen = scale > 1e-9 * max(float(scale.max()), 1e-300)
-    Q, R = np.linalg.qr(flat[:, seen] / scale[seen])
-    condition = float(np.linalg.cond(R))
-    if condition > WORST_CONDITION:
-        raise NotIdentifiable(
-            f"The motion does not tell {int(seen.sum())} parameters apart (condition "
-            f"number {condition:.1e}). Turn the load about every axis."
-        )
-    inverse = np.linalg.inv(R) / scale[seen][:, None]
-    found = inverse @ (Q.T @ right)
-    left = right - flat[:, seen] @ found
-    freedom = max(1, right.size - int(seen.sum()))
-    variance = float(left @ left) / freedom
-    values, covariance = np.full(10, np.nan), np.full((10, 10), np.nan)
-    values[seen] = found
-    covariance[np.ix_(seen, seen)] = variance * inverse @ inverse.T
-    return _solution(problem, values, covariance, freedom, condition)
-
-
-def _solution(
-    problem: WrenchProblem,
-    values: np.ndarray,
-    covariance: np.ndarray,
-    freedom: int,
-    condition: float,
-) -> Solution:
-    rows = problem.rows()
-    known = np.isfinite(values)
-    residual = rows.target - rows.regressor[:, :, known] @ values[known]
-    shape = (len(rows.starts), len(rows.channels))
-    bias = np.zeros(shape)
-    if problem.bias == "segment":
-        bias = np.stack([residual[part].mean(axis=0) for part in rows.segments])
-    elif problem.bias == "common":
-        bias = np.tile(residual.mean(axis=0), (shape[0], 1))
-    for part, offset in zip(rows.segments, bias, strict=True):
-        residual[part] -= offset
-    white = np.mean(residual**2, axis=0)
-    noise = NoiseModel(
-        np.column_stack([0 * white, white, 0 * white]),
-        np.array([rows.rate_hz / 2]),
-        np.ones((shape[1], 1)),
-        rows.rate_hz,
-    )
-    information = np.zeros((10, 10))
-    inner = np.ix_(known, known)
-    information[inner] = np.linalg.pinv(covariance[inner])
-    return Solution(
-        values=values,
-        covariance=covariance,
-        degrees_of_freedom=np.where(known, float(freedom), np.nan),
-        noise=noise,
-        residual=residual,
-        bias=bias,
-        bias_std=np.tile(np.sqrt(white / len(rows)), (shape[0], 1)),
-        condition_number=condition,
-        information=information,
-    )
-
-
-# Ways to set up the regression: with accelerations, over windows, or by momentum.
-
-
 class LoadMethod(Protocol):
     """A way to find the ten parameters of a load from its wrench."""
 
-    def solve(self, problem: WrenchProblem) -> Solution:
+    def solve(self, problem: WrenchProblem) -> LoadSolution:
         """Return the parameters, their covariance and the noise."""
         ...
 
@@ -111,17 +43,17 @@ class LoadMethod(Protocol):
 class Accelerations:
     """General motion with measured or differentiated accelerations (`aah1986` Eq. 9).
 
-    Every frequency is weighed by its own noise: where differentiated acceleration is
-    noisy it counts for little, where the sensor drifts it counts for little.
+    Every frequency is weighted by its own noise: little where differentiated
+    acceleration is noisy, little where the sensor drifts.
 
     Attributes:
-        highest_hz: Frequencies above are left out, in [Hz]: those at which a machine
+        highest_hz: Frequencies above are not used, in [Hz]: those at which a machine
             shakes and its sensor bends. None uses all that were not filtered away.
     """
 
     highest_hz: float | None = None
 
-    def solve(self, problem: WrenchProblem) -> Solution:
+    def solve(self, problem: WrenchProblem) -> LoadSolution:
         """Solve w = A φ + bias."""
         rows = problem.rows()
         if self.highest_hz is not None:
@@ -133,22 +65,36 @@ class Accelerations:
 class LeastSquares:
     """Plain least squares, every row alike (`aah1986` Eq. 9 as printed).
 
-    For comparison: forces and torques count the same, noise is taken to be white, and
-    so its standard deviations are too small where it is not.
+    For comparison: forces and torques count the same, noise is assumed white, and so
+    its standard deviations are too small where it is not.
     """
 
-    def solve(self, problem: WrenchProblem) -> Solution:
+    def solve(self, problem: WrenchProblem) -> LoadSolution:
         """Solve w = A φ, with the mean of each segment as its bias if unknown."""
         rows = problem.rows()
         Y, w = rows.regressor.copy(), rows.target.copy()
-        if problem.bias != "none":
-            whole = (
-                (slice(0, len(rows)),) if problem.bias == "common" else rows.segments
-            )
-            for part in whole:
-                Y[part] -= Y[part].mean(axis=0)
-                w[part] -= w[part].mean(axis=0)
-        return solve_plain(problem, Y, w)
+        # Centring both sides eliminates an unknown constant exactly.
+        parts = {"segment": rows.segments, "common": (slice(0, len(rows)),), "none": ()}
+        for part in parts[problem.bias]:
+            Y[part] -= Y[part].mean(axis=0)
+            w[part] -= w[part].mean(axis=0)
+        used = nonzero_columns(Y)
+        fit = weighted_fit(Y[:, :, used], w, np.ones(w.shape[1]))
+        residual = w - Y[:, :, used] @ fit.values
+        freedom = max(1, w.size - int(used.sum()))
+        variance = float(np.sum(residual**2)) / freedom
+        values = with_unused(fit.values, used)
+        white = np.mean(residual**2, axis=0)
+        bias = residual_bias(rows, problem.bias, values)
+        return LoadSolution(
+            values=values,
+            covariance=with_unused(variance * fit.covariance, used),
+            degrees_of_freedom=np.where(used, float(freedom), np.nan),
+            noise=NoiseModel.white(white, rows.rate_hz),
+            bias=bias,
+            bias_std=np.tile(np.sqrt(white / len(rows)), (len(bias), 1)),
+            condition_number=fit.condition_number,
+        )
 
 
 @dataclass(frozen=True)
@@ -163,7 +109,7 @@ class IntegralWindows:
 
     window: float = 0.1
 
-    def solve(self, problem: WrenchProblem) -> Solution:
+    def solve(self, problem: WrenchProblem) -> LoadSolution:
         """Solve the integrated equation over windows that follow each other."""
         body, samples = problem.joint_motion("IntegralWindows")
         length = round(self.window * problem.rate_hz)
@@ -174,30 +120,51 @@ class IntegralWindows:
             )
         momentum = body.momentum_regressor(samples.q, samples.qd)
         velocity = body.velocity_regressor(samples.q, samples.qd)
-        rows = problem.rows()
-        left: list[np.ndarray] = []
-        right: list[np.ndarray] = []
-        starts: list[int] = []
-        for part in rows.segments:
-            starts.append(sum(len(x) for x in right))
-            regressors, targets = _windows(
+        windows = [
+            _windows(
                 momentum[part], velocity[part], problem.wrench[part], length,
                 problem.rate_hz,
-            )  # fmt: skip
-            left.append(regressors)
-            right.append(targets)
-        if not sum(len(x) for x in right):
+            )
+            for part in problem.rows().segments
+        ]  # fmt: skip
+        counts = [len(target) for _, target in windows]
+        if not sum(counts):
             raise ArgumentError(
                 f"No segment is as long as one window of {self.window:g} s."
             )
-        kept = [s for s, x in zip(starts, right, strict=True) if len(x)]
-        windows = Rows(
-            np.concatenate(left), np.concatenate(right), tuple(kept),
-            problem.rate_hz / length, _ALL,
-        )  # fmt: skip
-        return solve_generalized(
-            windows.choose(problem.channels), problem.bias, problem.has_drift
+        starts = np.cumsum([0, *counts[:-1]])[np.array(counts) > 0]
+        rows = RegressionRows(
+            np.concatenate([regressor for regressor, _ in windows]),
+            np.concatenate([target for _, target in windows]),
+            tuple(starts.tolist()),
+            problem.rate_hz / length,
+            WRENCH_NAMES,
         )
+        return solve_generalized(
+            rows.select(problem.channels), problem.bias, problem.has_drift
+        )
+
+
+def _windows(
+    momentum: np.ndarray,
+    velocity: np.ndarray,
+    wrench: np.ndarray,
+    length: int,
+    rate_hz: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the regressor of the mean wrench over each window, and that mean."""
+    count = (len(wrench) - 1) // length
+    weights = np.full(length + 1, 1.0 / length)
+    weights[[0, -1]] *= 0.5  # the trapezoidal rule
+    regressors = np.empty((count, *velocity.shape[1:]))
+    targets = np.empty((count, wrench.shape[1]))
+    for k in range(count):
+        window = slice(k * length, (k + 1) * length + 1)
+        change = momentum[window.stop - 1] - momentum[window.start]
+        regressors[k] = change * rate_hz / length
+        regressors[k] += np.tensordot(weights, velocity[window], axes=1)
+        targets[k] = weights @ wrench[window]
+    return regressors, targets
 
 
 @dataclass(frozen=True)
@@ -210,7 +177,7 @@ class MomentumRate:
 
     cutoff_hz: float = 10.0
 
-    def solve(self, problem: WrenchProblem) -> Solution:
+    def solve(self, problem: WrenchProblem) -> LoadSolution:
         """Solve the low-passed equation."""
         body, samples = problem.joint_motion("MomentumRate")
         momentum = body.momentum_regressor(samples.q, samples.qd)
@@ -229,30 +196,130 @@ class MomentumRate:
         return np.apply_along_axis(low_pass, 0, signals, self.cutoff_hz, rate_hz)
 
 
-_ALL = ("fx", "fy", "fz", "tx", "ty", "tz")
+# Static poses.
+
+_STATIC = 4
+"""Parameters that show at rest: mass and the three first moments."""
+
+_WORST_POSES = 1e-2
+"""Smallest over largest singular value of the poses' regressor, in typical sizes of the
+parameters: below, a bias of a hundredth of the wrench could pass for mass or centre."""
+
+_TYPICAL_TORQUE = 0.05
+"""Noise of a torque [N m] beside one of force [N] to start the weights from: that of a
+wrist sensor some centimetres wide. Three rounds forget it."""
 
 
-def _windows(
-    momentum: np.ndarray,
-    velocity: np.ndarray,
-    wrench: np.ndarray,
-    length: int,
-    rate_hz: float,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean wrench over each window, and the regressor that explains it."""
-    ends = np.arange(0, len(wrench), length)
-    weights = np.full(length + 1, 1.0 / length)
-    weights[[0, -1]] *= 0.5  # the trapezoidal rule
-    span = length / rate_hz
-    pieces = [slice(a, a + length + 1) for a in ends if a + length < len(wrench)]
-    targets = [weights @ wrench[p] for p in pieces]
-    regressors = [
-        (momentum[p.stop - 1] - momentum[p.start]) / span
-        + np.tensordot(weights, velocity[p], axes=1)
-        for p in pieces
-    ]
-    shape = (0, *velocity.shape[1:])
-    return (
-        np.stack(regressors) if pieces else np.zeros(shape),
-        np.stack(targets) if pieces else np.zeros((0, 6)),
-    )
+@dataclass(frozen=True)
+class StaticPoses:
+    """Mass and centre from the mean wrench at rest in several poses (`aah1986` Eq. 21).
+
+    f = −m g and n = −m c × g: mass and centre only. With six unknown zeros of the
+    sensor at least three poses that differ in two directions are needed.
+
+    Attributes:
+        still: Angular velocity [rad/s] below which the load is at rest; and five times
+            that, in [m/s²], for the deviation of the acceleration from its median.
+        shortest: Poses held for less than this are not used, in [s].
+    """
+
+    still: float = 0.02
+    shortest: float = 0.1
+
+    def solve(self, problem: WrenchProblem) -> LoadSolution:
+        """Solve for m, m c and, unless it is zero, one bias of each channel."""
+        poses = self._poses(problem)
+        motion = problem.frame_motion.copy()
+        motion[:, 1:] = 0.0  # at rest, measured turning is noise
+        rows = replace(problem, frame_motion=motion).rows()
+        Y = np.stack([rows.regressor[p].mean(axis=0)[:, :_STATIC] for p in poses])
+        w = np.stack([rows.target[p].mean(axis=0) for p in poses])
+        if problem.bias != "none":
+            Y = np.concatenate([Y, common_bias(*w.shape)], axis=2)
+        used = nonzero_columns(Y)
+        _require_poses(Y, used)
+        std = _channel_std(Y[:, :, used], w, problem.channels)
+        fit = weighted_fit(Y[:, :, used], w, std)
+        values = with_unused(fit.values, used)
+        covariance = with_unused(fit.covariance, used)
+        load = np.arange(10) < _STATIC
+        bias, bias_std = np.zeros(w.shape[1]), np.zeros(w.shape[1])
+        if problem.bias != "none":
+            bias, bias_std = values[_STATIC:], np.sqrt(np.diag(covariance)[_STATIC:])
+        ten = with_unused(values[:_STATIC], load)
+        freedom = max(1.0, float(w.size - used.sum()))
+        white = np.mean([rows.target[p].var(axis=0) for p in poses], axis=0)
+        return LoadSolution(
+            values=ten,
+            covariance=with_unused(covariance[:_STATIC, :_STATIC], load),
+            degrees_of_freedom=np.where(np.isfinite(ten), freedom, np.nan),
+            noise=NoiseModel.white(white, problem.rate_hz),
+            bias=np.tile(bias, (len(problem.starts), 1)),
+            bias_std=np.tile(bias_std, (len(problem.starts), 1)),
+            condition_number=fit.condition_number,
+        )
+
+    def _poses(self, problem: WrenchProblem) -> list[slice]:
+        """Stretches at rest, by angular velocity and by acceleration.
+
+        Both are averaged over the shortest pose, so that an arm that shakes in place is
+        still at rest.
+        """
+        from scipy.ndimage import uniform_filter1d
+
+        size = max(1, round(self.shortest * problem.rate_hz))
+        motion = uniform_filter1d(problem.frame_motion, size, axis=0, mode="nearest")
+        turning = np.linalg.norm(motion[:, 1], axis=1)
+        pull = np.linalg.norm(motion[:, 0], axis=1)
+        deviation = np.abs(pull - float(np.median(pull)))
+        still = (turning < self.still) & (deviation < 5.0 * self.still)
+        poses = []
+        for part in problem.rows().segments:
+            padded = np.concatenate([[False], still[part], [False]])
+            edges = part.start + np.flatnonzero(np.diff(padded.astype(int)))
+            poses += [slice(a, b) for a, b in edges.reshape(-1, 2).tolist()]
+        poses = [
+            p for p in poses if (p.stop - p.start) / problem.rate_hz >= self.shortest
+        ]
+        if not poses:
+            raise NotIdentifiable(
+                f"The load never stands still for {self.shortest:g} s (turning slower "
+                f"than {self.still:g} rad/s). Hold several poses, or use "
+                "method=Accelerations()."
+            )
+        return poses
+
+
+def _require_poses(Y: np.ndarray, used: np.ndarray) -> None:
+    """Refuse poses that leave mass, centre or bias undetermined."""
+    count, _, unknowns = Y.shape
+    sizes = np.concatenate([SCALE[:_STATIC], np.ones(unknowns - _STATIC)])
+    rows = (Y * sizes)[:, :, used].reshape(-1, int(used.sum()))
+    singular = np.linalg.svd(rows, compute_uv=False)
+    if singular.size < used.sum() or singular[-1] < _WORST_POSES * singular[0]:
+        raise NotIdentifiable(
+            f"The load was held in {count} pose{'s' if count > 1 else ''} that point "
+            "gravity in too few directions: mass, centre and the sensor's zero cannot "
+            "be separated. Hold it in at least four poses, turned about two axes by "
+            "30° or more; or say bias='none' if the sensor was tared."
+        )
+
+
+def _channel_std(
+    Y: np.ndarray, w: np.ndarray, channels: tuple[str, ...]
+) -> Float[np.ndarray, " channels"]:
+    """Scatter of the poses' means: one number for forces, one for torques.
+
+    A handful of poses does not give six variances, but two.
+    """
+    is_force = np.array([name in WRENCH_NAMES[:3] for name in channels])
+    std = np.where(is_force, 1.0, _TYPICAL_TORQUE)
+    for _ in range(3):
+        fit = weighted_fit(Y, w, std)
+        residual = w - Y @ fit.values
+        for kind in (is_force, ~is_force):
+            if kind.any():
+                freedom = max(1.0, float(np.sum(1.0 - fit.leverage[:, kind])))
+                level = float(np.sqrt(np.sum(residual[:, kind] ** 2) / freedom))
+                std[kind] = max(level, 1e-9)  # exact data still need a weight
+    return std

@@ -1,9 +1,10 @@
-"""Noise over frequency: drift, white and rough parts, told from the residuals.
+"""Noise spectrum of regression rows over time: drift, white and rough parts.
 
 Each segment goes through a cosine transform (DCT-II), which keeps white noise white and
 turns a random walk with an unknown start into independent coefficients: exactly what a
-drifting bias is. Frequencies then differ only in how noisy they are, and weighing them
-by 1/√S is the optimal prefilter of `atkeson1986` ch. 5 on both sides of the equation.
+drifting bias is. Coefficients then differ only in their variance S(f), and weighting
+them by 1/√S is the optimal prefilter of `atkeson1986` ch. 5 on both sides of the
+equation.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Rows of a regression over time: target = regressor · φ + bias + noise.
-
-EVEN = 0.02
-"""Steps of a time base may differ by this fraction and still count as even."""
+STEP_TOLERANCE = 0.02
+"""Fraction by which steps of a time base may differ and still count as even: time
+stamps jitter by a few per cent without the samples having moved, while a sample lost
+doubles a step."""
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """What every route to a load comes down to, on an even time base.
+class RegressionRows:
+    """Rows target = regressor · φ + bias + noise on an even time base.
 
     Attributes:
         regressor: Y, one row per sample and channel.
@@ -36,7 +37,7 @@ class Rows:
         starts: First row of every uninterrupted segment.
         rate_hz: Rows per second in [Hz].
         channels: Names of the channels, such as fx or a joint's.
-        highest_hz: Frequencies above say nothing (they were filtered away), in [Hz].
+        highest_hz: Frequencies above were filtered away and are not used, in [Hz].
     """
 
     regressor: Float[np.ndarray, "rows channels parameters"]
@@ -55,19 +56,21 @@ class Rows:
         ends = (*self.starts[1:], len(self))
         return tuple(slice(a, b) for a, b in zip(self.starts, ends, strict=True))
 
-    def with_columns(self, columns: Float[np.ndarray, "rows channels more"]) -> Rows:
+    def with_columns(
+        self, columns: Float[np.ndarray, "rows channels more"]
+    ) -> RegressionRows:
         """Return the same rows with further unknowns."""
         return replace(
             self, regressor=np.concatenate([self.regressor, columns], axis=2)
         )
 
-    def choose(self, channels: tuple[str, ...]) -> Rows:
+    def select(self, channels: tuple[str, ...]) -> RegressionRows:
         """Return only some of the channels."""
-        kept = [self.channels.index(name) for name in channels]
+        columns = [self.channels.index(name) for name in channels]
         return replace(
             self,
-            regressor=self.regressor[:, kept],
-            target=self.target[:, kept],
+            regressor=self.regressor[:, columns],
+            target=self.target[:, columns],
             channels=channels,
         )
 
@@ -81,27 +84,35 @@ def even_rate_hz(time: Float[np.ndarray, " rows"], starts: tuple[int, ...]) -> f
     steps = np.delete(np.diff(time), [s - 1 for s in starts[1:]])
     if steps.size == 0:
         raise ArgumentError("A single sample per segment has no time base.")
-    usual = float(np.median(steps))
-    worst = int(np.argmax(np.abs(steps - usual)))
-    if abs(steps[worst] - usual) > EVEN * usual:
+    median = float(np.median(steps))
+    worst = int(np.argmax(np.abs(steps - median)))
+    if abs(steps[worst] - median) > STEP_TOLERANCE * median:
         raise ArgumentError(
-            f"The time base is not even: steps of {usual:.6g} s, but "
+            f"The time base is not even: steps of {median:.6g} s, but "
             f"{steps[worst]:.6g} s near t = {time[worst]:.6g} s. Use prepare(), which "
             "resamples and cuts at gaps."
         )
-    return 1.0 / usual
+    return 1.0 / median
 
 
-# Noise over frequency: drift, white and rough parts, told from the residuals.
+# Cosine coefficients and their spectrum.
 
-COMPONENTS = ("drift", "white", "rough")
-"""A random walk, white noise, and white noise differentiated twice."""
+MEDIAN_SQUARE = 0.455
+"""Median of χ² with one degree of freedom, the square of a standard normal variable.
+A median of squares divided by it is a variance that outlying frequencies (a shaking
+machine, mains hum) do not raise."""
 
-_PER_OCTAVE = 6
-_PRIOR = 6.0
-"""Coefficients' worth of trust in the smooth shape, against what a band shows."""
+_BANDS_PER_OCTAVE = 6
+"""Fine enough to follow a resonance, coarse enough for several coefficients a band."""
 
-_FINE_BINS = 200
+_PRIOR_COEFFICIENTS = 6.0
+"""Weight of the smooth spectrum against a band's own power, in coefficients: a band of
+six is trusted half. Without it a band of one or two coefficients, of low power by
+chance, would be given all the weight."""
+
+_LOG_BINS = 200
+"""Bins in log frequency for the fit of the smooth spectrum: its cost then does not grow
+with the log, and three slopes need no finer grid."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +120,7 @@ class Coefficients:
     """Rows as cosine coefficients: one row per frequency of every segment.
 
     Attributes:
-        regressor, target: As in `Rows`.
+        regressor, target: As in `RegressionRows`.
         frequency: In [Hz].
         chord: λ = 2 − 2 cos(2π f / rate): the power gain of a first difference.
         rate_hz: Of the rows in [Hz].
@@ -122,20 +133,20 @@ class Coefficients:
     rate_hz: float
 
 
-def cosine_coefficients(rows: Rows, keep_means: bool = False) -> Coefficients:
-    """Transform every segment; leave out its mean unless the bias is known."""
+def cosine_coefficients(rows: RegressionRows, has_means: bool = False) -> Coefficients:
+    """Transform every segment; without its mean if each has a bias of its own."""
     from scipy.fft import dct
 
     regressors, targets, frequencies = [], [], []
     for part in rows.segments:
         size = part.stop - part.start
         frequency = np.arange(size) * rows.rate_hz / (2.0 * size)
-        kept = frequency <= rows.highest_hz
-        kept[0] = keep_means
+        is_used = frequency <= rows.highest_hz
+        is_used[0] = has_means
         options = {"type": 2, "norm": "ortho", "axis": 0}
-        regressors.append(dct(rows.regressor[part], **options)[kept])
-        targets.append(dct(rows.target[part], **options)[kept])
-        frequencies.append(frequency[kept])
+        regressors.append(dct(rows.regressor[part], **options)[is_used])
+        targets.append(dct(rows.target[part], **options)[is_used])
+        frequencies.append(frequency[is_used])
     f = np.concatenate(frequencies)
     chord = 2.0 - 2.0 * np.cos(2.0 * np.pi * f / rows.rate_hz)
     return Coefficients(
@@ -144,7 +155,13 @@ def cosine_coefficients(rows: Rows, keep_means: bool = False) -> Coefficients:
 
 
 def shapes(chord: Float[np.ndarray, " frequencies"]) -> Float[np.ndarray, "3 _"]:
-    """Spectra of the unit components at some frequencies."""
+    """Unit spectra at some frequencies: random walk, white, twice differentiated.
+
+    Drift of a sensor's zero, its own noise, and what differentiating positions twice
+    makes of theirs.
+    """
+    # At zero frequency a random walk has no bound; the mean is as uncertain as the
+    # slowest coefficient, not infinitely so.
     safe = np.maximum(chord, np.min(chord[chord > 0], initial=4.0))
     return np.stack([1.0 / safe, np.ones_like(chord), chord**2])
 
@@ -154,10 +171,10 @@ class NoiseModel:
     """Spectrum of the noise on every channel.
 
     Attributes:
-        strengths: Variance of the drift's steps, of the white noise, and of what
-            differentiated twice gives the rough part; one row per channel.
+        strengths: Variance of the drift's steps, of the white noise, and of the noise
+            that is differentiated twice; one row per channel.
         edges: Upper ends of frequency bands in [Hz].
-        corrections: By how much each band is louder than the three parts say.
+        corrections: Power of each band over that of the three parts.
         rate_hz: Of the rows in [Hz].
     """
 
@@ -165,6 +182,16 @@ class NoiseModel:
     edges: Float[np.ndarray, " bands"]
     corrections: Float[np.ndarray, "channels bands"]
     rate_hz: float
+
+    @classmethod
+    def white(
+        cls, variance: Float[np.ndarray, " channels"], rate_hz: float
+    ) -> NoiseModel:
+        """White noise of some variance on every channel."""
+        zero = np.zeros_like(variance)
+        strengths = np.column_stack([zero, variance, zero])
+        band = np.array([rate_hz / 2])
+        return cls(strengths, band, np.ones((len(variance), 1)), rate_hz)
 
     @property
     def white_std(self) -> Float[np.ndarray, " channels"]:
@@ -184,10 +211,14 @@ class NoiseModel:
 
 
 def flat_noise(coefficients: Coefficients) -> Float[np.ndarray, "_ channels"]:
-    """Begin with white noise: as loud as the upper half of the frequencies."""
+    """White noise to start from: the level of the upper half of the frequencies.
+
+    A load moves slowly, so there the target is mostly noise.
+    """
     upper = coefficients.frequency >= 0.5 * coefficients.frequency.max()
     power = coefficients.target**2
-    level = np.median(power[upper], axis=0) / 0.455
+    level = np.median(power[upper], axis=0) / MEDIAN_SQUARE
+    # Simulated data may be exact: a floor keeps the weights finite.
     level = np.maximum(level, 1e-20 + 1e-12 * power.mean(axis=0))
     return np.broadcast_to(level, power.shape)
 
@@ -197,8 +228,8 @@ def fit_noise(
     power: Float[np.ndarray, "frequencies channels"],
     has_drift: bool = True,
 ) -> NoiseModel:
-    """Tell the spectrum from squared residuals, leverage already accounted for."""
-    fine = _bins(coefficients.frequency, _FINE_BINS)
+    """Fit the spectrum to squared residuals, already corrected for leverage."""
+    fine = _bins(coefficients.frequency, _LOG_BINS)
     count = np.bincount(fine).astype(float)
     unit = shapes(coefficients.chord)
     binned = np.stack([np.bincount(fine, g) for g in unit]) / count
@@ -212,24 +243,27 @@ def fit_noise(
 def _with_bands(
     coefficients: Coefficients, power: np.ndarray, strengths: np.ndarray
 ) -> NoiseModel:
-    """Let each third of an octave be louder or quieter, as far as it is sure of it."""
+    """Correct each sixth of an octave by its own power, shrunk towards the smooth fit.
+
+    The corrected factor is the posterior mean of a gamma prior on the band's power.
+    """
     f = coefficients.frequency
     lowest, highest = float(f[f > 0].min()), float(f.max())
-    count = max(1, int(np.ceil(_PER_OCTAVE * np.log2(highest / lowest))))
-    edges = lowest * 2.0 ** (np.arange(1, count + 1) / _PER_OCTAVE)
+    count = max(1, int(np.ceil(_BANDS_PER_OCTAVE * np.log2(highest / lowest))))
+    edges = lowest * 2.0 ** (np.arange(1, count + 1) / _BANDS_PER_OCTAVE)
     band = np.searchsorted(edges[:-1], f)
     ratio = power / (strengths @ shapes(coefficients.chord)).T
     size = np.bincount(band, minlength=count)
     sums = np.stack([np.bincount(band, r, minlength=count) for r in ratio.T])
-    corrections = (sums + _PRIOR) / (size + _PRIOR)
+    corrections = (sums + _PRIOR_COEFFICIENTS) / (size + _PRIOR_COEFFICIENTS)
     return NoiseModel(strengths, edges, corrections, coefficients.rate_hz)
 
 
 def _bins(frequency: np.ndarray, count: int) -> np.ndarray:
     """Number the frequencies by bins that are even in the logarithm and not empty."""
     f = np.maximum(frequency, np.min(frequency[frequency > 0]))
-    place = np.log(f / f.min()) / max(1e-12, float(np.log(f.max() / f.min())))
-    return np.unique(np.floor(place * count), return_inverse=True)[1]
+    position = np.log(f / f.min()) / max(1e-12, float(np.log(f.max() / f.min())))
+    return np.unique(np.floor(position * count), return_inverse=True)[1]
 
 
 def _fit_mixtures(
@@ -238,7 +272,12 @@ def _fit_mixtures(
     count: Float[np.ndarray, " bins"],
     iterations: int = 30,
 ) -> Float[np.ndarray, "channels parts"]:
-    """Maximum likelihood of non-negative strengths, by reweighted least squares."""
+    """Maximum likelihood of non-negative strengths, by reweighted least squares.
+
+    The Whittle likelihood Σ log S + power / S; its Fisher scoring is least squares of
+    the power with weights 1/S².
+    """
+    # Exact data have no noise at some frequency, and 1/S² no bound.
     floor = (1e-10 * power @ count / count.sum() + 1e-30)[:, None]
     strengths = np.median(power[:, None] / unit, axis=2) / len(unit)
     spectrum = strengths @ unit + floor
@@ -248,24 +287,32 @@ def _fit_mixtures(
         strengths = non_negative(M, (weight * power) @ unit.T)
         renewed = strengths @ unit + floor
         change = float(np.max(np.abs(np.log(renewed / spectrum))))
+        # The first guess may be off by decades, and full steps would overshoot in turn:
+        # halve the first ones in the logarithm.
         spectrum = np.sqrt(spectrum * renewed) if step < 3 else renewed
-        if change < 1e-3:
+        if change < 1e-3:  # 0.1 % of a variance, far below its own uncertainty
             break
-    return strengths + floor * (unit == 1.0).all(axis=1)  # never no noise at all
+    return strengths + floor * (unit == 1.0).all(axis=1)  # to the white part
 
 
 def non_negative(
     M: Float[np.ndarray, "problems n n"], v: Float[np.ndarray, "problems n"]
 ) -> Float[np.ndarray, "problems n"]:
-    """Minimise θᵀMθ − 2vᵀθ over θ ≥ 0, trying every set of positive ones."""
+    """Minimise θᵀMθ − 2vᵀθ over θ ≥ 0, trying every set of positive ones.
+
+    With two or three unknowns the seven sets are fewer steps than any active-set
+    method takes, and all problems are solved at once.
+    """
     size = v.shape[1]
     scale = np.sqrt(np.einsum("pii->pi", M))
+    # Over a narrow band the unit spectra are nearly proportional; the ridge keeps their
+    # pair solvable without moving either by more than 1e-12 of itself.
     M = M / (scale[:, :, None] * scale[:, None, :]) + 1e-12 * np.eye(size)
     v = v / scale
-    best, found = np.zeros(len(v)), np.zeros(v.shape)
+    best, minimum = np.zeros(len(v)), np.zeros(v.shape)
     for count in range(1, size + 1):
-        for chosen in combinations(range(size), count):
-            index = np.array(chosen)
+        for positive in combinations(range(size), count):
+            index = np.array(positive)
             inner = M[:, index[:, None], index]
             theta = np.linalg.solve(inner, v[:, index, None])[..., 0]
             value = -np.einsum("pi,pi->p", v[:, index], theta)
@@ -273,11 +320,11 @@ def non_negative(
             full = np.zeros(v.shape)
             full[:, index] = theta
             best = np.where(better, value, best)
-            found = np.where(better[:, None], full, found)
-    return found / scale
+            minimum = np.where(better[:, None], full, minimum)
+    return minimum / scale
 
 
-# What it costs that the noise had to be estimated from the same data.
+# The covariance of parameters whose noise was estimated from the same data.
 
 
 def small_sample_covariance(
@@ -288,10 +335,11 @@ def small_sample_covariance(
 ) -> tuple[
     Float[np.ndarray, "parameters parameters"], Float[np.ndarray, " parameters"]
 ]:
-    """Widen the covariance for the noise being estimated, and count what backs it.
+    """Widen the covariance for the noise being estimated; return degrees of freedom.
 
-    Kenward and Roger's correction is simple here: with independent coefficients every
-    matrix in it is a weighted sum over frequencies.
+    Kenward and Roger's correction (1997) is simple here: with independent coefficients
+    every matrix in it is a weighted sum over frequencies. The degrees of freedom are
+    Satterthwaite's, 2 c² / var(c) of each variance c, for Student's t.
     """
     unit = shapes(coefficients.chord)
     widening = np.zeros_like(covariance)
@@ -299,16 +347,20 @@ def small_sample_covariance(
     for channel in range(regressor.shape[1]):
         s, Y = variance[:, channel], regressor[:, channel]
         relative = unit / s
-        doubt = np.linalg.pinv(0.5 * relative @ relative.T, rcond=1e-10)
+        # Covariance of the strengths: inverse Fisher information of the spectrum.
+        strength = np.linalg.pinv(0.5 * relative @ relative.T, rcond=1e-10)
         P = [(Y * (g / s)[:, None]).T @ Y for g in relative]
         slopes = np.stack([np.diag(covariance @ p @ covariance) for p in P])
-        spread += np.einsum("jp,jl,lp->p", slopes, doubt, slopes)
+        spread += np.einsum("jp,jl,lp->p", slopes, strength, slopes)
         for i, gi in enumerate(relative):
             for j, gj in enumerate(relative):
                 Q = (Y * (gi * gj / s)[:, None]).T @ Y
-                widening += doubt[i, j] * (Q - P[i] @ covariance @ P[j])
+                widening += strength[i, j] * (Q - P[i] @ covariance @ P[j])
     widened = covariance + 2.0 * covariance @ widening @ covariance
+    # Estimating the noise never makes a parameter better known: rounding and the
+    # expansion's higher orders may say so.
     floor = np.diag(covariance) / np.maximum(np.diag(widened), 1e-300)
     stretch = np.sqrt(np.maximum(floor, 1.0))
     freedom = 2.0 * np.diag(covariance) ** 2 / np.maximum(spread, 1e-300)
+    # Below two degrees of freedom Student's t has no variance.
     return widened * np.outer(stretch, stretch), np.maximum(freedom, 2.0)

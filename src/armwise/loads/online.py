@@ -1,4 +1,8 @@
-"""OnlineLoad: the load in the hand, re-estimated with every sample."""
+"""Recursive load estimation: a Kalman filter on load and sensor zero.
+
+Between changes the load is constant and old samples fade exponentially; a
+cumulative-sum test on the innovations detects that a load was picked up or put down.
+"""
 
 from __future__ import annotations
 
@@ -18,36 +22,17 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-# What an online estimate believes before it has seen anything.
-
 PRIOR_STD = np.array([5.0, 0.5, 0.5, 0.5, *[0.1] * 6])
-"""How far a load may be from the prior before anything is known: [kg], [kg m], …."""
+"""Standard deviation of the prior in [kg], [kg m], [kg m²]: as wide as loads of arms of
+human size, so that a few samples outweigh it."""
 
+_MOMENT_PER_MASS = 9.81 * 0.1
+"""Moment [N m] that counts as much as a kilogram: its weight at 0.1 m, a hand's
+breadth."""
 
-def six_numbers(values: ArrayLike, name: str) -> Float[np.ndarray, " 6"]:
-    """Spread a pair for force and torque, or take six numbers."""
-    array = np.asarray(values, dtype=float).ravel()
-    six = np.repeat(array, 3) if array.size == 2 else np.broadcast_to(array, (6,))
-    if not np.all(np.isfinite(six)) or np.any(six < 0):
-        raise ArgumentError(f"{name} must be finite and not negative.")
-    return six
-
-
-def prior_belief(
-    prior: InertialParameters | LoadEstimate | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and covariance of what is believed at first, scaled."""
-    wide = np.diag((PRIOR_STD / SCALE) ** 2)
-    if prior is None:
-        return np.zeros(10), wide
-    if isinstance(prior, InertialParameters):
-        return prior.vector / SCALE, wide
-    if not prior.is_complete:
-        raise ArgumentError("A prior needs all ten parameters; this estimate has not.")
-    return prior.parameters.vector / SCALE, prior.covariance / np.outer(SCALE, SCALE)
-
-
-# Noticing that the load has changed: picked up, put down.
+_SYMMETRISE_EVERY = 64
+"""Samples between making the covariance symmetric: rounding grows by one bit or so in
+that time, and averaging at every sample would cost as much as the update."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +40,10 @@ class LoadChange:
     """A load that changed while the arm moved.
 
     Attributes:
-        time: When it was noticed in [s].
-        began: When it seems to have begun in [s].
-        kind: Whether mass was added or taken away.
-        mass_change: First guess of by how much, in [kg]; the estimate refines it.
+        time: When it was detected in [s].
+        began: Estimated onset in [s].
+        kind: Whether mass was added or removed.
+        mass_change: First guess of the difference in [kg]; the estimate refines it.
     """
 
     time: float
@@ -67,82 +52,12 @@ class LoadChange:
     mass_change: float
 
 
-class ChangeDetector:
-    """A cumulative sum of surprise, in units of what is usual.
-
-    Surprise is the squared innovation divided by its own covariance: about the number
-    of channels while nothing changes. Its usual level is followed slowly, so that a
-    model that is never quite right does not count as change.
-
-    Args:
-        channels: Number of channels.
-        rate_hz: Samples per second.
-        threshold: Sum at which a change is called.
-        slack: Multiple of the usual surprise that is still no reason to worry.
-        hold_off: Time after a change in which none is called, in [s].
-    """
-
-    def __init__(
-        self,
-        channels: int,
-        rate_hz: float,
-        threshold: float = 60.0,
-        slack: float = 3.0,
-        hold_off: float = 0.2,
-    ) -> None:
-        self.threshold = threshold
-        self.slack = slack
-        self._channels = channels
-        self._forget = 1.0 / (2.0 * rate_hz)
-        self._hold_off = round(hold_off * rate_hz)
-        self._most = 8.0
-        self.restart()
-        self.level = 1.0
-
-    def restart(self) -> None:
-        """Begin anew after a change."""
-        self.sum = 0.0
-        self._waited = 0
-        self.since = 0
-
-    def calm(self) -> None:
-        """Take what looked like a change for the usual from now on."""
-        if self.since:
-            raised = self.level * (self.slack + self.sum / self.since) / self.slack
-            self.level = max(self.level, raised)
-        self.sum, self.since = 0.0, 0
-
-    def take(self, surprise: float) -> bool:
-        """Take one sample's surprise; return whether the load has changed."""
-        self._waited += 1
-        ratio = surprise / (self._channels * self.level)
-        step = min(ratio, self._most) - self.slack
-        total = self.sum + step
-        if total <= 0.0 or self._waited <= self._hold_off:
-            self.sum, self.since = 0.0, 0
-            self.level *= 1.0 + self._forget * (min(ratio, self._most) - 1.0)
-            self.level = max(self.level, 1.0)
-            return False
-        self.sum, self.since = total, self.since + 1
-        return total > self.threshold
-
-    def take_block(self, surprise: np.ndarray) -> int:
-        """Take a block; return the index at which the load changed, or −1."""
-        for i, value in enumerate(surprise.tolist()):
-            if self.take(value):
-                return i
-        return -1
-
-
-# OnlineLoad: the load in the hand, re-estimated with every sample.
-
-
 class OnlineLoad:
-    """A recursive estimate of a load and of the sensor's zero, 16 numbers in all.
+    """A recursive estimate of a load and of the sensor's zero, 16 states in all.
 
-    Each sample takes the same time, whatever came before. Old samples fade with
-    `memory`; a sudden change of the load is noticed, noted in `changes`, and what was
-    known of the load is given up, what is known of the sensor is not.
+    Constant cost per sample. Old samples fade with `memory`; a sudden change of the
+    load is detected and listed in `changes`, and the load's posterior is reset to the
+    wide prior, while the sensor's zero keeps its own.
 
     Args:
         arm: The arm that moves.
@@ -151,9 +66,9 @@ class OnlineLoad:
         noise_std: White noise of force [N] and torque [N m], or six numbers.
         memory: Time after which a sample counts for 1/e in [s]; infinite keeps all.
         drift: Random walk of the sensor's zero in [N/√s] and [N m/√s].
-        bias_std: How far off its zero may be at first in [N] and [N m].
-        prior: What is held at first, with its uncertainty if it is an estimate.
-        gripper: A body that is always there; not part of the load.
+        bias_std: Prior standard deviation of the zero in [N] and [N m].
+        prior: Load at the start, with its uncertainty if it is an estimate.
+        gripper: A body that is always held; not part of the load.
         smallest_change: Mass in [kg] whose coming or going counts as a change.
     """
 
@@ -180,6 +95,8 @@ class OnlineLoad:
         self.arm, self.frame, self.rate_hz = arm, sensor_frame, rate_hz
         self._body = HeldBody(arm, sensor_frame)
         self._noise = np.diag(six_numbers(noise_std, "noise_std") ** 2)
+        # Dividing the information by e after `memory` multiplies the standard deviation
+        # by √e: half of the exponent a sample.
         self._fade = float(np.exp(0.5 / (memory * rate_hz)))
         self._drift = six_numbers(drift, "drift") ** 2 / rate_hz
         self._bias = six_numbers(bias_std, "bias_std") ** 2
@@ -194,11 +111,11 @@ class OnlineLoad:
         self._fading[:10] *= self._fade
         self._fading[:, :10] *= self._fade
         self._wander = np.diag(np.concatenate([np.zeros(10), self._drift]))
-        self._prior = prior_belief(prior)
+        self._prior = scaled_prior(prior)
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything but the prior."""
+        """Return to the prior."""
         mean, covariance = self._prior
         self._x = np.concatenate([mean + self._gripper, np.zeros(6)])
         self._P = np.zeros((16, 16))
@@ -207,7 +124,8 @@ class OnlineLoad:
         self._widest = PRIOR_STD[0] ** 2 / SCALE[0] ** 2
         self._count = 0
         self._detector = ChangeDetector(6, self.rate_hz)
-        self._pulls, self._lefts, self._seen = np.zeros(6), np.zeros(6), 0
+        self._pull_sum, self._innovation_sum = np.zeros(6), np.zeros(6)
+        self._summed = 0
         self.changes: tuple[LoadChange, ...] = ()
 
     def update(
@@ -273,11 +191,12 @@ class OnlineLoad:
     def _update_one(
         self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, w: np.ndarray
     ) -> None:
-        here = self._inputs
-        here[0][0], here[1][0], here[2][0] = q, qd, qdd
+        inputs = self._inputs
+        inputs[0][0], inputs[1][0], inputs[2][0] = q, qd, qdd
         self._regress()
         H, P, right = self._H, self._P, self._right
         np.multiply(self._A[0], SCALE, out=H[:, :10])
+        # Without excitation fading would let the covariance grow without bound.
         if P[0, 0] < self._widest:
             P *= self._fading
         P += self._wander
@@ -285,47 +204,49 @@ class OnlineLoad:
         PH = P @ H.T
         right[:, :16] = PH.T
         right[:, 16] = innovation
+        # One Cholesky solve gives the gain and the normalised innovation together.
         K = self._solve(H @ PH + self._noise, right)[1]
         self._count += 1
-        if self._notice(float(innovation @ K[:, 16]), H[:, 0], innovation):
+        if self._detect(float(innovation @ K[:, 16]), H[:, 0], innovation):
             return
         update = PH @ K
         self._x += update[:, 16]
         P -= update[:, :16]
-        if self._count % 64 == 0:
+        if self._count % _SYMMETRISE_EVERY == 0:
             P += P.T
             P *= 0.5
 
     def _update_block(self, A: np.ndarray, w: np.ndarray) -> None:
-        """Fold in a block at once; split it where the load changes."""
+        """Add a block at once; split it where the load changes."""
         while len(w):
             H = np.concatenate([A, np.broadcast_to(np.eye(6), (len(w), 6, 6))], axis=2)
             innovation = w - H @ self._x
             S = H @ self._P @ np.swapaxes(H, 1, 2) + self._noise
-            surprise = np.einsum(
+            distance = np.einsum(
                 "ti,ti->t",
                 innovation,
                 np.linalg.solve(S, innovation[..., None])[..., 0],
             )
-            at = self._detector.take_block(surprise)
+            at = self._detector.take_block(distance)
             if at < 0:
-                self._fold(H, w)
+                self._add(H, w)
                 return
             first = max(0, at + 1 - self._detector.since)
-            self._fold(H[:first], w[:first])
+            self._add(H[:first], w[:first])
+            # From the onset on, the samples belong to the new load.
             late = slice(first, at + 1)
             means = H[late, :, 0].mean(axis=0), innovation[late].mean(axis=0)
             self._count += at + 1 - first
             if not self._confirm(*means):
                 self._count -= at + 1 - first
-                self._fold(H[late], w[late])
+                self._add(H[late], w[late])
             A, w = A[at + 1 :], w[at + 1 :]
 
-    def _fold(self, H: np.ndarray, w: np.ndarray) -> None:
+    def _add(self, H: np.ndarray, w: np.ndarray) -> None:
         """Add the information of samples that belong to the same load."""
         if not len(w):
             return
-        self._forget(len(w))
+        self._fade_by(len(w))
         inverse = np.linalg.inv(self._P)
         ages = np.arange(len(w) - 1, -1, -1)
         weight = self._fade ** (-2.0 * ages)[:, None] / np.diag(self._noise)
@@ -337,45 +258,153 @@ class OnlineLoad:
         self._x = self._P @ vector
         self._count += len(w)
 
-    def _forget(self, samples: int) -> None:
-        """Let what is known of the load fade, and the sensor's zero wander."""
+    def _fade_by(self, samples: int) -> None:
+        """Let the load's information fade, and the sensor's zero drift."""
         if self._P[0, 0] < self._widest:
             self._P *= self._fading**samples
         self._P += self._wander * samples
 
-    def _notice(self, surprise: float, pull: np.ndarray, left: np.ndarray) -> bool:
-        """Watch for a change; give up what was known of the load if there is one."""
-        suspected = self._detector.take(surprise)
+    def _detect(
+        self, distance: float, pull: np.ndarray, innovation: np.ndarray
+    ) -> bool:
+        """Test one sample for a change; reset the load if it is confirmed."""
+        is_suspected = self._detector.take(distance)
         if self._detector.since <= 1:
-            self._pulls[:], self._lefts[:], self._seen = 0.0, 0.0, 0
-        self._pulls += pull
-        self._lefts += left
-        self._seen += 1
-        return suspected and self._confirm(
-            self._pulls / self._seen, self._lefts / self._seen
+            self._pull_sum[:], self._innovation_sum[:], self._summed = 0.0, 0.0, 0
+        self._pull_sum += pull
+        self._innovation_sum += innovation
+        self._summed += 1
+        return is_suspected and self._confirm(
+            self._pull_sum / self._summed, self._innovation_sum / self._summed
         )
 
-    def _confirm(self, pull: np.ndarray, left: np.ndarray) -> bool:
-        """Tell a change from mere noise by what is left on average since it began."""
-        mass_change = float(pull[:3] @ left[:3]) / max(float(pull[:3] @ pull[:3]), 1e-9)
-        moment = float(np.linalg.norm(left[3:]))
+    def _confirm(self, pull: np.ndarray, innovation: np.ndarray) -> bool:
+        """Accept a change whose mean innovation is worth the smallest change."""
+        force, moment = innovation[:3], innovation[3:]
+        acceleration = pull[:3]
+        square = max(float(acceleration @ acceleration), 1e-9)
+        mass_change = float(acceleration @ force) / square
         least = self.smallest_change
-        if abs(mass_change) < least and moment < least * _LEVER:
-            self._detector.calm()
+        if (
+            abs(mass_change) < least
+            and float(np.linalg.norm(moment)) < least * _MOMENT_PER_MASS
+        ):
+            self._detector.accept_level()
             return False
-        self._begin_anew(mass_change)
+        self._reset_load(mass_change)
         return True
 
-    def _begin_anew(self, mass_change: float) -> None:
+    def _reset_load(self, mass_change: float) -> None:
         began = self.time - self._detector.since / self.rate_hz
         kind = "picked up" if mass_change > 0 else "put down"
         change = LoadChange(self.time, began, kind, mass_change)  # type: ignore[arg-type]
         self.changes = (*self.changes, change)
+        # The old load says nothing of the new one; the sensor's zero did not change.
         self._P[:10, :] = 0.0
         self._P[:, :10] = 0.0
         self._P[:10, :10] = np.diag((PRIOR_STD / SCALE) ** 2)
         self._detector.restart()
 
 
-_LEVER = 9.81 * 0.1
-"""Moment in [N m] that counts as much as a kilogram: its weight at 0.1 m."""
+# Detection of a changed load.
+
+
+class ChangeDetector:
+    """Page's cumulative-sum test on the normalised squared innovation.
+
+    While nothing changes νᵀ S⁻¹ ν is χ² with as many degrees of freedom as channels:
+    its mean is their number. The test adds up its excess, relative to that mean, over a
+    slack, and a sum above the threshold is a change. The mean level is tracked slowly,
+    so that a model that is never quite right does not count as change.
+
+    With the defaults and six channels, noise alone practically never raises an alarm:
+    Wald's bound on the rate is exp(−2.8 · 60) a sample, 2.8 being the root of
+    E exp(θ (χ²/6 − 3)) = 1. Model errors may, so `OnlineLoad` confirms a change by its
+    size.
+
+    Args:
+        channels: Number of channels.
+        rate_hz: Samples per second.
+        threshold: Sum at which a change is detected: at the largest step, 12 samples.
+        slack: Multiple of the mean level that is subtracted from every sample.
+        hold_off: Time after a change without another one, in [s], for the estimate to
+            settle on the new load.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        rate_hz: float,
+        threshold: float = 60.0,
+        slack: float = 3.0,
+        hold_off: float = 0.2,
+    ) -> None:
+        self.threshold = threshold
+        self.slack = slack
+        self._channels = channels
+        self._level_rate = 1.0 / (2.0 * rate_hz)  # the level follows within 2 s
+        self._hold_off = round(hold_off * rate_hz)
+        # One outlier alone must not sum up to a change.
+        self._largest_ratio = 8.0
+        self.restart()
+        self.level = 1.0
+
+    def restart(self) -> None:
+        """Start again after a change."""
+        self.sum = 0.0
+        self._samples = 0
+        self.since = 0
+
+    def accept_level(self) -> None:
+        """Raise the level to what looked like a change, and go on."""
+        if self.since:
+            raised = self.level * (self.slack + self.sum / self.since) / self.slack
+            self.level = max(self.level, raised)
+        self.sum, self.since = 0.0, 0
+
+    def take(self, distance: float) -> bool:
+        """Take one sample's νᵀ S⁻¹ ν; return whether the load has changed."""
+        self._samples += 1
+        ratio = distance / (self._channels * self.level)
+        ratio = min(ratio, self._largest_ratio)
+        total = self.sum + (ratio - self.slack)
+        if total <= 0.0 or self._samples <= self._hold_off:
+            self.sum, self.since = 0.0, 0
+            self.level *= 1.0 + self._level_rate * (ratio - 1.0)
+            self.level = max(self.level, 1.0)
+            return False
+        self.sum, self.since = total, self.since + 1
+        return total > self.threshold
+
+    def take_block(self, distances: np.ndarray) -> int:
+        """Take a block; return the index at which the load changed, or −1."""
+        for i, value in enumerate(distances.tolist()):
+            if self.take(value):
+                return i
+        return -1
+
+
+# Prior and noise.
+
+
+def six_numbers(values: ArrayLike, name: str) -> Float[np.ndarray, " 6"]:
+    """Return six numbers, from themselves or from one for force and one for torque."""
+    array = np.asarray(values, dtype=float).ravel()
+    six = np.repeat(array, 3) if array.size == 2 else np.broadcast_to(array, (6,))
+    if not np.all(np.isfinite(six)) or np.any(six < 0):
+        raise ArgumentError(f"{name} must be finite and not negative.")
+    return six
+
+
+def scaled_prior(
+    prior: InertialParameters | LoadEstimate | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and covariance of the prior, in units of SCALE."""
+    wide = np.diag((PRIOR_STD / SCALE) ** 2)
+    if prior is None:
+        return np.zeros(10), wide
+    if isinstance(prior, InertialParameters):
+        return prior.vector / SCALE, wide
+    if not prior.is_complete:
+        raise ArgumentError("A prior needs all ten parameters; this estimate has not.")
+    return prior.parameters.vector / SCALE, prior.covariance / np.outer(SCALE, SCALE)

@@ -1,11 +1,17 @@
-"""Optimal filtering of the whole load problem: noise on the motion and on the wrench.
+"""Optimal filtering with noise on both motion and wrench (`atkeson1986` ch. 5).
 
-`atkeson1986` ch. 5 designs the filter for one mass and asks for the same on the ten
-parameters. Here it is: raw positions are differentiated without any low-pass, every
-frequency of every channel is weighed by the spectrum of its whole error (wrench noise,
-drift, and what the motion's noise does through the parameters), and the bias that noise
-in the regressor causes is taken out by total least squares with the noise's full
-covariance. The spectrum depends on the parameters, so the two alternate.
+The thesis designs the filter for one mass and asks for the same on the ten parameters:
+both are here. Raw positions are differentiated without any low-pass, every frequency of
+every channel is weighted by the spectrum of its whole error (wrench noise, drift, and
+the motion's noise as the parameters pass it on), and the bias that noise in the
+regressor causes is removed by total least squares with the noise's full covariance. The
+spectrum depends on the parameters, so the two are estimated in turn.
+
+One mass: f = m dv/dt with noise on both. Differentiating the velocity amplifies its
+noise at high frequency, integrating the force amplifies bias and drift at low
+frequency. With the noise spectra known, the error m A − F has the spectrum
+m² S_na + S_nf, S_na = ω² S_nv, and weighting by its inverse decides at each frequency:
+the same filter 1/√(m² S_na + S_nf) on both signals, then total least squares.
 """
 
 from __future__ import annotations
@@ -17,18 +23,43 @@ import numpy as np
 
 from armwise.dynamics import HeldBody
 from armwise.errors import ArgumentError
-from armwise.loads.generalized import Solution, common_bias, solve_generalized
-from armwise.loads.noise_spectrum import Coefficients, cosine_coefficients, fit_noise
+from armwise.loads.generalized_least_squares import (
+    LoadSolution,
+    common_bias,
+    residual_bias,
+    solve_generalized,
+)
+from armwise.loads.noise_spectrum import (
+    Coefficients,
+    cosine_coefficients,
+    fit_noise,
+    non_negative,
+)
 from armwise.loads.problem import WrenchProblem
-from armwise.recordings import Samples, differentiate
+from armwise.recordings import NoiseSpectra, Samples, differentiate
 
 if TYPE_CHECKING:
     from jaxtyping import Float
     from numpy.typing import ArrayLike
 
 
-_ROUNDS = 4
-_EDGE = 4
+_ITERATIONS = 4
+"""Times that spectrum and parameters are estimated in turn; the spectrum depends on the
+parameters only weakly, so that a few suffice."""
+
+_EDGE_SAMPLES = 4
+"""Samples at either end of a segment whose derivatives are one-sided differences."""
+
+_SIGNAL_OVER_NOISE = 3.0
+"""Power of the noisy regressor over that of its noise at which the motion's band ends:
+below, the noise is half as strong as the motion or more, and correcting for it costs
+more than these frequencies give."""
+
+_WINDOW_POWER = 0.375
+"""Mean square of Hann's window."""
+
+_WINDOW_LEAK = 1.944
+"""Frequencies of a Hann-windowed record per independent one: neighbours correlate."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +72,8 @@ class OptimalFilter:
         position_std: Noise of the positions in [rad] or [m], one number or one per
             joint; an encoder's count divided by √12.
         velocity_std: Noise of measured velocities in [rad/s] or [m/s]; None when
-            velocities are to be made from positions.
-        draws: Simulated noise records from which its effect is told.
+            velocities are differentiated positions.
+        draws: Simulated noise records by which its effect is estimated.
         seed: Of those.
     """
 
@@ -51,8 +82,8 @@ class OptimalFilter:
     draws: int = 3
     seed: int = 0
 
-    def solve(self, problem: WrenchProblem) -> Solution:
-        """Alternate between the noise's spectrum and the parameters."""
+    def solve(self, problem: WrenchProblem) -> LoadSolution:
+        """Estimate the noise's spectrum and the parameters in turn."""
         body, samples = problem.joint_motion("OptimalFilter")
         if samples.preparation.cutoff_hz is not None:
             raise ArgumentError(
@@ -64,9 +95,9 @@ class OptimalFilter:
         exact = replace(problem, frame_motion=body.motion(*measured))
         changes = self._regressor_noise(exact, body, samples)
         inner = _inner_rows(parts)
-        exact = _chosen(exact, inner, parts)
+        exact = _select_rows(exact, inner, parts)
         changes = [change[inner] for change in changes]
-        # Beyond the motion's band the regressor is noise, and noise tells no inertia.
+        # Above the motion's band the regressor is noise, and noise carries no inertia.
         limited = replace(exact, highest_hz=_motion_band_hz(exact, changes))
         start = solve_generalized(limited.rows(), problem.bias, problem.has_drift)
         return _total_least_squares(limited, start, changes)
@@ -85,7 +116,10 @@ class OptimalFilter:
     def _regressor_noise(
         self, problem: WrenchProblem, body: HeldBody, samples: Samples
     ) -> list[Float[np.ndarray, "samples 6 10"]]:
-        """What the noise of the motion adds to the regressor, drawn a few times."""
+        """What the noise of the motion adds to the regressor, drawn a few times.
+
+        Drawn rather than derived: the regressor is not linear in the positions.
+        """
         random = np.random.default_rng(self.seed)
         parts = tuple(problem.rows().segments)
         size = samples.q.shape
@@ -103,16 +137,16 @@ class OptimalFilter:
 
 def _inner_rows(parts: tuple[slice, ...]) -> np.ndarray:
     """Rows whose derivatives are central differences twice over."""
-    rows = [np.arange(p.start + _EDGE, p.stop - _EDGE) for p in parts]
+    rows = [np.arange(p.start + _EDGE_SAMPLES, p.stop - _EDGE_SAMPLES) for p in parts]
     if min(r.size for r in rows) < 16:
         raise ArgumentError("OptimalFilter needs segments of 24 samples or more.")
     return np.concatenate(rows)
 
 
-def _chosen(
+def _select_rows(
     problem: WrenchProblem, rows: np.ndarray, parts: tuple[slice, ...]
 ) -> WrenchProblem:
-    sizes = [p.stop - p.start - 2 * _EDGE for p in parts]
+    sizes = [p.stop - p.start - 2 * _EDGE_SAMPLES for p in parts]
     starts = tuple(int(s) for s in np.cumsum([0, *sizes[:-1]]))
     return replace(
         problem,
@@ -131,24 +165,25 @@ def _slope(x: np.ndarray, rate_hz: float) -> np.ndarray:
 def _motion_band_hz(problem: WrenchProblem, changes: list[np.ndarray]) -> float:
     """Frequency at which the regressor first holds little more than noise, in [Hz].
 
-    What comes back above it (a shaking machine) is left out: sensors bend there.
+    Power that returns above it (a shaking machine) is not used: sensors bend there.
     """
     whole = cosine_coefficients(problem.rows())
     noise = [cosine_coefficients(problem.rows(c)).regressor for c in changes]
     turning = slice(4, 10)  # the inertia's columns are the noisiest
     power = np.sum(whole.regressor[:, :, turning] ** 2, axis=(1, 2))
-    blur = sum(np.sum(n[:, :, turning] ** 2, axis=(1, 2)) for n in noise) / len(noise)
-    edges = np.arange(1.0, problem.rate_hz / 2.0, 1.0)
+    squares = [np.sum(n[:, :, turning] ** 2, axis=(1, 2)) for n in noise]
+    edges = np.arange(1.0, problem.rate_hz / 2.0, 1.0)  # in bands of 1 Hz
     band = np.searchsorted(edges, whole.frequency)
-    total, lost = np.bincount(band, power), np.bincount(band, blur)
-    blurred = np.flatnonzero(total < 3.0 * lost)
-    last = int(blurred[0]) if blurred.size else len(edges) - 1
+    total = np.bincount(band, power)
+    noisy = np.bincount(band, np.mean(squares, axis=0))
+    ends = np.flatnonzero(total < _SIGNAL_OVER_NOISE * noisy)
+    last = int(ends[0]) if ends.size else len(edges) - 1
     return float(edges[min(max(last, 1), len(edges) - 1)])
 
 
 def _total_least_squares(
-    problem: WrenchProblem, start: Solution, changes: list[np.ndarray]
-) -> Solution:
+    problem: WrenchProblem, start: LoadSolution, changes: list[np.ndarray]
+) -> LoadSolution:
     """Correct weighted least squares for noise in the regressor (Koopmans 1937).
 
     (φ, −1) is the generalised eigenvector of the smallest eigenvalue of the filtered
@@ -160,72 +195,62 @@ def _total_least_squares(
     data, noises = _coefficients(problem, changes)
     values = np.zeros(data.regressor.shape[2])
     values[:10], model = start.values, start.noise
-    for _ in range(_ROUNDS):
+    for _ in range(_ITERATIONS):
         weight = 1.0 / model.variance(data)
         H, h, power = _moments(data, weight)
         B = np.mean([_gram(n, weight) for n in noises], axis=0)
-        left = max(1.0, data.target.size - float(values @ B @ values))
-        values = _eigenvector_solution(H, h, power, B, left)
+        # In units of the noise the whole error has one per row; the wrench's own part
+        # is what the regressor's noise does not account for.
+        own = max(1.0, data.target.size - float(values @ B @ values))
+        values = _eigenvector_solution(H, h, power, B, own)
         error = data.target - data.regressor @ values
         model = fit_noise(data, error**2, problem.has_drift)
-    bend = np.linalg.solve(H - B, H)[:10, :10]
-    solution = replace(
+    # The correction multiplies the estimate by (H − B)⁻¹ H, and its errors as well.
+    gain = np.linalg.solve(H - B, H)[:10, :10]
+    bias = residual_bias(problem.rows(), problem.bias, values[:10])
+    if problem.bias == "common":  # it was a column of the regression
+        bias = np.tile(values[10:], (len(bias), 1))
+    return replace(
         start,
         values=values[:10],
-        covariance=bend @ start.covariance @ bend.T,
+        covariance=gain @ start.covariance @ gain.T,
         noise=model,
+        bias=bias,
     )
-    return _with_residual(problem, solution, values[10:])
 
 
 def _coefficients(
     problem: WrenchProblem, changes: list[np.ndarray]
 ) -> tuple[Coefficients, list[np.ndarray]]:
     """Cosine coefficients of the data and of the noise, common zeros as columns."""
-    keep, rows = problem.bias != "segment", problem.rows()
-    noises = [
-        cosine_coefficients(problem.rows(c), keep_means=keep).regressor for c in changes
-    ]
+    means, rows = problem.bias != "segment", problem.rows()
+    noises = [cosine_coefficients(problem.rows(c), means).regressor for c in changes]
     if problem.bias == "common":
-        rows = rows.with_columns(common_bias(rows))
+        rows = rows.with_columns(common_bias(len(rows), len(rows.channels)))
         wider = ((0, 0), (0, 0), (0, len(rows.channels)))
         noises = [np.pad(n, wider) for n in noises]
-    return cosine_coefficients(rows, keep_means=keep), noises
+    return cosine_coefficients(rows, means), noises
 
 
 def _eigenvector_solution(
-    H: np.ndarray, h: np.ndarray, power: float, B: np.ndarray, left: float
+    H: np.ndarray, h: np.ndarray, power: float, B: np.ndarray, own: float
 ) -> Float[np.ndarray, " parameters"]:
-    """Smallest eigenvector (φ, −1) of [[H, h], [hᵀ, power]] against diag(B, left).
+    """Smallest eigenvector (φ, −1) of [[H, h], [hᵀ, power]] against diag(B, own).
 
     Its first rows say (H − λB) φ = h, and λ is the quotient of the two forms: a few
-    exchanges between them settle both.
+    exchanges between them settle both. (A library's eigensolver would not do: B is
+    singular where zeros of the sensor are columns.)
     """
     values = np.linalg.solve(H, h)
     for _ in range(20):
         error = power - 2.0 * h @ values + values @ H @ values
-        ratio = max(float(error), 0.0) / float(left + values @ B @ values)
+        ratio = max(float(error), 0.0) / float(own + values @ B @ values)
         renewed = np.linalg.solve(H - ratio * B, h)
-        moved = np.abs(renewed - values).max()
+        change = np.abs(renewed - values).max()
         values = renewed
-        if moved < 1e-12 * np.abs(values).max():
+        if change < 1e-12 * np.abs(values).max():
             break
     return np.asarray(values)
-
-
-def _with_residual(
-    problem: WrenchProblem, solution: Solution, zeros: np.ndarray
-) -> Solution:
-    rows = problem.rows()
-    residual = rows.target - rows.regressor @ solution.values
-    bias = np.zeros_like(solution.bias)
-    for k, part in enumerate(rows.segments):
-        if problem.bias == "segment":
-            bias[k] = residual[part].mean(axis=0)
-        elif problem.bias == "common":
-            bias[k] = zeros
-        residual[part] -= bias[k]
-    return replace(solution, residual=residual, bias=bias)
 
 
 def _moments(
@@ -240,3 +265,171 @@ def _gram(noise: np.ndarray, weight: np.ndarray) -> np.ndarray:
     flat = noise.reshape(-1, noise.shape[2])
     gram: np.ndarray = (flat * weight.reshape(-1)[:, None]).T @ flat
     return gram
+
+
+# One mass, from force and velocity.
+
+
+@dataclass(frozen=True, eq=False)
+class MassEstimate:
+    """A mass and the filters it was estimated with.
+
+    Attributes:
+        mass: In [kg].
+        std: Its standard deviation in [kg].
+        frequency: In [Hz].
+        force_filter: Gain on the force at those frequencies.
+        velocity_filter: Gain on the velocity: the same, times ω.
+        iterations: Times the filter was redesigned for a better mass.
+    """
+
+    mass: float
+    std: float
+    frequency: Float[np.ndarray, " frequencies"]
+    force_filter: Float[np.ndarray, " frequencies"]
+    velocity_filter: Float[np.ndarray, " frequencies"]
+    iterations: int
+
+
+def mass_by_differentiation(
+    force: Float[np.ndarray, " samples"],
+    velocity: Float[np.ndarray, " samples"],
+    rate_hz: float,
+) -> float:
+    """Differentiate the velocity, then least squares: m = a·f / a·a.
+
+    Noise on the velocity makes it too small, by Σ|A|² / (Σ|A|² + Σ ω²|N_v|²).
+    """
+    a, f, _ = _spectra(force, velocity, rate_hz)
+    return float(np.real(np.vdot(a, f)) / np.real(np.vdot(a, a)))
+
+
+def mass_by_integration(
+    force: Float[np.ndarray, " samples"],
+    velocity: Float[np.ndarray, " samples"],
+    rate_hz: float,
+) -> float:
+    """Integrate the force, then least squares against the velocity.
+
+    Noise on the velocity makes it too small, by Σ|V|² / (Σ|V|² + Σ|N_v|²).
+    """
+    a, f, omega = _spectra(force, velocity, rate_hz)
+    v, momentum = a / (1j * omega), f / (1j * omega)
+    return float(np.real(np.vdot(v, momentum)) / np.real(np.vdot(v, v)))
+
+
+def mass_by_optimal_filter(
+    force: Float[np.ndarray, " samples"],
+    velocity: Float[np.ndarray, " samples"],
+    rate_hz: float,
+    noise: NoiseSpectra,
+    iterations: int = 50,
+) -> MassEstimate:
+    """Filter both signals optimally, then total least squares; iterate.
+
+    Minimises Σ |m A − F|² / (m² S_na + S_nf), the maximum of the likelihood. For a
+    given filter that is an eigenvalue problem (Koopmans 1937); the filter depends on
+    the mass, so the two are found in turn until the mass stays.
+
+    Args:
+        force: In [N].
+        velocity: In [m/s], evenly spaced like the force.
+        rate_hz: Their rate in [Hz].
+        noise: Spectra of the noise on velocity (first) and force (second), as from
+            `noise_spectra` on a run with a known mass.
+        iterations: At most.
+    """
+    a, f, omega = _spectra(force, velocity, rate_hz)
+    frequency = omega / (2.0 * np.pi)
+    noise_v = _smooth(noise.frequency, noise.first_noise, noise.first, frequency)
+    noise_f = _smooth(noise.frequency, noise.second_noise, noise.second, frequency)
+    noise_a = omega**2 * noise_v
+    mass = mass_by_integration(force, velocity, rate_hz)
+    step = 0
+    while step < iterations:
+        step += 1
+        weight = 1.0 / (mass**2 * noise_a + noise_f)
+        renewed = _mass_by_eigenvector(a, f, weight, noise_a, noise_f, mass)
+        change = abs(renewed - mass)
+        mass = renewed
+        if change < 1e-9 * abs(mass):
+            break
+    gain = np.sqrt(1.0 / (mass**2 * noise_a + noise_f))
+    gain = gain / gain.max()
+    density = 2.0 / (rate_hz * len(force) * _WINDOW_POWER)
+    # Noise carries no information on the mass: only the power above it counts.
+    signal = np.maximum(np.abs(a) ** 2 * density - noise_a, 0.0)
+    information = 2.0 * np.sum(signal / (mass**2 * noise_a + noise_f)) / _WINDOW_LEAK
+    std = float(1.0 / np.sqrt(max(information, 1e-300)))
+    return MassEstimate(mass, std, frequency, gain, gain * omega, step)
+
+
+def _mass_by_eigenvector(
+    a: np.ndarray,
+    f: np.ndarray,
+    weight: np.ndarray,
+    noise_a: np.ndarray,
+    noise_f: np.ndarray,
+    mass: float,
+) -> float:
+    """Smallest eigenvector of the filtered data's matrix against the noise's own.
+
+    Frequencies whose error is larger than expected hold back, as the likelihood says:
+    their noise is weighted by the squared error they show.
+    """
+    error = np.abs(mass * a - f) ** 2
+    expected = np.sum(error * weight) / len(a)
+    relative = error * weight / expected
+    M = np.array(
+        [
+            [np.sum(weight * np.abs(a) ** 2), np.sum(weight * np.real(np.conj(a) * f))],
+            [0.0, np.sum(weight * np.abs(f) ** 2)],
+        ]
+    )
+    M[1, 0] = M[0, 1]
+    root = np.sqrt([np.sum(weight * n * relative) for n in (noise_a, noise_f)])
+    values, vectors = np.linalg.eigh(M / np.outer(root, root))
+    v = vectors[:, int(np.argmin(values))] / root
+    return float(-v[0] / v[1])
+
+
+def _spectra(
+    force: np.ndarray, velocity: np.ndarray, rate_hz: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return spectra of acceleration and force, and ω, without zero and Nyquist."""
+    if force.shape != velocity.shape or force.ndim != 1 or force.size < 16:
+        raise ArgumentError(
+            f"Force and velocity must be two signals of one length, not "
+            f"{force.shape} and {velocity.shape}."
+        )
+    window = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(force.size) / force.size)
+    turn = 2.0 * np.pi / force.size
+    slope = 0.5 * turn * np.sin(turn * np.arange(force.size)) * rate_hz
+    inner = slice(1, (force.size - 1) // 2)
+    omega = 2.0 * np.pi * np.fft.rfftfreq(force.size, 1.0 / rate_hz)[inner]
+    # (window · v)' = window · a + window' · v, so the window costs no accuracy.
+    v = velocity - velocity.mean()
+    a = 1j * omega * np.fft.rfft(window * v)[inner] - np.fft.rfft(slope * v)[inner]
+    f = np.fft.rfft(window * force)[inner]
+    return a, f, omega
+
+
+def _smooth(
+    frequency: np.ndarray, density: np.ndarray, total: np.ndarray, at: np.ndarray
+) -> Float[np.ndarray, " at"]:
+    """Fit a drift and a white part to a noise spectrum that redundant sensors gave.
+
+    Where the signal is strong its noise is a small difference of large numbers: those
+    frequencies count by the inverse square of the whole spectrum.
+    """
+    slowest = float(frequency[0])
+
+    def unit(f: np.ndarray) -> np.ndarray:
+        return np.stack([(slowest / f) ** 2, np.ones_like(f)])
+
+    shapes = unit(frequency)
+    weighted = shapes / np.maximum(total, 1e-12 * float(total.max())) ** 2
+    M, v = weighted @ shapes.T, weighted @ density
+    strengths = non_negative(M[None], v[None])[0]
+    floor = 1e-6 * float(np.mean(total)) + 1e-300
+    return np.maximum(strengths @ unit(at), floor)

@@ -1,4 +1,4 @@
-"""Which known object is held: mass and principal moments against a catalogue."""
+"""Recognition of objects by mass and principal moments, and grasp verification."""
 
 from __future__ import annotations
 
@@ -10,26 +10,36 @@ import numpy as np
 
 from armwise.arms import InertialParameters, pose, rotation_about
 from armwise.errors import ArgumentError
-from armwise.loads.estimate import SCALE, WELL_DETERMINED, LoadEstimate
+from armwise.loads.estimate import (
+    WELL_DETERMINED,
+    LoadEstimate,
+    parameter_jacobian,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-STRANGE = 0.01
-"""Below this probability of being so far off by chance, it is none of them."""
+SIGNIFICANCE = 0.01
+"""Level of the χ² tests: in one of a hundred cases the right object, or a proper grasp,
+is rejected. A robot that then looks again loses a second; one that goes on with the
+wrong object loses more."""
+
+_CERTAIN_ODDS = 20.0
+"""Odds of the best match against the next from which on it is certain: about the 95 %
+of a customary test."""
 
 
 @dataclass(frozen=True)
 class KnownObject:
-    """An object by what does not depend on how it is held.
+    """An object, described by what does not depend on how it is held.
 
     Attributes:
         name: Its name.
         mass: In [kg].
         principal_moments: In [kg m²], in any order.
-        mass_std, moments_std: How far copies of it differ; for moments one number or
-            three, in [kg m²].
+        mass_std, moments_std: Standard deviation among copies of it; for moments one
+            number or three, in [kg m²].
     """
 
     name: str
@@ -54,13 +64,14 @@ class Match:
     Attributes:
         name: Its name.
         distance: Mahalanobis distance from the estimate.
-        chance: Probability that the object itself looks at least this different.
-        probability: That it is this one, if it is one of them and all are as likely.
+        p_value: Probability that the object itself looks at least this different.
+        probability: Posterior probability of this one, the prior being that it is one
+            of them and each as likely.
     """
 
     name: str
     distance: float
-    chance: float
+    p_value: float
     probability: float
 
 
@@ -70,7 +81,7 @@ class Recognition:
 
     Attributes:
         matches: Every object, most probable first.
-        is_known: Whether the best one could look like this by chance.
+        is_known: Whether the χ² test accepts the best one.
         is_certain: Whether it is known, and 20 times as probable as the next.
         statement: In words.
     """
@@ -89,29 +100,31 @@ class Recognition:
 def recognise(estimate: LoadEstimate, catalogue: Sequence[KnownObject]) -> Recognition:
     """Match an estimate against known objects, uncertainties of both considered.
 
-    Mass and principal moments count; centre and axes only tell how it is held. If the
-    inertia was not determined, the mass has to do.
+    Mass and principal moments are compared by their Mahalanobis distance; centre and
+    axes depend on how the object is held. If the inertia was not determined, the mass
+    is compared alone.
     """
     from scipy.stats import chi2
 
     if not catalogue:
         raise ArgumentError("The catalogue is empty; name at least one object.")
-    seen, covariance = _features(estimate)
-    size = len(seen)
-    found = []
-    for known in catalogue:
-        expected, spread = _expected(known, size)
-        total = covariance + np.diag(spread**2)
-        apart = seen - expected
-        squared = float(apart @ np.linalg.solve(total, apart))
-        likelihood = -0.5 * (squared + np.linalg.slogdet(total)[1])
-        found.append((known.name, squared, float(chi2.sf(squared, size)), likelihood))
-    best = max(likelihood for *_, likelihood in found)
-    weights = np.array([np.exp(likelihood - best) for *_, likelihood in found])
-    shares = weights / weights.sum()
+    features, covariance = _features(estimate)
+    size = len(features)
+    squares, likelihoods = [], []
+    for candidate in catalogue:
+        expected, std = _expected(candidate, size)
+        total = covariance + np.diag(std**2)
+        difference = features - expected
+        squared = float(difference @ np.linalg.solve(total, difference))
+        squares.append(squared)
+        # Objects with a wide spread fit anything; the determinant makes them pay.
+        likelihoods.append(-0.5 * (squared + np.linalg.slogdet(total)[1]))
+    weights = np.exp(np.array(likelihoods) - max(likelihoods))
     matches = [
-        Match(name, float(np.sqrt(squared)), chance, float(share))
-        for (name, squared, chance, _), share in zip(found, shares, strict=True)
+        Match(candidate.name, float(np.sqrt(squared)), float(chi2.sf(squared, size)), p)
+        for candidate, squared, p in zip(
+            catalogue, squares, (weights / weights.sum()).tolist(), strict=True
+        )
     ]
     ordered = tuple(sorted(matches, key=lambda m: (-m.probability, m.distance)))
     return _judge(ordered, size)
@@ -119,9 +132,9 @@ def recognise(estimate: LoadEstimate, catalogue: Sequence[KnownObject]) -> Recog
 
 def _judge(matches: tuple[Match, ...], size: int) -> Recognition:
     best = matches[0]
-    is_known = best.chance >= STRANGE
+    is_known = best.p_value >= SIGNIFICANCE
     next_best = matches[1].probability if len(matches) > 1 else 0.0
-    is_certain = is_known and best.probability >= 20.0 * next_best
+    is_certain = is_known and best.probability >= _CERTAIN_ODDS * next_best
     by = "mass and principal moments" if size > 1 else "mass alone"
     if not is_known:
         statement = (
@@ -131,7 +144,8 @@ def _judge(matches: tuple[Match, ...], size: int) -> Recognition:
     elif is_certain:
         statement = f"It is {best.name} by {by} ({100 * best.probability:.1f} %)."
     else:
-        rivals = [m.name for m in matches if m.probability > best.probability / 20.0]
+        least = best.probability / _CERTAIN_ODDS
+        rivals = [m.name for m in matches if m.probability > least]
         statement = f"By {by} it may be {' or '.join(rivals)}."
     return Recognition(matches, is_known, is_certain, statement)
 
@@ -142,56 +156,44 @@ def _features(estimate: LoadEstimate) -> tuple[np.ndarray, np.ndarray]:
         return np.array([estimate.mass]), np.array([[estimate.covariance[0, 0]]])
     axes = estimate.principal.axes
 
-    def function(vector: np.ndarray) -> np.ndarray:
-        body = InertialParameters(vector)
+    def function(body: InertialParameters) -> np.ndarray:
+        # Along fixed axes: to first order the moments change as the diagonal does.
         return np.array([body.mass, *np.diag(axes.T @ body.central_inertia @ axes)])
 
-    J = _jacobian(function, estimate.parameters.vector)
-    seen = np.array([estimate.mass, *estimate.principal.moments])
-    return seen, J @ estimate.covariance @ J.T
+    J = parameter_jacobian(function, estimate.parameters.vector)
+    features = np.array([estimate.mass, *estimate.principal.moments])
+    return features, J @ estimate.covariance @ J.T
 
 
-def _jacobian(function, at: np.ndarray) -> Float[np.ndarray, "_ 10"]:  # type: ignore[no-untyped-def]
-    steps = 1e-5 * SCALE
-    columns = []
-    for k in range(10):
-        step = np.zeros(10)
-        step[k] = steps[k]
-        columns.append((function(at + step) - function(at - step)) / (2 * steps[k]))
-    return np.stack(columns, axis=1)
+def _expected(candidate: KnownObject, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Features of an object, moments ascending, and their standard deviations."""
+    order = np.argsort(candidate.principal_moments)
+    moments = np.asarray(candidate.principal_moments)[order]
+    std = np.broadcast_to(np.asarray(candidate.moments_std, dtype=float), (3,))[order]
+    features = np.array([candidate.mass, *moments])
+    return features[:size], np.array([candidate.mass_std, *std])[:size]
 
 
-def _expected(known: KnownObject, size: int) -> tuple[np.ndarray, np.ndarray]:
-    if size == 1:
-        return np.array([known.mass]), np.array([known.mass_std])
-    order = np.argsort(known.principal_moments)
-    moments = np.asarray(known.principal_moments)[order]
-    spread = np.broadcast_to(np.asarray(known.moments_std, dtype=float), (3,))
-    if spread.size == 3:
-        spread = spread[order]
-    return np.array([known.mass, *moments]), np.array([known.mass_std, *spread])
-
-
-# Whether an object is held where and how it should be.
+# Grasp verification.
 
 
 @dataclass(frozen=True, eq=False)
 class GraspCheck:
-    """What an estimate says about a grasp.
+    """Comparison of an estimate with a proper grasp.
 
     Attributes:
-        is_as_expected: Whether the object may be where it should be.
-        chance: Probability that a proper grasp looks at least this different.
-        shift: Centre of mass found minus expected, in the frame, in [m].
+        is_as_expected: Whether the χ² test accepts the grasp as proper.
+        p_value: Probability that a proper grasp looks at least this different.
+        shift: Centre of mass, estimated minus expected, in the frame, in [m].
         shift_std: Its standard deviation.
-        turn: Angle in [rad] between expected and found principal axes, of the axes
+        turn: Angle in [rad] between expected and estimated principal axes, of the axes
             that are well determined; NaN if none is.
-        mass_difference: Found minus expected in [kg].
+        mass_difference: Estimated minus expected in [kg].
         statement: In words.
     """
 
     is_as_expected: bool
-    chance: float
+    p_value: float
     shift: Float[np.ndarray, " 3"]
     shift_std: Float[np.ndarray, " 3"]
     turn: float
@@ -211,10 +213,10 @@ def verify_grasp(
     """Compare an estimate with an object held in a certain pose.
 
     Args:
-        estimate: What was found.
+        estimate: The load as identified.
         body: The object's ten parameters in its own frame.
-        T_frame_object: Where it should be in the estimate's frame; right there when
-            not given.
+        T_frame_object: Its expected pose in the estimate's frame; the identity by
+            default.
         position_tolerance: Standard deviation of a proper grasp's position in [m].
         angle_tolerance: Of its orientation in [rad].
         mass_tolerance: Fraction by which copies of the object differ.
@@ -225,23 +227,25 @@ def verify_grasp(
     if T.shape != (4, 4):
         raise ArgumentError(f"T_frame_object must be a 4×4 pose, not {T.shape}.")
     expected = body.transformed(T)
-    known = np.isfinite(estimate.parameters.vector)
-    placing = _placing(body, T, position_tolerance, angle_tolerance, mass_tolerance)
-    total = (np.nan_to_num(estimate.covariance) + placing)[np.ix_(known, known)]
-    apart = (estimate.parameters.vector - expected.vector)[known]
-    chance = float(chi2.sf(apart @ np.linalg.solve(total, apart), known.sum()))
+    used = np.isfinite(estimate.parameters.vector)
+    grasps = _grasp_covariance(
+        body, T, position_tolerance, angle_tolerance, mass_tolerance
+    )
+    total = (np.nan_to_num(estimate.covariance) + grasps)[np.ix_(used, used)]
+    apart = (estimate.parameters.vector - expected.vector)[used]
+    p_value = float(chi2.sf(apart @ np.linalg.solve(total, apart), used.sum()))
     shift = estimate.center_of_mass - expected.center_of_mass
     shift_std = estimate.std.center_of_mass
     turn = _turn(estimate, expected)
     difference = estimate.mass - expected.mass
-    good = chance >= STRANGE
+    good = p_value >= SIGNIFICANCE
     return GraspCheck(
-        good, chance, shift, shift_std, turn, difference,
+        good, p_value, shift, shift_std, turn, difference,
         _say(good, shift, shift_std, turn, difference),
     )  # fmt: skip
 
 
-def _placing(
+def _grasp_covariance(
     body: InertialParameters,
     T: np.ndarray,
     position: float,
@@ -249,22 +253,22 @@ def _placing(
     mass: float,
 ) -> Float[np.ndarray, "10 10"]:
     """Covariance of the parameters among proper grasps of proper copies."""
-    center = body.transformed(T).vector
-    columns = [mass * center]
+    mean = body.transformed(T).vector
+    columns = [mass * mean]
     for k in range(3):
         axis = np.eye(3)[k]
         shifted = pose(None, position * axis) @ T
         turned = T.copy()
         turned[:3, :3] = rotation_about(axis, angle) @ T[:3, :3]
-        columns.append(body.transformed(shifted).vector - center)
-        columns.append(body.transformed(turned).vector - center)
+        columns.append(body.transformed(shifted).vector - mean)
+        columns.append(body.transformed(turned).vector - mean)
     J = np.stack(columns, axis=1)
     spread: np.ndarray = J @ J.T
     return spread
 
 
 def _turn(estimate: LoadEstimate, expected: InertialParameters) -> float:
-    """Largest angle between the found and the expected axes, signs aside."""
+    """Largest angle between estimated and expected axes, whatever their signs."""
     if not estimate.is_complete:
         return float("nan")
     sure = estimate.std.principal_axes < WELL_DETERMINED

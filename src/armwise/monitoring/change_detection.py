@@ -1,8 +1,21 @@
-"""Has a gain or an offset moved, and since when? Asked of the last minute's epochs.
+"""Generalised likelihood-ratio test for a shift of a gain or an offset.
 
-Each epoch pulls every unknown somewhere. Sums from every possible onset until now are
-compared with what an undisturbed arm shows (generalised likelihood ratio): noise, which
-averages out, and errors of the model, which do not.
+Each epoch k yields, for every unknown, an apparent shift s_k: its pull g_k on the
+unknown over its information I_k, less the bias of undisturbed motion. With weights
+w_k = 1 / (noise / I_k + wander) the mean shift since an onset j is
+m_j = Σ w_k s_k / Σ w_k, with variance v_j = 1 / Σ w_k + floor, sums over k ≥ j.
+
+* Hypotheses: none (mean zero for all epochs) against a constant shift since onset j,
+  for every j among the last epochs and every unknown by itself.
+* Statistic: Λ = max_j m_j² / v_j, twice the logarithm of the likelihood ratio at the
+  shift's and the onset's maximum-likelihood estimates.
+* Without a change m_j² / v_j follows χ² with one degree of freedom for each onset if
+  errors are Gaussian. The maximum over onsets and unknowns is bounded by the sum of
+  their probabilities (Bonferroni): see `WatchdogSettings.drift_threshold` for the
+  false-alarm rate.
+* The variance has three terms since noise averages out over an epoch's samples, errors
+  of the model that vary with the motion over epochs (`wander`), and others not at all
+  (`floor`); all are learnt from undisturbed motion.
 """
 
 from __future__ import annotations
@@ -12,24 +25,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from armwise.monitoring.settings import DEFAULT_SETTINGS, WatchdogSettings
+
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-_NOTHING = 1e-12
-"""Information that counts as none."""
-
-_LOUDEST = 4.0
-"""Shift in standard deviations beyond which an epoch is trusted no further."""
-
-_FARTHEST = 0.5
-"""Shift in [rad], or of a gain relative to itself, beyond which none is looked for."""
-
-_SPANS = (4, 12, 36)
-"""Numbers of epochs over which errors that stay are looked for."""
+_NO_INFORMATION = 1e-12
+"""Information, and variance of noise, that counts as none: far below that of a single
+torque (1, in units of its error), and safe to divide by."""
 
 
-class Shift(NamedTuple):
+class SensorShift(NamedTuple):
     """An unknown that moved.
 
     Attributes:
@@ -44,8 +51,86 @@ class Shift(NamedTuple):
     std: float
 
 
-class Usual(NamedTuple):
-    """What undisturbed motion shows of each unknown.
+class ShiftTest:
+    """Tests the last epochs for a shift, at a constant cost per epoch.
+
+    Args:
+        baseline: Statistics of undisturbed motion.
+        settings: Threshold, number of onsets, clipping.
+
+    Attributes:
+        evidence: Largest ratio of each unknown over all onsets.
+    """
+
+    def __init__(
+        self, baseline: Baseline, settings: WatchdogSettings = DEFAULT_SETTINGS
+    ) -> None:
+        self._baseline, self._settings = baseline, settings
+        self._epochs: deque[_Epoch] = deque(maxlen=settings.onset_epochs)
+        self.evidence = np.zeros(baseline.bias.size)
+
+    def restart(self) -> None:
+        """Forget the last epochs."""
+        self._epochs.clear()
+
+    def add(
+        self, begin: float, pull: np.ndarray, information: np.ndarray
+    ) -> SensorShift | None:
+        """Take an epoch; return the shift it completes, if any."""
+        baseline = self._baseline
+        apparent = pull / np.maximum(information, _NO_INFORMATION) - baseline.bias
+        weight = baseline.weight(information)
+        self._epochs.append(_Epoch(begin, apparent, weight, information))
+        begins, shifts, weights, amounts = map(
+            np.array, zip(*self._epochs, strict=True)
+        )
+        weights = _clipped(weights, shifts, self._settings.epoch_clip)
+        # Row j of these sums is the hypothesis of an onset at epoch j.
+        total = _sum_from_each(weights)
+        variance = baseline.variance(total)
+        ratios = (_sum_from_each(weights * shifts) / total) ** 2 / variance
+        self.evidence = ratios.max(axis=0)
+        if self.evidence.max() < self._settings.drift_threshold:
+            return None
+        k = int(ratios.max(axis=1).argmax())
+        unknown = self._cause(ratios[k], shifts[k:], weights[k:], amounts[k:])
+        # The cause may have its largest ratio at another onset than the first suspect.
+        k = int(ratios[:, unknown].argmax())
+        size = float(np.average(shifts[k:, unknown], weights=weights[k:, unknown]))
+        std = float(np.sqrt(variance[k, unknown]))
+        return SensorShift(unknown, float(begins[k]), size, std)
+
+    def _cause(
+        self,
+        ratios: np.ndarray,
+        shifts: np.ndarray,
+        weights: np.ndarray,
+        information: np.ndarray,
+    ) -> int:
+        """The unknown whose shift explains most torque.
+
+        Unknowns are tested one by one, but their torques are alike: the shift of one
+        shows as an apparent shift of its neighbours, whose ratio may even be larger
+        where their baseline happens to be quieter. What a shift explains of the
+        torques' squares, (Σ I s)² / Σ I, is not subject to that.
+        """
+        known = np.maximum(information, _NO_INFORMATION)
+        explained = (known * shifts).sum(axis=0) ** 2 / known.sum(axis=0)
+        sizes = np.average(shifts, axis=0, weights=weights)
+        least = self._settings.cause_fraction * self._settings.drift_threshold
+        is_candidate = (np.abs(sizes) < self._settings.largest_shift) & (ratios > least)
+        return int(np.where(is_candidate, explained, 0.0).argmax())
+
+
+class _Epoch(NamedTuple):
+    begin: float
+    apparent: np.ndarray
+    weight: np.ndarray
+    information: np.ndarray
+
+
+class Baseline(NamedTuple):
+    """Statistics of each unknown's apparent shifts in undisturbed motion.
 
     Attributes:
         bias: Apparent shift, that counts as zero.
@@ -53,8 +138,8 @@ class Usual(NamedTuple):
         wander: Variance of epochs' apparent shifts however much information they have:
             errors of the model, that change with the motion.
         floor: Variance of apparent shifts over long spans: it does not average out.
-        most: Largest information of an epoch: what tells more is beyond experience.
-        weights: One over the variance of what each epoch showed.
+        most: Largest information of an epoch; weights are not extrapolated beyond it.
+        weights: One over the variance of each epoch's apparent shift.
     """
 
     bias: Float[np.ndarray, " unknowns"]
@@ -65,132 +150,85 @@ class Usual(NamedTuple):
     weights: Float[np.ndarray, "epochs unknowns"]
 
     @classmethod
-    def of(
+    def from_epochs(
         cls,
         pulls: Float[np.ndarray, "epochs unknowns"],
         information: Float[np.ndarray, "epochs unknowns"],
-    ) -> Usual:
-        """Learn from epochs of undisturbed motion."""
+        settings: WatchdogSettings = DEFAULT_SETTINGS,
+    ) -> Baseline:
+        """Learn from epochs of undisturbed motion (method of moments)."""
         # An unknown of which nothing was seen keeps next to no weight for ever.
-        information = np.maximum(information, _NOTHING)
+        information = np.maximum(information, _NO_INFORMATION)
         bias = pulls.sum(axis=0) / information.sum(axis=0)
-        for _ in range(3):  # the weights tell the bias, the bias the weights
+        # Bias and weights depend on each other; three rounds settle both.
+        for _ in range(3):
             apparent = pulls / information - bias
+            # Epochs of little information are dominated by noise, the others by the
+            # model's errors: the median separates the two variances.
             is_quiet = information <= np.median(information, axis=0)
-            noise = _mean(apparent**2 * information, is_quiet) + _NOTHING
+            noise = _mean(apparent**2 * information, is_quiet) + _NO_INFORMATION
             beyond = apparent**2 - noise / information
             wander = np.maximum(_mean(beyond, ~is_quiet), 0.0)
             weights = 1.0 / (noise / information + wander)
             bias = bias + np.sum(weights * apparent, axis=0) / weights.sum(axis=0)
-        floor, most = _floor(apparent, weights), information.max(axis=0)
-        return cls(bias, noise, wander, floor, most, weights)
+        floor = _floor(apparent, weights, settings.floor_spans)
+        return cls(bias, noise, wander, floor, information.max(axis=0), weights)
 
     def weight(
         self, information: Float[np.ndarray, " unknowns"]
     ) -> Float[np.ndarray, " unknowns"]:
-        """One over the variance of what an epoch of so much information shows."""
-        known = np.clip(information, _NOTHING, self.most)
+        """One over the variance of the apparent shift of so much information."""
+        known = np.clip(information, _NO_INFORMATION, self.most)
         return np.asarray(1.0 / (self.noise / known + self.wander))
 
     def variance(
         self, weight: Float[np.ndarray, "... unknowns"]
     ) -> Float[np.ndarray, "... unknowns"]:
-        """Of the apparent shift over epochs of so much weight together."""
-        return 1.0 / np.maximum(weight, _NOTHING) + self.floor
+        """Of the mean apparent shift of epochs with this total weight."""
+        return 1.0 / np.maximum(weight, _NO_INFORMATION) + self.floor
 
-    def smallest(self, epochs: int, threshold: float) -> Float[np.ndarray, " unknowns"]:
-        """Smallest shift found in so many epochs, were they the least telling known."""
-        found = np.full(self.bias.size, np.inf)
+    def smallest(
+        self, epochs: int, settings: WatchdogSettings = DEFAULT_SETTINGS
+    ) -> Float[np.ndarray, " unknowns"]:
+        """Smallest shift found in so many epochs, were they the least informative."""
+        smallest = np.full(self.bias.size, np.inf)
         span = min(epochs, len(self.weights))
-        for size in np.geomspace(_FARTHEST, 1e-5, 100) if span else ():
-            least = _moving_sum(_trusted(self.weights, size), span).min(axis=0)
-            found[size**2 >= threshold * self.variance(least)] = size
-        return found
+        # Clipping makes the ratio's growth with size uneven: tried size by size.
+        for size in np.geomspace(settings.largest_shift, 1e-5, 100) if span else ():
+            weights = _clipped(self.weights, size, settings.epoch_clip)
+            least = _moving_sum(weights, span).min(axis=0)
+            is_found = size**2 >= settings.drift_threshold * self.variance(least)
+            smallest[is_found] = size
+        return smallest
 
 
-def _mean(x: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    return np.asarray((x * chosen).sum(axis=0) / np.maximum(chosen.sum(axis=0), 1))
+def _mean(x: np.ndarray, is_selected: np.ndarray) -> np.ndarray:
+    total = (x * is_selected).sum(axis=0)
+    return np.asarray(total / np.maximum(is_selected.sum(axis=0), 1))
 
 
-def _floor(apparent: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """What sums over long spans show beyond what their epochs' scatter explains."""
+def _floor(
+    apparent: np.ndarray, weights: np.ndarray, spans: tuple[int, ...]
+) -> np.ndarray:
+    """Variance of means over long spans beyond what their epochs' scatter explains."""
     floor = np.zeros(apparent.shape[1])
-    for span in _SPANS:
+    for span in spans:
+        # Two separate spans at least, or the bias has absorbed the mean itself.
         if 2 * span <= len(apparent):
             total = _moving_sum(weights, span)
-            seen = _moving_sum(weights * apparent, span) / total
-            floor = np.maximum(floor, np.mean(seen**2 - 1.0 / total, axis=0))
+            mean = _moving_sum(weights * apparent, span) / total
+            floor = np.maximum(floor, np.mean(mean**2 - 1.0 / total, axis=0))
     return floor
 
 
-class Shifts:
-    """Looks for shifts in a sequence of epochs.
-
-    Args:
-        usual: What undisturbed motion shows.
-        threshold: Evidence that tells a shift.
-        span: Number of epochs among which an onset is looked for.
-    """
-
-    def __init__(self, usual: Usual, threshold: float, span: int) -> None:
-        self._usual, self._threshold = usual, threshold
-        self._epochs: deque[_Epoch] = deque(maxlen=span)
-        self.evidence = np.zeros(usual.bias.size)
-
-    def restart(self) -> None:
-        """Forget the last epochs."""
-        self._epochs.clear()
-
-    def add(
-        self, begin: float, pull: np.ndarray, information: np.ndarray
-    ) -> Shift | None:
-        """Take an epoch in; return the shift it completes, if any."""
-        apparent = pull / np.maximum(information, _NOTHING) - self._usual.bias
-        weight = self._usual.weight(information)
-        self._epochs.append(_Epoch(begin, apparent, weight, information))
-        begins, shown, weights, known = map(np.array, zip(*self._epochs, strict=True))
-        weights = _trusted(weights, shown)
-        total = _until_now(weights)
-        variance = self._usual.variance(total)
-        ratios = (_until_now(weights * shown) / total) ** 2 / variance
-        self.evidence = ratios.max(axis=0)
-        if self.evidence.max() < self._threshold:
-            return None
-        k = int(ratios.max(axis=1).argmax())
-        unknown = self._cause(ratios[k], shown[k:], weights[k:], known[k:])
-        k = int(ratios[:, unknown].argmax())
-        size = float(np.average(shown[k:, unknown], weights=weights[k:, unknown]))
-        std = float(np.sqrt(variance[k, unknown]))
-        return Shift(unknown, float(begins[k]), size, std)
-
-    def _cause(
-        self,
-        ratios: np.ndarray,
-        shown: np.ndarray,
-        weights: np.ndarray,
-        known: np.ndarray,
-    ) -> int:
-        """What stands out may be another's echo: which one explains most torque?"""
-        known = np.maximum(known, _NOTHING)
-        explained = (known * shown).sum(axis=0) ** 2 / known.sum(axis=0)
-        sizes = np.average(shown, axis=0, weights=weights)
-        likely = (np.abs(sizes) < _FARTHEST) & (ratios > 0.1 * self._threshold)
-        return int(np.where(likely, explained, 0.0).argmax())
+def _clipped(
+    weights: np.ndarray, shifts: np.ndarray | float, clip: float
+) -> np.ndarray:
+    """Weights such that w s² ≤ clip²: however precise, no epoch decides by itself."""
+    return np.minimum(weights, clip**2 / np.maximum(np.square(shifts), 1e-300))
 
 
-class _Epoch(NamedTuple):
-    begin: float
-    apparent: np.ndarray
-    weight: np.ndarray
-    information: np.ndarray
-
-
-def _trusted(weights: np.ndarray, shown: np.ndarray | float) -> np.ndarray:
-    """However precise, no epoch counts for more than _LOUDEST²: none decides."""
-    return np.minimum(weights, _LOUDEST**2 / np.maximum(np.square(shown), 1e-300))
-
-
-def _until_now(x: np.ndarray) -> np.ndarray:
+def _sum_from_each(x: np.ndarray) -> np.ndarray:
     """Sums from each epoch to the last."""
     return np.asarray(np.cumsum(x[::-1], axis=0)[::-1])
 

@@ -2,7 +2,10 @@
 
 What jumps miss, this finds: what creeps, and what moved while nothing was recorded. It
 takes seconds to minutes, and only joints that gravity turns can be judged; which, and
-how finely, is known as soon as ordinary motion has been seen.
+how finely, is known as soon as ordinary motion has been learnt.
+
+`DriftDetector` cuts the stream into epochs, `gravity_residuals` turns each into normal
+equations, `change_detection` tests them for a shift, and `Tracker` follows the values.
 """
 
 from __future__ import annotations
@@ -14,9 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from armwise.dynamics import Dynamics
-from armwise.monitoring.change_detection import Shift, Shifts, Usual
-from armwise.monitoring.gravity_residuals import Scales, Weighed
-from armwise.monitoring.stream import Filtered, joined
+from armwise.monitoring.change_detection import Baseline, SensorShift, ShiftTest
+from armwise.monitoring.gravity_residuals import EpochSums, GravityResiduals
+from armwise.monitoring.settings import DEFAULT_SETTINGS, WatchdogSettings
+from armwise.monitoring.stream import FilteredSamples, joined
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -25,24 +29,178 @@ if TYPE_CHECKING:
     from armwise.monitoring.jumps import Jump
 
 
+class DriftEvent(NamedTuple):
+    """A shift, and when it was noticed in [s]."""
+
+    shift: SensorShift
+    time: float
+
+
+class DriftDetector:
+    """Compares samples with the weight of the links.
+
+    Args:
+        structure: The arm, and what is known of it.
+        calibration: Gains, offsets and parameters as they should be.
+        residuals: Torque residuals of epochs.
+        learning: How long to learn what undisturbed motion looks like in [s].
+        settling: Time in [s] the samples' filter needs to forget a jump.
+        settings: Epochs, test and tracking.
+
+    Attributes:
+        tracker: Follows gains, offsets and parameters.
+        baseline: Statistics of undisturbed motion, once they are known.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        calibration: Calibration,
+        residuals: GravityResiduals,
+        learning: float,
+        settling: float,
+        settings: WatchdogSettings = DEFAULT_SETTINGS,
+    ) -> None:
+        self._structure, self._settling = structure, settling
+        self._model = Dynamics(structure.arm.with_parameters(calibration.parameters))
+        self._residuals, self._learning, self._settings = residuals, learning, settings
+        # Calibrations of noise-free simulations have errors of zero.
+        self._std = np.maximum(calibration.torque_std, 1e-9)
+        self._calibration = calibration
+        self.tracker = Tracker(structure, calibration, settings)
+        self._open: list[FilteredSamples] = []
+        self._number: int | None = None
+        self._masked_until = -np.inf
+        self._epochs: list[FilteredSamples] = []
+        self._test: ShiftTest | None = None
+        self.baseline: Baseline | None = None
+
+    @property
+    def evidence(self) -> float:
+        """Largest evidence at present, as a fraction of what raises an alarm."""
+        if self._test is None:
+            return 0.0
+        return float(self._test.evidence.max() / self._settings.drift_threshold)
+
+    def smallest(self, seconds: float) -> Float[np.ndarray, " unknowns"]:
+        """Smallest shift found in so many seconds of ordinary motion."""
+        if self.baseline is None:
+            return np.full(self._count, np.inf)
+        epochs = int(seconds / self._settings.epoch_time)
+        epochs = min(epochs, self._settings.onset_epochs)
+        return self.baseline.smallest(epochs, self._settings)
+
+    def correct(self, jump: Jump) -> None:
+        """From now on allow for a jump of a reading."""
+        self.tracker.jump(jump.joint, jump.size, jump.std)
+        # Until the filter has forgotten the jump its samples fit neither offset.
+        self._masked_until = jump.onset + self._settling
+        self._open = [x.rows(x.time < jump.onset) for x in self._open]
+
+    def feed(self, data: FilteredSamples) -> list[DriftEvent]:
+        """Take samples; return the shifts they complete."""
+        first = int(np.searchsorted(data.time, self._masked_until, side="right"))
+        data = data.rows(slice(first, None))
+        events: list[DriftEvent] = []
+        for number, part in self._by_epoch(data):
+            if number != self._number:
+                events += self._close()
+            self._number = number
+            self._open.append(self._corrected(part))
+        return events
+
+    def _corrected(self, data: FilteredSamples) -> FilteredSamples:
+        """Positions by the gains and offsets tracked since the calibration."""
+        stretch = self.tracker.alpha / self._calibration.alpha
+        q = self.tracker.beta + stretch * (data.q - self._calibration.beta)
+        return FilteredSamples(
+            data.time, q, stretch * data.qd, stretch * data.qdd, data.tau
+        )
+
+    def _by_epoch(self, data: FilteredSamples) -> Iterator[tuple[int, FilteredSamples]]:
+        # Epochs are counted by the clock, so that blocks of any length give the same.
+        numbers = np.floor(data.time / self._settings.epoch_time).astype(int)
+        cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), data.time.size]
+        for a, b in pairwise(cuts):
+            if b > a:
+                yield int(numbers[a]), data.rows(slice(a, b))
+
+    def _close(self) -> list[DriftEvent]:
+        """Test the epoch that has just ended, or learn from it."""
+        parts, self._open = [x for x in self._open if x.time.size], []
+        if sum(x.time.size for x in parts) < self._settings.epoch_samples:
+            return []
+        epoch = joined(parts)
+        if self._test is None:
+            self._learn(epoch)
+            return []
+        (sums,) = self._sums([epoch])
+        self.tracker.add(sums)
+        shift = self._test.add(float(epoch.time[0]), *_pull(sums, self._count))
+        if shift is None:
+            return []
+        self._test.restart()
+        self.tracker.shift(shift.unknown, shift.size)
+        return [DriftEvent(shift, float(epoch.time[-1]))]
+
+    def _learn(self, epoch: FilteredSamples) -> None:
+        """Collect epochs in which the arm moves until there are enough of them."""
+        if np.abs(epoch.qd).max() > self._settings.slow_speed:
+            self._epochs.append(epoch)
+        if len(self._epochs) * self._settings.epoch_time >= self._learning:
+            epochs, self._epochs = self._epochs, []
+            self._end_learning(epochs)
+
+    @property
+    def _count(self) -> int:
+        return len(self._structure.unknowns)
+
+    def _end_learning(self, epochs: list[FilteredSamples]) -> None:
+        """Fit the parameters to the learnt epochs; their residuals are the baseline."""
+        # Weights depend on residuals, residuals on parameters: two rounds settle both.
+        for _ in range(2):
+            self._fit(self._sums(epochs))
+        pulls, information = map(
+            np.array,
+            zip(*(_pull(x, self._count) for x in self._sums(epochs)), strict=True),
+        )
+        self.baseline = Baseline.from_epochs(pulls, information, self._settings)
+        self._test = ShiftTest(self.baseline, self._settings)
+
+    def _sums(self, epochs: list[FilteredSamples]) -> list[EpochSums]:
+        return [
+            self._residuals.epoch_sums(self._model, self._std, part, self.tracker.beta)
+            for part in epochs
+        ]
+
+    def _fit(self, sums: list[EpochSums]) -> None:
+        """Move parameters and expected errors to those of this motion."""
+        step = np.linalg.pinv(self._structure.base.matrix) @ self.tracker.fit(sums)
+        arm = self._model.arm
+        self._model = Dynamics(arm.with_parameters(arm.parameters + step))
+        squares = sum(x.residual_squares for x in sums)
+        count = np.asarray(sum(x.rows for x in sums))
+        error = np.sqrt(squares / np.maximum(count, 1.0))
+        self._std = self._std * np.where(count > 0, np.maximum(error, 1e-6), 1.0)
+
+
+def _pull(sums: EpochSums, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gradient Jᵀr and information diag(JᵀJ) of the sensors' unknowns."""
+    return sums.gram[:count, -1], np.diag(sums.gram)[:count]
+
+
 # Gains, offsets and parameters followed through time, with their uncertainty.
 
-_BELIEVED = {"gain": 0.02, "offset": np.deg2rad(2.0), "parameter": 0.1}
-"""How far values may have moved since the calibration: the pull back to it."""
 
-_REPEATED = 8.0
-"""Filtered torques repeat themselves: so many readings count as one."""
-
-
-class Tracked(NamedTuple):
-    """Values as they seem to be now.
+class TrackedValues(NamedTuple):
+    """Values as estimated now.
 
     Attributes:
         alpha, beta: Gains and offsets.
         alpha_std, beta_std: Their standard deviations.
         parameters: Base parameters, in the order of the structure's base.
         parameters_std: Their standard deviations.
-        load: Mass in the hand in [kg] beyond the usual.
+        load: Mass in the hand in [kg] beyond the ordinary.
     """
 
     alpha: Float[np.ndarray, " dof"]
@@ -55,30 +213,33 @@ class Tracked(NamedTuple):
 
 
 class Tracker:
-    """Least squares with forgetting around a calibration, and what has moved since.
+    """Recursive least squares with forgetting around a calibration.
 
     Args:
         structure: What is known of the arm.
         calibration: Where everything was.
-        forgetting: Share of the information that is forgotten each epoch.
+        settings: Forgetting, prior, correlation of filtered torques.
 
     Attributes:
-        alpha, beta: Gains and offsets around which it looks.
+        alpha, beta: Gains and offsets around which it linearises.
     """
 
     def __init__(
-        self, structure: Structure, calibration: Calibration, forgetting: float
+        self, structure: Structure, calibration: Calibration, settings: WatchdogSettings
     ) -> None:
         self.alpha, self.beta = calibration.alpha.copy(), calibration.beta.copy()
-        self._jumped = np.zeros(self.beta.size)
+        self._jump_std = np.zeros(self.beta.size)
         self._sensors = len(structure.unknowns)
-        self._keep = 1.0 - forgetting
+        self._keep = 1.0 - settings.epoch_time / settings.tracking_time
+        self._repeated = settings.repeated_samples
         values = structure.base.values(
             np.where(structure.is_free, calibration.parameters, 0.0)
         )
+        prior = {"gain": settings.gain_prior, "offset": settings.offset_prior}
         kinds = [name.rsplit(".", 1)[1] for name in structure.unknowns]
-        usual = np.maximum(np.abs(values), 0.01 * np.abs(values).max(initial=1e-9))
-        scale = [*(_BELIEVED[k] for k in kinds), *(_BELIEVED["parameter"] * usual)]
+        # A parameter near zero may still move by a percent of the largest.
+        size = np.maximum(np.abs(values), 0.01 * np.abs(values).max(initial=1e-9))
+        scale = [*(prior[k] for k in kinds), *(settings.parameter_prior * size)]
         self._prior = np.diag(1.0 / np.square(scale))
         self.restart(values)
 
@@ -88,20 +249,20 @@ class Tracker:
         self._gram = np.zeros((len(self._prior) + 1, len(self._prior) + 1))
         self._count = 1e-9
 
-    def add(self, weighed: Weighed) -> None:
-        """Take an epoch in; what was known before fades a little."""
-        self._gram = self._keep * self._gram + weighed.gram
-        self._count = self._keep * self._count + float(weighed.heard.sum())
-        self._load = weighed.load
+    def add(self, sums: EpochSums) -> None:
+        """Take an epoch; earlier ones lose some of their weight."""
+        self._gram = self._keep * self._gram + sums.gram
+        self._count = self._keep * self._count + float(sums.rows.sum())
+        self._load = sums.load
 
-    def fit(self, weighed: Sequence[Weighed]) -> Float[np.ndarray, " base"]:
+    def fit(self, epochs: Sequence[EpochSums]) -> Float[np.ndarray, " base"]:
         """Begin from parameters that explain epochs, the sensors as they are.
 
         Returns:
             By how much they differ from those before.
         """
-        self._gram = np.sum([x.gram for x in weighed], axis=0)
-        self._count = float(sum(x.heard.sum() for x in weighed)) + 1e-9
+        self._gram = np.sum([x.gram for x in epochs], axis=0)
+        self._count = float(sum(x.rows.sum() for x in epochs)) + 1e-9
         first = self._sensors
         precision = self._gram[first:-1, first:-1] / self._noise
         pull = self._gram[first:-1, -1] / self._noise
@@ -112,7 +273,7 @@ class Tracker:
     def jump(self, joint: int, size: float, std: float) -> None:
         """A reading is too large by so much from now on."""
         self.beta[joint] -= size
-        self._jumped[joint] = np.hypot(self._jumped[joint], std)
+        self._jump_std[joint] = np.hypot(self._jump_std[joint], std)
 
     def shift(self, unknown: int, size: float) -> None:
         """A gain, relative to itself, or an offset is another one from now on."""
@@ -125,10 +286,11 @@ class Tracker:
 
     @property
     def _noise(self) -> float:
-        return float(_REPEATED * max(self._gram[-1, -1] / self._count, 1e-12))
+        """Variance of a weighted residual, enlarged by its correlation in time."""
+        return float(self._repeated * max(self._gram[-1, -1] / self._count, 1e-12))
 
-    def now(self) -> Tracked:
-        """Solve for what has changed since the calibration."""
+    def now(self) -> TrackedValues:
+        """Solve for the changes since the calibration."""
         inverse = np.linalg.inv(self._gram[:-1, :-1] / self._noise + self._prior)
         moved = inverse @ (self._gram[:-1, -1] / self._noise)
         std = np.sqrt(np.diag(inverse))
@@ -136,183 +298,12 @@ class Tracker:
         change = np.zeros((2, n))
         if sensors > n:
             change = np.array([moved[: sensors - n], std[: sensors - n]])
-        return Tracked(
+        return TrackedValues(
             alpha=self.alpha * (1.0 + change[0]),
             beta=self.beta + moved[sensors - n : sensors],
             alpha_std=np.abs(self.alpha) * change[1],
-            beta_std=np.hypot(std[sensors - n : sensors], self._jumped),
+            beta_std=np.hypot(std[sensors - n : sensors], self._jump_std),
             parameters=self._values + moved[sensors:],
             parameters_std=std[sensors:],
             load=self._load,
         )
-
-
-# Drift: gains and offsets that no longer fit the weight of the arm's links.
-
-EPOCH = 1.0
-"""Time in [s] whose torques are weighed together."""
-
-_SPAN = 60
-"""Epochs among which an onset is looked for."""
-
-_THRESHOLD = 100.0
-"""Evidence, in squared standard deviations of undisturbed motion, that tells drift."""
-
-_MEMORY = 60.0
-"""Time constant in [s] of the tracked values."""
-
-_SLOW = 0.1
-"""Speed in [rad/s] or [m/s] that some joint must reach in an epoch to learn from."""
-
-_LEAST = 10
-"""Samples without which an epoch says nothing."""
-
-
-class Drifted(NamedTuple):
-    """A shift, and when it was noticed in [s]."""
-
-    shift: Shift
-    time: float
-
-
-class Drift:
-    """Weighs samples against gravity.
-
-    Args:
-        structure: The arm, and what is known of it.
-        calibration: Gains, offsets and parameters as they should be.
-        scales: Weigh stretches of motion.
-        learning: How long to learn what undisturbed motion looks like in [s].
-        settling: Time in [s] the samples' filter needs to forget a jump.
-
-    Attributes:
-        tracker: Follows gains, offsets and parameters.
-        usual: What undisturbed motion shows, once it is known.
-    """
-
-    def __init__(
-        self,
-        structure: Structure,
-        calibration: Calibration,
-        scales: Scales,
-        learning: float,
-        settling: float,
-    ) -> None:
-        self._structure, self._settling = structure, settling
-        self._model = Dynamics(structure.arm.with_parameters(calibration.parameters))
-        self._scales, self._learning = scales, learning
-        self._std = np.maximum(calibration.torque_std, 1e-9)
-        self._given = calibration
-        self.tracker = Tracker(structure, calibration, EPOCH / _MEMORY)
-        self._open: list[Filtered] = []
-        self._number: int | None = None
-        self._deaf = -np.inf
-        self._learned: list[Filtered] = []
-        self._shifts: Shifts | None = None
-        self.usual: Usual | None = None
-
-    @property
-    def evidence(self) -> float:
-        """Largest evidence at present, as a share of what raises an alarm."""
-        if self._shifts is None:
-            return 0.0
-        return float(self._shifts.evidence.max() / _THRESHOLD)
-
-    def smallest(self, seconds: float) -> Float[np.ndarray, " unknowns"]:
-        """Smallest shift found in so many seconds of ordinary motion."""
-        if self.usual is None:
-            return np.full(self._count, np.inf)
-        return self.usual.smallest(min(int(seconds / EPOCH), _SPAN), _THRESHOLD)
-
-    def correct(self, jump: Jump) -> None:
-        """From now on allow for a jump of a reading."""
-        self.tracker.jump(jump.joint, jump.size, jump.std)
-        self._deaf = jump.onset + self._settling
-        self._open = [x.rows(x.time < jump.onset) for x in self._open]
-
-    def take(self, data: Filtered) -> list[Drifted]:
-        """Take samples in; return the shifts they complete."""
-        first = int(np.searchsorted(data.time, self._deaf, side="right"))
-        data = data.rows(slice(first, None))
-        found: list[Drifted] = []
-        for number, part in _by_epoch(data):
-            if number != self._number:
-                found += self._close()
-            self._number = number
-            self._open.append(self._corrected(part))
-        return found
-
-    def _corrected(self, data: Filtered) -> Filtered:
-        """Positions as they are with what has been found out since the calibration."""
-        stretch = self.tracker.alpha / self._given.alpha
-        q = self.tracker.beta + stretch * (data.q - self._given.beta)
-        return Filtered(data.time, q, stretch * data.qd, stretch * data.qdd, data.tau)
-
-    def _close(self) -> list[Drifted]:
-        """Judge the epoch that has just ended, or learn from it."""
-        parts, self._open = [x for x in self._open if x.time.size], []
-        if sum(x.time.size for x in parts) < _LEAST:
-            return []
-        epoch = joined(parts)
-        if self._shifts is None:
-            self._learn(epoch)
-            return []
-        (weighed,) = self._weigh([epoch])
-        self.tracker.add(weighed)
-        shift = self._shifts.add(float(epoch.time[0]), *_pull(weighed, self._count))
-        if shift is None:
-            return []
-        self._shifts.restart()
-        self.tracker.shift(shift.unknown, shift.size)
-        return [Drifted(shift, float(epoch.time[-1]))]
-
-    def _learn(self, epoch: Filtered) -> None:
-        """Keep epochs in which the arm moves until there are enough of them."""
-        if np.abs(epoch.qd).max() > _SLOW:
-            self._learned.append(epoch)
-        if len(self._learned) * EPOCH >= self._learning:
-            epochs, self._learned = self._learned, []
-            self._settle(epochs)
-
-    @property
-    def _count(self) -> int:
-        return len(self._structure.unknowns)
-
-    def _settle(self, epochs: list[Filtered]) -> None:
-        """Fit the parameters to what was seen; take what is left for granted."""
-        for _ in range(2):  # errors tell the weights, weights the parameters
-            weighed = self._weigh(epochs)
-            self._fit(weighed)
-        weighed = self._weigh(epochs)
-        pulls, information = map(
-            np.array, zip(*(_pull(x, self._count) for x in weighed), strict=True)
-        )
-        self.usual = Usual.of(pulls, information)
-        self._shifts = Shifts(self.usual, _THRESHOLD, _SPAN)
-
-    def _weigh(self, epochs: list[Filtered]) -> list[Weighed]:
-        return [
-            self._scales.weigh(self._model, self._std, part, self.tracker.beta)
-            for part in epochs
-        ]
-
-    def _fit(self, weighed: list[Weighed]) -> None:
-        """Move parameters and expected errors to what this motion shows."""
-        step = np.linalg.pinv(self._structure.base.matrix) @ self.tracker.fit(weighed)
-        arm = self._model.arm
-        self._model = Dynamics(arm.with_parameters(arm.parameters + step))
-        left, count = (sum(getattr(x, n) for x in weighed) for n in ("left", "heard"))
-        error = np.sqrt(left / np.maximum(count, 1.0))
-        self._std = self._std * np.where(count > 0, np.maximum(error, 1e-6), 1.0)
-
-
-def _pull(weighed: Weighed, count: int) -> tuple[np.ndarray, np.ndarray]:
-    return weighed.gram[:count, -1], np.diag(weighed.gram)[:count]
-
-
-def _by_epoch(data: Filtered) -> Iterator[tuple[int, Filtered]]:
-    numbers = np.floor(data.time / EPOCH).astype(int)
-    cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), data.time.size]
-    for a, b in pairwise(cuts):
-        if b > a:
-            yield int(numbers[a]), data.rows(slice(a, b))

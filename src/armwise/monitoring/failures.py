@@ -1,4 +1,11 @@
-"""Sensors that fail outright: no number, or one that stays whatever the torque."""
+"""Sensors that fail outright: missing, stuck and saturated readings.
+
+A reading that stays the same is no failure by itself: a joint at rest reads like that.
+It is one while the torque on the joint is more than a resting joint can need: weight,
+the motion of other joints, dry friction, a load in the hand. The test compares that
+excess with the largest of undisturbed motion (`excess_margin`) and asks for several
+windows in a row (`stuck_windows`); no distribution is assumed.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from armwise.monitoring.settings import DEFAULT_SETTINGS, WatchdogSettings
+
 if TYPE_CHECKING:
     from jaxtyping import Float
 
     from armwise.dynamics import Dynamics
-
-
-_TILE = 0.05
-"""Time in [s] whose readings are compared at once."""
-
-_STRAINED = 4
-"""Tiles that a reading must stay under strain."""
-
-_MARGIN = 3.0
-"""Torques count if so many times larger than in ordinary rests."""
-
-_QUIET = 1.0
-"""Time in [s] after which a sensor that comes back may fail anew."""
 
 
 class Failure(NamedTuple):
@@ -44,26 +40,27 @@ class Failure(NamedTuple):
     excess: float = np.nan
 
 
-class Missing:
-    """Looks for readings and torques that are no numbers."""
+class MissingReadings:
+    """Finds readings and torques that are not finite numbers."""
 
-    def __init__(self, dof: int) -> None:
+    def __init__(self, dof: int, settings: WatchdogSettings = DEFAULT_SETTINGS) -> None:
         self._last = np.full(dof, -np.inf)
+        self._pause = settings.missing_pause
 
     def feed(self, time: np.ndarray, s: np.ndarray, tau: np.ndarray) -> list[Failure]:
-        """Return the joints that begin to give no number, at each beginning."""
+        """Return one failure per joint and onset, not one per missing sample."""
         bad = ~(np.isfinite(s) & np.isfinite(tau))
-        found = []
+        failures = []
         for j in np.flatnonzero(bad.any(axis=0)):
             times = time[bad[:, j]]
-            begins = np.diff(times, prepend=self._last[j]) > _QUIET
-            found += [Failure("missing", int(j), t, t) for t in times[begins].tolist()]
+            onsets = times[np.diff(times, prepend=self._last[j]) > self._pause]
+            failures += [Failure("missing", int(j), t, t) for t in onsets.tolist()]
             self._last[j] = times[-1]
-        return found
+        return failures
 
 
-class Stillness:
-    """Looks for readings that stay the same under torques no resting joint needs.
+class StuckReadings:
+    """Finds readings that stay the same under torques no resting joint needs.
 
     A joint at rest needs what weight and the motion of others ask for, and nothing with
     the brake on; load and friction may add to that.
@@ -73,6 +70,7 @@ class Stillness:
         model: The arm, whose weight and inertia are known.
         allowed: Torques in [N m] or [N] that load and friction may add to a motion
             (q, q̇, q̈).
+        settings: Windows and margins.
     """
 
     def __init__(
@@ -80,35 +78,42 @@ class Stillness:
         period: float,
         model: Dynamics,
         allowed: Callable[[np.ndarray], np.ndarray],
+        settings: WatchdogSettings = DEFAULT_SETTINGS,
     ) -> None:
-        self._model, self._allowed = model, allowed
-        self._size = max(4, round(_TILE / period))
+        self._model, self._allowed, self._settings = model, allowed, settings
+        # Four samples at least: a parabola through them gives q, q̇ and q̈.
+        self._size = max(4, round(settings.window_time / period))
         times = period * (np.arange(self._size) - 0.5 * (self._size - 1))
         columns = [np.ones(self._size), times, 0.5 * times**2]
         self._motion = np.linalg.pinv(np.stack(columns, axis=1))
         dof = model.arm.dof
-        self._resolution, self._usual = np.zeros(dof), np.zeros(dof)
+        self._resolution, self._ordinary = np.zeros(dof), np.zeros(dof)
         self._lowest, self._highest = np.full(dof, np.inf), np.full(dof, -np.inf)
-        self._learned: list[_Tile] | None = []
+        self._learning: list[_Window] | None = []
         self.restart()
 
     def restart(self) -> None:
         """Forget the last samples: the stream was interrupted."""
-        dof = self._usual.size
+        dof = self._ordinary.size
         self._open = np.empty((0, 1 + 2 * dof))
         self._begin = np.zeros(dof)
-        self._still, self._strained = np.zeros((2, dof), dtype=int)
-        self._held = np.zeros((2, dof))
-        self._is_told = np.zeros(dof, dtype=bool)
+        self._still, self._overloaded = np.zeros((2, dof), dtype=int)
+        self._range = np.zeros((2, dof))
+        self._is_reported = np.zeros(dof, dtype=bool)
 
-    def settle(self, resolution: Float[np.ndarray, " dof"]) -> None:
-        """Take what was seen for granted; noise moves readings by a resolution."""
-        tiles, self._learned = self._learned or [], None
+    def end_learning(self, resolution: Float[np.ndarray, " dof"]) -> None:
+        """Take the excess torques so far as ordinary.
+
+        Args:
+            resolution: Range in [rad] or [m] of a resting sensor's readings.
+        """
+        windows, self._learning = self._learning or [], None
         self._resolution = resolution
-        for tile in tiles:
-            self._follow(tile)
-            at_rest = np.where(self._still > 1, tile.excess, 0.0)
-            self._usual = np.maximum(self._usual, at_rest)
+        for window in windows:
+            self._follow(window)
+            # In the first window of a rest the joint may still be braking.
+            at_rest = np.where(self._still > 1, window.excess, 0.0)
+            self._ordinary = np.maximum(self._ordinary, at_rest)
 
     def feed(
         self,
@@ -120,56 +125,64 @@ class Stillness:
         rows = np.concatenate([self._open, np.column_stack([time, q, tau])])
         whole = len(rows) // self._size * self._size
         self._open = rows[whole:]
-        tiles = self._tiles(rows[:whole].reshape(-1, self._size, rows.shape[1]))
-        if self._learned is not None:
-            self._learned += tiles
+        windows = self._windows(rows[:whole].reshape(-1, self._size, rows.shape[1]))
+        if self._learning is not None:
+            self._learning += windows
             return []
-        return [failure for tile in tiles for failure in self._judge(tile)]
+        return [failure for window in windows for failure in self._judge(window)]
 
-    def _tiles(self, rows: Float[np.ndarray, "tiles samples width"]) -> list[_Tile]:
+    def _windows(
+        self, rows: Float[np.ndarray, "windows samples width"]
+    ) -> list[_Window]:
         if not len(rows):
             return []
-        dof = self._usual.size
+        dof = self._ordinary.size
         q, tau = rows[:, :, 1 : 1 + dof], rows[:, :, 1 + dof :].mean(axis=1)
         motion = np.einsum("ks,tsj->ktj", self._motion, q)
         needed = self._model.inverse_dynamics(*motion)
+        # The brake may hold any part of the load: all between 0 and `needed` is normal.
         low, high = np.minimum(needed, 0.0), np.maximum(needed, 0.0)
         excess = np.maximum(tau - high, low - tau)
         ends = rows[:, 0, 0], rows[:, -1, 0], q.min(axis=1), q.max(axis=1)
         parts = (*ends, excess, np.moveaxis(motion, 1, 0))
-        return [_Tile(float(a), float(b), *x) for a, b, *x in zip(*parts, strict=True)]
+        return [
+            _Window(float(a), float(b), *x) for a, b, *x in zip(*parts, strict=True)
+        ]
 
-    def _judge(self, tile: _Tile) -> list[Failure]:
-        self._follow(tile)
-        far = (self._still > 0) & (tile.excess > _MARGIN * self._usual)
+    def _judge(self, window: _Window) -> list[Failure]:
+        self._follow(window)
+        limit = self._settings.excess_margin * self._ordinary
+        far = (self._still > 0) & (window.excess > limit)
         if far.any():
-            far &= tile.excess > self._allowed(tile.motion)
-        self._strained = np.where(far, self._strained + 1, 0)
-        new = (self._strained == _STRAINED) & ~self._is_told
-        self._is_told |= new
-        return [self._failure(int(j), tile) for j in np.flatnonzero(new)]
+            far &= window.excess > self._allowed(window.motion)
+        self._overloaded = np.where(far, self._overloaded + 1, 0)
+        is_stuck = self._overloaded == self._settings.stuck_windows
+        new = is_stuck & ~self._is_reported
+        self._is_reported |= new
+        return [self._failure(int(j), window) for j in np.flatnonzero(new)]
 
-    def _follow(self, tile: _Tile) -> None:
-        """Go on with rests that last; begin anew those that do not."""
-        low = np.minimum(self._held[0], tile.low)
-        high = np.maximum(self._held[1], tile.high)
+    def _follow(self, window: _Window) -> None:
+        """Continue rests that last; begin anew those that do not."""
+        low = np.minimum(self._range[0], window.low)
+        high = np.maximum(self._range[1], window.high)
         lasts = (self._still > 0) & (high - low <= self._resolution)
-        begins = tile.high - tile.low <= self._resolution
-        self._is_told &= lasts
-        self._held = np.where(lasts, [low, high], [tile.low, tile.high])
-        self._begin = np.where(lasts, self._begin, tile.begin)
+        begins = window.high - window.low <= self._resolution
+        self._is_reported &= lasts
+        self._range = np.where(lasts, [low, high], [window.low, window.high])
+        self._begin = np.where(lasts, self._begin, window.begin)
         self._still = np.where(lasts, self._still + 1, begins.astype(int))
-        self._lowest = np.minimum(self._lowest, tile.low)
-        self._highest = np.maximum(self._highest, tile.high)
+        self._lowest = np.minimum(self._lowest, window.low)
+        self._highest = np.maximum(self._highest, window.high)
 
-    def _failure(self, j: int, tile: _Tile) -> Failure:
-        at_end = tile.low[j] <= self._lowest[j] or tile.high[j] >= self._highest[j]
+    def _failure(self, j: int, window: _Window) -> Failure:
+        """Saturated if at the end of all readings so far, stuck elsewhere."""
+        at_end = window.low[j] <= self._lowest[j] or window.high[j] >= self._highest[j]
         kind = "saturated" if at_end else "stuck"
-        excess = float(tile.excess[j])
-        return Failure(kind, j, float(self._begin[j]), tile.end, excess)
+        excess = float(window.excess[j])
+        return Failure(kind, j, float(self._begin[j]), window.end, excess)
 
 
-class _Tile(NamedTuple):
+class _Window(NamedTuple):
     """Some samples: when, between which positions, torque beyond need, and motion."""
 
     begin: float

@@ -22,7 +22,7 @@ from armwise.programs.compiler import (
     find_compiler,
 )
 from armwise.programs.cuda import PRELUDE, BandProduct, device_core
-from armwise.programs.cuda_driver import CudaError, Memory, device
+from armwise.programs.cuda_device import CudaError, Memory, device
 from armwise.programs.cuda_gram import GramSums
 from armwise.programs.derivatives import gradient, replay
 from armwise.programs.kernel import Backend, Kernel, NoCompilerNotice, resolve_backend

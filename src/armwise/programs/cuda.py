@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.programs.c_source import core_source, count_uniform, fill
-from armwise.programs.cuda_driver import Memory, device
+from armwise.programs.cuda_device import Memory, device
 from armwise.programs.kernel import scatter_entries
 from armwise.programs.program import Program
 

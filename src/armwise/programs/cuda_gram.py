@@ -20,7 +20,7 @@ from armwise.programs.cuda import (
     prepare_uniforms,
     varying_size,
 )
-from armwise.programs.cuda_driver import Memory, device
+from armwise.programs.cuda_device import Memory, device
 from armwise.programs.program import Program
 
 if TYPE_CHECKING:

@@ -1,30 +1,41 @@
-"""How samples came out of a recording."""
+"""Preparation: how samples come out of a recording, complete enough to be repeated."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Literal, get_args
 
 import numpy as np
+
+from armwise.errors import ArgumentError
+
+VelocitySource = Literal["given", "measured", "position"]
+DerivativeMethod = Literal["given", "differences", "spline"]
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """How samples came out of a recording; the defaults say: given as they are.
+    """How samples come out of a recording; the defaults say: given as they are.
+
+    The settings come first; `prepare(..., like=)` repeats them on other recordings.
+    What they met in one recording follows, from `speed_resolution` on.
 
     Attributes:
         cutoff_hz: Cut-off of the zero-phase low-pass in [Hz]; None when not filtered.
         cutoff_is_automatic: Whether the cut-off was chosen from the spectra.
-        sample_rate_hz: Rate before decimation in [Hz].
+        sample_rate_hz: Rate before decimation in [Hz], for which the decimation is
+            meant; None: the decimation holds at any rate.
         decimation: One sample kept out of so many.
         torque_bandwidth_hz: Low-pass the torque went through, ours or the robot's own,
             in [Hz]; what friction's steps look like in the torque. None: untouched.
-        speed_resolution: Speed below which a joint's direction is not known, per joint
-            in [rad/s] or [m/s].
         lag: Delay of the torque behind the motion, taken out, in [s].
         wrench_lag: Delay of the wrench, taken out, in [s].
         velocity_lag: Delay of the measured velocity, taken out, in [s].
-        derivatives: How velocity and acceleration were made.
+        velocity: Whether velocity was measured or made from position.
+        derivatives: Central differences of filtered signals, or a smoothing spline.
+        speed_resolution: Speed below which a joint's direction is not known, per joint
+            in [rad/s] or [m/s].
         rows_read: Rows of the recording that went in.
         rows_dropped: Why rows went missing → how many.
         gaps: Number of interruptions the samples were cut at.
@@ -36,15 +47,53 @@ class Preparation:
     sample_rate_hz: float | None = None
     decimation: int = 1
     torque_bandwidth_hz: float | None = None
-    speed_resolution: tuple[float, ...] = ()
     lag: float = 0.0
     wrench_lag: float = 0.0
     velocity_lag: float = 0.0
-    derivatives: str = "given"
+    velocity: VelocitySource = "given"
+    derivatives: DerivativeMethod = "given"
+    speed_resolution: tuple[float, ...] = ()
     rows_read: int = 0
     rows_dropped: tuple[tuple[str, int], ...] = ()
     gaps: int = 0
     notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, kind in (
+            ("velocity", VelocitySource),
+            ("derivatives", DerivativeMethod),
+        ):
+            if getattr(self, name) not in get_args(kind):
+                raise ArgumentError(
+                    f"{name} must be one of {', '.join(get_args(kind))}, not "
+                    f"{getattr(self, name)!r}."
+                )
+
+    @property
+    def settings(self) -> Preparation:
+        """The settings alone, without what they met in one recording."""
+        return replace(
+            self,
+            cutoff_is_automatic=False,
+            velocity="measured" if self.velocity == "measured" else "position",
+            derivatives="spline" if self.derivatives == "spline" else "differences",
+            speed_resolution=(),
+            rows_read=0,
+            rows_dropped=(),
+            gaps=0,
+            notes=(),
+        )
+
+    @property
+    def low_pass_hz(self) -> float:
+        """Cut-off of the low-pass in [Hz]; infinite when not filtered."""
+        return np.inf if self.cutoff_hz is None else self.cutoff_hz
+
+    @property
+    def differentiation(self) -> str:
+        """How velocity and acceleration were made, in words."""
+        source = "measured velocity, " if self.velocity == "measured" else ""
+        return source + self.derivatives
 
 
 def joined(parts: Sequence[Preparation]) -> Preparation:

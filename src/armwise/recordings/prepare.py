@@ -13,7 +13,7 @@ from armwise.recordings.alignment.alignment import choose
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.recording import Recording
 from armwise.recordings.samples import Samples
-from armwise.recordings.smoothing import Settings, Smooth, smooth
+from armwise.recordings.smoothing import smooth
 from armwise.recordings.stretches import (
     Stretches,
     moving_pieces,
@@ -74,7 +74,7 @@ def prepare(
     """
     recordings = [recording] if isinstance(recording, Recording) else list(recording)
     _check_arguments(recordings, cutoff_hz, decimation)
-    report = progress or (lambda what, share: None)
+    report = progress or (lambda what, fraction: None)
     report("joining channels", 0.0)
     tables = [stretches_of(rec, max_gap, skip_bad_rows) for rec in recordings]
     if arm is not None:
@@ -82,12 +82,11 @@ def prepare(
     report("choosing the cut-off", 0.2)
     settings = _settings(tables, cutoff_hz, arm, like, lag, velocity, derivatives)
     if decimation is not None:
-        settings = replace(settings, decimation=decimation, rate_hz=None)
+        settings = replace(settings, decimation=decimation, sample_rate_hz=None)
     parts = []
-    automatic = cutoff_hz is None and like is None
     for i, (rec, table) in enumerate(zip(recordings, tables, strict=True)):
         report("filtering", 0.3 + 0.7 * i / len(tables))
-        parts.append(_samples(rec, table, settings, automatic, keep_rest))
+        parts.append(_samples(rec, table, settings, keep_rest))
     report("filtering", 1.0)
     joined = Samples.concatenate(parts)
     return joined if arm is None else replace(joined, arm=arm)
@@ -121,107 +120,80 @@ def _settings(
     lag: float | None,
     velocity: Literal["auto", "measured", "position"],
     derivatives: Literal["differences", "spline"],
-) -> Settings:
+) -> Preparation:
     """Decide how to smooth, from all that was asked and what the data say."""
     parts = [part for table in tables for part in table.parts]
     if velocity == "measured" and not all(part.qd for part in parts):
         raise RecordingError("The velocity was not measured (no column qd_1).")
     if like is not None:
         earlier = like.preparation if isinstance(like, Samples) else like
-        return Settings.like(earlier)
-    asked = None
+        return earlier.settings
+    fixed = None
     if cutoff_hz is not None:
-        asked = Settings(cutoff_hz, derivatives=derivatives)
+        cutoff = cutoff_hz if np.isfinite(cutoff_hz) else None
+        fixed = Preparation(cutoff_hz=cutoff, derivatives=derivatives).settings
     if velocity == "position":
         parts = [replace(part, qd=()) for part in parts]
-    chosen = choose(parts, asked, arm, lag)
-    chosen = replace(chosen, derivatives=derivatives)
+    settings = replace(choose(parts, fixed, arm, lag), derivatives=derivatives)
     if velocity == "measured":
-        chosen = replace(chosen, velocity="measured")
-    return chosen
+        settings = replace(settings, velocity="measured")
+    return replace(settings, cutoff_is_automatic=cutoff_hz is None)
 
 
 def _samples(
-    recording: Recording,
-    table: Stretches,
-    settings: Settings,
-    automatic: bool,
-    keep_rest: bool,
+    recording: Recording, table: Stretches, settings: Preparation, keep_rest: bool
 ) -> Samples:
-    """Smooth every stretch of one recording and join what is left of them."""
+    """Smooth every stretch of one recording and join its motions."""
     rate = table.parts[0].rate_hz
-    if settings.rate_hz is not None:
-        thin = round(settings.decimation * rate / settings.rate_hz)
+    if settings.sample_rate_hz is not None:
+        thin = round(settings.decimation * rate / settings.sample_rate_hz)
         settings = replace(settings, decimation=max(1, thin))
     smoothed = [smooth(part, settings) for part in table.parts]
-    whole = [part for part in smoothed if part is not None]
-    if not whole:
+    parts = [part for part in smoothed if part is not None]
+    if not parts:
         seconds = max(len(part) / part.rate_hz for part in table.parts)
         raise RecordingError(
             f"{recording.source}: its longest stretch without a gap lasts "
-            f"{seconds:.3g} s, too short for a cut-off of {settings.cutoff_hz:.3g} Hz. "
+            f"{seconds:.3g} s, too short for a cut-off of "
+            f"{settings.low_pass_hz:.3g} Hz. "
             "Record longer, raise the cut-off, or raise max_gap."
         )
-    pieces = [
-        rows
-        for part in whole
-        for rows in _rows(part, rate / settings.decimation, keep_rest)
-    ]
-    blocks = {
-        name: np.concatenate([getattr(part, name)[rows] for part, rows in pieces])
-        for name in ("time", "q", "qd", "qdd", "tau", "wrench")
-    }
-    lengths = [rows.stop - rows.start for _, rows in pieces]
-    starts = tuple(int(i) for i in np.cumsum([0, *lengths[:-1]]))
-    wrench = blocks.pop("wrench")
-    at_rest = sum(len(part.time) for part in whole) - sum(lengths)
-    return Samples(
-        **blocks,
-        wrench=wrench if wrench.shape[1] else None,
-        starts=starts,
-        preparation=_described(
-            recording, table, settings, automatic, at_rest, blocks["qd"]
-        ),
-        arm=recording.arm,
-    )
-
-
-def _rows(part: Smooth, rate_hz: float, keep_rest: bool) -> list[tuple[Smooth, slice]]:
-    """Return the pieces of a smoothed stretch that are kept."""
-    if keep_rest:
-        return [(part, slice(0, len(part.time)))]
-    return [(part, slice(a, b)) for a, b in moving_pieces(part.qd, rate_hz)]
+    motions = parts
+    if not keep_rest:
+        motions = [
+            part[first:stop]
+            for part in parts
+            for first, stop in moving_pieces(part.qd, rate / settings.decimation)
+        ]
+    samples = Samples.concatenate(motions)
+    at_rest = sum(map(len, parts)) - len(samples)
+    done = _described(recording, table, settings, at_rest, samples.qd)
+    return replace(samples, preparation=done, arm=recording.arm)
 
 
 def _described(
     recording: Recording,
     table: Stretches,
-    settings: Settings,
-    automatic: bool,
+    settings: Preparation,
     at_rest: int,
     qd: np.ndarray,
 ) -> Preparation:
-    """Say what was done."""
+    """Add to the settings what they met in a recording."""
     rate = table.parts[0].rate_hz
-    filtered = settings.cutoff_hz < 0.45 * rate
-    source = "measured velocity, " if settings.velocity == "measured" else ""
     dropped = dict(table.dropped)
     if recording.skipped_rows:
         dropped["skipped while reading"] = recording.skipped_rows
     if at_rest:
         dropped["at rest (after decimation)"] = at_rest
-    bandwidth = min(settings.torque_bandwidth_hz, settings.cutoff_hz)
-    return Preparation(
-        cutoff_hz=settings.cutoff_hz if filtered else None,
-        cutoff_is_automatic=automatic,
+    cutoff = settings.low_pass_hz
+    bandwidth = min(settings.torque_bandwidth_hz or np.inf, cutoff)
+    # Close to half the sampling rate a low-pass does nothing, and is not done.
+    return replace(
+        settings,
+        cutoff_hz=cutoff if cutoff < 0.45 * rate else None,
         sample_rate_hz=rate,
-        decimation=settings.decimation,
         torque_bandwidth_hz=bandwidth if bandwidth < 0.45 * rate else None,
         speed_resolution=tuple(map(float, speed_resolution(qd))),
-        lag=settings.lag,
-        wrench_lag=settings.wrench_lag,
-        velocity_lag=settings.velocity_lag,
-        derivatives=source + settings.derivatives,
         rows_read=table.rows_read,
         rows_dropped=tuple(dropped.items()),
         gaps=table.gaps,

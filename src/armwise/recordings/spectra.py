@@ -62,32 +62,59 @@ def noise_spectra(
         derivatives: How many times the first is differentiated to give the second.
         segment: Length of the averaged stretches in samples.
     """
-    from scipy.signal import csd, welch
-
     if first.shape != second.shape or first.ndim != 1:
         raise ArgumentError(
             f"Two signals of one length are needed, not {first.shape} and "
             f"{second.shape}."
         )
     length = segment or min(first.size, max(256, first.size // 16))
-    options = {"fs": rate_hz, "nperseg": length, "detrend": "constant"}
-    frequency, power_1 = welch(first, **options)
-    _, power_2 = welch(second, **options)
-    _, cross = csd(first, second, **options)
-    kept = slice(1, None)  # at zero frequency a derivative says nothing
-    transfer = gain * (2j * np.pi * frequency[kept]) ** derivatives
-    common = cross[kept]
-    true_1 = np.real(common / transfer)
-    true_2 = np.real(np.conj(transfer) * common)
-    coherence = np.abs(common) ** 2 / (power_1[kept] * power_2[kept] + 1e-300)
+    frequency, power_1, power_2, cross = (
+        spectrum[1:]  # at zero frequency a derivative says nothing
+        for spectrum in cross_spectrum(first, second, rate_hz, length)
+    )
+    transfer = gain * (2j * np.pi * frequency) ** derivatives
+    true_1 = np.real(cross / transfer)
+    true_2 = np.real(np.conj(transfer) * cross)
     return NoiseSpectra(
-        frequency=frequency[kept],
-        first=power_1[kept],
-        second=power_2[kept],
-        cross=common,
-        first_noise=np.clip(power_1[kept] - true_1, 0.0, None),
-        second_noise=np.clip(power_2[kept] - true_2, 0.0, None),
-        coherence=coherence,
+        frequency=frequency,
+        first=power_1,
+        second=power_2,
+        cross=cross,
+        first_noise=np.clip(power_1 - true_1, 0.0, None),
+        second_noise=np.clip(power_2 - true_2, 0.0, None),
+        coherence=np.abs(cross) ** 2 / (power_1 * power_2 + 1e-300),
+    )
+
+
+def cross_spectrum(
+    first: Float[np.ndarray, " samples"],
+    second: Float[np.ndarray, " samples"],
+    rate_hz: float,
+    length: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Return frequencies [Hz] and one-sided densities of both signals and across.
+
+    Welch's method: Hann windows of `length` samples that overlap by half, each without
+    its mean.
+    """
+    length = min(length, first.size)
+    taper = 0.5 - 0.5 * np.cos(2.0 * np.pi * np.arange(length) / length)
+    spectra = []
+    for signal in (first, second):
+        windows = np.lib.stride_tricks.sliding_window_view(signal, length)
+        windows = windows[:: length - length // 2]
+        centred = windows - windows.mean(axis=1, keepdims=True)
+        spectra.append(np.fft.rfft(taper * centred))
+    x, y = spectra
+    # What is at −f is counted at f; zero and half the rate have no such partner.
+    sides = np.ones(x.shape[1])
+    sides[1 : (length + 1) // 2] = 2.0
+    scale = sides / (len(x) * rate_hz * np.sum(taper**2))
+    return (
+        np.fft.rfftfreq(length, 1.0 / rate_hz),
+        scale * np.sum(np.abs(x) ** 2, axis=0),
+        scale * np.sum(np.abs(y) ** 2, axis=0),
+        scale * np.sum(np.conj(x) * y, axis=0),
     )
 
 
@@ -95,10 +122,9 @@ def band_powers(
     signal: Float[np.ndarray, " samples"], rate_hz: float, seconds: float = 4.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return centres [Hz] and mean power densities of quarter-octave bands."""
-    from scipy.signal import welch
-
     length = int(min(signal.size, max(64, seconds * rate_hz)))
-    frequency, power = welch(signal[:LONGEST], rate_hz, nperseg=length, window="hann")
+    signal = signal[:LONGEST]
+    frequency, power, _, _ = cross_spectrum(signal, signal, rate_hz, length)
     edges = 2.0 ** np.arange(np.log2(frequency[2]), np.log2(frequency[-1]), 0.25)
     index = np.digitize(frequency, edges)
     bands = np.unique(index[(index > 0) & (frequency > 0)])

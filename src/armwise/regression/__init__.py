@@ -18,6 +18,7 @@ from armwise.regression.jackknife import (
     sandwich,
 )
 from armwise.regression.low_pass import butterworth, low_pass
+from armwise.regression.projection import TorqueProjection
 from armwise.regression.signals import (
     Signals,
     averaged_sign,
@@ -49,6 +50,7 @@ __all__ = [
     "Signals",
     "Solution",
     "StretchScores",
+    "TorqueProjection",
     "accumulate",
     "accumulate_stretches",
     "averaged_sign",

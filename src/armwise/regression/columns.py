@@ -135,6 +135,12 @@ class Columns:
         return int(self.user.shape[0])
 
     @cached_property
+    def coulomb(self) -> np.ndarray:
+        """Which columns are Coulomb friction, one per drive."""
+        of_friction = [name.endswith(".coulomb") for name in self.names]
+        return np.flatnonzero(np.any(self.user[:, of_friction] != 0.0, axis=1))
+
+    @cached_property
     def support(self) -> tuple[np.ndarray, ...]:
         """For each joint, which columns can move its torque."""
         output = self.dynamics.program("grouped_rows").output("rows")

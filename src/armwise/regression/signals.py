@@ -65,7 +65,9 @@ class Signals(Protocol):
 
 
 def friction_direction(
-    signals: Signals, weights: Float[np.ndarray, "motors dof"] | None = None
+    signals: Signals,
+    weights: Float[np.ndarray, "motors dof"] | None = None,
+    bandwidth_hz: float | None = None,
 ) -> Float[np.ndarray, "samples motors"]:
     """Return sign(w·q̇) as Coulomb friction shows it in the torque.
 
@@ -75,6 +77,7 @@ def friction_direction(
     Args:
         signals: Motion and torque.
         weights: w, one row per motor; the joints themselves when not given.
+        bandwidth_hz: Low-pass to look through in [Hz]; the torque's own when not given.
     """
     matrix = np.eye(signals.dof) if weights is None else np.asarray(weights)
     speeds = signals.qd if weights is None else signals.qd @ matrix.T
@@ -86,25 +89,26 @@ def friction_direction(
     for rows in signals.segments:
         for j, dead_band in enumerate(dead_bands):
             signs[rows, j] = averaged_sign(speeds[rows, j], float(dead_band))
-    return through_torque_filter(signals, signs)
+    return through_torque_filter(signals, signs, bandwidth_hz)
 
 
 def through_torque_filter(
-    signals: Signals, columns: Float[np.ndarray, "samples columns"]
+    signals: Signals,
+    columns: Float[np.ndarray, "samples columns"],
+    bandwidth_hz: float | None = None,
 ) -> Float[np.ndarray, "samples columns"]:
     """Show functions of the motion as they look through the torque's low-pass.
 
     Smooth ones look the same; a step such as sign(q̇) is rounded as friction is in the
     torque. Signals that were not filtered come back unchanged.
     """
-    bandwidth, rate = signals.torque_bandwidth_hz, signals.rate_hz
+    bandwidth, rate = bandwidth_hz or signals.torque_bandwidth_hz, signals.rate_hz
     if bandwidth is None or bandwidth >= 0.45 * rate:
         return columns
     filtered = np.empty(columns.shape)
     for rows in signals.segments:
-        for j in range(columns.shape[1]):
-            # Held ends: an odd reflection would double the height of a step there.
-            filtered[rows, j] = low_pass(columns[rows, j], bandwidth, rate, "constant")
+        # Held ends: an odd reflection would double the height of a step there.
+        filtered[rows] = low_pass(columns[rows], bandwidth, rate, "constant")
     return filtered
 
 

@@ -66,7 +66,7 @@ def _numbers(load: LoadEstimate) -> Section:
 
 def _wrench(load: LoadEstimate) -> Section:
     """Draw measured and predicted, channel by channel."""
-    shown = load.explanation
+    shown = load.prediction
     if shown is None:
         words: tuple[Block, ...] = (Words("The data behind it were not kept."),)
         return Section("wrench", "Measured and predicted", words, {})

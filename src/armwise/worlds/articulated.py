@@ -171,7 +171,7 @@ class ArticulatedMotion:
     @property
     def gravitational_energy(self) -> Number:
         """In [J], zero with all mass at the world's origin."""
-        tens = self.arm.parameters[: 10 * self._skeleton.size].reshape(-1, 10, 1)
+        tens = self.arm.layout.by_link(self.arm.parameters)[..., None]
         links = (self.mechanism.to_internal @ tens)[..., 0].tolist()
         inside: Number = potential_energy(self._skeleton, self._q, links)
         mass = sum(link.inertia.mass for link in self.arm.links)

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from armwise.arms import Table, load_arm, pose, read_toml, rotation_from_rpy
+from armwise.arms import load_arm, pose, rotation_from_rpy
 from armwise.errors import ArgumentError, ArmwiseError
 from armwise.motions import Motion, Sinusoid
+from armwise.tables import TomlTable, read_toml
 from armwise.worlds.bodies import (
     ArticulatedBody,
     Body,
@@ -63,7 +64,7 @@ Vector = tuple[float, float, float]
 _PLACE = ("name", "kind", "position", "rpy", "rpy_deg")
 
 
-def read_body(row: Table, folder: Path) -> Body:
+def read_body(row: TomlTable, folder: Path) -> Body:
     """Read one [[body]]; files it names are looked for in `folder` first."""
     kind = row.text("kind", "rigid")
     if kind == "rigid":
@@ -73,7 +74,7 @@ def read_body(row: Table, folder: Path) -> Body:
     raise row.error(f'has the unknown kind "{kind}". Known: rigid, articulated, chain.')
 
 
-def read_point(row: Table, key: str) -> Point:
+def read_point(row: TomlTable, key: str) -> Point:
     """Read a point { body = …, at = […], link = … }."""
     table = row.table(key).only("body", "at", "link")
     if "body" not in table.values:
@@ -83,7 +84,7 @@ def read_point(row: Table, key: str) -> Point:
     return Point(table.text("body", "-"), place, None if link == "-" else link)
 
 
-def read_end(row: Table, key: str) -> Point | Vector:
+def read_end(row: TomlTable, key: str) -> Point | Vector:
     """Read a point, or a place [x, y, z] in the world."""
     if isinstance(row.values.get(key), dict):
         return read_point(row, key)
@@ -92,13 +93,13 @@ def read_end(row: Table, key: str) -> Point | Vector:
     return vector(row, key, (0.0, 0.0, 0.0))
 
 
-def vector(row: Table, key: str, default: Vector) -> Vector:
+def vector(row: TomlTable, key: str, default: Vector) -> Vector:
     """Read three numbers."""
     x, y, z = row.vector(key, default)
     return x, y, z
 
 
-def _rigid(row: Table) -> RigidBody:
+def _rigid(row: TomlTable) -> RigidBody:
     row.only(*_PLACE, "segment", "velocity", "angular_velocity")
     segments = [_segment(part) for part in row.tables("segment")]
     if not segments:
@@ -113,7 +114,7 @@ def _rigid(row: Table) -> RigidBody:
     )
 
 
-def _segment(part: Table) -> Segment:
+def _segment(part: TomlTable) -> Segment:
     kind = part.text("kind", "rod")
     zero = (0.0, 0.0, 0.0)
     if kind == "rod":
@@ -131,7 +132,7 @@ def _segment(part: Table) -> Segment:
     raise part.error(f'has the unknown kind "{kind}". Known: rod, box, sphere.')
 
 
-def _articulated(row: Table, folder: Path) -> ArticulatedBody:
+def _articulated(row: TomlTable, folder: Path) -> ArticulatedBody:
     if row.text("kind", "articulated") == "chain":
         row.only(*_PLACE, "q", "qd", "links", "length", "mass", "radius", "viscous")
         arm = planar_chain(
@@ -155,20 +156,20 @@ def _articulated(row: Table, folder: Path) -> ArticulatedBody:
     )
 
 
-def _one_or_more(row: Table, key: str) -> float | tuple[float, ...]:
+def _one_or_more(row: TomlTable, key: str) -> float | tuple[float, ...]:
     if isinstance(row.values.get(key), list):
         return _numbers(row, key)
     return row.number(key, 1.0)
 
 
-def _numbers(row: Table, key: str) -> tuple[float, ...]:
+def _numbers(row: TomlTable, key: str) -> tuple[float, ...]:
     values: Any = row.values.get(key, [])
     if not isinstance(values, list):
         raise row.error(f'needs a list of numbers for "{key}", not {values!r}.')
     return row.vector(key, (0.0,) * len(values))
 
 
-def _pose(row: Table) -> np.ndarray:
+def _pose(row: TomlTable) -> np.ndarray:
     zero = (0.0, 0.0, 0.0)
     degrees = row.vector("rpy_deg", zero)
     if "rpy" in row.values and "rpy_deg" in row.values:
@@ -183,7 +184,7 @@ _COMMON = ("name", "kind", "frequency", "max_force", "max_deviation")
 _ZERO = (0.0, 0.0, 0.0)
 
 
-def read_constraint(row: Table) -> Constraint:
+def read_constraint(row: TomlTable) -> Constraint:
     """Read one [[constraint]]."""
     kind = row.text("kind", "nail")
     if kind not in _CONSTRAINT_READERS:
@@ -195,7 +196,7 @@ def read_constraint(row: Table) -> Constraint:
     return _CONSTRAINT_READERS[kind](row)
 
 
-def _strength(row: Table) -> tuple[float, float, float]:
+def _strength(row: TomlTable) -> tuple[float, float, float]:
     return (
         row.number("frequency", 10.0),
         row.number("max_force", inf),
@@ -203,11 +204,11 @@ def _strength(row: Table) -> tuple[float, float, float]:
     )
 
 
-def _name(row: Table) -> str:
+def _name(row: TomlTable) -> str:
     return row.text("name", "-")
 
 
-def _target(row: Table, key: str) -> Vector | Motion:
+def _target(row: TomlTable, key: str) -> Vector | Motion:
     """Read a place that stays, or one carried by a sinusoid in `motion`."""
     if "motion" not in row.values:
         return vector(row, key, _ZERO)
@@ -223,20 +224,20 @@ def _target(row: Table, key: str) -> Vector | Motion:
     )
 
 
-def _nail(row: Table) -> Constraint:
+def _nail(row: TomlTable) -> Constraint:
     row.only(*_COMMON, "point", "at", "motion")
     return PointToNail(
         _name(row), read_point(row, "point"), _target(row, "at"), *_strength(row)
     )
 
 
-def _pin(row: Table) -> Constraint:
+def _pin(row: TomlTable) -> Constraint:
     row.only(*_COMMON, "a", "b")
     a, b = read_point(row, "a"), read_point(row, "b")
     return PointToPoint(_name(row), a, b, *_strength(row))
 
 
-def _line(row: Table) -> Constraint:
+def _line(row: TomlTable) -> Constraint:
     row.only(*_COMMON, "point", "through", "along", "motion")
     return PointToLine(
         _name(row),
@@ -247,7 +248,7 @@ def _line(row: Table) -> Constraint:
     )
 
 
-def _plane(row: Table) -> Constraint:
+def _plane(row: TomlTable) -> Constraint:
     row.only(*_COMMON, "point", "through", "normal", "motion")
     return PointToPlane(
         _name(row),
@@ -258,7 +259,7 @@ def _plane(row: Table) -> Constraint:
     )
 
 
-def _circle(row: Table) -> Constraint:
+def _circle(row: TomlTable) -> Constraint:
     row.only(*_COMMON, "point", "center", "normal", "radius")
     curve = CircleCurve(
         vector(row, "center", _ZERO),
@@ -268,7 +269,7 @@ def _circle(row: Table) -> Constraint:
     return PointToCurve(_name(row), read_point(row, "point"), curve, *_strength(row))
 
 
-def _velocity(row: Table) -> Constraint:
+def _velocity(row: TomlTable) -> Constraint:
     row.only(*_COMMON, "point", "velocity", "along", "motion")
     along = (vector(row, "along", _ZERO),) if "along" in row.values else ()
     return PointVelocity(
@@ -280,7 +281,7 @@ def _velocity(row: Table) -> Constraint:
     )
 
 
-def _hinge(row: Table) -> Constraint:
+def _hinge(row: TomlTable) -> Constraint:
     row.only(*_COMMON, "a", "b", "axis", "axis_b", "spread")
     axis = vector(row, "axis", (0.0, 1.0, 0.0))
     return Hinge(
@@ -294,7 +295,7 @@ def _hinge(row: Table) -> Constraint:
     )
 
 
-def _weld(row: Table) -> Constraint:
+def _weld(row: TomlTable) -> Constraint:
     row.only(*_COMMON, "a", "b", "spread")
     spread = row.number("spread", 0.1)
     return Weld(
@@ -308,7 +309,7 @@ def _weld(row: Table) -> Constraint:
     )
 
 
-def _orientation(row: Table) -> Constraint:
+def _orientation(row: TomlTable) -> Constraint:
     row.only(*_COMMON, "a", "b", "free_axis", "spread")
     b = read_end(row, "b") if "b" in row.values else None
     if b is not None and not isinstance(b, Point):
@@ -326,7 +327,7 @@ def _orientation(row: Table) -> Constraint:
     )
 
 
-_CONSTRAINT_READERS: dict[str, Callable[[Table], Constraint]] = {
+_CONSTRAINT_READERS: dict[str, Callable[[TomlTable], Constraint]] = {
     "nail": _nail,
     "pin": _pin,
     "line": _line,
@@ -342,7 +343,7 @@ _CONSTRAINT_READERS: dict[str, Callable[[Table], Constraint]] = {
 # Read forces of a world from TOML.
 
 
-def read_force(row: Table) -> Force:
+def read_force(row: TomlTable) -> Force:
     """Read one [[force]]."""
     kind = row.text("kind", "-")
     if kind not in _FORCE_READERS:
@@ -352,7 +353,7 @@ def read_force(row: Table) -> Force:
     return _FORCE_READERS[kind](row)
 
 
-def _spring(row: Table) -> Force:
+def _spring(row: TomlTable) -> Force:
     row.only("name", "kind", "a", "b", "stiffness", "rest_length", "damping")
     return Spring(
         _name(row),
@@ -364,7 +365,7 @@ def _spring(row: Table) -> Force:
     )
 
 
-def _drag(row: Table) -> Force:
+def _drag(row: TomlTable) -> Force:
     row.only("name", "kind", "point", "linear", "quadratic")
     point = read_point(row, "point")
     return Drag(
@@ -372,7 +373,7 @@ def _drag(row: Table) -> Force:
     )
 
 
-def _push(row: Table) -> Force:
+def _push(row: TomlTable) -> Force:
     """Read a force that is constant, or grows by `ramp` [N/s], until a time [s]."""
     row.only("name", "kind", "point", "force", "ramp", "until")
     start, ramp = vector(row, "force", _ZERO), vector(row, "ramp", _ZERO)
@@ -387,14 +388,14 @@ def _push(row: Table) -> Force:
     return PointForce(_name(row), read_point(row, "point"), force)
 
 
-def _motor(row: Table) -> Force:
+def _motor(row: TomlTable) -> Force:
     row.only("name", "kind", "body", "joint", "effort")
     return JointMotor(
         _name(row), row.text("body", "-"), row.text("joint", "-"), row.number("effort")
     )
 
 
-def _torque(row: Table) -> Force:
+def _torque(row: TomlTable) -> Force:
     row.only("name", "kind", "body", "axis", "effort", "reaction", "viscous")
     reaction = row.text("reaction", "-")
     return Torque(
@@ -407,7 +408,7 @@ def _torque(row: Table) -> Force:
     )
 
 
-def _limit(row: Table) -> Force:
+def _limit(row: TomlTable) -> Force:
     keys = ("name", "kind", "body", "joint", "stiffness", "damping", "lower", "upper")
     row.only(*keys)
     return JointLimit(
@@ -421,7 +422,7 @@ def _limit(row: Table) -> Force:
     )
 
 
-_FORCE_READERS: dict[str, Callable[[Table], Force]] = {
+_FORCE_READERS: dict[str, Callable[[TomlTable], Force]] = {
     "spring": _spring,
     "drag": _drag,
     "push": _push,
@@ -513,7 +514,7 @@ def read_world(path: str | Path) -> Scenario:
 
 
 def _choose(
-    table: Table, key: str, default: str, known: dict[str, type[_Chosen]]
+    table: TomlTable, key: str, default: str, known: dict[str, type[_Chosen]]
 ) -> _Chosen:
     name = table.text(key, default)
     if name not in known:

@@ -31,10 +31,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from armwise.arms.arm import BASE, DRIVE_NAMES, Arm, Drive, Frame, Joint, Limits, Link
-from armwise.arms.inertia import INERTIAL_NAMES, InertialParameters
+from armwise.arms.arm import BASE, Arm, Drive, Frame, Joint, Limits, Link
+from armwise.arms.inertia import InertialParameters
+from armwise.arms.layout import DRIVE_NAMES, INERTIAL_NAMES
 from armwise.arms.poses import inverse, pose, rotation_about, rotation_from_rpy
-from armwise.arms.toml import Table, read_toml
+from armwise.tables import TomlTable, read_toml
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -75,7 +76,7 @@ def read_dh(path: Path, data: bytes | None = None) -> Arm:
     return arm
 
 
-def _read_joint(row: Table, i: int, convention: str, links: list[str]) -> Joint:
+def _read_joint(row: TomlTable, i: int, convention: str, links: list[str]) -> Joint:
     kind = row.text("kind", "revolute")
     if kind not in ("revolute", "prismatic"):
         raise row.error(f'has the kind "{kind}"; use "revolute" or "prismatic".')
@@ -90,7 +91,7 @@ def _read_joint(row: Table, i: int, convention: str, links: list[str]) -> Joint:
     )
 
 
-def _read_geometry(row: Table, convention: str) -> Joint:
+def _read_geometry(row: TomlTable, convention: str) -> Joint:
     if convention == "frames":
         return Joint("", "revolute", BASE, _read_pose(row), np.array(_Z))
     alpha, a, d = row.angle("alpha"), row.number("a"), row.number("d")
@@ -124,14 +125,14 @@ def dh_joint(
     return Joint("", "revolute", BASE, along @ across, axis, anchor=anchor)
 
 
-def _read_parent(row: Table, links: list[str]) -> int:
+def _read_parent(row: TomlTable, links: list[str]) -> int:
     """Return the link before, unless the row names another: tables may branch."""
     if "parent" not in row.values:
         return len(links) - 1
     return _read_link(row, "parent", links)
 
 
-def _read_link(row: Table, key: str, links: list[str]) -> int:
+def _read_link(row: TomlTable, key: str, links: list[str]) -> int:
     name = row.text(key, "")
     if name == "base":
         return BASE
@@ -140,7 +141,7 @@ def _read_link(row: Table, key: str, links: list[str]) -> int:
     return links.index(name)
 
 
-def _read_limits(table: Table) -> Limits:
+def _read_limits(table: TomlTable) -> Limits:
     names = ("lower", "upper", "velocity", "acceleration")
     table.only(*names, *(f"{name}_deg" for name in names), "effort")
     lower, upper = table.angle("lower", -np.inf), table.angle("upper", np.inf)
@@ -154,12 +155,12 @@ def _read_limits(table: Table) -> Limits:
     return Limits(lower, upper, **rates)
 
 
-def _read_drive(table: Table) -> Drive:
+def _read_drive(table: TomlTable) -> Drive:
     table.only(*DRIVE_NAMES)
     return Drive(*(table.number(name, 0.0) for name in DRIVE_NAMES))
 
 
-def _read_inertia(row: Table) -> InertialParameters:
+def _read_inertia(row: TomlTable) -> InertialParameters:
     if "inertial" in row.values and "moments" in row.values:
         raise row.error('has both "inertial" and "moments"; keep one.')
     if "moments" in row.values:
@@ -181,7 +182,7 @@ def _read_inertia(row: Table) -> InertialParameters:
     )
 
 
-def _with_coupling(arm: Arm, table: Table) -> Arm:
+def _with_coupling(arm: Arm, table: TomlTable) -> Arm:
     table.only("name", "weights", "drive")
     known, weights = (
         arm.coordinate_names,
@@ -194,13 +195,13 @@ def _with_coupling(arm: Arm, table: Table) -> Arm:
     )
 
 
-def _read_frame(table: Table, links: list[Link]) -> Frame:
+def _read_frame(table: TomlTable, links: list[Link]) -> Frame:
     table.only("name", "link", "xyz", "rpy", "rpy_deg")
     link = _read_link(table, "link", [x.name for x in links])
     return Frame(table.text("name", ""), link, _read_pose(table))
 
 
-def _read_pose(table: Table) -> Float[np.ndarray, "4 4"]:
+def _read_pose(table: TomlTable) -> Float[np.ndarray, "4 4"]:
     if "rpy_deg" in table.values:
         rpy = tuple(np.radians(table.vector("rpy_deg", (0.0,) * 3)))
     else:

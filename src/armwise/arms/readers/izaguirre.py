@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from armwise.arms.arm import Arm, Drive, Link
-from armwise.arms.inertia import INERTIAL_NAMES, InertialParameters
+from armwise.arms.inertia import InertialParameters
+from armwise.arms.layout import INERTIAL_NAMES
 from armwise.arms.readers.dh import dh_joint
 from armwise.errors import ArmError
 

@@ -20,7 +20,6 @@ import numpy as np
 
 from armwise.arms.arm import (
     BASE,
-    DRIVE_NAMES,
     Arm,
     Drive,
     Frame,
@@ -32,6 +31,7 @@ from armwise.arms.arm import (
     resolve_mimic,
 )
 from armwise.arms.inertia import InertialParameters
+from armwise.arms.layout import DRIVE_NAMES
 from armwise.arms.poses import inverse, pose, rotation_from_rpy
 from armwise.arms.readers.xml import Element, read_xml
 from armwise.errors import ArgumentError

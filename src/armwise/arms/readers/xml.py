@@ -9,13 +9,10 @@ from pathlib import Path
 from xml.parsers import expat
 
 from armwise.errors import ArmError
+from armwise.tables import LARGEST_NUMBER, read_bounded
 
-LARGEST_FILE = 64 * 2**20
-"""Bytes; the largest published URDFs are under 2 MB."""
 MOST_ELEMENTS = 1_000_000
 DEEPEST = 1000
-LARGEST_NUMBER = 1e30
-"""Of any length, mass or inertia: products of such numbers are finite."""
 
 
 @dataclass(eq=False)
@@ -109,24 +106,10 @@ class Element:
 
 def read_xml(path: Path, data: bytes | None = None) -> Element:
     """Read an XML file into its root element."""
-    data = read_bytes(path) if data is None else data
+    data = read_bounded(path) if data is None else data
     if not data.strip():
         raise ArmError(f"{path} is empty; give a URDF, MJCF, DH .toml or bundled name.")
     return _Builder(str(path), data).build()
-
-
-def read_bytes(path: Path) -> bytes:
-    """Read a whole file that must not be huge."""
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise ArmError(
-                f"{path} is larger than {LARGEST_FILE // 2**20} MB, too large to "
-                "describe an arm; remove embedded geometry."
-            )
-        return path.read_bytes()
-    except OSError as problem:
-        reason = problem.strerror or str(problem)
-        raise ArmError(f"{path} cannot be read: {reason}.") from problem
 
 
 class _Builder:

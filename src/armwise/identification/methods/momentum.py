@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.dynamics import DRIVES, drive_columns
+from armwise.dynamics import drive_columns
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.identification.methods.least_squares import solve_weighted
 from armwise.identification.problem import Problem
@@ -107,8 +107,7 @@ def _window_columns(
     gained = (momentum[local + length] - momentum[local]) / lasting[:, None, None]
     rest = dyn.regressor(q, np.zeros_like(q), np.zeros_like(q))
     rest -= dyn.kinetic_gradient_regressor(q, qd)
-    links = 10 * len(problem.columns.arm.links)
-    rest[..., links:] = _drives(problem, run, rows)
+    rest[..., problem.columns.arm.layout.drives] = _drives(problem, run, rows)
     extra = _friction(problem, run, rows)
     averaged = _means(np.concatenate([rest, extra], axis=-1), time, local, length)
     averaged[..., : gained.shape[-1]] += gained
@@ -124,8 +123,9 @@ def _drives(problem: Problem, run: Samples, rows: slice) -> np.ndarray:
     count = qd.shape[0]
     filled = np.array([[np.broadcast_to(x, count) for x in c] for c in columns])
     direction = run.direction(matrix)[rows]
+    coulomb = problem.columns.arm.layout.drive("coulomb", start=0)
     for k, row in enumerate(matrix):
-        filled[DRIVES * k + 2] = row[:, None] * direction[:, k]
+        filled[coulomb[k]] = row[:, None] * direction[:, k]
     return filled.transpose(2, 1, 0)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armwise.arms import DRIVE_NAMES, InertialParameters
+from armwise.arms import InertialParameters
 from armwise.errors import NotConverged
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import Problem
@@ -17,7 +17,6 @@ from armwise.regression import Solution, stack, torque_size, triangle
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-_NEVER_NEGATIVE = ("rotor_inertia", "viscous", "coulomb")
 _SMALLEST_NOISE = 1e-5
 """Noise no torque is better than, relative to itself, for the solver's digits."""
 
@@ -81,14 +80,14 @@ def _sizes(problem: Problem) -> Float[np.ndarray, " parameters"]:
         reach = max(float(np.linalg.norm(link.inertia.center_of_mass)), 0.1)
         typical = np.array([m, *[m * reach] * 3, *[m * reach**2] * 6])
         sizes.append(np.maximum(typical, np.abs(link.inertia.vector)))
-    rest = problem.prior[10 * len(links) :]
+    rest = problem.prior[problem.columns.arm.layout.links.stop :]
     return np.concatenate([*sizes, np.maximum(np.abs(rest), 1.0)])
 
 
 def _doubt(problem: Problem, size: np.ndarray) -> Float[np.ndarray, " parameters"]:
     """How far the description may be off: links by their size, friction by anything."""
     doubt = size.copy()
-    doubt[10 * len(problem.columns.arm.links) :] *= 1e4
+    doubt[problem.columns.arm.layout.links.stop :] *= 1e4
     return doubt
 
 
@@ -114,13 +113,13 @@ class _Constraints:
         arm = problem.columns.arm
         self._keep_fixed(problem)
         self._keep_positive(problem)
-        for number, link in enumerate(arm.links):
+        for first, link in zip(arm.layout.mass, arm.links, strict=True):
             if link.name in method.mass:
-                self._bound_mass(10 * number, method.mass[link.name])
+                self._bound_mass(first, method.mass[link.name])
             if link.name in method.center_of_mass:
-                self._bound_center(10 * number, method.center_of_mass[link.name])
-        for number in range(len(arm.links)):
-            self._keep_a_body(10 * number, method.margin)
+                self._bound_center(first, method.center_of_mass[link.name])
+        for first in arm.layout.mass:
+            self._keep_a_body(first, method.margin)
 
     @property
     def matrix(self) -> np.ndarray:
@@ -143,17 +142,11 @@ class _Constraints:
 
     def _keep_positive(self, problem: Problem) -> None:
         """Friction only ever takes energy, and rotors weigh something."""
-        start = 10 * len(problem.columns.arm.links)
-        count = len(problem.columns.arm.parameters) - start
-        places = [
-            start + k
-            for k in range(count)
-            if DRIVE_NAMES[k % len(DRIVE_NAMES)] in _NEVER_NEGATIVE
-            and problem.is_estimated[start + k]
-        ]
-        rows = -np.eye(self._width)[places]
-        cone = self._clarabel.NonnegativeConeT(len(places))
-        self._add(rows, np.zeros(len(places)), cone)
+        bounded = problem.columns.arm.layout.non_negative
+        bounded = bounded[problem.is_estimated[bounded]]
+        rows = -np.eye(self._width)[bounded]
+        cone = self._clarabel.NonnegativeConeT(len(bounded))
+        self._add(rows, np.zeros(len(bounded)), cone)
 
     def _bound_mass(self, start: int, bounds: tuple[float, float]) -> None:
         rows = np.zeros((2, self._width))

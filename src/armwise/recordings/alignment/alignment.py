@@ -1,110 +1,45 @@
-"""What the user left open: cut-off, lag, velocity source, decimation."""
+"""Choice of what a preparation leaves open: cut-off, lag, velocity, decimation."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.recordings.alignment.lag import explained_band, find_bandwidth, find_lag
-from armwise.recordings.alignment.torque_basis import (
-    ROWS,
-    decimation_for,
-    problem_of,
-    residuals,
-    with_friction,
-)
-from armwise.recordings.smoothing import Settings, Smooth, shifted_columns, smooth
+from armwise.recordings.preparation import Preparation
+from armwise.recordings.smoothing import shifted, smooth
 from armwise.recordings.spectra import LONGEST, Band, band_powers, motion_band
+from armwise.recordings.stretches import moving_pieces, speed_resolution
+from armwise.regression import Columns, TorqueProjection
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
+    from armwise.recordings.samples import Samples
     from armwise.recordings.stretches import Stretch
 
+ROWS = 3000
+"""Samples that are enough to find a lag and a band: a lag's error is then a hundredth
+of a sample, and no drive is steady enough to make use of more."""
 
-# Which velocity to trust: the measured one, or the derivative of position.
-
-
-def with_velocity(stretch: Stretch, settings: Settings, arm: Arm | None) -> Settings:
-    """Take the measured velocity if it tells the same story, and tells it better.
-
-    Better is what explains the torque with less left over; without a torque, what has
-    less noise.
-    """
-    if not stretch.qd or settings.derivatives == "spline":
-        return settings
-    measured, note = _aligned(stretch, settings)
-    if note:
-        return replace(settings, notes=(*settings.notes, note))
-    ours = _unexplained(stretch, settings, arm)
-    theirs = _unexplained(stretch, measured, arm)
-    if ours is not None and theirs is not None:
-        return measured if theirs < ours - 0.02 else settings
-    thin = decimation_for(settings, stretch.rate_hz)
-    data = [smooth(stretch, replace(x, decimation=thin)) for x in (settings, measured)]
-    if data[0] is None or data[1] is None:
-        return settings
-    quieter = _noise(data[1], settings) < 0.8 * _noise(data[0], settings)
-    return measured if quieter else settings
-
-
-def _aligned(stretch: Stretch, settings: Settings) -> tuple[Settings, str]:
-    """Find how late the measured velocity is; also a note if it does not fit at all."""
-    made = smooth(stretch, settings)
-    measured = smooth(stretch, replace(settings, velocity="measured"))
-    if made is None or measured is None:
-        return settings, ""
-    slope = made.qdd
-    late = -np.sum((measured.qd - made.qd) * slope) / max(np.sum(slope**2), 1e-300)
-    late = float(late) if abs(late) * stretch.rate_hz > 0.25 else 0.0
-    aligned = shifted_columns(measured.qd, late * stretch.rate_hz)
-    scale = float(np.sum(aligned * made.qd) / max(np.sum(made.qd**2), 1e-300))
-    if not 0.97 < scale < 1.03 or abs(late) > 0.05:
-        return settings, (
-            f"The measured velocity does not fit the position (scale {scale:.3g}, "
-            f"{1e3 * late:.1f} ms late); velocity is made from position."
-        )
-    return replace(settings, velocity="measured", velocity_lag=late), ""
-
-
-def _unexplained(stretch: Stretch, settings: Settings, arm: Arm | None) -> float | None:
-    """Return the joints' mean log share of torque power left, if it can be told."""
-    problem = problem_of(stretch, settings, arm)
-    if problem is None:
-        return None
-    piece, bases, rate = problem
-    shown = min(settings.cutoff_hz, 0.45 * rate)
-    left = residuals(with_friction(bases, rate, shown), piece.tau)
-    return float(np.log(np.maximum((left**2).sum(axis=0), 1e-300)).mean())
-
-
-def _noise(data: Smooth, settings: Settings) -> float:
-    """Return how strong accelerations are in the last octave below the cut-off."""
-    rate = 1.0 / float(data.time[1] - data.time[0])
-    powers = []
-    for column in data.qdd.T:
-        centres, power = band_powers(column, rate)
-        last = (centres > 0.5 * settings.cutoff_hz) & (centres < settings.cutoff_hz)
-        powers.append(float(power[last].mean()) if last.any() else 0.0)
-    return float(np.exp(np.mean(np.log(np.maximum(powers, 1e-300)))))
-
-
-# What the user left open: cut-off, lag, velocity source, decimation.
+Problem = Callable[[Preparation], TorqueProjection | None]
+"""Gives what the motion explains of the torque after a preparation."""
 
 
 def choose(
     parts: Sequence[Stretch],
-    asked: Settings | None,
+    settings: Preparation | None,
     arm: Arm | None,
     lag: float | None,
-) -> Settings:
+) -> Preparation:
     """Fill in what was not asked for, from the longest stretch.
 
     Args:
         parts: The stretches of a recording.
-        asked: Settings with a cut-off that was asked for; None to find one.
+        settings: Settings with a cut-off that was asked for; None to find one.
         arm: The arm, to explain its torques.
         lag: Delay of the torque in [s]; None to find it.
     """
@@ -112,34 +47,48 @@ def choose(
 
     # Threads cost more than they give on matrices this small.
     with threadpool_limits(1):
-        return _choose(max(parts, key=len), asked, arm, lag)
+        # Time from zero: large stamps would cost digits of the sampling rate.
+        longest = replace(max(parts, key=len), start=0.0)
+        return _choose(longest, settings, arm, lag)
 
 
 def _choose(
-    longest: Stretch, asked: Settings | None, arm: Arm | None, lag: float | None
-) -> Settings:
+    longest: Stretch, settings: Preparation | None, arm: Arm | None, lag: float | None
+) -> Preparation:
     """Decide one thing after the other, from one stretch."""
-    band = motion_band(_positions(longest), longest.rate_hz)
-    first = asked or Settings(band.most)
-    look = replace(first, cutoff_hz=min(first.cutoff_hz, 2.0 * band.most))
-    chosen = with_velocity(_window(longest, look.cutoff_hz), look, arm)
-    chosen = replace(chosen, cutoff_hz=first.cutoff_hz)
-    if chosen.velocity == "measured":
-        other = motion_band(_integrated(longest), longest.rate_hz)
+    rate = longest.rate_hz
+    columns = None if arm is None else Columns(arm)
+
+    @cache  # the same preparation is tried for the velocity and for the lag
+    def problem(preparation: Preparation) -> TorqueProjection | None:
+        part = _window(longest, preparation.low_pass_hz)
+        return torque_problem(part, preparation, columns)
+
+    band = motion_band(_positions(longest), rate)
+    first = settings or Preparation(cutoff_hz=band.most).settings
+    trial = min(first.low_pass_hz, 2.0 * band.most)
+    choice = with_velocity(
+        _window(longest, trial), replace(first, cutoff_hz=trial), problem
+    )
+    if choice.velocity == "measured":
+        other = motion_band(_integrated(longest), rate)
         band = Band(max(band.least, other.least), max(band.most, other.most))
-    wanted = chosen.cutoff_hz if asked else band.most
-    chosen = replace(chosen, cutoff_hz=min(wanted, band.most))
+    cutoff = first.low_pass_hz if settings else band.most
+    choice = replace(choice, cutoff_hz=min(cutoff, band.most))
     if lag is not None:
-        chosen = replace(chosen, lag=lag, wrench_lag=lag)
+        choice = replace(choice, lag=lag, wrench_lag=lag)
     if longest.tau:
-        piece = _window(longest, chosen.cutoff_hz)
-        chosen = _with_torque(piece, chosen, arm, lag, None if asked else band.least)
-    if asked:
-        early = chosen.torque_bandwidth_hz
-        limit = early if early < chosen.cutoff_hz else np.inf
-        chosen = replace(chosen, cutoff_hz=wanted, torque_bandwidth_hz=limit)
-    thin = decimation_for(chosen, longest.rate_hz)
-    return replace(chosen, decimation=thin, rate_hz=longest.rate_hz)
+        least = None if settings else band.least
+        choice = _with_torque(problem, choice, rate, arm is None, lag, least)
+    if settings:
+        early = choice.torque_bandwidth_hz
+        if early is not None and early >= choice.low_pass_hz:
+            early = None
+        choice = replace(
+            choice, cutoff_hz=settings.cutoff_hz, torque_bandwidth_hz=early
+        )
+    thin = decimation_for(choice, rate)
+    return replace(choice, decimation=thin, sample_rate_hz=rate)
 
 
 def _positions(stretch: Stretch) -> np.ndarray:
@@ -158,30 +107,146 @@ def _window(stretch: Stretch, cutoff_hz: float) -> Stretch:
     return stretch.window(spare // 2, len(stretch) - (spare - spare // 2))
 
 
+def decimation_for(preparation: Preparation, rate_hz: float) -> int:
+    """Keep ten samples a period of the cut-off: more say nothing new."""
+    cutoff = preparation.low_pass_hz
+    if not np.isfinite(cutoff):
+        return 1
+    half = int(rate_hz / (20.0 * cutoff))
+    # Even, so that half of it can be done before the filter.
+    return 2 * half if half else max(1, int(rate_hz / (10.0 * cutoff)))
+
+
+# What the motion of a stretch explains of its torque.
+
+
+def torque_problem(
+    stretch: Stretch, preparation: Preparation, columns: Columns | None
+) -> TorqueProjection | None:
+    """Set up the projection of the torque; None if there is too little to go by."""
+    if not stretch.tau:
+        return None
+    thin = decimation_for(preparation, stretch.rate_hz)
+    samples = smooth(stretch, replace(preparation, decimation=thin))
+    part = None if samples is None else _longest_motion(samples, stretch.rate_hz / thin)
+    if part is None:
+        return None
+    projection = TorqueProjection.of(part, columns)
+    # Five torques a column at least, or the residual would not show a misfit.
+    return projection if projection.rank * 5 <= part.tau.size else None
+
+
+def _longest_motion(samples: Samples, rate_hz: float) -> Samples | None:
+    """Return the middle of the longest motion between two rests."""
+    pieces = moving_pieces(samples.qd, rate_hz)
+    if not pieces:
+        return None
+    first, stop = max(pieces, key=lambda piece: piece[1] - piece[0])
+    spare = max(stop - first - ROWS, 0) // 2
+    part = samples[first + spare : stop - spare]
+    # The jackknife's ten blocks need a handful of samples each.
+    if len(part) < 64:
+        return None
+    resolution = tuple(map(float, speed_resolution(part.qd)))
+    known = replace(part.preparation, speed_resolution=resolution)
+    return replace(part, preparation=known)
+
+
 def _with_torque(
-    stretch: Stretch,
-    settings: Settings,
-    arm: Arm | None,
+    problem: Problem,
+    choice: Preparation,
+    rate_hz: float,
+    is_rough: bool,
     lag: float | None,
     least_hz: float | None,
-) -> Settings:
+) -> Preparation:
     """Find the lag, the band in which motion explains torque, and earlier filters."""
-    known = settings
-    problem = problem_of(stretch, settings, arm)
-    if problem is None:
+    # Without its lag, which is taken out below, and once only.
+    projection = problem(replace(choice, lag=0.0, wrench_lag=0.0, notes=()))
+    if projection is None:
         note = "Too little motion to find a lag or a cut-off from the torque."
-        return replace(known, notes=(*known.notes, note))
-    piece, bases, rate = problem
-    cutoff = settings.cutoff_hz
-    if lag is None and arm is not None:
-        found = find_lag(
-            bases, lambda s: shifted_columns(piece.tau, s * rate), rate, cutoff
-        )
-        sure = abs(found.seconds) > max(3.0 * found.std, 1.0 / stretch.rate_hz)
-        known = replace(known, lag=found.seconds if sure else 0.0)
-    torque = shifted_columns(piece.tau, known.lag * rate)
-    early = find_bandwidth(bases, torque, rate, min(cutoff, 0.45 * rate))
+        return replace(choice, notes=(*choice.notes, note))
+    rate, cutoff = projection.signals.rate_hz, choice.low_pass_hz
+    if lag is None and not is_rough:
+        delay = find_lag(projection, cutoff)
+        # Three standard errors and one sample: less is not worth a correction.
+        is_sure = abs(delay.seconds) > max(3.0 * delay.std, 1.0 / rate_hz)
+        choice = replace(choice, lag=delay.seconds if is_sure else 0.0)
+    torque = shifted(projection.signals.tau, choice.lag * rate)
+    early = find_bandwidth(projection, torque, min(cutoff, 0.45 * rate))
     if least_hz is not None:
-        left = residuals(with_friction(bases, rate, early), torque)
-        cutoff = max(least_hz, explained_band(left, torque, rate, cutoff))
-    return replace(known, cutoff_hz=cutoff, torque_bandwidth_hz=min(early, cutoff))
+        residual = projection.residuals(torque, early)
+        cutoff = max(least_hz, explained_band(residual, torque, rate, cutoff))
+    return replace(choice, cutoff_hz=cutoff, torque_bandwidth_hz=min(early, cutoff))
+
+
+# Which velocity to use: the measured one, or the derivative of position.
+
+
+def with_velocity(
+    stretch: Stretch, settings: Preparation, problem: Problem
+) -> Preparation:
+    """Take the measured velocity if it agrees with the position and is better.
+
+    Better is what explains the torque with a smaller residual; without a torque, what
+    has less noise.
+    """
+    if not stretch.qd or settings.derivatives == "spline":
+        return settings
+    measured, note = _aligned(stretch, settings)
+    if note:
+        return replace(settings, notes=(*settings.notes, note))
+    residuals = [_log_residual(problem, choice) for choice in (settings, measured)]
+    if residuals[0] is not None and residuals[1] is not None:
+        # Two per cent of torque power: less may be chance, and position is exact.
+        return measured if residuals[1] < residuals[0] - 0.02 else settings
+    thin = decimation_for(settings, stretch.rate_hz)
+    choices = (settings, measured)
+    data = [smooth(stretch, replace(choice, decimation=thin)) for choice in choices]
+    if data[0] is None or data[1] is None:
+        return settings
+    # A fifth less noise outweighs the risk of a sensor with a delay of its own.
+    quieter = _noise(data[1], settings) < 0.8 * _noise(data[0], settings)
+    return measured if quieter else settings
+
+
+def _aligned(stretch: Stretch, settings: Preparation) -> tuple[Preparation, str]:
+    """Find how late the measured velocity is; also a note if it does not fit at all."""
+    derived = smooth(stretch, settings)
+    measured = smooth(stretch, replace(settings, velocity="measured"))
+    if derived is None or measured is None:
+        return settings, ""
+    slope, rate = derived.qdd, stretch.rate_hz
+    # Least squares for the delay in q̇(t − d) ≈ q̇ − d q̈.
+    late = -np.sum((measured.qd - derived.qd) * slope) / max(np.sum(slope**2), 1e-300)
+    # Below a quarter of a sample, interpolation would cost more than it mends.
+    late = float(late) if abs(late) * rate > 0.25 else 0.0
+    aligned = shifted(measured.qd, late * rate)
+    scale = float(np.sum(aligned * derived.qd) / max(np.sum(derived.qd**2), 1e-300))
+    # Another scale is another unit or a tachometer out of calibration.
+    if not 0.97 < scale < 1.03 or abs(late) > 0.05:
+        return settings, (
+            f"The measured velocity does not fit the position (scale {scale:.3g}, "
+            f"{1e3 * late:.1f} ms late); velocity is made from position."
+        )
+    return replace(settings, velocity="measured", velocity_lag=late), ""
+
+
+def _log_residual(problem: Problem, settings: Preparation) -> float | None:
+    """Mean log fraction of torque power that the motion leaves, over the joints."""
+    projection = problem(settings)
+    if projection is None:
+        return None
+    shown = min(settings.low_pass_hz, 0.45 * projection.signals.rate_hz)
+    residual = projection.residuals(projection.signals.tau, shown)
+    return float(np.log(np.maximum((residual**2).sum(axis=0), 1e-300)).mean())
+
+
+def _noise(samples: Samples, settings: Preparation) -> float:
+    """Return how strong accelerations are in the last octave below the cut-off."""
+    cutoff, powers = settings.low_pass_hz, []
+    for column in samples.qdd.T:
+        centres, power = band_powers(column, samples.rate_hz)
+        last = (centres > 0.5 * cutoff) & (centres < cutoff)
+        powers.append(float(power[last].mean()) if last.any() else 0.0)
+    return float(np.exp(np.mean(np.log(np.maximum(powers, 1e-300)))))

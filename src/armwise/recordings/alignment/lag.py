@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.recordings.alignment.torque_basis import Basis, residuals, with_friction
+from armwise.recordings.smoothing import shifted
 from armwise.recordings.spectra import band_powers
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    from armwise.regression import TorqueProjection
 
 BLOCKS = 10
-"""Stretches of time left out in turn to tell how sure a lag is."""
+"""Stretches of time left out in turn (a jackknife) for the standard error of a lag:
+few enough that each is longer than the noise is correlated."""
 
+LONGEST_LAG = 0.1
+"""Largest delay looked for, either way, in [s]: more than buses, filters and control
+cycles of an arm add up to."""
 
 EXPLAINED = 0.4
-"""Largest residual, as a share of the torque's amplitude, in a band worth keeping."""
+"""Largest residual, as a fraction of the torque's amplitude, in a band worth keeping:
+there, motion still explains five sixths of the torque's power."""
 
-
-CLEARLY = 0.7
-"""Share to which an earlier low-pass must bring the residual's power to be believed."""
+CLEARLY_BETTER = 0.7
+"""Fraction to which an earlier low-pass must bring the residual's power before it is
+assumed: one more parameter that only fits noise gains far less."""
 
 
 @dataclass(frozen=True)
@@ -40,86 +45,87 @@ class Lag:
     std: float
 
 
-def find_lag(
-    bases: list[Basis],
-    torque_at: Callable[[float], np.ndarray],
-    rate_hz: float,
-    bandwidth_hz: float,
-    longest: float = 0.1,
-) -> Lag:
+def find_lag(projection: TorqueProjection, bandwidth_hz: float) -> Lag:
     """Find the delay of the torque that lets the motion explain it best.
 
     Args:
-        bases: What explains the torque.
-        torque_at: Gives the torque read so many seconds later.
-        rate_hz: Sampling rate of both in [Hz].
+        projection: What the motion explains.
         bandwidth_hz: Low-pass through which Coulomb friction is seen in [Hz].
-        longest: Largest delay looked for, either way, in [s].
     """
-    explanations = with_friction(bases, rate_hz, bandwidth_hz)
+    tau, rate = projection.signals.tau, projection.signals.rate_hz
 
-    def powers(lag: float) -> np.ndarray:
-        left = residuals(explanations, torque_at(lag))
-        blocks = np.array_split(left**2, BLOCKS)
-        return np.array([block.sum(axis=0) for block in blocks])
+    def powers(lags: np.ndarray) -> Float[np.ndarray, "lags blocks joints"]:
+        """Residual powers over blocks of time; all lags in one matrix product."""
+        delayed = [shifted(tau, lag * rate) for lag in lags]
+        residual = projection.residuals(np.stack(delayed, axis=2), bandwidth_hz)
+        blocks = np.array_split(residual**2, BLOCKS)
+        return np.array([block.sum(axis=0) for block in blocks]).transpose(2, 0, 1)
 
-    coarse = np.linspace(-longest, longest, 41)
-    scores = [_score(powers(lag).sum(axis=0)) for lag in coarse]
-    centre = coarse[np.argmin(scores)]
+    coarse = np.linspace(-LONGEST_LAG, LONGEST_LAG, 41)
+    centre = coarse[np.argmin(_score(powers(coarse).sum(axis=1)))]
     step = coarse[1] - coarse[0]
     fine = centre + step * np.linspace(-1.0, 1.0, 9)
-    table = np.stack([powers(lag) for lag in fine])
+    table = powers(fine)
     total = table.sum(axis=1)
-    best = _valley(fine, _score(total))
-    others = [_valley(fine, _score(total - table[:, block])) for block in range(BLOCKS)]
-    spread = np.sqrt((BLOCKS - 1) * np.var(others))
-    return Lag(float(best), float(spread))
+    best = _minimum(fine, _score(total))
+    without = [_minimum(fine, _score(total - table[:, b])) for b in range(BLOCKS)]
+    return Lag(best, float(np.sqrt((BLOCKS - 1) * np.var(without))))
 
 
 def find_bandwidth(
-    bases: list[Basis], torque: np.ndarray, rate_hz: float, highest_hz: float
+    projection: TorqueProjection,
+    torque: Float[np.ndarray, "samples joints"],
+    highest_hz: float,
 ) -> float:
     """Find how far the torque was low-passed before it was recorded, in [Hz].
 
     Coulomb friction turns over in a step; its rounding tells the filter. The highest
     value is returned unless a lower one explains the torque clearly better.
+
+    Args:
+        projection: What the motion explains.
+        torque: Torque without its lag.
+        highest_hz: Largest bandwidth tried.
     """
-    tried = highest_hz / 2.0 ** np.arange(0.0, 6.0, 0.5)
-    tried = tried[tried > 4.0 * rate_hz / len(torque)]
-    if not tried.size:
+    candidates = highest_hz / 2.0 ** np.arange(0.0, 6.0, 0.5)
+    # A filter that takes more than a quarter of the log to settle cannot be seen in it.
+    duration = len(torque) / projection.signals.rate_hz
+    candidates = candidates[candidates > 4.0 / duration]
+    if not candidates.size:
         return highest_hz
-    seen = [residuals(with_friction(bases, rate_hz, b), torque) for b in tried]
-    powers = np.stack([(left**2).sum(axis=0) for left in seen])
+    residuals = [projection.residuals(torque, hz) for hz in candidates]
+    powers = np.stack([(residual**2).sum(axis=0) for residual in residuals])
     scores = _score(powers)
     best = int(np.argmin(scores))
-    better = np.median(powers[best] / np.maximum(powers[0], 1e-300))
-    if better > CLEARLY:
+    gain = np.median(powers[best] / np.maximum(powers[0], 1e-300))
+    if gain > CLEARLY_BETTER:
         return highest_hz
-    return float(2.0 ** _valley(np.log2(tried), scores))
+    return float(2.0 ** _minimum(np.log2(candidates), scores))
 
 
 def explained_band(
-    left: Float[np.ndarray, "samples joints"],
+    residual: Float[np.ndarray, "samples joints"],
     torque: Float[np.ndarray, "samples joints"],
     rate_hz: float,
     highest_hz: float,
 ) -> float:
-    """Tell up to which frequency the motion explains the torque, in [Hz].
+    """Return up to which frequency the motion explains the torque, in [Hz].
 
-    The residual's amplitude stays below the share EXPLAINED of the torque's up to
+    The residual's amplitude stays below the fraction EXPLAINED of the torque's up to
     there, in the median over the joints.
     """
     scaled = torque / np.maximum(np.linalg.norm(torque, axis=0), 1e-12)
     ratios = []
-    for rest, whole in zip(left.T, scaled.T, strict=True):
+    for unexplained, whole in zip(residual.T, scaled.T, strict=True):
         centres, power = band_powers(whole, rate_hz, 2.0)
-        ratios.append(band_powers(rest, rate_hz, 2.0)[1] / np.maximum(power, 1e-300))
+        noise = band_powers(unexplained, rate_hz, 2.0)[1]
+        ratios.append(noise / np.maximum(power, 1e-300))
     ratio = np.median(ratios, axis=0)
     strongest = int(np.argmin(np.where(centres < 0.25 * highest_hz, ratio, np.inf)))
-    lost = np.flatnonzero(ratio[strongest:] > EXPLAINED**2)
-    if not lost.size:
+    above = np.flatnonzero(ratio[strongest:] > EXPLAINED**2)
+    if not above.size:
         return highest_hz
-    return float(min(centres[strongest + lost[0]], highest_hz))
+    return float(min(centres[strongest + above[0]], highest_hz))
 
 
 def _score(powers: np.ndarray) -> np.ndarray:
@@ -127,10 +133,10 @@ def _score(powers: np.ndarray) -> np.ndarray:
     return np.asarray(np.log(np.maximum(powers, 1e-300)).sum(axis=-1))
 
 
-def _valley(x: np.ndarray, y: np.ndarray) -> float:
+def _minimum(x: np.ndarray, y: np.ndarray) -> float:
     """Return where a parabola through the three lowest neighbours is lowest."""
     i = int(np.clip(np.argmin(y), 1, len(y) - 2))
-    left, middle, right = y[i - 1], y[i], y[i + 1]
-    bend = left - 2.0 * middle + right
-    shift = 0.5 * (left - right) / bend if bend > 0 else 0.0
+    before, middle, after = y[i - 1], y[i], y[i + 1]
+    bend = before - 2.0 * middle + after
+    shift = 0.5 * (before - after) / bend if bend > 0 else 0.0
     return float(x[i] + np.clip(shift, -1.0, 1.0) * (x[1] - x[0]))

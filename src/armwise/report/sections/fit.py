@@ -304,7 +304,7 @@ def _steps(samples: Samples) -> tuple[tuple[Cell, ...], ...]:
     rate = done.sample_rate_hz
     return (
         ("low-pass", cutoff),
-        ("derivatives", done.derivatives),
+        ("derivatives", done.differentiation),
         ("lag of the torque, taken out [ms]", 1e3 * done.lag),
         ("lag of the velocity, taken out [ms]", 1e3 * done.velocity_lag),
         ("rate before decimation [Hz]", rate),

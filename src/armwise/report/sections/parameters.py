@@ -139,17 +139,13 @@ def friction_section(subject: Subject) -> Section:
 
 def _drives(subject: Subject) -> Table:
     estimate = subject.estimate
-    first = 10 * len(subject.arm.links)
-    names = subject.arm.parameter_names[first:]
+    layout = subject.arm.layout
+    values, stds = (layout.by_drive(x) for x in (estimate.parameters, estimate.std))
     rows: list[tuple[Cell, ...]] = []
-    for k in range(0, len(names), len(DRIVE_NAMES)):
-        cells: list[Cell] = [names[k].rsplit(".", 1)[0]]
-        for i in range(len(DRIVE_NAMES)):
-            std = float(estimate.std[first + k + i])
-            cells += [
-                float(estimate.parameters[first + k + i]),
-                std if np.isfinite(std) else None,
-            ]
+    for drive, four, spread in zip(subject.arm.driven, values, stds, strict=True):
+        cells: list[Cell] = [drive.name]
+        for value, std in zip(four.tolist(), spread.tolist(), strict=True):
+            cells += [value, std if np.isfinite(std) else None]
         rows.append(tuple(cells))
     columns = ["drive"]
     for name in DRIVE_NAMES:
@@ -186,7 +182,7 @@ def _curves(subject: Subject) -> list[Figure]:
     share = np.linspace(-1.0, 1.0, _POINTS)
     still = np.zeros((_POINTS, dof))
     only_friction = np.array(estimate.all_parameters)
-    only_friction[: 10 * len(subject.arm.links)] = 0.0
+    only_friction[subject.arm.layout.links] = 0.0
     qd = share[:, None] * fastest
     motion = Samples(np.arange(_POINTS, dtype=float), still, qd, still, still)
     torque = predict_torque(estimate.columns, only_friction, motion)

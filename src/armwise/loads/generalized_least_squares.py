@@ -1,0 +1,267 @@
+"""Generalised least squares with coloured noise whose spectrum is estimated too.
+
+The model is target = Y φ + bias + noise, the noise of every channel coloured: drift of
+the zero at low frequencies, differentiated encoder noise at high ones. In cosine
+coefficients (`noise_spectrum`) its covariance is diagonal, so that generalised least
+squares is weighted least squares, which `regression` solves; parameters and spectrum
+are estimated in turn until neither changes (feasible generalised least squares).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from armwise.errors import NotIdentifiable
+from armwise.loads.noise_spectrum import (
+    Coefficients,
+    NoiseModel,
+    RegressionRows,
+    cosine_coefficients,
+    fit_noise,
+    flat_noise,
+    small_sample_covariance,
+)
+from armwise.regression import solve_system
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+Bias = Literal["segment", "common", "none"]
+"""Which zeros of the sensor are unknown: one in each segment, one that is common to all
+segments, or none."""
+
+WORST_CONDITION = 1e6
+"""Condition number of the weighted regressor, columns scaled to one, above which the
+parameters are not separable: an error of one part in a million in the model would
+change the result by its own size."""
+
+_SMALLEST_COLUMN = 1e-9
+"""Columns smaller than this beside the largest are rounding: the rows do not depend on
+that parameter."""
+
+_DECISIVE_LOG_LIKELIHOOD = 10.0
+"""Gain in log-likelihood for which drift is allowed from the start: a likelihood ratio
+of e¹⁰ = 22,000. The two results are not nested, so no test has a level here; a smaller
+gain arises by chance from where the iteration stopped."""
+
+_SMALLEST_VARIANCE_FRACTION = 0.05
+"""Smallest 1 − leverage to divide by: a coefficient that the fit absorbs almost wholly
+has hardly a residual, and says nothing of the noise."""
+
+_CONVERGED = 0.02
+"""Change of every parameter, in standard deviations, at which the iteration ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class LoadSolution:
+    """Parameters of a load with covariance, sensor zeros and noise.
+
+    Attributes:
+        values: The parameters; NaN where the rows do not depend on one.
+        covariance: Of the values, small-sample corrected; NaN likewise.
+        degrees_of_freedom: Of each value's standard deviation, for Student's t.
+        noise: Spectrum of the residuals.
+        bias, bias_std: Per segment and channel, in the channels' units.
+        condition_number: Of the weighted regressor, columns scaled to one.
+    """
+
+    values: Float[np.ndarray, " parameters"]
+    covariance: Float[np.ndarray, "parameters parameters"]
+    degrees_of_freedom: Float[np.ndarray, " parameters"]
+    noise: NoiseModel
+    bias: Float[np.ndarray, "segments channels"]
+    bias_std: Float[np.ndarray, "segments channels"]
+    condition_number: float
+
+
+def solve_generalized(
+    rows: RegressionRows,
+    bias: Bias = "segment",
+    has_drift: bool = True,
+    iterations: int = 8,
+) -> LoadSolution:
+    """Estimate the parameters and the spectrum of the noise together.
+
+    Minimises Σ |target − Y φ|² / S(f) over all frequencies, S re-estimated from the
+    residuals until nothing changes. Standard deviations include the cost of estimating
+    S (Kenward and Roger 1997).
+
+    Raises:
+        NotIdentifiable: If columns of the regressor depend on each other.
+    """
+    width = rows.regressor.shape[2]
+    if bias == "common":
+        rows = rows.with_columns(common_bias(len(rows), len(rows.channels)))
+    data = cosine_coefficients(rows, has_means=bias != "segment")
+    used = nonzero_columns(data.regressor)
+    regressor = data.regressor[:, :, used]
+    noise = _likeliest_noise(regressor, data, has_drift, iterations)
+    variance = noise.variance(data)
+    fit = weighted_fit(regressor, data.target, np.sqrt(variance))
+    covariance, freedom = small_sample_covariance(
+        regressor, data, variance, fit.covariance
+    )
+    values, full = with_unused(fit.values, used), with_unused(covariance, used)
+    offsets, offsets_std = _biases(rows, bias, width, values, full, noise)
+    return LoadSolution(
+        values=values[:width],
+        covariance=full[:width, :width],
+        degrees_of_freedom=with_unused(freedom, used)[:width],
+        noise=noise,
+        bias=offsets,
+        bias_std=offsets_std,
+        condition_number=fit.condition_number,
+    )
+
+
+def _likeliest_noise(
+    regressor: np.ndarray, data: Coefficients, has_drift: bool, iterations: int
+) -> NoiseModel:
+    """Estimate parameters and noise in turn, with drift allowed late or at once.
+
+    A wrong load leaves a smooth residual that looks like drift, and drift explains
+    away a wrong load: the two can lock. So drift is allowed only after some
+    iterations, unless allowing it at once ends at a far higher likelihood.
+    """
+    late = _alternate(regressor, data, iterations // 2, has_drift, iterations)
+    if not has_drift:
+        return late[1]
+    soon = _alternate(regressor, data, 1, has_drift, iterations)
+    return soon[1] if soon[0] > late[0] + _DECISIVE_LOG_LIKELIHOOD else late[1]
+
+
+def _alternate(
+    regressor: np.ndarray,
+    data: Coefficients,
+    without_drift: int,
+    has_drift: bool,
+    iterations: int,
+) -> tuple[float, NoiseModel]:
+    """Return the final log-likelihood, and the noise there."""
+    variance = flat_noise(data)
+    values = np.zeros(regressor.shape[2])
+    for step in range(2 * iterations):
+        fit = weighted_fit(regressor, data.target, np.sqrt(variance))
+        residual = data.target - regressor @ fit.values
+        # A residual of leverage h has the variance (1 − h) S: undo the shrinkage, or
+        # every iteration would take the noise for smaller than the one before.
+        freedom = np.maximum(1.0 - fit.leverage, _SMALLEST_VARIANCE_FRACTION)
+        drifts = has_drift and step >= without_drift
+        noise = fit_noise(data, residual**2 / freedom, drifts)
+        variance = noise.variance(data)
+        change = np.abs(fit.values - values) / np.sqrt(np.diag(fit.covariance))
+        values = fit.values
+        if change.max() < _CONVERGED and drifts == has_drift:
+            break
+    residual = data.target - regressor @ values
+    likelihood = -0.5 * float(np.sum(np.log(variance) + residual**2 / variance))
+    return likelihood, noise
+
+
+class WeightedFit(NamedTuple):
+    """Weighted least squares of one set of rows.
+
+    Attributes:
+        values, covariance: Of the parameters, for rows with the given noise.
+        leverage: How far each row determines its own prediction, 0 to 1.
+        condition_number: Of the weighted regressor, columns scaled to one.
+    """
+
+    values: Float[np.ndarray, " parameters"]
+    covariance: Float[np.ndarray, "parameters parameters"]
+    leverage: Float[np.ndarray, "rows channels"]
+    condition_number: float
+
+
+def weighted_fit(
+    regressor: Float[np.ndarray, "rows channels parameters"],
+    target: Float[np.ndarray, "rows channels"],
+    std: Float[np.ndarray, "*rows channels"],
+) -> WeightedFit:
+    """Minimise ‖(target − Y φ) / σ‖² through the R factor of the whitened rows.
+
+    Args:
+        regressor, target: Y and what it explains.
+        std: Noise σ of the rows, or of the channels.
+
+    Raises:
+        NotIdentifiable: If columns of the regressor depend on each other.
+    """
+    width = regressor.shape[2]
+    rows = np.concatenate([regressor, target[..., None]], axis=2) / std[..., None]
+    system = rows.reshape(-1, width + 1)
+    solution = solve_system(system, np.zeros(width), np.ones(1))
+    condition = solution.condition_number
+    if condition > WORST_CONDITION:
+        raise NotIdentifiable(
+            f"The motion does not separate {width} parameters (condition number "
+            f"{condition:.1e}). Turn the load about every axis, in other directions "
+            "against gravity, or ask for less with method=StaticPoses()."
+        )
+    root = solution.directions.T / solution.singular_values / solution.scale[:, None]
+    leverage = np.sum((system[:, :-1] @ root) ** 2, axis=1).reshape(target.shape)
+    return WeightedFit(solution.values, solution.covariance, leverage, condition)
+
+
+def nonzero_columns(
+    regressor: Float[np.ndarray, "rows channels parameters"],
+) -> np.ndarray:
+    """Which parameters the rows depend on at all."""
+    size = np.linalg.norm(regressor.reshape(-1, regressor.shape[2]), axis=0)
+    return np.asarray(size > _SMALLEST_COLUMN * max(float(size.max()), 1e-300))
+
+
+def with_unused(values: np.ndarray, used: np.ndarray) -> np.ndarray:
+    """Spread a vector or matrix over all parameters, NaN where one is not used."""
+    full = np.full((used.size,) * values.ndim, np.nan)
+    full[np.ix_(*[used] * values.ndim)] = values
+    return full
+
+
+def common_bias(rows: int, channels: int) -> Float[np.ndarray, "rows channels _"]:
+    """Columns of one unknown zero for every channel."""
+    return np.broadcast_to(np.eye(channels), (rows, channels, channels))
+
+
+def residual_bias(
+    rows: RegressionRows, bias: Bias, values: Float[np.ndarray, " parameters"]
+) -> Float[np.ndarray, "segments channels"]:
+    """Zero of every channel: mean residual of each segment, of all, or none."""
+    shape = (len(rows.starts), len(rows.channels))
+    if bias == "none":
+        return np.zeros(shape)
+    used = np.isfinite(values)
+    residual = rows.target - rows.regressor[:, :, used] @ values[used]
+    if bias == "common":
+        return np.tile(residual.mean(axis=0), (shape[0], 1))
+    return np.stack([residual[part].mean(axis=0) for part in rows.segments])
+
+
+def _biases(
+    rows: RegressionRows,
+    bias: Bias,
+    width: int,
+    values: np.ndarray,
+    covariance: np.ndarray,
+    noise: NoiseModel,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Zero of the sensor, on average over each segment, and its standard deviation."""
+    shape = (len(rows.starts), len(rows.channels))
+    if bias == "none":
+        return np.zeros(shape), np.zeros(shape)
+    if bias == "common":  # it was a column of the regression
+        std = np.sqrt(np.diag(covariance)[width:])
+        return np.broadcast_to(values[width:], shape), np.broadcast_to(std, shape)
+    used = np.isfinite(values)
+    inner = covariance[np.ix_(used, used)]
+    variances = []
+    for part in rows.segments:
+        mean = rows.regressor[part][:, :, used].mean(axis=0)
+        by_values = np.einsum("cp,pq,cq->c", mean, inner, mean)
+        own = noise.strengths[:, 1] / (part.stop - part.start)
+        variances.append(by_values + own)
+    return residual_bias(rows, bias, values), np.sqrt(np.stack(variances))

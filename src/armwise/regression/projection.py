@@ -1,0 +1,173 @@
+"""Residual of torque beside all that the motion explains, at any friction bandwidth.
+
+All joints are fitted together by the columns of the arm. Without an arm, each joint is
+fitted by a rough stand-in: good enough to align two signals in time, and never used for
+anything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.regression.columns import Columns
+from armwise.regression.signals import Signals, friction_direction
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+_VANISHING = 1e-12
+"""A column this small beside the largest is zero but for rounding."""
+
+_DEPENDENT = 1e-10
+"""Relative eigenvalue of the Gram matrix, columns scaled to one, below which a
+combination of columns vanishes: half the digits are lost in forming the matrix."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueProjection:
+    """What motion explains of the torques of an arm, and what it does not.
+
+    Attributes:
+        signals: Motion and torque.
+        systems: Columns of the joints, in systems that share no coefficient.
+    """
+
+    signals: Signals
+    systems: tuple[_System, ...]
+
+    @classmethod
+    def of(cls, signals: Signals, columns: Columns | None) -> TorqueProjection:
+        """Project on the columns of an arm, or, without one, on the rough stand-in."""
+        sizes = np.maximum(np.linalg.norm(signals.tau, axis=0), 1e-12)
+        if columns is None:
+            return cls(signals, _rough_systems(signals, sizes))
+        return cls(signals, (_arm_system(signals, columns, sizes),))
+
+    @property
+    def rank(self) -> int:
+        """Number of independent columns, Coulomb friction not counted."""
+        return sum(system.rank for system in self.systems)
+
+    def residuals(
+        self, torque: Float[np.ndarray, "samples joints ..."], bandwidth_hz: float
+    ) -> Float[np.ndarray, "samples joints ..."]:
+        """Return what the motion leaves of torques, as fractions of each joint's size.
+
+        Args:
+            torque: The torques, or several versions of them along the last axis.
+            bandwidth_hz: Low-pass through which Coulomb friction is seen in [Hz].
+        """
+        stacked = torque.reshape(*torque.shape[:2], -1)
+        residual = np.empty(stacked.shape)
+        for system in self.systems:
+            joints = list(system.joints)
+            scaled = [stacked[:, j] / system.sizes[k] for k, j in enumerate(joints)]
+            unexplained = system.without_fit(np.stack(scaled))
+            flat = unexplained.reshape(-1, unexplained.shape[2])
+            friction = self._friction(system, bandwidth_hz)
+            inverse, _ = _pseudo_inverse(friction.T @ friction)
+            flat = flat - friction @ (inverse @ (friction.T @ flat))
+            residual[:, joints] = flat.reshape(unexplained.shape).transpose(1, 0, 2)
+        return residual.reshape(torque.shape)
+
+    def _friction(
+        self, system: _System, bandwidth_hz: float
+    ) -> Float[np.ndarray, "joints*samples drives"]:
+        """Coulomb friction's columns, without what the other columns explain of it."""
+        direction = friction_direction(self.signals, system.drive_rows, bandwidth_hz)
+        effects = system.drive_rows.T[list(system.joints)] / system.sizes[:, None]
+        columns = system.without_fit(direction * effects[:, None, :])
+        return columns.reshape(-1, columns.shape[2])
+
+
+@dataclass(frozen=True, eq=False)
+class _System:
+    """Columns of some joints that share coefficients, Coulomb friction set apart.
+
+    Attributes:
+        joints: The joints.
+        sizes: Norm of each joint's torque, by which its rows are divided.
+        matrices: The columns of each joint.
+        indices: Which coefficients they belong to.
+        drive_rows: How fast each drive turns with each coordinate.
+    """
+
+    joints: tuple[int, ...]
+    sizes: Float[np.ndarray, " joints"]
+    matrices: Sequence[Float[np.ndarray, "samples columns"]]
+    indices: Sequence[np.ndarray]
+    drive_rows: Float[np.ndarray, "drives dof"]
+
+    @cached_property
+    def _solution(self) -> tuple[np.ndarray, int]:
+        count = 1 + max(int(index.max(initial=-1)) for index in self.indices)
+        gram = np.zeros((count, count))
+        for matrix, index in zip(self.matrices, self.indices, strict=True):
+            gram[np.ix_(index, index)] += matrix.T @ matrix
+        return _pseudo_inverse(gram)
+
+    @property
+    def rank(self) -> int:
+        """Number of independent columns."""
+        return self._solution[1]
+
+    def without_fit(
+        self, targets: Float[np.ndarray, "joints samples versions"]
+    ) -> Float[np.ndarray, "joints samples versions"]:
+        """Take the least-squares fit of the columns out of scaled torques."""
+        inverse, _ = self._solution
+        right = np.zeros((len(inverse), targets.shape[2]))
+        parts = list(zip(self.matrices, self.indices, targets, strict=True))
+        for matrix, index, target in parts:
+            right[index] += matrix.T @ target
+        coefficients = inverse @ right
+        return np.stack([t - matrix @ coefficients[i] for matrix, i, t in parts])
+
+
+def _arm_system(signals: Signals, columns: Columns, sizes: np.ndarray) -> _System:
+    """The arm's own columns, for all joints together."""
+    coulomb = columns.coulomb
+    smooth = [np.isin(support, coulomb, invert=True) for support in columns.support]
+    matrices = [np.empty((len(signals), int(used.sum()))) for used in smooth]
+    for block in columns.blocks([signals]):
+        for i, joint in enumerate(block.joints):
+            matrices[i][block.rows] = joint[:-1][smooth[i]].T / sizes[i]
+    indices = [s[used] for s, used in zip(columns.support, smooth, strict=True)]
+    drive_rows = columns.dynamics.mechanism.drive_rows
+    return _System(tuple(range(columns.arm.dof)), sizes, matrices, indices, drive_rows)
+
+
+def _rough_systems(signals: Signals, sizes: np.ndarray) -> tuple[_System, ...]:
+    """Functions of the motion that some arm might need, for each joint by itself."""
+    q, qd, qdd = signals.q, signals.qd, signals.qdd
+    n = q.shape[1]
+    sums = np.cumsum(q, axis=1)
+    angles = np.concatenate([q, sums[:, 1:], sums[:, 1:] - q[:, :1]], axis=1)
+    columns = [np.ones((len(q), 1)), qd, qdd, np.sin(angles), np.cos(angles)]
+    columns += [qdd * np.cos(q[:, [j]]) for j in range(n)]
+    # Ten samples a column at least, or the fit would follow noise.
+    matrix = np.concatenate(columns, axis=1)[:, : max(4, len(q) // 10)]
+    index = np.arange(matrix.shape[1])
+    return tuple(
+        _System((j,), sizes[[j]], [matrix], [index], np.eye(n)[[j]]) for j in range(n)
+    )
+
+
+def _pseudo_inverse(gram: np.ndarray) -> tuple[np.ndarray, int]:
+    """Inverse of a Gram matrix where it has one, zero elsewhere; also its rank."""
+    scale = np.sqrt(np.diag(gram))
+    used = np.flatnonzero(scale > _VANISHING * max(scale.max(initial=0.0), 1e-300))
+    inverse = np.zeros(gram.shape)
+    if not used.size:
+        return inverse, 0
+    size = np.outer(scale[used], scale[used])
+    values, vectors = np.linalg.eigh(gram[np.ix_(used, used)] / size)
+    strong = values > _DEPENDENT * values[-1]
+    vectors, values = vectors[:, strong], values[strong]
+    inverse[np.ix_(used, used)] = (vectors / values) @ vectors.T / size
+    return inverse, int(strong.sum())
