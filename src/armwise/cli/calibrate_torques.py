@@ -53,7 +53,7 @@ def calibrate_torques(
 
     LOG is motion without the load; another motion than the loaded one is as good.
 
-    Example: armwise calibrate-torques panda free.csv --loaded 2kg.csv --load-mass 2
+    Example: armwise calibrate-torques ddarm a.csv --loaded b.csv --load-mass 5
     """
     from armwise import calibration
     from armwise.arms import load_arm

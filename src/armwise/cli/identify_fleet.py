@@ -68,7 +68,7 @@ def identify_fleet(
 ) -> None:
     """Identify many like robots from their logs, and flag those that differ.
 
-    Example: armwise identify-fleet panda 'logs/**/*.parquet' --group-by robot -o out
+    Example: armwise identify-fleet panda 'logs/**/*.parquet' -o out
     """
     from armwise import fleets
     from armwise.cli.output import progress_bar

@@ -21,7 +21,7 @@ from armwise.regression import (
     Accumulator,
     Columns,
     FrictionTerm,
-    accumulate_stretches,
+    accumulate_folds,
 )
 
 if TYPE_CHECKING:
@@ -88,8 +88,7 @@ def select_friction(
     candidates = _candidates(arm, runs)
     with threadpool_limits(limits=1, user_api="blas"):
         columns = Columns(arm, candidates)
-        folds = _folds(columns, runs)
-        total = folds[0].merge(*folds[1:])
+        folds, total = _folds(columns, runs)
         search = _FoldErrors(columns, folds, total, terms)
         selection: list[int] = []
         before = error = search.error(selection)
@@ -121,14 +120,14 @@ def _candidates(arm: Arm, runs: Sequence[Samples]) -> tuple[FrictionTerm, ...]:
     return tuple(terms)
 
 
-def _folds(columns: Columns, runs: Sequence[Samples]) -> list[Accumulator]:
-    """Accumulate stretches that are long enough to be different motions."""
+def _folds(
+    columns: Columns, runs: Sequence[Samples]
+) -> tuple[list[Accumulator], Accumulator]:
+    """Accumulate stretches that are long enough to be different motions, and all."""
     length = max(1, -(-sum(len(run) for run in runs) // FOLDS))
-    return [
-        fold
-        for run in runs
-        for fold in accumulate_stretches(columns, run, -(-len(run) // length))
-    ]
+    pairs = [accumulate_folds(columns, run, length) for run in runs if len(run)]
+    totals = [total for _, total in pairs]
+    return [fold for folds, _ in pairs for fold in folds], totals[0].merge(*totals[1:])
 
 
 class _FoldErrors:

@@ -6,6 +6,7 @@ from armwise.regression.accumulator import (
     FactorSum,
     GramSum,
     accumulate,
+    accumulate_folds,
     accumulate_stretches,
     factor_of_gram,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "StretchScores",
     "TorqueProjection",
     "accumulate",
+    "accumulate_folds",
     "accumulate_stretches",
     "averaged_sign",
     "butterworth",

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from armwise.regression.columns import BLOCK, Block, Columns
-from armwise.regression.signals import Signals
+from armwise.regression.signals import Signals, friction_direction
 from armwise.regression.solution import triangle
 
 if TYPE_CHECKING:
@@ -41,6 +41,11 @@ matrix would lose four of sixteen digits."""
 
 _LONG_STRETCH = 3 * BLOCK
 """Samples of a stretch from which on Cholesky-QR is faster than Householder's."""
+
+
+_SAME = 1e-10
+"""Directions of friction closer than this are the same: what a filter remembers of an
+edge fades exponentially, and the few rows in question do not matter to this digit."""
 
 
 class ColumnSource(Protocol):
@@ -221,6 +226,75 @@ def accumulate_stretches(
     for stretch in stretches:
         stretch.settle()
     return stretches
+
+
+def accumulate_folds(
+    columns: Columns, run: Signals, length: int
+) -> tuple[list[Accumulator], Accumulator]:
+    """Run through samples once: stretches as if recorded alone, and the whole.
+
+    At the ends of a stretch the low-pass sees other neighbours than in the whole, so
+    friction looks different in a few rows there; only those are evaluated for both.
+
+    Args:
+        columns: What explains the torque.
+        run: The samples.
+        length: Samples of a stretch; the last one has what remains.
+
+    Returns:
+        The accumulator of every stretch, and that of all samples.
+    """
+    state = _friction_state(columns, run)
+    differs = np.zeros(len(run), dtype=bool)
+    folds, interiors = [], []
+    for start in range(0, len(run), length):
+        part = run[start : start + length]
+        own = state[start : start + length]
+        is_end = np.any(np.abs(_friction_state(columns, part) - own) > _SAME, axis=1)
+        differs[start : start + length] = is_end
+        interior, ends = Accumulator(columns), Accumulator(columns)
+        for block in columns.blocks([part]):
+            for target, mask in ((interior, ~is_end), (ends, is_end)):
+                if (rows := mask[block.rows]).any():
+                    target.add_block(block if rows.all() else _masked(block, rows))
+        for one in (interior, ends):
+            one.settle()
+        interiors.append(interior)
+        folds.append(interior.merge(ends))
+    ends = Accumulator(columns)
+    for block in columns.blocks([run], _ranges(differs)):
+        ends.add_block(block)
+    ends.settle()
+    return folds, ends.merge(*interiors)
+
+
+def _friction_state(
+    columns: Columns, run: Signals
+) -> Float[np.ndarray, "samples state"]:
+    """All that a row takes from its neighbours: friction's directions, and trust."""
+    direction = columns.signals(run)[1][4:]
+    trust = columns.trust(run, direction)
+    if trust is None:
+        return np.zeros((len(run), 0))
+    joints = friction_direction(run) if columns.friction else direction[0]
+    return np.hstack([direction[0], joints, trust])
+
+
+def _ranges(mask: np.ndarray) -> list[slice]:
+    """Rows of every uninterrupted stretch of true."""
+    edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))
+    return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def _masked(block: Block, rows: np.ndarray) -> Block:
+    """Some of the rows of a block."""
+    start = block.rows.start
+    return replace(
+        block,
+        rows=slice(start, start + int(rows.sum())),
+        joints=tuple(matrix[:, rows] for matrix in block.joints),
+        trust=None if block.trust is None else block.trust[rows],
+    )
 
 
 def _reflect(stretch: Accumulator, block: Block) -> None:

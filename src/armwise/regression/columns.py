@@ -158,13 +158,21 @@ class Columns:
         extra = np.bincount([t.joint for t in self.friction], minlength=self.arm.dof)
         return np.array([s.size for s in self.support]) - extra
 
-    def blocks(self, data: Sequence[Signals]) -> Iterator[Block]:
-        """Yield the columns of recorded samples, block by block, in reused memory."""
+    def blocks(
+        self, data: Sequence[Signals], rows: Sequence[slice] | None = None
+    ) -> Iterator[Block]:
+        """Yield the columns of recorded samples, block by block, in reused memory.
+
+        Args:
+            data: The samples, run by run.
+            rows: Which rows of every run; all of them if None.
+        """
         for samples in data:
             self.check(samples)
             columns = _Buffer(self, samples)
-            for start in range(0, len(samples), BLOCK):
-                yield columns.fill(slice(start, min(start + BLOCK, len(samples))))
+            for part in [slice(0, len(samples))] if rows is None else rows:
+                for start in range(part.start, part.stop, BLOCK):
+                    yield columns.fill(slice(start, min(start + BLOCK, part.stop)))
 
     def signals(self, samples: Signals) -> tuple[str, list[np.ndarray]]:
         """Which traced rows explain such samples, and the signals they take.
