@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 DEMO := $(VENV)/.demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test browser lint types contract bench papers docs package clean
+.PHONY: setup demo test test-all browser lint types contract bench papers docs package clean
 
 setup: $(STAMP)
 
@@ -26,8 +26,14 @@ demo: $(DEMO)
 
 # Twice as many as cores: browsers, installers and interrupted commands mostly wait.
 # One BLAS thread each, or they wait for each other.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --durations=30
+
 test: $(STAMP)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 4
+	$(PYTEST) -m "not slow"
+
+# With what takes long: statistics of many runs, every bad file, wheels, long papers.
+test-all: $(STAMP)
+	$(PYTEST)
 
 # Chromium and its driver from the system's packages, for the tests in tests/browser.
 browser:

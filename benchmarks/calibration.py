@@ -126,7 +126,11 @@ def _miscalibrated(
         torque = tau.values + noise * random.standard_normal(tau.values.size)
         channels[f"volts_{j + 1}"] = Channel(q.time, read, "V")
         channels[f"tau_{j + 1}"] = Channel(tau.time, torque, "N m")
-    return alpha, beta, Recording(channels, moved.joint_names, f"sensors {seed}")
+    source = f"sensors {seed}"
+    sensed = Recording.from_channels(
+        channels, joint_names=moved.joint_names, source=source
+    )
+    return alpha, beta, sensed
 
 
 def _expected_errors(arm: Arm, noise: float) -> np.ndarray:

@@ -24,8 +24,8 @@ import mujoco
 import numpy as np
 
 import armwise as aw
+from armwise.codegen.accuracy import random_states
 from armwise.codegen.realtime import run_stress
-from armwise.codegen.reference import random_states
 from armwise.plants.mujoco_arm import model_from_arm
 
 HERE = Path(__file__).parent

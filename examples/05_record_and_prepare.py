@@ -1,7 +1,6 @@
 """05: run an arm with imperfect sensors, keep the log, read it, clean it."""
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +20,8 @@ motion = aw.motions.Sinusoid([3.0, 2.0, 1.0], 0.6, [2.0, 3.0, 4.0], 5.0)
 recording = aw.run(plant, aw.control.ComputedTorque(arm, 400.0, 40.0), motion)
 
 # A log holds what was measured; a simulation also knows commands and the truth.
-measured = {k: c for k, c in recording.channels.items() if k[:2] in ("q_", "ta")}
-aw.write_recording(replace(recording, channels=measured), folder / "run.csv")
+measured = [name for name in recording.channels if name[:2] in ("q_", "ta")]
+aw.write_recording(recording.select(measured), folder / "run.csv")
 
 log = aw.read_recording(folder / "run.csv", arm=arm)
 data = aw.prepare(log, arm=arm)  # cut-off and lag are found from the data

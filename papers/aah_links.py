@@ -12,7 +12,7 @@ import numpy as np
 
 from armwise.arms import Arm, load_arm
 from armwise.dynamics import Dynamics, base_parameters
-from armwise.report.report import Curve, Figure
+from armwise.report import Figure, Series
 from papers.drawings import Drawing, line, paper_points
 from papers.link_recovery import (
     Recovery,
@@ -107,8 +107,8 @@ def _sums_drawing(found: Recovery) -> Drawing:
         "",
         "value [kg m²], SP6 [kg m]",
         (
-            Curve("ours, identified", index - 0.1, ours[:, 0], "series"),
-            Curve("ours, CAD", index + 0.1, np.array(sums), "series"),
+            Series("ours, identified", index - 0.1, ours[:, 0], "series"),
+            Series("ours, CAD", index + 0.1, np.array(sums), "series"),
             paper_points("printed, identified", index - 0.1, both[:, 0]),
             paper_points("printed, CAD", index + 0.1, both[:, 1]),
         ),

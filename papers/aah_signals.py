@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from armwise.report.report import Curve, Figure
+from armwise.report import Figure, Series
 from papers.drawings import Drawing, line
 from papers.force_sensor import TAP, moved_wrench, tapped
 from papers.rows import Row, row
@@ -169,7 +169,7 @@ def _wrench_drawings(is_puma: bool) -> list[Drawing]:
         ("Force", "[N]", (0, 1, 2)),
         ("Torque", "[N m]", (3, 4, 5)),
     ):
-        curves: list[Curve] = []
+        curves: list[Series] = []
         for k in part:
             curves += [
                 line(CHANNELS[k], time, found.measured[:, k]),
@@ -207,7 +207,7 @@ def _integral_drawing() -> Drawing:
     errors = 1e3 * np.array(list(integral_errors().values()))
     index = np.arange(len(errors), dtype=float)
     curves = tuple(
-        Curve(name, index, column, "series")
+        Series(name, index, column, "series")
         for name, column in zip(("differentiated", "integrated"), errors.T, strict=True)
     )
     figure = Figure(
@@ -224,8 +224,8 @@ def _axes_drawing() -> Drawing:
         "Error of a principal axis", "difference of the moments [10⁻³ kg m²]",
         "error [°]",
         (
-            Curve("found", 1e3 * gaps, found, "series"),
-            Curve("first order: noise / difference", 1e3 * gaps, theory, "level"),
+            Series("found", 1e3 * gaps, found, "series"),
+            Series("first order: noise / difference", 1e3 * gaps, theory, "level"),
         ),
         is_logarithmic=True, is_x_logarithmic=True,
     )  # fmt: skip

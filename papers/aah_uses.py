@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from armwise.report.report import Figure
+from armwise.report import Figure
 from papers.atkeson_loads import BAR, BAR_INERTIA
 from papers.drawings import Drawing, line
 from papers.load_uses import (

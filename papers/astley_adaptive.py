@@ -12,7 +12,7 @@ from armwise.arms import Arm, load_arm
 from armwise.control import PD, Composite, ModelReference, ParameterSet, UpdateLaw
 from armwise.motions import Fourier, Motion
 from armwise.plants import SimulatedArm, run
-from armwise.report.report import Figure
+from armwise.report import Figure
 from papers.drawings import Drawing, line
 from papers.rows import Row, row
 

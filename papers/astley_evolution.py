@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from armwise.calibration import Plan
-from armwise.calibration.sensor_units import Trace
+from armwise.calibration import Plan, Trace
 from papers.astley_calibration import ALPHA, BETA, RANGE, plant
 from papers.calibration_drawings import figures
 from papers.rows import Row, row
@@ -150,4 +149,4 @@ def _offset_rows(plan: Plan | None) -> list[Row]:
 
 def _late(trace: Trace, joint: int) -> float:
     half = len(trace.time) // 2
-    return float(np.abs(trace.x - trace.wanted)[half:, 0, joint].mean())
+    return float(np.abs(trace.x - trace.reference)[half:, 0, joint].mean())

@@ -23,7 +23,7 @@ from armwise.control import (
 from armwise.dynamics import Dynamics
 from armwise.motions import Fourier
 from armwise.plants import SimulatedArm, run
-from armwise.report.report import Figure
+from armwise.report import Figure
 from papers.drawings import Drawing, line
 from papers.rows import Row, row
 

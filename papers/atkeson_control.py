@@ -13,7 +13,7 @@ from armwise.arms import Arm
 from armwise.control import PD, ComputedTorque, Feedforward, ResumableController
 from armwise.motions import Quintic
 from armwise.plants import Actuator, SimulatedArm, run
-from armwise.report.report import Figure
+from armwise.report import Figure
 from papers.direct_drive import believed_arm, direct_drive_arm, gains
 from papers.drawings import Drawing, line
 from papers.rows import Row, row

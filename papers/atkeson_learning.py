@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from armwise.report.report import Curve, Figure
+from armwise.report import Figure, Series
 from papers.drawings import Drawing, joint_names, line, lines
 from papers.learning_trials import (
     MOTION,
@@ -143,8 +143,8 @@ def _julia_drawing() -> Drawing:
     figure = Figure(
         "Error norm of norm-optimal learning", "trial", "norm",
         (
-            Curve("ours", trials, np.array(norm_optimal_errors()), "series"),
-            Curve("the package", trials, np.array(PUBLISHED), "printed"),
+            Series("ours", trials, np.array(norm_optimal_errors()), "series"),
+            Series("the package", trials, np.array(PUBLISHED), "printed"),
         ),
     )  # fmt: skip
     return Drawing("cross-check: IterativeLearningControl2.jl's test", figure)

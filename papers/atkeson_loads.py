@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.arms import Frame, InertialParameters, load_arm
-from armwise.arms.poses import pose
+from armwise.arms import Frame, InertialParameters, load_arm, pose
 from armwise.dynamics import Dynamics
 from armwise.loads import (
     Bias,

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm, Drive, load_arm
-from armwise.control import PD, Feedforward, ResumableController
-from armwise.control.comparison import effective_inertia
+from armwise.control import PD, Feedforward, ResumableController, effective_inertia
 from armwise.identification import WeightedLeastSquares, identify
 from armwise.learning import Learned, ZeroPhase, learn
 from armwise.motions import Fourier, Motion, Quintic, check_limits

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from armwise.calibration import Plan
-from armwise.calibration.gravity_expansion import CosineFit
-from armwise.calibration.sensor_units import Trace
-from armwise.report.report import Figure
+from armwise.calibration import CosineFit, Plan, Trace
+from armwise.report import Figure
 from papers.astley_calibration import RANGE
 from papers.drawings import Drawing, line, path
 from papers.single_link import (
@@ -159,7 +157,7 @@ def _coupled_drawing(traces: dict[str, Trace]) -> Drawing:
     figure = Figure(
         "Position errors under adaptive control", "time [s]", "error [V]",
         tuple(
-            line(f"joint {j + 1}", t.time, RANGE * (t.x - t.wanted)[:, 0, j])
+            line(f"joint {j + 1}", t.time, RANGE * (t.x - t.reference)[:, 0, j])
             for j, t in ((0, traces["gain_1"]), (1, traces["gain_2"]))
         ),
     )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armwise.report.report import Curve, Figure, Role, telling_rows
+from armwise.report import Figure, Role, Series, envelope_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -32,21 +32,23 @@ class Drawing:
     note: str = ""
 
 
-def line(name: str, x: ArrayLike, y: ArrayLike, role: Role = "series") -> Curve:
+def line(name: str, x: ArrayLike, y: ArrayLike, role: Role = "series") -> Series:
     """A curve of no more points than a screen shows; its spikes stay."""
     across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    rows = telling_rows(np.nan_to_num(up), POINTS)
-    return Curve(name, across[rows], up[rows], role)
+    rows = envelope_rows(np.nan_to_num(up), POINTS)
+    return Series(name, across[rows], up[rows], role)
 
 
-def path(name: str, x: ArrayLike, y: ArrayLike, role: Role = "series") -> Curve:
+def path(name: str, x: ArrayLike, y: ArrayLike, role: Role = "series") -> Series:
     """A curve that may turn back: every k-th point of it."""
     across, up = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     step = max(1, -(-across.size // POINTS))
-    return Curve(name, across[::step], up[::step], role)
+    return Series(name, across[::step], up[::step], role)
 
 
-def lines(names: Iterable[str], x: ArrayLike, columns: np.ndarray) -> tuple[Curve, ...]:
+def lines(
+    names: Iterable[str], x: ArrayLike, columns: np.ndarray
+) -> tuple[Series, ...]:
     """Several curves over the same axis, one per column."""
     return tuple(line(n, x, y) for n, y in zip(names, columns.T, strict=True))
 
@@ -56,17 +58,17 @@ def joint_names(count: int) -> list[str]:
     return [f"joint {j + 1}" for j in range(count)]
 
 
-def paper_points(name: str, x: ArrayLike, y: ArrayLike) -> Curve:
+def paper_points(name: str, x: ArrayLike, y: ArrayLike) -> Series:
     """Numbers that a paper prints, as points."""
-    return Curve(name, np.asarray(x, float), np.asarray(y, float), "printed")
+    return Series(name, np.asarray(x, float), np.asarray(y, float), "printed")
 
 
-def tics(name: str, x: np.ndarray, middle: np.ndarray, size: np.ndarray) -> Curve:
+def tics(name: str, x: np.ndarray, middle: np.ndarray, size: np.ndarray) -> Series:
     """Upright lines from middle − size to middle + size."""
     gap = np.full_like(x, np.nan)
     across = np.stack([x, x, gap], axis=1).ravel()
     up = np.stack([middle - size, middle + size, gap], axis=1).ravel()
-    return Curve(name, across, up, "level")
+    return Series(name, across, up, "level")
 
 
 def to_plain(drawing: Drawing) -> dict[str, Any]:
@@ -94,7 +96,7 @@ def from_plain(plain: dict[str, Any]) -> Drawing:
     values = dict(plain)
     experiment, note = values.pop("experiment"), values.pop("note")
     curves = tuple(
-        Curve(c["name"], np.array(c["x"], float), np.array(c["y"], float), c["role"])
+        Series(c["name"], np.array(c["x"], float), np.array(c["y"], float), c["role"])
         for c in values.pop("curves")
     )
     names = tuple(values.pop("x_names"))
@@ -111,7 +113,7 @@ def to_lines(drawings: Sequence[Drawing]) -> list[str]:
     return told
 
 
-def _range(curve: Curve) -> str:
+def _range(curve: Series) -> str:
     values = curve.y[np.isfinite(curve.y)]
     if values.size == 0:
         return "nothing"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.plants.sensors import Mount, Sampler, WristSensor
+from armwise.plants import WristSensor
+from armwise.plants.sensors import Mount, Sampler
 from armwise.plants.state import State
 from armwise.recordings import low_pass
 from papers.atkeson_loads import BAR, DDARM_MOTION, ddarm_rig

@@ -15,13 +15,12 @@ import numpy as np
 
 from armwise.arms import load_arm
 from armwise.arms.readers.izaguirre import read_specification
-from armwise.codegen.compare import Comparison, compare
-from armwise.codegen.customise import customise
-from armwise.codegen.functions import FUNCTIONS
-from armwise.codegen.model import Model
-from armwise.codegen.two_rate import MEAN_AGE, two_rate_error
+from armwise.codegen import FUNCTIONS, Comparison, compare
+from armwise.codegen.functions import customise
+from armwise.codegen.model import CodeModel
+from armwise.codegen.realtime import MEAN_AGE, two_rate_error
 from armwise.dynamics import Dynamics
-from armwise.report.report import Curve, Figure
+from armwise.report import Figure, Series
 from papers.drawings import Drawing, line
 from papers.puma_open_loop import (
     FAST,
@@ -95,7 +94,7 @@ def comparisons() -> list[Comparison]:
 def operation_counts() -> dict[str, tuple[int, int]]:
     """Multiplications and additions of the code for the 23-parameter model."""
     arm = load_arm("puma260")
-    bare, loaded = Model(arm, "link_6"), Model(arm, "link_6", has_load=True)
+    bare, loaded = CodeModel(arm, "link_6"), CodeModel(arm, "link_6", has_load=True)
     wanted = {
         "inertia and gravity": (bare, "mass_matrix_and_gravity"),
         "velocity torques": (bare, "velocity_torque"),
@@ -259,7 +258,7 @@ def _count_drawing() -> Drawing:
     figure = Figure(
         "Operations of inverse dynamics", "", "multiplications + additions",
         tuple(
-            Curve(
+            Series(
                 name, index, np.array(values, float),
                 "printed" if name.startswith("Sym") else "series",
             )

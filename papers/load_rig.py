@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm, InertialParameters
-from armwise.dynamics.wrench import HeldBody
+from armwise.dynamics import HeldBody
 from armwise.motions import Motion, MotionSample
-from armwise.plants.sensors import Encoder, Mount, Sampler, Tachometer, WristSensor
+from armwise.plants import Encoder, Tachometer, WristSensor
+from armwise.plants.sensors import Mount, Sampler
 from armwise.plants.state import State
 from armwise.recordings import Preparation, Samples, differentiate, low_pass
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from armwise.report.report import Curve, Figure
+from armwise.report import Figure, Series
 from papers.atkeson_loads import set_ups
 from papers.drawings import Drawing, line
 from papers.mass_trials import (
@@ -40,11 +40,11 @@ def _cloud_drawing() -> Drawing:
         "Which error counts: along the force, or towards the line",
         "measured acceleration [m/s²]", "measured force [N]",
         (
-            Curve("measured", found.a[few], found.f[few], "printed"),
-            Curve("least squares", ends, found.plain * ends, "series"),
-            Curve("total least squares", ends, found.total * ends, "series"),
-            Curve("scaled by the noise", ends, found.scaled * ends, "series"),
-            Curve("true", ends, ends, "level"),
+            Series("measured", found.a[few], found.f[few], "printed"),
+            Series("least squares", ends, found.plain * ends, "series"),
+            Series("total least squares", ends, found.total * ends, "series"),
+            Series("scaled by the noise", ends, found.scaled * ends, "series"),
+            Series("true", ends, ends, "level"),
         ),
     )  # fmt: skip
     note = "noise 0.3 m/s² and 0.6 N; lines fitted to 20,000 points, 250 drawn"
@@ -114,7 +114,7 @@ def _grid_drawings(runs: int) -> list[Drawing]:
             f"Error of the mass, force noise {100 * force_noise:.0f} %",
             "velocity noise [%]", "rms error [kg]",
             tuple(
-                Curve(name, 100.0 * np.array(VELOCITY_NOISE), column, "series")
+                Series(name, 100.0 * np.array(VELOCITY_NOISE), column, "series")
                 for name, column in zip(METHODS, rmse.T, strict=True)
             ),
             is_logarithmic=True, is_x_logarithmic=True,
@@ -129,8 +129,8 @@ def _load_drawing() -> Drawing:
     figure = Figure(
         "Largest error of the bar's inertia", "", "error [10⁻³ kg m²]",
         (
-            Curve("differentiated, plain", index, errors[:, 0], "series"),
-            Curve("optimally filtered", index, errors[:, 1], "series"),
+            Series("differentiated, plain", index, errors[:, 0], "series"),
+            Series("optimally filtered", index, errors[:, 1], "series"),
         ),
         is_logarithmic=True, is_stems=True,
         x_names=tuple(set_up.name for set_up in set_ups()),

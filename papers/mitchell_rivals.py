@@ -21,9 +21,9 @@ from armwise.worlds import (
     Run,
     Spring,
     World,
+    planar_chain,
     simulate,
 )
-from armwise.worlds.bodies import planar_chain
 
 TIP = Point("arm", link="tip")
 FOUR_BAR = ((0.3, 0.9, 0.7), (1.0, 2.0, 1.5), 1.0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armwise.report.report import Curve, Figure
+from armwise.report import Figure, Series
 from papers.drawings import Drawing, line, path, tics
 from papers.mitchell_grid import RATE_HZ, whole_grid
 from papers.mitchell_runs import fast_sinusoid, pd_errors
@@ -49,7 +49,7 @@ def _task_drawings() -> list[Drawing]:
     for name, ((a1, a2), (b1, b2)) in AREAS.items():
         x = a1 + np.array([0.0, 2.0, 2.0, 0.0, 0.0]) * b1
         y = a2 + np.array([-1.0, -1.0, 1.0, 1.0, -1.0]) * b2
-        areas.append(Curve(name, x, y, "series"))
+        areas.append(Series(name, x, y, "series"))
     made = [("a. Areas of joint space", tuple(areas))]
     for letter, kind in (("b", "sinusoid"), ("c", "point to point")):
         q = Task(kind, "wide", 1.0).plan(8.0).sample(time).q
@@ -69,7 +69,7 @@ def _pd_drawing() -> Drawing:
     figure = Figure(
         "Error of PD on Uno's arm", "bandwidth scale k", "L2 error [rad]",
         tuple(
-            Curve(f"gain ×{gain:g}", np.array(scales), values, "series")
+            Series(f"gain ×{gain:g}", np.array(scales), values, "series")
             for gain, values in pd_errors(scales).items()
         ),
     )  # fmt: skip
@@ -122,7 +122,7 @@ def _bars(
             continue
         mean, std = (np.array([_of(f, x) for x in found]) for f in (np.mean, np.std))
         place = index + 0.15 * (2 * k - 1)
-        curves.append(Curve(f"{rule} rule, mean", place, mean, "series"))
+        curves.append(Series(f"{rule} rule, mean", place, mean, "series"))
         curves.append(tics("one standard deviation", place, mean, std))
     figure = Figure(
         title, "", "error over PD's", tuple(curves), is_stems=True, x_names=ADAPTIVE
@@ -140,7 +140,7 @@ def _gravity_drawing(frame: pl.DataFrame) -> Drawing:
     for force, name in (("none", "without gravity"), ("gravity", "with gravity")):
         found = errors(frame, "gradient", 0.01, force, column="l2").values()
         mean = np.array([_of(np.mean, x) for x in found])
-        curves.append(Curve(name, index, mean, "series"))
+        curves.append(Series(name, index, mean, "series"))
     figure = Figure(
         "a. Absolute errors, gradient rule, η = 0.01", "", "L2 error [rad]",
         tuple(curves), is_stems=True, x_names=ADAPTIVE,
@@ -165,6 +165,6 @@ def _partition_drawing(frame: pl.DataFrame) -> Drawing:
     medians = np.array([_of(np.median, found[f"M{n}"]) for n in range(1, 9)])
     figure = Figure(
         "Median error of mixtures, no external force", "partitions", "error over PD's",
-        (Curve("gradient rule, η = 0.01", counts, medians, "series"),),
+        (Series("gradient rule, η = 0.01", counts, medians, "series"),),
     )  # fmt: skip
     return Drawing("Partitions", figure)

@@ -7,74 +7,36 @@ from collections import Counter
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from string import Template
 
 from armwise.files import write_atomically
-from armwise.report.html import (
+from armwise.programs import fill
+from armwise.report import (
     PLOTLY,
+    Figure,
+    PlotlyFigure,
     figure_to_html,
     page_to_html,
     plotly_source,
-    scripts_of,
 )
-from armwise.report.report import Figure
 from papers.catalogue import PAPERS, Group, Paper, Progress, groups
 from papers.drawings import Drawing
+from papers.experiments import Experiment
 from papers.gallery import (
     VERDICTS,
     Exhibit,
     Gallery,
     arrange,
+    cell,
     count_exhibits,
     count_verdicts,
 )
-from papers.page_style import CSS, FILTER
-from papers.page_tables import css_class, rows_to_html
 from papers.rows import Row
 from papers.running import run_groups
 from papers.store import Store
 
-_INDEX = Template("""<p>$intro</p>
-$papers
-<h2>Every table and figure</h2>
-$filter
-<table class="index"><thead><tr><th scope="col">paper</th>
-<th scope="col">experiment</th><th scope="col">what</th><th scope="col">rows</th>
-<th scope="col">figures</th><th scope="col">verdict</th></tr></thead>
-<tbody>
-$lines
-</tbody></table>
-<p class="soft">The same for machines: <a href="gallery.json">gallery.json</a>.</p>""")
-
-_CARD = Template("""<section class="card">
-<h2><a href="$name.html">$name</a></h2>
-<p>$citation</p>
-<p class="soft">$about</p>
-<p class="counts">$counts</p>
-</section>""")
-
-_LINE = Template("""<tr data-verdict="$verdict"><td>$paper</td>
-<td><a href="$paper.html#$anchor">$name</a></td><td>$title</td>
-<td class="number">$rows</td><td class="number">$figures</td>$cell</tr>""")
-
-_PAPER = Template("""<p class="soft"><a href="index.html">All papers</a></p>
-<p>$citation</p>
-<p class="soft">$about</p>
-<p class="counts">$counts</p>
-$filter
-<nav>$links</nav>
-$exhibits""")
-
-_EXHIBIT = Template("""<section class="exhibit" id="$anchor" data-verdict="$verdict">
-<h3><span class="badge $kind">$verdict</span> $name
-<span class="title">$title</span></h3>
-$body
-</section>""")
+_TEMPLATES = Path(__file__).parent / "templates"
 
 _MANY = {"agrees": "agree", "differs": "differ", "illustration": "illustrations"}
-
-_ILLUSTRATION = Template("""<p class="soft">A $what: it reports no result, so there is
-nothing to compute.</p>""")
 
 _INTRO = (
     "Five classic papers done again. Every number under “ours” was computed by the "
@@ -133,7 +95,8 @@ def write_pages(folder: str | Path, gallery: Gallery) -> list[Path]:
 
 def _index_page(gallery: Gallery) -> str:
     cards = "\n".join(
-        _CARD.substitute(
+        _fill(
+            "card",
             name=paper.name,
             citation=escape(paper.citation),
             about=escape(paper.about),
@@ -142,19 +105,37 @@ def _index_page(gallery: Gallery) -> str:
         for paper, shown in gallery.exhibits.items()
     )
     every = [x for shown in gallery.exhibits.values() for x in shown]
-    body = _INDEX.substitute(
+    body = _fill(
+        "index",
         intro=escape(_INTRO),
         papers=f'<div class="cards">{cards}</div>',
         filter=_filter(count_exhibits(every)),
         lines="\n".join(_line(x) for x in every),
     )
-    script = f"<script>{FILTER}</script>"
-    return page_to_html("Armwise: five papers done again", body, script, CSS)
+    return _page("Armwise: five papers done again", body)
+
+
+def _page(title: str, body: str, figures: Sequence[Figure | PlotlyFigure] = ()) -> str:
+    return page_to_html(
+        title,
+        body,
+        figures,
+        style=(_TEMPLATES / "gallery.css").read_text("utf-8"),
+        script=(_TEMPLATES / "filter.js").read_text("utf-8"),
+        is_shared=True,
+    )
+
+
+def _fill(template: str, **values: object) -> str:
+    """Return a template of this folder with its placeholders replaced."""
+    capitals = {name.upper(): value for name, value in values.items()}
+    return fill(_TEMPLATES / f"{template}.html", **capitals).rstrip("\n")
 
 
 def _line(exhibit: Exhibit) -> str:
     own, verdict = exhibit.experiment, exhibit.verdict
-    return _LINE.substitute(
+    return _fill(
+        "index_row",
         verdict=verdict,
         paper=own.paper,
         anchor=own.anchor,
@@ -162,19 +143,20 @@ def _line(exhibit: Exhibit) -> str:
         title=escape(own.title),
         rows=len(exhibit.rows) or "",
         figures=len(exhibit.drawings) or "",
-        cell=f'<td class="verdict {css_class(verdict)}">{verdict}</td>',
+        cell=f'<td class="verdict {_css_class(verdict)}">{verdict}</td>',
     )
 
 
 def _paper_page(paper: Paper, shown: Sequence[Exhibit]) -> str:
-    figures: list[Figure] = []
+    figures: list[Figure | PlotlyFigure] = []
     links = " ".join(
         f'<a href="#{x.experiment.anchor}" data-verdict="{x.verdict}">'
         f"{escape(x.experiment.name)}</a>"
         for x in shown
     )
     rows = list({id(row): row for x in shown for row in x.rows}.values())
-    body = _PAPER.substitute(
+    body = _fill(
+        "paper",
         citation=escape(paper.citation),
         about=escape(paper.about),
         counts=_counts(shown, rows),
@@ -182,35 +164,39 @@ def _paper_page(paper: Paper, shown: Sequence[Exhibit]) -> str:
         links=links,
         exhibits="\n".join(_exhibit(x, figures) for x in shown),
     )
-    scripts = scripts_of(figures, is_shared=True) + f"\n<script>{FILTER}</script>"
-    return page_to_html(paper.name, body, scripts, CSS, is_shared=True)
+    return _page(paper.name, body, figures)
 
 
-def _exhibit(exhibit: Exhibit, figures: list[Figure]) -> str:
+def _exhibit(exhibit: Exhibit, figures: list[Figure | PlotlyFigure]) -> str:
     own, verdict = exhibit.experiment, exhibit.verdict
     parts = []
     if own.did:
         parts.append(f"<p>{escape(own.did)}</p>")
     if own.illustration:
-        parts.append(_ILLUSTRATION.substitute(what=escape(own.illustration)))
+        what = escape(own.illustration)
+        parts.append(
+            f'<p class="soft">A {what}: it reports no result, so there is\n'
+            "nothing to compute.</p>"
+        )
     elif not exhibit.rows and not exhibit.drawings:
         run = f"armwise papers {own.paper} {own.group}"
         parts.append(f'<p class="soft">Not run yet: {escape(run)}</p>')
     if exhibit.rows:
-        parts.append(rows_to_html(own, exhibit.rows))
+        parts.append(_rows_to_html(own, exhibit.rows))
     drawn = [_drawing(drawing, figures) for drawing in exhibit.drawings]
     parts.append(f'<div class="figures">{"".join(drawn)}</div>')
-    return _EXHIBIT.substitute(
+    return _fill(
+        "exhibit",
         anchor=own.anchor,
         verdict=verdict,
-        kind=css_class(verdict),
+        kind=_css_class(verdict),
         name=escape(own.name),
         title=escape(own.title),
         body="\n".join(parts),
     )
 
 
-def _drawing(drawing: Drawing, figures: list[Figure]) -> str:
+def _drawing(drawing: Drawing, figures: list[Figure | PlotlyFigure]) -> str:
     place = figure_to_html(drawing.figure, figures)
     note = f'<p class="soft note">{escape(drawing.note)}</p>' if drawing.note else ""
     return f"<div>{place}{note}</div>"
@@ -220,7 +206,7 @@ def _counts(shown: Sequence[Exhibit], rows: Sequence[Row]) -> str:
     experiments, lines = count_exhibits(shown), count_verdicts(rows)
     figures = sum(len(x.drawings) for x in shown)
     words = [
-        f'<span class="{css_class(v)}">{_counted(experiments[v], v)}</span>'
+        f'<span class="{_css_class(v)}">{_counted(experiments[v], v)}</span>'
         for v in VERDICTS
         if experiments[v]
     ]
@@ -238,8 +224,60 @@ def _counted(count: int, verdict: str) -> str:
 def _filter(counts: Counter[str]) -> str:
     boxes = " ".join(
         f'<label><input type="checkbox" value="{v}" checked> '
-        f'<span class="{css_class(v)}">{v}</span> {counts[v]}</label>'
+        f'<span class="{_css_class(v)}">{v}</span> {counts[v]}</label>'
         for v in VERDICTS
         if counts[v]
     )
     return f'<form class="filter" aria-label="Show by verdict">Show {boxes}</form>'
+
+
+# An experiment's rows.
+
+_SHORT = 26
+"""Characters that stay on one line of a table."""
+
+
+def _rows_to_html(experiment: Experiment, rows: Sequence[Row]) -> str:
+    """A table; notes that rows share stand below it, numbered if several."""
+    notes = list(dict.fromkeys(str(row["note"]) for row in rows if row["note"]))
+    is_below = len(rows) == 1 or len(notes) < sum(bool(row["note"]) for row in rows)
+    lines = []
+    for row in rows:
+        note = str(row["note"])
+        if is_below:
+            note = str(notes.index(note) + 1) if note and len(notes) > 1 else ""
+        texts = [_quantity(experiment, row), cell(row["paper"]), cell(row["ours"])]
+        lines.append(_row(texts, str(row["verdict"]), note))
+    heading = "note" if notes and not (is_below and len(notes) == 1) else ""
+    table = _fill("rows", note=heading, rows="\n".join(lines))
+    return table + (_notes_to_html(notes) if is_below else "")
+
+
+def _row(texts: Sequence[str], verdict: str, note: str) -> str:
+    word = f'<td class="verdict {_css_class(verdict)}">{verdict}</td>'
+    return f"<tr>{''.join(map(_text_cell, texts))}{word}{_text_cell(note)}</tr>"
+
+
+def _text_cell(text: str) -> str:
+    kind = ' class="short"' if len(text) <= _SHORT else ""
+    return f"<td{kind}>{escape(text)}</td>"
+
+
+def _notes_to_html(notes: Sequence[str]) -> str:
+    if len(notes) == 1:
+        return f'<p class="soft note">{escape(notes[0])}</p>'
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return f'<ol class="soft note">{items}</ol>' if notes else ""
+
+
+def _quantity(experiment: Experiment, row: Row) -> str:
+    """What is compared, and which part of the experiment it belongs to."""
+    label = str(row["experiment"])
+    own = next(x for x in experiment.labels if label == x or label.startswith(f"{x},"))
+    part = label.removeprefix(own).removeprefix(",").strip()
+    return f"{part}: {row['quantity']}" if part else str(row["quantity"])
+
+
+def _css_class(verdict: str) -> str:
+    """The class that colours a verdict."""
+    return verdict.replace(" ", "-")

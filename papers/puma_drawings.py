@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from armwise.report.report import Curve, Figure
+from armwise.report import Figure, Series
 from papers.drawings import Drawing, joint_names, line, lines, tics
 from papers.puma_reduction import both_fits, full_samples, reduction, ten_fits
 from papers.puma_table_1 import table_1_std
@@ -68,7 +68,7 @@ def _table_1_drawing() -> Drawing:
         "",
         "in printed standard deviations",
         (
-            Curve("ours", index, away, "series"),
+            Series("ours", index, away, "series"),
             tics("our own standard deviation", index, away, spread),
         ),
         is_stems=True,

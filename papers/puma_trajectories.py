@@ -12,13 +12,14 @@ from armwise.arms import Arm
 from armwise.control import PD, Feedforward
 from armwise.dynamics import BaseParameters, Dynamics, base_parameters
 from armwise.identification import (
+    TERMS,
     Columns,
     Estimate,
     WeightedLeastSquares,
+    build_estimate,
+    pose_problem,
     review,
 )
-from armwise.identification.estimate import build_estimate
-from armwise.identification.problem import TERMS, pose_problem
 from armwise.motions import Polynomial
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run_batch
 from armwise.recordings import Recording, Samples

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import BASE, Arm, load_arm
-from armwise.calibration import AdaptiveCalibration, Plan, Structure, calibrate
-from armwise.calibration.gravity_expansion import CosineFit
-from armwise.calibration.sensor_units import KEPT, Trace
+from armwise.calibration import (
+    PARAMETER_STRIDE,
+    AdaptiveCalibration,
+    CosineFit,
+    Plan,
+    Structure,
+    Trace,
+    calibrate,
+)
 from armwise.errors import ArgumentError
 from armwise.plants import (
     Actuator,
@@ -57,7 +63,7 @@ class Evolution:
 def evolution(trace: Trace) -> Evolution:
     """Adapted parameters of a stage of the first arm."""
     assert trace.parameters is not None
-    return Evolution(trace.time[::KEPT], trace.parameters[:, 0])
+    return Evolution(trace.time[::PARAMETER_STRIDE], trace.parameters[:, 0])
 
 
 def fitted(fit: CosineFit) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

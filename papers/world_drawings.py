@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from armwise.errors import MissingExtra
-from armwise.report.report import Curve, Figure
+from armwise.report import Figure, Series
 from armwise.worlds import Point, Run
 from papers.drawings import Drawing, line, path
 from papers.mitchell_mechanisms import (
@@ -152,10 +152,10 @@ def _frames(run: Run) -> Drawing:
     for k in range(6):
         row = int(np.searchsorted(run.time, k * FRAME))
         arm = places[min(row, len(places) - 1)]
-        curves.append(Curve(f"{k}/3 s", arm[:, 0], arm[:, 2], "series"))
+        curves.append(Series(f"{k}/3 s", arm[:, 0], arm[:, 2], "series"))
     (nail,) = run.world.relations
     x, _, z = nail.place
-    curves.append(Curve("nail", np.array([x]), np.array([z]), "printed"))
+    curves.append(Series("nail", np.array([x]), np.array([z]), "printed"))
     figure = Figure(
         "Three links on a nail, seen along y", "x [m]", "z [m]", tuple(curves)
     )
@@ -172,7 +172,7 @@ def _rival_drawings() -> list[Drawing]:
     figure = Figure(
         "Largest distance from the nail in 5 s", "", "distance [m]",
         tuple(
-            Curve(name, index, np.array([x.deviation for x in held]), "series")
+            Series(name, index, np.array([x.deviation for x in held]), "series")
             for name, held in found.items()
         ),
         is_logarithmic=True, is_stems=True, x_names=tuple(x.by for x in first),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import InertialParameters
-from armwise.dynamics.wrench import HeldBody
+from armwise.dynamics import HeldBody
 from armwise.recordings import Samples
 from papers.atkeson_loads import (
     BAR,

@@ -18,6 +18,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import BaseParameters, equations, mul, total
 from armwise.errors import ArgumentError
+from armwise.identification import Method, WeightedLeastSquares, pose_problem
 from armwise.identification.coverage import (
     NORMAL_FACTOR,
     TORQUE_LAG,
@@ -28,8 +29,6 @@ from armwise.identification.coverage import (
     loop_recordings,
     loop_setting,
 )
-from armwise.identification.methods import Method, WeightedLeastSquares
-from armwise.identification.problem import pose_problem
 from armwise.motions import Motion
 from armwise.programs import (
     BandProduct,

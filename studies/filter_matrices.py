@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import ArgumentError
+from armwise.recordings import Preparation
 from armwise.recordings.filters import thinned
-from armwise.recordings.preparation import Preparation
 from armwise.recordings.smoothing import early_decimation, smooth
 from armwise.recordings.stretches import Stretch
 from armwise.regression import low_pass

@@ -63,4 +63,4 @@ def recorded(
     )  # fmt: skip
     recording = run(plant, ComputedTorque(arm, 400.0, 40.0), motion)
     kept = {k: v for k, v in recording.channels.items() if k[:3] in ("vol", "tau")}
-    return replace(recording, channels=kept)
+    return recording.select(kept)

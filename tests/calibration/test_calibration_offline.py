@@ -10,8 +10,7 @@ import pytest
 from armwise.arms import load_arm
 from armwise.calibration import Structure, calibratable, calibrate_recording
 from armwise.calibration.from_recording import sensed_samples
-from armwise.calibration.search_region import Point
-from armwise.calibration.variable_projection import Projector
+from armwise.calibration.variable_projection import Projector, SensorPoint
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel
 from tests.calibration.hands import ALPHA, BETA, hand, recorded, structure
@@ -65,7 +64,7 @@ def test_the_jacobian_is_the_derivative_of_what_is_left(recording):
     projector = Projector(
         structure(), sensed_samples(recording, 10.0)[::20], np.full(2, 0.01)
     )
-    point = Point(ALPHA * 1.02, BETA + 0.03)
+    point = SensorPoint(ALPHA * 1.02, BETA + 0.03)
     now = projector.at(point)
     slope = -2.0 * now.jacobian.T @ now.residual
     for k in range(4):
@@ -92,9 +91,9 @@ def test_an_arm_across_gravity_cannot_be_calibrated(recording):
 
 def test_a_joint_that_does_not_move_is_named(recording):
     time = recording["volts_2"].time
-    channels = dict(recording.channels) | {"volts_2": Channel(time, np.ones(time.size))}
+    channels = {"volts_2": Channel(time, np.ones(time.size))}
     with pytest.raises(RecordingError, match="joint_2 does not move"):
-        calibrate_recording(structure(), replace(recording, channels=channels))
+        calibrate_recording(structure(), recording.with_channels(channels))
 
 
 def test_a_saturated_sensor_is_named():
@@ -105,7 +104,7 @@ def test_a_saturated_sensor_is_named():
 def test_missing_torques_are_said(recording):
     volts = {k: v for k, v in recording.channels.items() if k.startswith("volts")}
     with pytest.raises(RecordingError, match="torques"):
-        calibrate_recording(structure(), replace(recording, channels=volts))
+        calibrate_recording(structure(), recording.select(volts))
 
 
 def test_unknown_parameters_are_refused():

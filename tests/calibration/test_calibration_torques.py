@@ -52,13 +52,13 @@ def recorded(arm, path: Triangle, seed: int):
         )
         for j in range(2)
     }
-    return replace(log, channels=dict(log.channels) | channels)
+    return log.with_channels(channels)
 
 
 def written(log, path):
     """Positions and torques on one time base."""
     kept = {k: v for k, v in log.channels.items() if k[:2] in ("q_", "ta")}
-    write_recording(replace(log, channels=kept), path)
+    write_recording(log.select(kept), path)
     return path
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,9 +88,8 @@ def write_loaded_log(mass: float, path: Path) -> None:
     plant = aw.SimulatedArm(arm, sensors=sensors, payload=payload, seed=0)
     motion = aw.motions.Sinusoid([3.0, 2.0, 1.0], 0.8, [2.0, 3.1, 4.3], 4.0)
     log = aw.run(plant, aw.control.ComputedTorque(arm, 400.0, 40.0), motion)
-    kinds = ("q", "tau")
-    measured = {k: c for k, c in log.channels.items() if k.split("_")[0] in kinds}
-    aw.write_recording(replace(log, channels=measured), path)
+    measured = [name for name in log.channels if name.split("_")[0] in ("q", "tau")]
+    aw.write_recording(log.select(measured), path)
 
 
 def write_wrist_log(held: aw.arms.InertialParameters | None, path: Path) -> None:
@@ -112,7 +110,7 @@ def write_wrist_log(held: aw.arms.InertialParameters | None, path: Path) -> None
     log = aw.run(plant, aw.control.ComputedTorque(arm, 400.0, 40.0), motion)
     kinds = ("q", "tau", *["fx", "fy", "fz", "tx", "ty", "tz"])
     measured = {k: c for k, c in log.channels.items() if k.split("_")[0] in kinds}
-    aw.write_recording(replace(log, channels=measured), path)
+    aw.write_recording(log.select(measured), path)
 
 
 @pytest.fixture

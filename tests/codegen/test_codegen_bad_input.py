@@ -66,8 +66,8 @@ def test_not_an_arm(tmp_path):
         ({"parameters": "globals"}, "parameters"),
         ({"tolerance": -0.1}, "tolerance"),
         ({"tolerance": 0.1, "parameters": "struct"}, "Drop one"),
-        ({"place": "moon"}, "no link or frame 'moon'"),
-        ({"place": "base", "load": "arbitrary"}, "carries no load"),
+        ({"frame": "moon"}, "no link or frame 'moon'"),
+        ({"frame": "base", "load": "arbitrary"}, "carries no load"),
     ],
 )
 def test_choices_that_are_none(arm, tmp_path, options, message):

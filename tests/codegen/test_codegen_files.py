@@ -10,7 +10,7 @@ import pytest
 import armwise as aw
 from armwise.codegen import FUNCTIONS
 from armwise.codegen.generate import prune
-from armwise.codegen.model import Model
+from armwise.codegen.model import CodeModel
 
 STRICT = [
     "-O1",
@@ -160,7 +160,7 @@ def test_no_allocation_no_globals(code):
 
 def test_pruning_keeps_its_bound(tmp_path):
     arm = aw.load_arm("panda")
-    found = prune(Model(arm, "link_7"), 0.02)
+    found = prune(CodeModel(arm, "link_7"), 0.02)
     assert len(found.left_out) > 5
     code = aw.generate(
         arm, tmp_path / "out", ["inverse_dynamics"], tolerance=0.02, tries=1
@@ -168,7 +168,7 @@ def test_pruning_keeps_its_bound(tmp_path):
     exact = aw.generate(arm, tmp_path / "exact", ["inverse_dynamics"], tries=1)
     fewer = code.counts["inverse_dynamics"]["multiplications"]
     assert fewer < exact.counts["inverse_dynamics"]["multiplications"]
-    from armwise.codegen.reference import random_states
+    from armwise.codegen.accuracy import random_states
 
     states = random_states(arm, 300, seed=11)
     motion = (states.q, states.qd, states.qdd)

@@ -25,8 +25,8 @@ def sines(precision, angles, flags):
     s, c = np.empty_like(x), np.empty_like(x)
     size = 4 * x.itemsize
     for k in range(len(x) // 4):
-        places = (ctypes.c_void_p(a.ctypes.data + k * size) for a in (x, s, c))
-        function(*places)
+        pointers = (ctypes.c_void_p(a.ctypes.data + k * size) for a in (x, s, c))
+        function(*pointers)
     return x, s, c
 
 
@@ -80,7 +80,7 @@ def test_compiled_single_precision_is_within_the_bound(tmp_path):
         arm, tmp_path / "out", ["inverse_dynamics"], precision="float", tries=1
     )
     library = aw.codegen.load_generated(tmp_path / "out")
-    from armwise.codegen.reference import random_states
+    from armwise.codegen.accuracy import random_states
 
     states = random_states(arm, 300, seed=9)
     motion = [x.astype(np.float32) for x in (states.q, states.qd, states.qdd)]

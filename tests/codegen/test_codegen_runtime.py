@@ -7,8 +7,7 @@ import pytest
 
 import armwise as aw
 from armwise.codegen.files import RUNTIME_FUNCTIONS
-from armwise.codegen.realtime import run_realtime, run_stress
-from armwise.codegen.two_rate import MEAN_AGE, two_rate_error
+from armwise.codegen.realtime import MEAN_AGE, run_realtime, run_stress, two_rate_error
 from armwise.errors import ArgumentError, ArmwiseError
 from armwise.programs.compiler import find_compiler
 

@@ -53,7 +53,7 @@ def test_every_method_is_within_five_standard_deviations(method: LoadMethod) -> 
     assert found.center_of_mass == pytest.approx([0.001, 0, 0.05], abs=1e-3)
 
 
-def test_bias_is_found_and_drift_is_told_from_noise() -> None:
+def test_bias_is_found_and_drift_is_separated_from_noise() -> None:
     data = rig.samples(noise=1.0, bias=1.0, drift=1.0, seed=1)
     offset = 20.0 * rig.NOISE * _first_normals(1)
     found = identify_load(data, rig.puma())
@@ -147,6 +147,12 @@ def test_the_front_door_needs_no_arm_where_the_samples_carry_one() -> None:
     assert carried.arm is rig.puma()
     again = aw.identify_load(carried, sensor_frame="wrist")
     assert again.mass == pytest.approx(1.6, abs=0.01)
+    raw = aw.identify_load(recording, arm=rig.puma(), frame="wrist", cutoff_hz=10.0)
+    assert raw.mass == pytest.approx(1.6, abs=0.01)
+    assert raw.noise is not None
+    both = aw.identify_load([recording, recording], rig.puma(), cutoff_hz=10.0)
+    assert both.bias is not None
+    assert len(both.bias) == 2 * len(raw.bias)
 
 
 def test_a_turned_sensor_is_found_by_its_rotation() -> None:
@@ -167,6 +173,14 @@ def test_a_turned_sensor_is_found_by_its_rotation() -> None:
     assert plain.prediction is not None
     assert found.prediction is not None
     assert np.all(plain.prediction.rmse[:2] > 2 * found.prediction.rmse[:2])
+
+
+def test_a_gripper_is_taken_off_the_wrench_of_a_turned_sensor_too() -> None:
+    data = rig.samples(rig.BRICK + rig.GRIPPER, bias=1.0, seed=2)
+    found = identify_load(data, rig.puma(), gripper=rig.GRIPPER, pose_offset="rotation")
+    assert found.mass == pytest.approx(rig.BRICK.mass, abs=0.01)
+    assert found.prediction is not None
+    assert found.prediction.rmse == pytest.approx(rig.NOISE, rel=0.1)
 
 
 def test_a_shifted_and_turned_sensor_is_found_by_its_pose() -> None:

@@ -27,8 +27,7 @@ def made(rows=50, wrench=True):
         wrench=rng.normal(size=(rows, 6)) if wrench else None,
         joint_names=JOINTS,
     )
-    channels = {**rec.channels, "volts": Channel(time, np.sqrt(time), "V")}
-    return Recording(channels, JOINTS, "made")
+    return rec.with_channels({"volts": Channel(time, np.sqrt(time), "V")})
 
 
 def assert_same(rec, other, names):
@@ -49,7 +48,7 @@ def test_writing_replaces_whole_or_not_at_all(tmp_path):
     path = tmp_path / "run.csv"
     path.write_text("old")
     slow = Channel(np.arange(5.0), np.arange(5.0))
-    mixed = Recording({**made().channels, "slow": slow}, source="mixed")
+    mixed = made().with_channels({"slow": slow})
     with pytest.raises(RecordingError, match=r"slow has other time stamps.*\.mcap"):
         write_recording(mixed, path)
     assert path.read_text() == "old"
@@ -59,7 +58,7 @@ def test_writing_replaces_whole_or_not_at_all(tmp_path):
 
 def test_mcap_keeps_several_time_bases(tmp_path):
     slow = Channel(np.arange(5.0) * 0.1, np.arange(5.0))
-    rec = Recording({**made().channels, "slow": slow}, JOINTS)
+    rec = made().with_channels({"slow": slow})
     write_recording(rec, tmp_path / "run.mcap")
     back = read_recording(tmp_path / "run.mcap")
     assert_same(back, rec, rec.channels)
@@ -202,7 +201,7 @@ def test_bags_that_hold_nothing_of_use(tmp_path):
 
 
 def test_a_bag_without_joint_states_lists_what_it_has(tmp_path):
-    slow = Recording({"volts": Channel(np.arange(5.0), np.arange(5.0))})
+    slow = Recording.from_channels({"volts": Channel(np.arange(5.0), np.arange(5.0))})
     write_recording(slow, tmp_path / "run.mcap")
     with pytest.raises(
         RecordingError, match=r"no topic of joint states. Found: /volts"

@@ -108,3 +108,25 @@ def test_recording_splits_by_time():
     first, rest = rec.split(0.6)
     assert (first["q_1"].time[-1], rest["q_1"].time[0]) == (5.0, 6.0)
     assert rec.between(2.0, 5.0)["q_1"].time.tolist() == [2.0, 3.0, 4.0]
+
+
+def test_channels_share_a_table_exactly_when_they_share_their_stamps():
+    time = np.arange(4.0)
+    channels = {
+        "q_1": Channel(time, time),
+        "tau_1": Channel(time.copy(), 2.0 * time, "N m"),  # equal, not the same object
+        "volts": Channel(time + 0.5, time, "V"),
+    }
+    rec = Recording.from_channels(channels)
+    assert [list(table.columns) for table in rec.tables] == [
+        ["q_1", "tau_1"],
+        ["volts"],
+    ]
+    assert (rec["tau_1"].unit, rec.tables[1].name) == ("N m", "volts")
+    assert rec.index_of("volts") == 1
+    chosen = rec.select(["volts"])
+    assert (list(chosen.channels), len(chosen.tables)) == (["volts"], 1)
+    moved = rec.with_channels({"volts": Channel(time, time)})
+    assert len(moved.tables) == 1
+    with pytest.raises(RecordingError, match="two channels 'q_1'"):
+        Recording((rec.tables[0], rec.tables[0]))

@@ -10,13 +10,12 @@ import pytest
 import armwise as aw
 from armwise.report.report import (
     continued_time,
+    envelope_rows,
     points_per_curve,
-    telling_rows,
     with_breaks,
 )
-from armwise.report.sections.unidentified import poorly_known, revealing_motions
-from armwise.report.subject import Subject
-from armwise.report.verdicts import graded, judge
+from armwise.report.sections.unidentified import poorly_determined, revealing_motions
+from armwise.report.subject import Subject, graded, judge
 
 
 def verdicts(result) -> dict[str, str]:
@@ -25,7 +24,7 @@ def verdicts(result) -> dict[str, str]:
 
 def test_a_good_identification_passes(identified):
     found = verdicts(identified)
-    assert found["Does it predict data it has not seen?"] == "pass"
+    assert found["Does it predict data it was not fitted to?"] == "pass"
     assert found["Does the model explain the data it was fitted to?"] == "pass"
 
 
@@ -40,7 +39,7 @@ def test_grades(value, verdict):
 def test_prediction_far_worse_than_the_fit_fails(identified):
     worse = replace(identified.validation, relative_error=np.array([0.001, 0.04]))
     found = verdicts(replace(identified, validation=worse))
-    assert found["Does it predict data it has not seen?"] == "fail"
+    assert found["Does it predict data it was not fitted to?"] == "fail"
 
 
 def test_impossible_bodies_fail(identified):
@@ -48,7 +47,7 @@ def test_impossible_bodies_fail(identified):
     parameters[0] = -1.0
     bad = replace(identified, all_parameters=parameters)
     found = verdicts(bad)
-    assert found["Could bodies have these inertias?"] == "fail"
+    assert found["Are the inertias physically realisable?"] == "fail"
 
 
 def test_driving_friction_is_looked_at(identified):
@@ -62,8 +61,8 @@ def test_driving_friction_is_looked_at(identified):
 
 def test_what_a_still_joint_hides_is_shown_by_moving_it(still):
     """Moving the joint that stood still must be what is asked for, and must help."""
-    hidden = revealing_motions(still, most=50)
-    unknown = [h for h in hidden if not np.isfinite(h.std)]
+    combinations = revealing_motions(still, most=50)
+    unknown = [h for h in combinations if not np.isfinite(h.std)]
     assert unknown
     assert all("joint_2" in h.motion for h in unknown if "joint_2" in h.expression)
     names = {h.expression for h in unknown}
@@ -76,14 +75,14 @@ def test_everything_known_leaves_nothing_to_reveal(identified):
         base_values=np.ones(identified.base.count),
         base_covariance=1e-6 * np.eye(identified.base.count),
     )
-    assert poorly_known(sure) == []
+    assert poorly_determined(sure) == []
     assert revealing_motions(sure) == ()
 
 
 def test_thinning_keeps_the_spike():
     values = np.zeros(100_000)
     values[51_234] = 7.0
-    rows = telling_rows(values, 2000)
+    rows = envelope_rows(values, 2000)
     assert rows.size <= 2000
     assert 51_234 in rows
     assert np.all(np.diff(rows) > 0)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import armwise.report
 from armwise.errors import ArgumentError, FileError
 from armwise.report import (
     make_report,
@@ -19,15 +20,14 @@ from armwise.report import (
     report_to_text,
     write_report,
 )
-from armwise.report.html import DRAWING
 
 SECTIONS = (
     "summary",
-    "doubts",
+    "warnings",
     "torques",
     "residuals",
     "parameters",
-    "hidden",
+    "unidentified",
     "spectrum",
     "friction",
     "preparation",
@@ -87,7 +87,7 @@ def test_names_from_files_cannot_become_markup(hostile):
 def test_nothing_evaluated_is_never_a_pass(still):
     told = make_report(still).to_dict()["summary"]
     (validation,) = [
-        v["verdict"] for v in told["verdicts"] if "not seen" in v["question"]
+        v["verdict"] for v in told["verdicts"] if "not fitted" in v["question"]
     ]
     assert validation == "not evaluated"
     assert told["validation"] is None
@@ -98,7 +98,7 @@ def test_estimate_alone_says_what_is_not_known(identified):
     alone = replace(identified, samples=(), validation=None, validation_samples=())
     report = make_report(alone)
     text = report_to_text(report)
-    assert report.to_dict()["doubts"]["warnings"] is None
+    assert report.to_dict()["warnings"]["warnings"] is None
     assert "The data behind the estimate were not given." in text
     assert report.to_dict()["preparation"]["fit"] is None
 
@@ -116,7 +116,7 @@ def test_json_and_text_tell_the_same(still):
     report = make_report(still)
     told = json.loads(report_to_json(report))
     assert set(SECTIONS) < set(told)
-    assert "mind this" in told["doubts"]["warnings"]
+    assert "mind this" in told["warnings"]["warnings"]
     unknown = [c for c in told["parameters"]["combinations"] if c["std"] is None]
     assert unknown  # a joint that stands still hides something
     text = report_to_text(report)
@@ -171,7 +171,10 @@ globalThis.Plotly = { react: (...all) => shown.push(all.slice(1)) };
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_the_script_draws_what_comes_into_view(page, tmp_path: Path):
     script = tmp_path / "drawing.js"
-    script.write_text(f"{STAND_INS}{DRAWING}console.log(JSON.stringify(shown));")
+    drawing = Path(armwise.report.__file__).parent / "templates" / "figures.js"
+    script.write_text(
+        f"{STAND_INS}{drawing.read_text()}console.log(JSON.stringify(shown));"
+    )
     first = figures(page)[0]
     done = subprocess.run(
         ["node", script, json.dumps([first])], capture_output=True, text=True

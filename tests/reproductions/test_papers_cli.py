@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from armwise.cli import main as cli
-from armwise.report.report import Figure
+from armwise.report import Figure
 from papers.drawings import Drawing, line
 from papers.rows import row
 

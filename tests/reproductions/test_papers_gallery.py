@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armwise.report.report import Figure
+from armwise.report import Figure
 from papers import PAPERS, experiments, run_groups
 from papers.catalogue import Group, Made
 from papers.drawings import Drawing, from_plain, line, paper_points, to_plain

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from armwise.errors import ArmwiseError
+from armwise.report import write_world
+from armwise.report.world import animation_figure
 from armwise.worlds import CashKarp, Run, Yielding, read_world
-from armwise.worlds.drawing import animation_figure, nails_of, outline_of
-from armwise.worlds.run import write_run, write_table
+from armwise.worlds.drawing import nails_of, outline_of
+from armwise.worlds.run import write_table
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "worlds"
 NAIL = EXAMPLES / "nail.toml"
@@ -45,8 +45,8 @@ def run() -> Run:
 
 
 def test_a_run_fills_a_folder(run: Run, tmp_path: Path) -> None:
-    files = write_run(run, tmp_path / "out")
-    names = ["states.csv", "summary.json", "world.png", "figures.html", "world.html"]
+    files = write_world(run, tmp_path / "out")
+    names = ["states.csv", "summary.json", "figures.html", "world.html"]
     assert [file.name for file in files] == names
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(names)
     table = pl.read_csv(files[0])
@@ -58,19 +58,15 @@ def test_a_run_fills_a_folder(run: Run, tmp_path: Path) -> None:
     assert said["relative_balance"] == run.ledger.relative_balance
 
 
-def test_the_picture_is_a_png_with_ink_in_it(run: Run, tmp_path: Path) -> None:
-    from armwise.worlds.pictures import write_picture
-
-    path = tmp_path / "a.png"
-    write_picture(run, path, width=300)
-    data = path.read_bytes()
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    width, height = struct.unpack(">II", data[16:24])
-    assert width == 300
-    length = struct.unpack(">I", data[33:37])[0]
-    pixels = zlib.decompress(data[41 : 41 + length])
-    image = np.frombuffer(pixels, np.uint8).reshape(height, 1 + 3 * width)[:, 1:]
-    assert 0.001 < (image < 200).mean() < 0.5
+def test_pages_hold_their_figures(run: Run, tmp_path: Path) -> None:
+    *_, figures, scene = write_world(run, tmp_path)
+    curves, frames = (
+        json.loads(page.read_text().split('id="figures">')[1].split("</script>")[0])[0]
+        for page in (figures, scene)
+    )
+    names = {trace["name"] for trace in curves["data"]}
+    assert {"nail", "kinetic", "balance"} <= names
+    assert len(frames["frames"]) == 120
 
 
 def test_the_animation_moves(run: Run) -> None:

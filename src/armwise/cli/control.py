@@ -61,17 +61,21 @@ def compare(
     """
     from armwise.arms import load_arm
     from armwise.cli.output import progress_bar
-    from armwise.control import benchmark_tracking, comparison
+    from armwise.control import (
+        benchmark_tracking,
+        standard_controllers,
+        standard_plants,
+        tracking_tasks,
+    )
+    from armwise.plants import perturbed
 
     loaded = load_arm(arm)
-    believed = comparison.perturbed(loaded, model_error)
-    if model is not None:
-        believed = load_arm(model)
+    assumed = load_arm(model) if model is not None else perturbed(loaded, model_error)
     with progress_bar("controllers", quiet=json) as tell:
         result = benchmark_tracking(
-            comparison.tracking_tasks(loaded, duration),
-            comparison.standard_plants(loaded, friction, mujoco),
-            comparison.standard_controllers(believed, natural_hz),
+            tracking_tasks(loaded, duration),
+            standard_plants(loaded, friction, mujoco),
+            standard_controllers(assumed, natural_hz),
             range(seeds),
             workers=workers,
             cache=cache,

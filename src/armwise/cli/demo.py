@@ -294,12 +294,9 @@ def write_files(
 
 def measured(recording: Recording) -> Recording:
     """Keep what sensors measured: no commands, references or truth."""
-    kept = {
-        name: channel
-        for name, channel in recording.channels.items()
-        if name.startswith(("q_", "qd_", "tau_"))
-    }
-    return replace(recording, channels=kept)
+    return recording.select(
+        name for name in recording.channels if name.startswith(("q_", "qd_", "tau_"))
+    )
 
 
 def _motions(arm: Arm, seed: int) -> tuple[ExcitationPlan, ExcitationPlan]:

@@ -1,9 +1,8 @@
-"""armwise doctor: what is installed, what is missing, and how to get it."""
+"""armwise doctor: checks of the installation, with remedies."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import typer
+from packaging.requirements import Requirement
 
 from armwise.cli.output import AsJson, console, print_json, table
 
@@ -30,37 +30,37 @@ def doctor(json: AsJson = False) -> None:
     Example: armwise doctor
     """
 
-    found = examine()
-    broken = [finding.name for finding in found if finding.state == "broken"]
+    checks = examine()
+    broken = [check.name for check in checks if check.state == "broken"]
     if json:
-        print_json({"broken": broken, "findings": found})
+        print_json({"broken": broken, "findings": checks})
     else:
-        _show(found, broken)
+        _show(checks, broken)
     if broken:
         raise typer.Exit(1)
 
 
-def _show(found: Sequence[Finding], broken: Sequence[str]) -> None:
+def _show(checks: Sequence[Check], broken: Sequence[str]) -> None:
     from rich.text import Text
 
-    made = table("", ("what", "state", "found"))
-    for column in made.columns:
+    shown = table("", ("what", "state", "detail"))
+    for column in shown.columns:
         column.justify = "left"
-    for finding in found:
-        detail = finding.detail + (f"\n→ {finding.remedy}" if finding.remedy else "")
-        state = Text(finding.state, style=_STYLES[finding.state])
-        made.add_row(Text(finding.name), state, Text(detail))
+    for check in checks:
+        detail = check.detail + (f"\n→ {check.remedy}" if check.remedy else "")
+        state = Text(check.state, style=_STYLES[check.state])
+        shown.add_row(Text(check.name), state, Text(detail))
     out = console()
-    out.print(made)
+    out.print(shown)
     out.print(
         f"Broken: {', '.join(broken)}."
         if broken
-        else "Nothing that is needed is amiss.",
+        else "Everything that is needed works.",
         markup=False,
     )
 
 
-# What Armwise needs of this machine, and how each of it is doing.
+# The checks.
 
 State = Literal["ok", "missing", "broken"]
 
@@ -75,14 +75,14 @@ PURPOSES = {
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One thing looked at.
+class Check:
+    """One thing that was checked.
 
     Attributes:
         topic: What kind of thing: needed, extra, compiler, cache, GPU, browser.
         name: Its name.
         state: ok; missing, and not needed; or broken: needed, and not as it must be.
-        detail: What was found.
+        detail: Version, path, or what is wrong.
         remedy: What to do about it, if anything.
     """
 
@@ -93,44 +93,42 @@ class Finding:
     remedy: str = ""
 
 
-def examine() -> list[Finding]:
+def examine() -> list[Check]:
     """Look at everything, nearest first."""
     return [_python(), *_packages(), _compiler(), _cache(), _gpu(), _browser()]
 
 
-def _python() -> Finding:
+def _python() -> Check:
     version = ".".join(map(str, sys.version_info[:3]))
-    return Finding("needed", "python", "ok", f"{version} at {sys.executable}")
+    return Check("needed", "python", "ok", f"{version} at {sys.executable}")
 
 
-def _packages() -> list[Finding]:
+def _packages() -> list[Check]:
     """Compare what the package asks for with what is installed."""
+    import armwise
     from armwise.version import __version__
 
-    found = [Finding("needed", "armwise", "ok", f"{__version__} at {_home()}")]
+    home = Path(armwise.__file__).parent
+    checks = [Check("needed", "armwise", "ok", f"{__version__} at {home}")]
     for line in metadata.requires("armwise") or []:
-        name, least, extra = parse_requirement(line)
-        if name != "armwise" and (extra is None or extra in PURPOSES):
-            found.append(_package(name, least, extra))
-    return found
+        requirement = Requirement(line)
+        extra = extra_of(requirement)
+        if requirement.name != "armwise" and (extra is None or extra in PURPOSES):
+            checks.append(_package(requirement, extra))
+    return checks
 
 
-def _home() -> Path:
-    import armwise
-
-    return Path(armwise.__file__).parent
-
-
-def parse_requirement(line: str) -> tuple[str, str, str | None]:
-    """Split `rosbags>=0.10; extra == 'ros'` into name, least version and extra."""
-    match = re.match(r"([\w.-]+)[^;>]*(?:>=\s*([\w.]+))?", line)
-    extra = re.search(r"extra\s*==\s*['\"](\w+)", line)
-    if match is None:
-        raise ValueError(f"{line!r} is no requirement.")
-    return match[1], match[2] or "0", extra[1] if extra else None
+def extra_of(requirement: Requirement) -> str | None:
+    """Return which extra asks for a package; None: the package itself does."""
+    marker = requirement.marker
+    # A marker may name an extra among other conditions, so it is asked, not parsed.
+    if marker is None or marker.evaluate({"extra": ""}):
+        return None
+    return next((name for name in PURPOSES if marker.evaluate({"extra": name})), "")
 
 
-def _package(name: str, least: str, extra: str | None) -> Finding:
+def _package(requirement: Requirement, extra: str | None) -> Check:
+    name = requirement.name
     topic = "extra" if extra else "needed"
     label = f"{name} [{extra}]" if extra else name
     purpose = f"; {PURPOSES[extra]}" if extra else ""
@@ -139,18 +137,14 @@ def _package(name: str, least: str, extra: str | None) -> Finding:
         version = metadata.version(name)
     except metadata.PackageNotFoundError:
         state: State = "missing" if extra else "broken"
-        return Finding(topic, label, state, f"not installed{purpose}", install)
-    if _numbers(version) < _numbers(least):
-        detail = f"{version}, older than {least}"
-        return Finding(topic, label, "broken", detail, f"{install} --upgrade")
-    return Finding(topic, label, "ok", f"{version}{purpose}")
+        return Check(topic, label, state, f"not installed{purpose}", install)
+    if not requirement.specifier.contains(version, prereleases=True):
+        detail = f"{version}, not {requirement.specifier}"
+        return Check(topic, label, "broken", detail, f"{install} --upgrade")
+    return Check(topic, label, "ok", f"{version}{purpose}")
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version)[:3])
-
-
-def _compiler() -> Finding:
+def _compiler() -> Check:
     """Find a C compiler and let it compile something that must come out right."""
     from armwise.errors import ArmwiseError
     from armwise.programs import find_compiler
@@ -159,19 +153,20 @@ def _compiler() -> Finding:
     if compiler is None:
         detail = "none found: NumPy does the work, 10 to 50 times slower"
         remedy = "install gcc or clang, or pip install ziglang"
-        return Finding("compiler", "C compiler", "missing", detail, remedy)
+        return Check("compiler", "C compiler", "missing", detail, remedy)
     named = f"{' '.join(compiler.command)}: {compiler.version}"
     try:
         error = compiled_error()
     except (ArmwiseError, OSError) as problem:
         detail, remedy = f"{named}; {problem}", "set CC to another compiler"
-        return Finding("compiler", "C compiler", "broken", detail, remedy)
+        return Check("compiler", "C compiler", "broken", detail, remedy)
+    # A product of a sine: a few roundings of 1e-16, so more is a broken compiler.
     if not error < 1e-14:
         detail = f"{named}; its program is wrong by {error:.1e}"
-        return Finding(
+        return Check(
             "compiler", "C compiler", "broken", detail, "set CC to another compiler"
         )
-    return Finding("compiler", "C compiler", "ok", f"{named}; a program compiles, runs")
+    return Check("compiler", "C compiler", "ok", f"{named}; a program compiles, runs")
 
 
 def compiled_error() -> float:
@@ -185,52 +180,51 @@ def compiled_error() -> float:
 
     program = trace("doctor", turn, {"q": 2})
     states = np.random.default_rng(0).normal(size=(100, 2))
-    kept = os.environ.get("ARMWISE_CACHE")
+    cache = os.environ.get("ARMWISE_CACHE")
     with tempfile.TemporaryDirectory(prefix="armwise-") as folder:
         os.environ["ARMWISE_CACHE"] = folder  # or an old result would be found
         try:
-            (ours,) = Kernel(program, "c")([states])
+            (compiled,) = Kernel(program, "c")([states])
         finally:
             del os.environ["ARMWISE_CACHE"]
-            if kept is not None:
-                os.environ["ARMWISE_CACHE"] = kept
-    (theirs,) = Kernel(program, "numpy")([states])
-    return float(np.abs(ours - theirs).max())
+            if cache is not None:
+                os.environ["ARMWISE_CACHE"] = cache
+    (reference,) = Kernel(program, "numpy")([states])
+    return float(np.abs(compiled - reference).max())
 
 
-def _cache() -> Finding:
+def _cache() -> Check:
     from armwise.programs import cache_folder
 
     remedy = "set ARMWISE_CACHE to a folder of yours"
     try:
         folder = cache_folder()
     except OSError as problem:
-        return Finding("cache", "compile cache", "broken", str(problem), remedy)
-    found = folder.stat()
+        return Check("cache", "compile cache", "broken", str(problem), remedy)
+    status = folder.stat()
     count = len(list(folder.glob("*.so")))
-    detail = f"{folder}, mode {found.st_mode & 0o777:o}, {count} programs"
-    ours = found.st_uid == os.getuid() and os.access(folder, os.W_OK)
-    if not ours:
-        return Finding("cache", "compile cache", "broken", detail, remedy)
-    return Finding("cache", "compile cache", "ok", detail)
+    detail = f"{folder}, mode {status.st_mode & 0o777:o}, {count} programs"
+    if status.st_uid != os.getuid() or not os.access(folder, os.W_OK):
+        return Check("cache", "compile cache", "broken", detail, remedy)
+    return Check("cache", "compile cache", "ok", detail)
 
 
-def _gpu() -> Finding:
+def _gpu() -> Check:
     from armwise.programs import CudaError, device
 
     try:
         gpu = device()
     except CudaError as problem:
-        return Finding("GPU", "GPU", "missing", str(problem))
-    return Finding("GPU", "GPU", "ok", f"{gpu.multiprocessors} multiprocessors")
+        return Check("GPU", "GPU", "missing", str(problem))
+    return Check("GPU", "GPU", "ok", f"{gpu.multiprocessors} multiprocessors")
 
 
-def _browser() -> Finding:
+def _browser() -> Check:
     import webbrowser
 
     try:
         webbrowser.get()
     except webbrowser.Error:
         detail = "none that can be started from here; reports are plain files"
-        return Finding("browser", "browser", "missing", detail)
-    return Finding("browser", "browser", "ok", "reports and armwise view can be opened")
+        return Check("browser", "browser", "missing", detail)
+    return Check("browser", "browser", "ok", "reports and armwise view can be opened")

@@ -30,7 +30,7 @@ def generate(
     parameters: Annotated[
         str, typer.Option(help="constants, or struct: may change at run time.")
     ] = "constants",
-    place: Annotated[
+    frame: Annotated[
         str | None, typer.Option(help="Link or frame of kinematics and load.")
     ] = None,
     name: Annotated[str | None, typer.Option(help="Prefix of C names.")] = None,
@@ -66,30 +66,30 @@ def generate(
     from armwise.codegen import generate as write
 
     if functions is None:
-        chosen = list(DEFAULT_FUNCTIONS)
+        names = list(DEFAULT_FUNCTIONS)
     else:
-        named = [x.strip() for x in functions.split(",") if x.strip()]
-        chosen = list(FUNCTIONS) if named == ["all"] else named
+        names = [x.strip() for x in functions.split(",") if x.strip()]
+        names = list(FUNCTIONS) if names == ["all"] else names
     code = write(
         load_arm(arm),
         output,
-        chosen,
+        names,
         precision,  # type: ignore[arg-type]
         "arbitrary" if load else None,
         parameters=parameters,  # type: ignore[arg-type]
-        place=place,
+        frame=frame,
         name=name,
         runtime=runtime,
         tolerance=tolerance,
         allow_unphysical=allow_unphysical,
     )
     if json:
-        print_json(_described(code))
+        print_json(_to_dict(code))
     else:
         _show(code)
 
 
-def _described(code: GeneratedCode) -> dict[str, Any]:
+def _to_dict(code: GeneratedCode) -> dict[str, Any]:
     report: dict[str, Any] = {
         "name": code.name,
         "folder": str(code.folder),
@@ -108,14 +108,16 @@ def _described(code: GeneratedCode) -> dict[str, Any]:
 
 def _show(code: GeneratedCode) -> None:
     screen = console()
-    made = table(
+    counts_table = table(
         f"{code.name}: operations of one call",
         ("function", "multiplications", "additions", "sin, cos", "rounding"),
     )
     for key, counts in code.counts.items():
         numbers = (counts[k] for k in ("multiplications", "additions", "trigonometric"))
-        made.add_row(key, *map(str, numbers), f"{code.precision[key].bound:.1e}")
-    screen.print(made)
+        counts_table.add_row(
+            key, *map(str, numbers), f"{code.precision[key].bound:.1e}"
+        )
+    screen.print(counts_table)
     if code.pruning is not None:
         screen.print(code.pruning.sentence)
     screen.print(f"{len(code.files)} files in {code.folder}", markup=False)
@@ -124,11 +126,13 @@ def _show(code: GeneratedCode) -> None:
 def _compare(json: bool) -> None:
     from armwise.codegen import compare
 
-    found = compare()
+    comparisons = compare()
     if json:
-        print_json([{**vars(item), "is_better": item.is_better} for item in found])
+        print_json(
+            [{**vars(item), "is_better": item.is_better} for item in comparisons]
+        )
         return
-    made = table(
+    shown = table(
         "Inverse dynamics, multiplications + additions",
         (
             "arm",
@@ -139,10 +143,10 @@ def _compare(json: bool) -> None:
             "numbers",
         ),
     )
-    for item in found:
-        made.add_row(item.arm, *_columns(item))
+    for item in comparisons:
+        shown.add_row(item.arm, *_columns(item))
     screen = console()
-    screen.print(made)
+    screen.print(shown)
     screen.print(
         "all: every link's ten parameters; base: base parameters, both open until run "
         "time; numbers: the bundled arm's own, in the code. panda's bar is this "

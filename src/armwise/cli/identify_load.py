@@ -1,10 +1,9 @@
-"""armwise identify-load: what the hand holds, ready for the robot's driver."""
+"""Command `armwise identify-load`."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,11 +20,15 @@ from armwise.cli.arguments import (
 from armwise.cli.output import AsJson, console, print_json, warn
 
 if TYPE_CHECKING:
-    from armwise.arms import Arm
-    from armwise.loads import LoadEstimate
-    from armwise.recordings import Recording, Samples
+    from armwise.loads import LoadEstimate, LoadMethod
 
-METHODS = ("accelerations", "static", "integral", "momentum", "optimal")
+_METHODS = {
+    "accelerations": "Accelerations",
+    "static": "StaticPoses",
+    "integral": "IntegralWindows",
+    "momentum": "MomentumRate",
+    "optimal": "OptimalFilter",
+}
 
 PathList = list[Path]
 
@@ -43,21 +46,21 @@ def identify_load(
     gripper: Annotated[
         Path | None, typer.Option("--gripper", help="load.json of the empty gripper.")
     ] = None,
-    method: Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")] = (
+    method: Annotated[str, typer.Option(help=f"One of {', '.join(_METHODS)}.")] = (
         "accelerations"
     ),
     bias: Annotated[
         str, typer.Option(help="The sensor's zero: segment, common or none.")
     ] = "segment",
-    drift: Annotated[bool, typer.Option(help="Whether that zero may wander.")] = True,
+    drift: Annotated[bool, typer.Option(help="Whether that zero may drift.")] = True,
     components: Annotated[
-        str | None, typer.Option(help="Components that count, such as fx,fy,fz.")
+        str | None, typer.Option(help="Components to use, such as fx,fy,fz.")
     ] = None,
     pose_offset: Annotated[
         str, typer.Option(help="Also find the sensor's rotation or whole pose.")
     ] = "none",
     consistent: Annotated[
-        bool, typer.Option("--consistent", help="The best load that can exist.")
+        bool, typer.Option("--consistent", help="The best physically realisable load.")
     ] = False,
     resolution: Annotated[
         float | None,
@@ -77,92 +80,56 @@ def identify_load(
     Example: armwise identify-load puma600 held.csv --bare empty.csv --frame wrist
     """
     from armwise.cli.arguments import load_described, read_logs
-    from armwise.loads import identify_load as find
+    from armwise.loads import identify_load as identify
     from armwise.loads import read_load_estimate
+    from armwise.report import write_load_files
 
-    _check(method, bias, pose_offset, resolution)
+    _check("--method", method, tuple(_METHODS))
+    _check("--bias", bias, ("segment", "common", "none"))
+    _check("--pose-offset", pose_offset, ("none", "rotation", "pose"))
+    solver = _method(method, resolution)
     described, mapped = load_described(arm, mapping)
     held = read_logs(logs, described, mapped, column, skip_bad_rows)
     empty = read_logs(bare or [], described, mapped, column, skip_bad_rows)
-    load = find(
-        _samples(held, method, cutoff_hz),
+    load = identify(
+        held,
         described,
-        sensor_frame=frame,
-        method=_method(method, resolution),
+        frame=frame,
+        method=solver,
         bias=bias,  # type: ignore[arg-type]
         drift=drift,
         components=None if components is None else components.split(","),
         gripper=None if gripper is None else read_load_estimate(gripper),
         pose_offset=pose_offset,  # type: ignore[arg-type]
-        bare=_samples(empty, method, cutoff_hz) if empty else None,
+        bare=empty or None,
         consistent=consistent,
+        cutoff_hz=cutoff_hz,
     )
-    files = _write(load, output, described) if output else {}
-    _tell(load, files, json)
+    files: dict[str, str] = {}
+    if output:
+        files, unwritten = write_load_files(load, output, described.name)
+        for problem in unwritten:
+            warn(problem)
+    _show(load, files, json)
 
 
-def _check(method: str, bias: str, pose_offset: str, resolution: float | None) -> None:
-    choices = {
-        "--method": (method, METHODS),
-        "--bias": (bias, ("segment", "common", "none")),
-        "--pose-offset": (pose_offset, ("none", "rotation", "pose")),
-    }
-    for option, (value, known) in choices.items():
-        if value not in known:
-            raise typer.BadParameter(f"{option} is {', '.join(known)}, not {value!r}.")
-    if method == "optimal" and resolution is None:
-        raise typer.BadParameter("--method optimal needs --resolution [rad].")
+def _check(option: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise typer.BadParameter(f"{option} is {', '.join(choices)}, not {value!r}.")
 
 
-def _method(name: str, resolution: float | None) -> Any:
+def _method(name: str, resolution: float | None) -> LoadMethod:
     from armwise import loads
 
-    if name == "optimal":
-        return loads.OptimalFilter((resolution or 0.0) / math.sqrt(12.0))
-    return {
-        "accelerations": loads.Accelerations,
-        "static": loads.StaticPoses,
-        "integral": loads.IntegralWindows,
-        "momentum": loads.MomentumRate,
-    }[name]()
+    if name != "optimal":
+        method: LoadMethod = getattr(loads, _METHODS[name])()
+        return method
+    if resolution is None:
+        raise typer.BadParameter("--method optimal needs --resolution [rad].")
+    return loads.OptimalFilter.from_resolution(resolution)
 
 
-def _samples(
-    recordings: list[Recording], method: str, cutoff_hz: float | None
-) -> Samples:
-    from armwise.recordings import prepare
-
-    if method == "optimal":
-        return prepare(recordings, cutoff_hz=math.inf, decimation=1, keep_rest=True)
-    keep_rest = method == "static"
-    return prepare(recordings, cutoff_hz=cutoff_hz, keep_rest=keep_rest)
-
-
-def _write(load: LoadEstimate, folder: Path, arm: Arm) -> dict[str, str]:
-    """Write the estimate, what drivers take, and a report."""
-    from armwise.errors import NotIdentifiable, NotPhysical
-    from armwise.loads import write_load, write_load_estimate
-    from armwise.report import write_load_report
-
-    folder.mkdir(parents=True, exist_ok=True)
-    files = {"estimate": str(write_load_estimate(load, folder / "load.json"))}
-    title = f"{arm.name}: the load at {load.frame}"
-    files["report"] = str(write_load_report(load, folder / "report.html", title))
-    drivers = {
-        "ur": "payload.script",
-        "franka": "set_load.json",
-        "ros": "inertia.yaml",
-        "urdf": "load.urdf",
-    }
-    for kind, name in drivers.items():
-        try:
-            files[kind] = str(write_load(load, folder / name))
-        except (NotPhysical, NotIdentifiable) as problem:
-            warn(f"{name} was not written. {problem}")
-    return files
-
-
-def _tell(load: LoadEstimate, files: dict[str, str], json: bool) -> None:
+def _show(load: LoadEstimate, files: dict[str, str], json: bool) -> None:
     from armwise.loads import load_to_dict
 
     if json:

@@ -1,4 +1,4 @@
-"""armwise realtime: run the two-rate runtime here and see how it keeps time."""
+"""armwise realtime: the two-rate runtime, timed on this machine."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ def realtime(
 
 
 def _show(report: RealtimeReport) -> None:
-    made = table("Times [µs]", ("", "median", "99 %", "99.9 %", "worst"))
-    made.add_row("synchronous task", *_micro(report.synchronous))
-    made.add_row("wake-up too late", *_micro(report.late))
+    times = table("Times [µs]", ("", "median", "99 %", "99.9 %", "worst"))
+    times.add_row("synchronous task", *_micro(report.synchronous))
+    times.add_row("wake-up too late", *_micro(report.late))
     if report.background is not None:
-        made.add_row("background round", *_micro(report.background))
+        times.add_row("background round", *_micro(report.background))
     screen = console()
-    screen.print(made)
-    share = max(report.torque_error) / max(report.torque_peak)
+    screen.print(times)
+    fraction = max(report.torque_error) / max(report.torque_peak)
     priority = "granted" if report.real_time_priority else "not granted"
     screen.print(
         f"{report.samples} samples at {report.rate_hz:.1f} Hz, "
         f"{report.deadline_misses} deadlines missed, real-time priority {priority}; "
         f"background {report.background_hz:.0f} Hz; largest torque error "
-        f"{100 * share:.2f} % of the largest torque"
+        f"{100 * fraction:.2f} % of the largest torque"
     )
 
 

@@ -34,7 +34,7 @@ def simulate(
     """
     from armwise.arms import load_arm
     from armwise.cli.output import progress_bar
-    from armwise.identification import random_motion
+    from armwise.motions import random_motion
     from armwise.recordings import write_recording
 
     described = load_arm(arm)
@@ -77,11 +77,6 @@ def _run(
 
 def _measured(recording: Any) -> Any:
     """Keep what a real arm's log would hold."""
-    from dataclasses import replace
-
-    kept = {
-        name: channel
-        for name, channel in recording.channels.items()
-        if name.split("_")[0] in ("q", "tau")
-    }
-    return replace(recording, channels=kept)
+    return recording.select(
+        name for name in recording.channels if name.split("_")[0] in ("q", "tau")
+    )

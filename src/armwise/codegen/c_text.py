@@ -1,4 +1,4 @@
-"""C statements of a program: readable, in order, each operation written once."""
+"""C text: statements of a program, sine and cosine, names and comments."""
 
 from __future__ import annotations
 
@@ -94,17 +94,17 @@ class Statements:
     Args:
         program: The program.
         constants: Where numbers get their names.
-        known: C text of every step that is the same for a whole call.
+        uniform: C text of every step that is the same for a whole call.
     """
 
     def __init__(
-        self, program: Program, constants: Constants, known: Mapping[int, str]
+        self, program: Program, constants: Constants, uniform: Mapping[int, str]
     ) -> None:
         self.program = program
         self.constants = constants
         self.lines: list[str] = []
         self._type = constants.precision.type
-        self._texts: dict[int, _Text] = {i: _Text(text) for i, text in known.items()}
+        self._texts: dict[int, _Text] = {i: _Text(text) for i, text in uniform.items()}
         self._uses = _uses(program)
         self._count = 0
 
@@ -178,15 +178,15 @@ class Statements:
 
     def _expression(self, step: Scalar) -> _Text:
         if step.op == "input":
-            name, place = step.value  # type: ignore[misc]
-            return _Text(f"{name}[{place}]")
+            name, index = step.value  # type: ignore[misc]
+            return _Text(f"{name}[{index}]")
         if step.op == "constant":
             return _Text(self.constants.name(float(step.value)))  # type: ignore[arg-type]
         args = [self._argument(argument) for argument in step.args]
         if step.op in _INFIX:
             rank = _RANK[step.op]
-            left, right = args[0].inside(rank), args[1].inside(rank + 1)
-            return _Text(f"{left} {_INFIX[step.op]} {right}", rank)
+            first, second = args[0].inside(rank), args[1].inside(rank + 1)
+            return _Text(f"{first} {_INFIX[step.op]} {second}", rank)
         if step.op == "neg":
             return _Text(f"-{args[0].inside(_RANK['mul'] + 1)}", _RANK["neg"])
         if step.op == "sign":
@@ -215,14 +215,14 @@ def padded(count: int) -> int:
 
 def _uses(program: Program) -> Counter[int]:
     """Count where each step is written; a sign is written with what it is put to."""
-    found: Counter[int] = Counter()
+    uses: Counter[int] = Counter()
     for item in program.outputs:
-        found.update(x.index for x in item.entries if isinstance(x, Scalar))
+        uses.update(x.index for x in item.entries if isinstance(x, Scalar))
     for step in reversed(program.steps):
-        times = found[step.index] if step.op == "neg" else 1
+        times = uses[step.index] if step.op == "neg" else 1
         for argument in step.args:
-            found[argument.index] += times
-    return found
+            uses[argument.index] += times
+    return uses
 
 
 def _angle_names(angles: list[Scalar]) -> dict[int, str]:
@@ -249,7 +249,7 @@ def _joints(angle: Scalar) -> list[int]:
     return sorted({k for argument in inner.args for k in _joints(argument)})
 
 
-# C text of sine and cosine: all angles at once, no branches, any compiler.
+# Sine and cosine of all angles at once, without branches.
 
 ULP = 2.0
 """Largest error in units in the last place, for angles up to FARTHEST."""
@@ -265,7 +265,7 @@ def sincos_text(size: int, precision: Precision) -> str:
     """Return a C function for `size` angles at once."""
     is_double = precision.name == "double"
     number, suffix = precision.number, precision.suffix
-    pieces = HALF_PI if is_double else HALF_PI_SINGLE
+    parts = HALF_PI if is_double else HALF_PI_SINGLE
     farthest = FARTHEST[precision.name]
     return fill(
         "sincos.c.in",
@@ -279,21 +279,21 @@ def sincos_text(size: int, precision: Precision) -> str:
         SUFFIX=suffix,
         HALF=number(0.5),
         ONE=number(1.0),
-        REDUCED=_reduced([number(piece) for piece in pieces]),
+        REDUCED=_reduced([number(part) for part in parts]),
         SINE=horner(SINE if is_double else SINE_SINGLE, suffix),
         COSINE=horner(COSINE if is_double else COSINE_SINGLE, suffix),
     )
 
 
-def _reduced(pieces: list[str]) -> str:
-    """Take k quarter turns from x, the largest piece first: nothing is lost."""
+def _reduced(parts: list[str]) -> str:
+    """Take k quarter turns from x, the largest part first: nothing is lost."""
     text = "x"
-    for piece in pieces:
-        text = f"({text} - k * {piece})"
+    for part in parts:
+        text = f"({text} - k * {part})"
     return text[1:-1]
 
 
-# Names for C: prefixes that are identifiers, comments that stay comments.
+# Names and comments.
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
 _LONGEST_NAME = 40
@@ -307,29 +307,30 @@ template this bool true false
 _RESERVED = frozenset(_WORDS.split())
 
 
-def prefix_for(arm_name: str, wanted: str | None) -> str:
+def prefix_for(arm_name: str, requested: str | None) -> str:
     """Return the prefix of all generated names.
 
     Args:
         arm_name: The arm's own name: what is not a letter, digit or `_` becomes `_`.
-        wanted: What the user asked for instead; must be an identifier as it is.
+        requested: What the user asked for instead; must be an identifier as it is.
     """
-    if wanted is not None:
-        if not is_identifier(wanted):
+    if requested is not None:
+        if not is_identifier(requested):
             raise ArgumentError(
-                f"name={wanted!r} cannot begin a C name. Use up to {_LONGEST} letters, "
-                "digits and underscores, a letter first, and no word of C."
+                f"name={requested!r} cannot begin a C name. Use up to "
+                f"{_LONGEST_NAME} letters, digits and underscores, a letter first, and "
+                "no word of C."
             )
-        return wanted
-    made = re.sub(r"[^A-Za-z0-9_]+", "_", arm_name).strip("_")[:_LONGEST_NAME]
-    if made and made[0].isdigit():
-        made = f"arm_{made}"[:_LONGEST_NAME]
-    if not is_identifier(made):
+        return requested
+    prefix = re.sub(r"[^A-Za-z0-9_]+", "_", arm_name).strip("_")[:_LONGEST_NAME]
+    if prefix and prefix[0].isdigit():
+        prefix = f"arm_{prefix}"[:_LONGEST_NAME]
+    if not is_identifier(prefix):
         raise ArgumentError(
             f"No C name can be made of the arm's name {arm_name!r}. "
             "Choose one: generate(..., name='my_arm')."
         )
-    return made
+    return prefix
 
 
 def is_identifier(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Generated code, in memory: functions with their programs and C text."""
+"""Generated C functions in memory, with their programs and shared preparation."""
 
 from __future__ import annotations
 
@@ -8,16 +8,14 @@ from functools import cached_property
 
 from armwise.codegen.c_text import Constants, Precision, Statements, padded
 from armwise.codegen.functions import FUNCTIONS, Function
-from armwise.codegen.model import LOAD_SIZE, Model
+from armwise.codegen.model import LOAD_SIZE, CodeModel
 from armwise.programs import Program, Scalar
-
-# What is the same for many calls: open parameters and what is made of them.
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
 
 @dataclass
-class Known:
+class Prepared:
     """Steps of all functions that depend on open parameters only.
 
     Attributes:
@@ -29,33 +27,33 @@ class Known:
     constants: Constants
     lines: list[str] = field(default_factory=list)
     size: int = 0
-    _places: dict[str, str] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
     _count: int = 0
 
     def add(self, program: Program) -> dict[int, str]:
         """Take in a program; return the C text its varying steps read."""
-        wanted = _read_by_varying(program)
+        read = _read_by_varying(program)
         names: dict[int, str] = {}
         texts: dict[int, str] = {}
         for step in program.steps:
             if step.op == "constant" or step.index in program.varying:
                 continue
             names[step.index] = self._name(step, names)
-            if step.index in wanted:
-                texts[step.index] = self._place(step, names[step.index])
+            if step.index in read:
+                texts[step.index] = self._field(step, names[step.index])
         return texts
 
     def _name(self, step: Scalar, names: Mapping[int, str]) -> str:
         if step.op == "input":
-            key, place = step.value  # type: ignore[misc]
-            return f"p->{key}[{place}]"
+            key, index = step.value  # type: ignore[misc]
+            return f"p->{key}[{index}]"
         text = self._expression(step, names)
-        if text not in self._places:
+        if text not in self._names:
             self._count += 1
             kind = self.constants.precision.type
-            self._places[text] = f"u{self._count}"
+            self._names[text] = f"u{self._count}"
             self.lines.append(f"const {kind} u{self._count} = {text};")
-        return self._places[text]
+        return self._names[text]
 
     def _expression(self, step: Scalar, names: Mapping[int, str]) -> str:
         args = [
@@ -68,19 +66,19 @@ class Known:
             return f"{args[0]} {_INFIX[step.op]} {args[1]}"
         return f"-{args[0]}"
 
-    def _place(self, step: Scalar, name: str) -> str:
+    def _field(self, step: Scalar, name: str) -> str:
         """Return where a function reads a step's value."""
         if step.op == "input":
             return name
-        key = f"known:{name}"
-        if key not in self._places:
-            self._places[key] = f"p->known[{self.size}]"
-            self.lines.append(f"p->known[{self.size}] = {name};")
+        key = f"prepared:{name}"
+        if key not in self._names:
+            self._names[key] = f"p->prepared[{self.size}]"
+            self.lines.append(f"p->prepared[{self.size}] = {name};")
             self.size += 1
-        return self._places[key]
+        return self._names[key]
 
 
-def struct_fields(model: Model, known: Known) -> list[tuple[str, int, str]]:
+def struct_fields(model: CodeModel, prepared: Prepared) -> list[tuple[str, int, str]]:
     """Return name, size and meaning of the struct's arrays."""
     fields: list[tuple[str, int, str]] = []
     if model.parameters == "struct":
@@ -88,16 +86,16 @@ def struct_fields(model: Model, known: Known) -> list[tuple[str, int, str]]:
         drives = "rotor inertia, viscous, Coulomb, offset of each drive"
         fields.append(("drive", len(model.drives), drives))
     if model.has_load:
-        meaning = f"m mx my mz Ixx Ixy Ixz Iyy Iyz Izz in {model.place} [kg, m]"
+        meaning = f"m mx my mz Ixx Ixy Ixz Iyy Iyz Izz in {model.frame} [kg, m]"
         fields.append(("load", LOAD_SIZE, meaning))
-    if known.size:
-        fields.append(("known", known.size, "worked out by prepare"))
+    if prepared.size:
+        fields.append(("prepared", prepared.size, "worked out by prepare"))
     return fields
 
 
 def _read_by_varying(program: Program) -> set[int]:
     """Indices of uniform steps that a varying step or an output reads."""
-    found: set[int] = set()
+    uniform: set[int] = set()
     readers: list[Sequence[Scalar]] = [
         step.args for step in program.steps if step.index in program.varying
     ]
@@ -105,11 +103,8 @@ def _read_by_varying(program: Program) -> set[int]:
         [x for x in item.entries if isinstance(x, Scalar)] for item in program.outputs
     ]
     for args in readers:
-        found |= {a.index for a in args if a.index not in program.varying}
-    return found
-
-
-# Generated code, in memory: functions with their programs and C text.
+        uniform |= {a.index for a in args if a.index not in program.varying}
+    return uniform
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +132,8 @@ class Routine:
     def angles(self) -> int:
         """How many angles it takes the sine and cosine of, padded; 0 if none."""
         steps = self.program.steps
-        found = {s.args[0].index for s in steps if s.op in ("sin", "cos")}
-        return padded(len(found))
+        angles = {s.args[0].index for s in steps if s.op in ("sin", "cos")}
+        return padded(len(angles))
 
     @property
     def uses_sign(self) -> bool:
@@ -147,7 +142,7 @@ class Routine:
 
 
 @dataclass(frozen=True, eq=False)
-class Code:
+class CodeText:
     """The C code of a model, before it is written to files.
 
     Attributes:
@@ -156,20 +151,20 @@ class Code:
         precision: Type of its numbers.
         routines: Its functions, in the order asked for.
         constants: Numbers with names.
-        known: What is prepared once, if parameters are open.
+        prepared: What is worked out once, if parameters are open.
     """
 
     name: str
-    model: Model
+    model: CodeModel
     precision: Precision
     routines: tuple[Routine, ...]
     constants: Constants
-    known: Known = field(repr=False)
+    prepared: Prepared = field(repr=False)
 
     @cached_property
     def fields(self) -> list[tuple[str, int, str]]:
         """Name, size and meaning of the struct's arrays; empty if there is none."""
-        return struct_fields(self.model, self.known)
+        return struct_fields(self.model, self.prepared)
 
     def routine(self, name: str) -> Routine:
         """Return the function of this name."""
@@ -196,14 +191,14 @@ class Code:
 
 
 def write_code(
-    name: str, model: Model, precision: Precision, programs: dict[str, Program]
-) -> Code:
+    name: str, model: CodeModel, precision: Precision, programs: dict[str, Program]
+) -> CodeText:
     """Turn programs into C functions."""
     constants = Constants(precision)
-    known = Known(constants)
+    prepared = Prepared(constants)
     routines = []
     for name_of, program in programs.items():
-        texts = known.add(program)
+        texts = prepared.add(program)
         body = Statements(program, constants, texts).write()
         varying = [i.name for i in program.inputs if not i.is_uniform]
         unused = [f"(void){key};" for key in varying if _is_unread(program, key)]
@@ -211,7 +206,7 @@ def write_code(
             unused.append("(void)p;")
         takes = any(i.is_uniform for i in program.inputs)
         routines.append(Routine(FUNCTIONS[name_of], program, (*unused, *body), takes))
-    return Code(name, model, precision, tuple(routines), constants, known)
+    return CodeText(name, model, precision, tuple(routines), constants, prepared)
 
 
 def _is_unread(program: Program, name: str) -> bool:

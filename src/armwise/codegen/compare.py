@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from armwise.arms import load_arm
-from armwise.codegen.customise import customise
-from armwise.codegen.functions import RIGID
-from armwise.codegen.model import Model
+from armwise.codegen.functions import RIGID, customise
+from armwise.codegen.model import CodeModel
 
 Counts = tuple[int, int]
 """Multiplications and additions."""
@@ -62,15 +61,15 @@ def compare(
 
 def _compared(name: str, tries: int) -> Comparison:
     arm = load_arm(name)
-    place = arm.links[-1].name
+    frame = arm.links[-1].name
     theirs_all, theirs_base = SYMPYBOTICS[name]
     models = (
-        Model(arm, place, "struct", is_grouped=False),
-        Model(arm, place, "struct"),
-        Model(arm, place),
+        CodeModel(arm, frame, "struct", is_grouped=False),
+        CodeModel(arm, frame, "struct"),
+        CodeModel(arm, frame),
     )
-    found: list[Counts] = []
+    counted: list[Counts] = []
     for model in models:
         counts = customise(model, RIGID, tries).counts
-        found.append((counts["multiplications"], counts["additions"]))
-    return Comparison(name, theirs_all, theirs_base, *found)
+        counted.append((counts["multiplications"], counts["additions"]))
+    return Comparison(name, theirs_all, theirs_base, *counted)

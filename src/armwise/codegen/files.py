@@ -1,4 +1,4 @@
-"""The header and the source file of generated code."""
+"""Files of generated code: header, source, example, CMake, C++ wrapper, runtime."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import textwrap
 import numpy as np
 
 from armwise.arms import DRIVE_NAMES
+from armwise.codegen.accuracy import random_states
 from armwise.codegen.c_text import comment, fill, sincos_text
-from armwise.codegen.code import Code, Routine
+from armwise.codegen.code import CodeText, Routine
 from armwise.codegen.functions import UNITS
-from armwise.codegen.reference import random_states
 from armwise.version import __version__
 
 _WIDTH = 96
 
 
-def header_file(code: Code, notes: tuple[str, ...]) -> str:
+def header_file(code: CodeText, notes: tuple[str, ...]) -> str:
     """Return NAME.h: what there is, in which units, at what cost."""
     return fill(
         "model.h.in",
@@ -33,7 +33,7 @@ def header_file(code: Code, notes: tuple[str, ...]) -> str:
     )
 
 
-def source_file(code: Code) -> str:
+def source_file(code: CodeText) -> str:
     """Return NAME.c."""
     parts = [fill("model.c.in", NAME=code.name, ARM=comment(code.model.arm.name))]
     if code.constants.names:
@@ -55,7 +55,7 @@ def source_file(code: Code) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _joint_lines(code: Code) -> list[str]:
+def _joint_lines(code: CodeText) -> list[str]:
     arm = code.model.arm
     lines = []
     for k, i in enumerate(arm.coordinates):
@@ -66,13 +66,15 @@ def _joint_lines(code: Code) -> list[str]:
     return lines
 
 
-def _parameter_lines(code: Code) -> list[str]:
+def _parameter_lines(code: CodeText) -> list[str]:
     """List the numbers that the code is made of, if they are in it."""
     model = code.model
     if model.parameters == "struct":
         return []
-    known = zip(model.body_names, model.bodies, model.body_units, strict=True)
-    rows = [f"     {name} = {value:.9g} {unit}" for name, value, unit in known if value]
+    parameters = zip(model.body_names, model.bodies, model.body_units, strict=True)
+    rows = [
+        f"     {name} = {value:.9g} {unit}" for name, value, unit in parameters if value
+    ]
     drives = []
     for driven in model.arm.driven:
         values = driven.drive.vector
@@ -95,7 +97,7 @@ def _note_lines(notes: tuple[str, ...]) -> list[str]:
     return lines
 
 
-def _struct(code: Code) -> str:
+def _struct(code: CodeText) -> str:
     if not code.fields:
         return ""
     kind = code.precision.type
@@ -115,10 +117,10 @@ def _struct(code: Code) -> str:
     return "\n".join(text)
 
 
-def _enumeration(code: Code) -> str:
-    """Name the places in body[] and drive[]."""
+def _enumeration(code: CodeText) -> str:
+    """Name the indices of body[] and drive[]."""
     upper = code.name.upper()
-    lines = ["/* Places in body[]: base parameters, in the frames Armwise works in; */",
+    lines = ["/* Indices of body[]: base parameters in the frames Armwise works in; */",
              "/* Sxx.. are second moments of mass. And in drive[]: four a joint. */",
              "enum {"]  # fmt: skip
     for k, (name, unit) in enumerate(
@@ -134,7 +136,7 @@ def _enumeration(code: Code) -> str:
     return "\n".join([*lines, "};"])
 
 
-def _declaration(code: Code, routine: Routine) -> str:
+def _declaration(code: CodeText, routine: Routine) -> str:
     counts = routine.counts
     cost = (
         f"{counts['multiplications']} multiplications, "
@@ -148,17 +150,17 @@ def _declaration(code: Code, routine: Routine) -> str:
     named += [item.name for item in routine.program.outputs]
     lines += [f"     {name}: {UNITS[name]}" for name in named]
     if function.name in ("link_pose", "jacobian"):
-        lines.append(f"     of {comment(code.model.place)}")
+        lines.append(f"     of {comment(code.model.frame)}")
     lines.append(f"   {cost}. */")
     return "\n".join([*lines, _wrapped(code.signature(routine)) + ";"])
 
 
-def _definition(code: Code, routine: Routine) -> str:
+def _definition(code: CodeText, routine: Routine) -> str:
     body = [_folded(f"  {line}") for line in routine.body]
     return "\n".join([_wrapped(code.signature(routine)), "{", *body, "}"])
 
 
-def _preparation(code: Code) -> str:
+def _preparation(code: CodeText) -> str:
     prefix, kind = code.name, code.precision.type
     number = code.precision.number
     lines = [f"void {prefix}_defaults({prefix}_parameters *p)", "{"]
@@ -174,7 +176,7 @@ def _preparation(code: Code) -> str:
             )
     lines += [f"  {prefix}_prepare(p);", "}", ""]
     lines += [f"void {prefix}_prepare({prefix}_parameters *p)", "{"]
-    lines += [f"  {line}" for line in code.known.lines] or ["  (void)p;"]
+    lines += [f"  {line}" for line in code.prepared.lines] or ["  (void)p;"]
     return "\n".join([*lines, "}"])
 
 
@@ -195,7 +197,7 @@ def _folded(line: str) -> str:
     )  # fmt: skip
 
 
-# Files beside the model: example, CMake, C++ wrapper, real-time runtime.
+# Files beside the header and the source.
 
 RUNTIME_FUNCTIONS = (
     "mass_matrix_and_gravity",
@@ -205,7 +207,7 @@ RUNTIME_FUNCTIONS = (
 """What the two-rate runtime is made of."""
 
 
-def example_file(code: Code) -> str:
+def example_file(code: CodeText) -> str:
     """Return NAME_example.c: one call of the first function."""
     routine = code.routines[0]
     kind = code.precision.type
@@ -229,7 +231,7 @@ def example_file(code: Code) -> str:
     return fill("example.c.in", NAME=code.name, BODY=body)
 
 
-def cmake_file(code: Code, has_runtime: bool) -> str:
+def cmake_file(code: CodeText, has_runtime: bool) -> str:
     """Return CMakeLists.txt."""
     name = code.name
     runtime = ""
@@ -246,13 +248,13 @@ endif()"""
     return fill("CMakeLists.txt.in", NAME=name, RUNTIME=runtime)
 
 
-def wrapper_file(code: Code) -> str:
+def wrapper_file(code: CodeText) -> str:
     """Return NAME.hpp: the same functions with std::array."""
     types = [f"using Parameters = {code.name}_parameters;\n"] if code.fields else []
     functions = []
     for routine in code.routines:
-        made, result = _wrapper(code, routine)
-        functions.append(made)
+        text, result = _wrapper(code, routine)
+        functions.append(text)
         types += [result] if result else []
     return fill(
         "wrapper.hpp.in",
@@ -265,7 +267,7 @@ def wrapper_file(code: Code) -> str:
     )
 
 
-def _wrapper(code: Code, routine: Routine) -> tuple[str, str]:
+def _wrapper(code: CodeText, routine: Routine) -> tuple[str, str]:
     name, outputs = routine.function.name, routine.program.outputs
     arguments, passed = [], []
     if routine.takes_struct:
@@ -294,13 +296,13 @@ def _wrapper(code: Code, routine: Routine) -> tuple[str, str]:
     return text, struct
 
 
-def _array(code: Code, size: int) -> str:
+def _array(code: CodeText, size: int) -> str:
     if size == code.model.arm.dof:
         return "Vector"
     return f"std::array<{code.precision.type}, {size}>"
 
 
-def runtime_files(code: Code) -> dict[str, str]:
+def runtime_files(code: CodeText) -> dict[str, str]:
     """Return the two-rate runtime, a program that runs it, and a stress test."""
     name, dof = code.name, code.model.arm.dof
     open_terms = code.routine("velocity_torque").takes_struct
@@ -331,7 +333,7 @@ def runtime_files(code: Code) -> dict[str, str]:
     }
 
 
-def _motion(code: Code) -> tuple[str, str, str]:
+def _motion(code: CodeText) -> tuple[str, str, str]:
     """Sinusoids within limits, at a third of the fastest, each joint its own period."""
     arm = code.model.arm
     states = random_states(arm, 2000, 0)

@@ -1,14 +1,24 @@
-"""The functions that can be generated: what each takes, gives and means."""
+"""Functions that can be generated, each traced to its cheapest program.
+
+Inertias in [kg m²] and torques in [N m] stay what they are when lengths are measured in
+units of L metres and masses in units of 1/L² kilograms. So L is free: the upper arm's
+length, or 9.81 m, which makes the acceleration of gravity one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from armwise.codegen.model import Model
+import numpy as np
+
+from armwise.arms import BASE
+from armwise.codegen.model import CodeModel, moment_orders
 from armwise.dynamics import (
     Mechanism,
     Scalar,
+    Segment,
+    Skeleton,
     add,
     drive_columns,
     equations,
@@ -16,11 +26,12 @@ from armwise.dynamics import (
     place_equations,
     total,
 )
+from armwise.programs import Program, fewer_operations, operations, trace
 
 Traced = Callable[..., dict[str, object]]
 """Takes lists of scalars by name, bodies and drives among them; gives named lists."""
 
-Maker = Callable[[Model, Mechanism], Traced]
+Maker = Callable[[CodeModel, Mechanism], Traced]
 """Makes an equation for a model."""
 
 UNITS = {
@@ -33,7 +44,7 @@ UNITS = {
     "M": "mass matrix, row by row [kg m^2], rotor inertias included",
     "g": "torques that hold the arm against gravity [N m]",
     "h": "torques without accelerations [N m]",
-    "pose": "T_base_place, row by row, 4 x 4 [m]",
+    "pose": "T_base_frame, row by row, 4 x 4 [m]",
     "jacobian": "6 x n, linear rows first [m/rad], then angular, base axes",
     "Y": "n x p, row by row; Y times the parameters is the torque",
 }
@@ -66,35 +77,35 @@ def input_sizes(function: Function, dof: int) -> dict[str, int]:
     return {name: dof * dof if name == "M" else dof for name in function.inputs}
 
 
-def _known(name: str) -> Maker:
-    def make(model: Model, mechanism: Mechanism) -> Traced:
+def _equation(name: str) -> Maker:
+    def make(model: CodeModel, mechanism: Mechanism) -> Traced:
         return equations(mechanism)[name].function
 
     return make
 
 
 def _placed(name: str) -> Maker:
-    def make(model: Model, mechanism: Mechanism) -> Traced:
-        link, T = model.arm.place(model.place)
+    def make(model: CodeModel, mechanism: Mechanism) -> Traced:
+        link, T = model.arm.place(model.frame)
         return place_equations(mechanism, link, T)[name].function
 
     return make
 
 
-def _mass_matrix_and_gravity(model: Model, mechanism: Mechanism) -> Traced:
-    known = equations(mechanism)
+def _mass_matrix_and_gravity(model: CodeModel, mechanism: Mechanism) -> Traced:
+    equation = equations(mechanism)
 
     def function(
         q: Sequence[Scalar], bodies: Sequence[Scalar], drives: Sequence[Scalar]
     ) -> dict[str, object]:
-        matrix = known["mass_matrix"].function(q=q, bodies=bodies, drives=drives)
-        gravity = known["gravity_torque"].function(q=q, bodies=bodies)
+        matrix = equation["mass_matrix"].function(q=q, bodies=bodies, drives=drives)
+        gravity = equation["gravity_torque"].function(q=q, bodies=bodies)
         return {"M": matrix["M"], "g": gravity["tau"]}
 
     return function
 
 
-def _rigid_inverse_dynamics(model: Model, mechanism: Mechanism) -> Traced:
+def _rigid_inverse_dynamics(model: CodeModel, mechanism: Mechanism) -> Traced:
     whole = equations(mechanism)["inverse_dynamics"].function
     none = [0.0] * mechanism.layout.drive_size
 
@@ -106,7 +117,7 @@ def _rigid_inverse_dynamics(model: Model, mechanism: Mechanism) -> Traced:
     return function
 
 
-def _friction(model: Model, mechanism: Mechanism) -> Traced:
+def _friction(model: CodeModel, mechanism: Mechanism) -> Traced:
     def function(qd: Sequence[Scalar], drives: Sequence[Scalar]) -> dict[str, object]:
         return {"tau": friction_torques(mechanism, qd, drives)}
 
@@ -122,7 +133,7 @@ def friction_torques(
     return [total(*[mul(d, x) for d, x in zip(drives, r, strict=True)]) for r in rows]
 
 
-def _synchronous_torque(model: Model, mechanism: Mechanism) -> Traced:
+def _synchronous_torque(model: CodeModel, mechanism: Mechanism) -> Traced:
     """τ = M q̈ + h + friction; entries of M that are always zero are not read."""
     dof = mechanism.dof
     nonzero = model.mass_structure
@@ -146,29 +157,30 @@ def _synchronous_torque(model: Model, mechanism: Mechanism) -> Traced:
 
 _LIST = (
     Function("inverse_dynamics", "torque for a motion, drives and gravity included",
-             ("q", "qd", "qdd"), True, True, _known("inverse_dynamics")),
+             ("q", "qd", "qdd"), True, True, _equation("inverse_dynamics")),
     Function("mass_matrix", "mass matrix, rotor inertias included",
-             ("q",), True, True, _known("mass_matrix")),
+             ("q",), True, True, _equation("mass_matrix")),
     Function("gravity_torque", "torque that holds the arm against gravity",
-             ("q",), True, False, _known("gravity_torque")),
+             ("q",), True, False, _equation("gravity_torque")),
     Function("mass_matrix_and_gravity", "mass matrix and gravity in one go",
              ("q",), True, True, _mass_matrix_and_gravity),
     Function("velocity_torque", "Coriolis and centrifugal torque",
-             ("q", "qd"), True, False, _known("velocity_torque")),
+             ("q", "qd"), True, False, _equation("velocity_torque")),
     Function("friction", "viscous and Coulomb friction and offsets of the drives",
              ("qd",), False, True, _friction),
     Function("synchronous_torque", "M qdd + h + friction, with M and h given",
              ("M", "h", "qd", "qdd"), False, True, _synchronous_torque),
     Function("forward_dynamics", "acceleration under a torque, friction included",
-             ("q", "qd", "tau"), True, True, _known("forward_dynamics")),
-    Function("link_pose", "pose of a place on the arm in the base frame",
+             ("q", "qd", "tau"), True, True, _equation("forward_dynamics")),
+    Function("link_pose", "pose of a frame of the arm in the base frame",
              ("q",), False, False, _placed("link_pose")),
-    Function("jacobian", "Jacobian of a place on the arm",
+    Function("jacobian", "Jacobian of a frame of the arm",
              ("q",), False, False, _placed("jacobian")),
     Function("regressor", "Y with Y times the arm's parameters = inverse dynamics",
-             ("q", "qd", "qdd"), False, False, _known("regressor")),
+             ("q", "qd", "qdd"), False, False, _equation("regressor")),
     Function("slotine_li_regressor", "Y p = M qddr + C(q, qd) qdr + g + friction",
-             ("q", "qd", "qdr", "qddr"), False, False, _known("slotine_li_regressor")),
+             ("q", "qd", "qdr", "qddr"), False, False,
+             _equation("slotine_li_regressor")),
 )  # fmt: skip
 
 RIGID = Function(
@@ -181,3 +193,125 @@ FUNCTIONS: Mapping[str, Function] = {item.name: item for item in _LIST}
 """Every function by name."""
 
 __all__ = ["FUNCTIONS", "RIGID", "UNITS", "Function", "friction_torques", "input_sizes"]
+
+
+# Units that save multiplications: a length that is one need not be multiplied by.
+
+_EXACT = 1e-13
+"""Scaled lengths this close to a whole number are that number."""
+
+
+def unit_lengths(mechanism: Mechanism, bodies: Sequence[float] = ()) -> list[float]:
+    """Return lengths in [m] worth trying as the unit, one metre first.
+
+    Args:
+        mechanism: The arm's geometry and gravity.
+        bodies: Grouped parameters, if known: a first moment h becomes one for L = 1/h.
+    """
+    if not all(segment.is_revolute for segment in mechanism.skeleton.segments):
+        return [1.0]  # a slide's own units are the user's
+    lengths = [1.0]
+    for segment in mechanism.skeleton.segments:
+        numbers = segment.gravity if segment.parent == BASE else segment.position
+        lengths += [abs(float(x)) for x in numbers if x]
+    orders = moment_orders(mechanism)
+    moments = [x for order, x in zip(orders, bodies, strict=False) if order == 1]
+    lengths += [abs(1.0 / x) for x in moments if x]
+    return list({f"{x:.12g}": x for x in reversed(lengths)}.values())[::-1]
+
+
+def in_units(mechanism: Mechanism, length: float) -> Mechanism:
+    """Return the mechanism with lengths in units of `length` [m]."""
+    if length == 1.0:
+        return mechanism
+    segments = tuple(_scaled(s, length) for s in mechanism.skeleton.segments)
+    scaled = replace(
+        mechanism, skeleton=Skeleton(segments), key=f"{mechanism.key}/{length!r}"
+    )
+    # Which parameters are merged is the same in any unit; finding it takes long.
+    vars(scaled)["grouping"] = mechanism.grouping
+    return scaled
+
+
+def bodies_in_units(
+    mechanism: Mechanism, bodies: Sequence[Scalar], length: float
+) -> list[Scalar]:
+    """Return grouped parameters in units of `length`: m L², h L and Σ as it is."""
+    scales = (length**2, length, 1.0)
+    return [
+        mul(scales[order], value)
+        for order, value in zip(moment_orders(mechanism), bodies, strict=True)
+    ]
+
+
+def _scaled(segment: Segment, length: float) -> Segment:
+    return replace(
+        segment,
+        position=_rounded(segment.position / length),
+        gravity=_rounded(segment.gravity / length),
+    )
+
+
+def _rounded(x: np.ndarray) -> np.ndarray:
+    nearest = np.round(x)
+    return np.where(np.abs(x - nearest) <= _EXACT * np.abs(x), nearest, x)
+
+
+# The cheapest program of a function.
+
+LONGEST_REDUCED = 6000
+"""Steps beyond which a program is left as it was traced: the search takes too long."""
+
+UNITS_TRIED = 3
+"""Of all units of length, how many are worked out to the end, for a short program."""
+
+_SEARCHED = 1500
+"""Steps searched in all, a few seconds' worth: longer programs get fewer starts."""
+
+
+def customise(
+    model: CodeModel, function: Function, tries: int = 8, seed: int = 0
+) -> Program:
+    """Trace a function for a model and save what operations can be saved.
+
+    Args:
+        model: The arm and which of its numbers are known.
+        function: What to trace.
+        tries: How hard to look: starts of the search for common terms.
+        seed: Of its choices.
+    """
+    lengths = unit_lengths(model.mechanism, model.bodies) if function.bodies else [1.0]
+    traced = [trace_function(model, function, length) for length in lengths]
+    traced.sort(key=operations)
+    steps = len(traced[0].steps)
+    if steps > LONGEST_REDUCED:
+        return traced[0]
+    starts = max(1, min(tries, _SEARCHED // max(1, steps)))
+    candidates = traced[: UNITS_TRIED if starts > 1 else 1]
+    programs = [fewer_operations(program, starts, seed) for program in candidates]
+    return min(programs, key=operations)
+
+
+def trace_function(
+    model: CodeModel, function: Function, length: float = 1.0
+) -> Program:
+    """Trace a function with lengths in units of `length` [m]."""
+    mechanism = in_units(model.mechanism, length)
+    equation = function.equation(model, mechanism)
+
+    def bound(**arguments: list[Scalar]) -> dict[str, object]:
+        opened = [key for key in ("body", "drive", "load") if key in arguments]
+        values: dict[str, list[Scalar]] = {k: arguments.pop(k) for k in opened}
+        bodies, drives = model.bound(values)
+        if function.bodies:
+            arguments["bodies"] = bodies_in_units(mechanism, bodies, length)
+        if function.drives:
+            arguments["drives"] = drives
+        return equation(**arguments)
+
+    return trace(
+        function.name,
+        bound,
+        input_sizes(function, model.arm.dof),
+        model.open_sizes(function.bodies, function.drives),
+    )

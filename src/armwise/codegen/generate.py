@@ -1,4 +1,4 @@
-"""generate: from an arm, or what was identified of it, to C a controller can run."""
+"""Generation of C from an arm or an estimate, for a controller to run."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from armwise.arms import Arm
+from armwise.codegen.accuracy import (
+    PrecisionError,
+    precision_error,
+    random_states,
+    selftest_file,
+)
 from armwise.codegen.c_text import PRECISIONS, prefix_for
-from armwise.codegen.code import Code, write_code
-from armwise.codegen.customise import customise
+from armwise.codegen.code import CodeText, write_code
 from armwise.codegen.files import (
     RUNTIME_FUNCTIONS,
     cmake_file,
@@ -23,11 +28,8 @@ from armwise.codegen.files import (
     wrapper_file,
 )
 from armwise.codegen.folder import write_folder
-from armwise.codegen.functions import FUNCTIONS
-from armwise.codegen.model import Model, Parameters
-from armwise.codegen.precision import PrecisionError, precision_error
-from armwise.codegen.reference import random_states
-from armwise.codegen.selftest import selftest_file
+from armwise.codegen.functions import FUNCTIONS, customise
+from armwise.codegen.model import CodeModel, Parameters
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, NotPhysical
 
@@ -35,9 +37,10 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Leave out parameters that hardly matter, and say what that may cost.
+# Leaving out parameters that hardly matter.
 
 STATES = 2000
+"""Random states that a bound is taken over: the maximum has settled by then."""
 _SEED = 3
 
 
@@ -46,7 +49,7 @@ class Pruning:
     """Parameters that were left out.
 
     Attributes:
-        left_out: Their places among the grouped parameters.
+        left_out: Their indices among the grouped parameters.
         names: Their names.
         bound: Torque error per joint that they may cause together, in [N m].
         peak: Largest torque per joint, in [N m].
@@ -62,18 +65,18 @@ class Pruning:
     @property
     def sentence(self) -> str:
         """What the header says of it."""
-        shares = ", ".join(
+        fractions = ", ".join(
             f"{100 * b / p:.2g} %" if p else "0 %"
             for b, p in zip(self.bound, self.peak, strict=True)
         )
         return (
             f"{len(self.names)} small parameters are left out; on {self.states} random "
             f"states within limits they change the torques of the joints by at most "
-            f"{shares} of their largest values."
+            f"{fractions} of their largest values."
         )
 
 
-def prune(model: Model, tolerance: float) -> Pruning:
+def prune(model: CodeModel, tolerance: float) -> Pruning:
     """Find the parameters that together stay below a fraction of the largest torque.
 
     Args:
@@ -88,14 +91,14 @@ def prune(model: Model, tolerance: float) -> Pruning:
     kernel = dynamics.kernel("grouped_regressor")
     (Y,) = kernel([states.q, states.qd, states.qdd])
     values = np.array(model.bodies)
-    shares = np.abs(Y[:, :, : values.size]).max(axis=0) * np.abs(values)
-    relative = (shares / np.where(peak > 0, peak, 1.0)[:, None]).max(axis=0)
+    effect = np.abs(Y[:, :, : values.size]).max(axis=0) * np.abs(values)
+    relative = (effect / np.where(peak > 0, peak, 1.0)[:, None]).max(axis=0)
     left_out: set[int] = set()
     bound = np.zeros(arm.dof)
     for k in np.argsort(relative):
         if values[k] == 0.0:
             continue
-        raised = bound + shares[:, k]
+        raised = bound + effect[:, k]
         if np.any(raised > tolerance * peak):
             break
         left_out.add(int(k))
@@ -104,22 +107,22 @@ def prune(model: Model, tolerance: float) -> Pruning:
     return Pruning(frozenset(left_out), names, bound, peak, STATES)
 
 
-# What generate is asked for: refused with a clear sentence, or put in order.
+# Checks of the arguments.
 
 
-def arm_of(given: Any) -> Arm:
-    """Return the arm of what was given; refuse one without joints."""
-    arm = given if isinstance(given, Arm) else getattr(given, "arm", None)
+def arm_of(source: Any) -> Arm:
+    """Return the arm of an Arm or Estimate; refuse one without joints."""
+    arm = source if isinstance(source, Arm) else getattr(source, "arm", None)
     if not isinstance(arm, Arm):
         raise ArgumentError(
-            f"generate needs an Arm or an Estimate, not {type(given).__name__}."
+            f"generate needs an Arm or an Estimate, not {type(source).__name__}."
         )
     if arm.dof == 0:
         raise ArgumentError(f"{arm.name} has no joints: there is nothing to generate.")
     return arm
 
 
-def chosen_functions(functions: Sequence[str], runtime: bool) -> list[str]:
+def function_names(functions: Sequence[str], runtime: bool) -> list[str]:
     """Return the names of the functions to generate, each once."""
     names = [functions] if isinstance(functions, str) else list(functions)
     names += [key for key in RUNTIME_FUNCTIONS if runtime]
@@ -158,27 +161,27 @@ def check_choices(
         )
 
 
-def place_on(arm: Arm, place: str | None) -> str:
-    """Return the name of a place on the arm; the last link if none is given."""
-    if place is None:
+def frame_on(arm: Arm, frame: str | None) -> str:
+    """Return the name of a link or frame of the arm; the last link if none is given."""
+    if frame is None:
         return arm.links[-1].name
-    arm.place(place)
-    return place
+    arm.place(frame)
+    return frame
 
 
-def require_physical(arm: Arm, chosen: Sequence[str], allowed: bool) -> None:
+def require_physical(arm: Arm, functions: Sequence[str], allowed: bool) -> None:
     """Refuse a mass matrix that is not positive definite within the limits."""
     q = random_states(arm, 1000, 0).q
     least = np.linalg.eigvalsh(Dynamics(arm).mass_matrix(q)).min(axis=1)
     if not np.any(least <= 0):
         return
-    share = float(np.mean(least <= 0))
+    fraction = float(np.mean(least <= 0))
     what = (
         f"No arm can have these parameters: the mass matrix of {arm.name} is not "
-        f"positive definite in {share:.0%} of 1000 random poses within its limits "
+        f"positive definite in {fraction:.0%} of 1000 random poses within its limits "
         f"(smallest eigenvalue {least.min():.3g})."
     )
-    if "forward_dynamics" in chosen:
+    if "forward_dynamics" in functions:
         raise NotPhysical(
             f"{what} Forward dynamics would divide by it: identify under physical "
             "constraints, or leave forward_dynamics out."
@@ -190,7 +193,7 @@ def require_physical(arm: Arm, chosen: Sequence[str], allowed: bool) -> None:
         )
 
 
-# generate: from an arm, or what was identified of it, to C a controller can run.
+# Generating.
 
 DEFAULT_FUNCTIONS = (
     "inverse_dynamics",
@@ -220,7 +223,7 @@ class GeneratedCode:
     counts: dict[str, dict[str, int]]
     precision: dict[str, PrecisionError]
     pruning: Pruning | None = None
-    code: Code = field(repr=False, kw_only=True)
+    code: CodeText = field(repr=False, kw_only=True)
 
 
 def generate(
@@ -231,7 +234,7 @@ def generate(
     load: Literal["arbitrary"] | None = None,
     *,
     parameters: Parameters = "constants",
-    place: str | None = None,
+    frame: str | None = None,
     name: str | None = None,
     runtime: bool = False,
     tolerance: float = 0.0,
@@ -247,7 +250,7 @@ def generate(
         precision: Type of all numbers.
         load: "arbitrary": ten inertial parameters of a load are given at run time.
         parameters: "constants": numbers in the code; "struct": fields that may change.
-        place: Link or frame of kinematics and load; the last link if not given.
+        frame: Link or frame of kinematics and load; the last link if not given.
         name: Prefix of all C names; made from the arm's name if not given.
         runtime: Add the two-rate real-time runtime and the functions it needs.
         tolerance: Leave out parameters that together change no torque by more than
@@ -261,17 +264,19 @@ def generate(
         NotPhysical: If no arm can have these parameters.
     """
     arm = arm_of(arm_or_estimate)
-    chosen = chosen_functions(functions, runtime)
+    names = function_names(functions, runtime)
     check_choices(precision, load, parameters, tolerance)
     prefix = prefix_for(arm.name, name)
-    require_physical(arm, chosen, allow_unphysical)
-    model = Model(arm, place_on(arm, place), parameters, load is not None)
+    require_physical(arm, names, allow_unphysical)
+    model = CodeModel(arm, frame_on(arm, frame), parameters, load is not None)
     pruning = prune(model, tolerance) if tolerance else None
     if pruning is not None:
-        model = Model(arm, model.place, parameters, load is not None, pruning.left_out)
+        model = CodeModel(
+            arm, model.frame, parameters, load is not None, pruning.left_out
+        )
     if model.has_load:
-        _ = model.load_matrix  # refuse a place that carries nothing, before any work
-    programs = {key: customise(model, FUNCTIONS[key], tries) for key in chosen}
+        _ = model.load_matrix  # refuse a frame that carries nothing, before any work
+    programs = {key: customise(model, FUNCTIONS[key], tries) for key in names}
     code = write_code(prefix, model, PRECISIONS[precision], programs)
     errors = {r.function.name: precision_error(code, r) for r in code.routines}
     files = _files(code, _notes(arm_or_estimate, code, errors, pruning), runtime)
@@ -283,7 +288,7 @@ def generate(
     )
 
 
-def _files(code: Code, notes: tuple[str, ...], runtime: bool) -> dict[str, str]:
+def _files(code: CodeText, notes: tuple[str, ...], runtime: bool) -> dict[str, str]:
     name = code.name
     files = {
         f"{name}.h": header_file(code, notes),
@@ -297,7 +302,10 @@ def _files(code: Code, notes: tuple[str, ...], runtime: bool) -> dict[str, str]:
 
 
 def _notes(
-    given: Any, code: Code, errors: dict[str, PrecisionError], pruning: Pruning | None
+    source: Any,
+    code: CodeText,
+    errors: dict[str, PrecisionError],
+    pruning: Pruning | None,
 ) -> tuple[str, ...]:
     notes = [
         f"Rounding in {code.precision.name} changes {name} by at most {e.bound:.2g} in "
@@ -306,7 +314,7 @@ def _notes(
     ]
     if pruning is not None:
         notes.append(pruning.sentence)
-    every, own = (getattr(given, k, None) for k in ("all_parameters", "parameters"))
+    every, own = (getattr(source, k, None) for k in ("all_parameters", "parameters"))
     if every is not None and own is not None and len(every) > len(own):
         notes.append(
             "The estimate has friction terms beyond viscous, Coulomb and offset; "
@@ -316,14 +324,14 @@ def _notes(
 
 
 def _about(
-    code: Code, errors: dict[str, PrecisionError], runtime: bool
+    code: CodeText, errors: dict[str, PrecisionError], runtime: bool
 ) -> dict[str, object]:
     """What the manifest says: enough to load the code and call it."""
     return {
         "name": code.name,
         "arm": code.model.arm.name,
         "joints": list(code.model.arm.coordinate_names),
-        "place": code.model.place,
+        "frame": code.model.frame,
         "precision": code.precision.name,
         "parameters": code.model.parameters,
         "has_load": code.model.has_load,

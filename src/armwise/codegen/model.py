@@ -1,4 +1,4 @@
-"""What code is generated for: an arm, its numbers, and which of them stay open."""
+"""Model that code is generated for: an arm, its numbers, and which stay open."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Parameters = Literal["constants", "struct"]
 
 LOAD_SIZE = len(INERTIAL_NAMES)
 
-_NOTHING = 1e-13
+_ROUNDING = 1e-13
 """Grouped parameters this much smaller than the largest of their kind are rounding."""
 
 _KINDS = ("m", "hx", "hy", "hz", "Sxx", "Sxy", "Sxz", "Syy", "Syz", "Szz")
@@ -42,20 +42,20 @@ _KIND_UNITS = ("kg", "kg m", "kg m^2")
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class CodeModel:
     """An arm whose parameters are numbers, or open until the code runs.
 
     Attributes:
         arm: The arm.
-        place: Link or frame for kinematics and for the load.
+        frame: Link or frame for kinematics and for the load.
         parameters: Whether the arm's parameters are numbers or fields of a struct.
-        has_load: Whether a load of ten parameters is added at `place` at run time.
-        pruned: Places among the grouped parameters that are left out.
+        has_load: Whether a load of ten parameters is added at `frame` at run time.
+        pruned: Indices among the grouped parameters that are left out.
         is_grouped: Whether parameters without effect of their own are merged first.
     """
 
     arm: Arm
-    place: str
+    frame: str
     parameters: Parameters = "constants"
     has_load: bool = False
     pruned: frozenset[int] = field(default_factory=frozenset)
@@ -77,12 +77,14 @@ class Model:
         """Grouped inertial parameters; rounding noise and what is pruned are zero."""
         values = self.mechanism.grouped(self.arm.parameters)
         kinds = np.array(moment_orders(self.mechanism))
-        kept = np.array(values, dtype=float)
+        rounded = np.array(values, dtype=float)
         for kind in range(3):
             group = np.abs(np.where(kinds == kind, values, 0.0))
-            kept[(kinds == kind) & (group <= _NOTHING * group.max(initial=0.0))] = 0.0
-        kept[list(self.pruned)] = 0.0
-        return tuple(float(x) for x in kept)
+            rounded[(kinds == kind) & (group <= _ROUNDING * group.max(initial=0.0))] = (
+                0.0
+            )
+        rounded[list(self.pruned)] = 0.0
+        return tuple(float(x) for x in rounded)
 
     @cached_property
     def drives(self) -> tuple[float, ...]:
@@ -106,12 +108,12 @@ class Model:
 
     @cached_property
     def load_matrix(self) -> Float[np.ndarray, "groups 10"]:
-        """Grouped parameters of a unit load: ten numbers in the frame of `place`."""
-        link, T = self.arm.place(self.place)
+        """Grouped parameters of a unit load: ten numbers in the frame `frame`."""
+        link, T = self.arm.place(self.frame)
         if link == BASE:
             raise ArgumentError(
-                f"{self.place!r} is fixed to the base and carries no load. "
-                f"Choose a place on a moving link: {self.arm.links[-1].name}."
+                f"{self.frame!r} is fixed to the base and carries no load. "
+                f"Choose a frame on a moving link: {self.arm.links[-1].name}."
             )
         columns = self.mechanism.group_matrix[:, self.arm.layout.link(link)]
         matrix = columns @ inertial_transform(T)
@@ -131,19 +133,19 @@ class Model:
         return sizes
 
     def bound(
-        self, given: Mapping[str, Sequence[Scalar]]
+        self, values: Mapping[str, Sequence[Scalar]]
     ) -> tuple[list[Scalar], list[Scalar]]:
         """Return bodies and drives: numbers, or made of what is given at run time."""
-        bodies: list[Scalar] = list(given.get("body", self.bodies))
-        drives: list[Scalar] = list(given.get("drive", self.drives))
-        if "load" in given:
-            shares = [
+        bodies: list[Scalar] = list(values.get("body", self.bodies))
+        drives: list[Scalar] = list(values.get("drive", self.drives))
+        if "load" in values:
+            added = [
                 total(
-                    *[mul(float(w), x) for w, x in zip(r, given["load"], strict=True)]
+                    *[mul(float(w), x) for w, x in zip(r, values["load"], strict=True)]
                 )
                 for r in self.load_matrix
             ]
-            bodies = [add(a, b) for a, b in zip(bodies, shares, strict=True)]
+            bodies = [add(a, b) for a, b in zip(bodies, added, strict=True)]
         return bodies, drives
 
     @cached_property
@@ -152,14 +154,14 @@ class Model:
         equation = equations(self.mechanism)["mass_matrix"]
         sizes = self.open_sizes(bodies=True, drives=True)
 
-        def function(q: list[Scalar], **given: list[Scalar]) -> dict[str, object]:
-            bodies, drives = self.bound(given)
+        def function(q: list[Scalar], **values: list[Scalar]) -> dict[str, object]:
+            bodies, drives = self.bound(values)
             return equation.function(q=q, bodies=bodies, drives=drives)
 
         program = trace("mass_matrix", function, {"q": self.arm.dof}, sizes)
-        places = set(program.output("M").nonzero)
+        nonzero = set(program.output("M").nonzero)
         dof = self.arm.dof
-        return [[dof * i + j in places for j in range(dof)] for i in range(dof)]
+        return [[dof * i + j in nonzero for j in range(dof)] for i in range(dof)]
 
 
 def moment_orders(mechanism: Mechanism) -> list[int]:
@@ -171,4 +173,4 @@ def moment_orders(mechanism: Mechanism) -> list[int]:
     return [int(orders[i]) for i in mechanism.grouping.indices]
 
 
-__all__ = ["LOAD_SIZE", "Model", "Parameters", "moment_orders"]
+__all__ = ["LOAD_SIZE", "CodeModel", "Parameters", "moment_orders"]

@@ -13,7 +13,8 @@ from armwise.control.comparison import (
     Partition,
     effective_inertia,
     middle_posture,
-    perturbed,
+    standard_controllers,
+    standard_plants,
     tracking_tasks,
     with_friction,
 )
@@ -62,8 +63,9 @@ __all__ = [
     "feedback_gain",
     "load_state",
     "middle_posture",
-    "perturbed",
     "save_state",
+    "standard_controllers",
+    "standard_plants",
     "tracking_tasks",
     "with_friction",
 ]

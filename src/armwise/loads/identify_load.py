@@ -19,6 +19,7 @@ from armwise.loads.generalized_least_squares import (
 )
 from armwise.loads.joint_torques import load_from_torques
 from armwise.loads.methods import Accelerations, LoadMethod, StaticPoses
+from armwise.loads.optimal_filter import OptimalFilter
 from armwise.loads.problem import (
     WrenchProblem,
     WristSamples,
@@ -26,7 +27,7 @@ from armwise.loads.problem import (
     check_wrench_problem,
 )
 from armwise.loads.rigidity import assess_rigidity
-from armwise.recordings import WRENCH_NAMES, Samples
+from armwise.recordings import WRENCH_NAMES, Recording, Samples, prepare
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -41,19 +42,21 @@ two-sided z-test with a false alarm in 370."""
 
 
 def identify_load(
-    data: Samples | WristSamples | Sequence[Samples],
+    data: Samples | WristSamples | Recording | Sequence[Samples] | Sequence[Recording],
     arm: Arm | str | Path | None = None,
     *,
-    sensor_frame: str = "wrist",
+    frame: str = "wrist",
+    sensor_frame: str | None = None,
     method: LoadMethod | None = None,
     bias: Bias = "segment",
     drift: bool = True,
     components: Sequence[str] | None = None,
     gripper: InertialParameters | LoadEstimate | None = None,
     pose_offset: PoseOffset = "none",
-    bare: Samples | Sequence[Samples] | None = None,
+    bare: Samples | Recording | Sequence[Samples] | Sequence[Recording] | None = None,
     consistent: bool = False,
     checked: bool = True,
+    cutoff_hz: float | None = None,
 ) -> LoadEstimate:
     """Find mass, centre of mass and inertia of the load that the arm holds.
 
@@ -63,9 +66,11 @@ def identify_load(
     identified arm's.
 
     Args:
-        data: Motion with a wrench or with torques; several become segments.
+        data: Motion with a wrench or with torques; several become segments. Recordings
+            are prepared as the method needs them.
         arm: The arm that moved; not for `WristSamples`, nor if the data carry it.
-        sensor_frame: Frame of the sensor, and of the result.
+        frame: Frame of the sensor, and of the result.
+        sensor_frame: The same, by its older name.
         method: `Accelerations()`, `StaticPoses()`, `IntegralWindows()`,
             `MomentumRate()`, `OptimalFilter()` or `LeastSquares()`.
         bias: Whether the sensor's zero is unknown in each "segment", "common" to all,
@@ -77,17 +82,21 @@ def identify_load(
         bare: The same motion without load, to cancel arm and friction.
         consistent: Return the best physical load, rather than the best fit.
         checked: Whether to check the data for common mistakes first.
+        cutoff_hz: Low-pass of recordings in [Hz]; selected by `prepare` if None.
 
     Raises:
         NotIdentifiable: If the motion does not determine the parameters.
         RecordingError: If the wrench is missing, saturated, slow or in other axes.
     """
     arm = load_arm(arm) if isinstance(arm, str | Path) else arm
-    data = data if isinstance(data, WristSamples) else _joined(data)
+    frame = frame if sensor_frame is None else sensor_frame
+    method = method or Accelerations()
+    if not isinstance(data, WristSamples):
+        data = _samples(data, method, cutoff_hz)
     if data.wrench is not None and bare is None:
         options = _Options(
-            sensor_frame,
-            method or Accelerations(),
+            frame,
+            method,
             bias,
             drift,
             None if components is None else tuple(components),
@@ -99,8 +108,8 @@ def identify_load(
     elif isinstance(data, WristSamples):
         raise ArgumentError("WristSamples hold no joint torques; leave out bare.")
     else:
-        empty = None if bare is None else _joined(bare)
-        estimate = load_from_torques(data, arm, sensor_frame, empty)
+        empty = None if bare is None else _samples(bare, method, cutoff_hz)
+        estimate = load_from_torques(data, arm, frame, empty)
     return make_physical(estimate) if consistent else estimate
 
 
@@ -189,8 +198,23 @@ def _parameters_of(
     return parameters.vector
 
 
-def _joined(data: Samples | Sequence[Samples]) -> Samples:
-    return data if isinstance(data, Samples) else Samples.concatenate(list(data))
+def _samples(
+    data: Samples | Recording | Sequence[Samples] | Sequence[Recording],
+    method: LoadMethod,
+    cutoff_hz: float | None,
+) -> Samples:
+    """Join samples, or prepare recordings as a method needs them."""
+    if isinstance(data, Samples):
+        return data
+    runs = [data] if isinstance(data, Recording) else list(data)
+    recordings = [run for run in runs if isinstance(run, Recording)]
+    if not recordings:
+        return Samples.concatenate([run for run in runs if isinstance(run, Samples)])
+    if isinstance(method, OptimalFilter):
+        return prepare(recordings, np.inf, decimation=1, keep_rest=True)
+    # Static poses are rests; any other method gains nothing from them.
+    keep_rest = isinstance(method, StaticPoses)
+    return prepare(recordings, cutoff_hz, keep_rest=keep_rest)
 
 
 # Sensors mounted at a rotation or pose that is unknown.

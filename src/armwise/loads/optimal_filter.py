@@ -82,6 +82,11 @@ class OptimalFilter:
     draws: int = 3
     seed: int = 0
 
+    @classmethod
+    def from_resolution(cls, resolution: float) -> OptimalFilter:
+        """For an encoder of some count [rad], whose rounding noise is count/√12."""
+        return cls(resolution / np.sqrt(12.0))
+
     def solve(self, problem: WrenchProblem) -> LoadSolution:
         """Estimate the noise's spectrum and the parameters in turn."""
         body, samples = problem.joint_motion("OptimalFilter")

@@ -7,7 +7,6 @@ all the ticks of a call.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,20 +14,20 @@ from typing import Any
 import numpy as np
 
 from armwise.dynamics import Mechanism
-from armwise.errors import ArgumentError
 from armwise.plants.drive import DRIVE_ROWS
-from armwise.plants.integrators import DormandPrince, Integrator, method_number
+from armwise.plants.integrators import ArmIntegrator, DormandPrince, method_number
 from armwise.plants.state import ArmNumbers, State, accelerate_program, mobility_program
 from armwise.programs import (
     LANES,
     SCALAR_PRELUDE,
     VECTOR_PRELUDE,
     Program,
-    cached_object,
+    addresses,
+    c_function,
+    compiled_library,
     core_source,
     device_core,
     fill,
-    find_compiler,
 )
 from armwise.programs import PRELUDE as CUDA_PRELUDE
 
@@ -135,7 +134,7 @@ class CEngine:
         self,
         mechanism: Mechanism,
         numbers: ArmNumbers,
-        integrator: Integrator,
+        integrator: ArmIntegrator,
         *,
         tick: float,
         smoothing: float,
@@ -161,14 +160,8 @@ class CEngine:
         s, (drives, springs, bodies) = self.state, self._kept
         arrays = [s.q, s.qd, s.motor_q, s.motor_qd, s.tau, self._friction, s.qdd]
         arrays += [s.link_tau, drives, springs, bodies, self._trial]
-        pointers = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
-        return (
-            ctypes.c_long(batch),
-            ctypes.c_long(method),
-            pointers,
-            ctypes.c_void_p(self._bad.ctypes.data),
-            ctypes.c_void_p(self._settings.ctypes.data),
-        )
+        bad, settings = self._bad.ctypes.data, self._settings.ctypes.data
+        return batch, method, addresses(arrays), bad, settings
 
     def start(self, q: np.ndarray, qd: np.ndarray) -> None:
         """Put every arm in a posture at a velocity, with no torque, at t = 0."""
@@ -194,26 +187,16 @@ class CEngine:
             self.state.diverged[:] = False
 
 
-_loaded: dict[tuple[str, bool, bool], Any] = {}
+_loaded: dict[tuple[str, bool, bool], Callable[..., int]] = {}
 
 
-def _compiled(mechanism: Mechanism, is_elastic: bool, in_lanes: bool) -> Any:
+def _compiled(
+    mechanism: Mechanism, is_elastic: bool, in_lanes: bool
+) -> Callable[..., int]:
     key = (mechanism.key, is_elastic, in_lanes)
     if key not in _loaded:
-        compiler = find_compiler()
-        if compiler is None:
-            raise ArgumentError("No C compiler was found.")
-        source = stepper_source(mechanism, is_elastic, in_lanes)
-        library = ctypes.CDLL(str(cached_object(source, compiler, ("-O3",))))
-        function = library.advance
-        function.restype = ctypes.c_long
-        function.argtypes = [
-            ctypes.c_long,
-            ctypes.c_long,
-            ctypes.c_long,
-            ctypes.c_void_p,
-            ctypes.c_void_p,
-            ctypes.c_void_p,
-        ]
-        _loaded[key] = function
+        library = compiled_library(
+            stepper_source(mechanism, is_elastic, in_lanes), "-O3"
+        )
+        _loaded[key] = c_function(library, "advance", "lllppp")
     return _loaded[key]

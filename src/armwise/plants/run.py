@@ -11,7 +11,7 @@ from armwise.errors import ArgumentError, PlantDiverged
 from armwise.motions import Motion, MotionSample
 from armwise.plants.protocol import Controller, Plant
 from armwise.plants.simulation_loop import Log
-from armwise.recordings import WRENCH_NAMES, Channel, Recording
+from armwise.recordings import WRENCH_NAMES, Recording, SignalTable
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -161,18 +161,20 @@ def _recordings(
 
 
 def _recording(plant: Plant, logs: dict[str, Log], b: int, ended: float) -> Recording:
-    channels: dict[str, Channel] = {}
+    tables = []
     for signal, log in logs.items():
-        kept = int(np.searchsorted(log.time, ended, side="right"))
-        stamps, columns = log.time[:kept], log.columns
-        for j, values in enumerate(columns[min(b, len(columns) - 1)]):
-            name, unit = f"{signal}_{j + 1}", log.unit
-            if signal == "wrench":
-                name, unit = WRENCH_NAMES[j], "N" if j < 3 else "N m"
-            channels[name] = Channel(stamps, values[:kept], unit)
+        rows = int(np.searchsorted(log.time, ended, side="right"))
+        values = log.columns[min(b, len(log.columns) - 1)]
+        names = [f"{signal}_{j + 1}" for j in range(len(values))]
+        units = [log.unit] * len(values)
+        if signal == "wrench":
+            names, units = list(WRENCH_NAMES), ["N"] * 3 + ["N m"] * 3
+        columns = {name: v[:rows] for name, v in zip(names, values, strict=True)}
+        measured_in = dict(zip(names, units, strict=True))
+        tables.append(SignalTable(signal, log.time[:rows], columns, measured_in))
     notes = () if np.isinf(ended) else (f"The arm ran away after t = {ended:.4f} s.",)
     return Recording(
-        channels,
+        tuple(tables),
         plant.joint_names,
         source=type(plant).__name__,
         notes=notes,

@@ -17,8 +17,11 @@ from armwise.programs.c_source import (
 )
 from armwise.programs.compiler import (
     Compiler,
+    addresses,
+    c_function,
     cache_folder,
     cached_object,
+    compiled_library,
     find_compiler,
 )
 from armwise.programs.cuda import PRELUDE, BandProduct, device_core
@@ -64,9 +67,12 @@ __all__ = [
     "Output",
     "Program",
     "Scalar",
+    "addresses",
     "build_program",
+    "c_function",
     "cache_folder",
     "cached_object",
+    "compiled_library",
     "core_source",
     "cos",
     "device",

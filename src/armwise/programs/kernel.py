@@ -13,13 +13,22 @@ import numpy as np
 from armwise.errors import ArgumentError
 from armwise.programs.array_backends import BLOCK, numpy_function
 from armwise.programs.c_source import loop_source
-from armwise.programs.compiler import cached_object, find_compiler
+from armwise.programs.compiler import (
+    addresses,
+    c_function,
+    compiled_library,
+    find_compiler,
+    longs,
+)
 from armwise.programs.program import Program
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 Backend = Literal["auto", "c", "numpy", "cuda"]
+
+_LARGE = 20_000
+"""Steps of a program beyond which the compiler is asked for less effort."""
 
 _noticed = False
 
@@ -174,21 +183,10 @@ class _CRunner:
     """Calls the compiled loop."""
 
     def __init__(self, program: Program) -> None:
-        compiler = find_compiler()
-        if compiler is None:
-            raise ArgumentError("No C compiler was found.")
-        extra = ("-O1",) if len(program.steps) > 20_000 else ()
-        path = cached_object(loop_source(program), compiler, extra)
-        self._library = ctypes.CDLL(str(path))
-        self.function = getattr(self._library, program.name)
-        self.function.restype = ctypes.c_long
-        counts = [
-            sum(not i.is_uniform for i in program.inputs),
-            sum(i.is_uniform for i in program.inputs),
-            len(program.outputs),
-        ]
-        self._pointers = [ctypes.c_void_p * max(1, count) for count in counts]
-        self._longs = [ctypes.c_long * max(1, counts[0]), ctypes.c_long * counts[2]]
+        # Optimising longer programs further takes minutes and gains a few per cent.
+        flags = ("-O1",) if len(program.steps) > _LARGE else ()
+        library = compiled_library(loop_source(program), *flags)
+        self.function = c_function(library, program.name)
 
     def __call__(
         self,
@@ -197,7 +195,7 @@ class _CRunner:
         out: Sequence[np.ndarray],
         layouts: list[int],
     ) -> int:
-        return int(self.function(*self.arguments(inputs, uniforms, out, layouts)))
+        return self.function(*self.arguments(inputs, uniforms, out, layouts))
 
     def arguments(
         self,
@@ -207,15 +205,13 @@ class _CRunner:
         layouts: list[int],
     ) -> tuple[object, ...]:
         """Return what the compiled loop is called with."""
-        take, fixed, give = self._pointers
-        strides, places = self._longs
         return (
             ctypes.c_long(inputs[0].shape[0]),
-            take(*[a.ctypes.data for a in inputs]),
-            strides(*[a.strides[0] // 8 for a in inputs]),
-            fixed(*[a.ctypes.data for a in uniforms]),
-            give(*[a.ctypes.data for a in out]),
-            places(*layouts),
+            addresses(inputs),
+            longs([a.strides[0] // 8 for a in inputs]),
+            addresses(uniforms),
+            addresses(out),
+            longs(layouts),
         )
 
 

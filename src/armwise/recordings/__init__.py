@@ -6,7 +6,12 @@ from armwise.recordings.mapping import LogMapping, apply_mapping_to_arm, load_ma
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.prepare import prepare
 from armwise.recordings.read import BAGS, TEXT, read_recording, recording_of
-from armwise.recordings.recording import WRENCH_NAMES, Channel, Recording
+from armwise.recordings.recording import (
+    WRENCH_NAMES,
+    Channel,
+    Recording,
+    SignalTable,
+)
 from armwise.recordings.samples import Samples
 from armwise.recordings.sensor_calibration import (
     SensorCalibration,
@@ -28,6 +33,7 @@ __all__ = [
     "Recording",
     "Samples",
     "SensorCalibration",
+    "SignalTable",
     "apply_mapping_to_arm",
     "differentiate",
     "load_mapping",

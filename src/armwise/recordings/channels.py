@@ -15,9 +15,14 @@ from armwise.recordings.column_names import (
     joint_names,
     standard_names,
 )
-from armwise.recordings.formats.table import Table
+from armwise.recordings.formats.table import RawTable
 from armwise.recordings.mapping import LogMapping, SignalMapping
-from armwise.recordings.recording import WRENCH_NAMES, Channel
+from armwise.recordings.recording import (
+    WRENCH_NAMES,
+    Channel,
+    SignalTable,
+    gather_tables,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -101,13 +106,13 @@ class Sources:
         columns: Channel → column the user named.
     """
 
-    tables: Mapping[str, Table]
+    tables: Mapping[str, RawTable]
     mapping: LogMapping
     arm: Arm | None
     columns: Mapping[str, str]
 
     @property
-    def main(self) -> Table:
+    def main(self) -> RawTable:
         """The log's own table, or the first of its parts."""
         return self.tables.get("") or next(iter(self.tables.values()))
 
@@ -141,7 +146,7 @@ def mapped(sources: Sources, quantity: str, where: SignalMapping) -> list[np.nda
 
 
 def _raw(
-    sources: Sources, quantity: str, where: SignalMapping, table: Table
+    sources: Sources, quantity: str, where: SignalMapping, table: RawTable
 ) -> list[np.ndarray]:
     """Return the columns of one quantity, units applied."""
     if where.layout == "numbers":
@@ -168,7 +173,7 @@ def _is_of(channel: str, quantity: str) -> bool:
     return quantity == "wrench" or channel.rsplit("_", 1)[0] == quantity
 
 
-def _listed(where: SignalMapping, table: Table) -> list[str]:
+def _listed(where: SignalMapping, table: RawTable) -> list[str]:
     """Spell out a matrix that one name stands for."""
     if len(where.columns) == 1 and where.columns[0] not in table.columns:
         return table.group(where.columns[0]) or list(where.columns)
@@ -176,7 +181,7 @@ def _listed(where: SignalMapping, table: Table) -> list[str]:
 
 
 def _interleaved(
-    sources: Sources, where: SignalMapping, table: Table, quantity: str
+    sources: Sources, where: SignalMapping, table: RawTable, quantity: str
 ) -> list[np.ndarray]:
     """Deal out a file of single numbers to the joints in turn."""
     count = 6 if quantity == "wrench" else sources.joint_count
@@ -257,7 +262,7 @@ def phase_torques(
     return torques
 
 
-def resolve(column: str, table: Table) -> str:
+def resolve(column: str, table: RawTable) -> str:
     """Find a column by its name, or by its number from 1."""
     if column not in table.columns and column.isdigit():
         names = list(table.columns)
@@ -270,7 +275,7 @@ def resolve(column: str, table: Table) -> str:
     return column
 
 
-def in_si(table: Table, column: str, quantity: str, unit: str = "") -> np.ndarray:
+def in_si(table: RawTable, column: str, quantity: str, unit: str = "") -> np.ndarray:
     """Return a column in SI; the column itself when it already is."""
     where = f'{table.source}, column "{column}"'
     scale = factor(quantity, unit or table.units.get(column, ""), where)
@@ -281,82 +286,80 @@ def in_si(table: Table, column: str, quantity: str, unit: str = "") -> np.ndarra
 # From columns of numbers to channels with a meaning.
 
 
-def channels_of(sources: Sources) -> tuple[dict[str, Channel], tuple[str, ...]]:
+def tables_of(sources: Sources) -> tuple[tuple[SignalTable, ...], tuple[str, ...]]:
     """Name every channel, in SI, in the arm's joint order; also the joint names."""
     main = sources.main
-    found = standard_names(list(main.columns), main.source, sources.arm)
-    found.update(sources.columns)
+    standard = standard_names(list(main.columns), main.source, sources.arm)
+    standard.update(sources.columns)
     signals: dict[str, tuple[str, list[np.ndarray]]] = {}
     for quantity, where in sources.mapping.signals.items():
         signals[quantity] = where.file, mapped(sources, quantity, where)
     if sources.mapping.phases is not None:
         signals["tau"] = "", phase_torques(sources, signals)
-    channels: dict[str, Channel] = {}
-    clock = _Clock(sources)
+    stamped = _Stamped(sources)
     used = set(sources.columns.values())
-    for channel, column in found.items():
+    for channel, column in standard.items():
         if channel == "time" or channel.rsplit("_", 1)[0] in signals:
             continue
         used.add(column)
-        values = in_si(main, column, channel.rsplit("_", 1)[0])
-        channels[channel] = Channel(clock.stamps("", values.size), values)
+        stamped.add("", channel, in_si(main, column, channel.rsplit("_", 1)[0]))
     for quantity, (file, arrays) in signals.items():
         names = WRENCH_NAMES if quantity == "wrench" else _numbered(quantity, arrays)
         for name, values in zip(names, arrays, strict=True):
-            channels[name] = Channel(clock.stamps(file, values.size), values)
-    _add_others(sources, channels, found, used, clock)
+            stamped.add(file, name, values)
+    _add_others(sources, stamped, used | set(standard.values()))
     names = sources.mapping.joints or joint_names(list(main.columns), sources.arm)
-    return channels, tuple(
-        names if sources.arm is None else joint_names((), sources.arm)
-    )
+    joints = names if sources.arm is None else joint_names((), sources.arm)
+    return gather_tables(stamped.channels), tuple(joints)
 
 
-def _add_others(
-    sources: Sources,
-    channels: dict[str, Channel],
-    found: Mapping[str, str],
-    used: set[str],
-    clock: _Clock,
-) -> None:
+def _add_others(sources: Sources, stamped: _Stamped, used: set[str]) -> None:
     """Keep the other columns under their own names, or those the mapping gives."""
     main = sources.main
     for name, column in sources.mapping.channels.items():
-        values = main[resolve(column, main)]
-        channels[name] = Channel(clock.stamps("", values.size), values)
+        stamped.add("", name, main[resolve(column, main)])
     if sources.mapping.signals or not main.columns:
         return
-    taken = used | set(found.values()) | set(channels)
+    used = used | set(stamped.channels)
     for column, values in main.columns.items():
-        if column not in taken and not column.isdigit():
-            stamps = clock.stamps("", values.size)
-            channels[column] = Channel(stamps, values, main.units.get(column, ""))
+        if column not in used and not column.isdigit():
+            stamped.add("", column, values, main.units.get(column, ""))
 
 
 def _numbered(quantity: str, arrays: Sequence[np.ndarray]) -> tuple[str, ...]:
     return tuple(f"{quantity}_{j + 1}" for j in range(len(arrays)))
 
 
-class _Clock:
-    """Gives every file its time stamps, made once."""
+class _Stamped:
+    """Channels with the time stamps of their files, each file's read once.
+
+    Attributes:
+        channels: Name → the table it belongs to, and the channel.
+    """
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
-        self._made: dict[str, np.ndarray] = {}
+        self._times: dict[str, np.ndarray] = {}
+        self.channels: dict[str, tuple[str, Channel]] = {}
 
-    def stamps(self, file: str, rows: int) -> np.ndarray:
-        """Return the stamps in [s] of a file's rows."""
-        key = file if file in self._sources.tables else ""
-        if key not in self._made:
-            self._made[key] = self._read(key, rows)
-        time = self._made[key]
-        if time.size != rows:
+    def add(self, file: str, name: str, values: np.ndarray, unit: str = "") -> None:
+        """Add a column of a file; of two with one name the last counts."""
+        where = self._sources.mapping.time
+        table = file if file in self._sources.tables else ""
+        if where.file and not where.rate_hz:
+            table = where.file  # one file stamps the rows of all
+        if table not in self._times:
+            self._times[table] = self._read(table, values.size)
+        time = self._times[table]
+        if time.size != values.size:
             raise RecordingError(
-                f"{self._sources.main.source}: {time.size} time stamps for {rows} rows "
-                f"of {file or 'the log'}."
+                f"{self._sources.main.source}: {time.size} time stamps for "
+                f"{values.size} rows of {file or 'the log'}."
             )
-        return time
+        self.channels[name] = table or "log", Channel(time, values, unit)
 
     def _read(self, file: str, rows: int) -> np.ndarray:
+        """Return the stamps in [s] of a file's rows."""
         where, sources = self._sources.mapping.time, self._sources
         if where.rate_hz:
             return np.arange(rows) / where.rate_hz

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import RecordingError
-from armwise.recordings.channels import Sources, channels_of
+from armwise.recordings.channels import Sources, tables_of
 from armwise.recordings.column_names import standard_names, with_columns
-from armwise.recordings.formats.table import Table
+from armwise.recordings.formats.table import RawTable
 from armwise.recordings.mapping import LogMapping, load_mapping
 from armwise.recordings.plausibility import check_against_arm, degrees_note
-from armwise.recordings.recording import Channel, Recording
+from armwise.recordings.recording import Recording, SignalTable
 from armwise.recordings.sensor_calibration import read_calibration
 
 if TYPE_CHECKING:
@@ -35,30 +35,20 @@ def without_bad_rows(recording: Recording, skip: bool) -> Recording:
             f"{recording.source} has no column that is understood, such as q_1. "
             "Describe the log by a mapping: [position] columns = [2, 3, …] and so on."
         )
-    tables: dict[int, list[str]] = {}
-    for name, channel in recording.channels.items():
-        tables.setdefault(id(channel.time), []).append(name)
-    channels = dict(recording.channels)
-    dropped = 0
-    for names in tables.values():
-        time = recording[names[0]].time
-        bad = _bad_rows(recording, names, skip)
-        if bad is None:
-            continue
+    tables, dropped = [], 0
+    for table in recording.tables:
+        bad = _bad_rows(recording.source, table, skip)
         dropped += int(bad.sum())
-        kept = time[~bad]
-        for name in names:
-            channel = recording[name]
-            channels[name] = Channel(kept, channel.values[~bad], channel.unit)
+        tables.append(table.take(~bad) if bad.any() else table)
     skipped = recording.skipped_rows + dropped
-    return replace(recording, channels=channels, skipped_rows=skipped)
+    return replace(recording, tables=tuple(tables), skipped_rows=skipped)
 
 
-def _bad_rows(recording: Recording, names: list[str], skip: bool) -> np.ndarray | None:
-    """Return a mask of one table's bad rows, or None if there is none."""
-    time = recording[names[0]].time
+def _bad_rows(source: str, table: SignalTable, skip: bool) -> np.ndarray:
+    """Return a mask of one table's bad rows."""
+    time = table.time
     bad = np.zeros(time.size, bool)
-    for label, values in [("time", time), *((n, recording[n].values) for n in names)]:
+    for label, values in [("time", time), *table.columns.items()]:
         if label != "time" and not _is_standard(label):
             continue
         sensible = np.abs(values) < LARGEST
@@ -67,7 +57,7 @@ def _bad_rows(recording: Recording, names: list[str], skip: bool) -> np.ndarray 
         if not skip:
             row = int(np.argmin(sensible))
             raise RecordingError(
-                f'{recording.source}, row {row + 1}: column "{label}" is '
+                f'{source}, row {row + 1}: column "{label}" is '
                 f"{values[row]}. Repair the log, or skip such rows (--skip-bad-rows)."
             )
         bad |= ~sensible
@@ -76,12 +66,11 @@ def _bad_rows(recording: Recording, names: list[str], skip: bool) -> np.ndarray 
     if backwards.any() and not skip:
         row = int(np.argmax(backwards))
         raise RecordingError(
-            f"{recording.source}, row {row + 1}: time runs backwards "
+            f"{source}, row {row + 1}: time runs backwards "
             f"({time[row - 1]:.9g} s, then {time[row]:.9g} s). Cut the log there, or "
             "skip such rows (--skip-bad-rows)."
         )
-    bad |= backwards
-    return bad if bad.any() else None
+    return np.asarray(bad | backwards)
 
 
 def _is_standard(name: str) -> bool:
@@ -144,7 +133,7 @@ def read_recording(
 
 
 def recording_of(
-    table: Table,
+    table: RawTable,
     arm: Arm | None = None,
     mapping: LogMapping | None = None,
     *,
@@ -153,8 +142,8 @@ def recording_of(
 ) -> Recording:
     """Understand a table that was read elsewhere, such as some rows of a file."""
     sources = Sources({"": table}, mapping or LogMapping(), arm, columns or {})
-    channels, names = channels_of(sources)
-    recording = Recording(channels, names, table.source, table.skipped_rows)
+    tables, names = tables_of(sources)
+    recording = Recording(tables, names, table.source, table.skipped_rows)
     return _checked(without_bad_rows(recording, skip_bad_rows), arm)
 
 
@@ -195,8 +184,8 @@ def _from_bag(
             )
         place = files[0]
     tell = (lambda share: progress("reading", share)) if progress else None
-    channels, names = read_bag(place, mapping.bag, arm, tell)
-    return Recording(channels, names, str(path))
+    tables, names = read_bag(place, mapping.bag, arm, tell)
+    return Recording(tables, names, str(path))
 
 
 def _from_tables(
@@ -223,9 +212,9 @@ def _from_tables(
     for i, (name, file) in enumerate(files.items()):
         tell = _share(progress, i, len(files))
         tables[name] = _table(file, name, mapping, arm, columns, skip_bad_rows, tell)
-    channels, names = channels_of(Sources(tables, mapping, arm, columns))
+    signals, names = tables_of(Sources(tables, mapping, arm, columns))
     skipped = sum(table.skipped_rows for table in tables.values())
-    return Recording(channels, names, str(path), skipped)
+    return Recording(signals, names, str(path), skipped)
 
 
 def _share(
@@ -244,7 +233,7 @@ def _table(
     columns: Mapping[str, str],
     skip_bad_rows: bool,
     progress: Callable[[float], None] | None,
-) -> Table:
+) -> RawTable:
     """Read one file by its ending."""
     from armwise.recordings.formats import arrays
     from armwise.recordings.formats.csv import read_csv

@@ -1,9 +1,10 @@
-"""Measured motion as it came: named channels, each with its own time stamps."""
+"""Measured motion as it came: tables of channels, each table with its own stamps."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ class Channel:
     """One measured signal.
 
     Attributes:
-        time: When each value was taken, in [s]. Channels of one table share the array.
+        time: When each value was taken, in [s].
         values: What was measured, in `unit`.
         unit: Unit of the values; empty when the log does not say.
     """
@@ -46,6 +47,38 @@ class Channel:
 
 
 @dataclass(frozen=True, eq=False)
+class SignalTable:
+    """Signals that were measured together: one row per time stamp.
+
+    Attributes:
+        name: Topic, file or signal it came from.
+        time: When each row was taken, in [s].
+        columns: Channel → values; read-only.
+        units: Channel → unit, where the log says.
+    """
+
+    name: str
+    time: Float[np.ndarray, " rows"]
+    columns: Mapping[str, Float[np.ndarray, " rows"]]
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for values in self.columns.values():
+            Channel(self.time, values)  # refuses another number of values
+        for name in ("columns", "units"):
+            copied = MappingProxyType(dict(getattr(self, name)))
+            object.__setattr__(self, name, copied)
+
+    def __getitem__(self, name: str) -> Channel:
+        return Channel(self.time, self.columns[name], self.units.get(name, ""))
+
+    def take(self, rows: np.ndarray) -> SignalTable:
+        """Return some of the rows, by a mask or indices."""
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        return replace(self, time=self.time[rows], columns=columns)
+
+
+@dataclass(frozen=True, eq=False)
 class Recording:
     """What was measured on an arm, before any cleaning.
 
@@ -54,7 +87,7 @@ class Recording:
     or N. Other channels keep the names the log gave them.
 
     Attributes:
-        channels: Name → channel; read-only.
+        tables: Channels by time base: what was stamped together stands together.
         joint_names: The arm's joint names, where known.
         source: The file it came from, for messages.
         skipped_rows: Rows the reader left out because they were asked to be skipped.
@@ -62,7 +95,7 @@ class Recording:
         arm: The arm it was measured on, where known.
     """
 
-    channels: Mapping[str, Channel]
+    tables: tuple[SignalTable, ...]
     joint_names: tuple[str, ...] = ()
     source: str = "recording"
     skipped_rows: int = 0
@@ -70,7 +103,10 @@ class Recording:
     arm: Arm | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "channels", MappingProxyType(dict(self.channels)))
+        names = [name for table in self.tables for name in table.columns]
+        if len(set(names)) < len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise RecordingError(f"{self.source} has two channels {twice!r}.")
 
     @classmethod
     def from_arrays(
@@ -96,11 +132,50 @@ class Recording:
                     channels[f"{quantity}_{j + 1}"] = Channel(stamps, column)
         if wrench is not None:
             for name, column in zip(WRENCH_NAMES, np.asarray(wrench).T, strict=True):
-                channels[name] = Channel(
-                    stamps, column, "N" if name[0] == "f" else "N m"
-                )
+                unit = "N" if name[0] == "f" else "N m"
+                channels[name] = Channel(stamps, column, unit)
         channels.update(extra or {})
-        return cls(channels, tuple(joint_names), source)
+        return cls.from_channels(channels, joint_names=joint_names, source=source)
+
+    @classmethod
+    def from_channels(
+        cls,
+        channels: Mapping[str, Channel],
+        *,
+        joint_names: Sequence[str] = (),
+        source: str = "recording",
+    ) -> Recording:
+        """Build from named channels; those with equal stamps share a table."""
+        return cls(_by_stamps(channels), tuple(joint_names), source)
+
+    def with_channels(self, channels: Mapping[str, Channel]) -> Recording:
+        """Return it with channels added, or in place of those of the same names."""
+        return replace(self, tables=_by_stamps({**self.channels, **channels}))
+
+    def select(self, names: Iterable[str]) -> Recording:
+        """Return it with some of its channels only."""
+        groups: dict[int, dict[str, np.ndarray]] = {}
+        for name in names:
+            i = self.index_of(name)
+            groups.setdefault(i, {})[name] = self.tables[i].columns[name]
+        tables = [replace(self.tables[i], columns=c) for i, c in groups.items()]
+        return replace(self, tables=tuple(tables))
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        tables = enumerate(self.tables)
+        return {name: i for i, table in tables for name in table.columns}
+
+    @cached_property
+    def channels(self) -> Mapping[str, Channel]:
+        """Name → channel; read-only."""
+        views = {name: self.tables[i][name] for name, i in self._index.items()}
+        return MappingProxyType(views)
+
+    def index_of(self, name: str) -> int:
+        """Return which of the tables a channel is in."""
+        self[name]  # refuses a name it does not have
+        return self._index[name]
 
     def __getitem__(self, name: str) -> Channel:
         if name not in self.channels:
@@ -126,12 +201,12 @@ class Recording:
     @property
     def start(self) -> float:
         """First time stamp of all in [s]."""
-        return min(float(c.time.min()) for c in self.channels.values() if c.time.size)
+        return min(float(t.time.min()) for t in self.tables if t.time.size)
 
     @property
     def stop(self) -> float:
         """Last time stamp of all in [s]."""
-        return max(float(c.time.max()) for c in self.channels.values() if c.time.size)
+        return max(float(t.time.max()) for t in self.tables if t.time.size)
 
     @property
     def duration(self) -> float:
@@ -153,20 +228,40 @@ class Recording:
         """Return what was measured from start (included) to stop (excluded) in [s]."""
         if not start < stop:
             raise ArgumentError(f"start {start:g} s must come before stop {stop:g} s.")
-        rows: dict[int, np.ndarray] = {}
-        stamps: dict[int, np.ndarray] = {}
-        cut = {}
-        for name, channel in self.channels.items():
-            key = id(channel.time)
-            if key not in rows:
-                rows[key] = (channel.time >= start) & (channel.time < stop)
-                stamps[key] = channel.time[rows[key]]
-            cut[name] = replace(
-                channel, time=stamps[key], values=channel.values[rows[key]]
-            )
-        return replace(self, channels=cut)
+        tables = [t.take((t.time >= start) & (t.time < stop)) for t in self.tables]
+        return replace(self, tables=tuple(tables))
 
     def split(self, fraction: float) -> tuple[Recording, Recording]:
-        """Cut in two by time: the first part, to fit, and the rest, to validate."""
+        """Cut in two by time: the first part, to fit, and the second, to validate."""
         middle = self.start + fraction * self.duration
         return self.between(self.start, middle), self.between(middle, np.inf)
+
+
+def gather_tables(
+    channels: Mapping[str, tuple[str, Channel]],
+) -> tuple[SignalTable, ...]:
+    """Gather channels, each with the name of its table, into the tables."""
+    groups: dict[str, dict[str, Channel]] = {}
+    for name, (table, channel) in channels.items():
+        groups.setdefault(table, {})[name] = channel
+    return tuple(
+        SignalTable(
+            table,
+            next(iter(members.values())).time,
+            {name: channel.values for name, channel in members.items()},
+            {name: channel.unit for name, channel in members.items() if channel.unit},
+        )
+        for table, members in groups.items()
+    )
+
+
+def _by_stamps(channels: Mapping[str, Channel]) -> tuple[SignalTable, ...]:
+    """Put channels with equal time stamps into one table, named by its first."""
+    times: dict[str, np.ndarray] = {}
+    placed: dict[str, tuple[str, Channel]] = {}
+    for name, channel in channels.items():
+        same = (n for n, time in times.items() if np.array_equal(time, channel.time))
+        table = next(same, name)
+        times.setdefault(table, channel.time)
+        placed[name] = table, channel
+    return gather_tables(placed)

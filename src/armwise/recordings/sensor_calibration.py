@@ -50,7 +50,7 @@ class SensorCalibration:
                 f"{self.source} is for {', '.join(self.joint_names)}, but "
                 f"{recording.source} has {', '.join(names)}."
             )
-        channels = dict(recording.channels)
+        channels: dict[str, Channel] = {}
         for j, (alpha, beta) in enumerate(zip(self.alpha, self.beta, strict=True)):
             raw = recording[f"{sensor}_{j + 1}"]
             channels[f"q_{j + 1}"] = Channel(raw.time, alpha * raw.values + beta, "rad")
@@ -58,7 +58,8 @@ class SensorCalibration:
                 speed = recording[f"qd_{j + 1}"]
                 channels[f"qd_{j + 1}"] = replace(speed, values=alpha * speed.values)
         note = f"Positions calibrated by {self.source}."
-        return replace(recording, channels=channels, notes=(*recording.notes, note))
+        calibrated = recording.with_channels(channels)
+        return replace(calibrated, notes=(*recording.notes, note))
 
 
 def read_calibration(path: str | Path) -> SensorCalibration:

@@ -256,8 +256,7 @@ def stretches_of(
     """
     names = channel_names(recording)
     tables = _tables(recording, names, skip_bad_rows)
-    master = tables[id(recording["q_1"].time)]
-    step = typical_step(master.time)
+    step = typical_step(tables[recording.index_of("q_1")].time)
     spans = [(float(t.time[0]), float(t.time[-1])) for t in tables.values()]
     start, stop = max(a for a, _ in spans), min(b for _, b in spans)
     pieces = [(start, stop)]
@@ -305,26 +304,25 @@ def channel_names(recording: Recording) -> dict[str, tuple[str, ...]]:
 def _tables(
     recording: Recording, names: dict[str, tuple[str, ...]], skip_bad_rows: bool
 ) -> dict[int, Stamps]:
-    """Clean the stamps of every table once, leaving out rows that are not finite."""
-    bad: dict[int, np.ndarray] = {}
-    times: dict[int, np.ndarray] = {}
+    """Clean the stamps of every table in use, leaving out rows that are not finite."""
+    bad: dict[int, np.ndarray | None] = {}
     for name in (name for group in names.values() for name in group):
-        channel = recording[name]
-        key = id(channel.time)
-        times[key] = channel.time
-        finite = np.isfinite(channel.values)
+        values, i = recording[name].values, recording.index_of(name)
+        bad.setdefault(i, None)
+        finite = np.isfinite(values)
         if finite.all():
             continue
         if not skip_bad_rows:
             row = int(np.argmin(finite))
             raise RecordingError(
-                f"{recording.source}: {name} is {channel.values[row]} in row "
+                f"{recording.source}: {name} is {values[row]} in row "
                 f"{row + 1}. Repair the log, or skip such rows (skip_bad_rows)."
             )
-        bad[key] = bad.get(key, np.zeros(finite.size, bool)) | ~finite
+        earlier = bad[i]
+        bad[i] = ~finite if earlier is None else earlier | ~finite
     return {
-        key: _stamps(recording.source, time, bad.get(key), skip_bad_rows)
-        for key, time in times.items()
+        i: _stamps(recording.source, recording.tables[i].time, rows, skip_bad_rows)
+        for i, rows in bad.items()
     }
 
 
@@ -381,9 +379,9 @@ def _stretch(
         readers[key] = rows, Resampler.between(table.time[rows], grid)
 
     def read(name: str) -> np.ndarray:
-        channel = recording[name]
-        rows, resampler = readers[id(channel.time)]
-        return resampler(tables[id(channel.time)].take(channel.values)[rows])
+        i = recording.index_of(name)
+        rows, resampler = readers[i]
+        return resampler(tables[i].take(recording[name].values)[rows])
 
     signals = {key: tuple(map(read, group)) for key, group in names.items()}
     return Stretch(start, (count - 1) / (stop - start), **signals)

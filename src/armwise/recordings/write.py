@@ -59,15 +59,15 @@ def _write_parquet(recording: Recording, path: Path) -> None:
 def _table(recording: Recording) -> pl.DataFrame:
     import polars as pl
 
-    first = next(iter(recording.channels.values())).time
-    for name, channel in recording.channels.items():
-        same = channel.time is first or np.array_equal(channel.time, first)
-        if not same:
+    first, *others = recording.tables
+    for table in others:
+        if not np.array_equal(table.time, first.time):
+            name = next(iter(table.columns))
             raise RecordingError(
                 f"{recording.source}: {name} has other time stamps than the rest; a "
                 "table needs one time base. Write .mcap instead."
             )
-    columns = {"time": first}
+    columns = {"time": first.time}
     for name, channel in recording.channels.items():
         columns[_heading(name, channel)] = channel.values
     return pl.DataFrame(columns)

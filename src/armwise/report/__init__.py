@@ -1,21 +1,47 @@
-"""Report: everything about an estimate, self-contained, for people and machines."""
+"""Reports: tables, figures and verdicts in one self-contained file."""
 
 from armwise.report.calibration import write_calibration_report
-from armwise.report.html import report_to_html
-from armwise.report.load import write_load_report
-from armwise.report.report import Report, continued_time, telling_rows
-from armwise.report.save import report_to_json, report_to_text
-from armwise.report.write import make_report, write_report
+from armwise.report.estimate import make_report, write_report
+from armwise.report.formats import (
+    PLOTLY,
+    figure_to_html,
+    page_to_html,
+    plotly_source,
+    report_to_html,
+    report_to_json,
+    report_to_text,
+)
+from armwise.report.load import write_load_files, write_load_report
+from armwise.report.report import (
+    Figure,
+    PlotlyFigure,
+    Report,
+    Role,
+    Series,
+    continued_time,
+    envelope_rows,
+)
+from armwise.report.world import write_world
 
 __all__ = [
+    "PLOTLY",
+    "Figure",
+    "PlotlyFigure",
     "Report",
+    "Role",
+    "Series",
     "continued_time",
+    "envelope_rows",
+    "figure_to_html",
     "make_report",
+    "page_to_html",
+    "plotly_source",
     "report_to_html",
     "report_to_json",
     "report_to_text",
-    "telling_rows",
     "write_calibration_report",
+    "write_load_files",
     "write_load_report",
     "write_report",
+    "write_world",
 ]

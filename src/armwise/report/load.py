@@ -1,4 +1,4 @@
-"""A report on a load: what is held, how sure that is, measured and predicted wrench."""
+"""Report on a load: estimate, intervals, measured and predicted wrench."""
 
 from __future__ import annotations
 
@@ -6,24 +6,30 @@ from pathlib import Path
 
 import numpy as np
 
-from armwise.loads import LoadEstimate, load_to_dict
+from armwise.errors import NotIdentifiable, NotPhysical
+from armwise.loads import (
+    LoadEstimate,
+    load_to_dict,
+    write_load,
+    write_load_estimate,
+)
+from armwise.report.formats import save_report
 from armwise.report.report import (
     Block,
-    Curve,
+    BulletList,
     Figure,
-    Items,
+    Paragraph,
     Report,
+    ReportTable,
     Section,
-    Table,
-    Words,
+    Series,
+    envelope_rows,
     points_per_curve,
-    telling_rows,
 )
-from armwise.report.save import save_report
 
 
 def make_load_report(load: LoadEstimate, title: str | None = None) -> Report:
-    """Collect all there is to say about a load."""
+    """Return the report on a load: summary, ten parameters, measured and predicted."""
     heading = title or f"The load at {load.frame}"
     return Report(heading, (_summary(load), _numbers(load), _wrench(load)))
 
@@ -35,11 +41,40 @@ def write_load_report(
     return save_report(path, lambda: make_load_report(load, title))
 
 
+_DRIVER_FILES = {
+    "ur": "payload.script",
+    "franka": "set_load.json",
+    "ros": "inertia.yaml",
+    "urdf": "load.urdf",
+}
+
+
+def write_load_files(
+    load: LoadEstimate, folder: Path, arm: str
+) -> tuple[dict[str, str], list[str]]:
+    """Write the estimate, a report, and a file for every robot driver.
+
+    Returns:
+        The files by kind, and for each driver's that cannot be written the reason.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {"estimate": str(write_load_estimate(load, folder / "load.json"))}
+    title = f"{arm}: the load at {load.frame}"
+    files["report"] = str(write_load_report(load, folder / "report.html", title))
+    unwritten = []
+    for kind, name in _DRIVER_FILES.items():
+        try:
+            files[kind] = str(write_load(load, folder / name))
+        except (NotPhysical, NotIdentifiable) as problem:
+            unwritten.append(f"{name} was not written. {problem}")
+    return files, unwritten
+
+
 def _summary(load: LoadEstimate) -> Section:
     return Section(
         "load",
-        "What is held",
-        (Items(tuple(load.statement().split("\n"))),),
+        "The load",
+        (BulletList(tuple(load.statement().split("\n"))),),
         load_to_dict(load),
     )
 
@@ -59,35 +94,34 @@ def _numbers(load: LoadEstimate) -> Section:
     return Section(
         "parameters",
         "Ten parameters",
-        (Table(columns, rows, caption),),
+        (ReportTable(columns, rows, caption),),
         {"interval_95": [[_cell(a), _cell(b)] for a, b in zip(low, high, strict=True)]},
     )
 
 
 def _wrench(load: LoadEstimate) -> Section:
     """Draw measured and predicted, channel by channel."""
-    shown = load.prediction
-    if shown is None:
-        words: tuple[Block, ...] = (Words("The data behind it were not kept."),)
+    series = load.prediction
+    if series is None:
+        words: tuple[Block, ...] = (Paragraph("The estimate holds no measured data."),)
         return Section("wrench", "Measured and predicted", words, {})
-    most = points_per_curve(2 * len(shown.channels))
+    most = points_per_curve(2 * len(series.channels))
     figures = []
-    for k, name in enumerate(shown.channels):
-        left = shown.measured[:, k] - shown.predicted[:, k]
-        rows = telling_rows(left, most)
-        t = shown.time[rows]
+    for k, name in enumerate(series.channels):
+        rows = envelope_rows(series.measured[:, k] - series.predicted[:, k], most)
+        t = series.time[rows]
         curves = (
-            Curve("measured", t, shown.measured[rows, k], "measured"),
-            Curve("predicted", t, shown.predicted[rows, k], "predicted"),
+            Series("measured", t, series.measured[rows, k], "measured"),
+            Series("predicted", t, series.predicted[rows, k], "predicted"),
         )
         unit = "N" if name in ("fx", "fy", "fz") else "N m"
-        title = f"{name}: {shown.rmse[k]:.3g} {unit} left (root mean square)"
+        title = f"{name}: residual {series.rmse[k]:.3g} {unit} (root mean square)"
         figures.append(Figure(title, "time [s]", unit, curves))
     return Section(
         "wrench",
         "Measured and predicted",
         tuple(figures),
-        {"rmse": dict(zip(shown.channels, shown.rmse.tolist(), strict=True))},
+        {"rmse": dict(zip(series.channels, series.rmse.tolist(), strict=True))},
     )
 
 

@@ -1,6 +1,6 @@
-"""What a report is made of: sections of words, tables and figures, nothing else.
+"""Report as data: sections of paragraphs, lists, tables and figures.
 
-HTML, JSON and text are three ways to write the same blocks down.
+`formats.py` writes the same blocks as HTML, JSON or text.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ Role = Literal[
 
 
 @dataclass(frozen=True)
-class Words:
+class Paragraph:
     """A paragraph."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Items:
+class BulletList:
     """A list of sentences."""
 
     texts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """Rows under named columns; None is shown as a dash, numbers with their digits.
 
     Attributes:
@@ -61,7 +61,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class Series:
     """One line or set of points of a figure.
 
     Attributes:
@@ -93,7 +93,7 @@ class Figure:
     title: str
     x_label: str
     y_label: str
-    curves: tuple[Curve, ...]
+    curves: tuple[Series, ...]
     is_logarithmic: bool = False
     is_stems: bool = False
     is_folded: bool = False
@@ -101,7 +101,20 @@ class Figure:
     x_names: tuple[str, ...] = ()
 
 
-Block = Words | Items | Table | Figure
+@dataclass(frozen=True, eq=False)
+class PlotlyFigure:
+    """A figure that curves over an axis cannot show, such as a scene in motion.
+
+    Attributes:
+        title: Words for those who do not see it.
+        description: `data`, `layout` and `frames` as Plotly has them in JSON.
+    """
+
+    title: str
+    description: dict[str, Any]
+
+
+Block = Paragraph | BulletList | ReportTable | Figure | PlotlyFigure
 
 
 @dataclass(frozen=True)
@@ -146,10 +159,10 @@ def finite(values: Sequence[float] | np.ndarray) -> list[float | None]:
     return [float(v) if np.isfinite(v) else None for v in values]
 
 
-# Few points that show what many do.
+# Thinning and breaking curves.
 
 POINTS = 2000
-"""Most points of one curve."""
+"""Most points of one curve: twice the pixels of a wide page, so nothing is lost."""
 
 _TOTAL = 130_000
 """Most points of all curves of a report: about a megabyte of digits."""
@@ -157,13 +170,14 @@ _TOTAL = 130_000
 
 def points_per_curve(curves: int) -> int:
     """How many points each of so many curves may have."""
+    # Below 50 points even a slow motion looks like a polygon.
     return max(50, min(POINTS, _TOTAL // max(curves, 1)))
 
 
-def telling_rows(
+def envelope_rows(
     values: Float[np.ndarray, " samples"], most: int
 ) -> Int[np.ndarray, " rows"]:
-    """Choose rows, in order: of each stretch the least and the greatest value.
+    """Choose rows, in order: the least and the greatest value of each stretch.
 
     Taking every k-th row would hide the very spikes one looks for.
     """
@@ -172,8 +186,8 @@ def telling_rows(
     edges = np.linspace(0, values.size, most // 2 + 1).astype(int)
     rows: set[int] = set()
     for first, last in pairwise(edges.tolist()):
-        piece = values[first:last]
-        rows |= {first + int(piece.argmin()), first + int(piece.argmax())}
+        stretch = values[first:last]
+        rows |= {first + int(stretch.argmin()), first + int(stretch.argmax())}
     return np.array(sorted(rows))
 
 

@@ -1,7 +1,8 @@
-"""What is reported on: an estimate, with the data behind it where they are known."""
+"""Verdicts on an estimate, each from computed numbers or "not evaluated"."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,21 +13,39 @@ from armwise.arms import Arm
 from armwise.errors import ArgumentError
 from armwise.identification import Estimate, Identification, Validation
 from armwise.recordings import Samples
+from armwise.report.report import Verdict
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
+CONDITION = (100.0, 300.0)
+"""Condition numbers up to which a motion separates parameters well, or at all:
+Schröer's rule of thumb for calibration is 100; three times that is still usable where
+torques are clean."""
+
+FIT = (0.15, 0.5)
+"""Fraction of a joint's torque that may stay unexplained, to pass or not to fail. The
+last joints of an arm carry little torque and much friction, so 15 % is common."""
+
+VALIDATION = (2.0, 3.0)
+"""Error on validation data over the error of the fit, to pass or not to fail. Another
+motion at other speeds easily doubles it; more is overfitting or a change of the arm."""
+
+_SMALLEST_ERROR = 0.01
+"""Fit errors below this are not a measure for validation: simulated data would fail."""
+
+
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """An estimate and what it was made of.
+    """An estimate and the data behind it.
 
     Attributes:
         estimate: The estimate.
         fitted: Samples of the fit; None: not given.
-        validated: Samples left out of it; None: not given.
+        validated: Samples not used to fit; None: not given.
         validation: Errors on those; None: not evaluated.
-        warnings: What looks wrong, in words.
+        warnings: What looks wrong with the data, in words.
     """
 
     estimate: Estimate
@@ -87,5 +106,120 @@ class Subject:
 
     @cached_property
     def validation_prediction(self) -> Float[np.ndarray, "samples dof"] | None:
-        """Torques it predicts for the samples left out."""
+        """Torques it predicts for the validation samples."""
         return None if self.validated is None else self.estimate.predict(self.validated)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One question and its answer.
+
+    Attributes:
+        question: What was asked.
+        verdict: The answer.
+        why: The numbers behind it.
+    """
+
+    question: str
+    verdict: Verdict
+    why: str
+
+
+def judge(subject: Subject) -> tuple[Judgement, ...]:
+    """Ask what a careful reader would."""
+    return (
+        _excited(subject),
+        _determined(subject),
+        _fitted(subject),
+        _predicted(subject),
+        _physical(subject),
+        _friction(subject),
+    )
+
+
+def graded(value: float, bounds: tuple[float, float]) -> Verdict:
+    """Pass below the first bound, look below the second, fail beyond and for NaN."""
+    return "pass" if value <= bounds[0] else "look" if value <= bounds[1] else "fail"
+
+
+def _excited(subject: Subject) -> Judgement:
+    number = subject.estimate.condition_number
+    return Judgement(
+        "Did the motion separate the parameters?",
+        graded(number, CONDITION),
+        f"condition number {number:.1f}; below {CONDITION[0]:g} is good",
+    )
+
+
+def _determined(subject: Subject) -> Judgement:
+    std = subject.estimate.base_std
+    count = int(np.isfinite(std).sum())
+    return Judgement(
+        "Did it determine all that motion can show?",
+        "pass" if count == std.size else "look" if count else "fail",
+        f"{count} of {std.size} combinations have a finite uncertainty",
+    )
+
+
+def _fitted(subject: Subject) -> Judgement:
+    fit = subject.estimate.fit
+    question = "Does the model explain the data it was fitted to?"
+    if not fit.samples:
+        return Judgement(question, "not evaluated", "there were no samples")
+    return Judgement(
+        question,
+        graded(float(fit.relative_error.max()), FIT),
+        "unexplained fraction of torque: " + _per_joint(subject, fit.relative_error),
+    )
+
+
+def _predicted(subject: Subject) -> Judgement:
+    checked = subject.validation
+    question = "Does it predict data it was not fitted to?"
+    if checked is None or not checked.samples:
+        return Judgement(
+            question, "not evaluated", "no validation data; give --validate LOG"
+        )
+    reference = np.maximum(subject.estimate.fit.relative_error, _SMALLEST_ERROR)
+    verdict = graded(float((checked.relative_error / reference).max()), VALIDATION)
+    # A fit may be bad and just as bad elsewhere: the ratio alone would pass that.
+    if verdict == "pass" and graded(float(checked.relative_error.max()), FIT) != "pass":
+        verdict = "look"
+    return Judgement(
+        question,
+        verdict,
+        "unexplained fraction of torque: "
+        + _per_joint(subject, checked.relative_error),
+    )
+
+
+def _physical(subject: Subject) -> Judgement:
+    defects = subject.estimate.arm.defects()
+    first = next(iter(defects.items()), None)
+    return Judgement(
+        "Are the inertias physically realisable?",
+        "fail" if first else "pass",
+        f"{first[0]}: {first[1]}" if first else "every link is physically realisable",
+    )
+
+
+def _friction(subject: Subject) -> Judgement:
+    names, values = subject.estimate.base.names, subject.estimate.all_parameters
+    endings = (".viscous", ".coulomb")
+    terms = [k for k, name in enumerate(names) if name.endswith(endings)]
+    question = "Does friction only brake?"
+    if not terms:
+        return Judgement(question, "not evaluated", "no friction was estimated")
+    driving = [names[k] for k in terms if values[k] < 0]
+    return Judgement(
+        question,
+        "look" if driving else "pass",
+        f"negative: {', '.join(driving)}" if driving else "no coefficient is negative",
+    )
+
+
+def _per_joint(subject: Subject, fractions: Sequence[float] | np.ndarray) -> str:
+    names = subject.arm.coordinate_names
+    return ", ".join(
+        f"{n} {100 * f:.1f} %" for n, f in zip(names, fractions, strict=True)
+    )

@@ -1,5 +1,6 @@
 """Worlds: rigid and articulated bodies under point constraints."""
 
+from armwise.plants import CashKarp, RungeKutta4, SemiImplicit
 from armwise.worlds.bodies import (
     ArticulatedBody,
     Body,
@@ -23,6 +24,7 @@ from armwise.worlds.constraints import (
     PolynomialCurve,
     Relation,
 )
+from armwise.worlds.drawing import Frames, frames_of, nails_of
 from armwise.worlds.forces import (
     Drag,
     JointLimit,
@@ -31,7 +33,6 @@ from armwise.worlds.forces import (
     Spring,
     Torque,
 )
-from armwise.worlds.integrators import CashKarp, RungeKutta4, SemiImplicit
 from armwise.worlds.joints import Hinge, Orientation, Weld
 from armwise.worlds.methods import (
     DampedLeastSquares,
@@ -53,6 +54,7 @@ __all__ = [
     "DampedLeastSquares",
     "Drag",
     "Event",
+    "Frames",
     "Happening",
     "Hinge",
     "JointLimit",
@@ -84,6 +86,8 @@ __all__ = [
     "World",
     "Yielding",
     "box",
+    "frames_of",
+    "nails_of",
     "planar_chain",
     "read_world",
     "rod",

@@ -13,7 +13,6 @@ from armwise.programs import (
     Kernel,
     Number,
     Program,
-    find_compiler,
     resolve_backend,
     trace,
 )
@@ -195,22 +194,18 @@ class Engine:
     @cached_property
     def loop(self) -> NativeLoop:
         """The compiled loop."""
-        compiler = find_compiler()
-        assert compiler is not None
         if coupled_entries(self.world) <= MOST_TRACED:
             program = self.traced.rates
             source = traced_source(program, self.layout)
         else:
             program = self.traced.equations
             source = looped_source(program, self.layout, self.signals)
-        return NativeLoop(program, source, self.layout, compiler)
+        return NativeLoop(program, source, self.layout)
 
     @cached_property
     def _one(self) -> NativeFunction:
         """The constraint equation for a state at a time."""
-        compiler = find_compiler()
-        assert compiler is not None
-        return NativeFunction(self.traced.equations, compiler)
+        return NativeFunction(self.traced.equations)
 
     @cached_property
     def _many(self) -> Kernel:

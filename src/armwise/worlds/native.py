@@ -12,19 +12,18 @@ cache grows faster than the number of its operations.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from armwise.plants import Tableau
 from armwise.programs import (
     SCALAR_PRELUDE,
-    Compiler,
     Program,
-    cached_object,
+    c_function,
+    compiled_library,
     core_source,
     fill,
 )
@@ -48,29 +47,17 @@ class Steps:
 class NativeLoop:
     """A world's rates compiled for one state at a time, and loops around them."""
 
-    def __init__(
-        self, program: Program, source: str, layout: Layout, compiler: Compiler
-    ) -> None:
-        extra = ("-O1",) if len(program.steps) > _LARGE else ()
-        self._library = ctypes.CDLL(str(cached_object(source, compiler, extra)))
+    def __init__(self, program: Program, source: str, layout: Layout) -> None:
+        flags = ("-O1",) if len(program.steps) > _LARGE else ()
+        library, name = compiled_library(source, *flags), program.name
         self._size = layout.size
-        number, pointer, real = ctypes.c_long, ctypes.c_void_p, ctypes.c_double
-        keep = [pointer, number, number]
-        start = [number, real, pointer, pointer, number]
-        self._rates = self._function(f"rates_{program.name}", [pointer] * 3)
-        self._explicit = self._function(
-            f"advance_{program.name}", [*start, number, pointer, pointer, *keep]
+        start, record = "ldppl", "pll"
+        self._rates = c_function(library, f"rates_{name}", "ppp")
+        self._attempt = c_function(library, f"attempt_{name}", "dppllppppp")
+        self._explicit = c_function(library, f"advance_{name}", f"{start}lpp{record}")
+        self._semi_implicit = c_function(
+            library, f"advance_softly_{name}", f"{start}{record}"
         )
-        self._attempt = self._function(
-            f"attempt_{program.name}",
-            [real, pointer, pointer, number, number, *[pointer] * 5],
-        )
-        self._softly = self._function(f"advance_softly_{program.name}", [*start, *keep])
-
-    def _function(self, name: str, arguments: list[Any]) -> Any:
-        function = getattr(self._library, name)
-        function.restype, function.argtypes = ctypes.c_long, arguments
-        return function
 
     def rates(self, state: np.ndarray, signal: np.ndarray, out: np.ndarray) -> bool:
         """Fill the rate of the state; return whether all is well."""
@@ -82,8 +69,7 @@ class NativeLoop:
         state: np.ndarray,
         h: float,
         signal: np.ndarray,
-        tableau: tuple[np.ndarray, np.ndarray],
-        errors: np.ndarray,
+        tableau: Tableau,
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the state after one step and its error, or None if not all is well.
 
@@ -91,10 +77,10 @@ class NativeLoop:
             state: The state, unchanged.
             h: Step in [s].
             signal: One row per stage.
-            tableau: Runge–Kutta coefficients.
-            errors: Weights of the stages in the error.
+            tableau: Runge–Kutta coefficients with an error estimate.
         """
-        a, b = tableau
+        a, b, errors = tableau.a, tableau.b, tableau.errors
+        assert errors is not None
         new, error = np.empty(self._size), np.empty(self._size)
         bad = self._attempt(
             h, state.ctypes.data, signal.ctypes.data, signal.shape[1], len(b),
@@ -108,7 +94,7 @@ class NativeLoop:
         state: np.ndarray,
         h: float,
         signal: np.ndarray,
-        tableau: tuple[np.ndarray, np.ndarray] | None,
+        tableau: Tableau | None,
         steps: int,
         every: int = 1,
         phase: int = 0,
@@ -119,8 +105,7 @@ class NativeLoop:
             state: The state, changed in place to the last good one.
             h: Step in [s].
             signal: One row per stage of each step, or one row if nothing changes.
-            tableau: Runge–Kutta coefficients (stages, stages) and (stages,); None
-                for semi-implicit steps.
+            tableau: Runge–Kutta coefficients; None for semi-implicit steps.
             steps: How many.
             every: Keep every so many-th state.
             phase: Steps taken since the last one that was kept.
@@ -130,18 +115,18 @@ class NativeLoop:
         start = (steps, h, state.ctypes.data, signal.ctypes.data, stride)
         keep = (kept.ctypes.data, every, phase)
         if tableau is None:
-            taken = self._softly(*start, *keep)
+            taken = self._semi_implicit(*start, *keep)
         else:
-            a, b = tableau
-            stages = (len(b), a.ctypes.data, b.ctypes.data)
+            a, b = tableau.a.ctypes.data, tableau.b.ctypes.data
+            stages = (len(tableau.b), a, b)
             taken = self._explicit(*start, *stages, *keep)
-        return Steps(int(taken), kept[: (phase + taken) // every])
+        return Steps(taken, kept[: (phase + taken) // every])
 
 
 class NativeFunction:
     """Calls a program on one sample; its outputs come back without a samples axis."""
 
-    def __init__(self, program: Program, compiler: Compiler) -> None:
+    def __init__(self, program: Program) -> None:
         self._program = program
         self._size = sum(item.size for item in program.inputs)
         self._ends = np.cumsum([len(item.entries) for item in program.outputs])
@@ -159,9 +144,8 @@ class NativeFunction:
         )
         # Called seldom: a quick compilation is worth more than quick code.
         text = "\n".join([SCALAR_PRELUDE, core_source(program), entry])
-        self._library = ctypes.CDLL(str(cached_object(text, compiler, ("-O1",))))
-        self._call = getattr(self._library, f"call_{program.name}")
-        self._call.restype, self._call.argtypes = None, [ctypes.c_void_p] * 2
+        library = compiled_library(text, "-O1")
+        self._call = c_function(library, f"call_{program.name}", "pp")
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
         """Return the outputs for one sample of every input."""

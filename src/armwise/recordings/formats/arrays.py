@@ -16,7 +16,7 @@ import numpy as np
 
 from armwise.errors import RecordingError
 from armwise.recordings.column_names import split_unit
-from armwise.recordings.formats.table import Table, table_from_arrays
+from armwise.recordings.formats.table import RawTable, table_from_arrays
 
 if TYPE_CHECKING:
     import polars as pl
@@ -169,7 +169,7 @@ def _numbers(element: _Element, order: str) -> np.ndarray:
 # Tables from Parquet, NPZ and MAT files.
 
 
-def read_parquet(path: Path) -> Table:
+def read_parquet(path: Path) -> RawTable:
     """Read the numeric columns of a Parquet file."""
     import polars as pl
 
@@ -183,7 +183,7 @@ def read_parquet(path: Path) -> Table:
     return table_of_frame(path, frame)
 
 
-def table_of_frame(path: Path, frame: pl.DataFrame) -> Table:
+def table_of_frame(path: Path, frame: pl.DataFrame) -> RawTable:
     """Keep the numeric columns of a frame; units may stand in their headings."""
     import polars as pl
 
@@ -198,10 +198,10 @@ def table_of_frame(path: Path, frame: pl.DataFrame) -> Table:
             units[name] = unit
     if not columns or frame.height == 0:
         raise RecordingError(f"{path} has no rows of numbers.")
-    return Table(str(path), columns, units)
+    return RawTable(str(path), columns, units)
 
 
-def read_npz(path: Path) -> Table:
+def read_npz(path: Path) -> RawTable:
     """Read the arrays of an NPZ file; pickled objects are never loaded."""
     arrays: dict[str, np.ndarray] = {}
     try:
@@ -220,7 +220,7 @@ def read_npz(path: Path) -> Table:
     return _filled(path, table_from_arrays(str(path), numeric))
 
 
-def read_mat(path: Path) -> Table:
+def read_mat(path: Path) -> RawTable:
     """Read the numeric arrays of a MATLAB file, version 5 to 7."""
     contents = read_mat_file(path)
     table = table_from_arrays(str(path), contents.arrays)
@@ -233,7 +233,7 @@ def read_mat(path: Path) -> Table:
     return _filled(path, replace(table, objects=contents.objects))
 
 
-def _filled(path: Path, table: Table) -> Table:
+def _filled(path: Path, table: RawTable) -> RawTable:
     if table.rows < 2:
         raise RecordingError(
             f"{path} holds no signals, only single numbers or nothing."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,12 @@ import numpy as np
 
 from armwise.errors import ArmwiseError, MissingExtra, RecordingError
 from armwise.recordings.mapping import BagMapping, TopicChannel
-from armwise.recordings.recording import WRENCH_NAMES, Channel
+from armwise.recordings.recording import (
+    WRENCH_NAMES,
+    Channel,
+    SignalTable,
+    gather_tables,
+)
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
@@ -50,7 +55,7 @@ def collect(
     progress: Callable[[float], None] | None,
 ) -> dict[tuple[str, ...], Stream]:
     """Decode the messages: (topic, kind or joint names …) → stream."""
-    store = _type_store(reader)
+    store = _type_store(reader, topics.values())
     connections = [c for c in reader.connections if c.topic in topics]
     total = max(sum(c.msgcount for c in connections), 1)
     streams: dict[tuple[str, ...], Stream] = {}
@@ -76,12 +81,52 @@ def collect(
     return streams
 
 
-def _type_store(reader: Any) -> Any:
-    """Return the known message types, and those the bag itself explains."""
+_HEADER = """
+================================================================================
+MSG: std_msgs/Header
+builtin_interfaces/Time stamp
+string frame_id
+================================================================================
+MSG: builtin_interfaces/Time
+int32 sec
+uint32 nanosec
+"""
+
+_WRENCH = """
+geometry_msgs/Vector3 force
+geometry_msgs/Vector3 torque
+================================================================================
+MSG: geometry_msgs/Vector3
+float64 x
+float64 y
+float64 z
+"""
+
+_COMMON = {
+    JOINT_STATE: "std_msgs/Header header\nstring[] name\nfloat64[] position\n"
+    "float64[] velocity\nfloat64[] effort" + _HEADER,
+    "geometry_msgs/msg/Wrench": _WRENCH,
+    "geometry_msgs/msg/WrenchStamped": "std_msgs/Header header\n"
+    "geometry_msgs/Wrench wrench" + _HEADER + "=" * 80 + "\n"
+    "MSG: geometry_msgs/Wrench" + _WRENCH,
+    "std_msgs/msg/Float64": "float64 data",
+    "std_msgs/msg/Float32": "float32 data",
+}
+"""Message types that nearly every bag needs, as ROS 2 has always defined them."""
+
+
+def _type_store(reader: Any, kinds: Collection[str]) -> Any:
+    """Return the message types in use, those known and those the bag explains."""
     from rosbags.interfaces import MessageDefinitionFormat
     from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-    store = get_typestore(Stores.LATEST)
+    # Importing all types of a ROS release takes longer than reading most bags.
+    is_common = set(kinds) <= set(_COMMON)
+    store = get_typestore(Stores.EMPTY if is_common else Stores.LATEST)
+    if is_common:
+        for kind in kinds:
+            store.register(get_types_from_msg(_COMMON[kind], kind))
+        return store
     for connection in reader.connections:
         unknown = connection.msgtype not in store.types
         if unknown and connection.msgdef.format == MessageDefinitionFormat.MSG:
@@ -163,10 +208,10 @@ def read_bag(
     mapping: BagMapping,
     arm: Arm | None,
     progress: Callable[[float], None] | None = None,
-) -> tuple[dict[str, Channel], tuple[str, ...]]:
+) -> tuple[tuple[SignalTable, ...], tuple[str, ...]]:
     """Read joint states, wrenches and other numbers of a bag.
 
-    Returns the channels, and the names of the joints they are numbered by. Time starts
+    Returns the tables, and the names of the joints they are numbered by. Time starts
     with the first message.
 
     Args:
@@ -185,7 +230,7 @@ def read_bag(
         raise
     except Exception as error:  # rosbags, apsw and ruamel raise trees of their own
         raise RecordingError(f"{path} is not a readable ROS 2 bag: {error}") from None
-    return _channels(path, streams, mapping, arm)
+    return _tables(path, streams, mapping, arm)
 
 
 @contextmanager
@@ -250,40 +295,50 @@ def _only(topics: Sequence[str], preferred: str) -> str:
     return topics[0] if len(topics) == 1 else ""
 
 
-def _channels(
+def _tables(
     path: Path,
     streams: dict[tuple[str, ...], Stream],
     mapping: BagMapping,
     arm: Arm | None,
-) -> tuple[dict[str, Channel], tuple[str, ...]]:
-    """Turn streams into named channels that start at time zero."""
+) -> tuple[tuple[SignalTable, ...], tuple[str, ...]]:
+    """Turn streams into tables of named channels, with time from zero."""
     start = min((s.stamps[0] for s in streams.values()), default=0)
-    joints = {key[2:]: s for key, s in streams.items() if key[1] == "joints"}
-    biggest = max(joints, key=lambda names: len(joints[names].stamps), default=())
-    wanted = arm.coordinate_names if arm is not None else biggest
-    channels: dict[str, Channel] = {}
-    times = {names: stream.time(start) for names, stream in joints.items()}
-    for j, name in enumerate(wanted if joints else ()):
-        holders = [names for names in joints if name in names]
+    times = {key: stream.time(start) for key, stream in streams.items()}
+    channels: dict[str, tuple[str, Channel]] = {}
+
+    def add(
+        key: tuple[str, ...], name: str, values: np.ndarray, unit: str = ""
+    ) -> None:
+        channels[name] = " ".join(key), Channel(times[key], values, unit)
+
+    joints = [key for key in streams if key[1] == "joints"]
+
+    def messages(key: tuple[str, ...]) -> int:
+        return len(streams[key].stamps)
+
+    largest = max(joints, key=messages, default=())
+    names = arm.coordinate_names if arm is not None else largest[2:]
+    for j, name in enumerate(names if joints else ()):
+        holders = [key for key in joints if name in key[2:]]
         if not holders:
-            known = ", ".join(sorted({x for names in joints for x in names}))
+            known = ", ".join(sorted({x for key in joints for x in key[2:]}))
             raise RecordingError(f"{path} has no joint {name!r}. Found: {known}.")
-        names = max(holders, key=lambda names: len(joints[names].stamps))
+        key = max(holders, key=messages)
+        index, count = key[2:].index(name), len(key) - 2
         for k, quantity in enumerate(("q", "qd", "tau")):
-            values = _column(path, joints[names], k, names.index(name), len(names))
+            values = _column(path, streams[key], k, index, count)
             if values is not None:
-                channels[f"{quantity}_{j + 1}"] = Channel(times[names], values)
+                add(key, f"{quantity}_{j + 1}", values)
     for key, stream in streams.items():
         if key[1] == "wrench":
             block = np.array([row[0] for row in stream.rows])
-            time = stream.time(start)
             for component, values in zip(WRENCH_NAMES, block.T, strict=True):
-                channels[component] = Channel(time, np.ascontiguousarray(values))
+                add(key, component, np.ascontiguousarray(values))
     for extra in mapping.channels:
-        stream = streams[(extra.topic, "field", extra.field)]
-        values = np.array([row[0][0] for row in stream.rows])
-        channels[extra.channel] = Channel(stream.time(start), values, extra.unit)
-    return channels, tuple(wanted)
+        key = (extra.topic, "field", extra.field)
+        values = np.array([row[0][0] for row in streams[key].rows])
+        add(key, extra.channel, values, extra.unit)
+    return gather_tables(channels), tuple(names)
 
 
 def _column(

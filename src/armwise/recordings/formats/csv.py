@@ -12,7 +12,7 @@ import numpy as np
 
 from armwise.errors import RecordingError
 from armwise.recordings.column_names import is_unit, split_unit
-from armwise.recordings.formats.table import Table
+from armwise.recordings.formats.table import RawTable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -194,7 +194,7 @@ def read_csv(
     separator: str | None = None,
     skip_bad_rows: bool = False,
     progress: Callable[[float], None] | None = None,
-) -> Table:
+) -> RawTable:
     """Read a text log into columns of numbers.
 
     Args:
@@ -230,7 +230,7 @@ def read_csv(
         raise RecordingError(f"{path} has no usable row of numbers.")
     columns = dict(zip(layout.names, buffer.columns(), strict=True))
     units = {n: u for n, u in zip(layout.names, layout.units, strict=True) if u}
-    return Table(str(path), columns, units, skipped_rows=skipped)
+    return RawTable(str(path), columns, units, skipped_rows=skipped)
 
 
 class _Buffer:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class RawTable:
     """Columns of one file, all of one length.
 
     Attributes:
@@ -65,7 +65,7 @@ class Table:
         return [name] if name in self.columns else []
 
 
-def table_from_arrays(source: str, arrays: dict[str, np.ndarray]) -> Table:
+def table_from_arrays(source: str, arrays: dict[str, np.ndarray]) -> RawTable:
     """Split matrices into columns, `q` into `q_1`, `q_2` …; longer side is time.
 
     Single numbers are kept apart. Arrays of another length than the longest are left
@@ -85,4 +85,4 @@ def table_from_arrays(source: str, arrays: dict[str, np.ndarray]) -> Table:
             continue
         for j in range(matrix.shape[1]):
             columns[f"{name}_{j + 1}"] = np.ascontiguousarray(matrix[:, j])
-    return Table(source, columns, scalars=scalars)
+    return RawTable(source, columns, scalars=scalars)

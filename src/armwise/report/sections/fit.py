@@ -1,4 +1,4 @@
-"""The summary: verdicts, and errors joint by joint."""
+"""Sections on the fit: summary, warnings, torques, residuals, spectrum, preparation."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import numpy as np
 from armwise.recordings import Samples
 from armwise.report.report import (
     Block,
+    BulletList,
     Cell,
-    Curve,
     Figure,
-    Items,
+    Paragraph,
+    ReportTable,
     Section,
-    Table,
-    Words,
+    Series,
     continued_time,
+    envelope_rows,
     finite,
     points_per_curve,
-    telling_rows,
     with_breaks,
 )
-from armwise.report.subject import Subject
-from armwise.report.verdicts import judge
+from armwise.report.subject import Subject, judge
 
 
 def summary_section(subject: Subject) -> Section:
@@ -37,7 +36,7 @@ def summary_section(subject: Subject) -> Section:
         f"({subject.arm.dof} joints) by {estimate.method} from {estimate.fit.samples} "
         "samples."
     )
-    verdicts = Table(
+    verdicts = ReportTable(
         ("question", "verdict", "because"),
         tuple((j.question, j.verdict, j.why) for j in judgements),
         "Verdicts",
@@ -46,7 +45,7 @@ def summary_section(subject: Subject) -> Section:
     return Section(
         "summary",
         "Summary",
-        (Words(opening), verdicts, _errors(subject)),
+        (Paragraph(opening), verdicts, _errors(subject)),
         {
             "arm": subject.arm.name,
             "method": estimate.method,
@@ -63,19 +62,19 @@ def summary_section(subject: Subject) -> Section:
     )
 
 
-def _errors(subject: Subject) -> Table:
+def _errors(subject: Subject) -> ReportTable:
     fit, checked = subject.estimate.fit, subject.validation
     rows = []
     for j, name in enumerate(subject.arm.coordinate_names):
         unit = subject.torque_units[j]
-        seen: tuple[Cell, ...] = ("not evaluated", "not evaluated")
+        errors: tuple[Cell, ...] = ("not evaluated", "not evaluated")
         if checked is not None:
-            seen = (100 * checked.relative_error[j], checked.rmse[j])
+            errors = (100 * checked.relative_error[j], checked.rmse[j])
         row = (
             name,
             100 * fit.relative_error[j],
             fit.rmse[j],
-            *seen,
+            *errors,
             f"{fit.r2[j]:.4f}",
             unit,
         )
@@ -90,14 +89,38 @@ def _errors(subject: Subject) -> Table:
         "RMSE in",
     )
     caption = "Unexplained torque: error is ‖τ − τ̂‖ / ‖τ‖."
-    return Table(columns, tuple(rows), caption, 3)
+    return ReportTable(columns, tuple(rows), caption, 3)
+
+
+# Warnings.
+
+
+def warnings_section(subject: Subject) -> Section:
+    """Repeat every warning, and what the estimate itself remarks."""
+    notes = subject.estimate.notes
+    if subject.warnings:
+        first: Block = BulletList(subject.warnings)
+    elif subject.fitted is None:
+        first = Paragraph("Not evaluated: the data behind the estimate were not given.")
+    else:
+        first = Paragraph("The residuals show nothing wrong with the data.")
+    blocks = (first, BulletList(notes)) if notes else (first,)
+    return Section(
+        "warnings",
+        "Warnings",
+        blocks,
+        {
+            "warnings": None if subject.fitted is None else list(subject.warnings),
+            "notes": list(notes),
+        },
+    )
 
 
 # Measured and predicted torque, joint by joint.
 
 
 def torques_section(subject: Subject) -> Section:
-    """Draw the torques of data left out first, then those of the fit."""
+    """Draw the torques of validation data first, then those of the fit."""
     runs = [
         ("validation", subject.validated, subject.validation_prediction),
         ("fit", subject.fitted, subject.fit_prediction),
@@ -111,10 +134,12 @@ def torques_section(subject: Subject) -> Section:
         blocks += _figures(subject, name, samples, predicted, folded)
         shown.append(name)
     if subject.validated is None:
-        note = "Validation was not evaluated: no data were left out of the fit."
-        blocks.insert(0, Words(note))
+        note = (
+            "Validation was not evaluated: there were no data besides those of the fit."
+        )
+        blocks.insert(0, Paragraph(note))
     if not shown:
-        blocks.append(Words("The data behind the estimate were not given."))
+        blocks.append(Paragraph("The data behind the estimate were not given."))
     return Section(
         "torques", "Measured and predicted torque", tuple(blocks), {"shown": shown}
     )
@@ -128,11 +153,11 @@ def _figures(
     figures = []
     for j, name in enumerate(subject.arm.coordinate_names):
         measured = samples.tau[:, j]
-        rows = telling_rows(measured - predicted[:, j], most)
+        rows = envelope_rows(measured - predicted[:, j], most)
         t = with_breaks(rows, time, samples)
         curves = (
-            Curve("measured", t, with_breaks(rows, measured, samples), "measured"),
-            Curve(
+            Series("measured", t, with_breaks(rows, measured, samples), "measured"),
+            Series(
                 "predicted", t, with_breaks(rows, predicted[:, j], samples), "predicted"
             ),
         )
@@ -142,11 +167,11 @@ def _figures(
     return figures
 
 
-# Residuals: what the model leaves of the torque.
+# Residuals.
 
 
 def residuals_section(subject: Subject) -> Section:
-    """Draw what is left, and say how much of it is not noise."""
+    """Draw the residuals, and say how much of them is not noise."""
     runs = [
         (name, samples, samples.tau - predicted)
         for name, samples, predicted in (
@@ -159,7 +184,9 @@ def residuals_section(subject: Subject) -> Section:
     for j in range(subject.arm.dof) if runs else ():
         blocks.append(_figure(subject, j, runs))
     if not runs:
-        blocks.append(Words("Not drawn: the data behind the estimate were not given."))
+        blocks.append(
+            Paragraph("Not drawn: the data behind the estimate were not given.")
+        )
     checked = subject.validation
     return Section(
         "residuals",
@@ -173,7 +200,7 @@ def residuals_section(subject: Subject) -> Section:
     )
 
 
-def _numbers(subject: Subject) -> Table:
+def _numbers(subject: Subject) -> ReportTable:
     fit, checked = subject.estimate.fit, subject.validation
     rows = tuple(
         (
@@ -188,9 +215,9 @@ def _numbers(subject: Subject) -> Table:
     columns = ("joint", "standard deviation", "in", "fit", "validation")
     caption = (
         "Correlation of the residual from sample to sample: 0 is noise, 1 is something "
-        "the model does not know (filtered data are never quite 0)."
+        "the model does not describe (filtered data are never quite 0)."
     )
-    return Table(columns, rows, caption, 3)
+    return ReportTable(columns, rows, caption, 3)
 
 
 def _figure(
@@ -200,25 +227,26 @@ def _figure(
     curves = []
     last = 0.0
     for name, samples, residual in runs:
-        rows = telling_rows(residual[:, joint], most)
+        rows = envelope_rows(residual[:, joint], most)
         time = continued_time(samples)
         t = with_breaks(rows, time, samples)
         r = with_breaks(rows, residual[:, joint], samples)
-        curves.append(Curve(name, t, r, "residual" if name == "fit" else "other"))
+        curves.append(Series(name, t, r, "residual" if name == "fit" else "other"))
         last = max(last, float(time[-1]) if time.size else 0.0)
+    # Two standard deviations: 95 % of the samples of a residual that is noise.
     band = 2.0 * float(subject.estimate.torque_std[joint])
     for level in (band, -band):
         x, y = np.array([0.0, last]), np.array([level, level])
-        curves.append(Curve("±2 standard deviations of the fit", x, y, "level"))
+        curves.append(Series("±2 standard deviations of the fit", x, y, "level"))
     name = subject.arm.coordinate_names[joint]
     unit = subject.torque_units[joint]
     return Figure(name, "time [s]", f"residual [{unit}]", tuple(curves))
 
 
-# The singular spectrum: how well the motion tells directions apart.
+# Singular spectrum of the regressor.
 
 _WEAKEST = 5
-"""Directions to name."""
+"""Directions to name; the singular values of all are drawn."""
 
 
 def spectrum_section(subject: Subject) -> Section:
@@ -226,7 +254,7 @@ def spectrum_section(subject: Subject) -> Section:
     estimate = subject.estimate
     values = estimate.singular_values
     shown = np.where(values > 0, values, np.nan)
-    curve = Curve("singular value", np.arange(1.0, values.size + 1), shown, "measured")
+    curve = Series("singular value", np.arange(1.0, values.size + 1), shown, "measured")
     figure = Figure(
         "Singular values",
         "direction",
@@ -240,12 +268,12 @@ def spectrum_section(subject: Subject) -> Section:
         f"condition number, is {estimate.condition_number:.4g}."
     )
     weakest = _weakest(subject)
-    caption = "The directions told apart least, by their largest members."
-    table = Table(("singular value", "mostly"), tuple(weakest), caption, 3)
+    caption = "The least determined directions, by their largest members."
+    table = ReportTable(("singular value", "mostly"), tuple(weakest), caption, 3)
     return Section(
         "spectrum",
         "Singular spectrum",
-        (Words(intro), figure, table),
+        (Paragraph(intro), figure, table),
         {
             "singular_values": finite(values),
             "condition_number": finite([estimate.condition_number])[0],
@@ -257,16 +285,16 @@ def spectrum_section(subject: Subject) -> Section:
 def _weakest(subject: Subject) -> list[tuple[float, str]]:
     estimate = subject.estimate
     names = [estimate.base.names[i] for i in estimate.base.indices]
-    found = []
+    weakest = []
     for k in range(estimate.singular_values.size - 1, -1, -1)[:_WEAKEST]:
         row = estimate.directions[k]
         top = np.argsort(-np.abs(row))[:3]
         text = ", ".join(f"{row[i]:+.2f} {names[i]}" for i in top)
-        found.append((float(estimate.singular_values[k]), text))
-    return found
+        weakest.append((float(estimate.singular_values[k]), text))
+    return weakest
 
 
-# Preparation: how the samples came out of the recordings.
+# Preparation of the samples.
 
 
 def preparation_section(subject: Subject) -> Section:
@@ -274,14 +302,14 @@ def preparation_section(subject: Subject) -> Section:
     fitted = subject.fitted
     if fitted is None:
         words = "Not known: the data behind the estimate were not given."
-        return Section("preparation", "Preparation", (Words(words),), {"fit": None})
-    blocks: list[Block] = [Table(("step", "value"), _steps(fitted))]
+        return Section("preparation", "Preparation", (Paragraph(words),), {"fit": None})
+    blocks: list[Block] = [ReportTable(("step", "value"), _steps(fitted))]
     if fitted.preparation.notes:
-        blocks.append(Items(fitted.preparation.notes))
+        blocks.append(BulletList(fitted.preparation.notes))
     checked = subject.validated
     if checked is not None:
         blocks.append(
-            Words(f"Validation data were prepared alike: {len(checked)} samples.")
+            Paragraph(f"Validation data were prepared alike: {len(checked)} samples.")
         )
     return Section(
         "preparation",
@@ -298,8 +326,8 @@ def _steps(samples: Samples) -> tuple[tuple[Cell, ...], ...]:
     done = samples.preparation
     cutoff: Cell = "not filtered"
     if done.cutoff_hz is not None:
-        chosen = "chosen from the data" if done.cutoff_is_automatic else "asked for"
-        cutoff = f"{done.cutoff_hz:.4g} Hz, zero phase, {chosen}"
+        reason = "chosen from the data" if done.cutoff_is_automatic else "as requested"
+        cutoff = f"{done.cutoff_hz:.4g} Hz, zero phase, {reason}"
     dropped = ", ".join(f"{count} {why}" for why, count in done.rows_dropped)
     rate = done.sample_rate_hz
     return (

@@ -1,4 +1,4 @@
-"""Parameters: every number with its interval and where it comes from."""
+"""Sections on parameters: every number with its interval and origin, and friction."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from armwise.regression import FORMS
 from armwise.report.report import (
     Block,
     Cell,
-    Curve,
     Figure,
+    Paragraph,
+    ReportTable,
     Section,
-    Table,
-    Words,
+    Series,
     finite,
 )
 from armwise.report.subject import Subject
@@ -30,13 +30,13 @@ def parameters_section(subject: Subject) -> Section:
     intro = (
         "Torques depend on the combinations in the first table only; their intervals "
         "hold for correlated residuals too. The second lists the exported arm: "
-        "“identified” is seen alone, “in combination” only as part of a sum (the split "
+        "“identified” acts alone, “in combination” only as part of a sum (the split "
         "is the description's), “prior” is the description's own value."
     )
     return Section(
         "parameters",
         "Parameters",
-        (Words(intro), _combinations(subject), _standard(subject)),
+        (Paragraph(intro), _combinations(subject), _standard(subject)),
         {
             "combinations": [
                 {"expression": e, "value": v, "std": s}
@@ -55,25 +55,27 @@ def parameters_section(subject: Subject) -> Section:
     )
 
 
-def _combinations(subject: Subject) -> Table:
+def _combinations(subject: Subject) -> ReportTable:
     estimate = subject.estimate
     rows = []
     for text, value, std in zip(
         estimate.base.expressions, estimate.base_values, estimate.base_std, strict=True
     ):
-        rows.append((text, float(value), *_interval(value, std), _doubt(value, std)))
+        rows.append(
+            (text, float(value), *_interval(value, std), _relative_std(value, std))
+        )
     columns = ("combination", "value", "std", "from", "to", "std / value [%]")
     caption = "Base parameters and friction terms, 95 % intervals, SI units."
-    return Table(columns, tuple(rows), caption)
+    return ReportTable(columns, tuple(rows), caption)
 
 
 def _interval(value: float, std: float) -> tuple[Cell, Cell, Cell]:
     if not np.isfinite(std):
-        return "nothing known", None, None
+        return "not determined", None, None
     return float(std), float(value - CONFIDENCE * std), float(value + CONFIDENCE * std)
 
 
-def _doubt(value: float, std: float) -> Cell:
+def _relative_std(value: float, std: float) -> Cell:
     if not np.isfinite(std) or value == 0:
         return None
     return float(100 * std / abs(value))
@@ -87,31 +89,31 @@ def _rows(
     size = estimate.parameters.size
     extra = len(estimate.columns.friction)
     leaders = dict(zip(estimate.base.indices, estimate.base_std, strict=True))
-    shown = [*estimate.std, *[leaders.get(size + k, np.inf) for k in range(extra)]]
+    std = [*estimate.std, *[leaders.get(size + k, np.inf) for k in range(extra)]]
     described = [*subject.arm.parameters, *[0.0] * extra]
     return [
-        (name, float(value), std, estimate.origin[name], float(before))
-        for name, value, std, before in zip(
+        (name, float(value), spread, estimate.origin[name], float(prior))
+        for name, value, spread, prior in zip(
             estimate.base.names,
             estimate.all_parameters,
-            finite(shown),
+            finite(std),
             described,
             strict=True,
         )
     ]
 
 
-def _standard(subject: Subject) -> Table:
+def _standard(subject: Subject) -> ReportTable:
     columns = ("parameter", "value", "std", "origin", "description")
     caption = "Parameters of the exported arm, friction terms last."
     rows = tuple(_rows(subject))
-    return Table(columns, rows, caption, is_folded=len(rows) > 20)
+    return ReportTable(columns, rows, caption, is_folded=len(rows) > 20)
 
 
-# Friction: the terms of every joint, and the curve they make.
+# Friction.
 
 _POINTS = 201
-"""Speeds at which a friction curve is drawn."""
+"""Speeds at which a friction curve is drawn: odd, so that standstill is one."""
 
 
 def friction_section(subject: Subject) -> Section:
@@ -122,7 +124,7 @@ def friction_section(subject: Subject) -> Section:
     if terms:
         blocks.append(_further(subject))
     else:
-        blocks.append(Words("No term beyond viscous, Coulomb and offset was used."))
+        blocks.append(Paragraph("No term beyond viscous, Coulomb and offset was used."))
     blocks += _curves(subject)
     return Section(
         "friction",
@@ -137,7 +139,7 @@ def friction_section(subject: Subject) -> Section:
     )
 
 
-def _drives(subject: Subject) -> Table:
+def _drives(subject: Subject) -> ReportTable:
     estimate = subject.estimate
     layout = subject.arm.layout
     values, stds = (layout.by_drive(x) for x in (estimate.parameters, estimate.std))
@@ -151,10 +153,10 @@ def _drives(subject: Subject) -> Table:
     for name in DRIVE_NAMES:
         columns += [name.replace("_", " "), f"std of {name.replace('_', ' ')}"]
     caption = "Rotor inertia [kg m²], viscous [N m s], Coulomb and offset [N m]."
-    return Table(tuple(columns), tuple(rows), caption, 3)
+    return ReportTable(tuple(columns), tuple(rows), caption, 3)
 
 
-def _further(subject: Subject) -> Table:
+def _further(subject: Subject) -> ReportTable:
     estimate = subject.estimate
     size = estimate.parameters.size
     leaders = dict(zip(estimate.base.indices, estimate.base_std, strict=True))
@@ -170,20 +172,19 @@ def _further(subject: Subject) -> Table:
             )
         )
     caption = "Terms that predict stretches left out better than none."
-    return Table(("term", "coefficient", "std", "shape"), tuple(rows), caption)
+    return ReportTable(("term", "coefficient", "std", "shape"), tuple(rows), caption)
 
 
 def _curves(subject: Subject) -> list[Figure]:
-    """Friction torque over speed, joint by joint, over the speeds that were seen."""
+    """Friction torque over speed, joint by joint, over the speeds in the data."""
     if subject.fitted is None or not len(subject.fitted):
         return []
     estimate, dof = subject.estimate, subject.arm.dof
     fastest = np.abs(subject.fitted.qd).max(axis=0)
-    share = np.linspace(-1.0, 1.0, _POINTS)
     still = np.zeros((_POINTS, dof))
     only_friction = np.array(estimate.all_parameters)
     only_friction[subject.arm.layout.links] = 0.0
-    qd = share[:, None] * fastest
+    qd = np.linspace(-1.0, 1.0, _POINTS)[:, None] * fastest
     motion = Samples(np.arange(_POINTS, dtype=float), still, qd, still, still)
     torque = predict_torque(estimate.columns, only_friction, motion)
     return [
@@ -191,7 +192,7 @@ def _curves(subject: Subject) -> list[Figure]:
             f"{name}: friction over speed",
             "speed [rad/s]" if unit == "N m" else "speed [m/s]",
             unit,
-            (Curve("friction", qd[:, j], torque[:, j], "predicted"),),
+            (Series("friction", qd[:, j], torque[:, j], "predicted"),),
             is_folded=True,
         )
         for j, (name, unit) in enumerate(

@@ -1,4 +1,4 @@
-"""What was not identified, and which motion would reveal it."""
+"""Section on unidentified combinations, and the motions that would reveal them."""
 
 from __future__ import annotations
 
@@ -12,37 +12,44 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.identification import Estimate
 from armwise.recordings import Samples
-from armwise.report.report import Block, Items, Section, Table, Words, finite
+from armwise.report.report import (
+    Block,
+    BulletList,
+    Paragraph,
+    ReportTable,
+    Section,
+    finite,
+)
 from armwise.report.subject import Subject
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Which motion would reveal what the data did not.
-
 LARGEST_RELATIVE_STD = 0.3
-"""Standard deviation over value from which a parameter counts as poorly known."""
+"""Standard deviation over value from which a parameter counts as poorly determined:
+at 30 % a 95 % interval is as wide as the value."""
 
-_NEARLY = 2.0
+_ALMOST_BEST = 2.0
 """A motion counts as good as the best if it leaves at most this many times its
 standard deviation; the simplest such motion is named."""
 
 _SAMPLES = 120
-"""Random postures tried for each kind of motion."""
+"""Random postures tried for each kind of motion: a few per base parameter."""
 
 _RIDGE = 1e-10
-"""Information, relative to what the motions bring, that is assumed of everything."""
+"""Information, relative to what the motions bring, that is assumed of everything, so
+that the sum can be inverted where nothing was determined."""
 
 
 @dataclass(frozen=True)
-class Hidden:
-    """A combination the data left open, and what would show it.
+class Unidentified:
+    """A combination the data did not determine, and what would.
 
     Attributes:
         expression: The combination.
         value: Its value.
-        std: Its standard deviation; infinite if nothing is known.
+        std: Its standard deviation; infinite if it is not determined.
         motion: What to record, in words.
         joint: The joint whose torque shows it best.
     """
@@ -62,36 +69,42 @@ class _Candidate:
     information: Float[np.ndarray, "dof base base"]
 
 
-def poorly_known(estimate: Estimate) -> list[int]:
+def poorly_determined(estimate: Estimate) -> list[int]:
     """Base parameters the data determine badly or not at all, worst first."""
-    doubt = estimate.base_std / np.maximum(np.abs(estimate.base_values), 1e-300)
-    order = np.argsort(-doubt, kind="stable")
-    return [int(k) for k in order if doubt[k] > LARGEST_RELATIVE_STD]
+    # 1e-300: a value of zero with a finite uncertainty is poorly determined, not NaN.
+    relative_std = estimate.base_std / np.maximum(np.abs(estimate.base_values), 1e-300)
+    order = np.argsort(-relative_std, kind="stable")
+    return [int(k) for k in order if relative_std[k] > LARGEST_RELATIVE_STD]
 
 
-def revealing_motions(estimate: Estimate, most: int = 12) -> tuple[Hidden, ...]:
-    """For each poorly known combination find the simplest motion that shows it.
+def revealing_motions(estimate: Estimate, most: int = 12) -> tuple[Unidentified, ...]:
+    """For each poorly determined combination find the simplest motion that shows it.
 
     Postures held, one joint moving, and two moving are tried. Each adds its information
-    YᵀY/σ² to what is known; the standard deviation left over tells how good it is.
+    YᵀY/σ² to what the data brought; the standard deviation that remains rates it.
 
     Args:
         estimate: The estimate.
         most: How many to look at, worst first.
     """
-    chosen = poorly_known(estimate)[:most]
-    if not chosen:
+    selection = poorly_determined(estimate)[:most]
+    if not selection:
         return ()
     candidates = _candidates(estimate)
-    known = _information(estimate)
-    total = known + sum(c.information.sum(axis=0) for c in candidates)
-    known = known + _RIDGE * np.diag(np.maximum(np.diag(total), 1e-300))
-    after = np.array([_std(known + c.information.sum(axis=0)) for c in candidates])
-    return tuple(_hidden(estimate, k, known, after[:, k], candidates) for k in chosen)
+    information = _information(estimate)
+    total = information + sum(c.information.sum(axis=0) for c in candidates)
+    information = information + _RIDGE * np.diag(np.maximum(np.diag(total), 1e-300))
+    after = np.array(
+        [_std(information + c.information.sum(axis=0)) for c in candidates]
+    )
+    return tuple(
+        _revealed_by(estimate, k, information, after[:, k], candidates)
+        for k in selection
+    )
 
 
 def _information(estimate: Estimate) -> Float[np.ndarray, "base base"]:
-    """What is known of β: the inverse covariance, zero where nothing is."""
+    """Information about β: the inverse covariance, zero where that is infinite."""
     finite = np.isfinite(np.diag(estimate.base_covariance))
     rows = np.ix_(finite, finite)
     information = np.zeros(estimate.base_covariance.shape)
@@ -118,19 +131,24 @@ def _candidates(estimate: Estimate) -> list[_Candidate]:
         (f"move {names[i]} and {names[j]} together, fast", (i, j))
         for i, j in combinations(range(arm.dof), 2)
     ]
-    return [_Candidate(w, _told(estimate, _motion(arm, m, rng))) for w, m in kinds]
+    return [
+        _Candidate(w, _motion_information(estimate, _motion(arm, m, rng)))
+        for w, m in kinds
+    ]
 
 
-def _told(estimate: Estimate, samples: Samples) -> Float[np.ndarray, "dof base base"]:
+def _motion_information(
+    estimate: Estimate, samples: Samples
+) -> Float[np.ndarray, "dof base base"]:
     """Information YᵀY/σ² of each joint's torque about β."""
     columns = estimate.columns
-    wanted = columns.user[:, list(estimate.base.indices)]
-    told = np.zeros((columns.arm.dof, estimate.base.count, estimate.base.count))
+    base_columns = columns.user[:, list(estimate.base.indices)]
+    information = np.zeros((columns.arm.dof, estimate.base.count, estimate.base.count))
     for block in columns.blocks([samples]):
         for i, support in enumerate(columns.support):
-            Y = block.joints[i][:-1].T @ wanted[support]
-            told[i] += Y.T @ Y / max(float(estimate.torque_std[i]), 1e-12) ** 2
-    return told
+            Y = block.joints[i][:-1].T @ base_columns[support]
+            information[i] += Y.T @ Y / max(float(estimate.torque_std[i]), 1e-12) ** 2
+    return information
 
 
 def _motion(arm: Arm, moving: tuple[int, ...], rng: np.random.Generator) -> Samples:
@@ -150,18 +168,19 @@ def _motion(arm: Arm, moving: tuple[int, ...], rng: np.random.Generator) -> Samp
     )
 
 
-def _hidden(
+def _revealed_by(
     estimate: Estimate,
     index: int,
-    known: np.ndarray,
+    information: np.ndarray,
     after: Float[np.ndarray, " candidates"],
     candidates: Sequence[_Candidate],
-) -> Hidden:
-    """Take the first kind of motion that is nearly as telling as the best."""
-    first = int(np.argmax(after <= _NEARLY * after.min()))
-    told = candidates[first].information
-    by_joint = [_std(known + one)[index] for one in told]
-    return Hidden(
+) -> Unidentified:
+    """Take the first kind of motion that is nearly as good as the best."""
+    first = int(np.argmax(after <= _ALMOST_BEST * after.min()))
+    by_joint = [
+        _std(information + joint)[index] for joint in candidates[first].information
+    ]
+    return Unidentified(
         expression=estimate.base.expressions[index],
         value=float(estimate.base_values[index]),
         std=float(estimate.base_std[index]),
@@ -170,44 +189,42 @@ def _hidden(
     )
 
 
-# What was not identified, and which motion would reveal it.
-
-
-def hidden_section(subject: Subject) -> Section:
-    """Name what the data left open and what no motion can show."""
+def unidentified_section(subject: Subject) -> Section:
+    """Name what the data did not determine and what no motion can show."""
     estimate = subject.estimate
     never = estimate.base.unidentifiable
-    count = len(poorly_known(estimate))
-    found = revealing_motions(estimate)
+    count = len(poorly_determined(estimate))
+    weakest = revealing_motions(estimate)
     blocks: list[Block] = []
-    if found:
+    if weakest:
         caption = (
-            f"{count} combinations are known to no better than "
+            f"{count} combinations are determined to no better than "
             f"{100 * LARGEST_RELATIVE_STD:.0f} % of their value, or not at all; "
-            f"the {len(found)} worst. Where a value is nearly zero this is no harm."
+            f"the {len(weakest)} worst. Where a value is nearly zero this does no harm."
         )
         rows = tuple(
-            (h.expression, h.value, *finite([h.std]), h.motion, h.joint) for h in found
+            (h.expression, h.value, *finite([h.std]), h.motion, h.joint)
+            for h in weakest
         )
         columns = ("combination", "value", "std", "a motion that shows it", "torque of")
-        blocks.append(Table(columns, rows, caption))
+        blocks.append(ReportTable(columns, rows, caption))
     else:
         blocks.append(
-            Words(
-                "Every combination that motion can show is known to better than "
+            Paragraph(
+                "Every combination that motion can show is determined to better than "
                 f"{100 * LARGEST_RELATIVE_STD:.0f} % of its value."
             )
         )
     if never:
         blocks.append(
-            Words(
+            Paragraph(
                 f"{len(never)} parameters never act on any joint's torque, so no "
                 "motion reveals them and no controller needs them:"
             )
         )
-        blocks.append(Items((", ".join(never),)))
+        blocks.append(BulletList((", ".join(never),)))
     return Section(
-        "hidden",
+        "unidentified",
         "Not identified",
         tuple(blocks),
         {
@@ -220,7 +237,7 @@ def hidden_section(subject: Subject) -> Section:
                     "motion": h.motion,
                     "torque_of": h.joint,
                 }
-                for h in found
+                for h in weakest
             ],
             "unidentifiable": list(never),
         },

@@ -1,4 +1,4 @@
-"""write_report: everything about an estimate, in one file."""
+"""Report on an estimate: everything about it, in one file."""
 
 from __future__ import annotations
 
@@ -6,10 +6,32 @@ from pathlib import Path
 
 from armwise.identification import Estimate, Identification
 from armwise.recordings import Samples
+from armwise.report.formats import save_report
 from armwise.report.report import Report
-from armwise.report.save import save_report
-from armwise.report.sections import SECTIONS
+from armwise.report.sections.fit import (
+    preparation_section,
+    residuals_section,
+    spectrum_section,
+    summary_section,
+    torques_section,
+    warnings_section,
+)
+from armwise.report.sections.parameters import friction_section, parameters_section
+from armwise.report.sections.unidentified import unidentified_section
 from armwise.report.subject import Subject
+
+SECTIONS = (
+    summary_section,
+    warnings_section,
+    torques_section,
+    residuals_section,
+    parameters_section,
+    unidentified_section,
+    spectrum_section,
+    friction_section,
+    preparation_section,
+)
+"""In the order to read them."""
 
 
 def make_report(

@@ -1,0 +1,298 @@
+"""A report as one self-contained HTML page, as JSON or as text."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from armwise.errors import ArgumentError
+from armwise.files import write_atomically
+from armwise.programs import fill
+from armwise.report.report import (
+    VERDICTS,
+    Block,
+    BulletList,
+    Cell,
+    Figure,
+    Paragraph,
+    PlotlyFigure,
+    Report,
+    ReportTable,
+    Section,
+    Series,
+)
+
+PLOTLY = "plotly.js"
+"""File name of the drawing library where several pages share it."""
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_COLOURED = (*VERDICTS, "agrees", "differs", "shown")
+"""Cells that the style sheet colours."""
+
+_TEXT_WIDTH = 100
+"""Columns of running text; tables take what they need."""
+
+
+def save_report(path: str | Path, make: Callable[[], Report]) -> Path:
+    """Write a report as .html (self-contained), .json or .txt, whole or not at all.
+
+    Args:
+        path: Where to.
+        make: Collects the report; not called if the file's kind is unknown.
+    """
+    target = Path(path)
+    writer = _WRITERS.get(target.suffix.lower())
+    if writer is None:
+        raise ArgumentError(
+            f"{target.name}: a report is written as {', '.join(_WRITERS)}, not "
+            f"{target.suffix or 'a file without a suffix'}."
+        )
+    write_atomically(target, writer(make()).encode())
+    return target
+
+
+# HTML.
+
+
+def report_to_html(report: Report) -> str:
+    """Write a report as one self-contained page."""
+    figures: list[Figure | PlotlyFigure] = []
+    links = " ".join(
+        f'<a href="#{s.name}">{escape(s.title)}</a>' for s in report.sections
+    )
+    sections = "\n".join(_section_to_html(s, figures) for s in report.sections)
+    return page_to_html(report.title, f"<nav>{links}</nav>\n{sections}", figures)
+
+
+def page_to_html(
+    title: str,
+    body: str,
+    figures: Sequence[Figure | PlotlyFigure] = (),
+    *,
+    style: str = "",
+    script: str = "",
+    is_shared: bool = False,
+) -> str:
+    """Put a body (HTML already) and the figures it has room for into a page.
+
+    Args:
+        title: Its heading.
+        body: What is below that.
+        figures: In the order `figure_to_html` made room for them.
+        style: CSS beside what every page has.
+        script: JavaScript that runs last.
+        is_shared: Whether the drawing library is a file beside the page, `PLOTLY`,
+            rather than in the page.
+    """
+    scripts = _drawing_scripts(figures, is_shared) if figures else []
+    scripts += [f"<script>\n{script}</script>"] if script else []
+    sources = [" 'self' file:"] if is_shared and figures else []
+    if any(isinstance(figure, PlotlyFigure) for figure in figures):
+        # Plotly compiles its three-dimensional scenes at run time.
+        sources.append(" 'unsafe-eval'")
+    return fill(
+        _TEMPLATES / "page.html",
+        TITLE=escape(title),
+        CSS=(_TEMPLATES / "style.css").read_text("utf-8") + style,
+        BODY=body,
+        SCRIPTS="\n".join(scripts),
+        SOURCES="".join(sources),
+    )
+
+
+def figure_to_html(
+    figure: Figure | PlotlyFigure, figures: list[Figure | PlotlyFigure]
+) -> str:
+    """Make room for a figure in a page, and append it to those the page draws."""
+    figures.append(figure)
+    label = escape(figure.title, quote=True)
+    kind = "figure tall" if isinstance(figure, PlotlyFigure) else "figure"
+    return (
+        f'<div class="{kind}" role="img" aria-label="{label}" '
+        f'data-figure="{len(figures) - 1}"></div>'
+    )
+
+
+def plotly_source() -> str:
+    """Return the drawing library as JavaScript."""
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())
+
+
+def _drawing_scripts(
+    figures: Sequence[Figure | PlotlyFigure], is_shared: bool
+) -> list[str]:
+    text = json.dumps([_figure_to_dict(f) for f in figures], separators=(",", ":"))
+    # Inside a script element only "<" could end it.
+    safe = text.replace("<", "\\u003c")
+    library = f'<script src="{PLOTLY}"></script>'
+    if not is_shared:
+        library = f"<script>{plotly_source()}</script>"
+    drawing = (_TEMPLATES / "figures.js").read_text("utf-8")
+    return [
+        f'<script type="application/json" id="figures">{safe}</script>',
+        library,
+        f"<script>\n{drawing}</script>",
+    ]
+
+
+def _section_to_html(section: Section, figures: list[Figure | PlotlyFigure]) -> str:
+    parts: list[str] = []
+    folded: list[str] = []
+    for block in section.blocks:
+        target = folded if getattr(block, "is_folded", False) else parts
+        target.append(_block_to_html(block, figures))
+    if folded:
+        summary = f"More: {len(folded)} of this kind" if parts else "Show"
+        inner = "\n".join(folded)
+        parts.append(f"<details><summary>{summary}</summary>\n{inner}\n</details>")
+    blocks = "\n".join(parts)
+    return (
+        f'<section id="{escape(section.name, quote=True)}">\n'
+        f"<h2>{escape(section.title)}</h2>\n{blocks}\n</section>"
+    )
+
+
+def _block_to_html(block: Block, figures: list[Figure | PlotlyFigure]) -> str:
+    if isinstance(block, Paragraph):
+        return f"<p>{escape(block.text)}</p>"
+    if isinstance(block, BulletList):
+        items = "".join(f"<li>{escape(text)}</li>" for text in block.texts)
+        return f"<ul>{items}</ul>"
+    if isinstance(block, ReportTable):
+        return _table_to_html(block)
+    return figure_to_html(block, figures)
+
+
+def _table_to_html(table: ReportTable) -> str:
+    head = "".join(f'<th scope="col">{escape(c)}</th>' for c in table.columns)
+    rows = "\n".join(
+        "<tr>" + "".join(_cell_to_html(cell, table.digits) for cell in row) + "</tr>"
+        for row in table.rows
+    )
+    return (
+        f'<div class="scroll"><table><caption>{escape(table.caption)}</caption>\n'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>"
+    )
+
+
+def _cell_to_html(cell: Cell, digits: int) -> str:
+    text = escape(_cell_to_text(cell, digits))
+    if isinstance(cell, str):
+        if cell in _COLOURED:
+            return f'<td class="verdict {cell.replace(" ", "-")}">{text}</td>'
+        return f"<td>{text}</td>"
+    return f'<td class="number">{text}</td>'
+
+
+def _figure_to_dict(figure: Figure | PlotlyFigure) -> dict[str, Any]:
+    if isinstance(figure, PlotlyFigure):
+        return figure.description
+    # Plotly reads a little HTML in its labels, so names are escaped for it as well.
+    return {
+        "title": escape(figure.title),
+        "x_label": escape(figure.x_label),
+        "y_label": escape(figure.y_label),
+        "log": figure.is_logarithmic,
+        "stems": figure.is_stems,
+        "x_log": figure.is_x_logarithmic,
+        "x_names": [escape(name) for name in figure.x_names],
+        "curves": [_series_to_dict(series) for series in figure.curves],
+    }
+
+
+def _series_to_dict(series: Series) -> dict[str, Any]:
+    return {
+        "name": escape(series.name),
+        "role": series.role,
+        "x": _rounded(series.x, 6),
+        "y": _rounded(series.y, 5),
+    }
+
+
+def _rounded(values: np.ndarray, digits: int) -> list[float | None]:
+    """Round to the digits a screen can show; a third of the page's size otherwise."""
+    values = np.asarray(values, dtype=float)
+    finite = np.isfinite(values)
+    size = np.abs(np.where(finite & (values != 0.0), values, 1.0))
+    shift = digits - 1 - np.floor(np.log10(size))
+    # Whole numbers times or over a power of ten have the short form that is wanted.
+    with np.errstate(over="ignore", invalid="ignore"):
+        up, down = 10.0 ** np.maximum(shift, 0.0), 10.0 ** np.maximum(-shift, 0.0)
+        short = (np.round(values * up / down) * down / up).tolist()
+    return [v if known else None for v, known in zip(short, finite, strict=True)]
+
+
+# Text, for terminals, mails and diffs; and JSON.
+
+
+def report_to_text(report: Report) -> str:
+    """Write a report as plain text; figures by name only."""
+    lines = [report.title, "=" * len(report.title)]
+    for section in report.sections:
+        lines += ["", section.title, "-" * len(section.title)]
+        for block in section.blocks:
+            lines += _block_to_text(block)
+        figures = [b for b in section.blocks if isinstance(b, Figure | PlotlyFigure)]
+        if figures:
+            lines.append(f"({len(figures)} figures: see the HTML report)")
+    return "\n".join(lines) + "\n"
+
+
+def report_to_json(report: Report) -> str:
+    """Write a report as JSON; what is not finite is null."""
+    return json.dumps(report.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _block_to_text(block: Block) -> list[str]:
+    if isinstance(block, Paragraph):
+        return textwrap.wrap(block.text, _TEXT_WIDTH)
+    if isinstance(block, BulletList):
+        return [
+            line
+            for text in block.texts
+            for line in textwrap.wrap(
+                text, _TEXT_WIDTH, initial_indent="* ", subsequent_indent="  "
+            )
+        ]
+    if isinstance(block, ReportTable):
+        return _table_to_text(block)
+    return []
+
+
+def _table_to_text(table: ReportTable) -> list[str]:
+    cells = [
+        list(table.columns),
+        *[[_cell_to_text(cell, table.digits) for cell in row] for row in table.rows],
+    ]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(table.columns))]
+    lines = [table.caption] if table.caption else []
+    for k, row in enumerate(cells):
+        padded = [c.ljust(w) for c, w in zip(row, widths, strict=True)]
+        lines.append("  ".join(padded).rstrip())
+        if k == 0:
+            lines.append("  ".join("-" * w for w in widths))
+    return ["", *lines, ""]
+
+
+def _cell_to_text(cell: Cell, digits: int) -> str:
+    """Write a cell for people: a dash where there is nothing."""
+    if cell is None:
+        return "–"
+    if isinstance(cell, float | np.floating):
+        return f"{cell:.{digits}g}" if np.isfinite(cell) else "–"
+    return str(cell)
+
+
+_WRITERS: dict[str, Callable[[Report], str]] = {
+    ".html": report_to_html,
+    ".json": report_to_json,
+    ".txt": report_to_text,
+}
