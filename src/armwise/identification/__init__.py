@@ -2,7 +2,6 @@
 
 from armwise.identification.coverage import (
     coverage_study,
-    largest_torque,
 )
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import (
@@ -69,7 +68,6 @@ __all__ = [
     "identify",
     "identify_recordings",
     "jackknife",
-    "largest_torque",
     "pose_problem",
     "predict_torque",
     "read_estimate",
