@@ -21,10 +21,9 @@ import numpy as np
 
 import armwise as aw
 from armwise.arms import Arm, Drive
-from armwise.control import PD, Feedforward
+from armwise.control import PD, Feedforward, largest_torque
 from armwise.fleets import FleetEstimate, identify_fleet
 from armwise.fleets.defects import point_mass
-from armwise.identification.coverage import largest_torque
 from armwise.motions import random_motion
 from armwise.recordings import Recording
 from benchmarks.figures import Row

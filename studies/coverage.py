@@ -40,6 +40,7 @@ from armwise.programs import (
     fill,
     trace,
 )
+from armwise.progress import Progress
 from armwise.recordings import Samples, prepare
 from armwise.regression import STRETCHES, Columns
 from studies.closed_loop import TEMPLATES, GpuLoop
@@ -68,7 +69,7 @@ def gpu_coverage_study(
     encoder_counts: int = 2**17,
     torque_noise: float = 0.01,
     cutoff_hz: float = 10.0,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> CoverageStudy:
     """Repeat a closed-loop identification with fresh noise on a GPU, and count.
 

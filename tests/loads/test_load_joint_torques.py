@@ -12,6 +12,7 @@ import armwise as aw
 from armwise.arms import Arm, Drive, InertialParameters
 from armwise.errors import ArgumentError, RecordingError
 from armwise.loads import design_load_excitation, identify_load
+from armwise.plants import perturbed
 from tests.loads import rig
 
 LOAD = InertialParameters.from_center_of_mass(
@@ -69,9 +70,7 @@ def test_the_difference_of_two_runs_gives_the_load() -> None:
 
 
 def test_a_poor_model_of_the_arm_does_little_harm() -> None:
-    arm, random = rig.puma(), np.random.default_rng(0)
-    wrong = 1.0 + 0.1 * random.normal(size=arm.parameters.size)
-    poor = arm.with_parameters(arm.parameters * wrong)
+    poor = perturbed(rig.puma(), 0.1, seed=0)
     found = identify_load(_run(True), poor, bare=_run(False))
     assert found.mass == pytest.approx(2.0, rel=0.02)
     assert found.center_of_mass == pytest.approx(LOAD.center_of_mass, abs=5e-3)

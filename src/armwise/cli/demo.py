@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from armwise.cli.arguments import Seed, output_folder
 from armwise.cli.output import AsJson, console, print_json, table, warn
+from armwise.progress import Progress
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
@@ -110,7 +110,6 @@ def _said_of_code(code: Code) -> str:
 
 # What `armwise demo` does, step by step, on an arm that is not as described.
 
-Progress = Callable[[str, float], None]
 
 DURATION = 8.0
 """Length of each motion in [s]."""

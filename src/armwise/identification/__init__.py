@@ -2,7 +2,6 @@
 
 from armwise.identification.coverage import (
     coverage_study,
-    largest_torque,
 )
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import (
@@ -78,7 +77,6 @@ __all__ = [
     "fit_from_sums",
     "identify",
     "identify_recordings",
-    "largest_torque",
     "pose_problem",
     "predict_torque",
     "read_estimate",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.control import PD, Feedforward
+from armwise.control import PD, Feedforward, largest_torque
 from armwise.errors import ArgumentError
 from armwise.identification.methods import (
     Method,
@@ -222,12 +222,3 @@ def loop_recordings(
             setting.arm, sensors=sensors, seed=seed + 1 + start, batch=batch
         )
         yield from run_batch(plant, controller, setting.motion)
-
-
-def largest_torque(arm: Arm, motion: Motion) -> Float[np.ndarray, " dof"]:
-    """Largest torque of each joint along a motion, in [N m]."""
-    from armwise.dynamics import Dynamics
-
-    times = np.linspace(0.0, motion.duration, 500)
-    torque = Dynamics(arm).inverse_dynamics(*motion.sample(times))
-    return np.maximum(np.abs(torque).max(axis=0), 1e-3)
