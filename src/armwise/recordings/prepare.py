@@ -1,14 +1,15 @@
-"""From recordings to clean samples, in one call."""
+"""Preparation of recordings: clean samples on one time base, in one call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from armwise.errors import ArgumentError, RecordingError
+from armwise.progress import Progress
 from armwise.recordings.alignment.alignment import choose
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.recording import Recording
@@ -16,16 +17,13 @@ from armwise.recordings.samples import Samples
 from armwise.recordings.smoothing import smooth
 from armwise.recordings.stretches import (
     Stretches,
-    moving_pieces,
+    motions_between_rests,
     speed_resolution,
     stretches_of,
 )
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
-
-Progress = Callable[[str, float], None]
-"""Called with what is being done and how much of it is done, 0 … 1."""
 
 
 def prepare(
@@ -160,10 +158,11 @@ def _samples(
         )
     motions = parts
     if not keep_rest:
+        slow = rate / settings.decimation
         motions = [
             part[first:stop]
             for part in parts
-            for first, stop in moving_pieces(part.qd, rate / settings.decimation)
+            for first, stop in motions_between_rests(part.qd, slow)
         ]
     samples = Samples.concatenate(motions)
     at_rest = sum(map(len, parts)) - len(samples)

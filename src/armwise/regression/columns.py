@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Friction beyond viscous, Coulomb and offset: terms that are linear once shaped.
+# Friction beyond viscous, Coulomb and offset: linear once its shape is fixed.
 
 Form = Literal["asymmetric", "stribeck", "root", "cubic"]
 
@@ -61,30 +61,38 @@ class FrictionTerm:
 
     def column(self, samples: Signals) -> Float[np.ndarray, " samples"]:
         """Torque of a unit coefficient, seen as the prepared torque shows it."""
-        speed = samples.qd[:, self.joint]
+        direction = friction_direction(samples)
+        return self.shape(samples.qd[:, self.joint], direction[:, self.joint])
+
+    def shape(
+        self,
+        speed: Float[np.ndarray, " samples"],
+        direction: Float[np.ndarray, " samples"],
+    ) -> Float[np.ndarray, " samples"]:
+        """Torque of a unit coefficient, from its joint's speed and direction."""
+        size = np.abs(speed)
         if self.form == "asymmetric":
-            return np.abs(speed)
+            return size
         if self.form == "cubic":
-            return np.asarray(speed * np.abs(speed))
-        direction = friction_direction(samples)[:, self.joint]
+            return np.asarray(speed * size)
         if self.form == "stribeck":
-            shaped = direction * np.exp(-np.abs(speed) / self.speed)
-        else:
-            shaped = direction * np.sqrt(np.abs(speed))
-        return np.asarray(shaped)
+            return np.asarray(direction * np.exp(-size / self.speed))
+        return np.asarray(direction * np.sqrt(size))
 
 
-# The columns of the identification: what the torque of each joint is made of.
+# Columns of all joints, block by block.
 
 BLOCK = 1000
 """Samples at a time: the columns of a block stay in the second-level cache. Not a power
 of two, or all columns would fall on the same few cache lines."""
 
-_SURE = 0.9
-"""Share of its size that friction shows while a joint moves one way."""
+_SETTLED = 0.9
+"""Fraction of its size that filtered friction reaches while a drive moves one way;
+below it, the low-pass still mixes both directions."""
 
-_MOST_TURNS = 0.25
-"""Share of its time a drive may turn back."""
+_MOST_REVERSING = 0.25
+"""Fraction of its moving time a drive may spend reversing before its rows are used all
+the same: masking more would discard the motion that is to be learnt from."""
 
 JointBlock = "Float[np.ndarray, 'columns samples']"
 
@@ -138,11 +146,11 @@ class Columns:
     def support(self) -> tuple[np.ndarray, ...]:
         """For each joint, which columns can move its torque."""
         output = self.dynamics.program("grouped_rows").output("rows")
-        places = np.asarray(output.nonzero)
+        entries = np.asarray(output.nonzero)
         width = output.shape[1] - 1  # the last one is the torque itself
         supports = []
         for i in range(self.arm.dof):
-            own = (places[places // (width + 1) == i] % (width + 1))[:-1]
+            own = (entries[entries // (width + 1) == i] % (width + 1))[:-1]
             extra = [width + k for k, t in enumerate(self.friction) if t.joint == i]
             supports.append(np.concatenate([own, extra]).astype(int))
         return tuple(supports)
@@ -152,13 +160,21 @@ class Columns:
         extra = np.bincount([t.joint for t in self.friction], minlength=self.arm.dof)
         return np.array([s.size for s in self.support]) - extra
 
-    def blocks(self, data: Sequence[Signals]) -> Iterator[Block]:
-        """Yield the columns of recorded samples, block by block, in reused memory."""
+    def blocks(
+        self, data: Sequence[Signals], rows: Sequence[slice] | None = None
+    ) -> Iterator[Block]:
+        """Yield the columns of recorded samples, block by block, in reused memory.
+
+        Args:
+            data: The samples, run by run.
+            rows: Which rows of every run; all of them if None.
+        """
         for samples in data:
             self.check(samples)
             columns = _Buffer(self, samples)
-            for start in range(0, len(samples), BLOCK):
-                yield columns.fill(slice(start, min(start + BLOCK, len(samples))))
+            for part in [slice(0, len(samples))] if rows is None else rows:
+                for start in range(part.start, part.stop, BLOCK):
+                    yield columns.fill(slice(start, min(start + BLOCK, part.stop)))
 
     def signals(self, samples: Signals) -> tuple[str, list[np.ndarray]]:
         """Which traced rows explain such samples, and the signals they take.
@@ -187,9 +203,9 @@ class Columns:
         if not direction:
             return None
         rows = self.dynamics.mechanism.drive_rows
-        turns = np.abs(direction[0]) < self.certainty(samples, direction[0])
-        hidden = (turns & self._moves(samples)) @ (rows != 0.0)
-        return np.where(hidden, 0.0, 1.0)
+        reverses = np.abs(direction[0]) < self.certainty(samples, direction[0])
+        masked = (reverses & self._moves(samples)) @ (rows != 0.0)
+        return np.where(masked, 0.0, 1.0)
 
     def certainty(
         self, samples: Signals, direction: Float[np.ndarray, "samples drives"]
@@ -199,9 +215,9 @@ class Columns:
         A drive that turns back most of its time is learnt from throughout.
         """
         moves = self._moves(samples)
-        turns = (moves & (np.abs(direction) < _SURE)).sum(axis=0)
-        rarely = turns <= _MOST_TURNS * np.maximum(moves.sum(axis=0), 1)
-        return np.where(rarely, _SURE, 0.0)
+        reversing = (moves & (np.abs(direction) < _SETTLED)).sum(axis=0)
+        rarely = reversing <= _MOST_REVERSING * np.maximum(moves.sum(axis=0), 1)
+        return np.where(rarely, _SETTLED, 0.0)
 
     def dead_band(self, samples: Signals) -> Float[np.ndarray, " drives"]:
         """Speed below which a drive's direction is not known."""
@@ -256,19 +272,28 @@ class _Buffer:
         self._traced = np.empty((stored, BLOCK))
         stops = np.cumsum(columns._traced_counts + 1)
         self._parts = [slice(a, b) for a, b in pairwise([0, *stops.tolist()])]
-        self._friction = [term.column(samples) for term in columns.friction]
+        self._direction = self._directions() if columns.friction else None
+
+    def _directions(self) -> Float[np.ndarray, "samples dof"]:
+        """Every joint's direction, filtered once a run for all friction terms."""
+        rows = self._columns.dynamics.mechanism.drive_rows
+        if len(self._signals) > 4 and np.array_equal(rows, np.eye(len(rows))):
+            return self._signals[4]  # drives are joints: it is there already
+        return friction_direction(self._samples)
 
     def fill(self, rows: slice) -> Block:
         traced = self._traced[:, : rows.stop - rows.start]
         self._kernel.columns([signal[rows] for signal in self._signals], (), [traced])
         joints = [traced[part] for part in self._parts]
-        if self._friction:
+        if self._direction is not None:
             joints = [self._widened(i, block, rows) for i, block in enumerate(joints)]
         trust = None if self._trust is None else self._trust[rows]
         return Block(self._samples, rows, tuple(joints), trust)
 
     def _widened(self, i: int, block: np.ndarray, rows: slice) -> np.ndarray:
         """Put a joint's further friction columns before its torque."""
-        terms = zip(self._columns.friction, self._friction, strict=True)
-        extra = [values[rows] for term, values in terms if term.joint == i]
+        assert self._direction is not None
+        speed, direction = self._samples.qd[rows, i], self._direction[rows, i]
+        terms = [term for term in self._columns.friction if term.joint == i]
+        extra = [term.shape(speed, direction) for term in terms]
         return np.vstack([block[:-1], *extra, block[-1:]]) if extra else block
