@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from armwise.calibration.stages import GainStage, OffsetStage, Plan, Stages
 from armwise.calibration.structure import Structure, as_structure
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.plants import Plant
+from armwise.progress import Progress
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -65,7 +65,7 @@ def calibrate(
     full_scale: ArrayLike = 6.0,
     torque_step: ArrayLike = 0.0,
     plan: Plan | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> AdaptiveCalibration:
     """Estimate θ = α v + β of every joint of a plant by moving it, without a guess.
 

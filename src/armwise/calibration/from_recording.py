@@ -5,7 +5,7 @@ Prepare the samples in the sensors' units, search on a few of them, refine on al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
@@ -25,6 +25,7 @@ from armwise.calibration.search import Minimum, SearchRegion, lowest, search
 from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.variable_projection import Projector, SensorPoint
 from armwise.errors import ArgumentError, NotIdentifiable, NotPhysical, RecordingError
+from armwise.progress import Progress
 from armwise.recordings import Channel, Recording, Samples, prepare
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def calibrate_recording(
     outlook: Observability | None = None,
     starts: int = 256,
     seed: int = 0,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Calibration:
     """Estimate θ = α s + β of every joint from readings and torques.
 
@@ -126,7 +127,7 @@ def _best(
     outlook: Observability,
     starts: int,
     seed: int,
-    progress: Callable[[str, float], None] | None,
+    progress: Progress | None,
 ) -> Minimum:
     """Search on a thinned recording; refuse what no arm can be."""
     few = projector.thinned(max(1, len(projector.sensed) // _SEARCH_SAMPLES))
