@@ -10,7 +10,14 @@ from armwise.regression.accumulator import (
     accumulate_stretches,
     factor_of_gram,
 )
-from armwise.regression.columns import BLOCK, FORMS, Block, Columns, FrictionTerm
+from armwise.regression.columns import (
+    BLOCK,
+    CERTAIN_DIRECTION,
+    FORMS,
+    Block,
+    Columns,
+    FrictionTerm,
+)
 from armwise.regression.jackknife import (
     STRETCHES,
     StretchScores,
@@ -38,6 +45,7 @@ from armwise.regression.solution import (
 
 __all__ = [
     "BLOCK",
+    "CERTAIN_DIRECTION",
     "FORMS",
     "RANK_TOLERANCE",
     "STRETCHES",

@@ -86,8 +86,9 @@ BLOCK = 1000
 """Samples at a time: the columns of a block stay in the second-level cache. Not a power
 of two, or all columns would fall on the same few cache lines."""
 
-_SURE = 0.9
-"""Share of its size that friction shows while a joint moves one way."""
+CERTAIN_DIRECTION = 0.9
+"""Direction, seen through the torque's low-pass, from which on a joint moves one way:
+nineteen twentieths of the filter's window, by weight, hold it."""
 
 _MOST_TURNS = 0.25
 """Share of its time a drive may turn back."""
@@ -213,9 +214,9 @@ class Columns:
         A drive that turns back most of its time is learnt from throughout.
         """
         moves = self._moves(samples)
-        turns = (moves & (np.abs(direction) < _SURE)).sum(axis=0)
+        turns = (moves & (np.abs(direction) < CERTAIN_DIRECTION)).sum(axis=0)
         rarely = turns <= _MOST_TURNS * np.maximum(moves.sum(axis=0), 1)
-        return np.where(rarely, _SURE, 0.0)
+        return np.where(rarely, CERTAIN_DIRECTION, 0.0)
 
     def dead_band(self, samples: Signals) -> Float[np.ndarray, " drives"]:
         """Speed below which a drive's direction is not known."""
