@@ -25,7 +25,7 @@ from armwise.calibration.structure import KnownLoad, Structure
 from armwise.dynamics import Dynamics
 from armwise.recordings import Samples
 from armwise.regression import (
-    CERTAIN_DIRECTION,
+    SETTLED_DIRECTION,
     GramSum,
     friction_direction,
     solve_system,
@@ -366,7 +366,7 @@ class FrictionMask:
         dead_band = tuple(float(x) for x in np.maximum(resolution, slow))
         preparation = replace(sensed.preparation, speed_resolution=dead_band)
         direction = friction_direction(replace(sensed, preparation=preparation))
-        slides = np.abs(direction) > CERTAIN_DIRECTION
+        slides = np.abs(direction) > SETTLED_DIRECTION
         is_used = slides | (slides.mean(axis=0) < _RARELY_MOVING)
         return cls(friction_direction(sensed, drive_weights), is_used, drive_weights)
 

@@ -12,8 +12,8 @@ from armwise.regression.accumulator import (
 )
 from armwise.regression.columns import (
     BLOCK,
-    CERTAIN_DIRECTION,
     FORMS,
+    SETTLED_DIRECTION,
     Block,
     Columns,
     FrictionTerm,
@@ -45,9 +45,9 @@ from armwise.regression.solution import (
 
 __all__ = [
     "BLOCK",
-    "CERTAIN_DIRECTION",
     "FORMS",
     "RANK_TOLERANCE",
+    "SETTLED_DIRECTION",
     "STRETCHES",
     "Accumulator",
     "Block",
