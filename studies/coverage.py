@@ -18,7 +18,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import BaseParameters, equations, mul, total
 from armwise.errors import ArgumentError
-from armwise.identification import STRETCHES, Method, WeightedLeastSquares, pose_problem
+from armwise.identification import Method, WeightedLeastSquares, pose_problem
 from armwise.identification.coverage import (
     NORMAL_FACTOR,
     TORQUE_LAG,
@@ -42,7 +42,7 @@ from armwise.programs import (
 )
 from armwise.progress import Progress
 from armwise.recordings import Samples, prepare
-from armwise.regression import Columns
+from armwise.regression import STRETCHES, Columns
 from studies.closed_loop import TEMPLATES, GpuLoop
 from studies.filter_matrices import BandedMatrix, PreparationBands, preparation_bands
 

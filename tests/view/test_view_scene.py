@@ -141,7 +141,7 @@ def test_a_point_mass_can_be_seen():
 
 def test_estimates_are_compared_in_two_colours(arm: aw.Arm):
     data = samples(arm)
-    estimate = aw.identify(arm, data)
+    estimate = aw.identify(arm, data, aw.WeightedLeastSquares(), friction="linear")
     one = models_of(arm, {"a": estimate})
     assert [model.name for model in one] == [DESCRIBED, "a"]
     both = models_of(arm, {"a": estimate, "b": estimate})
@@ -170,7 +170,9 @@ def test_a_recording_without_torque_is_played_beside_predictions(arm: aw.Arm):
 
 def test_errors_are_those_of_a_validation(arm: aw.Arm):
     data = samples(arm)
-    estimate = aw.identify(arm, samples(arm, 1))
+    estimate = aw.identify(
+        arm, samples(arm, 1), aw.WeightedLeastSquares(), friction="linear"
+    )
     scene = make_scene(arm, data, {"a": estimate})
     assert scene.playback is not None
     np.testing.assert_allclose(

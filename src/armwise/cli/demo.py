@@ -16,7 +16,7 @@ from armwise.progress import Progress
 if TYPE_CHECKING:
     from armwise.arms import Arm
     from armwise.excitation import ExcitationPlan
-    from armwise.identification import Estimate, Identification, Validation
+    from armwise.identification import Estimate, Validation
     from armwise.recordings import Recording
 
 
@@ -43,7 +43,7 @@ def demo(
 
 def summarise(outcome: Outcome, seconds: float) -> dict[str, Any]:
     """Collect what a machine wants to know."""
-    estimate = outcome.result.estimate
+    estimate = outcome.result
     checked = outcome.result.validation
     assert checked is not None
     terms = len(estimate.columns.friction)
@@ -60,13 +60,13 @@ def summarise(outcome: Outcome, seconds: float) -> dict[str, Any]:
         "determined_count": estimate.base.count,
         "reduced_validation": outcome.reduced.to_dict(),
         "code": outcome.code,
-        "warnings": list(outcome.result.warnings),
+        "warnings": [warning.text for warning in outcome.result.warnings],
         "files": {name: str(path) for name, path in outcome.files.items()},
     }
 
 
 def _show(outcome: Outcome, summary: dict[str, Any]) -> None:
-    estimate = outcome.result.estimate
+    estimate = outcome.result
     out = console()
     shown = table(
         "Torque that is not predicted, on a motion not used to fit",
@@ -86,7 +86,7 @@ def _show(outcome: Outcome, summary: dict[str, Any]) -> None:
     )
     out.print(_said_of_code(outcome.code))
     for warning in outcome.result.warnings:
-        warn(warning)
+        warn(warning.text)
     files = outcome.files
     out.print(
         f"\nOpen  {files['report']}\n"
@@ -160,7 +160,7 @@ class Outcome:
 
     plan: ExcitationPlan
     described: Validation
-    result: Identification
+    result: Estimate
     small: Estimate
     reduced: Validation
     code: Code
@@ -172,7 +172,7 @@ def demonstrate(folder: Path, seed: int, progress: Progress) -> Outcome:
     from threadpoolctl import threadpool_limits
 
     from armwise.arms import load_arm
-    from armwise.identification import identify_recordings, reduce
+    from armwise.identification import identify, reduce
     from armwise.plants import import_mujoco
 
     import_mujoco()  # fail now rather than at the end
@@ -183,15 +183,12 @@ def demonstrate(folder: Path, seed: int, progress: Progress) -> Outcome:
     progress("move the arm in MuJoCo", 0.4)
     logs = record(arm, real_arm(arm, seed), (plan, other), seed)
     progress("identify", 0.5)
-    result = identify_recordings(arm, [logs[0]], [logs[1]])
+    result = identify(arm, logs[0], validation=logs[1])
     progress("reduce to what matters", 0.8)
-    held_out = result.validated
-    if held_out is None or result.validation is None:
-        raise RuntimeError("nothing was validated")
     with threadpool_limits(limits=1, user_api="blas"):  # small matrices: one is faster
-        small = reduce(result.estimate, result.fitted)
+        small = reduce(result, result.samples)
     progress("generate C and check it", 0.85)
-    code = generated_code(small, result.estimate, folder / "code")
+    code = generated_code(small, result, folder / "code")
     progress("write the model and the report", 0.95)
     files = write_files(folder, logs, result)
     progress("done", 1.0)
@@ -200,7 +197,7 @@ def demonstrate(folder: Path, seed: int, progress: Progress) -> Outcome:
         description_errors(result),
         result,
         small,
-        small.validate(held_out),
+        small.validate(result.validation_samples),
         code,
         files,
     )
@@ -235,13 +232,12 @@ def record(
     return [run(plant, controller, plan) for plan in plans]
 
 
-def description_errors(result: Identification) -> Validation:
+def description_errors(estimate: Estimate) -> Validation:
     """How far off the description alone is on the data left out."""
-    estimate, data = result.estimate, result.validated
-    assert data is not None
-    said = np.zeros(estimate.all_parameters.size)
-    said[: estimate.parameters.size] = estimate.prior_arm.parameters
-    return replace(estimate, all_parameters=said).validate(data)
+    described = np.zeros(estimate.all_parameters.size)
+    described[: estimate.parameters.size] = estimate.prior_arm.parameters
+    unidentified = replace(estimate, all_parameters=described)
+    return unidentified.validate(estimate.validation_samples)
 
 
 def generated_code(small: Estimate, whole: Estimate, folder: Path) -> Code:
@@ -272,7 +268,7 @@ def generated_code(small: Estimate, whole: Estimate, folder: Path) -> Code:
 
 
 def write_files(
-    folder: Path, logs: list[Recording], result: Identification
+    folder: Path, logs: list[Recording], result: Estimate
 ) -> dict[str, Path]:
     """Write the logs, the estimate, the model and the report."""
     from armwise.arms import save_arm
@@ -289,8 +285,8 @@ def write_files(
     }
     write_recording(measured(logs[0]), files["log"])
     write_recording(measured(logs[1]), files["validation_log"])
-    write_estimate(result.estimate, files["estimate"])
-    save_arm(result.estimate.arm, files["urdf"])
+    write_estimate(result, files["estimate"])
+    save_arm(result.arm, files["urdf"])
     write_report(result, files["report"])
     return files
 

@@ -17,11 +17,11 @@ from armwise.identification.methods import (
     WeightedLeastSquares,
 )
 from armwise.identification.problem import Problem, pose_problem
-from armwise.identification.uncertainty import STRETCHES, review
+from armwise.identification.review import review
 from armwise.motions import Motion, random_motion
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, perturbed, run_batch
 from armwise.recordings import Recording, Samples, prepare
-from armwise.regression import Columns
+from armwise.regression import STRETCHES, Columns
 
 if TYPE_CHECKING:
     from jaxtyping import Float
