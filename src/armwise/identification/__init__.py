@@ -1,12 +1,12 @@
 """Identification: the parameters of an arm, with their uncertainty."""
 
+from armwise.errors import EstimateWarning
 from armwise.identification.coverage import (
     coverage_study,
 )
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import (
     Estimate,
-    EstimateWarning,
     build_estimate,
     read_estimate,
     write_estimate,
