@@ -88,7 +88,7 @@ ArmName = Annotated[
 Model = Annotated[
     str | None,
     typer.Option(
-        help="What the controller believes (default: the arm, perturbed).",
+        help="Model of the controller (default: the arm, perturbed).",
         autocompletion=bundled_names,
     ),
 ]
@@ -142,11 +142,12 @@ SkipBadRows = Annotated[
 """Whether rows that make no sense are left out, or an error."""
 
 CutoffHz = Annotated[
-    float | None, typer.Option("--cutoff-hz", help="Low-pass [Hz]; chosen if absent.")
+    float | None,
+    typer.Option("--cutoff-hz", help="Low-pass [Hz]; from the data if absent."),
 ]
 """Where measured signals are cut off."""
 
-Seed = Annotated[int, typer.Option(min=0, help="Of all that is random.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
 """Same seed, same result."""
 
 Duration = Annotated[float, number("Length of the motion [s].", 0.01)]

@@ -1,4 +1,4 @@
-"""armwise learn: practise one motion on a simulated arm."""
+"""armwise learn: learn one motion by practice on a simulated arm."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def learn(
     cutoff_hz: Annotated[float, typer.Option(help="Zero-phase low-pass [Hz].")] = 8.0,
     duration: Duration = 2.0,
     natural_hz: Annotated[
-        float, number("Stiffness of feedback [Hz].", 0.01, 100.0)
+        float, number("Natural frequency of the feedback [Hz].", 0.01, 100.0)
     ] = 2.0,
     rate_hz: Annotated[float, number("Control rate [Hz].", 1.0, FASTEST)] = 500.0,
     memory: Annotated[
         Path | None,
         typer.Option(
-            help="Go on from this file (.npz), and keep it.", callback=check_place
+            help="Resume from this file (.npz), and save to it.", callback=check_place
         ),
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Practise a reach until its error is at the noise, told beforehand if it can be.
+    """Learn one motion by repeating it, and predict beforehand whether that converges.
 
     Example: armwise learn ddarm --trials 4 --model-error 0.1
     """
@@ -67,12 +67,12 @@ def _show(session: Session, report: dict[str, Any], as_json: bool) -> None:
     out = console()
     out.print(report["analysis"]["reason"])
     names = session.arm.coordinate_names
-    made = table("RMS velocity error (rad/s, m/s)", ("trial", *names, "all"))
+    lines = table("RMS velocity error (rad/s, m/s)", ("trial", *names, "all"))
     for k, row in enumerate(report["velocity_error"]):
-        made.add_row(str(k + 1), *map(figure, row), figure(report["overall_error"][k]))
+        lines.add_row(str(k + 1), *map(figure, row), figure(report["overall_error"][k]))
     floor = [*report["floor"], report["overall_floor"]]
-    made.add_row("noise floor", *map(figure, floor))
-    out.print(made)
+    lines.add_row("noise floor", *map(figure, floor))
+    out.print(lines)
     out.print(
         f"Best: trial {report['best'] + 1}, {figure(report['improvement'])} times "
         f"better than the first. Ended: {report['ending']}."

@@ -1,6 +1,8 @@
 """Reports: tables, figures and verdicts in one self-contained file."""
 
-from armwise.report.calibration import write_calibration_report
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from armwise.report.estimate import make_report, write_report
 from armwise.report.formats import (
     PLOTLY,
@@ -11,7 +13,6 @@ from armwise.report.formats import (
     report_to_json,
     report_to_text,
 )
-from armwise.report.load import write_load_files, write_load_report
 from armwise.report.report import (
     Figure,
     PlotlyFigure,
@@ -21,7 +22,26 @@ from armwise.report.report import (
     continued_time,
     envelope_rows,
 )
-from armwise.report.world import write_world
+
+if TYPE_CHECKING:
+    from armwise.report.calibration import write_calibration_report
+    from armwise.report.load import write_load_files, write_load_report
+    from armwise.report.world import write_world
+
+# Each brings the folder it reports on along, so it waits until it is used.
+_IMPORTED_WHEN_USED = {
+    "write_calibration_report": "armwise.report.calibration",
+    "write_load_files": "armwise.report.load",
+    "write_load_report": "armwise.report.load",
+    "write_world": "armwise.report.world",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _IMPORTED_WHEN_USED:
+        return getattr(import_module(_IMPORTED_WHEN_USED[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "PLOTLY",
