@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from base64 import b64decode
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from armwise.errors import ArmwiseError
+from armwise.report.simulation import animation, make_world_report, write_world_report
 from armwise.worlds import CashKarp, Run, Yielding, read_world
-from armwise.worlds.drawing import animation_figure, nails_of, outline_of
+from armwise.worlds.drawing import nails_of, outline_of
 from armwise.worlds.run import write_run, write_table
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "worlds"
@@ -46,7 +48,7 @@ def run() -> Run:
 
 def test_a_run_fills_a_folder(run: Run, tmp_path: Path) -> None:
     files = write_run(run, tmp_path / "out")
-    names = ["states.csv", "summary.json", "world.png", "figures.html", "world.html"]
+    names = ["states.csv", "summary.json", "world.png"]
     assert [file.name for file in files] == names
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(names)
     table = pl.read_csv(files[0])
@@ -73,10 +75,29 @@ def test_the_picture_is_a_png_with_ink_in_it(run: Run, tmp_path: Path) -> None:
     assert 0.001 < (image < 200).mean() < 0.5
 
 
+def _numbers(array: dict) -> np.ndarray:
+    """Decode an array as Plotly writes it in JSON."""
+    return np.frombuffer(b64decode(array["bdata"]), array["dtype"])
+
+
+def test_the_report_shows_motion_constraints_and_energy(run: Run, tmp_path: Path):
+    report = make_world_report(run, frames=5)
+    assert [section.name for section in report.sections] == [
+        "motion",
+        "constraints",
+        "energy",
+    ]
+    titles = [b.title for s in report.sections for b in s.blocks if hasattr(b, "title")]
+    assert {"constraint force", "energy", "ledger balance"} <= set(titles)
+    assert report.to_dict()["energy"]["ledger"] == run.ledger.summary()
+    page = write_world_report(run, tmp_path / "world.html").read_text("utf-8")
+    assert page.count('class="figure') == len(titles)
+
+
 def test_the_animation_moves(run: Run) -> None:
-    figure = animation_figure(run, frames=5)
-    assert len(figure.frames) == 5
-    first, last = (np.array(figure.frames[k].data[0].z, dtype=float) for k in (0, -1))
+    frames = animation(run, frames=5)["frames"]
+    assert len(frames) == 5
+    first, last = (_numbers(frames[k]["data"][0]["z"]) for k in (0, -1))
     assert np.nanmax(np.abs(first - last)) > 0.05
     assert nails_of(run.world) == [(0.6, 0.2, 0.4)]
 

@@ -68,6 +68,7 @@ def compare(
         standard_plants,
         tracking_tasks,
     )
+    from armwise.report import write_tracking_report
 
     loaded = load_arm(arm)
     believed = perturbed(loaded, model_error)
@@ -86,7 +87,7 @@ def compare(
     if output is not None:
         result.write(output)
     if figures is not None:
-        result.write_figures(figures, "PD")
+        write_tracking_report(result, figures, "PD")
     _show(result, json)
 
 

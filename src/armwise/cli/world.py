@@ -43,6 +43,7 @@ def run(
     """
     from dataclasses import replace
 
+    from armwise.report import write_world_report
     from armwise.worlds import read_world, summary, write_run
 
     scenario = read_world(file)
@@ -55,7 +56,9 @@ def run(
         problem, result = stopped, cast("Run", stopped.run)
     report = summary(result)
     if output is not None:
-        report["files"] = [str(path) for path in write_run(result, output)]
+        files = write_run(result, output)
+        files.append(write_world_report(result, output / "world.html"))
+        report["files"] = [str(path) for path in files]
     if as_json:
         print_json(report)
     else:

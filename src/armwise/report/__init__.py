@@ -21,6 +21,7 @@ from armwise.report.report import (
     continued_time,
     envelope_rows,
 )
+from armwise.report.simulation import write_tracking_report, write_world_report
 
 __all__ = [
     "PLOTLY",
@@ -42,4 +43,6 @@ __all__ = [
     "write_load_files",
     "write_load_report",
     "write_report",
+    "write_tracking_report",
+    "write_world_report",
 ]

@@ -23,6 +23,7 @@ from armwise.worlds.constraints import (
     PolynomialCurve,
     Relation,
 )
+from armwise.worlds.drawing import Frames, Stroke, frames_of, nails_of, outline_of
 from armwise.worlds.forces import (
     Drag,
     JointLimit,
@@ -53,6 +54,7 @@ __all__ = [
     "DampedLeastSquares",
     "Drag",
     "Event",
+    "Frames",
     "Happening",
     "Hinge",
     "JointLimit",
@@ -79,11 +81,15 @@ __all__ = [
     "SemiImplicit",
     "SingularValueDropping",
     "Spring",
+    "Stroke",
     "Torque",
     "Weld",
     "World",
     "Yielding",
     "box",
+    "frames_of",
+    "nails_of",
+    "outline_of",
     "planar_chain",
     "read_world",
     "rod",

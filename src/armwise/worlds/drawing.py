@@ -1,18 +1,16 @@
-"""A world as strokes between points, for pictures of any kind."""
+"""Drawing of a world: strokes between points, at the times of a run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from armwise.arms import BASE, Shape
 from armwise.worlds.bodies import ArticulatedBody, Body, Point, RigidBody
 from armwise.worlds.forces import Spring
-from armwise.worlds.run import Run, write_file
+from armwise.worlds.run import Run
 from armwise.worlds.world import World
 
 Place = tuple[float, float, float]
@@ -129,9 +127,6 @@ def _moved(shape: Shape, place: Place) -> Place:
     return x, y, z
 
 
-# Where every stroke of a world was, frame by frame.
-
-
 @dataclass(frozen=True, eq=False)
 class Frames:
     """The strokes of a run at some times.
@@ -165,161 +160,3 @@ def frames_of(run: Run, count: int) -> Frames:
             else:
                 ends[:, k, j] = end
     return Frames(run.time[picks], strokes, ends)
-
-
-# A run in motion, as one HTML file; `armwise.view` shows it live.
-
-_COLORS = {"body": "#1f4e79", "spring": "#c8781e"}
-
-
-def animation_figure(run: Run, frames: int = 120) -> Any:
-    """Return a plotly figure of the world in motion, with a slider."""
-    import plotly.graph_objects as go
-
-    found = frames_of(run, frames)
-    steps = [
-        go.Frame(data=_traces(found, k), name=f"{t:.2f}")
-        for k, t in enumerate(found.time)
-    ]
-    nails = np.array(nails_of(run.world)).reshape(-1, 3)
-    pins = go.Scatter3d(
-        x=nails[:, 0], y=nails[:, 1], z=nails[:, 2], mode="markers",
-        marker={"size": 4, "color": "#be1e2d"}, name="nails",
-    )  # fmt: skip
-    figure = go.Figure(data=[*_traces(found, 0), pins], frames=steps)
-    figure.update_layout(
-        title=run.world.name, template="plotly_white", scene=_scene(found, nails),
-        updatemenus=[_buttons()], sliders=[_slider(found)], height=800,
-    )  # fmt: skip
-    return figure
-
-
-def write_animation(run: Run, path: str | Path, frames: int = 120) -> None:
-    """Write the world in motion as one self-contained HTML file."""
-    page = animation_figure(run, frames).to_html(include_plotlyjs=True)
-    write_file(Path(path), page.encode())
-
-
-def _traces(found: Frames, k: int) -> list[Any]:
-    import plotly.graph_objects as go
-
-    traces = []
-    for kind, color in _COLORS.items():
-        chosen = [i for i, stroke in enumerate(found.strokes) if stroke.kind == kind]
-        ends = found.ends[k, chosen]
-        gaps = np.full((len(chosen), 1, 3), np.nan)
-        path = np.concatenate([ends, gaps], axis=1).reshape(-1, 3)
-        traces.append(
-            go.Scatter3d(
-                x=path[:, 0], y=path[:, 1], z=path[:, 2], mode="lines", name=kind,
-                line={"color": color, "width": 6 if kind == "body" else 3},
-            )
-        )  # fmt: skip
-    return traces
-
-
-def _scene(found: Frames, nails: np.ndarray) -> dict[str, Any]:
-    points = np.vstack([found.ends.reshape(-1, 3), nails])
-    low, high = points.min(axis=0), points.max(axis=0)
-    half = 0.55 * float((high - low).max()) + 1e-3
-    middle = (low + high) / 2
-    ranges = {
-        f"{letter}axis": {"range": [float(m - half), float(m + half)], "title": letter}
-        for letter, m in zip("xyz", middle, strict=True)
-    }
-    camera = {"eye": {"x": 0.3, "y": -2.0, "z": 0.5}}
-    return {**ranges, "aspectmode": "cube", "camera": camera}
-
-
-def _buttons() -> dict[str, Any]:
-    play = {"frame": {"duration": 33, "redraw": True}, "fromcurrent": True}
-    stop = {"frame": {"duration": 0, "redraw": False}, "mode": "immediate"}
-    return {
-        "type": "buttons",
-        "buttons": [
-            {"label": "Play", "method": "animate", "args": [None, play]},
-            {"label": "Pause", "method": "animate", "args": [[None], stop]},
-        ],
-    }
-
-
-def _slider(found: Frames) -> dict[str, Any]:
-    now = {"frame": {"duration": 0, "redraw": True}, "mode": "immediate"}
-    names = [f"{t:.2f}" for t in found.time]
-    steps = [
-        {"label": name, "method": "animate", "args": [[name], now]} for name in names
-    ]
-    return {"steps": steps, "currentvalue": {"prefix": "time [s]: "}}
-
-
-# A run over time as one interactive page: forces, deviations, energies.
-
-_MOST = 4000
-"""Points per curve beyond which curves are thinned."""
-
-
-def run_figure(run: Run) -> Any:
-    """Return a plotly figure: force, deviation, energy, singular values, residual."""
-    from plotly.subplots import make_subplots
-
-    titles = (
-        "constraint force [N]",
-        "deviation ‖D‖ [m]",
-        "energy [J]",
-        "singular values of A [1/kg]",
-        "residual [m/s²]",
-        "ledger balance [J]",
-    )
-    figure = make_subplots(rows=3, cols=2, subplot_titles=titles, shared_xaxes=True)
-    thin = slice(None, None, max(1, len(run.time) // _MOST))
-    for name in run.engine.layout.rows:
-        force = np.linalg.norm(run.force(name), axis=1)
-        deviation = np.linalg.norm(run.deviation(name), axis=1)
-        _curve(figure, run, thin, force, name, 1, 1)
-        _curve(figure, run, thin, deviation, name, 1, 2)
-    for name, values in _energies(run).items():
-        _curve(figure, run, thin, values, name, 2, 1)
-    for k, values in enumerate(run.singular_values.T):
-        _curve(figure, run, thin, values, f"σ{k + 1}", 2, 2)
-    if run.engine.layout.rows:
-        _curve(figure, run, thin, run.residual, "residual", 3, 1)
-    _curve(figure, run, thin, run.ledger.balance, "balance", 3, 2)
-    figure.update_yaxes(type="log", row=1, col=2, exponentformat="power")
-    figure.update_yaxes(type="log", row=3, col=1, exponentformat="power")
-    figure.update_xaxes(title_text="time [s]", row=3)
-    figure.update_layout(height=950, title=run.world.name, template="plotly_white")
-    return figure
-
-
-def write_figures(run: Run, path: str | Path) -> None:
-    """Write the figure as one self-contained HTML file."""
-    page = run_figure(run).to_html(include_plotlyjs=True, full_html=True)
-    write_file(Path(path), page.encode())
-
-
-def _energies(run: Run) -> dict[str, np.ndarray]:
-    ledger = run.ledger
-    zero = np.zeros_like(run.time)
-    return {
-        "kinetic": sum(ledger.kinetic.values(), start=zero),
-        "gravitational": sum(ledger.gravitational.values(), start=zero),
-        "stored": sum(ledger.stored.values(), start=zero),
-        "total": ledger.energy,
-    }
-
-
-def _curve(
-    figure: Any,
-    run: Run,
-    thin: slice,
-    values: np.ndarray,
-    name: str,
-    row: int,
-    column: int,
-) -> None:
-    from plotly.graph_objects import Scatter
-
-    curve = Scatter(
-        x=run.time[thin], y=values[thin], name=name, legendgroup=name, mode="lines"
-    )
-    figure.add_trace(curve, row=row, col=column)

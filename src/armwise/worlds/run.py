@@ -433,12 +433,11 @@ def write_table(run: Run, path: str | Path) -> None:
 
 
 def write_run(run: Run, folder: str | Path) -> list[Path]:
-    """Write a run's table, ledger, picture and animation into a folder.
+    """Write a run's table, ledger and picture into a folder.
 
     Returns:
         The files that were written.
     """
-    from armwise.worlds.drawing import write_animation, write_figures
     from armwise.worlds.pictures import write_picture
 
     place = Path(folder)
@@ -448,16 +447,12 @@ def write_run(run: Run, folder: str | Path) -> list[Path]:
             "states.csv",
             "summary.json",
             "world.png",
-            "figures.html",
-            "world.html",
         )
     ]
     write_table(run, files[0])
     text = json.dumps(summary(run), indent=2, ensure_ascii=False) + "\n"
     write_file(files[1], text.encode())
     write_picture(run, files[2])
-    write_figures(run, files[3])
-    write_animation(run, files[4])
     return files
 
 
