@@ -12,7 +12,7 @@ import numpy as np
 
 import armwise as aw
 from armwise.excitation.design import arrange, one_thread
-from armwise.excitation.search import random_motion
+from armwise.excitation.search import random_start
 from armwise.motions import Quintic
 
 QUINTICS_DEG = (
@@ -58,7 +58,7 @@ def compare_with_random(name: str, duration: float, count: int) -> None:
     with one_thread():
         postures = setting.postures(rng)
         told = [
-            p.log_det(random_motion(p, posture, rng))
+            p.log_det(random_start(p, posture, rng))
             for posture in postures[rng.integers(len(postures), size=count)]
         ]
     print(

@@ -24,7 +24,8 @@ from armwise.arms import Arm, Drive
 from armwise.control import PD, Feedforward
 from armwise.fleets import FleetEstimate, identify_fleet
 from armwise.fleets.defects import point_mass
-from armwise.identification.coverage import largest_torque, random_motion
+from armwise.identification.coverage import largest_torque
+from armwise.motions import random_motion
 from armwise.recordings import Recording
 from benchmarks.figures import Row
 

@@ -11,8 +11,8 @@ import numpy as np
 
 import armwise as aw
 from armwise.identification import Columns, accumulate
-from armwise.identification.coverage import random_motion
 from armwise.identification.gpu import GpuAccumulator
+from armwise.motions import random_motion
 from armwise.programs.cuda_device import CudaError, device
 from benchmarks.coverage import driven_panda
 from benchmarks.figures import Row, best

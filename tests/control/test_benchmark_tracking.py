@@ -12,7 +12,6 @@ from armwise.arms import Arm, load_arm
 from armwise.control import PD, Feedforward, TrackingTable, benchmark_tracking
 from armwise.control.benchmark import fingerprint
 from armwise.control.comparison import (
-    perturbed,
     standard_controllers,
     standard_plants,
     tracking_tasks,
@@ -20,7 +19,7 @@ from armwise.control.comparison import (
 )
 from armwise.errors import ArgumentError
 from armwise.motions import Quintic, Sinusoid, check_limits
-from armwise.plants import Plant, SimulatedArm
+from armwise.plants import Plant, SimulatedArm, perturbed
 from armwise.report import write_tracking_report
 
 TASKS = {

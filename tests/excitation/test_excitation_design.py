@@ -20,7 +20,7 @@ from armwise.excitation import (
 from armwise.excitation.design import arrange, one_thread, settle
 from armwise.excitation.keep_out import THICKNESS, arm_length
 from armwise.excitation.requirements import verify
-from armwise.excitation.search import Found, random_motion, rest
+from armwise.excitation.search import Found, random_start, rest
 from armwise.motions import Motion, Quintic, check_limits
 from tests.excitation.arms_for_excitation import emps, tree
 
@@ -116,7 +116,7 @@ def test_better_than_the_best_of_200_random_motions(panda, plan):
         postures = setting.postures(rng)
         told = []
         for posture in postures[rng.integers(len(postures), size=200)]:
-            z = random_motion(p, posture, rng)
+            z = random_start(p, posture, rng)
             assert p.excess(z) <= 0.0
             told.append(p.log_det(z))
     assert plan.log_det > max(told) + 10.0
@@ -277,7 +277,7 @@ def test_random_motions_respect_everything():
     setting = arrange(tree(), 4.0, keep_out=KeepOut(), limit_share=0.9)
     p, rng = setting.problem, np.random.default_rng(0)
     for posture in setting.postures(rng)[:4]:
-        z = random_motion(p, posture, rng)
+        z = random_start(p, posture, rng)
         assert p.excess(z) <= 0.0
         assert p.excess(z + 0.1 * (z - rest(p.series, posture))) > 0.0
 

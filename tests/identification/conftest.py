@@ -9,7 +9,7 @@ import pytest
 
 import armwise as aw
 from armwise.arms import Drive
-from armwise.identification.coverage import random_motion
+from armwise.motions import random_motion
 
 
 def samples_of(arm, seed=0, seconds=20.0, rate=100.0, noise=0.01, seed_motion=0):

@@ -8,9 +8,9 @@ import pytest
 import armwise as aw
 from armwise.control import PD, Feedforward
 from armwise.errors import ArgumentError, NotIdentifiable, NotPhysical
-from armwise.identification.coverage import random_motion
 from armwise.identification.loop_validation import validate_in_loop
 from armwise.identification.online import OnlineIdentification
+from armwise.motions import random_motion
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run
 from tests.identification.conftest import samples_of, with_drives
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from armwise.arms import load_arm
 from armwise.errors import ArgumentError
 from armwise.motions import (
     Fourier,
@@ -17,6 +18,7 @@ from armwise.motions import (
     Sigmoid,
     Sinusoid,
     Triangle,
+    random_motion,
 )
 
 A, B = np.array([0.1, -0.5, 0.0]), np.array([1.2, 0.7, 3.0])
@@ -40,6 +42,7 @@ def test_quintic_of_the_paper_peaks_where_the_paper_says():
 
 
 @given(st.floats(0.1, 10.0))
+@settings(deadline=None)  # the first example pays for importing SciPy
 def test_quintic_is_the_spline_of_order_five(duration):
     t = np.linspace(0, duration, 33)
     quintic = Quintic(A, B, duration)
@@ -152,3 +155,17 @@ def test_sequence_runs_its_parts_in_order():
 def test_refuses_what_makes_no_motion(make, message):
     with pytest.raises(ArgumentError, match=message):
         make()
+
+
+@pytest.mark.parametrize("name", ["panda", "ur10", "hand_controller"])
+@pytest.mark.parametrize("seed", range(5))
+def test_random_motion_stays_within_the_limits(name: str, seed: int) -> None:
+    arm = load_arm(name)
+    fast = random_motion(arm, seed, 4.0, harmonics=8, reach=0.3, fastest=1.5)
+    q, qd, _ = fast.sample(np.linspace(0.0, 4.0, 4001))
+    lower, upper = arm.limits("lower"), arm.limits("upper")
+    assert np.all((q >= lower - 1e-3) & (q <= upper + 1e-3))
+    allowed = np.minimum(0.8 * arm.limits("velocity"), 1.5)
+    assert np.abs(qd / allowed).max() == pytest.approx(1.0, abs=3e-3)
+    again = random_motion(arm, seed, 4.0, harmonics=8, reach=0.3, fastest=1.5)
+    np.testing.assert_array_equal(again.sine, fast.sine)

@@ -1,7 +1,6 @@
 """Arms: what they are made of, and the files that describe them."""
 
 from armwise.arms.arm import (
-    BASE,
     Arm,
     Coupling,
     Drive,
@@ -13,7 +12,7 @@ from armwise.arms.arm import (
     Shape,
 )
 from armwise.arms.inertia import InertialParameters, inertial_transform
-from armwise.arms.layout import DRIVE_NAMES, INERTIAL_NAMES, ParameterLayout
+from armwise.arms.layout import BASE, DRIVE_NAMES, INERTIAL_NAMES, ParameterLayout
 from armwise.arms.load import bundled_arms, load_arm
 from armwise.arms.poses import pose, rotation_about, rotation_from_rpy
 from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.arms.inertia import InertialParameters
-from armwise.arms.layout import DRIVE_NAMES, INERTIAL_NAMES, ParameterLayout
+from armwise.arms.layout import BASE, DRIVE_NAMES, INERTIAL_NAMES, ParameterLayout
 from armwise.arms.poses import pose, rotation_about
 from armwise.errors import ArgumentError, ArmError
 
@@ -42,9 +42,6 @@ class Shape:
 
 
 # The description of an arm: joints, links, what moves with what, and gravity.
-
-BASE = -1
-"""The index that stands for the fixed base where a link index is expected."""
 
 
 @dataclass(frozen=True)

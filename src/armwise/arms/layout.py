@@ -16,6 +16,9 @@ INERTIAL_NAMES = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz
 DRIVE_NAMES = ("rotor_inertia", "viscous", "coulomb", "offset")
 """Order of a drive's four parameters."""
 
+BASE = -1
+"""The index that stands for the fixed base where a link index is expected."""
+
 _LINK = len(INERTIAL_NAMES)
 _DRIVE = len(DRIVE_NAMES)
 

@@ -17,7 +17,7 @@ from armwise.calibration.search_region import Point
 from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.variable_projection import Projector
 from armwise.dynamics import Dynamics
-from armwise.motions import Fourier, Motion
+from armwise.motions import Fourier, Motion, random_motion
 from armwise.recordings import Samples
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # Motions to judge by, before anything has moved.
 
 
-def random_motion(arm: Arm, motion: Motion, seed: int = 0) -> Samples:
+def modelled_samples(arm: Arm, motion: Motion, seed: int = 0) -> Samples:
     """Samples along a motion, with the torques of the arm or of made-up bodies."""
     time = np.linspace(0.0, motion.duration, 1500)
     q, qd, qdd = motion.sample(time)
@@ -47,26 +47,11 @@ def wide_motion(
         seed: Of the random amplitudes.
         fastest_hz: Frequency of the fastest harmonic in [Hz].
     """
-    random = np.random.default_rng(seed)
-    lower, upper = (np.nan_to_num(arm.limits(x)) for x in ("lower", "upper"))
-    lower, upper = np.maximum(lower, -2.0), np.minimum(upper, 2.0)
-    is_open = upper - lower < 1e-6
-    lower, upper = np.where(is_open, -1.5, lower), np.where(is_open, 1.5, upper)
     harmonics = max(5, round(fastest_hz * duration))
-    shape = (2, arm.dof, harmonics)
-    amplitude = random.normal(size=shape) / np.sqrt(np.arange(1, harmonics + 1))
-    reach = 0.4 * (upper - lower)
-    amplitude *= (reach / np.sqrt(np.sum(amplitude**2, axis=(0, 2))))[:, None] / 1.6
-    middle, frequency = 0.5 * (lower + upper), 1.0 / duration
-    motion = Fourier(middle, amplitude[0], amplitude[1], frequency)
-    sample = motion.sample(np.linspace(0.0, duration, 50 * harmonics))
-    speed = np.minimum(arm.limits("velocity"), 3.0) * 0.8
-    excess = max(
-        float(np.max(np.abs(sample.q - middle) / (0.5 * (upper - lower)))),
-        float(np.max(np.abs(sample.qd) / speed)),
-    )
-    sine, cosine = amplitude / max(excess, 1.0)
-    return Fourier(middle, sine, cosine, frequency)
+    return random_motion(
+        arm, seed, duration, harmonics=harmonics, roughness=0.5, reach=0.25,
+        widest=2.0, fastest=2.4,
+    )  # fmt: skip
 
 
 def _with_bodies(arm: Arm, seed: int) -> Arm:
@@ -196,7 +181,7 @@ def calibratable(
     known = as_structure(structure)
     arm = known.arm
     motion = motion or wide_motion(arm, duration, seed)
-    sensed = random_motion(arm, motion, seed)
+    sensed = modelled_samples(arm, motion, seed)
     usual = np.sqrt(np.mean(sensed.tau**2, axis=0))
     std = noise * np.maximum(usual, 1e-3 * max(float(usual.max()), 1e-9))
     if torque_std is not None:

@@ -63,22 +63,20 @@ def compare(
     from armwise.cli.output import progress_bar
     from armwise.control import (
         benchmark_tracking,
-        perturbed,
         standard_controllers,
         standard_plants,
         tracking_tasks,
     )
+    from armwise.plants import perturbed
     from armwise.report import write_tracking_report
 
     loaded = load_arm(arm)
-    believed = perturbed(loaded, model_error)
-    if model is not None:
-        believed = load_arm(model)
+    assumed = load_arm(model) if model is not None else perturbed(loaded, model_error)
     with progress_bar("controllers", quiet=json) as tell:
         result = benchmark_tracking(
             tracking_tasks(loaded, duration),
             standard_plants(loaded, friction, mujoco),
-            standard_controllers(believed, natural_hz),
+            standard_controllers(assumed, natural_hz),
             range(seeds),
             workers=workers,
             cache=cache,

@@ -44,8 +44,8 @@ def learn(
     Example: armwise learn ddarm --trials 4 --model-error 0.1
     """
     from armwise.arms import load_arm
-    from armwise.control import perturbed
     from armwise.learning import Session
+    from armwise.plants import perturbed
 
     loaded = load_arm(arm)
     session = Session(

@@ -34,7 +34,7 @@ def simulate(
     """
     from armwise.arms import load_arm
     from armwise.cli.output import progress_bar
-    from armwise.identification import random_motion
+    from armwise.motions import random_motion
     from armwise.recordings import write_recording
 
     described = load_arm(arm)

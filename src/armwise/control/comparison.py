@@ -168,15 +168,6 @@ def _prior_size(base: ParameterSet, typical: np.ndarray) -> np.ndarray:
     return np.maximum(size, floor)
 
 
-def perturbed(arm: Arm, error: float, seed: int = 0) -> Arm:
-    """The arm with every link parameter off by ±error, signs drawn: a poor model."""
-    rng = np.random.default_rng(seed)
-    parameters = arm.parameters.copy()
-    links = arm.layout.link_size
-    parameters[:links] *= 1.0 + error * rng.choice([-1.0, 1.0], size=links)
-    return arm.with_parameters(parameters)
-
-
 def _forward(feedback: Callable[[], PD], model: Arm, terms: str) -> Feedforward:
     return Feedforward(feedback(), model, terms)  # type: ignore[arg-type]
 

@@ -20,14 +20,14 @@ from armwise.dynamics.kinematics import (
 from armwise.dynamics.mechanism import (
     Grouping,
     Mechanism,
-    drive_columns,
     mechanism_of,
     successive_ranks,
 )
 from armwise.dynamics.newton_euler import (
-    Motion,
+    LinkMotion,
     accelerations,
     cross_joints,
+    drive_columns,
     link_wrench,
 )
 from armwise.dynamics.skeleton import Segment, Skeleton
@@ -41,8 +41,8 @@ __all__ = [
     "Dynamics",
     "Grouping",
     "HeldBody",
+    "LinkMotion",
     "Mechanism",
-    "Motion",
     "Scalar",
     "Segment",
     "Skeleton",

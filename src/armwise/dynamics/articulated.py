@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from armwise.arms import BASE
 from armwise.dynamics.newton_euler import Crossing, carry_wrench, cross_joints
-from armwise.dynamics.skeleton import Skeleton
 from armwise.dynamics.vectors import (
     ZERO,
     Scalar,
@@ -29,6 +29,9 @@ from armwise.dynamics.vectors import (
     vadd,
     vsub,
 )
+
+if TYPE_CHECKING:
+    from armwise.dynamics.skeleton import Skeleton
 
 Matrix = tuple[Vector, Vector, Vector]
 """Three rows."""

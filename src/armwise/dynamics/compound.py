@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import BASE
-from armwise.dynamics.skeleton import Segment, Skeleton
 from armwise.dynamics.vectors import (
     ZERO,
     Scalar,
@@ -30,6 +30,9 @@ from armwise.dynamics.vectors import (
 )
 from armwise.programs import Scalar as Symbol
 from armwise.programs import cos, sin
+
+if TYPE_CHECKING:
+    from armwise.dynamics.skeleton import Segment, Skeleton
 
 # Runs of parallel joints: links that turn about one direction share their axes.
 

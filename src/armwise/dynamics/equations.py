@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armwise.dynamics import compound, inverse, kinematics, regressors
+from armwise.dynamics import compound, inverse, kinematics, newton_euler
 from armwise.dynamics.compound import solve_mass_matrix
-from armwise.dynamics.mechanism import Mechanism, drive_columns
-from armwise.dynamics.vectors import Scalar, add, mul, sub, total
+from armwise.dynamics.newton_euler import drive_columns
+from armwise.dynamics.vectors import Scalar, add, mul, sub, total, weigh
 from armwise.programs import Program, trace
+
+if TYPE_CHECKING:
+    from armwise.dynamics.mechanism import Mechanism
 
 Scalars = Sequence[Scalar]
 
@@ -194,14 +197,14 @@ class _Terms:
 
     def regressor(self, q: Scalars, qd: Scalars, qdd: Scalars) -> Any:
         m = self.mechanism
-        rows = regressors.torque_regressor(
+        rows = newton_euler.torque_regressor(
             self.skeleton, m.joints(q, True), m.joints(qd), m.joints(qdd)
         )
         return {"Y": self._user_rows(rows, self._drive_columns(qd, qd, qdd))}
 
     def grouped_regressor(self, q: Scalars, qd: Scalars, qdd: Scalars) -> Any:
         m = self.mechanism
-        rows = regressors.torque_regressor(
+        rows = newton_euler.torque_regressor(
             self.skeleton, m.joints(q, True), m.joints(qd), m.joints(qdd)
         )
         flat = [list(chain.from_iterable(row)) for row in rows]
@@ -229,7 +232,7 @@ class _Terms:
         self, q: Scalars, qd: Scalars, qdr: Scalars, qddr: Scalars
     ) -> Any:
         m = self.mechanism
-        rows = regressors.torque_regressor(
+        rows = newton_euler.torque_regressor(
             self.skeleton, m.joints(q, True), m.joints(qd), m.joints(qddr),
             m.joints(qdr),
         )  # fmt: skip
@@ -237,7 +240,7 @@ class _Terms:
 
     def momentum_regressor(self, q: Scalars, qd: Scalars) -> Any:
         m = self.mechanism
-        rows = regressors.momentum_regressor(
+        rows = newton_euler.momentum_regressor(
             self.skeleton, m.joints(q, True), m.joints(qd)
         )
         drives = self._drive_columns([0.0] * m.dof, [0.0] * m.dof, qd)
@@ -247,13 +250,13 @@ class _Terms:
 
     def kinetic_gradient_regressor(self, q: Scalars, qd: Scalars) -> Any:
         m = self.mechanism
-        rows = regressors.kinetic_gradient_regressor(
+        rows = newton_euler.kinetic_gradient_regressor(
             self.skeleton, m.joints(q, True), m.joints(qd)
         )
         nothing = [[0.0] * m.dof for _ in range(m.layout.drive_size)]
         return {"Y": self._user_rows(rows, nothing)}
 
-    def _user_rows(self, rows: regressors.Rows, drives: Sequence[Scalars]) -> Any:
+    def _user_rows(self, rows: newton_euler.Rows, drives: Sequence[Scalars]) -> Any:
         """Turn internal columns into the user's: ten per link, then the drives."""
         m = self.mechanism
         columns = []
@@ -273,10 +276,7 @@ class _Terms:
         return self.mechanism.layout.drive("rotor_inertia", start=0)
 
     def _motor_speeds(self, qd: Scalars) -> Any:
-        return [
-            total(*[mul(float(w), v) for w, v in zip(row, qd, strict=True)])
-            for row in self.mechanism.drive_rows
-        ]
+        return [weigh(row, qd) for row in self.mechanism.drive_rows]
 
     def _drive_columns(self, qd: Scalars, qdr: Scalars, qdd: Scalars) -> Any:
         return drive_columns(self.mechanism.drive_rows, qd, qdr, qdd)

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from armwise.arms import BASE
 from armwise.dynamics.compound import Station, find_stations, turn_body
 from armwise.dynamics.newton_euler import (
-    Motion,
+    LinkMotion,
     body_motion,
     link_wrench,
     swept,
 )
-from armwise.dynamics.skeleton import Skeleton
 from armwise.dynamics.vectors import (
     ZERO,
     Scalar,
@@ -29,6 +29,9 @@ from armwise.dynamics.vectors import (
     turn,
     vadd,
 )
+
+if TYPE_CHECKING:
+    from armwise.dynamics.skeleton import Skeleton
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class _State:
     run: _Run
     turning: _Turning
     origin: Vector
-    motion: Motion
+    motion: LinkMotion
 
 
 def inverse_dynamics(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import BASE
-from armwise.dynamics.newton_euler import cross_joints
-from armwise.dynamics.regressors import momentum_regressor
-from armwise.dynamics.skeleton import Skeleton, clean
+from armwise.dynamics.newton_euler import cross_joints, momentum_regressor
 from armwise.dynamics.vectors import (
     ZERO,
     Scalar,
     Vector,
+    clean,
     cross,
     mul,
     total,
@@ -22,6 +22,9 @@ from armwise.dynamics.vectors import (
     vector,
     vsub,
 )
+
+if TYPE_CHECKING:
+    from armwise.dynamics.skeleton import Skeleton
 
 Pose = tuple[tuple[Vector, Vector, Vector], Vector]
 """Columns of the rotation, and the position, in base axes."""

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm, ParameterLayout
-from armwise.dynamics.regressors import torque_regressor
+from armwise.dynamics.newton_euler import drive_columns, torque_regressor
 from armwise.dynamics.skeleton import Skeleton, build_skeleton, inertia_to_internal
-from armwise.dynamics.vectors import Scalar, mul, total
-from armwise.programs import sign
+from armwise.dynamics.vectors import Scalar, total, weigh
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -134,7 +133,7 @@ class Mechanism:
         """Turn coordinates (or their derivatives) into those of all joints."""
         if not self.is_coupled:
             return list(x)
-        moved = [_weigh(row, x) for row in self.coupling]
+        moved = [weigh(row, x) for row in self.coupling]
         if is_position:
             moved = [
                 total(m, float(c)) for m, c in zip(moved, self.offset, strict=True)
@@ -145,7 +144,7 @@ class Mechanism:
         """Turn the torques of all joints into those of the coordinates."""
         if not self.is_coupled:
             return list(torques)
-        return [_weigh(column, torques) for column in self.coupling.T]
+        return [weigh(column, torques) for column in self.coupling.T]
 
     @cached_property
     def to_internal(self) -> Float[np.ndarray, "links 10 10"]:
@@ -237,30 +236,3 @@ def _factor(mechanism: Mechanism, of_joints: bool = False) -> np.ndarray:
             for i, value in enumerate(column):
                 dense[layout.drives.start + k, i] = value
     return np.asarray(np.linalg.qr(dense.reshape(dense.shape[0], -1).T, mode="r"))
-
-
-def drive_columns(
-    rows: np.ndarray,
-    qd: Sequence[Scalar],
-    qdr: Sequence[Scalar],
-    qdd: Sequence[Scalar],
-) -> list[list[Scalar]]:
-    """Torques of unit rotor inertia, viscous, Coulomb friction and offset.
-
-    Args:
-        rows: What each motor sees of the coordinates.
-        qd: Velocity, whose sign Coulomb friction opposes.
-        qdr: Velocity that viscous friction acts on.
-        qdd: Acceleration.
-    """
-    columns = []
-    for row in rows:
-        speed = _weigh(row, qd)
-        turning = np.sign(speed) if isinstance(speed, np.ndarray) else sign(speed)
-        for unit in (_weigh(row, qdd), _weigh(row, qdr), turning, 1.0):
-            columns.append([mul(float(w), unit) for w in row])
-    return columns
-
-
-def _weigh(weights: np.ndarray, x: Sequence[Scalar]) -> Scalar:
-    return total(*[mul(float(w), v) for w, v in zip(weights, x, strict=True)])

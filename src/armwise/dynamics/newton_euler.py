@@ -1,4 +1,4 @@
-"""Newton–Euler: accelerations outwards, forces inwards.
+"""Newton–Euler: accelerations outwards, forces inwards, and their regressors.
 
 A link's acceleration is the pair (U, a): U = [ω̇×] + [ω×][ω×] and the acceleration a
 of its origin, gravity included. With the mass matrix P = [[Σ, h], [hᵀ, m]] of a link,
@@ -12,27 +12,33 @@ equation Slotine and Li's controllers need, from the same lines.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.arms import BASE
-from armwise.dynamics.skeleton import Segment, Skeleton
+from armwise.arms import BASE, INERTIAL_NAMES
 from armwise.dynamics.vectors import (
     ZERO,
     Scalar,
     Vector,
     add,
+    cross,
+    dot,
     mul,
     sub,
     total,
     turn,
     vadd,
     vector,
+    weigh,
 )
 from armwise.programs import Scalar as Symbol
-from armwise.programs import cos, sin
+from armwise.programs import cos, sign, sin
+
+if TYPE_CHECKING:
+    from armwise.dynamics.skeleton import Segment, Skeleton
 
 # Joints over scalars: how vectors and bodies cross from link to link.
 
@@ -88,13 +94,13 @@ def _crossing(segment: Segment, q: Scalar) -> Crossing:
     return Crossing(segment, np.cos(angle), np.sin(angle), place)
 
 
-# Newton–Euler: accelerations outwards, forces inwards.
+# Accelerations outwards, forces inwards.
 
 Matrix = tuple[Vector, Vector, Vector]
 
 
 @dataclass(frozen=True)
-class Motion:
+class LinkMotion:
     """How a link moves, in its own axes.
 
     Attributes:
@@ -121,9 +127,9 @@ def accelerations(
     qdr: Sequence[Scalar],
     qdd: Sequence[Scalar],
     with_gravity: bool = True,
-) -> list[Motion]:
+) -> list[LinkMotion]:
     """Carry velocities and accelerations from the base to every link."""
-    motions: list[Motion] = []
+    motions: list[LinkMotion] = []
     for i, crossing in enumerate(crossings):
         parent = skeleton.segments[i].parent
         if parent == BASE:
@@ -135,7 +141,7 @@ def accelerations(
     return motions
 
 
-def link_wrench(motion: Motion, body: Sequence[Scalar]) -> tuple[Vector, Vector]:
+def link_wrench(motion: LinkMotion, body: Sequence[Scalar]) -> tuple[Vector, Vector]:
     """Force and moment about the origin that make a link move so.
 
     Args:
@@ -179,8 +185,8 @@ def carry_wrench(
 
 
 def _next(
-    crossing: Crossing, carrier: Motion, qd: Scalar, qdr: Scalar, qdd: Scalar
-) -> Motion:
+    crossing: Crossing, carrier: LinkMotion, qd: Scalar, qdr: Scalar, qdd: Scalar
+) -> LinkMotion:
     """Move from a link to the one it carries."""
     same = carrier.omega is carrier.omega_r and qd is qdr
     omega = crossing.to_child(carrier.omega)
@@ -214,7 +220,7 @@ def swept(
 
 def body_motion(
     omega: Vector, omega_r: Vector, alpha: Vector, origin: Vector
-) -> Motion:
+) -> LinkMotion:
     """Form U from angular velocity and acceleration."""
     x, y, z = (_product(omega, omega_r, k, k) for k in range(3))
     xy = _product(omega, omega_r, 0, 1)
@@ -226,7 +232,7 @@ def body_motion(
         (add(xy, az), _neg(add(x, z)), sub(yz, ax)),
         (sub(xz, ay), add(yz, ax), _neg(add(x, y))),
     )
-    return Motion(omega, omega_r, alpha, rates, (x, y, z), origin)
+    return LinkMotion(omega, omega_r, alpha, rates, (x, y, z), origin)
 
 
 def _product(u: Vector, v: Vector, i: int, j: int) -> Scalar:
@@ -242,11 +248,185 @@ def _neg(a: Scalar) -> Scalar:
     return sub(0.0, a)
 
 
-__all__ = [
-    "Motion",
-    "accelerations",
-    "body_motion",
-    "carry_wrench",
-    "link_wrench",
-    "swept",
-]
+# Regressors: the torque as a matrix times the inertial parameters of the links.
+#
+# A link's wrench is linear in its ten numbers; a joint feels its projection on the
+# joint's screw, carried to that link. Row i of link j is therefore ten short products,
+# and the same ten serve accelerations (torque) and velocities (momentum).
+
+Screw = tuple[Vector, Vector]
+"""Angular part, and velocity of the origin, of a unit joint velocity."""
+
+Rows = list[list[list[Scalar]]]
+"""[joint][link][ten internal columns]"""
+
+
+def torque_regressor(
+    skeleton: Skeleton,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    qdd: Sequence[Scalar],
+    qdr: Sequence[Scalar] | None = None,
+) -> Rows:
+    """Columns of M q̈ + C(q, q̇) q̇r + g; with q̇r = q̇ unless given."""
+    crossings = cross_joints(skeleton, q)
+    motions = accelerations(skeleton, crossings, qd, qd if qdr is None else qdr, qdd)
+    return _project(skeleton, crossings, motions, _joint_screws(skeleton))
+
+
+def momentum_regressor(
+    skeleton: Skeleton, q: Sequence[Scalar], qd: Sequence[Scalar]
+) -> Rows:
+    """Columns of the generalised momentum M q̇."""
+    crossings = cross_joints(skeleton, q)
+    twists = link_twists(skeleton, crossings, qd)
+    motions = [twist_motion(twist) for twist in twists]
+    return _project(skeleton, crossings, motions, _joint_screws(skeleton))
+
+
+def kinetic_gradient_regressor(
+    skeleton: Skeleton, q: Sequence[Scalar], qd: Sequence[Scalar]
+) -> Rows:
+    """Columns of ∂T/∂q, the part of d(M q̇)/dt that is not torque or gravity.
+
+    Moving joint i moves what follows it through the velocity it is carried with, so
+    ∂(velocity of link j)/∂q_i is the parent's twist crossed with the joint's screw.
+    """
+    crossings = cross_joints(skeleton, q)
+    twists = link_twists(skeleton, crossings, qd)
+    motions = [twist_motion(twist) for twist in twists]
+    return _project(skeleton, crossings, motions, _swept_screws(skeleton, twists, qd))
+
+
+@dataclass(frozen=True)
+class Twist:
+    """Angular velocity, and velocity of the origin, of a link in its own axes."""
+
+    omega: Vector
+    velocity: Vector
+
+
+def _project(
+    skeleton: Skeleton,
+    crossings: Sequence[Crossing],
+    motions: Sequence[LinkMotion],
+    screw_of: Callable[[int], Screw],
+) -> Rows:
+    """Carry each joint's screw out to every link it moves and take the products."""
+    size = skeleton.size
+    rows: Rows = [
+        [[0.0] * len(INERTIAL_NAMES) for _ in range(size)] for _ in range(size)
+    ]
+    carried: list[dict[int, Screw]] = []
+    for j, crossing in enumerate(crossings):
+        parent = skeleton.segments[j].parent
+        below = {} if parent == BASE else carried[parent]
+        screws = {i: carry_screw(crossing, screw) for i, screw in below.items()}
+        screws[j] = screw_of(j)
+        carried.append(screws)
+        for i, screw in screws.items():
+            rows[i][j] = _products(motions[j], screw)
+    return rows
+
+
+def _products(motion: LinkMotion, screw: Screw) -> list[Scalar]:
+    """Power of a link's ten unit wrenches through a screw."""
+    z, v = screw
+    a = motion.acceleration
+    (u11, u12, u13), (u21, u22, u23), (u31, u32, u33) = motion.rates
+    sx, sy, sz = motion.squares
+    lever = cross(a, z)
+    columns = ((u11, u21, u31), (u12, u22, u32), (u13, u23, u33))
+    moments = [add(dot(u, v), lever[k]) for k, u in enumerate(columns)]
+    return [
+        dot(a, v),
+        *moments,
+        sub(mul(u21, z[2]), mul(u31, z[1])),
+        total(mul(u31, z[0]), -1.0 * mul(u32, z[1]), mul(sub(sy, sx), z[2])),
+        total(mul(u23, z[2]), -1.0 * mul(u21, z[0]), mul(sub(sx, sz), z[1])),
+        sub(mul(u32, z[0]), mul(u12, z[2])),
+        total(mul(u12, z[1]), -1.0 * mul(u13, z[2]), mul(sub(sz, sy), z[0])),
+        sub(mul(u13, z[1]), mul(u23, z[0])),
+    ]
+
+
+def carry_screw(crossing: Crossing, screw: Screw) -> Screw:
+    """Express a screw given at the parent's origin at the child's."""
+    z, v = screw
+    return crossing.to_child(z), crossing.to_child(vadd(v, cross(z, crossing.position)))
+
+
+def _joint_screws(skeleton: Skeleton) -> Callable[[int], Screw]:
+    axis: Vector = (0.0, 0.0, 1.0)
+
+    def screw(i: int) -> Screw:
+        return (axis, ZERO) if skeleton.segments[i].is_revolute else (ZERO, axis)
+
+    return screw
+
+
+def _swept_screws(
+    skeleton: Skeleton, twists: Sequence[Twist], qd: Sequence[Scalar]
+) -> Callable[[int], Screw]:
+    """Parent's twist × joint's screw; the joint's own velocity adds nothing to it."""
+
+    def screw(i: int) -> Screw:
+        (wx, wy, _), (vx, vy, _) = twists[i].omega, twists[i].velocity
+        turned = (wy, sub(0.0, wx), 0.0)
+        if not skeleton.segments[i].is_revolute:
+            return ZERO, turned
+        return turned, (vy, sub(0.0, vx), 0.0)
+
+    return screw
+
+
+def link_twists(
+    skeleton: Skeleton, crossings: Sequence[Crossing], qd: Sequence[Scalar]
+) -> list[Twist]:
+    """Angular velocity and velocity of the origin of every link, in its own axes."""
+    twists: list[Twist] = []
+    for i, crossing in enumerate(crossings):
+        parent = skeleton.segments[i].parent
+        below = (ZERO, ZERO) if parent == BASE else (
+            twists[parent].omega, twists[parent].velocity)  # fmt: skip
+        w, v = carry_screw(crossing, below)
+        if crossing.segment.is_revolute:
+            w = (w[0], w[1], add(w[2], qd[i]))
+        else:
+            v = (v[0], v[1], add(v[2], qd[i]))
+        twists.append(Twist(w, v))
+    return twists
+
+
+def twist_motion(twist: Twist) -> LinkMotion:
+    """Let velocities stand where accelerations do: U = [ω×], a = v."""
+    x, y, z = twist.omega
+    rates = (
+        (0.0, sub(0.0, z), y),
+        (z, 0.0, sub(0.0, x)),
+        (sub(0.0, y), x, 0.0),
+    )
+    return LinkMotion(twist.omega, twist.omega, ZERO, rates, ZERO, twist.velocity)
+
+
+def drive_columns(
+    rows: np.ndarray,
+    qd: Sequence[Scalar],
+    qdr: Sequence[Scalar],
+    qdd: Sequence[Scalar],
+) -> list[list[Scalar]]:
+    """Torques of unit rotor inertia, viscous, Coulomb friction and offset.
+
+    Args:
+        rows: What each motor sees of the coordinates.
+        qd: Velocity, whose sign Coulomb friction opposes.
+        qdr: Velocity that viscous friction acts on.
+        qdd: Acceleration.
+    """
+    columns = []
+    for row in rows:
+        speed = weigh(row, qd)
+        turning = np.sign(speed) if isinstance(speed, np.ndarray) else sign(speed)
+        for unit in (weigh(row, qdd), weigh(row, qdr), turning, 1.0):
+            columns.append([mul(float(w), unit) for w in row])
+    return columns

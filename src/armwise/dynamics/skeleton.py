@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import BASE, Arm, InertialParameters
+from armwise.dynamics.vectors import NOISE, clean
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-NOISE = 1e-10
-"""Below this, a length [m] or a direction cosine is rounding, not geometry."""
 
 _NEARLY_PARALLEL = 1e-3
 """Sine below which the common normal of two axes is too far away to be of use."""
@@ -101,13 +99,6 @@ def inertia_to_internal(segment: Segment) -> Float[np.ndarray, "10 10"]:
     moved = segment.from_user @ _UNIT_BODIES @ segment.from_user.T
     rows = moved[:, [3, 0, 1, 2, 0, 0, 0, 1, 1, 2], [3, 3, 3, 3, 0, 1, 2, 1, 2, 2]]
     return clean(rows.T)
-
-
-def clean(x: Float[np.ndarray, ...]) -> Float[np.ndarray, ...]:
-    """Round entries that rounding noise keeps from 0 or ±1."""
-    nearest = np.round(x)
-    exact = (np.abs(nearest) <= 1) & (np.abs(x - nearest) < NOISE)
-    return np.where(exact, nearest + 0.0, x)
 
 
 def _user_poses(arm: Arm) -> list[np.ndarray]:

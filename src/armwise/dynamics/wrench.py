@@ -20,18 +20,20 @@ from armwise.arms import BASE, Arm, InertialParameters
 from armwise.dynamics.kinematics import link_poses
 from armwise.dynamics.mechanism import mechanism_of
 from armwise.dynamics.newton_euler import (
-    Motion,
+    LinkMotion,
+    Twist,
     accelerations,
     body_motion,
     cross_joints,
+    link_twists,
     link_wrench,
+    twist_motion,
 )
-from armwise.dynamics.regressors import Twist, link_twists, twist_motion
-from armwise.dynamics.skeleton import clean
 from armwise.dynamics.vectors import (
     ZERO,
     Scalar,
     Vector,
+    clean,
     cross,
     dot,
     mul,
@@ -84,7 +86,7 @@ def wrench_regressor(
     return _run(kernel, arrays)
 
 
-def unit_wrenches(motion: Motion) -> list[list[Scalar]]:
+def unit_wrenches(motion: LinkMotion) -> list[list[Scalar]]:
     """Six rows of ten: force, then moment, of unit parameters in a user's order."""
     columns = [link_wrench(motion, [float(x) for x in unit]) for unit in np.eye(10)]
     inner = [[*force, *moment] for force, moment in columns]
@@ -153,7 +155,7 @@ class HeldBody:
 
     @cached_property
     def _motion(self) -> Kernel:
-        def rows(motion: Motion) -> dict[str, object]:
+        def rows(motion: LinkMotion) -> dict[str, object]:
             return {"rows": [motion.acceleration, motion.omega, motion.alpha]}
 
         return self._traced("motion", 3, rows)
@@ -176,7 +178,7 @@ class HeldBody:
         return self._kernel("velocity", function, 2)
 
     def _traced(
-        self, name: str, inputs: int, give: Callable[[Motion], dict[str, object]]
+        self, name: str, inputs: int, give: Callable[[LinkMotion], dict[str, object]]
     ) -> Kernel:
         m = self._mechanism
 
@@ -190,7 +192,7 @@ class HeldBody:
 
         return self._kernel(name, function, inputs)
 
-    def _at_frame(self, link: Motion) -> Motion:
+    def _at_frame(self, link: LinkMotion) -> LinkMotion:
         """The motion of the frame, in its axes, from that of the link it is on."""
         R = self._rotation.T
         reach = tuple(dot(row, self._offset) for row in link.rates)

@@ -231,7 +231,7 @@ def rest(series: Series, posture: np.ndarray) -> Float[np.ndarray, "dof free"]:
     return z
 
 
-def random_motion(
+def random_start(
     problem: Problem, posture: np.ndarray, rng: np.random.Generator
 ) -> Float[np.ndarray, "dof free"]:
     """Shake the arm around a posture at random, as far as the requirements allow.
@@ -369,7 +369,7 @@ class Search:
         found: list[Found] = []
         for k in range(TRIED):
             posture = postures[k % len(postures)]
-            z = random_motion(p, posture, rng)
+            z = random_start(p, posture, rng)
             found.append(Found(z, rest(p.series, posture), p.log_det(z)))
             self._progress("random motions", (k + 1) / TRIED)
             if self._is_late():

@@ -3,7 +3,6 @@
 from armwise.identification.coverage import (
     coverage_study,
     largest_torque,
-    random_motion,
 )
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import (
@@ -73,7 +72,6 @@ __all__ = [
     "largest_torque",
     "pose_problem",
     "predict_torque",
-    "random_motion",
     "read_estimate",
     "reduce",
     "select_friction",

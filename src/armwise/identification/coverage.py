@@ -18,8 +18,8 @@ from armwise.identification.methods import (
 )
 from armwise.identification.problem import Problem, pose_problem
 from armwise.identification.uncertainty import STRETCHES, review
-from armwise.motions import Fourier, Motion
-from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run_batch
+from armwise.motions import Motion, random_motion
+from armwise.plants import Encoder, SimulatedArm, TorqueSensor, perturbed, run_batch
 from armwise.recordings import Recording, Samples, prepare
 from armwise.regression import Columns
 
@@ -181,18 +181,6 @@ def interval_factor() -> float:
     return float(t.ppf(0.975, STRETCHES - 1))
 
 
-def random_motion(arm: Arm, seed: int, period: float = 10.0) -> Fourier:
-    """A periodic motion that fills a third of every joint's range."""
-    rng = np.random.default_rng(seed)
-    lower = np.maximum(arm.limits("lower"), -np.pi)
-    upper = np.minimum(arm.limits("upper"), np.pi)
-    sine, cosine = rng.normal(size=(2, arm.dof, 5)) / np.arange(1, 6)
-    size = np.sqrt(np.sum(sine**2 + cosine**2, axis=1))
-    scale = (0.12 * (upper - lower) / size)[:, None]
-    middle = 0.5 * (lower + upper)
-    return Fourier(middle, scale * sine, scale * cosine, 1.0 / period)
-
-
 def loop_setting(
     arm: Arm,
     motion: Motion | None,
@@ -202,11 +190,10 @@ def loop_setting(
 ) -> LoopSetting:
     """The closed loop that every experiment goes through."""
     wanted = motion or random_motion(arm, seed)
-    wrong = np.random.default_rng(seed).uniform(0.9, 1.1, arm.parameters.size)
     size = largest_torque(arm, wanted)
     return LoopSetting(
         arm=arm,
-        model=arm.with_parameters(arm.parameters * wrong),
+        model=perturbed(arm, 0.1, seed),
         motion=wanted,
         kp=20.0 * size,
         kd=2.0 * size,

@@ -9,7 +9,7 @@ from armwise.motions.motion import (
     joint_vector,
     require_positive,
 )
-from armwise.motions.periodic import Fourier, Sinusoid, Triangle
+from armwise.motions.periodic import Fourier, Sinusoid, Triangle, random_motion
 from armwise.motions.point_to_point import Polynomial, Quintic, Sigmoid
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Triangle",
     "check_limits",
     "joint_vector",
+    "random_motion",
     "require_positive",
     "write_motion",
 ]

@@ -1,4 +1,4 @@
-"""Periodic motion as a finite Fourier series: the usual excitation."""
+"""Periodic motions: Fourier series (also random ones), sinusoids, triangular waves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.arms import Arm
 from armwise.errors import ArgumentError
 from armwise.motions.motion import (
     MotionSample,
@@ -93,6 +94,57 @@ def _amplitudes(values: ArrayLike, motion: Fourier, name: str) -> np.ndarray:
         raise ArgumentError(f"An amplitude in {name} is not finite.")
     array.setflags(write=False)
     return array
+
+
+def random_motion(
+    arm: Arm,
+    seed: int = 0,
+    duration: float = 10.0,
+    *,
+    harmonics: int = 5,
+    roughness: float = 1.0,
+    reach: float = 0.12,
+    widest: float = np.pi,
+    fastest: float = np.inf,
+) -> Fourier:
+    """A random periodic motion within every joint's limits.
+
+    Amplitudes are Gaussian, falling with the harmonic's number k as k^−roughness, and
+    scaled so that each joint's whole series has the same size relative to its range.
+    If some joint still came near its limits, all would move less.
+
+    Args:
+        arm: Its limits of position and velocity.
+        seed: Of the random amplitudes.
+        duration: Of one period in [s].
+        harmonics: Number of harmonics.
+        roughness: Exponent: 1 for slow motions, ½ for lively ones.
+        reach: √Σ amplitude² as a fraction of a joint's range.
+        widest: Position in [rad] or [m] beyond which no joint moves, whatever its
+            limits allow; joints without any range move three quarters as far.
+        fastest: Speed in [rad/s] or [m/s] that no joint may exceed. If it is finite,
+            four fifths of the joints' own limits hold too: a loop needs some to spare.
+    """
+    rng = np.random.default_rng(seed)
+    lower, upper = (np.nan_to_num(arm.limits(x)) for x in ("lower", "upper"))
+    lower, upper = np.maximum(lower, -widest), np.minimum(upper, widest)
+    has_none = upper - lower < 1e-6  # a description that leaves the limits at zero
+    lower = np.where(has_none, -0.75 * widest, lower)
+    upper = np.where(has_none, 0.75 * widest, upper)
+    numbers = np.arange(1, harmonics + 1)
+    amplitudes = rng.normal(size=(2, arm.dof, harmonics)) / numbers**roughness
+    size = np.sqrt(np.sum(amplitudes**2, axis=(0, 2)))
+    amplitudes *= (reach * (upper - lower) / size)[:, None]
+    middle, frequency = 0.5 * (lower + upper), 1.0 / duration
+    motion = Fourier(middle, amplitudes[0], amplitudes[1], frequency)
+    # Fifty points per period of the fastest harmonic miss less than 0.2 % of a peak.
+    sample = motion.sample(np.linspace(0.0, duration, 50 * harmonics))
+    away = np.abs(sample.q - middle) / (0.5 * (upper - lower))
+    allowed = np.minimum(0.8 * arm.limits("velocity"), fastest)
+    speed = np.abs(sample.qd) / (allowed if np.isfinite(fastest) else np.inf)
+    excess = max(float(away.max(initial=0.0)), float(speed.max(initial=0.0)), 1.0)
+    sine, cosine = amplitudes / excess
+    return Fourier(middle, sine, cosine, frequency)
 
 
 # One cosine per joint, among them `mitchell1997`'s Eq. 3.38 and 3.39.

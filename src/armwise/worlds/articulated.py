@@ -15,7 +15,7 @@ from armwise.arms import BASE, Arm, Drive
 from armwise.dynamics import (
     ZERO,
     ArticulatedInertias,
-    Motion,
+    LinkMotion,
     Vector,
     accelerations,
     cross_joints,
@@ -227,7 +227,7 @@ class ArticulatedMotion:
         return [(symbols(columns).T, symbols(origin)) for columns, origin in poses]
 
     @cached_property
-    def _motions(self) -> list[Motion]:
+    def _motions(self) -> list[LinkMotion]:
         """How the links accelerate by velocity, minus free fall.
 
         Gravity stays in, as in inverse dynamics, so that both share every operation.

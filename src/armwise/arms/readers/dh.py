@@ -31,9 +31,9 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from armwise.arms.arm import BASE, Arm, Drive, Frame, Joint, Limits, Link
+from armwise.arms.arm import Arm, Drive, Frame, Joint, Limits, Link
 from armwise.arms.inertia import InertialParameters
-from armwise.arms.layout import DRIVE_NAMES, INERTIAL_NAMES
+from armwise.arms.layout import BASE, DRIVE_NAMES, INERTIAL_NAMES
 from armwise.arms.poses import inverse, pose, rotation_about, rotation_from_rpy
 from armwise.tables import TomlTable, read_toml
 

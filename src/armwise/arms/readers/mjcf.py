@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armwise.arms.arm import (
-    BASE,
     Arm,
     Drive,
     Frame,
@@ -22,6 +21,7 @@ from armwise.arms.arm import (
     resolve_mimic,
 )
 from armwise.arms.inertia import InertialParameters
+from armwise.arms.layout import BASE
 from armwise.arms.poses import pose, rotation_from_quaternion, without_rounding
 from armwise.errors import ArmError, MissingExtra
 

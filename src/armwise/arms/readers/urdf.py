@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.arms.arm import (
-    BASE,
     Arm,
     Drive,
     Frame,
@@ -31,7 +30,7 @@ from armwise.arms.arm import (
     resolve_mimic,
 )
 from armwise.arms.inertia import InertialParameters
-from armwise.arms.layout import DRIVE_NAMES
+from armwise.arms.layout import BASE, DRIVE_NAMES
 from armwise.arms.poses import inverse, pose, rotation_from_rpy
 from armwise.arms.readers.xml import Element, read_xml
 from armwise.errors import ArgumentError

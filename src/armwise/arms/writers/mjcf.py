@@ -10,8 +10,9 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from armwise.arms.arm import BASE, Arm, Joint, Shape
+from armwise.arms.arm import Arm, Joint, Shape
 from armwise.arms.inertia import InertialParameters
+from armwise.arms.layout import BASE
 from armwise.arms.readers.mjcf import OFFSET, body_name, compile_mjcf, read_mjcf
 from armwise.arms.readers.xml import Element
 from armwise.arms.writers.link_inertia import frames_on, require_writable, share_inertia

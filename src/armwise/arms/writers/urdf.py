@@ -11,9 +11,9 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from armwise.arms.arm import BASE, Arm, Frame, Joint, Limits, Shape
+from armwise.arms.arm import Arm, Frame, Joint, Limits, Shape
 from armwise.arms.inertia import InertialParameters
-from armwise.arms.layout import DRIVE_NAMES
+from armwise.arms.layout import BASE, DRIVE_NAMES
 from armwise.arms.poses import pose, rpy_from_rotation
 from armwise.arms.readers.urdf import (
     ANCHOR,
