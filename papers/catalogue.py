@@ -8,7 +8,6 @@ function `figures()` beside it draws; what both need is computed once and cached
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -18,11 +17,10 @@ from time import perf_counter
 from types import ModuleType
 
 from armwise.errors import ArgumentError, MissingExtra
+from armwise.progress import Progress
 from papers.drawings import Drawing
 from papers.experiments import expected_seconds, experiments
 from papers.rows import KEYS, Row
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)

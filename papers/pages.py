@@ -10,6 +10,7 @@ from pathlib import Path
 
 from armwise.files import write_atomically
 from armwise.programs import fill
+from armwise.progress import Progress
 from armwise.report import (
     PLOTLY,
     Figure,
@@ -18,7 +19,7 @@ from armwise.report import (
     page_to_html,
     plotly_source,
 )
-from papers.catalogue import PAPERS, Group, Paper, Progress, groups
+from papers.catalogue import PAPERS, Group, Paper, groups
 from papers.drawings import Drawing
 from papers.experiments import Experiment
 from papers.gallery import (

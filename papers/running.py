@@ -6,7 +6,8 @@ import signal
 from collections.abc import Iterator, Sequence
 from multiprocessing import get_context
 
-from papers.catalogue import Group, Made, Progress, find_groups
+from armwise.progress import Progress
+from papers.catalogue import Group, Made, find_groups
 from papers.rows import Row
 from papers.store import Store
 

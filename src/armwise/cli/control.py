@@ -11,7 +11,7 @@ from armwise.cli.arguments import (
     ArmName,
     Duration,
     Model,
-    check_place,
+    check_output_file,
     number,
     output_file,
 )
@@ -51,7 +51,9 @@ def compare(
     output: Annotated[Path | None, output_file("Write the table (.parquet).")] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(help="Write interactive figures (.html).", callback=check_place),
+        typer.Option(
+            help="Write interactive figures (.html).", callback=check_output_file
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:

@@ -28,7 +28,6 @@ from armwise.excitation.score import (
 from armwise.excitation.search import (
     Found,
     Problem,
-    Progress,
     Search,
     SearchReport,
     retreats,
@@ -36,6 +35,7 @@ from armwise.excitation.search import (
 from armwise.excitation.series import Series, choose_harmonics, choose_periods
 from armwise.motions import Fourier, MotionSample, require_positive
 from armwise.programs import Backend
+from armwise.progress import Progress
 
 if TYPE_CHECKING:
     from jaxtyping import Float

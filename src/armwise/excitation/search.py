@@ -16,6 +16,7 @@ from armwise.excitation.postures import SETTLED, resting_posture_near
 from armwise.excitation.requirements import Requirements
 from armwise.excitation.score import regularised_log_det
 from armwise.excitation.series import Basis, Series
+from armwise.progress import Progress
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -299,7 +300,6 @@ FIRST_STEP = 0.05
 """Length of the first step of a descent, in units of the free numbers."""
 
 Evaluation = Callable[[np.ndarray], tuple[float, np.ndarray]]
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True, eq=False)

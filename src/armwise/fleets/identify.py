@@ -21,7 +21,6 @@ from armwise.fleets.job import Order
 from armwise.fleets.results import (
     Harvest,
     PartsFolder,
-    Progress,
     gather,
     without_closed,
 )
@@ -38,6 +37,7 @@ from armwise.identification import (
     Robust,
     pose_problem,
 )
+from armwise.progress import Progress
 from armwise.recordings import LogMapping, Preparation
 from armwise.regression import Columns, FrictionTerm
 

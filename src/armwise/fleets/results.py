@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from armwise.fleets.chunks import Log, Piece
 from armwise.fleets.engines import Engine
 from armwise.fleets.job import Order, Part, carry_out
 from armwise.fleets.robot import joined
+from armwise.progress import Progress
 
 # Finished parts on disk: private, verified, and there again after a crash.
 
@@ -73,8 +74,6 @@ def _sealed(key: str, data: bytes) -> bytes:
 
 
 # Gather the parts of all pieces: made now, or found from an earlier run.
-
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from armwise.identification.problem import Problem, pose_problem
 from armwise.identification.uncertainty import STRETCHES, review
 from armwise.motions import Motion, random_motion
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, perturbed, run_batch
+from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
 from armwise.regression import Columns
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from armwise.plants import Sensor
 
-Progress = Callable[[str, float], None]
 _BATCH = 50
 """Plants that are simulated side by side."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,6 +19,7 @@ from armwise.identification.methods import (
 from armwise.identification.problem import TERMS, pose_problem
 from armwise.identification.uncertainty import review
 from armwise.identification.validation import Validation
+from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
 from armwise.regression import Columns, FrictionTerm
 
@@ -65,7 +66,6 @@ def identify(
 
 # From recordings to a model one can trust: fit, choose, constrain, validate, doubt.
 
-Progress = Callable[[str, float], None]
 FrictionChoiceName = Literal["auto", "linear"]
 
 

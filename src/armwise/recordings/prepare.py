@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from armwise.errors import ArgumentError, RecordingError
+from armwise.progress import Progress
 from armwise.recordings.alignment.alignment import choose
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.recording import Recording
@@ -23,9 +24,6 @@ from armwise.recordings.stretches import (
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
-
-Progress = Callable[[str, float], None]
-"""Called with what is being done and how much of it is done, 0 … 1."""
 
 
 def prepare(

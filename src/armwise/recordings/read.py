@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import RecordingError
+from armwise.progress import Progress
 from armwise.recordings.channels import Sources, tables_of
 from armwise.recordings.column_names import standard_names, with_columns
 from armwise.recordings.formats.table import RawTable
@@ -81,8 +82,6 @@ def _is_standard(name: str) -> bool:
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".log")
 BAGS = (".db3", ".mcap")
-
-Progress = Callable[[str, float], None]
 
 
 def read_recording(
