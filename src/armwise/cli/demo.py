@@ -101,7 +101,8 @@ def _show(done: Demonstration, summary: dict[str, Any]) -> None:
 def _code_sentence(code: CheckedCode) -> str:
     counts = (
         f"C of the {code.model} model: {code.counts['multiplications']} "
-        f"multiplications and {code.counts['additions']} additions for inverse dynamics; "
+        f"multiplications and {code.counts['additions']} additions for inverse "
+        "dynamics; "
     )
     if code.error is None:
         return counts + "not checked, for no C compiler was found."
