@@ -34,7 +34,7 @@ class Figure(NamedTuple):
 
 def _dogs(cell: Cell) -> list[Watchdog]:
     """One watchdog for each arm."""
-    given = Calibration.given(cell.model, torque_std=NOISE)
+    given = Calibration.from_values(cell.model, torque_std=NOISE)
     return [
         Watchdog(cell.model, given, PERIOD, learning=LEARNING)
         for _ in range(cell.batch)

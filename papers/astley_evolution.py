@@ -149,4 +149,4 @@ def _offset_rows(plan: Plan | None) -> list[Row]:
 
 def _late(trace: Trace, joint: int) -> float:
     half = len(trace.time) // 2
-    return float(np.abs(trace.x - trace.wanted)[half:, 0, joint].mean())
+    return float(np.abs(trace.x - trace.reference)[half:, 0, joint].mean())

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from armwise.calibration import Plan, Trace
-from armwise.calibration.sensor_control import Parabola, SensorPD
-from armwise.calibration.sensor_units import Bench
+from armwise.calibration.sensor_control import Bench, Parabola, SensorPD
 from armwise.calibration.stages import Stages
 from armwise.report import Figure
 from papers.astley_calibration import (
@@ -82,7 +81,7 @@ def track(arms: int = 3, seconds: float = 20.0, seed: int = 0) -> Tracking:
 
 
 def _error(trace: Trace) -> Float[np.ndarray, "samples arms"]:
-    return np.asarray(RANGE * (trace.x - trace.wanted)[:, :, JOINT])
+    return np.asarray(RANGE * (trace.x - trace.reference)[:, :, JOINT])
 
 
 def figures() -> list[Drawing]:

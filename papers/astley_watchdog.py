@@ -69,7 +69,7 @@ def watched(joint: int | None, is_seen: bool = True) -> Watchdog:
     if joint is not None:
         q[time >= ONSET, joint] += np.deg2rad(1.0)
     kept = np.abs(time - ONSET) >= (0.0 if is_seen else 0.5)
-    given = Calibration.given(arm, torque_std=np.full(2, NOISE))
+    given = Calibration.from_values(arm, torque_std=np.full(2, NOISE))
     dog = Watchdog(arm, given, 1.0 / RATE_HZ, learning=LEARNING)
     dog.update(time[kept], q[kept], tau[kept])
     return dog

@@ -157,7 +157,7 @@ def _coupled_drawing(traces: dict[str, Trace]) -> Drawing:
     figure = Figure(
         "Position errors under adaptive control", "time [s]", "error [V]",
         tuple(
-            line(f"joint {j + 1}", t.time, RANGE * (t.x - t.wanted)[:, 0, j])
+            line(f"joint {j + 1}", t.time, RANGE * (t.x - t.reference)[:, 0, j])
             for j, t in ((0, traces["gain_1"]), (1, traces["gain_2"]))
         ),
     )  # fmt: skip

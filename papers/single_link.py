@@ -10,7 +10,7 @@ import numpy as np
 
 from armwise.arms import BASE, Arm, load_arm
 from armwise.calibration import (
-    KEPT,
+    PARAMETER_STRIDE,
     AdaptiveCalibration,
     CosineFit,
     Plan,
@@ -63,7 +63,7 @@ class Evolution:
 def evolution(trace: Trace) -> Evolution:
     """Adapted parameters of a stage of the first arm."""
     assert trace.parameters is not None
-    return Evolution(trace.time[::KEPT], trace.parameters[:, 0])
+    return Evolution(trace.time[::PARAMETER_STRIDE], trace.parameters[:, 0])
 
 
 def fitted(fit: CosineFit) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -41,7 +41,7 @@ class GpuLoop:
         period = 1.0 / _CONTROL_RATE_HZ
         self.dof, self.rate_hz = arm.dof, _CONTROL_RATE_HZ
         self.steps = max(1, round(motion.duration / period))
-        self._ticks = round(SemiImplicit.usual_rate_hz * period)
+        self._ticks = round(SemiImplicit.default_rate_hz * period)
         numbers = ArmNumbers.of([arm], mechanism, Friction(), None)
         retention = np.exp(-2.0 * np.pi * setting.velocity_cutoff_hz * period)
         reference = motion.sample(np.arange(self.steps) * period)

@@ -36,13 +36,13 @@ def test_friction_larger_than_gravity_stops_the_procedure():
         moved(bench(hand(coulomb=0.5)))
 
 
-def test_a_joint_that_friction_holds_does_not_answer():
-    with pytest.raises(NotIdentifiable, match="Joint 1 does not answer"):
+def test_a_joint_that_friction_holds_does_not_respond():
+    with pytest.raises(NotIdentifiable, match="Joint 1 does not respond"):
         moved(bench(hand(coulomb=3.0)))
 
 
-def test_a_dead_sensor_does_not_answer():
-    with pytest.raises(NotIdentifiable, match="Joint 2 does not answer"):
+def test_a_dead_sensor_does_not_respond():
+    with pytest.raises(NotIdentifiable, match="Joint 2 does not respond"):
         moved(bench(hand(), alpha=np.array([ALPHA[0], 1e6])))
 
 
@@ -71,7 +71,7 @@ def test_friction_larger_than_gravity_is_said():
 
 def test_a_motion_too_small_to_tell_is_refused():
     recording = recorded(amplitude=(0.02, 0.02), noise=0.05)
-    with pytest.raises(NotIdentifiable, match="does not tell"):
+    with pytest.raises(NotIdentifiable, match="does not determine"):
         calibrate_recording(structure(), recording, starts=4)
 
 

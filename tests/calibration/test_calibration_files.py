@@ -83,7 +83,7 @@ def test_the_command_line_calibrates(tmp_path):
     joints = json.loads(result.stdout)["joints"]
     assert [j["alpha"] for j in joints] == pytest.approx(list(ALPHA), rel=0.01)
     assert read_calibration(out).beta == pytest.approx(tuple(BETA), abs=0.006)
-    assert "Gravity, weighed" in (tmp_path / "sensors.html").read_text()
+    assert "Gravity, measured" in (tmp_path / "sensors.html").read_text()
 
 
 def test_without_a_log_it_says_what_can_be_found_and_how(tmp_path):

@@ -10,13 +10,13 @@ import pytest
 from armwise.calibration import Flaws, calibratable, calibrate_recording
 from armwise.calibration.from_recording import sensed_samples
 from armwise.calibration.sensor_flaws import Straightener
-from armwise.calibration.variable_projection import Sliding
+from armwise.calibration.variable_projection import FrictionMask
 from armwise.errors import ArgumentError
 from tests.calibration.hands import ALPHA, BETA, recorded, structure
 
 
 def weaker(recording, factor):
-    """The same recording by a second motor that gives more than it is told to."""
+    """The same recording by a second motor that gives more than its command."""
     tau = recording["tau_2"]
     channels = {"tau_2": replace(tau, values=tau.values / factor)}
     return recording.with_channels(channels)
@@ -45,12 +45,12 @@ def test_unequal_motors_do_not_turn_sensors():
     recording = weaker(recorded(noise=0.001), 1.02)
     known = structure()
     aware = replace(known, flaws=Flaws(torque_gain=0.02))
-    blind, seeing = (
+    unaware, estimated = (
         calibrate_recording(x, recording, alpha=ALPHA) for x in (known, aware)
     )
-    assert np.abs(seeing.beta - BETA).max() < 0.3 * np.abs(blind.beta - BETA).max()
-    assert seeing.flaws[1] - seeing.flaws[0] == pytest.approx(-0.02, abs=2e-3)
-    assert seeing.unknowns[-2:] == ("joint_1.torque_gain", "joint_2.torque_gain")
+    assert np.abs(estimated.beta - BETA).max() < 0.3 * np.abs(unaware.beta - BETA).max()
+    assert estimated.flaws[1] - estimated.flaws[0] == pytest.approx(-0.02, abs=2e-3)
+    assert estimated.unknowns[-2:] == ("joint_1.torque_gain", "joint_2.torque_gain")
 
 
 def test_bent_sensors_are_straightened():
@@ -69,7 +69,7 @@ def test_bent_sensors_are_straightened():
     assert np.rad2deg(np.abs(bent.beta - BETA)).max() < 0.1
 
 
-def test_flaws_blur_what_can_be_told():
+def test_flaws_add_to_predicted_deviations():
     plain, flawed = (
         calibratable(replace(structure(), flaws=x), torque_std=0.002)
         for x in (Flaws(), Flaws(0.05, 0.05))
@@ -80,16 +80,16 @@ def test_flaws_blur_what_can_be_told():
 
 
 @pytest.mark.parametrize("size", [-0.1, 1.0, np.nan])
-def test_flaws_are_shares(size):
-    with pytest.raises(ArgumentError, match="shares of one"):
+def test_flaws_are_fractions(size):
+    with pytest.raises(ArgumentError, match="fractions of one"):
         Flaws(bend=size)
 
 
-def test_joints_at_rest_are_not_heard():
+def test_joints_at_rest_are_masked():
     sensed = sensed_samples(recorded(), 10.0)
-    sliding = Sliding.of(sensed, np.eye(2))
+    mask = FrictionMask.from_samples(sensed, np.eye(2))
     slow = np.abs(sensed.qd) < 0.05 * np.abs(sensed.qd).max(axis=0)
-    weights = sliding.weights(slice(0, len(sensed)))
+    weights = mask.weights(slice(0, len(sensed)))
     assert slow.any()
     assert np.all(weights[slow] == 0.0)
-    assert np.all(sliding.heard(len(sensed)) > 0.5 * len(sensed))
+    assert np.all(mask.row_counts(len(sensed)) > 0.5 * len(sensed))

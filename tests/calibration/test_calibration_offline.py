@@ -10,8 +10,7 @@ import pytest
 from armwise.arms import load_arm
 from armwise.calibration import Structure, calibratable, calibrate_recording
 from armwise.calibration.from_recording import sensed_samples
-from armwise.calibration.search_region import Point
-from armwise.calibration.variable_projection import Projector
+from armwise.calibration.variable_projection import Projector, SensorPoint
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel
 from tests.calibration.hands import ALPHA, BETA, hand, recorded, structure
@@ -65,7 +64,7 @@ def test_the_jacobian_is_the_derivative_of_what_is_left(recording):
     projector = Projector(
         structure(), sensed_samples(recording, 10.0)[::20], np.full(2, 0.01)
     )
-    point = Point(ALPHA * 1.02, BETA + 0.03)
+    point = SensorPoint(ALPHA * 1.02, BETA + 0.03)
     now = projector.at(point)
     slope = -2.0 * now.jacobian.T @ now.residual
     for k in range(4):

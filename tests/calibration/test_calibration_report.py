@@ -10,7 +10,7 @@ import pytest
 from armwise.calibration import Calibration, Flaws, calibrate_recording
 from armwise.calibration.by_moving import AdaptiveCalibration
 from armwise.calibration.gravity_expansion import CosineFit
-from armwise.calibration.sensor_units import Trace
+from armwise.calibration.sensor_control import Trace
 from armwise.errors import ArgumentError
 from armwise.report.calibration import (
     make_calibration_report,
@@ -28,7 +28,7 @@ def found():
 
 def test_a_page_shows_gravity_and_torques(found, tmp_path):
     page = write_calibration_report(found, tmp_path / "r.html").read_text()
-    assert "Gravity, weighed and fitted" in page
+    assert "Gravity, measured and fitted" in page
     assert "joint_2.bow" in page
     assert list(tmp_path.iterdir()) == [tmp_path / "r.html"]
 
@@ -43,14 +43,14 @@ def test_machines_read_the_same(found, tmp_path):
 
 def test_gravity_as_weighed_is_gravity_as_fitted(found):
     shown = found.evidence
-    left = (shown.weighed - shown.gravity)[shown.is_heard]
+    left = (shown.measured_gravity - shown.gravity)[shown.is_used]
     assert np.std(left) < 0.005 * np.ptp(shown.gravity)
     assert np.abs(shown.q).max() < np.pi
 
 
-def test_a_given_calibration_has_no_curves():
-    report = make_calibration_report(Calibration.given(structure()))
-    assert "not kept" in report.sections[-1].blocks[0].text
+def test_values_from_elsewhere_have_no_curves():
+    report = make_calibration_report(Calibration.from_values(structure()))
+    assert "not stored" in report.sections[-1].blocks[0].text
 
 
 def test_an_adaptation_is_shown_as_it_went():

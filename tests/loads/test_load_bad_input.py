@@ -1,4 +1,4 @@
-"""Bad data about a load: named, with what to do."""
+"""Bad data about a load: one error that names the defect and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""armwise identify-load: one line from logs to what drivers take."""
+"""Command `armwise identify-load`: from logs to files for robot drivers."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def test_every_method_is_within_five_standard_deviations(method: LoadMethod) -> 
     assert found.center_of_mass == pytest.approx([0.001, 0, 0.05], abs=1e-3)
 
 
-def test_bias_is_found_and_drift_is_told_from_noise() -> None:
+def test_bias_is_found_and_drift_is_separated_from_noise() -> None:
     data = rig.samples(noise=1.0, bias=1.0, drift=1.0, seed=1)
     offset = 20.0 * rig.NOISE * _first_normals(1)
     found = identify_load(data, rig.puma())

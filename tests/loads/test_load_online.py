@@ -1,4 +1,4 @@
-"""OnlineLoad: the same answer one by one or in blocks; changes noticed in time."""
+"""OnlineLoad: the same estimate by samples or blocks; changes detected in time."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_uncertainty_shrinks_and_is_honest() -> None:
     assert not online.changes
 
 
-def test_a_prior_is_believed_as_far_as_it_is_sure() -> None:
+def test_a_prior_counts_by_its_covariance() -> None:
     before = identify_load(rig.samples(rig.BRICK), rig.puma())
     online = OnlineLoad(rig.puma(), prior=before)
     assert online.mass == pytest.approx(before.mass)

@@ -1,4 +1,4 @@
-"""Which object it is, how it is held, and how drivers are told."""
+"""Recognition of objects, grasp verification, and files for robot drivers."""
 
 from __future__ import annotations
 

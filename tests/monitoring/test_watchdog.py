@@ -74,7 +74,7 @@ def test_a_jump_that_was_told_is_allowed_for(work):
 
 def test_readings_may_be_volts(work):
     time, q, tau = work
-    given = Calibration.given(hand(), ALPHA, BETA, torque_std=0.005)
+    given = Calibration.from_values(hand(), ALPHA, BETA, torque_std=0.005)
     dog = Watchdog(structure(), given, PERIOD, learning=20.0, load=0.0)
     volts = (q - BETA) / ALPHA
     volts[time >= 50.0, 1] += 0.1
@@ -146,7 +146,7 @@ def test_wrong_shapes_periods_and_clocks_are_refused():
     with pytest.raises(ArgumentError, match="2 joints"):
         watchdog().update(0.0, np.zeros(3), np.zeros(3))
     with pytest.raises(ArgumentError, match="20 Hz"):
-        Watchdog(structure(), Calibration.given(hand()), 1.0)
+        Watchdog(structure(), Calibration.from_values(hand()), 1.0)
     dog = watchdog()
     dog.update([5.0, 5.005, 5.005], np.zeros((3, 2)), np.zeros((3, 2)))
     with pytest.raises(ArgumentError, match="runs back"):

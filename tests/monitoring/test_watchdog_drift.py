@@ -54,7 +54,7 @@ def work(arm):
 
 
 def watched(arm, time, q, tau) -> Watchdog:
-    given = Calibration.given(arm, torque_std=0.05)
+    given = Calibration.from_values(arm, torque_std=0.05)
     dog = Watchdog(arm, given, PERIOD, learning=50.0)
     dog.update(time, q, tau)
     return dog

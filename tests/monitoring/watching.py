@@ -26,7 +26,7 @@ def worked(seconds: float, seed: int = 0, motion: object = None):
 
 
 def watchdog(**options) -> Watchdog:
-    given = Calibration.given(hand(), torque_std=0.005)
+    given = Calibration.from_values(hand(), torque_std=0.005)
     chosen = {"learning": 20.0, "load": 0.0} | options
     return Watchdog(structure(), given, PERIOD, **chosen)
 

@@ -11,10 +11,9 @@ import pytest
 
 import armwise as aw
 from armwise.errors import ArmError
-from armwise.view import looks as looks_module
-from armwise.view import meshes
-from armwise.view.forms import Ball, Block, Rod, Surface
-from armwise.view.looks import looks_of
+from armwise.view import geometry, meshes
+from armwise.view.forms import Ball, Cuboid, Rod, Surface
+from armwise.view.geometry import geometry_of
 from armwise.view.meshes import MeshFolders, read_mesh
 from armwise.view.scene import make_scene
 
@@ -57,7 +56,7 @@ def package(tmp_path: Path) -> Path:
 def looks(package: Path, geometry: str, **options):
     path = package / "urdf" / "arm.urdf"
     path.write_text(urdf(geometry))
-    return looks_of(aw.load_arm(path), path, **options)
+    return geometry_of(aw.load_arm(path), path, **options)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,7 @@ def test_meshes_outside_their_package_are_not_opened(
 
 def test_many_meshes_that_miss_are_one_sentence(package: Path):
     found = looks(package, '<mesh filename="a.stl"/>', meshes=[package.parent])
-    both = looks_of(*_twice(package))
+    both = geometry_of(*_twice(package))
     assert len(found.notes) == len(both.notes) == 1
     assert both.notes[0].startswith("rod: a.stl and 1 more: not below ")
 
@@ -148,7 +147,7 @@ def test_a_mesh_that_is_missing_leaves_what_the_link_collides_with(package: Path
     )
     path = package / "urdf" / "arm.urdf"
     path.write_text(both)
-    found = looks_of(aw.load_arm(path), path)
+    found = geometry_of(aw.load_arm(path), path)
     assert found.forms[0][0][0] == Ball((0.2, 0.2, 0.2))
     assert "missing.stl" in found.notes[0]
 
@@ -159,7 +158,7 @@ def test_a_mesh_that_is_missing_leaves_what_the_link_collides_with(package: Path
         ('<sphere radius="0.1"/>', Ball((0.1, 0.1, 0.1))),
         ('<cylinder radius="0.1" length="0.4"/>', Rod(0.1, 0.4)),
         ('<capsule radius="0.1" length="0.4"/>', Rod(0.1, 0.4, is_round=True)),
-        ('<box size="1 2 3"/>', Block((1.0, 2.0, 3.0))),
+        ('<box size="1 2 3"/>', Cuboid((1.0, 2.0, 3.0))),
     ],
 )
 def test_plain_geometry_needs_no_file(package: Path, geometry: str, form):
@@ -207,8 +206,8 @@ def test_all_meshes_together_are_bounded(package: Path, monkeypatch):
     mesh = "<mesh filename='../meshes/rod.stl'/>"
     many = mesh + 5 * f"</geometry></visual><visual><geometry>{mesh}"
     assert len(looks(package, many).forms[0]) == 6
-    bounded = partial(looks_module._Bounded, left=10)
-    monkeypatch.setattr(looks_module, "_Bounded", bounded)
+    bounded = partial(geometry._Bounded, remaining=10)
+    monkeypatch.setattr(geometry, "_Bounded", bounded)
     found = looks(package, many)
     assert found.forms == {}
     assert "triangles in all" in found.notes[0]
@@ -230,7 +229,7 @@ def test_mujoco_meshes_come_from_the_compiled_model(tmp_path: Path):
       <worldbody><body name="rod"><joint name="hinge" axis="0 1 0"/>
         <geom type="mesh" mesh="rod" contype="0" conaffinity="0"/>
         <geom type="sphere" size="0.1"/></body></worldbody></mujoco>""")
-    found = looks_of(aw.load_arm(path), path)
+    found = geometry_of(aw.load_arm(path), path)
     ((form, T),) = found.forms[0]
     assert isinstance(form, Surface)
     seen = form.vertices @ T[:3, :3].T + T[:3, 3]

@@ -109,5 +109,5 @@ def test_a_world_alone_plays(server):
     np.testing.assert_allclose(cylinder.position, expected)
     arrows = player._canvas._world._arrows.points
     np.testing.assert_allclose(
-        arrows[0, 0], around.holds[0].points[around.row_at(5.0), 0], rtol=1e-6
+        arrows[0, 0], around.constraints[0].points[around.row_at(5.0), 0], rtol=1e-6
     )

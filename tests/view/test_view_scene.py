@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import armwise as aw
 from armwise.arms import BASE, Limits
 from armwise.errors import ArgumentError
-from armwise.view.forms import Ball, Block, Rod, pose_along
-from armwise.view.looks import arm_length, bones_of
+from armwise.view.forms import Ball, Cuboid, Rod, pose_along
+from armwise.view.geometry import arm_length, bones_of
 from armwise.view.playback import DESCRIBED, models_of
 from armwise.view.scene import ellipsoids_of, equivalent_ellipsoid, make_scene
 
@@ -128,7 +128,7 @@ def test_a_link_that_is_no_body_is_named_and_not_drawn(arm: aw.Arm):
         link.name for link in arm.links if link.name not in ("link_2", "link_3")
     }
     (note,) = [note for note in make_scene(wrong).notes if "link_2" in note]
-    assert re.search("described.*no body.*triangle", note)
+    assert re.search("described.*not physically realisable.*triangle", note)
 
 
 def test_a_point_mass_can_be_seen():
@@ -231,7 +231,7 @@ def test_a_joint_that_slides_is_a_block_and_moves_in_metres(arm: aw.Arm):
     joint = replace(arm.joints[0], kind="prismatic", limits=Limits())
     slide = replace(arm, joints=(joint, *arm.joints[1:]))
     scene = make_scene(slide)
-    (block,) = [solid for solid in scene.solids if isinstance(solid.form, Block)]
+    (block,) = [solid for solid in scene.solids if isinstance(solid.form, Cuboid)]
     assert (block.frame, block.label) == (0, joint.name)
     low, high = scene.ranges[0]
     assert low == -high == -arm_length(slide)

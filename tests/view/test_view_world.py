@@ -31,14 +31,14 @@ def test_every_example_world_can_be_seen(file: Path):
     frames = around.poses.shape[1]
     assert all(0 <= solid.frame < frames for solid in around.solids)
     assert np.all(np.isfinite(around.poses))
-    assert len(around.holds) == len(scenario.world.relations)
+    assert len(around.constraints) == len(scenario.world.relations)
 
 
 def test_bodies_stand_where_they_were(nail):
     around = surroundings_of(nail)
     R = around.poses[:, 0, :3, :3]
     np.testing.assert_allclose(R @ np.swapaxes(R, 1, 2), np.eye(3) + 0 * R, atol=1e-9)
-    (hold,) = around.holds
+    (hold,) = around.constraints
     ends = around.poses[:, 0] @ [0.0, 0.0, 0.5, 1.0]
     np.testing.assert_allclose(ends[:, :3], hold.points[:, 0], atol=1e-9)
     np.testing.assert_allclose(hold.anchor, np.broadcast_to([0.6, 0.2, 0.4], (300, 3)))
@@ -52,17 +52,17 @@ def test_bodies_stand_where_they_were(nail):
 def test_a_nail_carries_what_the_spring_does_not(nail):
     """At rest the forces on the cylinder add up to nothing."""
     around = surroundings_of(nail)
-    (hold,) = around.holds
+    (hold,) = around.constraints
     far, near = around.springs[-1, 0]
     spring = 10.0 * (near - far)
     total = hold.force[-1] + spring + [0.0, 0.0, -9.81]
     np.testing.assert_allclose(total, 0.0, atol=0.1)
-    assert around.usual_force == pytest.approx(np.linalg.norm(hold.force[-1]), rel=0.3)
+    assert around.force_scale == pytest.approx(np.linalg.norm(hold.force[-1]), rel=0.3)
 
 
 def test_a_point_on_a_line_shows_the_line():
     around = surroundings_of(read_world(WORLDS / "four_bar.toml").run())
-    (hold,) = around.holds
+    (hold,) = around.constraints
     assert hold.anchor is None
     np.testing.assert_allclose(hold.path.mean(axis=0), [1.0, 0.0, 0.0])
     np.testing.assert_allclose(np.abs(np.diff(hold.path, axis=0)), [[0, 1, 0]])

@@ -1,20 +1,19 @@
-"""Calibration: what joint sensors say, weighed against gravity."""
+"""Calibration: gains and offsets of joint sensors, estimated against gravity."""
 
 from armwise.calibration.by_moving import AdaptiveCalibration, calibrate
 from armwise.calibration.from_recording import calibrate_recording
 from armwise.calibration.gravity_expansion import CosineFit
 from armwise.calibration.observability import Observability, calibratable
 from armwise.calibration.result import Calibration, Evidence
-from armwise.calibration.sensor_control import GRAVITY
+from armwise.calibration.sensor_control import GRAVITY, PARAMETER_STRIDE, Trace
 from armwise.calibration.sensor_flaws import Flaws
-from armwise.calibration.sensor_units import KEPT, Trace
 from armwise.calibration.stages import Plan
 from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.torque_gains import TorqueGains, calibrate_torques
 
 __all__ = [
     "GRAVITY",
-    "KEPT",
+    "PARAMETER_STRIDE",
     "AdaptiveCalibration",
     "Calibration",
     "CosineFit",

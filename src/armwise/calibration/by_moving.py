@@ -1,4 +1,4 @@
-"""Calibrate by moving: power up, move, know (`astley1996`, whole)."""
+"""Calibration by moving the arm under adaptive control (`astley1996`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from armwise.calibration.gravity_expansion import (
     is_planar_chain,
 )
 from armwise.calibration.observability import calibratable
-from armwise.calibration.sensor_units import Bench, Trace
+from armwise.calibration.sensor_control import Bench, Trace
 from armwise.calibration.stages import GainStage, OffsetStage, Plan, Stages
 from armwise.calibration.structure import Structure, as_structure
 from armwise.errors import ArgumentError, NotIdentifiable
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AdaptiveCalibration:
-    """What the procedure found, one row per arm.
+    """Result of the procedure, one row per arm.
 
     Attributes:
         alpha, beta: θ = α v + β in [rad/V] and [rad].
-        alpha_std, beta_std: What the adaptation itself knows of their errors: standard
-            deviations from its gain matrix and its prediction errors.
+        alpha_std, beta_std: Their standard deviations, from the adaptation's gain
+            matrix and its prediction errors.
         alpha_by_arccos: α as the thesis reads it off the parabola.
-        single_phase: Angle of what each joint carries above the horizontal at a reading
-            of zero, the other joints held, in [rad].
-        friction: Coulomb friction found in [N m].
-        traces: What happened, stage by stage.
+        single_phase: Angle above the horizontal of the centre of mass that each joint
+            carries, at a reading of zero, the other joints held, in [rad].
+        friction: Coulomb friction in [N m].
+        traces: Recorded runs, stage by stage.
         recordings: Per arm, volts and torques of every stage.
         fits: Per joint and arm, the cosine read off its parabola.
     """
@@ -67,7 +67,7 @@ def calibrate(
     plan: Plan | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> AdaptiveCalibration:
-    """Find θ = α v + β of every joint of a plant by moving it, from nothing.
+    """Estimate θ = α v + β of every joint of a plant by moving it, without a guess.
 
     Friction is measured by a slow wave; each joint moves alone under composite
     adaptive control with gravity as a parabola, which gives α; then all move together
@@ -77,13 +77,13 @@ def calibrate(
     Args:
         plant: With sensors that give volts; a batch is calibrated at once.
         structure: The arm; a chain of parallel axes across gravity.
-        posture: Where a simulated plant is at power-up, in its own coordinates;
-            nothing here looks at it.
+        posture: Where a simulated plant is at power-up, in its own coordinates; not
+            used by the procedure.
         full_scale: Reading in [V] the joints may reach, one number or one per joint.
         torque_step: Step of the torques' converter in [N m]; commands are rounded to
-            it, so that what is recorded is what was given.
+            it, so that recorded and applied torques are the same.
         plan: How to move.
-        progress: Called with what is being done and how much of it is done.
+        progress: Called with the step and the fraction that is done.
 
     Raises:
         NotIdentifiable: If gravity does not act on a joint, or friction hides it.
@@ -93,7 +93,7 @@ def calibrate(
 
     known, plan = as_structure(structure), plan or Plan()
     _check(plant, known)
-    tell = progress or (lambda what, share: None)
+    report = progress or (lambda step, fraction: None)
     names = known.arm.coordinate_names
     scale, step = (
         np.broadcast_to(np.asarray(x, float), (known.arm.dof,)).copy()
@@ -102,24 +102,24 @@ def calibrate(
     with threadpool_limits(limits=1, user_api="blas"):  # tiny matrices: one is faster
         bench = Bench(plant, scale, posture, cutoff_hz=40.0, torque_step=step)
         stages = Stages(known, bench, plan, _effort(known.arm))
-        tell("directions", 0.0)
+        report("directions", 0.0)
         stages.find_feedback()
         slow = []
         for j, name in enumerate(names):
-            tell(f"friction of {name}", 0.05 + 0.25 * j / len(names))
+            report(f"friction of {name}", 0.05 + 0.25 * j / len(names))
             slow.append(stages.measure_friction(j))
         alone = []
         for j, name in enumerate(names):
-            tell(f"gain of {name}", 0.3 + 0.4 * j / len(names))
+            report(f"gain of {name}", 0.3 + 0.4 * j / len(names))
             alone.append(stages.adapt_parabola(j))
-        tell("offsets", 0.7)
+        report("offsets", 0.7)
         gains = np.array([[fit.gain for fit in s.fits] for s in alone]).T * bench.sense
         together = stages.adapt_offsets(gains)
-        tell("done", 1.0)
-        return _put_together(stages, gains / scale, slow, alone, together)
+        report("done", 1.0)
+        return _result(stages, gains / scale, slow, alone, together)
 
 
-def _put_together(
+def _result(
     stages: Stages,
     alpha: Float[np.ndarray, "batch dof"],
     slow: list[Trace],
@@ -179,6 +179,6 @@ def _check(plant: Plant, known: Structure) -> None:
         hidden = ", ".join(calibratable(known).hidden) or "none"
         raise NotIdentifiable(
             f"{known.arm.name} is not a chain of parallel axes across gravity, which "
-            f"this procedure moves joint by joint (hidden at any rate: {hidden}). "
+            f"this procedure moves joint by joint (never calibratable: {hidden}). "
             "Record a motion and use calibrate_recording."
         )

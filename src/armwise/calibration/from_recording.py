@@ -1,4 +1,7 @@
-"""Calibrate sensors from a recording alone: separable nonlinear least squares."""
+"""Calibration from a recording alone: separable nonlinear least squares.
+
+Prepare the samples in the sensors' units, search on a few of them, refine on all.
+"""
 
 from __future__ import annotations
 
@@ -10,33 +13,192 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.calibration.observability import Observability, calibratable
-from armwise.calibration.refine import Prior, descend, polish
+from armwise.calibration.refine import GaussianPrior, descend, refine
 from armwise.calibration.result import (
     Calibration,
-    faint_joints,
-    outcome,
+    friction_dominated,
+    joints_without_gravity,
     refusal,
-    rubbing_joints,
+    result_of,
 )
-from armwise.calibration.search import Minimum, lowest, search
-from armwise.calibration.search_region import Domain, Point
+from armwise.calibration.search import Minimum, SearchRegion, lowest, search
 from armwise.calibration.structure import Structure, as_structure
-from armwise.calibration.variable_projection import Projected, Projector
+from armwise.calibration.variable_projection import Projector, SensorPoint
 from armwise.errors import ArgumentError, NotIdentifiable, NotPhysical, RecordingError
 from armwise.recordings import Channel, Recording, Samples, prepare
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
     from numpy.typing import ArrayLike
+
+_TORQUE_ERROR = 0.02
+"""Error expected of torques, as a fraction of them, before residuals are known."""
+
+_GOOD_COST = (0.03 / _TORQUE_ERROR) ** 2
+"""Cost per torque when residuals are 3 % of them: friction and elasticity leave that
+much in a right solution, a wrong minimum leaves tens of per cent."""
+
+_SEARCH_SAMPLES = 300
+"""Samples of a search: ten times as many rows as unknowns, so that the right minimum is
+the lowest; its last digits come from all samples later."""
+
+
+def calibrate_recording(
+    structure: Structure | Arm,
+    recording: Recording | Samples | Sequence[Recording],
+    *,
+    alpha: ArrayLike | None = None,
+    beta: ArrayLike | None = None,
+    gain_range: float | None = None,
+    offset_range: float = np.pi,
+    cutoff_hz: float | None = 10.0,
+    torque: str | None = None,
+    outlook: Observability | None = None,
+    starts: int = 256,
+    seed: int = 0,
+    progress: Callable[[str, float], None] | None = None,
+) -> Calibration:
+    """Estimate θ = α s + β of every joint from readings and torques.
+
+    The arm's parameters are unknown too, but the torques are linear in them: they are
+    eliminated, and gains and offsets are searched for from many starting points.
+
+    Args:
+        structure: The arm, or the arm and what is known of it.
+        recording: Readings `volts_1 …` (or `q_1 …`) and torques; or samples whose q,
+            qd, qdd are in the sensors' units.
+        alpha, beta: First guess; without one gains are guessed from the readings'
+            span, of either sign.
+        gain_range: Factor by which gains may differ from the guess, 1.3 by default;
+            without a guess whatever the joints' limits allow.
+        offset_range: How far offsets may differ from the guess in [rad]; all round by
+            default.
+        cutoff_hz: Low-pass of the recording in [Hz]; well above the motion, or the
+            harmonics of gravity's torque are lost. Chosen from the data when None.
+        torque: Channel of the torques, such as `command`; `tau` where it is.
+        outlook: What can be calibrated, from `calibratable`; computed when None.
+        starts: Starting points to rank for each combination of the gains' signs.
+        seed: Of the starting points.
+        progress: Called with the step and the fraction that is done.
+
+    Raises:
+        NotIdentifiable: If nothing can be calibrated, or friction hides gravity.
+        NotPhysical: If only an impossible arm would explain the recording.
+        RecordingError: If a joint does not move, or its sensor saturates.
+    """
+    from threadpoolctl import threadpool_limits
+
+    known = as_structure(structure)
+    sensed = _sensed(known, recording, cutoff_hz, torque)
+    outlook = calibratable(known) if outlook is None else outlook
+    if not outlook.is_sought.any():
+        raise NotIdentifiable(
+            f"No sensor of {known.arm.name} can be calibrated: "
+            f"{outlook.prospects[-1].reason}."
+        )
+    region = SearchRegion.from_guess(
+        known, sensed, alpha, beta, gain_range, offset_range
+    )
+    projector = Projector(known, sensed, _first_std(sensed))
+    with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
+        best = _best(projector, region, outlook, starts, seed, progress)
+        # Unknowns that no data determine may vary by the range of the guess.
+        width = (gain_range or (1.3 if alpha is not None else 1.5)) - 1.0
+        width = float(np.clip(width, 1e-3, 0.5))
+        prior = _prior(known, best.problem.point, outlook, width)
+        is_free = _is_free(outlook, prior)
+        now = descend(projector, best.problem.point, outlook.is_sought, None, 1e-6)
+        start = replace(now.point, flaws=np.zeros_like(prior.point.flaws))
+        solution, projector = refine(projector, start, is_free, prior)
+        return result_of(projector, solution, outlook, region, prior, is_free)
+
+
+def _first_std(sensed: Samples) -> Float[np.ndarray, " dof"]:
+    """Weights before any residual is known: a fraction of each joint's torque."""
+    rms = np.sqrt(np.mean(sensed.tau**2, axis=0))
+    # A joint of little torque shall not outweigh the others: a twentieth at least.
+    return _TORQUE_ERROR * np.maximum(rms, 0.05 * max(float(rms.max()), 1e-12))
+
+
+def _best(
+    projector: Projector,
+    region: SearchRegion,
+    outlook: Observability,
+    starts: int,
+    seed: int,
+    progress: Callable[[str, float], None] | None,
+) -> Minimum:
+    """Search on a thinned recording; refuse what no arm can be."""
+    few = projector.thinned(max(1, len(projector.sensed) // _SEARCH_SAMPLES))
+    # Signs double the region per joint; beyond three joints the count stays payable.
+    signs = 2 ** min(region.span.size, 3)
+    count = starts * signs if region.is_sign_unknown else starts
+    sought = outlook.is_sought
+    points = [p.held(region.guess, sought) for p in region.points(count, seed)]
+    minima = search(few, region, points, sought, _GOOD_COST, progress)
+    best = lowest(minima)
+    is_good = best is not None and best.problem.mean_cost <= _GOOD_COST
+    if not region.is_sign_unknown and not is_good:
+        # Perhaps a sensor counts backwards, whatever the guess says.
+        points = region.reversed_points(starts * signs, seed)
+        minima += search(few, region, points, sought, _GOOD_COST, progress)
+        best = lowest(minima)
+    if best is None:
+        _refuse(few, min(minima, key=lambda m: m.problem.cost), outlook)
+    return best
+
+
+def _refuse(projector: Projector, nearest: Minimum, outlook: Observability) -> NoReturn:
+    """Say why no arm explains a recording."""
+    sought = [p.name for p in outlook.prospects if p.is_calibratable]
+    weak = joints_without_gravity(projector, nearest.problem)
+    weak += friction_dominated(projector, nearest.problem)
+    hidden = [name for name in sought if name.rsplit(".", 1)[0] in weak]
+    if hidden:
+        raise refusal(projector, nearest.problem, hidden)
+    raise NotPhysical(
+        f"Only an arm that cannot exist explains this recording: {nearest.defect}. Is "
+        "the sign of a sensor or of a torque reversed?"
+    )
+
+
+def _is_free(
+    outlook: Observability, prior: GaussianPrior
+) -> Bool[np.ndarray, " unknowns"]:
+    """What is estimated in the end: all that is observable at all, and all flaws.
+
+    Unknowns too faint to calibrate are free as well, held by their prior, so that their
+    own uncertainty adds to that of the others.
+    """
+    return np.concatenate([outlook.is_visible, np.ones(prior.point.flaws.size, bool)])
+
+
+def _prior(
+    known: Structure, point: SensorPoint, outlook: Observability, width: float
+) -> GaussianPrior:
+    """Wide for what is calibratable, the range of the guess for what is not."""
+    range_std = np.array(
+        [width if p.quantity == "gain" else 2.0 * width for p in outlook.prospects]
+    )
+    flaw_std = known.flaws.std(known.arm.dof)
+    flawless = replace(point, flaws=np.zeros(flaw_std.size))
+    # A thousand radians: no prior at all, but finite.
+    unknown_std = np.where(outlook.is_sought, 1e3, range_std)
+    return GaussianPrior(flawless, np.concatenate([unknown_std, flaw_std]))
 
 
 # Samples in the sensors' own units, and whether they can be used.
 
 _SETTLING = 3.0
-"""Time a low-pass needs at either end, over one by its cut-off in [Hz]."""
+"""Time that a low-pass forwards and backwards is disturbed by the ends, in periods of
+its cut-off: a Butterworth filter's response has then decayed below a per cent."""
 
-RAW = ("volts", "q")
-"""Channels a joint's sensor may be found under, the first one that is there."""
+_SENSOR_CHANNELS = ("volts", "q")
+"""Channels of a joint's sensor; the first that is recorded is used."""
+
+_SATURATED_SAMPLES, _SATURATED_FRACTION = 20, 0.02
+"""A reading is saturated if it stays at an end of its range for this many samples and
+this fraction of the recording: turning points of slow motion are shorter."""
 
 
 def sensed_samples(
@@ -60,7 +222,7 @@ def sensed_samples(
 
 
 def _settled(sensed: Samples) -> Samples:
-    """Leave out where the low-pass of a heavy torque still feels the ends."""
+    """Drop the ends of segments, which disturb the low-pass of the torques."""
     bandwidth = sensed.preparation.torque_bandwidth_hz
     if bandwidth is None:
         return sensed
@@ -75,15 +237,15 @@ def _settled(sensed: Samples) -> Samples:
 
 def raw_recording(recording: Recording, torque: str | None = None) -> Recording:
     """Name the sensors' channels q_1 … and the torques tau_1 …."""
-    sensor = next((name for name in RAW if recording.count(name)), None)
-    chosen = torque or next((x for x in ("tau", "command") if recording.count(x)), "")
-    if sensor is None or not recording.count(chosen):
+    sensor = next((name for name in _SENSOR_CHANNELS if recording.count(name)), None)
+    channel = torque or next((x for x in ("tau", "command") if recording.count(x)), "")
+    if sensor is None or not recording.count(channel):
         raise RecordingError(
             f"{recording.source} needs sensor readings (volts_1 … or q_1 …) and "
             f"torques (tau_1 … or command_1 …). Found: {', '.join(recording.channels)}."
         )
     channels: dict[str, Channel] = {}
-    for name, source in (("q", sensor), ("tau", chosen)):
+    for name, source in (("q", sensor), ("tau", channel)):
         for j in range(recording.count(source)):
             channels[f"{name}_{j + 1}"] = recording[f"{source}_{j + 1}"]
     return Recording.from_channels(
@@ -102,10 +264,13 @@ def check_readings(sensed: Samples, names: tuple[str, ...]) -> None:
             f"The samples have {sensed.dof} joints, but the arm has {len(names)}."
         )
     if not sensed.has_torque:
-        raise RecordingError("The samples hold no joint torques; nothing to weigh.")
+        raise RecordingError(
+            "The samples hold no joint torques; nothing to calibrate against."
+        )
     for j, name in enumerate(names):
         reading = sensed.q[:, j]
         span = float(np.ptp(reading)) if reading.size else 0.0
+        # Rounding of a constant, whatever its unit.
         if span <= 1e-6 * max(1.0, float(np.max(np.abs(reading), initial=0.0))):
             raise RecordingError(
                 f"{name} does not move in this recording. Move every joint that is to "
@@ -122,7 +287,9 @@ def check_saturation(recording: Recording, sensor: str, names: tuple[str, ...]) 
             continue
         for end in (values.max(), values.min()):
             stuck = _longest_run(values == end)
-            if stuck > max(20, 0.02 * values.size) and stuck > _longest_rest(values):
+            least = max(_SATURATED_SAMPLES, _SATURATED_FRACTION * values.size)
+            # An arm that rests elsewhere for as long may rest at an end as well.
+            if stuck > least and stuck > _longest_rest(values):
                 raise RecordingError(
                     f"{name}: the sensor rests at {end:.6g}, the end of its range, for "
                     f"{stuck} samples in a row: it is saturated. Move less far, or "
@@ -141,90 +308,13 @@ def _longest_run(is_true: np.ndarray) -> int:
     return int(np.max(edges[1::2] - edges[::2], initial=0))
 
 
-# Calibrate sensors from a recording alone: separable nonlinear least squares.
-
-_SHARE = 0.02
-"""Error expected of torques, as a share of them, before residuals are known."""
-
-_GOOD = (0.03 / _SHARE) ** 2
-"""Cost per torque when 3 % of them stay unexplained."""
-
-_FEW = 300
-"""Samples that are enough to find the right valley."""
-
-
-def calibrate_recording(
-    structure: Structure | Arm,
-    recording: Recording | Samples | Sequence[Recording],
-    *,
-    alpha: ArrayLike | None = None,
-    beta: ArrayLike | None = None,
-    gain_range: float | None = None,
-    offset_range: float = np.pi,
-    cutoff_hz: float | None = 10.0,
-    torque: str | None = None,
-    outlook: Observability | None = None,
-    starts: int = 256,
-    seed: int = 0,
-    progress: Callable[[str, float], None] | None = None,
-) -> Calibration:
-    """Find θ = α s + β of every joint from readings and torques.
-
-    The arm's parameters are unknown too, but the torques are linear in them: they are
-    eliminated, and what is left is searched from many starting points.
-
-    Args:
-        structure: The arm, or the arm and what is known of it.
-        recording: Readings `volts_1 …` (or `q_1 …`) and torques; or samples whose q,
-            qd, qdd are in the sensors' units.
-        alpha, beta: First guess; without one gains are guessed from the readings'
-            span, of either sign.
-        gain_range: Factor by which gains may differ from the guess, 1.3 by default;
-            without a guess whatever the joints' limits allow.
-        offset_range: How far offsets may differ from the guess in [rad]; all round by
-            default.
-        cutoff_hz: Low-pass of the recording in [Hz]; well above the motion, or the
-            harmonics of gravity's torque are lost. Chosen from the data when None.
-        torque: Channel of the torques, such as `command`; `tau` where it is.
-        outlook: What can be calibrated, from `calibratable`, if it was asked already.
-        starts: Places to look at for each combination of the gains' signs.
-        seed: Of the starting points.
-        progress: Called with what is being done and how much of it is done.
-
-    Raises:
-        NotIdentifiable: If nothing can be calibrated, or friction hides gravity.
-        NotPhysical: If only an impossible arm would explain the recording.
-        RecordingError: If a joint does not move, or its sensor saturates.
-    """
-    from threadpoolctl import threadpool_limits
-
-    known = as_structure(structure)
-    sensed = _sensed(known, recording, cutoff_hz, torque)
-    outlook = calibratable(known) if outlook is None else outlook
-    if not outlook.is_sought.any():
-        raise NotIdentifiable(
-            f"No sensor of {known.arm.name} can be calibrated: "
-            f"{outlook.prospects[-1].reason}."
-        )
-    domain = Domain.of(known, sensed, alpha, beta, gain_range, offset_range)
-    spread = (gain_range or (1.3 if alpha is not None else 1.5)) - 1.0
-    spread = float(np.clip(spread, 1e-3, 0.5))
-    projector = Projector(known, sensed, _first_std(sensed))
-    with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
-        best = _best(projector, domain, outlook, starts, seed, progress)
-        prior = _prior(known, best.projected.point, outlook, spread)
-        refined, projector = _refined(projector, best.projected, outlook, prior)
-        is_free = _is_free(outlook, prior)
-        return outcome(projector, refined, outlook, domain, prior, is_free)
-
-
 def _sensed(
     known: Structure,
     recording: Recording | Samples | Sequence[Recording],
     cutoff_hz: float | None,
     torque: str | None,
 ) -> Samples:
-    """Prepare and check what was recorded."""
+    """Prepare and check recordings."""
     names = known.arm.coordinate_names
     if isinstance(recording, Recording | Samples):
         recording = [recording]  # type: ignore[list-item]
@@ -233,83 +323,8 @@ def _sensed(
         if isinstance(one, Recording):
             check_saturation(raw_recording(one, torque), "q", names)
         parts.append(sensed_samples(one, cutoff_hz, torque))
+        # The first recording's cut-off for all: they are fitted together.
         cutoff_hz = cutoff_hz or parts[0].preparation.cutoff_hz
     sensed = Samples.concatenate(parts)
     check_readings(sensed, names)
     return sensed
-
-
-def _first_std(sensed: Samples) -> Float[np.ndarray, " dof"]:
-    """Weights before any residual is known: a share of each joint's torque."""
-    usual = np.sqrt(np.mean(sensed.tau**2, axis=0))
-    return _SHARE * np.maximum(usual, 0.05 * max(float(usual.max()), 1e-12))
-
-
-def _best(
-    projector: Projector,
-    domain: Domain,
-    outlook: Observability,
-    starts: int,
-    seed: int,
-    progress: Callable[[str, float], None] | None,
-) -> Minimum:
-    """Search on a thinned recording; refuse what no arm can be."""
-    few = projector.thinned(max(1, len(projector.sensed) // _FEW))
-    ways = 2 ** min(domain.span.size, 3)
-    count = starts * ways if domain.is_blind else starts
-    sought = outlook.is_sought
-    places = [p.held(domain.guess, sought) for p in domain.points(count, seed)]
-    found = search(few, domain, places, sought, _GOOD, progress)
-    best = lowest(found)
-    if not domain.is_blind and (best is None or best.projected.share > _GOOD):
-        others = domain.reversed_points(starts * ways, seed)  # does one count back?
-        found += search(few, domain, others, sought, _GOOD, progress)
-        best = lowest(found)
-    if best is None:
-        _refuse(few, min(found, key=lambda m: m.projected.cost), outlook)
-    return best
-
-
-def _refuse(projector: Projector, nearest: Minimum, outlook: Observability) -> NoReturn:
-    """Say why no arm explains a recording."""
-    sought = [p.name for p in outlook.prospects if p.is_calibratable]
-    weak = faint_joints(projector, nearest.projected)
-    weak += rubbing_joints(projector, nearest.projected)
-    hidden = [name for name in sought if name.rsplit(".", 1)[0] in weak]
-    if hidden:
-        raise refusal(projector, nearest.projected, hidden)
-    raise NotPhysical(
-        f"Only an arm that cannot exist explains this recording: {nearest.defect}. Is "
-        "the sign of a sensor or of a torque reversed?"
-    )
-
-
-def _refined(
-    projector: Projector, found: Projected, outlook: Observability, prior: Prior
-) -> tuple[Projected, Projector]:
-    """Descend on all samples, flaws free.
-
-    Unknowns too faint to calibrate are freed as well, held by what was believed of
-    them, so that what is not known of them shows in the others' uncertainty.
-    """
-    now = descend(projector, found.point, outlook.is_sought, None, 1e-6)
-    start = replace(now.point, flaws=np.zeros_like(prior.point.flaws))
-    return polish(projector, start, _is_free(outlook, prior), prior)
-
-
-def _is_free(outlook: Observability, prior: Prior) -> np.ndarray:
-    """What is moved in the end: all that can be seen, and all flaws."""
-    return np.concatenate([outlook.is_visible, np.ones(prior.point.flaws.size, bool)])
-
-
-def _prior(
-    known: Structure, point: Point, outlook: Observability, spread: float
-) -> Prior:
-    """Wide for what is calibratable, the believed range for what is not."""
-    width = [
-        spread if p.quantity == "gain" else 2.0 * spread for p in outlook.prospects
-    ]
-    believed = known.flaws.std(known.arm.dof)
-    flawless = replace(point, flaws=np.zeros(believed.size))
-    sought = np.where(outlook.is_sought, 1e3, np.array(width))
-    return Prior(flawless, np.concatenate([sought, believed]))

@@ -1,4 +1,8 @@
-"""Offsets by trigonometric expansion: gravity's direction in each link's axes."""
+"""Gravity torques as linear functions: trigonometric expansion, and parabolas.
+
+Offsets turn gravity in the axes of each link: cosines and sines of their sums enter the
+torques linearly. A single joint's cosine is read off its best parabola.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +33,18 @@ def is_planar_chain(arm: Arm) -> bool:
     if size == 0.0 or arm.dof == 0:
         return False
     parallel = np.allclose(axes, axes[0], atol=1e-9)
+    # 3° from vertical gravity would turn a joint by a twentieth of its weight.
     across = np.linalg.norm(np.cross(axes[0], arm.gravity / size)) > 0.05
     return bool(parallel and across)
 
 
-class Expansion:
+class GravityExpansion:
     """The arm's generated regressor at θ = α q, gravity split from inertia.
 
     A chain of parallel axes turned by offsets looks as if gravity pulled each link's
     centre of mass along another direction: mx and my of gravity carry cos and sin of
     the offsets' sums (`astley1996` Eq. 4.39). Inertial terms get parameters of their
-    own. Centres of mass, and the next joints, are taken to lie on the links' x axes.
+    own. Centres of mass, and the next joints, are assumed to lie on the links' x axes.
 
     Args:
         structure: The arm.
@@ -104,7 +109,7 @@ def _inertial_columns(structure: Structure) -> list[int]:
     return sorted(successive_ranks(rows).indices)
 
 
-# Cosines as parabolas: what a joint's gravity torque says of its sensor's gain.
+# Cosines read off parabolas: the gain of one joint's sensor.
 
 
 class CosineFit(NamedTuple):
@@ -134,6 +139,7 @@ def fit_by_arccos(
         NotIdentifiable: If the parabola is flat: gravity does not bend the torque.
     """
     a, b, c = (float(x) for x in coefficients)
+    # Rounding of a straight line's coefficients.
     if abs(c) < 1e-9 * max(abs(a), abs(b), 1e-300):
         raise NotIdentifiable(
             "The torque is a straight line in the reading: gravity does not act on "
@@ -170,13 +176,16 @@ def fit_exactly(
     projector = np.linalg.pinv(powers)
     scale = max(abs(first.moment), 1e-12)
 
-    def miss(x: np.ndarray) -> np.ndarray:
+    def residual(x: np.ndarray) -> np.ndarray:
         curve = x[2] * scale * np.cos(x[0] * first.gain * q + x[1])
         return np.asarray((projector @ curve - coefficients) / scale)
 
-    found = least_squares(miss, [1.0, first.phase, 1.0], xtol=1e-12, ftol=1e-12)
-    gain, phase, moment = found.x[0] * first.gain, found.x[1], found.x[2] * scale
-    if not 0.3 < found.x[0] < 3.0 or moment <= 0.0:
+    stretch, phase, height = least_squares(
+        residual, [1.0, first.phase, 1.0], xtol=1e-12, ftol=1e-12
+    ).x
+    gain, moment = stretch * first.gain, height * scale
+    # The arccos line is off by some percent: a factor of three is another solution.
+    if not 0.3 < stretch < 3.0 or moment <= 0.0:
         return first
     return CosineFit(float(gain), float(np.angle(np.exp(1j * phase))), float(moment))
 

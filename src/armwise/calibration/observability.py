@@ -1,8 +1,8 @@
-"""Which sensors can be calibrated, told from the arm's structure before any motion.
+"""Observability of gains and offsets, from the arm's structure before any recording.
 
 The torques of random motion are linearised in parameters, gains and offsets. A column
-∂τ/∂β that the others can imitate belongs to an offset that no motion reveals: a joint
-whose axis is parallel to gravity, or one that only turns a link of unknown shape.
+∂τ/∂β that lies in the span of the others belongs to an offset that no motion reveals: a
+joint whose axis is parallel to gravity, or one that only turns a link of unknown shape.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from armwise.arms import Arm, InertialParameters
-from armwise.calibration.search_region import Point
 from armwise.calibration.structure import Structure, as_structure
-from armwise.calibration.variable_projection import Projector
+from armwise.calibration.variable_projection import Projector, SensorPoint
 from armwise.dynamics import Dynamics
 from armwise.motions import Fourier, Motion, random_motion
 from armwise.recordings import Samples
@@ -25,11 +24,205 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-# Motions to judge by, before anything has moved.
+_UNOBSERVABLE = 1e-6
+"""Relative singular value, and size of a column beside the largest, below which an
+unknown is unobservable: above the 3e-7 that the normal equations resolve."""
+
+_IN_NULL_SPACE = 1e-3
+"""Part of an unknown's unit vector in the null space from which on it is unobservable;
+rounding leaves far less, a true dependence far more."""
+
+_INDEPENDENT_HZ = 20.0
+"""Independent torque readings a second, for predictions: twice the 10 Hz to which
+recordings are filtered (Nyquist)."""
 
 
-def modelled_samples(arm: Arm, motion: Motion, seed: int = 0) -> Samples:
-    """Samples along a motion, with the torques of the arm or of made-up bodies."""
+class Prospect(NamedTuple):
+    """Predicted accuracy of one unknown.
+
+    Attributes:
+        name: Such as `joint_2.offset`.
+        joint: The joint's name.
+        quantity: `gain` or `offset`.
+        std: Predicted standard deviation in [rad], or relative for gains; infinite
+            where no motion helps.
+        is_calibratable: Whether that is within the tolerance.
+        reason: Why not, in words.
+    """
+
+    name: str
+    joint: str
+    quantity: str
+    std: float
+    is_calibratable: bool
+    reason: str
+
+    def with_unit(self, std: float) -> str:
+        """A standard deviation in words, such as `0.2°` or `0.30%`."""
+        return f"{np.rad2deg(std):.2g}°" if self.quantity == "offset" else f"{std:.2%}"
+
+
+@dataclass(frozen=True, eq=False)
+class Observability:
+    """What can be calibrated, unknown by unknown.
+
+    Attributes:
+        prospects: One per unknown.
+        motion: The motion it was predicted for, in joint angles; None for none.
+    """
+
+    prospects: tuple[Prospect, ...]
+    motion: Motion | None = None
+
+    @property
+    def is_sought(self) -> Bool[np.ndarray, " unknowns"]:
+        """Which unknowns to estimate; the others keep their first guess."""
+        return np.array([p.is_calibratable for p in self.prospects])
+
+    @property
+    def is_visible(self) -> Bool[np.ndarray, " unknowns"]:
+        """Which unknowns some motion determines, however poorly."""
+        return np.array([np.isfinite(p.std) for p in self.prospects])
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Names of the unknowns that cannot be calibrated."""
+        return tuple(p.name for p in self.prospects if not p.is_calibratable)
+
+    def without(self, reasons: dict[str, str]) -> Observability:
+        """The same, less some unknowns, each with the reason."""
+        prospects = tuple(
+            p._replace(is_calibratable=False, reason=reasons[p.name])
+            if p.name in reasons
+            else p
+            for p in self.prospects
+        )
+        return replace(self, prospects=prospects)
+
+    def __str__(self) -> str:
+        lines = []
+        for p in self.prospects:
+            unit, size = ("%", 100.0) if p.quantity == "gain" else ("°", 57.29578)
+            std = f"± {p.std * size:.2g} {unit}" if np.isfinite(p.std) else "hidden"
+            lines.append(f"{p.name}: {std}{'; ' + p.reason if p.reason else ''}")
+        return "\n".join(lines)
+
+
+def calibratable(
+    structure: Structure | Arm,
+    *,
+    duration: float = 20.0,
+    noise: float = 0.005,
+    torque_std: ArrayLike | None = None,
+    tolerance: tuple[float, float] = (0.02, np.deg2rad(2.0)),
+    motion: Motion | None = None,
+    seed: int = 0,
+) -> Observability:
+    """Predict which gains and offsets a recording can determine, and how well.
+
+    Args:
+        structure: The arm and what is known of it; its parameters, where it has any,
+            stand for those to be estimated.
+        duration: Length of a motion within the joints' limits in [s].
+        noise: Torque error as a fraction of each joint's root mean square torque.
+        torque_std: The same in [N m] or [N], one number or one per joint, at 20
+            independent readings a second; `noise` when not given.
+        tolerance: Predicted standard deviation of gains (relative) and offsets in
+            [rad] up to which they count as calibratable.
+        motion: A motion to predict for; a random one when not given.
+        seed: Of the random motion.
+    """
+    known = as_structure(structure)
+    arm = known.arm
+    motion = motion or wide_motion(arm, duration, seed)
+    sensed = _simulated(arm, motion, seed)
+    rms = np.sqrt(np.mean(sensed.tau**2, axis=0))
+    std = noise * np.maximum(rms, 1e-3 * max(float(rms.max()), 1e-9))
+    if torque_std is not None:
+        std = np.broadcast_to(np.asarray(torque_std, dtype=float), (arm.dof,)).copy()
+    # Samples beyond the independent ones repeat them: they count for less.
+    repeats = len(sensed) / (sensed.time[-1] * _INDEPENDENT_HZ)
+    projector = Projector(known, sensed, std * np.sqrt(repeats))
+    flaw_std = known.flaws.std(arm.dof)
+    truth = SensorPoint(np.ones(arm.dof), np.zeros(arm.dof), np.zeros(flaw_std.size))
+    problem = projector.at(truth)
+    prior = np.zeros((flaw_std.size, len(known.unknowns) + flaw_std.size))
+    prior[:, len(known.unknowns) :] = np.diag(1.0 / flaw_std)
+    J = np.vstack([problem.jacobian, prior])
+    norms = np.linalg.norm(problem.factor[:, problem.linear : -1], axis=0)
+    deviations = _deviations(J, norms)
+    rows = zip(known.unknowns, deviations, norms, strict=False)
+    limits = dict(zip(("gain", "offset"), tolerance, strict=True))
+    prospects = tuple(_prospect(known, *row, limits) for row in rows)
+    return Observability(prospects, motion)
+
+
+def _deviations(J: np.ndarray, norms: np.ndarray) -> Float[np.ndarray, " unknowns"]:
+    """Standard deviation of each unknown, infinite where others imitate it.
+
+    Args:
+        J: Columns after projection: what no parameters can imitate.
+        norms: Sizes of the columns before projection.
+    """
+    is_zero = norms <= _UNOBSERVABLE * norms.max(initial=0.0)
+    size = np.where(is_zero, 1.0, norms)
+    J = np.where(is_zero, 0.0, J)
+    _, values, right = np.linalg.svd(J / size, full_matrices=True)
+    values = np.concatenate([values, np.zeros(len(size) - len(values))])
+    is_null = values <= _UNOBSERVABLE
+    variance = np.sum((right[~is_null] / values[~is_null, None]) ** 2, axis=0)
+    in_null_space = np.sqrt(np.sum(right[is_null] ** 2, axis=0)) > _IN_NULL_SPACE
+    return np.where(in_null_space, np.inf, np.sqrt(variance) / size)
+
+
+def _prospect(
+    known: Structure, name: str, std: float, norm: float, limits: dict[str, float]
+) -> Prospect:
+    joint, quantity = name.rsplit(".", 1)
+    is_good = bool(std <= limits[quantity])
+    reason = "" if is_good else _reason(known, joint, quantity, std, norm)
+    return Prospect(name, joint, quantity, float(std), is_good, reason)
+
+
+def _reason(
+    known: Structure, joint: str, quantity: str, std: float, norm: float
+) -> str:
+    """Say why an unknown cannot be calibrated, as far as that is clear."""
+    if np.isfinite(std):
+        unit = f"{np.rad2deg(std):.2g}°" if quantity == "offset" else f"{std:.2%}"
+        return f"its trace in the torques is too faint (± {unit})"
+    index = known.arm.coordinate_index(joint)
+    if norm <= 0.0 or _is_along_gravity(known.arm, index):
+        return (
+            "its axis is parallel to gravity: mount the arm at an angle, or measure it"
+        )
+    if quantity == "offset":
+        return (
+            "it only turns a link whose centre of mass is unknown: name parameters "
+            "that are known, or measure it"
+        )
+    return "other parameters have the same effect on every torque"
+
+
+def _is_along_gravity(arm: Arm, coordinate: int) -> bool:
+    """Whether a joint's axis stays parallel to gravity in random postures."""
+    i = arm.coordinates[coordinate]
+    link = arm.links[i].name
+    random = np.random.default_rng(0)
+    poses = Dynamics(arm).link_pose(random.uniform(-2, 2, (20, arm.dof)), link)
+    axes = poses[:, :3, :3] @ arm.joints[i].axis
+    size = float(np.linalg.norm(arm.gravity))
+    if size == 0.0:
+        return True
+    across = np.linalg.norm(np.cross(axes, arm.gravity / size), axis=1)
+    return bool(across.max() < 1e-6)
+
+
+# Simulated samples of random motion.
+
+
+def _simulated(arm: Arm, motion: Motion, seed: int) -> Samples:
+    """Samples along a motion, with the torques of the arm or of random bodies."""
     time = np.linspace(0.0, motion.duration, 1500)
     q, qd, qdd = motion.sample(time)
     tau = Dynamics(_with_bodies(arm, seed)).inverse_dynamics(q, qd, qdd)
@@ -55,7 +248,7 @@ def wide_motion(
 
 
 def _with_bodies(arm: Arm, seed: int) -> Arm:
-    """The arm, or one with made-up bodies where it has no mass."""
+    """The arm, or one with random bodies where it has no mass."""
     if np.any(arm.parameters[arm.layout.links]):
         return arm
     random = np.random.default_rng(seed)
@@ -72,187 +265,3 @@ def _with_bodies(arm: Arm, seed: int) -> Arm:
 def _random_body(random: np.random.Generator) -> Float[np.ndarray, "4 4"]:
     root = random.normal(size=(4, 4)) * np.array([0.1, 0.1, 0.1, 1.0])[:, None]
     return np.asarray(root @ root.T)
-
-
-# Which sensors can be calibrated, told from the arm's structure before any motion.
-
-_HIDDEN = 1e-6
-"""Share of a column beyond the reach of the others, below which it is hidden."""
-
-_INDEPENDENT_HZ = 20.0
-"""Independent torque readings a second, for predictions."""
-
-
-class Prospect(NamedTuple):
-    """What a recording could tell of one unknown.
-
-    Attributes:
-        name: Such as `joint_2.offset`.
-        joint: The joint's name.
-        quantity: `gain` or `offset`.
-        std: Predicted standard deviation in [rad], or relative for gains; infinite
-            where no motion helps.
-        is_calibratable: Whether that is good enough.
-        reason: Why not, in words.
-    """
-
-    name: str
-    joint: str
-    quantity: str
-    std: float
-    is_calibratable: bool
-    reason: str
-
-    def with_unit(self, std: float) -> str:
-        """A standard deviation in words, such as `0.2°` or `0.30%`."""
-        return f"{np.rad2deg(std):.2g}°" if self.quantity == "offset" else f"{std:.2%}"
-
-
-@dataclass(frozen=True, eq=False)
-class Observability:
-    """What can be calibrated, unknown by unknown.
-
-    Attributes:
-        prospects: One per unknown.
-        motion: The motion it takes, in joint angles; None where none was asked for.
-    """
-
-    prospects: tuple[Prospect, ...]
-    motion: Motion | None = None
-
-    @property
-    def is_sought(self) -> Bool[np.ndarray, " unknowns"]:
-        """Which unknowns to look for; the others stay where they are."""
-        return np.array([p.is_calibratable for p in self.prospects])
-
-    @property
-    def is_visible(self) -> Bool[np.ndarray, " unknowns"]:
-        """Which unknowns some motion could reveal, however faintly."""
-        return np.array([np.isfinite(p.std) for p in self.prospects])
-
-    @property
-    def hidden(self) -> tuple[str, ...]:
-        """Names of the unknowns that cannot be calibrated."""
-        return tuple(p.name for p in self.prospects if not p.is_calibratable)
-
-    def without(self, reasons: dict[str, str]) -> Observability:
-        """The same, less some unknowns that a recording did not tell after all."""
-        prospects = tuple(
-            p._replace(is_calibratable=False, reason=reasons[p.name])
-            if p.name in reasons
-            else p
-            for p in self.prospects
-        )
-        return replace(self, prospects=prospects)
-
-    def __str__(self) -> str:
-        lines = []
-        for p in self.prospects:
-            unit, size = ("%", 100.0) if p.quantity == "gain" else ("°", 57.29578)
-            word = f"± {p.std * size:.2g} {unit}" if np.isfinite(p.std) else "hidden"
-            lines.append(f"{p.name}: {word}{'; ' + p.reason if p.reason else ''}")
-        return "\n".join(lines)
-
-
-def calibratable(
-    structure: Structure | Arm,
-    *,
-    duration: float = 20.0,
-    noise: float = 0.005,
-    torque_std: ArrayLike | None = None,
-    tolerance: tuple[float, float] = (0.02, np.deg2rad(2.0)),
-    motion: Motion | None = None,
-    seed: int = 0,
-) -> Observability:
-    """Say which gains and offsets a recording can reveal, and how well.
-
-    Args:
-        structure: The arm and what is known of it; its parameters, where it has any,
-            stand for those to be found.
-        duration: Length of a motion within the joints' limits in [s].
-        noise: Torque error as a share of each joint's usual torque.
-        torque_std: The same in [N m] or [N], one number or one per joint, at 20
-            independent readings a second; `noise` when not given.
-        tolerance: Predicted standard deviation of gains (relative) and offsets in
-            [rad] up to which they count as calibratable.
-        motion: A motion to judge by; a random one when not given.
-        seed: Of the random motion.
-    """
-    known = as_structure(structure)
-    arm = known.arm
-    motion = motion or wide_motion(arm, duration, seed)
-    sensed = modelled_samples(arm, motion, seed)
-    usual = np.sqrt(np.mean(sensed.tau**2, axis=0))
-    std = noise * np.maximum(usual, 1e-3 * max(float(usual.max()), 1e-9))
-    if torque_std is not None:
-        std = np.broadcast_to(np.asarray(torque_std, dtype=float), (arm.dof,)).copy()
-    repeats = len(sensed) / (sensed.time[-1] * _INDEPENDENT_HZ)
-    projector = Projector(known, sensed, std * np.sqrt(repeats))
-    believed = known.flaws.std(arm.dof)
-    flawless = np.zeros(believed.size)
-    at = projector.at(Point(np.ones(arm.dof), np.zeros(arm.dof), flawless))
-    prior = np.zeros((believed.size, len(known.unknowns) + believed.size))
-    prior[:, len(known.unknowns) :] = np.diag(1.0 / believed)
-    J = np.vstack([at.jacobian, prior])
-    whole = np.linalg.norm(at.factor[:, at.linear : -1], axis=0)
-    deviations = _deviations(J, whole)
-    rows = zip(known.unknowns, deviations, whole, strict=False)
-    limits = dict(zip(("gain", "offset"), tolerance, strict=True))
-    prospects = tuple(_prospect(known, *row, limits) for row in rows)
-    return Observability(prospects, motion)
-
-
-def _deviations(J: np.ndarray, whole: np.ndarray) -> Float[np.ndarray, " unknowns"]:
-    """Standard deviation of each unknown, infinite where others imitate it."""
-    none = whole <= _HIDDEN * whole.max(initial=0.0)
-    size = np.where(none, 1.0, whole)
-    J = np.where(none, 0.0, J)
-    _, values, right = np.linalg.svd(J / size, full_matrices=True)
-    values = np.concatenate([values, np.zeros(len(size) - len(values))])
-    hidden = values <= _HIDDEN
-    variance = np.sum((right[~hidden] / values[~hidden, None]) ** 2, axis=0)
-    in_null = np.sqrt(np.sum(right[hidden] ** 2, axis=0)) > 1e-3
-    return np.where(in_null, np.inf, np.sqrt(variance) / size)
-
-
-def _prospect(
-    known: Structure, name: str, std: float, whole: float, limits: dict[str, float]
-) -> Prospect:
-    joint, quantity = name.rsplit(".", 1)
-    fine = bool(std <= limits[quantity])
-    reason = "" if fine else _reason(known, joint, quantity, std, whole)
-    return Prospect(name, joint, quantity, float(std), fine, reason)
-
-
-def _reason(
-    known: Structure, joint: str, quantity: str, std: float, whole: float
-) -> str:
-    """Say why an unknown is hidden, as far as it can be told."""
-    if np.isfinite(std):
-        unit = f"{np.rad2deg(std):.2g}°" if quantity == "offset" else f"{std:.2%}"
-        return f"its trace in the torques is too faint (± {unit})"
-    index = known.arm.coordinate_index(joint)
-    if whole <= 0.0 or _is_along_gravity(known.arm, index):
-        return (
-            "its axis is parallel to gravity: mount the arm at an angle, or measure it"
-        )
-    if quantity == "offset":
-        return (
-            "it only turns a link whose centre of mass is unknown: name parameters "
-            "that are known, or measure it"
-        )
-    return "other parameters do the same to every torque"
-
-
-def _is_along_gravity(arm: Arm, coordinate: int) -> bool:
-    """Whether a joint's axis stays parallel to gravity in random postures."""
-    i = arm.coordinates[coordinate]
-    link = arm.links[i].name
-    random = np.random.default_rng(0)
-    poses = Dynamics(arm).link_pose(random.uniform(-2, 2, (20, arm.dof)), link)
-    axes = poses[:, :3, :3] @ arm.joints[i].axis
-    size = float(np.linalg.norm(arm.gravity))
-    if size == 0.0:
-        return True
-    across = np.linalg.norm(np.cross(axes, arm.gravity / size), axis=1)
-    return bool(across.max() < 1e-6)

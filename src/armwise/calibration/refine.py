@@ -1,4 +1,9 @@
-"""The last digits: all samples, every joint weighed by what is left of its torque."""
+"""Refinement of a calibration: Levenberg-Marquardt, weights from residuals, covariance.
+
+`descend` minimises the projected residual from one starting point; `refine` repeats it
+on all samples, each joint weighted by its own residual; `covariance_of` says how far to
+trust the result, by a delete-a-stretch jackknife.
+"""
 
 from __future__ import annotations
 
@@ -9,67 +14,81 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.calibration.search_region import Domain, Point
-from armwise.calibration.variable_projection import Projected, Projector
-from armwise.recordings import Samples
+from armwise.calibration.variable_projection import (
+    ProjectedProblem,
+    Projector,
+    SensorPoint,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jaxtyping import Bool, Float
 
+    from armwise.recordings import Samples
 
-# Down into a valley: Levenberg and Marquardt on what no parameters explain.
+_MOST_STEPS = 60
+"""Steps of one descent. Ten to twenty are enough near a solution; a descent that needs
+more is in a flat region that another start will reach better."""
 
-_ROUNDS = 60
-"""Most steps of one descent."""
+_LONGEST_STEP = 0.5
+"""Longest step of an offset in [rad], and of a gain relative to itself: half a radian
+is where a cosine's linearisation is off by an eighth."""
 
-_LONGEST = 0.5
-"""Longest step of an offset in [rad], and of a gain relative to itself."""
+_MOST_WEIGHTINGS = 12
+"""Rounds of weighting joints by their own residuals; about four are needed."""
+
+_STRETCHES = 40
+"""Stretches of a recording whose errors are taken as independent of each other."""
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
-    """What was believed beforehand: unknowns lie about `std` from a point."""
+class GaussianPrior:
+    """Prior of the unknowns: normal about a point, with standard deviations `std`."""
 
-    point: Point
+    point: SensorPoint
     std: Float[np.ndarray, " unknowns"]
 
-    def residual(self, point: Point) -> Float[np.ndarray, " unknowns"]:
-        """How far a point is from it, in standard deviations."""
-        away = point.away(self.point)
-        return np.asarray(away[away.size - self.std.size :] / self.std)
+    def residual(self, point: SensorPoint) -> Float[np.ndarray, " unknowns"]:
+        """Difference of a point from its mean, in standard deviations."""
+        difference = point.difference(self.point)
+        return np.asarray(difference[difference.size - self.std.size :] / self.std)
 
 
 def descend(
     projector: Projector,
-    start: Point,
+    start: SensorPoint,
     is_sought: Bool[np.ndarray, " unknowns"],
-    prior: Prior | None = None,
+    prior: GaussianPrior | None = None,
     tolerance: float = 1e-9,
-    domain: Domain | None = None,
-) -> Projected:
-    """Follow Levenberg and Marquardt down from a starting point.
+    is_outside: Callable[[SensorPoint], bool] | None = None,
+) -> ProjectedProblem:
+    """Minimise the projected cost by Levenberg-Marquardt from a starting point.
 
     Args:
-        projector: Makes the problem at each point.
+        projector: Poses the problem at each point.
         start: Where to begin.
         is_sought: Which unknowns to move.
-        prior: What is believed of them.
-        tolerance: Relative gain in cost below which it has arrived.
-        domain: It ends outside of this, too.
+        prior: Prior of the unknowns.
+        tolerance: Relative decrease of the cost at which it has converged.
+        is_outside: Ends the descent as soon as it is true of a point.
     """
     now, damping = projector.at(start), 1e-3
-    height = now.cost + _believed(prior, start)
-    for _ in range(_ROUNDS):
+    cost = now.cost + _prior_cost(prior, start)
+    for _ in range(_MOST_STEPS):
         step = _step(now, damping, is_sought, prior)
         point = now.point.moved(step)
-        after = projector.cost(point) + _believed(prior, point)
-        if after < height:
-            gained = (height - after) / height
-            now, height = projector.at(point), after
+        cost_there = projector.cost(point) + _prior_cost(prior, point)
+        # Damping falls by 5 where the linearisation fits, and rises by 6 where it does
+        # not: unequal, so that the two cannot alternate for ever.
+        if cost_there < cost:
+            decrease = (cost - cost_there) / cost
+            now, cost = projector.at(point), cost_there
             damping = max(damping * 0.2, 1e-9)
-            if domain is not None and domain.defect(point) is not None:
+            if is_outside is not None and is_outside(point):
                 break
-            if gained < tolerance and damping < 1e-4:
+            # A small decrease under strong damping only says that steps are short.
+            if decrease < tolerance and damping < 1e-4:
                 break
         else:
             damping *= 6.0
@@ -78,13 +97,17 @@ def descend(
     return now
 
 
-def _believed(prior: Prior | None, point: Point) -> float:
+def _prior_cost(prior: GaussianPrior | None, point: SensorPoint) -> float:
     return 0.0 if prior is None else float(np.sum(prior.residual(point) ** 2))
 
 
 def _step(
-    now: Projected, damping: float, is_sought: np.ndarray, prior: Prior | None
+    now: ProjectedProblem,
+    damping: float,
+    is_sought: np.ndarray,
+    prior: GaussianPrior | None,
 ) -> np.ndarray:
+    """Damped Gauss-Newton step, columns scaled to one (Marquardt's scaling)."""
     J, r = now.jacobian, now.residual
     if prior is not None:
         J = np.vstack([J, np.diag(1.0 / prior.std)])
@@ -97,101 +120,31 @@ def _step(
     step = np.zeros(is_sought.size)
     step[is_sought] = np.linalg.lstsq(scaled, target, rcond=None)[0] / size
     longest = float(np.max(np.abs(step), initial=0.0))
-    return step if longest <= _LONGEST else step * (_LONGEST / longest)
+    return step if longest <= _LONGEST_STEP else step * (_LONGEST_STEP / longest)
 
 
-# How far to trust a calibration: from what each stretch of motion would change.
-
-_STRETCHES = 40
-"""Stretches of a recording whose errors are taken as independent of each other."""
-
-
-def torque_errors(projector: Projector, found: Projected) -> Float[np.ndarray, " dof"]:
-    """What is left of each joint's torque in [N m] or [N], root mean square."""
-    total = np.zeros(projector.sensed.dof)
-    for Y, tau, _ in projector.blocks(found.point):
-        left = tau - Y @ found.values
-        total += np.sum(left**2, axis=0)
-    count = projector.sliding.heard(len(projector.sensed))
-    std = np.sqrt(total / np.maximum(count, 1.0)) * projector.torque_std
-    usual = np.sqrt(np.mean(projector.sensed.tau**2, axis=0))
-    return np.maximum(std, 1e-9 * max(float(usual.max()), 1e-12))
-
-
-def covariance_of(
+def refine(
     projector: Projector,
-    found: Projected,
-    is_sought: Bool[np.ndarray, " unknowns"],
-    prior: Prior,
-) -> Float[np.ndarray, "unknowns unknowns"]:
-    """Covariance of the unknowns; NaN for those that were not sought.
-
-    Residuals are correlated in time (filters, model errors), so each stretch of the
-    recording is left out once: H⁻¹ (Σ g̃ g̃ᵀ) H⁻¹ with g̃ = (I − H_g H⁻¹)⁻¹ g, the pull
-    of a stretch on linear and other unknowns alike, and H_g its information.
-    """
-    kept = np.concatenate([np.ones(found.linear, dtype=bool), is_sought])
-    R = found.factor[:, :-1][:, kept]
-    size = np.linalg.norm(R, axis=0)
-    size[size == 0.0] = 1.0
-    believed = np.concatenate([np.zeros(found.linear), prior.std[is_sought] ** -2.0])
-    believed = np.diag(believed / size**2)
-    H = (R / size).T @ (R / size) + believed
-    inverse = np.linalg.pinv(H, rcond=1e-13, hermitian=True)
-    total = believed.copy()
-    for pull, information in _stretches(projector, found, kept, size):
-        left = np.eye(size.size) - information @ inverse
-        pushed = np.linalg.lstsq(left, pull, rcond=1e-6)[0]
-        total += np.outer(pushed, pushed)
-    inner = inverse @ total @ inverse / np.outer(size, size)
-    full = np.full((is_sought.size, is_sought.size), np.nan)
-    full[np.ix_(is_sought, is_sought)] = inner[found.linear :, found.linear :]
-    return full
-
-
-def _stretches(
-    projector: Projector, found: Projected, kept: np.ndarray, size: np.ndarray
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield each stretch's pull Aᵀr and information AᵀA, columns scaled."""
-    model, samples = projector.model(found), len(projector.sensed)
-    edges = np.linspace(0, samples, min(_STRETCHES, samples) + 1).astype(int)
-    parts = [slice(int(a), int(b)) for a, b in pairwise(edges)]
-    for Y, tau, rows in projector.blocks(found.point, parts):
-        J = projector.slopes(model, found.point, rows)
-        columns = np.concatenate([Y, J], axis=2)[:, :, kept] / size
-        A = columns.reshape(-1, size.size)
-        r = (tau - Y @ found.values).reshape(-1)
-        yield A.T @ r, A.T @ A
-
-
-# The last digits: all samples, every joint weighed by what is left of its torque.
-
-_POLISH_ROUNDS = 12
-"""Most rounds of weighing joints by their own residuals; four are usual."""
-
-
-def polish(
-    projector: Projector,
-    start: Point,
+    start: SensorPoint,
     is_free: Bool[np.ndarray, " unknowns"],
-    prior: Prior,
-) -> tuple[Projected, Projector]:
-    """Descend on all samples, again and again with better weights.
+    prior: GaussianPrior,
+) -> tuple[ProjectedProblem, Projector]:
+    """Descend on all samples, weights and solution in turn (iterated reweighting).
 
     Args:
         projector: With all samples.
         start: Near the solution.
         is_free: Which unknowns may move.
-        prior: What is believed of them.
+        prior: Prior of the unknowns.
 
     Returns:
-        The solution, and the projector with the weights it was found with.
+        The solution, and the projector with the weights it was computed with.
     """
     repeats = np.sqrt(_repeats(projector.sensed))
     now = projector.at(start)
-    for _ in range(_POLISH_ROUNDS):
+    for _ in range(_MOST_WEIGHTINGS):
         before = projector.torque_std
-        projector = projector.weighted(repeats * torque_errors(projector, now))
+        projector = projector.weighted(repeats * projector.residual_std(now))
         now = descend(projector, now.point, is_free, prior)
         if np.allclose(projector.torque_std, before, rtol=1e-4):
             break
@@ -199,8 +152,61 @@ def polish(
 
 
 def _repeats(sensed: Samples) -> float:
-    """How many filtered samples say what one independent sample would."""
+    """Filtered samples per independent one: sampling rate over Nyquist's rate.
+
+    Without it the prior would weigh too little beside samples that repeat each other.
+    """
     bandwidth = sensed.preparation.torque_bandwidth_hz
     if bandwidth is None:
         return 1.0
     return max(1.0, sensed.rate_hz / (2.0 * bandwidth))
+
+
+def covariance_of(
+    projector: Projector,
+    solution: ProjectedProblem,
+    is_sought: Bool[np.ndarray, " unknowns"],
+    prior: GaussianPrior,
+) -> Float[np.ndarray, "unknowns unknowns"]:
+    """Covariance of the unknowns; NaN for those that were not sought.
+
+    Residuals are correlated in time (filters, model errors), so each stretch of the
+    recording is left out once: H⁻¹ (Σ g̃ g̃ᵀ) H⁻¹ with g̃ = (I − H_g H⁻¹)⁻¹ g, the pull
+    of a stretch on linear and other unknowns alike, and H_g its information.
+    """
+    is_kept = np.concatenate([np.ones(solution.linear, dtype=bool), is_sought])
+    R = solution.factor[:, :-1][:, is_kept]
+    size = np.linalg.norm(R, axis=0)
+    size[size == 0.0] = 1.0
+    precision = [np.zeros(solution.linear), prior.std[is_sought] ** -2.0]
+    prior_information = np.diag(np.concatenate(precision) / size**2)
+    H = (R / size).T @ (R / size) + prior_information
+    inverse = np.linalg.pinv(H, rcond=1e-13, hermitian=True)
+    # The prior is one more independent source, whose pull has its own variance.
+    total = prior_information.copy()
+    for pull, information in _stretches(projector, solution, is_kept, size):
+        leverage = np.eye(size.size) - information @ inverse
+        corrected = np.linalg.lstsq(leverage, pull, rcond=1e-6)[0]
+        total += np.outer(corrected, corrected)
+    inner = inverse @ total @ inverse / np.outer(size, size)
+    full = np.full((is_sought.size, is_sought.size), np.nan)
+    full[np.ix_(is_sought, is_sought)] = inner[solution.linear :, solution.linear :]
+    return full
+
+
+def _stretches(
+    projector: Projector,
+    solution: ProjectedProblem,
+    is_kept: np.ndarray,
+    size: np.ndarray,
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield each stretch's pull Aᵀr and information AᵀA, columns scaled."""
+    model, samples = projector.model(solution), len(projector.sensed)
+    edges = np.linspace(0, samples, min(_STRETCHES, samples) + 1).astype(int)
+    parts = [slice(int(a), int(b)) for a, b in pairwise(edges)]
+    for Y, tau, rows in projector.blocks(solution.point, parts):
+        J = projector.slopes(model, solution.point, rows)
+        columns = np.concatenate([Y, J], axis=2)[:, :, is_kept] / size
+        A = columns.reshape(-1, size.size)
+        r = (tau - Y @ solution.values).reshape(-1)
+        yield A.T @ r, A.T @ A

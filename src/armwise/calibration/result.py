@@ -1,4 +1,9 @@
-"""What came of a search, in words and numbers; refused where there is nothing."""
+"""Result of a calibration: values, uncertainty, the samples behind it, and notes.
+
+`result_of` turns a refined solution into a `Calibration`; unknowns that the recording
+does not determine go back to their first guess, and a recording that determines nothing
+is refused with the reason.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +15,13 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.calibration.observability import Observability
-from armwise.calibration.refine import Prior, covariance_of, torque_errors
-from armwise.calibration.search_region import Domain, Point
+from armwise.calibration.refine import GaussianPrior, covariance_of
 from armwise.calibration.structure import Structure, as_structure
-from armwise.calibration.variable_projection import Projected, Projector
+from armwise.calibration.variable_projection import (
+    ProjectedProblem,
+    Projector,
+    SensorPoint,
+)
 from armwise.errors import NotIdentifiable
 from armwise.recordings import SensorCalibration
 
@@ -21,11 +29,18 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from numpy.typing import ArrayLike
 
+    from armwise.calibration.search import SearchRegion
 
-# What a calibration explains: torques as measured, as predicted, and their gravity.
+_MOST_SAMPLES = 4000
+"""Samples of a recording that stay with its calibration: enough for any figure."""
 
-_MOST = 4000
-"""Samples that are kept of a recording."""
+_LARGEST_STD = 0.1
+"""Standard deviation in [rad], and of relative gains, beyond which an unknown counts as
+undetermined: 6°, beyond which the linearisation behind it does not hold either."""
+
+_FRICTION_DOMINATED = 0.9
+"""Fraction of a motor's load that is dry friction from which on gravity is hidden: the
+friction model is good to a tenth of itself at best."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +52,7 @@ class Evidence:
         q: Joint positions in [rad] or [m], sensors as calibrated.
         measured, predicted: Torques in [N m] or [N].
         gravity: The part of the predicted torque that stays at rest.
-        is_heard: Torques that counted: their joints surely slid.
+        is_used: Torques that were used: their joints slid.
     """
 
     time: Float[np.ndarray, " samples"]
@@ -45,44 +60,17 @@ class Evidence:
     measured: Float[np.ndarray, "samples dof"]
     predicted: Float[np.ndarray, "samples dof"]
     gravity: Float[np.ndarray, "samples dof"]
-    is_heard: Bool[np.ndarray, "samples dof"]
+    is_used: Bool[np.ndarray, "samples dof"]
 
     @property
-    def weighed(self) -> Float[np.ndarray, "samples dof"]:
-        """The measured torques less all that moves: gravity as it was weighed."""
+    def measured_gravity(self) -> Float[np.ndarray, "samples dof"]:
+        """The measured torques less the predicted inertia and friction."""
         return np.asarray(self.measured - self.predicted + self.gravity)
-
-
-def evidence_of(projector: Projector, found: Projected) -> Evidence:
-    """Collect what was measured and what the model says, at a solution."""
-    few = projector.thinned(max(1, len(projector.sensed) // _MOST))
-    parts = [_part(few, found, rows) for rows in few.stretches()]
-    q, predicted, gravity, heard = (np.concatenate(x) for x in zip(*parts, strict=True))
-    sensed = few.sensed
-    return Evidence(sensed.time, q, sensed.tau, predicted, gravity, heard > 0.0)
-
-
-def _part(
-    projector: Projector, found: Projected, rows: slice
-) -> tuple[np.ndarray, ...]:
-    structure, point = projector.structure, found.point
-    parameters = structure.parameters(found.values[:-1])
-    predicted = projector.regressor(point, rows) @ parameters
-    predicted -= found.values[-1] * projector.torque_rate[rows]
-    q = projector.motion(point, rows)[0]
-    still = np.zeros_like(q)
-    bodies = np.where(structure.arm.layout.is_inertial, parameters, 0.0)
-    weight = structure.dynamics.regressor(q, still, still) @ bodies
-    gravity = weight * projector.torque_scale(point)
-    return q, predicted, gravity, projector.sliding.weights(rows)
-
-
-# What a calibration found, and how far to trust it.
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """Joint sensors θ = α s + β, found against gravity.
+    """Joint sensors θ = α s + β, estimated against gravity.
 
     Attributes:
         joint_names: Names of the joints.
@@ -91,15 +79,15 @@ class Calibration:
         alpha_std, beta_std: Their standard deviations; infinite where not calibrated.
         covariance: Of the sought unknowns (α relative, β in [rad], flaws), in the
             order of `unknowns`; NaN elsewhere.
-        unknowns: Names of the unknowns, and of the flaws found along with them.
+        unknowns: Names of the unknowns, and of the flaws estimated along with them.
         flaws: Sizes of the flaws, in the order of their names.
-        parameters: The arm's parameters found along with it; only combinations that
-            motion reveals have a meaning.
-        torque_std: What is left of each joint's torque in [N m] or [N].
-        observability: What could be told beforehand.
-        evidence: What it explains, for reports; None for one that was given.
+        parameters: The arm's parameters estimated along with it; only identifiable
+            combinations have a meaning.
+        torque_std: Root mean square residual of each joint's torque in [N m] or [N].
+        observability: What was predicted to be observable.
+        evidence: Samples behind it, for reports; None for values from elsewhere.
         notes: What the user should know.
-        method: How it was found.
+        method: How it was estimated.
     """
 
     joint_names: tuple[str, ...]
@@ -118,14 +106,14 @@ class Calibration:
     method: str = "separable least squares"
 
     @classmethod
-    def given(
+    def from_values(
         cls,
         structure: Structure | Arm,
         alpha: ArrayLike = 1.0,
         beta: ArrayLike = 0.0,
         torque_std: ArrayLike = 1.0,
     ) -> Calibration:
-        """A calibration known from elsewhere, with the arm's own parameters.
+        """A calibration from elsewhere, with the arm's own parameters.
 
         Args:
             structure: The arm.
@@ -149,12 +137,12 @@ class Calibration:
             parameters=known.arm.parameters.copy(),
             torque_std=errors,
             observability=Observability(()),
-            method="given",
+            method="from values",
         )
 
     @property
     def not_calibrated(self) -> tuple[str, ...]:
-        """Names of the unknowns that keep the values they were given."""
+        """Names of the unknowns that keep their first guess."""
         return self.observability.hidden
 
     @property
@@ -173,53 +161,43 @@ class Calibration:
         return np.asarray(readings) * self.alpha + self.beta
 
 
-def wrapped(angle: Float[np.ndarray, " dof"]) -> Float[np.ndarray, " dof"]:
-    """The same angles between −π and π."""
-    return np.asarray(np.angle(np.exp(1j * angle)))
-
-
-# What came of a search, in words and numbers; refused where there is nothing.
-
-_UNCLEAR = 0.1
-"""Standard deviation in [rad], and of relative gains, beyond which nothing is known."""
-
-
-def outcome(
+def result_of(
     projector: Projector,
-    found: Projected,
+    solution: ProjectedProblem,
     outlook: Observability,
-    domain: Domain,
-    prior: Prior,
+    region: SearchRegion,
+    prior: GaussianPrior,
     is_free: Bool[np.ndarray, " unknowns"],
 ) -> Calibration:
-    """Put a solution into words and numbers.
+    """Turn a solution into a calibration.
 
     Args:
-        projector: With the weights the solution was found with.
-        found: The solution.
-        outlook: What could be told beforehand.
-        domain: With what was given; what was not calibrated goes back to it.
-        prior: What was believed.
-        is_free: What was moved.
+        projector: With the weights of the solution.
+        solution: The refined solution.
+        outlook: What was predicted to be observable.
+        region: With the guess, to which undetermined unknowns return.
+        prior: Prior of the unknowns.
+        is_free: Which unknowns were estimated.
 
     Raises:
-        NotIdentifiable: If something that was sought is as good as unknown.
+        NotIdentifiable: If an unknown that was sought is undetermined, and there is no
+            guess to return to.
     """
     known = projector.structure
-    covariance = covariance_of(projector, found, is_free, prior)
-    n, guess = known.arm.dof, domain.guess
+    covariance = covariance_of(projector, solution, is_free, prior)
+    n, guess = known.arm.dof, region.guess
     deviation = np.sqrt(np.diag(covariance))[: len(known.unknowns)]
-    left = _less_unclear(outlook, deviation)
-    lost = [x for x in left.hidden if x not in outlook.hidden]
-    if lost and (domain.is_blind or not left.is_sought.any()):
-        raise refusal(projector, found, lost)
-    outlook = left
-    sought = outlook.is_sought
+    determined = _determined(outlook, deviation)
+    lost = [x for x in determined.hidden if x not in outlook.hidden]
+    if lost and (region.is_sign_unknown or not determined.is_sought.any()):
+        raise refusal(projector, solution, lost)
+    sought = determined.is_sought
     deviation = np.where(sought, deviation, np.inf)
     gains = deviation[:-n] if deviation.size > n else np.zeros(n)
-    point = found.point.held(guess, sought)
-    found = projector.at(replace(point, beta=wrapped(point.beta)))
-    point = found.point
+    point = solution.point.held(guess, sought)
+    # Parameters must fit the values that are reported: solved for once more.
+    solution = projector.at(replace(point, beta=_wrapped(point.beta)))
+    point = solution.point
     return Calibration(
         joint_names=known.arm.coordinate_names,
         alpha=point.alpha,
@@ -229,82 +207,116 @@ def outcome(
         covariance=covariance,
         unknowns=(*known.unknowns, *known.flaw_names),
         flaws=point.flaws,
-        parameters=known.parameters(found.values[:-1]),
-        torque_std=torque_errors(projector, found),
-        observability=outlook,
-        evidence=evidence_of(projector, found),
-        notes=(*_reversals(projector, found, guess), *_frictions(projector, found)),
+        parameters=known.parameters(solution.values[:-1]),
+        torque_std=projector.residual_std(solution),
+        observability=determined,
+        evidence=evidence_of(projector, solution),
+        notes=_notes(projector, solution, guess),
     )
 
 
-def _less_unclear(outlook: Observability, deviation: np.ndarray) -> Observability:
-    """Leave out what this recording does not tell: it stays as it was given."""
-    unclear = outlook.is_sought & ~(deviation < _UNCLEAR)
+def _determined(outlook: Observability, deviation: np.ndarray) -> Observability:
+    """Exclude what this recording does not determine: it keeps its first guess."""
+    is_unclear = outlook.is_sought & ~(deviation < _LARGEST_STD)
     reasons = {
-        p.name: f"this recording tells it only to ± {p.with_unit(float(std))}"
-        for p, std, bad in zip(outlook.prospects, deviation, unclear, strict=True)
+        p.name: f"this recording determines it only to ± {p.with_unit(float(std))}"
+        for p, std, bad in zip(outlook.prospects, deviation, is_unclear, strict=True)
         if bad
     }
     return outlook.without(reasons)
 
 
+def _wrapped(angle: Float[np.ndarray, " dof"]) -> Float[np.ndarray, " dof"]:
+    """The same angles between −π and π."""
+    return np.asarray(np.angle(np.exp(1j * angle)))
+
+
+def evidence_of(projector: Projector, solution: ProjectedProblem) -> Evidence:
+    """Collect measured and predicted torques at a solution."""
+    few = projector.thinned(max(1, len(projector.sensed) // _MOST_SAMPLES))
+    parts = [_predicted(few, solution, rows) for rows in few.block_rows()]
+    q, predicted, gravity, used = (np.concatenate(x) for x in zip(*parts, strict=True))
+    sensed = few.sensed
+    return Evidence(sensed.time, q, sensed.tau, predicted, gravity, used > 0.0)
+
+
+def _predicted(
+    projector: Projector, solution: ProjectedProblem, rows: slice
+) -> tuple[np.ndarray, ...]:
+    """Positions, predicted torques, their gravity, and which rows are used."""
+    structure, point = projector.structure, solution.point
+    parameters = structure.parameters(solution.values[:-1])
+    predicted = projector.regressor(point, rows) @ parameters
+    predicted -= solution.values[-1] * projector.torque_rate[rows]
+    q = projector.motion(point, rows)[0]
+    still = np.zeros_like(q)
+    # Without the drives: their constant offset of torque is not gravity.
+    bodies = np.where(structure.arm.layout.is_inertial, parameters, 0.0)
+    weight = structure.dynamics.regressor(q, still, still) @ bodies
+    gravity = weight * projector.torque_scale(point)
+    return q, predicted, gravity, projector.mask.weights(rows)
+
+
+# Notes on a result, and why there is none.
+
+
+def _notes(
+    projector: Projector, solution: ProjectedProblem, guess: SensorPoint
+) -> tuple[str, ...]:
+    names = projector.structure.arm.coordinate_names
+    is_reversed = solution.point.alpha * guess.alpha < 0.0
+    return (
+        *(
+            f"{name}: the sensor counts against the joint's direction."
+            for name, reverse in zip(names, is_reversed, strict=True)
+            if reverse
+        ),
+        *(_friction_note(*x) for x in friction_dominated(projector, solution).items()),
+    )
+
+
 def refusal(
-    projector: Projector, found: Projected, names: Sequence[str]
+    projector: Projector, solution: ProjectedProblem, names: Sequence[str]
 ) -> NotIdentifiable:
     """Say what hides some unknowns: friction, or that gravity does not act."""
     joints = {name.rsplit(".", 1)[0] for name in names}
-    rubbing = rubbing_joints(projector, found)
-    notes = [friction_note(*x) for x in rubbing.items() if x[0] in joints]
-    return NotIdentifiable(" ".join(notes)) if notes else without_gravity(names)
-
-
-def without_gravity(names: Sequence[str]) -> NotIdentifiable:
-    """What to say of joints that gravity does not weigh."""
+    dominated = friction_dominated(projector, solution)
+    notes = [_friction_note(*x) for x in dominated.items() if x[0] in joints]
+    if notes:
+        return NotIdentifiable(" ".join(notes))
     return NotIdentifiable(
-        f"This recording does not tell {', '.join(names)}: gravity hardly shows in the "
-        "torques. Does it act in the plane of motion? Move further, or more slowly "
-        "where friction hides it."
+        f"This recording does not determine {', '.join(names)}: gravity hardly shows "
+        "in the torques. Does it act in the plane of motion? Move further, or more "
+        "slowly where friction hides it."
     )
 
 
-def faint_joints(projector: Projector, found: Projected) -> list[str]:
-    """Name the joints whose gravity swings no more than what is left unexplained."""
-    swing = evidence_of(projector, found).gravity.std(axis=0)
-    left = torque_errors(projector, found)
+def joints_without_gravity(
+    projector: Projector, solution: ProjectedProblem
+) -> list[str]:
+    """Joints whose gravity varies by less than 3 standard deviations of residuals."""
+    variation = evidence_of(projector, solution).gravity.std(axis=0)
+    is_faint = variation < 3.0 * projector.residual_std(solution)
     names = projector.structure.arm.coordinate_names
-    return [x for x, bad in zip(names, swing < 3.0 * left, strict=True) if bad]
+    return [name for name, faint in zip(names, is_faint, strict=True) if faint]
 
 
-def _reversals(projector: Projector, found: Projected, guess: Point) -> tuple[str, ...]:
-    names = projector.structure.arm.coordinate_names
-    return tuple(
-        f"{name}: the sensor counts against the joint's direction."
-        for j, name in enumerate(names)
-        if found.point.alpha[j] * guess.alpha[j] < 0.0
-    )
-
-
-def _frictions(projector: Projector, found: Projected) -> tuple[str, ...]:
-    rubbing = rubbing_joints(projector, found)
-    return tuple(friction_note(*item) for item in rubbing.items())
-
-
-def rubbing_joints(projector: Projector, found: Projected) -> dict[str, float]:
+def friction_dominated(
+    projector: Projector, solution: ProjectedProblem
+) -> dict[str, float]:
     """Joints whose motors work against little but dry friction, and how much of it."""
     known = projector.structure
-    dry = known.parameters(found.values[:-1])[known.arm.layout.drive("coulomb")]
-    usual = np.sqrt(np.mean(projector.sensed.tau**2, axis=0))
-    loads = np.abs(known.drive_weights) @ usual
+    coulomb = known.arm.layout.drive("coulomb")
+    dry = known.parameters(solution.values[:-1])[coulomb]
     joints = np.abs(known.drive_weights).argmax(axis=1)
     return {
         known.arm.coordinate_names[j]: abs(float(friction))
-        for j, friction, load in zip(joints, dry, loads, strict=True)
-        if abs(friction) > 0.9 * load
+        for j, friction, load in zip(joints, dry, projector.drive_loads, strict=True)
+        if abs(friction) > _FRICTION_DOMINATED * load
     }
 
 
-def friction_note(joint: str, friction: float) -> str:
-    """What to say of such a joint."""
+def _friction_note(joint: str, friction: float) -> str:
     return (
         f"{joint}: dry friction of {friction:.3g} is most of its torque; gravity "
         "hardly shows."

@@ -1,4 +1,9 @@
-"""Find gains and offsets: descend from many places, keep what an arm can be."""
+"""Search for gains and offsets: descents from many starts, impossible arms rejected.
+
+The cost over gains and offsets has many minima: joints turned half round, mirrored
+arms. `SearchRegion` says where a solution may be and spreads starting points over it,
+`search` descends from the best of them, and `defect_of` rejects what no arm can be.
+"""
 
 from __future__ import annotations
 
@@ -8,113 +13,55 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.calibration.refine import descend, torque_errors
-from armwise.calibration.search_region import Domain, Point
+from armwise.calibration.refine import descend
 from armwise.calibration.structure import Structure
-from armwise.calibration.variable_projection import Projected, Projector
+from armwise.calibration.variable_projection import (
+    ProjectedProblem,
+    Projector,
+    SensorPoint,
+)
+from armwise.errors import ArgumentError
+from armwise.recordings import Samples
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
+    from numpy.typing import ArrayLike
 
-
-# Why no arm can be like this: bodies and frictions that cannot exist.
-
-
-def defect_of(projector: Projector, found: Projected) -> str | None:
-    """Say why no arm has these parameters, if none has."""
-    structure = projector.structure
-    negative = _negative_mass(projector, found)
-    if negative is not None:
-        return f"{negative} would have a negative inertia"
-    names = structure.arm.parameter_names
-    surely = (found.values + _doubt(found))[:-1]
-    coulomb = structure.arm.layout.drive("coulomb").tolist()
-    loads = dict(zip(coulomb, _loads(structure, projector), strict=True))
-    for k, value in zip(structure.base.indices, surely, strict=True):
-        if k in loads and value < -0.05 * loads[k]:
-            return f"{names[k]} would be negative"
-    sums = structure.base.matrix * structure.is_positive
-    for row, value in zip(sums, surely, strict=True):
-        if np.any(row > 0.0) and not np.any(row < 0.0) and value < 0.0:
-            return f"{names[int(np.argmax(row))]} would be negative"
-    return None
-
-
-def _doubt(
-    found: Projected, sums: Float[np.ndarray, "sums linear"] | None = None
-) -> Float[np.ndarray, " sums"]:
-    """How far linear unknowns, or sums of them, may be off, generously."""
-    R = found.factor[: found.linear, : found.linear]
-    root = np.linalg.pinv(R, rcond=1e-12)
-    rows = root if sums is None else sums @ root
-    spread = np.linalg.norm(rows, axis=1)
-    return np.asarray(10.0 * spread * np.sqrt(found.share))
-
-
-def _loads(structure: Structure, projector: Projector) -> np.ndarray:
-    """What each motor usually works against in [N m] or [N]."""
-    usual = np.sqrt(np.mean(projector.sensed.tau**2, axis=0))
-    return np.abs(structure.drive_weights) @ usual
-
-
-def _negative_mass(projector: Projector, found: Projected) -> str | None:
-    """Name a joint whose mean inertia is surely negative, and matters."""
-    structure = projector.structure
-    step, point = max(1, len(projector.sensed) // 50), found.point
-    q = projector.sensed.q[::step] * point.alpha + point.beta
-    columns = np.stack([_inertia_columns(structure, q, j) for j in range(q.shape[1])])
-    sums = np.concatenate(
-        [columns[:, projector.indices], np.zeros((len(columns), 1))], axis=1
-    )
-    inertia = sums @ found.values + columns @ structure.known_values
-    push = np.sqrt(np.mean((projector.sensed.qdd * point.alpha) ** 2, axis=0))
-    # What moves a torque less than it is misunderstood may have any sign.
-    matters = np.abs(inertia) * push > 3.0 * torque_errors(projector, found)
-    wrong = matters & (inertia + _doubt(found, sums) < 0.0)
-    if not wrong.any():
-        return None
-    return structure.arm.coordinate_names[int(wrong.argmax())]
-
-
-def _inertia_columns(
-    structure: Structure, q: Float[np.ndarray, "samples dof"], j: int
-) -> Float[np.ndarray, " parameters"]:
-    """What each parameter adds to a joint's own inertia, on average."""
-    still = np.zeros_like(q)
-    push = still.copy()
-    push[:, j] = 1.0
-    dynamics = structure.dynamics
-    moved, held = (dynamics.regressor(q, still, x)[:, j] for x in (push, still))
-    return np.asarray((moved - held).mean(axis=0))
-
-
-# Find gains and offsets: descend from many places, keep what an arm can be.
-
-_DESCENTS = 60
-"""Most starting points that are followed down."""
+_MOST_DESCENTS = 60
+"""Starting points that are followed, the best of hundreds: a descent costs some tens of
+evaluations, ranking a start only one."""
 
 _HITS = 3
-"""Times a minimum must be reached to be believed."""
+"""Times a minimum must be reached: by chance the lowest of many minima is hit once."""
 
-_ALIKE = 10.0
-"""Factor in cost up to which a mirror image is worth a descent."""
+_MIRROR_FACTOR = 10.0
+"""Factor in cost up to which a mirror image is worth a descent: images are near, not
+exact, solutions, since friction and offsets of torque do not mirror."""
 
 _SAME = 2e-3
-"""Minima closer than this, in [rad] and relative gain, are the same."""
+"""Minima closer than this, in [rad] and relative gain, are the same: far above what a
+descent's tolerance leaves, far below the distance of two minima."""
+
+_SMALLEST_TURN = 0.1
+"""Angle in [rad] (or [m]) a joint moved by at least, when nothing else is known: less
+would not bend gravity's cosine by more than half a per cent."""
+
+_LARGEST_TURN = 2.0 * np.pi
+"""Angle in [rad] a joint without limits moved by at most."""
 
 
 @dataclass(frozen=True, eq=False)
 class Minimum:
-    """Where a descent ended.
+    """Where descents ended.
 
     Attributes:
-        projected: The problem there.
+        problem: The problem there.
         defect: Why no arm can be like this; None if one can.
         hits: From how many starting points it was reached.
-        is_mirrored: Whether its mirror images were looked at.
+        is_mirrored: Whether its mirror images were tried.
     """
 
-    projected: Projected
+    problem: ProjectedProblem
     defect: str | None
     hits: int = 1
     is_mirrored: bool = False
@@ -122,77 +69,310 @@ class Minimum:
 
 def search(
     projector: Projector,
-    domain: Domain,
-    places: Sequence[Point],
+    region: SearchRegion,
+    starts: Sequence[SensorPoint],
     is_sought: Bool[np.ndarray, " unknowns"],
     good: float,
     progress: Callable[[str, float], None] | None = None,
 ) -> list[Minimum]:
-    """Descend from one place after another; return the minima, lowest first.
+    """Descend from one start after another; return the minima, lowest first.
 
-    Places that come nearest to explaining the torques go first. It ends when the lowest
-    minimum that an arm can have explains them well and was reached several times, or
-    after many descents.
+    Starts of lowest cost go first. It ends when the lowest minimum that an arm can have
+    explains the torques well and was reached several times, or after many descents.
 
     Args:
-        projector: Makes problems of a few samples.
-        domain: Where a minimum may be.
-        places: Where to begin.
+        projector: Poses problems of a few samples.
+        region: Where a minimum may be.
+        starts: Where to begin.
         is_sought: Which unknowns to move.
         good: Cost per torque below which an explanation is a good one.
-        progress: Called with what is being done and how much of it is done.
+        progress: Called with the step and the fraction that is done.
     """
-    found: list[Minimum] = []
-    nearest = sorted(places, key=projector.cost)[:_DESCENTS]
-    for i, start in enumerate(nearest):
+    minima: list[Minimum] = []
+    ranked = sorted(starts, key=projector.cost)[:_MOST_DESCENTS]
+
+    def follow(start: SensorPoint) -> None:
+        # A millionth is enough here: `refine` converges fully, on all samples.
+        end = descend(projector, start, is_sought, None, 1e-6, region.is_outside)
+        _add(minima, projector, region, end)
+
+    for i, start in enumerate(ranked):
         if progress is not None:
-            progress("searching", i / len(nearest))
-        new = descend(projector, start, is_sought, None, 1e-6, domain)
-        _add(found, projector, domain, new)
-        best = found[0]
-        if best.hits < _HITS or best.projected.share > good:
+            progress("searching", i / len(ranked))
+        follow(start)
+        best = minima[0]
+        if best.hits < _HITS or best.problem.mean_cost > good:
             continue
         if best.defect is not None and not best.is_mirrored:
-            found[0] = replace(best, is_mirrored=True)
-            for image in _likely_images(projector, domain, best.projected):
-                new = descend(projector, image, is_sought, None, 1e-6, domain)
-                _add(found, projector, domain, new)
-        if any(m.defect is None and m.projected.share < good for m in found):
+            minima[0] = replace(best, is_mirrored=True)
+            for image in _near_images(projector, region, best.problem):
+                follow(image)
+        if any(m.defect is None and m.problem.mean_cost < good for m in minima):
             break
-    return found
+    return minima
 
 
-def _likely_images(
-    projector: Projector, domain: Domain, found: Projected
-) -> list[Point]:
-    """Images of a minimum that explain the torques nearly as well."""
-    images = [(projector.cost(p), p) for p in domain.images(found.point)]
-    likely = [x for x in images if x[0] < _ALIKE * found.cost + found.rows]
-    return [p for _, p in sorted(likely, key=lambda x: x[0])]
-
-
-def lowest(found: list[Minimum]) -> Minimum | None:
+def lowest(minima: list[Minimum]) -> Minimum | None:
     """The lowest minimum that an arm can have."""
-    possible = (m for m in found if m.defect is None)
-    return min(possible, key=lambda m: m.projected.cost, default=None)
+    possible = (m for m in minima if m.defect is None)
+    return min(possible, key=lambda m: m.problem.cost, default=None)
 
 
-def _add(
-    found: list[Minimum], projector: Projector, domain: Domain, new: Projected
-) -> None:
-    for k, old in enumerate(found):
-        if is_same(old.projected.point, new.point):
-            kept = min(old.projected, new, key=lambda p: p.cost)
-            found[k] = replace(old, projected=kept, hits=old.hits + 1)
-            break
-    else:
-        defect = domain.defect(new.point) or defect_of(projector, new)
-        found.append(Minimum(new, defect))
-    found.sort(key=lambda m: m.projected.cost)
-
-
-def is_same(a: Point, b: Point) -> bool:
+def is_same(a: SensorPoint, b: SensorPoint) -> bool:
     """Whether two points are one but for whole turns and rounding."""
     turn = np.angle(np.exp(1j * (a.beta - b.beta)))
     gain = a.alpha / b.alpha - 1.0
     return bool(max(np.abs(turn).max(), np.abs(gain).max()) < _SAME)
+
+
+def _near_images(
+    projector: Projector, region: SearchRegion, solution: ProjectedProblem
+) -> list[SensorPoint]:
+    """Images of a minimum that explain the torques nearly as well."""
+    images = [(projector.cost(p), p) for p in region.images(solution.point)]
+    # One more per torque: a perfect fit has no cost to take multiples of.
+    limit = _MIRROR_FACTOR * solution.cost + solution.rows
+    near = [x for x in images if x[0] < limit]
+    return [p for _, p in sorted(near, key=lambda x: x[0])]
+
+
+def _add(
+    minima: list[Minimum],
+    projector: Projector,
+    region: SearchRegion,
+    new: ProjectedProblem,
+) -> None:
+    for k, old in enumerate(minima):
+        if is_same(old.problem.point, new.point):
+            lower = min(old.problem, new, key=lambda p: p.cost)
+            minima[k] = replace(old, problem=lower, hits=old.hits + 1)
+            break
+    else:
+        defect = region.defect(new.point) or defect_of(projector, new)
+        minima.append(Minimum(new, defect))
+    minima.sort(key=lambda m: m.problem.cost)
+
+
+@dataclass(frozen=True, eq=False)
+class SearchRegion:
+    """Gains and offsets that are possible.
+
+    Attributes:
+        guess: The user's first guess, or the middle.
+        low, high: Smallest and largest |α| of each joint.
+        offset_range: How far offsets may be from the guess in [rad].
+        span: Range of each sensor's readings.
+        is_sign_unknown: Whether gains may have either sign.
+    """
+
+    guess: SensorPoint
+    low: Float[np.ndarray, " dof"]
+    high: Float[np.ndarray, " dof"]
+    offset_range: float
+    span: Float[np.ndarray, " dof"]
+    is_sign_unknown: bool
+
+    @classmethod
+    def from_guess(
+        cls,
+        structure: Structure,
+        sensed: Samples,
+        alpha: ArrayLike | None = None,
+        beta: ArrayLike | None = None,
+        gain_range: float | None = None,
+        offset_range: float = np.pi,
+    ) -> SearchRegion:
+        """Combine a guess, if there is one, with the limits of the joints.
+
+        Args:
+            structure: The arm, whose limits bound the gains.
+            sensed: Samples in the sensors' units.
+            alpha, beta: The guess, if there is one.
+            gain_range: Factor between the guess and the gain.
+            offset_range: Distance between the guess and the offset in [rad].
+        """
+        if (gain_range or 1.0) < 1.0 or offset_range < 0.0:
+            raise ArgumentError(
+                "gain_range must be at least 1 and offset_range positive."
+            )
+        n, span = structure.arm.dof, np.maximum(np.ptp(sensed.q, axis=0), 1e-9)
+        offsets = np.zeros(n) if beta is None else _joint_numbers(beta, n, "beta")
+        low, high = _SMALLEST_TURN / span, _largest_turn(structure) / span
+        if alpha is None and not structure.gains_known:
+            middle = SensorPoint(np.sqrt(low * high), offsets)
+            return cls(middle, low, high, offset_range, span, True)
+        gains = _joint_numbers(1.0 if alpha is None else alpha, n, "alpha")
+        if not np.all(gains):
+            raise ArgumentError("A sensor's gain alpha cannot be zero.")
+        # 30 % covers potentiometers and amplifiers as they are made.
+        factor = 1.0 if structure.gains_known else gain_range or 1.3
+        size = np.abs(gains)
+        if factor > 2.0:  # a wild guess: the joints' limits say more
+            low, high = np.maximum(low, size / factor), np.minimum(high, size * factor)
+        else:
+            low, high = size / factor, size * factor
+        return cls(SensorPoint(gains, offsets), low, high, offset_range, span, False)
+
+    def points(self, count: int, seed: int) -> list[SensorPoint]:
+        """The guess, then points spread evenly; of either sign where it is unknown."""
+        gains, turns, coins = self._spread(count, seed)
+        signs = np.where(coins < 0.5, -1.0, 1.0) if self.is_sign_unknown else 1.0
+        gains = gains * signs * np.sign(self.guess.alpha)
+        spread = zip(gains, self.guess.beta + turns, strict=True)
+        return [self.guess, *(SensorPoint(a, b) for a, b in spread)]
+
+    def reversed_points(self, count: int, seed: int) -> list[SensorPoint]:
+        """Points with one sensor that counts backwards, then any number of them."""
+        gains, turns, coins = self._spread(count, seed)
+        n, guess_signs = self.span.size, np.sign(self.guess.alpha)
+        points = []
+        for k, (gain, turn) in enumerate(zip(gains, turns, strict=True)):
+            signs = np.where(coins[k] < 0.5, -1.0, 1.0)
+            if k % 2:
+                # One reversed sensor is the likeliest mistake: half the points.
+                signs = np.ones(n)
+                signs[(k // 2) % n] = -1.0
+            points.append(
+                SensorPoint(gain * signs * guess_signs, self.guess.beta + turn)
+            )
+        return points
+
+    def images(self, point: SensorPoint) -> list[SensorPoint]:
+        """Points of nearly the same gravity torques: joints turned half round or over.
+
+        An arm that hangs where it should stand, or is seen in a mirror, is explained by
+        bodies that cannot exist; the arm itself is then one of these.
+        """
+        n = point.beta.size
+        signs = [np.ones(n), -np.ones(n), *(1.0 - 2.0 * np.eye(n))]
+        turns = [np.zeros(n), *np.eye(n)]
+        turns += [turns[i] + turns[j] for j in range(1, n + 1) for i in range(1, j)]
+        return [
+            SensorPoint(point.alpha * sign, point.beta * sign + np.pi * turn)
+            for sign in signs
+            for turn in turns
+        ]
+
+    def defect(self, point: SensorPoint) -> str | None:
+        """Say why a point is not possible, if it is not.
+
+        Half as far again as the stated range is allowed: a range is a guess, and a
+        descent that ends just outside of it is better reported than lost.
+        """
+        size = np.abs(point.alpha)
+        turn = np.abs(np.angle(np.exp(1j * (point.beta - self.guess.beta))))
+        if self.offset_range < np.pi and np.any(turn > 1.5 * self.offset_range + 0.1):
+            return "an offset would be far beyond its range"
+        if np.any(size < self.low / 1.5):
+            return "a joint would hardly turn at all"
+        if np.any(size > 1.5 * self.high):
+            return "a joint would turn beyond all its limits"
+        return None
+
+    def is_outside(self, point: SensorPoint) -> bool:
+        """Whether a point is not possible."""
+        return self.defect(point) is not None
+
+    def _spread(self, count: int, seed: int) -> tuple[np.ndarray, ...]:
+        """|α|, turns from the guess, and a coin to toss, each (count, dof)."""
+        from scipy.stats import qmc
+
+        # Sobol's points fill 3 n dimensions more evenly than random ones; they come in
+        # powers of two. Gains are spread evenly on a logarithmic scale.
+        n, size = self.span.size, max(1, count)
+        power = int(np.ceil(np.log2(size)))
+        unit = qmc.Sobol(3 * n, seed=seed).random_base2(power)[:size]
+        gains = self.low * (self.high / self.low) ** unit[:, :n]
+        turns = (2.0 * unit[:, n : 2 * n] - 1.0) * self.offset_range
+        return gains, turns, unit[:, 2 * n :]
+
+
+def _largest_turn(structure: Structure) -> Float[np.ndarray, " dof"]:
+    """The most a joint can have moved in [rad] or [m]: half as far again as limited."""
+    arm = structure.arm
+    reach = 1.5 * (arm.limits("upper") - arm.limits("lower"))
+    return np.where(np.isfinite(reach) & (reach > 0.0), reach, _LARGEST_TURN)
+
+
+def _joint_numbers(numbers: ArrayLike, n: int, name: str) -> np.ndarray:
+    values = np.asarray(numbers, dtype=float)
+    if values.ndim > 1 or values.size not in (1, n) or not np.isfinite(values).all():
+        raise ArgumentError(f"{name} needs {n} finite numbers, one for each joint.")
+    return np.broadcast_to(values, (n,)).copy()
+
+
+# Solutions that no arm can have: negative inertia, negative friction.
+
+_NEGLIGIBLE_FRICTION = 0.05
+"""Negative Coulomb friction, as a fraction of a motor's load, that is put down to
+errors of the friction model."""
+
+_ERROR_MARGIN = 10.0
+"""Standard errors by which a parameter must be negative: residuals are correlated, so
+that true errors are several times those of independent rows."""
+
+
+def defect_of(projector: Projector, solution: ProjectedProblem) -> str | None:
+    """Say why no arm has these parameters, if none has."""
+    structure = projector.structure
+    negative = _negative_inertia(projector, solution)
+    if negative is not None:
+        return f"{negative} would have a negative inertia"
+    names = structure.arm.parameter_names
+    upper = (solution.values + _largest_error(solution))[:-1]
+    coulomb = structure.arm.layout.drive("coulomb").tolist()
+    loads = dict(zip(coulomb, projector.drive_loads, strict=True))
+    for k, value in zip(structure.base.indices, upper, strict=True):
+        if k in loads and value < -_NEGLIGIBLE_FRICTION * loads[k]:
+            return f"{names[k]} would be negative"
+    sums = structure.base.matrix * structure.is_positive
+    for row, value in zip(sums, upper, strict=True):
+        # A sum of positive parameters with positive weights only.
+        if np.any(row > 0.0) and not np.any(row < 0.0) and value < 0.0:
+            return f"{names[int(np.argmax(row))]} would be negative"
+    return None
+
+
+def _largest_error(
+    solution: ProjectedProblem, sums: Float[np.ndarray, "sums linear"] | None = None
+) -> Float[np.ndarray, " sums"]:
+    """How far linear unknowns, or sums of them, may be off, generously."""
+    R = solution.factor[: solution.linear, : solution.linear]
+    root = np.linalg.pinv(R, rcond=1e-12)
+    rows = root if sums is None else sums @ root
+    spread = np.linalg.norm(rows, axis=1)
+    return np.asarray(_ERROR_MARGIN * spread * np.sqrt(solution.mean_cost))
+
+
+def _negative_inertia(projector: Projector, solution: ProjectedProblem) -> str | None:
+    """Name a joint whose mean inertia is negative beyond its error, and matters."""
+    structure = projector.structure
+    # Some fifty postures are enough for a mean.
+    step, point = max(1, len(projector.sensed) // 50), solution.point
+    q = projector.sensed.q[::step] * point.alpha + point.beta
+    columns = np.stack([_inertia_columns(structure, q, j) for j in range(q.shape[1])])
+    sums = np.concatenate(
+        [columns[:, projector.indices], np.zeros((len(columns), 1))], axis=1
+    )
+    inertia = sums @ solution.values + columns @ structure.known_values
+    acceleration = np.sqrt(np.mean((projector.sensed.qdd * point.alpha) ** 2, axis=0))
+    # An inertia whose torque is within 3 standard deviations of the residual may have
+    # any sign.
+    size = np.abs(inertia) * acceleration
+    matters = size > 3.0 * projector.residual_std(solution)
+    is_negative = matters & (inertia + _largest_error(solution, sums) < 0.0)
+    if not is_negative.any():
+        return None
+    return structure.arm.coordinate_names[int(is_negative.argmax())]
+
+
+def _inertia_columns(
+    structure: Structure, q: Float[np.ndarray, "samples dof"], j: int
+) -> Float[np.ndarray, " parameters"]:
+    """What each parameter adds to a joint's own inertia, on average."""
+    still = np.zeros_like(q)
+    unit = still.copy()
+    unit[:, j] = 1.0
+    dynamics = structure.dynamics
+    moved, held = (dynamics.regressor(q, still, x)[:, j] for x in (unit, still))
+    return np.asarray((moved - held).mean(axis=0))

@@ -1,33 +1,221 @@
-"""Composite adaptive control in the sensors' own units (`astley1996` ch. 4 and 5)."""
+"""Control in the sensors' own units: test bench, PD and composite adaptive control.
+
+A plant is driven by scaled readings x and torques u in the sensors' sense, neither gain
+nor offset known. `Bench` runs controllers on it one after another; the controllers are
+those of `astley1996` ch. 4 and 5.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from armwise.control import Adaptation, UpdateLaw
+from armwise.errors import RecordingError
+from armwise.motions import Motion
+from armwise.plants import Plant
+from armwise.recordings import Channel, Recording
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+    from numpy.typing import ArrayLike
 
 
-_MEMORY = 10.0
-"""Time constant in [s] of the mean of squared prediction errors."""
+_LARGEST_ERROR = 0.1
+"""Tracking error of a scaled reading that no controller here has for long."""
 
-_STRETCH = 0.5
-"""Time in [s] over which prediction errors are averaged before they are squared."""
+_FROZEN_TIME = 0.3
+"""Time in [s] a reading may stay the same to the last bit under such an error: noise of
+a working sensor changes its last bit within milliseconds."""
+
+_CHECK_INTERVAL = 500
+"""Samples between two checks whether a stage may end: it costs an inversion."""
+
+PARAMETER_STRIDE = 20
+"""Samples from one entry of adapted parameters in a trace to the next."""
+
+_ERROR_MEMORY = 10.0
+"""Time constant in [s] of the mean of squared prediction errors: two waves."""
+
+_ERROR_WINDOW = 0.5
+"""Time in [s] over which prediction errors are averaged before they are squared: noise
+averages out, errors at the frequencies of the motion stay."""
+
+_FRICTION_SPEED = 0.02
+"""Scaled speed per [s] over which Coulomb friction, fed forward, changes its sign: a
+smooth step instead of one that would excite the arm at every reversal."""
 
 GRAVITY = 9.81
 """Columns of gravity carry it, as in the thesis, so that its gains mean the same."""
+
+
+class SensorController(Protocol):
+    """Decides on torques in the sensors' sense, from scaled readings."""
+
+    def reset(self, batch: int, period: float) -> None:
+        """Begin anew."""
+        ...
+
+    def torque(
+        self, reference: tuple[np.ndarray, ...], x: np.ndarray, xd: np.ndarray
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return torques in the sensors' sense."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Recorded run on the bench: samples first, then arms, then joints.
+
+    Attributes:
+        time: In [s].
+        x: Scaled readings.
+        reference, reference_speed: Scaled references and their rates.
+        u: Torques in the sensors' sense in [N m].
+        parameters: Adapted parameters at every `PARAMETER_STRIDE`-th sample, if any.
+    """
+
+    time: Float[np.ndarray, " samples"]
+    x: Float[np.ndarray, "samples batch dof"]
+    reference: Float[np.ndarray, "samples batch dof"]
+    reference_speed: Float[np.ndarray, "samples batch dof"]
+    u: Float[np.ndarray, "samples batch dof"]
+    parameters: Float[np.ndarray, "instants batch p"] | None = None
+
+
+class Bench:
+    """Runs controllers on a plant one after another, without putting it back.
+
+    Args:
+        plant: With analog joint sensors.
+        scale: Reading in [V] that counts as one, per joint.
+        posture: Where a simulated plant is when the power comes, in its own
+            coordinates; unknown to everything here.
+        cutoff_hz: Low-pass on differences of readings.
+        torque_step: Step of the torques' converter in [N m], zero for none; commands
+            are rounded to it.
+    """
+
+    def __init__(
+        self,
+        plant: Plant,
+        scale: np.ndarray,
+        posture: ArrayLike,
+        cutoff_hz: float,
+        torque_step: np.ndarray | float = 0.0,
+    ) -> None:
+        self.plant, self.scale = plant, scale
+        self._torque_step = np.asarray(torque_step, dtype=float)
+        self.period = plant.control_period
+        self._keep = float(np.exp(-2.0 * np.pi * cutoff_hz * self.period))
+        self._reading = plant.reset(posture).need("volts") / scale
+        self._speed = np.zeros_like(self._reading)
+        self._before, self._stuck = self._reading, np.zeros_like(self._reading)
+        self.sense = np.ones_like(self._reading)
+        self._stages: list[Trace] = []
+
+    @property
+    def x(self) -> Float[np.ndarray, "batch dof"]:
+        """Scaled readings now."""
+        return self._reading
+
+    def step(self, u: np.ndarray) -> None:
+        """Hold torques (in the sensors' sense) for one period, then read."""
+        reading = self.plant.step(u * self.sense).need("volts") / self.scale
+        if not np.isfinite(reading).all() or self.plant.diverged.any():
+            raise RecordingError("The arm ran away; lower the gains or the effort.")
+        raw = (reading - self._reading) / self.period
+        self._speed = self._keep * self._speed + (1.0 - self._keep) * raw
+        self._reading = reading
+
+    def _convertible(self, u: np.ndarray) -> np.ndarray:
+        """The nearest torques the converter can give."""
+        step = np.where(self._torque_step > 0.0, self._torque_step, 1.0)
+        return np.where(self._torque_step > 0.0, np.rint(u / step) * step, u)
+
+    def _check_reading(self, reference: np.ndarray) -> None:
+        """Refuse readings that stay the same to the last bit while off their target."""
+        off = np.abs(self._reading - reference) > _LARGEST_ERROR
+        same = self._reading == self._before
+        self._stuck = np.where(off & same, self._stuck + 1, 0)
+        self._before = self._reading
+        if self._stuck.max() * self.period > _FROZEN_TIME:
+            j = int(self._stuck.max(axis=0).argmax())
+            volts = float(self._reading[self._stuck[:, j].argmax(), j] * self.scale[j])
+            raise RecordingError(
+                f"Joint {j + 1}: the reading stays at {volts:.4g} V while its joint is "
+                "pushed: the sensor is saturated or broken. Move less far (full_scale),"
+                " or lower the sensor's amplification."
+            )
+
+    def follow(
+        self,
+        controller: SensorController,
+        motion: Motion | Callable[[float], tuple[np.ndarray, ...]],
+        duration: float,
+        is_finished: Callable[[float], bool] | None = None,
+    ) -> Trace:
+        """Follow a motion of scaled readings; stop early once `is_finished`."""
+        batch, dof = self._reading.shape
+        steps = round(duration / self.period)
+        times = np.arange(steps) * self.period
+        samples = motion.sample(times) if isinstance(motion, Motion) else None
+        rows = np.empty((4, steps, batch, dof))
+        controller.reset(batch, self.period)
+        adaptation, adapted = getattr(controller, "adaptation", None), []
+        for k in range(steps):
+            if adaptation is not None and k % PARAMETER_STRIDE == 0:
+                adapted.append(adaptation.parameters.copy())
+            if samples is not None:
+                target = tuple(np.broadcast_to(y[k], (batch, dof)) for y in samples)
+            else:
+                target = motion(times[k])  # type: ignore[operator]
+            u = self._convertible(controller.torque(target, self._reading, self._speed))
+            rows[:, k] = self._reading, target[0], target[1], u
+            self.step(u)
+            self._check_reading(target[0])
+            is_due = k % _CHECK_INTERVAL == _CHECK_INTERVAL - 1
+            if is_finished is not None and is_due and is_finished(times[k]):
+                steps = k + 1
+                break
+        evolution = np.array(adapted) if adapted else None
+        x, targets, speeds, torques = rows[:, :steps]
+        trace = Trace(times[:steps], x, targets, speeds, torques, evolution)
+        self._stages.append(trace)
+        return trace
+
+    def recordings(self) -> list[list[Recording]]:
+        """Per arm, one recording of each stage: volts and commanded torques."""
+        return [
+            [self._recording(trace, b) for trace in self._stages]
+            for b in range(self._reading.shape[0])
+        ]
+
+    def _recording(self, trace: Trace, b: int) -> Recording:
+        channels = {}
+        for j in range(self._reading.shape[1]):
+            volts = trace.x[:, b, j] * self.scale[j]
+            torque = trace.u[:, b, j] * self.sense[b, j]
+            channels[f"volts_{j + 1}"] = Channel(trace.time, volts, "V")
+            # A torque acts from its own instant to the next: half a period later.
+            late = trace.time + 0.5 * self.period
+            channels[f"tau_{j + 1}"] = Channel(late, torque, "N m")
+        return Recording.from_channels(
+            channels, joint_names=self.plant.joint_names, source="calibration"
+        )
+
+
+# Controllers on readings.
 
 
 class Parts(NamedTuple):
     """A regressor split for filtering: Y a = d(H a)/dt + G a."""
 
     momentum: Float[np.ndarray, "batch rows p"]
-    rest: Float[np.ndarray, "batch rows p"]
+    remainder: Float[np.ndarray, "batch rows p"]
 
 
 class SensorRegressor(Protocol):
@@ -45,7 +233,7 @@ class SensorRegressor(Protocol):
         ...
 
     def parts(self, x: np.ndarray, xd: np.ndarray) -> Parts:
-        """Momentum and the rest."""
+        """Momentum H and remainder G."""
         ...
 
 
@@ -60,7 +248,7 @@ class Parabola:
         self, x: np.ndarray, xd: np.ndarray, xdr: np.ndarray, xddr: np.ndarray
     ) -> Float[np.ndarray, "batch 1 4"]:
         """[ẍ_r, g, g x, g x²]."""
-        Y = self.parts(x, xd).rest.copy()
+        Y = self.parts(x, xd).remainder.copy()
         Y[:, 0, 0] = xddr[:, self.joint]
         return Y
 
@@ -79,7 +267,7 @@ class SensorComposite:
 
     Attributes:
         regressor: What torques are made of.
-        joints: Joints it drives; the others are held by `hold`.
+        joints: Joints it drives; the others are held by PD control.
         law: How errors move parameters.
         rate: Λ in [1/s].
         kd: K_D of every joint in [N m s] per unit of the reading.
@@ -108,57 +296,60 @@ class SensorComposite:
     _filter: list[np.ndarray] = field(init=False, default_factory=list)
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin with nothing known."""
+        """Begin with all parameters zero."""
         start = np.zeros(self.regressor.count)
         self.adaptation = Adaptation(self.law, start, (batch,))
         self._filter, self._period = [], period
-        self._held = np.zeros((batch, len(self.joints)))
+        self._applied = np.zeros((batch, len(self.joints)))
         self.error_density = np.zeros((batch, len(self.joints)))
         self._error_sum, self._summed = np.zeros_like(self.error_density), 0.0
 
     def torque(
-        self, wanted: tuple[np.ndarray, ...], x: np.ndarray, xd: np.ndarray
+        self, reference: tuple[np.ndarray, ...], x: np.ndarray, xd: np.ndarray
     ) -> Float[np.ndarray, "batch dof"]:
         """Return torques in the sensors' sense."""
-        want, speed, push = wanted
-        xdr = speed - self.rate * (x - want)
-        xddr = push - self.rate * (xd - speed)
+        target, speed, acceleration = reference
+        xdr = speed - self.rate * (x - target)
+        xddr = acceleration - self.rate * (xd - speed)
         s = (xd - xdr)[:, self.joints]
         Y = self.regressor.tracking(x, xd, xdr, xddr)
-        learned = np.matmul(Y, self.adaptation.parameters[..., None])[..., 0]
-        u = self.hold_kp * (want - x) - self.kd * (xd - speed)
-        u[:, self.joints] = learned - self.kd[..., self.joints] * s
+        feedforward = np.matmul(Y, self.adaptation.parameters[..., None])[..., 0]
+        u = self.hold_kp * (target - x) - self.kd * (xd - speed)
+        u[:, self.joints] = feedforward - self.kd[..., self.joints] * s
         W, filtered = self._filtered(x, xd)
         if W is not None:
             self.adaptation.compose(Y, s, W, filtered, self._period, self.weights)
-            self._weigh_error(W, filtered)
-        dry = self.friction * np.tanh(speed / 0.02)
-        given = np.clip(u + dry, -self.effort, self.effort)
-        self._held = (given - dry)[:, self.joints]
-        return np.asarray(given)
+            self._average_error(W, filtered)
+        dry = self.friction * np.tanh(speed / _FRICTION_SPEED)
+        torque = np.clip(u + dry, -self.effort, self.effort)
+        self._applied = (torque - dry)[:, self.joints]
+        return np.asarray(torque)
 
-    def _weigh_error(self, W: np.ndarray, filtered: np.ndarray) -> None:
-        """Average errors over stretches: what is left of their squares is slow."""
+    def _average_error(self, W: np.ndarray, filtered: np.ndarray) -> None:
+        """Estimate the errors' spectral density at the frequencies of the motion."""
         error = np.matmul(W, self.adaptation.parameters[..., None])[..., 0] - filtered
         self._error_sum += error * self._period
         self._summed += self._period
-        if self._summed >= _STRETCH:
+        if self._summed >= _ERROR_WINDOW:
             density = self._error_sum**2 / self._summed
-            share = self._summed / _MEMORY
-            self.error_density += share * (density - self.error_density)
+            gain = self._summed / _ERROR_MEMORY
+            self.error_density += gain * (density - self.error_density)
             self._error_sum[:], self._summed = 0.0, 0.0
 
     def _filtered(
         self, x: np.ndarray, xd: np.ndarray
     ) -> tuple[np.ndarray | None, np.ndarray]:
-        """W = b (H − F H) + F G and F u, stepped forward."""
+        """W = b (H − F H) + F G and F u, stepped forward.
+
+        Filtering d(H a)/dt + G a by F = b/(s + b) needs no acceleration.
+        """
         H, G = self.regressor.parts(x, xd)
         if not self._filter:
-            self._filter = [H.copy(), G.copy(), self._held.copy()]
-            return None, self._held
-        keep = float(np.exp(-self.bandwidth * self._period))
-        for k, now in enumerate((H, G, self._held)):
-            self._filter[k] = keep * self._filter[k] + (1.0 - keep) * now
+            self._filter = [H.copy(), G.copy(), self._applied.copy()]
+            return None, self._applied
+        decay = float(np.exp(-self.bandwidth * self._period))
+        for k, now in enumerate((H, G, self._applied)):
+            self._filter[k] = decay * self._filter[k] + (1.0 - decay) * now
         FH, FG, Fu = self._filter
         return self.bandwidth * (H - FH) + FG, Fu
 
@@ -175,8 +366,10 @@ class SensorPD:
         """Nothing to forget."""
 
     def torque(
-        self, wanted: tuple[np.ndarray, ...], x: np.ndarray, xd: np.ndarray
+        self, reference: tuple[np.ndarray, ...], x: np.ndarray, xd: np.ndarray
     ) -> Float[np.ndarray, "batch dof"]:
         """Return torques in the sensors' sense."""
-        dry = self.friction * np.tanh(wanted[1] / 0.02)
-        return np.asarray(self.kp * (wanted[0] - x) + self.kd * (wanted[1] - xd) + dry)
+        dry = self.friction * np.tanh(reference[1] / _FRICTION_SPEED)
+        return np.asarray(
+            self.kp * (reference[0] - x) + self.kd * (reference[1] - xd) + dry
+        )

@@ -1,4 +1,4 @@
-"""Small flaws of sensors and motors that would otherwise pass for gains and offsets."""
+"""Small flaws of sensors and motors: torque gains and nonlinearity."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 class Flaws:
     """How far the hardware may be from what its data sheet says; zero: not at all.
 
-    Two motors whose torque constants differ by half a percent weigh one link
-    differently, and a bent sensor bends gravity's cosine: both would be taken for
-    turned sensors. Given a size here they are found along with the calibration.
+    Two motors whose torque constants differ by half a percent measure different weights
+    of one link, and a bent sensor bends gravity's cosine: both would bias the offsets.
+    With a size here they are estimated along with the calibration.
 
     Attributes:
         torque_gain: Standard deviation of each motor's torque constant, relative.
         bend: Standard deviation of each sensor's deviation from its best line at the
-            ends of the range it visits, relative to half that range; found in two
+            ends of the range it visits, relative to half that range; estimated in two
             parts, a bow and an S.
     """
 
@@ -33,11 +33,13 @@ class Flaws:
 
     def __post_init__(self) -> None:
         if not (0.0 <= self.torque_gain < 1.0 and 0.0 <= self.bend < 1.0):
-            raise ArgumentError("Flaws are shares of one: at least 0 and less than 1.")
+            raise ArgumentError(
+                "Flaws are fractions of one: at least 0 and less than 1."
+            )
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Those that are looked for."""
+        """Those that are estimated."""
         return tuple(kind for kind, size in self._sizes.items() if size > 0.0)
 
     @property
@@ -49,7 +51,7 @@ class Flaws:
         return tuple(f"{joint}.{kind}" for kind in self.kinds for joint in joints)
 
     def std(self, dof: int) -> Float[np.ndarray, " flaws"]:
-        """What is believed of each beforehand."""
+        """Prior standard deviation of each."""
         return np.repeat([self._sizes[kind] for kind in self.kinds], dof)
 
     def part(
@@ -95,6 +97,6 @@ class Straightener:
         z = (s - self.middle) / self.half
         slope = 1.0 + bow * 3.0 * z + bend * (7.5 * z**2 - 1.5)
         curvature = (bow * 3.0 + bend * 15.0 * z) / self.half
-        away = bow * (1.5 * z**2 - 0.5) + bend * (2.5 * z**3 - 1.5 * z)
-        straight = s + self.half * away
+        deviation = bow * (1.5 * z**2 - 0.5) + bend * (2.5 * z**3 - 1.5 * z)
+        straight = s + self.half * deviation
         return straight, slope * sd, slope * sdd + curvature * sd**2

@@ -1,7 +1,9 @@
-"""The stages of a calibration by motion, and what each passes on to the next.
+"""Stages of a calibration by motion: sense of rotation, friction, gains, offsets.
 
-Under least squares with forgetting P is the inverse of the information gathered: with
-prediction errors of spectral density S the parameters' covariance is S P.
+Each stage moves the plant and passes on what the next one needs. An adaptation ends
+when its own uncertainty is small enough: under least squares with forgetting P is the
+inverse of the information gathered, so that with prediction errors of spectral density
+S the parameters' covariance is S P.
 """
 
 from __future__ import annotations
@@ -12,9 +14,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.calibration.gravity_expansion import CosineFit, Expansion, fit_exactly
-from armwise.calibration.sensor_control import Parabola, SensorComposite, SensorPD
-from armwise.calibration.sensor_units import Bench, Trace
+from armwise.calibration.gravity_expansion import (
+    CosineFit,
+    GravityExpansion,
+    fit_exactly,
+)
+from armwise.calibration.sensor_control import (
+    Bench,
+    Parabola,
+    SensorComposite,
+    SensorPD,
+    Trace,
+)
 from armwise.calibration.structure import Structure
 from armwise.control import UpdateLaw
 from armwise.errors import NotIdentifiable, RecordingError
@@ -24,20 +35,17 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# How an arm is moved to be calibrated.
-
-
 @dataclass(frozen=True)
 class Plan:
     """How the arm is moved; times in [s], amplitudes of the scaled reading.
 
     Attributes:
-        amplitude: Of the triangular waves, as a share of the sensors' scale.
+        amplitude: Of the triangular waves, as a fraction of the sensors' scale.
         friction_period: Of the slow wave that shows friction.
         period: Of the wave of the first joint; others differ by the golden ratio.
         gain_time: Longest adaptation of one joint's parabola.
         offset_time: Longest adaptation of all joints together.
-        push: Share of the effort limit used to find directions.
+        push: Fraction of the effort limit used to find directions.
         stiffness: Natural frequency of PD control in [rad/s].
         forgetting: λ0 in [1/s].
         gain_std: Relative standard deviation of a gain at which its adaptation ends.
@@ -56,143 +64,31 @@ class Plan:
     offset_std: float = float(np.deg2rad(0.15))
 
 
-# Push each joint to and fro: which way does its reading go, and how willingly?.
-
-_PULSE = 0.01
-"""Length of a push in [s]."""
-
-_PATTERN = (1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0)
-"""Signs of successive pushes: in the end a joint is where it was, at rest."""
-
-
-def find_senses(bench: Bench, effort: np.ndarray) -> Float[np.ndarray, "batch dof"]:
-    """Set the bench's sense of every joint; return the joints' inertias.
-
-    Args:
-        bench: With a plant at rest.
-        effort: Torque to push each joint with in [N m].
-
-    Returns:
-        Inertia of each joint in [N m s²] per unit of the reading.
-
-    Raises:
-        NotIdentifiable: If a joint does not answer.
-    """
-    inertia = np.zeros_like(bench.x)
-    for j in range(inertia.shape[1]):
-        answer, doubt = _answer(bench, j, float(effort[j]))
-        if np.any(np.abs(answer) <= 3.0 * doubt):
-            raise NotIdentifiable(
-                f"Joint {j + 1} does not answer to a push of {effort[j]:.3g} N m: its "
-                "sensor does not move, or friction holds it."
-            )
-        bench.sense[:, j] = np.sign(answer)
-        inertia[:, j] = 1.0 / np.abs(answer)
-    return inertia
-
-
-def _answer(bench: Bench, j: int, effort: float) -> tuple[np.ndarray, np.ndarray]:
-    """Acceleration of the reading for one [N m], arm by arm, and its deviation."""
-    readings = [bench.x[:, j]]
-    steps = max(4, round(_PULSE / bench.period))
-    for sign in _PATTERN:
-        u = np.zeros_like(bench.x)
-        u[:, j] = sign * effort
-        for _ in range(steps):
-            bench.step(u)
-        readings.append(bench.x[:, j])
-    change = np.diff(np.array(readings), n=2, axis=0) / (steps * bench.period) ** 2
-    # With torque w in one pulse and w' in the next, x'' averages (w + w')/2.
-    signs = np.array(_PATTERN)
-    pushes = 0.5 * effort * (signs[1:] + signs[:-1])
-    pushes = pushes - pushes.mean()
-    change = change - change.mean(axis=0)
-    weight = np.sum(pushes**2)
-    answer = pushes @ change / weight
-    left = change - np.outer(pushes, answer)
-    return answer, left.std(axis=0) / np.sqrt(weight)
-
-
-# How sure an adaptation is of what it has found, and when that is enough.
-
-_WAVES = 2.5
-"""Waves that must have passed before an adaptation may end."""
-
-
-def covariance(controller: SensorComposite) -> Float[np.ndarray, "batch p p"]:
-    """Covariance of adapted parameters, from their gain and what is left."""
-    density = controller.error_density.mean(axis=-1)
-    spread: np.ndarray = density[:, None, None] * controller.adaptation.gain
-    return spread
-
-
-def parabola_gain_std(
-    coefficients: Float[np.ndarray, "batch 3"], spread: Float[np.ndarray, "batch 3 3"]
-) -> Float[np.ndarray, " batch"]:
-    """Relative standard deviation of α² = −2 c/m, m = a − b²/4c, of a + b q + c q²."""
-    a, b, c = coefficients.T
-    c = np.where(c == 0.0, 1e-300, c)
-    m = a - b**2 / (4.0 * c)
-    m = np.where(m == 0.0, 1e-300, m)
-    slope = np.stack(
-        [-0.5 / m, b / (4.0 * c * m), 0.5 / c - b**2 / (8.0 * c**2 * m)], axis=-1
-    )
-    std = np.sqrt(np.einsum("bi,bij,bj->b", slope, spread, slope))
-    return np.where(c * m < 0.0, std, np.inf)
-
-
-def direction_std(
-    pairs: Float[np.ndarray, "batch dof 2"], spread: Float[np.ndarray, "batch p p"]
-) -> Float[np.ndarray, "batch dof"]:
-    """Standard deviation in [rad] of the steps between successive pairs' directions."""
-    batch, n, _ = pairs.shape
-    size = np.maximum(np.sum(pairs**2, axis=2), 1e-300)
-    slope = np.zeros((batch, n, spread.shape[1]))
-    for j in range(n):
-        turn = np.stack([-pairs[:, j, 1], pairs[:, j, 0]], axis=-1) / size[:, j, None]
-        slope[:, j, 2 * j : 2 * j + 2] = turn
-        if j + 1 < n:
-            slope[:, j + 1, 2 * j : 2 * j + 2] = -turn
-    return np.asarray(np.sqrt(np.einsum("bji,bik,bjk->bj", slope, spread, slope)))
-
-
-class Settled:
-    """Ends an adaptation when what it is after is known well enough.
-
-    Args:
-        uncertainty: Standard deviations now, of every arm.
-        enough: What they must come down to.
-        period: Of the slowest wave in [s].
-    """
-
-    def __init__(
-        self, uncertainty: Callable[[], np.ndarray], enough: float, period: float
-    ) -> None:
-        self._uncertainty, self._enough = uncertainty, enough
-        self._earliest = _WAVES * period
-
-    def __call__(self, t: float) -> bool:
-        """Whether to end at a time since the beginning in [s]."""
-        if t < self._earliest:
-            return False
-        return bool(np.all(self._uncertainty() < self._enough))
-
-
-# The stages of a calibration by motion, and what each passes on to the next.
-
 _ATTEMPTS = 3
-"""How often an adaptation that ran away is tried again, each time more slowly."""
+"""How often an adaptation that diverged is tried, each time ten times more slowly."""
 
-_HOPELESS = 0.3
-"""Relative standard deviation of a gain beyond which nothing was found."""
+_LARGEST_GAIN_STD = 0.3
+"""Relative standard deviation of a gain beyond which gravity does not determine it: at
+a third, a curvature of zero is within three standard deviations."""
+
+_LARGEST_FRICTION = 0.8
+"""Dry friction over half the range of a joint's torque from which on gravity is hidden:
+the rest would be less than the friction's own variation."""
+
+_INITIAL_GAINS = (0.1, 1.0, 3.0, 8.0)
+"""P0 of inertia, a, b and c of one joint (`astley1996` §5.2.6)."""
+
+_GOLDEN_RATIO = 1.618
+"""Between the periods of joints that move together: the least rational number, so that
+their waves never repeat as a pair."""
 
 
 @dataclass(frozen=True, eq=False)
 class GainStage:
-    """What one joint's parabola said, arm by arm.
+    """Result of one joint's adaptation, arm by arm.
 
     Attributes:
-        trace: What happened.
+        trace: Recorded run.
         fits: The cosines.
         std: Relative standard deviations of the gains.
     """
@@ -204,10 +100,10 @@ class GainStage:
 
 @dataclass(frozen=True, eq=False)
 class OffsetStage:
-    """What all joints together said.
+    """Result of the adaptation of all joints together.
 
     Attributes:
-        trace: What happened.
+        trace: Recorded run.
         beta, std: Offsets in [rad] and their standard deviations.
     """
 
@@ -220,7 +116,7 @@ class Stages:
     """Runs the stages on a bench.
 
     Attributes:
-        friction: Coulomb friction found so far in [N m].
+        friction: Coulomb friction measured so far in [N m].
         kp, kd: Feedback gains in the readings' units.
     """
 
@@ -232,10 +128,10 @@ class Stages:
         self.kp = self.kd = np.zeros_like(bench.x)
 
     def find_feedback(self) -> None:
-        """Learn directions and inertias; make feedback gains from them."""
+        """Measure senses of rotation and inertias; set feedback gains from them."""
         inertia = find_senses(self.bench, self.plan.push * self.effort)
         self.kp = inertia * self.plan.stiffness**2
-        self.kd = 2.0 * 0.7 * inertia * self.plan.stiffness
+        self.kd = 2.0 * 0.7 * inertia * self.plan.stiffness  # damping ratio 0.7
         self._go_to_middle()
 
     def measure_friction(self, j: int) -> Trace:
@@ -245,15 +141,15 @@ class Stages:
         trace = self.bench.follow(pd, self.wave((j,), period, period), 1.25 * period)
         x, u = trace.x[:, :, j], trace.u[:, :, j]
         self._check_moved(j, x)
-        way = np.sign(trace.speed[:, :, j])
+        direction = np.sign(trace.reference_speed[:, :, j])
         for b in range(x.shape[1]):
-            self.friction[b, j] = _hysteresis(x[:, b], u[:, b], way[:, b])
+            self.friction[b, j] = _hysteresis(x[:, b], u[:, b], direction[:, b])
         load = np.ptp(u, axis=0).mean() / 2.0
-        if np.any(self.friction[:, j] > 0.8 * load):
+        if np.any(self.friction[:, j] > _LARGEST_FRICTION * load):
             raise NotIdentifiable(
                 f"{self.known.arm.coordinate_names[j]}: dry friction of "
                 f"{self.friction[:, j].max():.3g} N m is most of its torque; gravity "
-                "cannot be told from it."
+                "cannot be distinguished from it."
             )
         return trace
 
@@ -261,7 +157,7 @@ class Stages:
         """Adapt [α m l², a, b, c] of one joint, the others held (Eq. 4.37)."""
         motion = self.wave((j,), self.plan.period, self.plan.gain_time)
         for attempt in range(_ATTEMPTS):
-            gain = np.array([0.1, 1.0, 3.0, 8.0]) / 10.0**attempt
+            gain = np.array(_INITIAL_GAINS) / 10.0**attempt
             controller = self.adaptive(Parabola(j), (j,), gain)
             settled = Settled(
                 lambda c=controller: _gain_std(c),  # type: ignore[misc]
@@ -270,7 +166,9 @@ class Stages:
             )
             trace = self.bench.follow(controller, motion, self.plan.gain_time, settled)
             std = _gain_std(controller)
-            if not controller.adaptation.stopped.any() and np.all(std < _HOPELESS):
+            if not controller.adaptation.stopped.any() and np.all(
+                std < _LARGEST_GAIN_STD
+            ):
                 break
             self._go_to_middle()
         else:
@@ -287,8 +185,8 @@ class Stages:
     def adapt_offsets(self, gains: Float[np.ndarray, "batch dof"]) -> OffsetStage:
         """Adapt all joints together, gravity expanded by the offsets' cosines."""
         n, plan = gains.shape[1], self.plan
-        # Torque in the sensor's sense turns the joint by `sense`: so does the reading.
-        expansion = Expansion(self.known, gains, self.bench.sense)
+        # A torque in the sensor's sense turns the joint by `sense`, like the reading.
+        expansion = GravityExpansion(self.known, gains, self.bench.sense)
         inertial = expansion.count - 2 * n
         gain = np.concatenate([np.full(2 * n, 1.0), np.full(inertial, 0.01)])
         joints = tuple(range(n))
@@ -309,7 +207,10 @@ class Stages:
         return OffsetStage(trace, beta, std())
 
     def adaptive(
-        self, regressor: Parabola | Expansion, joints: tuple[int, ...], gain: np.ndarray
+        self,
+        regressor: Parabola | GravityExpansion,
+        joints: tuple[int, ...],
+        gain: np.ndarray,
     ) -> SensorComposite:
         """Composite control with half of PD's gains, as the thesis advises."""
         return SensorComposite(
@@ -328,7 +229,7 @@ class Stages:
         n = self.bench.x.shape[1]
         amplitude = np.zeros(n)
         amplitude[list(joints)] = self.plan.amplitude
-        periods = period * 1.618 ** -np.arange(n)
+        periods = period * _GOLDEN_RATIO ** -np.arange(n)
         rounding = 0.05 * periods.min()
         return Triangle(np.zeros(n), amplitude, periods, duration, 0.0, rounding)
 
@@ -337,7 +238,7 @@ class Stages:
             raise RecordingError(
                 f"{self.known.arm.coordinate_names[j]} hardly moves: its reading spans "
                 f"{np.ptp(x, axis=0).min():.2g} of the {2 * self.plan.amplitude:.2g} "
-                "it was asked for. Something holds it, or its sensor does not follow."
+                "of its reference. Something holds it, or its sensor does not follow."
             )
 
     def _go_to_middle(self) -> None:
@@ -345,8 +246,8 @@ class Stages:
         start, pd = self.bench.x.copy(), SensorPD(self.kp, self.kd)
 
         def ramp(t: float) -> tuple[np.ndarray, ...]:
-            share = min(t / 1.5, 1.0)
-            s = share**3 * (10.0 - 15.0 * share + 6.0 * share**2)
+            z = min(t / 1.5, 1.0)
+            s = z**3 * (10.0 - 15.0 * z + 6.0 * z**2)  # at rest at both ends
             still = np.zeros_like(start)
             return start * (1.0 - s), still, still
 
@@ -358,10 +259,148 @@ def _gain_std(controller: SensorComposite) -> Float[np.ndarray, " batch"]:
     return parabola_gain_std(coefficients, covariance(controller)[:, 1:, 1:])
 
 
-def _hysteresis(x: np.ndarray, u: np.ndarray, way: np.ndarray) -> float:
+def _hysteresis(x: np.ndarray, u: np.ndarray, direction: np.ndarray) -> float:
     """Half the torque between going and coming, at the same reading."""
+    # Without the start, and away from the ends, where the direction reverses. A cubic
+    # stands for gravity, whatever its phase.
     late = slice(len(x) // 6, None)
     inner = np.abs(x[late] - x[late].mean()) < 0.4 * np.ptp(x[late])
-    rows = [np.ones(inner.sum()), *(x[late][inner] ** k for k in (1, 2, 3))]
-    A = np.stack([*rows, way[late][inner]], axis=1)
+    powers = [np.ones(inner.sum()), *(x[late][inner] ** k for k in (1, 2, 3))]
+    A = np.stack([*powers, direction[late][inner]], axis=1)
     return float(max(np.linalg.lstsq(A, u[late][inner], rcond=None)[0][-1], 0.0))
+
+
+# Sense of rotation and inertia of each joint, from a pattern of short pushes.
+
+_PULSE = 0.01
+"""Length of a push in [s]: a joint moves by a fraction of a degree."""
+
+_PATTERN = (1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0)
+"""Signs of successive pushes: in the end a joint is where it was, at rest."""
+
+_SIGNIFICANT = 3.0
+"""Standard deviations that a response must differ from zero by: a t-test with five
+degrees of freedom, which noise alone passes in one of twenty joints that do not respond
+at all; the friction stage then finds that the joint does not move."""
+
+
+def find_senses(bench: Bench, effort: np.ndarray) -> Float[np.ndarray, "batch dof"]:
+    """Set the bench's sense of every joint; return the joints' inertias.
+
+    Args:
+        bench: With a plant at rest.
+        effort: Torque to push each joint with in [N m].
+
+    Returns:
+        Inertia of each joint in [N m s²] per unit of the reading.
+
+    Raises:
+        NotIdentifiable: If a joint does not respond.
+    """
+    inertia = np.zeros_like(bench.x)
+    for j in range(inertia.shape[1]):
+        response, std = _response(bench, j, float(effort[j]))
+        if np.any(np.abs(response) <= _SIGNIFICANT * std):
+            raise NotIdentifiable(
+                f"Joint {j + 1} does not respond to a push of {effort[j]:.3g} N m: its "
+                "sensor does not move, or friction holds it."
+            )
+        bench.sense[:, j] = np.sign(response)
+        inertia[:, j] = 1.0 / np.abs(response)
+    return inertia
+
+
+def _response(bench: Bench, j: int, effort: float) -> tuple[np.ndarray, np.ndarray]:
+    """Acceleration of the reading for one [N m], arm by arm, and its deviation."""
+    readings = [bench.x[:, j]]
+    steps = max(4, round(_PULSE / bench.period))
+    for sign in _PATTERN:
+        u = np.zeros_like(bench.x)
+        u[:, j] = sign * effort
+        for _ in range(steps):
+            bench.step(u)
+        readings.append(bench.x[:, j])
+    change = np.diff(np.array(readings), n=2, axis=0) / (steps * bench.period) ** 2
+    # With torque w in one pulse and w' in the next, x'' averages (w + w')/2.
+    signs = np.array(_PATTERN)
+    pushes = 0.5 * effort * (signs[1:] + signs[:-1])
+    # Means are subtracted: gravity accelerates the reading by a constant.
+    pushes = pushes - pushes.mean()
+    change = change - change.mean(axis=0)
+    weight = np.sum(pushes**2)
+    response = pushes @ change / weight
+    residual = change - np.outer(pushes, response)
+    return response, residual.std(axis=0) / np.sqrt(weight)
+
+
+# Uncertainty of adapted parameters, and when it is small enough.
+
+_WAVES = 2.5
+"""Waves that must have passed before an adaptation may end: one to forget the start,
+one and a half for every reading in both directions."""
+
+
+def covariance(controller: SensorComposite) -> Float[np.ndarray, "batch p p"]:
+    """Covariance S P of adapted parameters: prediction errors times gain matrix."""
+    density = controller.error_density.mean(axis=-1)
+    spread: np.ndarray = density[:, None, None] * controller.adaptation.gain
+    return spread
+
+
+def parabola_gain_std(
+    coefficients: Float[np.ndarray, "batch 3"], spread: Float[np.ndarray, "batch 3 3"]
+) -> Float[np.ndarray, " batch"]:
+    """Relative standard deviation of α, α² = −2 c/m, m = a − b²/4c, of a + b q + c q².
+
+    By propagation of errors: half the gradient of log(−c/m). Infinite where c and m
+    have the same sign, as no cosine's parabola has.
+    """
+    a, b, c = coefficients.T
+    c = np.where(c == 0.0, 1e-300, c)
+    m = a - b**2 / (4.0 * c)
+    m = np.where(m == 0.0, 1e-300, m)
+    slope = np.stack(
+        [-0.5 / m, b / (4.0 * c * m), 0.5 / c - b**2 / (8.0 * c**2 * m)], axis=-1
+    )
+    std = np.sqrt(np.einsum("bi,bij,bj->b", slope, spread, slope))
+    return np.where(c * m < 0.0, std, np.inf)
+
+
+def direction_std(
+    pairs: Float[np.ndarray, "batch dof 2"], spread: Float[np.ndarray, "batch p p"]
+) -> Float[np.ndarray, "batch dof"]:
+    """Standard deviation in [rad] of the steps between successive pairs' directions.
+
+    By propagation of errors: the angle of (x, y) changes by (−y, x)·d(x, y)/(x² + y²).
+    """
+    batch, n, _ = pairs.shape
+    size = np.maximum(np.sum(pairs**2, axis=2), 1e-300)
+    slope = np.zeros((batch, n, spread.shape[1]))
+    for j in range(n):
+        turn = np.stack([-pairs[:, j, 1], pairs[:, j, 0]], axis=-1) / size[:, j, None]
+        slope[:, j, 2 * j : 2 * j + 2] = turn
+        if j + 1 < n:
+            slope[:, j + 1, 2 * j : 2 * j + 2] = -turn
+    return np.asarray(np.sqrt(np.einsum("bji,bik,bjk->bj", slope, spread, slope)))
+
+
+class Settled:
+    """Ends an adaptation when its uncertainty is small enough.
+
+    Args:
+        uncertainty: Standard deviations now, of every arm.
+        enough: What they must come down to.
+        period: Of the slowest wave in [s].
+    """
+
+    def __init__(
+        self, uncertainty: Callable[[], np.ndarray], enough: float, period: float
+    ) -> None:
+        self._uncertainty, self._enough = uncertainty, enough
+        self._earliest = _WAVES * period
+
+    def __call__(self, t: float) -> bool:
+        """Whether to end at a time since the beginning in [s]."""
+        if t < self._earliest:
+            return False
+        return bool(np.all(self._uncertainty() < self._enough))

@@ -1,4 +1,4 @@
-"""What is known of an arm before its sensors are calibrated."""
+"""What is known before a calibration: the arm's structure, and a load it carried."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 class Structure:
     """An arm whose geometry is known, and what else is.
 
-    A joint's offset turns its link about the joint's axis, so that what the offset of
-    a last joint does to torques can as well be done by the link's own centre of mass:
-    whoever wants that offset must know something of the link, such as that its centre
-    of mass lies on its x axis (`known=("*.my",)`, as `astley1996` takes for granted).
+    A joint's offset turns its link about the joint's axis, and so does a turned centre
+    of mass: the offset of a last joint is identifiable only if something of its link is
+    known, such as that its centre of mass lies on its x axis (`known=("*.my",)`, which
+    `astley1996` assumes).
 
     Attributes:
         arm: Geometry, gravity, and the values of what is known.
         known: Names of parameters, or patterns such as `*.my`, that are as the arm
-            has them; all others are found along with the calibration.
+            has them; all others are estimated along with the calibration.
         positive: Names or patterns of parameters that cannot be negative; friction
             and the mass matrix never can.
         gains_known: Whether only offsets are sought (encoders of known resolution).
-        flaws: What sensors and motors may be off by; found along the way.
+        flaws: What sensors and motors may be off by; estimated along with it.
     """
 
     arm: Arm
@@ -55,7 +55,7 @@ class Structure:
 
     @cached_property
     def is_free(self) -> np.ndarray:
-        """Which parameters are found along with the calibration."""
+        """Which parameters are estimated along with the calibration."""
         return ~_matching(self.arm.parameter_names, self.known)
 
     @cached_property
@@ -70,7 +70,7 @@ class Structure:
 
     @cached_property
     def base(self) -> BaseParameters:
-        """The combinations of free parameters that motion can tell apart."""
+        """Identifiable combinations of the free parameters."""
         columns = Columns(self.arm, (), self.dynamics)
         return structural_base(columns, self.is_free)
 
@@ -93,7 +93,7 @@ class Structure:
 
     @property
     def flaw_names(self) -> tuple[str, ...]:
-        """Names of the flaws that are looked for along with them."""
+        """Names of the flaws that are estimated along with them."""
         return self.flaws.names(self.arm.coordinate_names)
 
     def parameters(
@@ -105,34 +105,31 @@ class Structure:
         return full
 
 
-def as_structure(given: Structure | Arm) -> Structure:
+def as_structure(arm: Structure | Arm) -> Structure:
     """Take an arm of which nothing but its geometry is known, or a structure."""
-    return given if isinstance(given, Structure) else Structure(given)
+    return arm if isinstance(arm, Structure) else Structure(arm)
 
 
 def _matching(names: tuple[str, ...], patterns: tuple[str, ...]) -> np.ndarray:
     return np.array([any(fnmatchcase(n, p) for p in patterns) for n in names])
 
 
-# A known body that an arm carries for a while.
-
-
 @dataclass(frozen=True, eq=False)
-class Carried:
+class KnownLoad:
     """A known body that some samples were taken with.
 
     Attributes:
         parameters: What it adds to the arm's parameters.
-        share: One for samples with it, zero for those without.
+        is_carried: One for samples with it, zero for those without.
     """
 
     parameters: Float[np.ndarray, " parameters"]
-    share: Float[np.ndarray, " samples"]
+    is_carried: Float[np.ndarray, " samples"]
 
     def torque(self, Y: np.ndarray, rows: slice) -> Float[np.ndarray, "samples dof"]:
         """What it adds to the torques of some samples."""
-        return np.asarray(self.share[rows, None] * (Y @ self.parameters))
+        return np.asarray(self.is_carried[rows, None] * (Y @ self.parameters))
 
-    def thinned(self, step: int) -> Carried:
-        """For every so manieth sample."""
-        return replace(self, share=self.share[::step])
+    def thinned(self, step: int) -> KnownLoad:
+        """For every n-th sample."""
+        return replace(self, is_carried=self.is_carried[::step])

@@ -1,7 +1,7 @@
-"""What a motor's torque really is, weighed against a known load.
+"""Torque gains of motors from recordings with and without a known load.
 
-Without a load nothing tells stronger motors from heavier links. A body of known mass at
-the flange adds torques that are known in [N m]: they are the weight on the scales. The
+Without a load stronger motors and lighter links explain the same torques. A body of
+known mass at the flange adds torques that are known in [N m], and fixes the scale. The
 arm's own parameters are eliminated (Gautier and Briot 2014 solve the same problem).
 """
 
@@ -15,11 +15,10 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.calibration.from_recording import check_readings, sensed_samples
-from armwise.calibration.refine import Prior, covariance_of, polish, torque_errors
-from armwise.calibration.search_region import Point
+from armwise.calibration.refine import GaussianPrior, covariance_of, refine
 from armwise.calibration.sensor_flaws import Flaws
-from armwise.calibration.structure import Carried, Structure, as_structure
-from armwise.calibration.variable_projection import Projector
+from armwise.calibration.structure import KnownLoad, Structure, as_structure
+from armwise.calibration.variable_projection import Projector, SensorPoint
 from armwise.errors import NotIdentifiable
 from armwise.plants import Payload, carrying
 from armwise.recordings import Recording, Samples
@@ -29,11 +28,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-_BELIEVED = 0.5
-"""How far torque constants may be from their first guess, relative."""
+_PRIOR_STD = 0.5
+"""Relative standard deviation of torque constants about their first guess: wide beside
+the 10 % of a data sheet, so that only unobservable gains stay where they were."""
 
-_USELESS = 0.1
-"""Relative standard deviation beyond which a gain was not found."""
+_LARGEST_STD = 0.1
+"""Relative standard deviation beyond which a gain counts as unobservable: no better
+than a data sheet."""
 
 Log = Recording | Samples | Sequence[Recording | Samples]
 
@@ -45,9 +46,9 @@ class TorqueGains:
     Attributes:
         joint_names: Names of the joints.
         gain: Factors by which to multiply recorded torques (or currents).
-        std: Their standard deviations; infinite where the load says nothing.
+        std: Their standard deviations; infinite where it is unobservable.
         parameters: The arm's parameters without the load, in true units.
-        torque_std: What is left of each joint's recorded torque.
+        torque_std: Root mean square residual of each joint's recorded torque.
         notes: What the user should know.
     """
 
@@ -69,7 +70,7 @@ def calibrate_torques(
     cutoff_hz: float | None = 10.0,
     torque: str | None = None,
 ) -> TorqueGains:
-    """Find what recorded torques must be multiplied by to be torques.
+    """Estimate the factors that turn recorded torques into true ones.
 
     Args:
         structure: The arm, or the arm and what is known of it.
@@ -87,7 +88,7 @@ def calibrate_torques(
     from threadpoolctl import threadpool_limits
 
     known = replace(
-        as_structure(structure), gains_known=True, flaws=Flaws(torque_gain=_BELIEVED)
+        as_structure(structure), gains_known=True, flaws=Flaws(torque_gain=_PRIOR_STD)
     )
     arm = known.arm
     first = np.broadcast_to(np.asarray(guess, dtype=float), (arm.dof,)).copy()
@@ -95,14 +96,15 @@ def calibrate_torques(
     joined = Samples.concatenate(parts)
     sensed = replace(joined, tau=joined.tau * first)
     check_readings(sensed, arm.coordinate_names)
-    carried = Carried(
+    known_load = KnownLoad(
         carrying(arm, load).parameters - arm.parameters,
         np.repeat([0.0, 1.0], [len(part) for part in parts]),
     )
     with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
-        usual = np.sqrt(np.mean(sensed.tau**2, axis=0))
-        projector = Projector(known, sensed, 0.02 * usual + 1e-12, carried)
-        return _weighed(known, projector, first)
+        # First weights, before any residual: 2 % of each joint's torque.
+        std = 0.02 * np.sqrt(np.mean(sensed.tau**2, axis=0)) + 1e-12
+        projector = Projector(known, sensed, std, known_load)
+        return _solve(known, projector, first)
 
 
 def _samples(log: Log, cutoff_hz: float | None, torque: str | None) -> Samples:
@@ -110,18 +112,18 @@ def _samples(log: Log, cutoff_hz: float | None, torque: str | None) -> Samples:
     return Samples.concatenate([sensed_samples(x, cutoff_hz, torque) for x in logs])
 
 
-def _weighed(
+def _solve(
     known: Structure, projector: Projector, guess: Float[np.ndarray, " dof"]
 ) -> TorqueGains:
     n = known.arm.dof
-    start = Point(np.ones(n), np.zeros(n), np.zeros(n))
-    prior = Prior(start, np.repeat([1.0, _BELIEVED], n))
+    start = SensorPoint(np.ones(n), np.zeros(n), np.zeros(n))
+    prior = GaussianPrior(start, np.repeat([1.0, _PRIOR_STD], n))
     is_free = np.repeat([False, True], n)
-    found, projector = polish(projector, start, is_free, prior)
-    deviation = np.sqrt(np.diag(covariance_of(projector, found, is_free, prior)))[n:]
-    factor = 1.0 / (1.0 + found.point.flaws)
+    solution, projector = refine(projector, start, is_free, prior)
+    deviation = np.sqrt(np.diag(covariance_of(projector, solution, is_free, prior)))[n:]
+    factor = 1.0 / (1.0 + solution.point.flaws)
     std = deviation * factor
-    hidden = std > _USELESS
+    hidden = std > _LARGEST_STD
     names = known.arm.coordinate_names
     if hidden.all():
         raise NotIdentifiable(
@@ -132,11 +134,11 @@ def _weighed(
         joint_names=names,
         gain=guess * np.where(hidden, 1.0, factor),
         std=np.where(hidden, np.inf, guess * factor * std),
-        parameters=known.parameters(found.values[:-1]),
-        torque_std=torque_errors(projector, found) / guess,
+        parameters=known.parameters(solution.values[:-1]),
+        torque_std=projector.residual_std(solution) / guess,
         notes=tuple(
             f"{name}: the load hardly shows in its torque; its gain stays as guessed."
-            for name, lost in zip(names, hidden, strict=True)
-            if lost
+            for name, is_hidden in zip(names, hidden, strict=True)
+            if is_hidden
         ),
     )

@@ -1,44 +1,97 @@
-"""One point's problem, compressed to a triangle.
+"""Variable projection: torques over gains and offsets, linear unknowns eliminated.
 
-With x = (α, β) and small flaws the torques are τ = Y(x) π. For each x the best π is a
-linear problem; what is left, ρ(x) = (I − Y Y⁺) τ, depends on x alone (variable
-projection, Golub and Pereyra 1973; its Jacobian after Kaufman 1975). One triangular
-factor of [Y, ∂τ/∂x, τ], summed block by block, holds all of it: memory does not grow
-with the recording.
+With x = (α, β, flaws) the torques are τ = Y(x) π. For each x the best π is a linear
+problem; its residual, ρ(x) = (I − Y Y⁺) τ, depends on x alone (separable nonlinear
+least squares: Golub and Pereyra 1973; the Jacobian after Kaufman 1975). This is why
+calibration does not use the accumulator of identification, whose columns do not depend
+on unknowns: here one triangular factor of [Y, ∂τ/∂x, τ] holds a point's whole problem.
+It is summed block by block, so that memory does not grow with the recording.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.calibration.search_region import Point
 from armwise.calibration.sensor_flaws import Straightener
-from armwise.calibration.structure import Carried, Structure
+from armwise.calibration.structure import KnownLoad, Structure
 from armwise.dynamics import Dynamics
 from armwise.recordings import Samples
 
 if TYPE_CHECKING:
-    from jaxtyping import Float, Int
+    from jaxtyping import Bool, Float
+
+_BLOCK = 500
+"""Samples whose columns are computed together: some hundred kilobytes, that stay in
+cache with the columns of the derivatives beside them."""
+
+_STEP = 1e-5
+"""Step of central differences in [rad], and relative for gains: near the cube root of
+the rounding error, where truncation and cancellation are equally small."""
 
 
 @dataclass(frozen=True, eq=False)
-class Projected:
-    """One point's problem, compressed.
+class SensorPoint:
+    """Gains and offsets to try, joint by joint: θ = α s + β.
 
     Attributes:
-        point: Where.
+        alpha, beta: Gains and offsets.
+        flaws: Small flaws, in the order of the structure's; none when empty.
+    """
+
+    alpha: Float[np.ndarray, " dof"]
+    beta: Float[np.ndarray, " dof"]
+    flaws: Float[np.ndarray, " flaws"] = field(default_factory=lambda: np.zeros(0))
+
+    def moved(self, step: Float[np.ndarray, " unknowns"]) -> SensorPoint:
+        """Gains change by a fraction of themselves, offsets in [rad], flaws last.
+
+        A step without a number for each gain does not change the gains.
+        """
+        n, last = self.beta.size, step.size - self.flaws.size
+        gains = step[: last - n] if last > n else 0.0
+        return SensorPoint(
+            self.alpha * (1.0 + gains),
+            self.beta + step[last - n : last],
+            self.flaws + step[last:],
+        )
+
+    def held(
+        self, other: SensorPoint, is_free: Bool[np.ndarray, " unknowns"]
+    ) -> SensorPoint:
+        """This point, with the gains and offsets that are not free of another."""
+        n = self.beta.size
+        gains = is_free[:-n] if is_free.size > n else np.zeros(n, dtype=bool)
+        return replace(
+            self,
+            alpha=np.where(gains, self.alpha, other.alpha),
+            beta=np.where(is_free[-n:], self.beta, other.beta),
+        )
+
+    def difference(self, other: SensorPoint) -> Float[np.ndarray, " all"]:
+        """From another point to this: relative gains, offsets, flaws."""
+        gains = self.alpha / other.alpha - 1.0
+        turns = self.beta - other.beta
+        return np.concatenate([gains, turns, self.flaws - other.flaws])
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedProblem:
+    """The least-squares problem at one point, compressed to a triangle.
+
+    Attributes:
+        point: Gains, offsets and flaws.
         values: Best base parameters there, and the torques' delay in [s] last.
         factor: R of [Y, ∂τ/∂x, τ], rows divided by the torque noise.
-        rows: How many torques counted.
+        rows: Number of torques used.
         linear: Number of linear unknowns.
     """
 
-    point: Point
+    point: SensorPoint
     values: Float[np.ndarray, " linear"]
     factor: Float[np.ndarray, "width width"]
     rows: int
@@ -50,8 +103,8 @@ class Projected:
         return float(np.sum(self.factor[self.linear :, -1] ** 2))
 
     @property
-    def share(self) -> float:
-        """Cost per torque that counts."""
+    def mean_cost(self) -> float:
+        """Cost per torque used: one where residuals are as large as expected."""
         return self.cost / max(self.rows, 1)
 
     @property
@@ -65,14 +118,203 @@ class Projected:
         return self.factor[self.linear :, -1]
 
 
-# Least squares summed block by block: one triangular factor holds all of it.
+class Projector:
+    """Poses the problem of one set of samples at any point.
+
+    Args:
+        structure: What is known of the arm.
+        sensed: Samples in the sensors' units.
+        torque_std: Expected error of each joint's torque in [N m] or [N].
+        known_load: A known body that some of the samples were taken with.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        sensed: Samples,
+        torque_std: Float[np.ndarray, " dof"],
+        known_load: KnownLoad | None = None,
+    ) -> None:
+        self.structure = structure
+        self.sensed = sensed
+        self.torque_std = torque_std
+        self.indices = list(structure.base.indices)
+        self.mask = FrictionMask.from_samples(sensed, structure.drive_weights)
+        self.torque_rate = _rates(sensed)
+        self.known_load = known_load
+        self._straighten = Straightener.over(sensed.q)
+
+    def weighted(self, torque_std: Float[np.ndarray, " dof"]) -> Projector:
+        """The same samples with another expectation of the torques' errors."""
+        other = copy(self)
+        other.torque_std = torque_std
+        return other
+
+    def thinned(self, step: int) -> Projector:
+        """Every n-th of the same samples; filters and ranges stay those of all."""
+        other, load = copy(self), self.known_load
+        other.sensed = replace(self.sensed[::step], preparation=self.sensed.preparation)
+        other.torque_rate = self.torque_rate[::step]
+        other.mask = self.mask.thinned(step)
+        other.known_load = None if load is None else load.thinned(step)
+        return other
+
+    @property
+    def linear(self) -> int:
+        """Number of linear unknowns: base parameters, and the torques' delay."""
+        return len(self.indices) + 1
+
+    def at(self, point: SensorPoint) -> ProjectedProblem:
+        """Solve for the linear part at a point, and linearise there."""
+        values = solve_linear(self._linear_factor(point), self.linear)
+        model = self._model(values)
+        gram = Gram()
+        for Y, tau, rows in self.blocks(point):
+            J = self.slopes(model, point, rows)
+            gram.add(np.concatenate([Y, J, tau[:, :, None]], axis=2))
+        used = self.mask.row_counts(len(self.sensed)).sum()
+        return ProjectedProblem(point, values, gram.factor(), int(used), self.linear)
+
+    def cost(self, point: SensorPoint) -> float:
+        """‖ρ‖² at a point, without its derivatives."""
+        factor = self._linear_factor(point)
+        return float(np.sum(factor[self.linear :, -1] ** 2))
+
+    def residual_std(self, solution: ProjectedProblem) -> Float[np.ndarray, " dof"]:
+        """Root mean square residual of each joint's torque in [N m] or [N]."""
+        total = np.zeros(self.sensed.dof)
+        for Y, tau, _ in self.blocks(solution.point):
+            residual = tau - Y @ solution.values
+            total += np.sum(residual**2, axis=0)
+        count = self.mask.row_counts(len(self.sensed))
+        std = np.sqrt(total / np.maximum(count, 1.0)) * self.torque_std
+        # Never zero, even in noise-free simulation: rows are divided by it.
+        return np.maximum(std, 1e-9 * max(float(self.torque_rms.max()), 1e-12))
+
+    @property
+    def torque_rms(self) -> Float[np.ndarray, " dof"]:
+        """Root mean square of each joint's torque in [N m] or [N]."""
+        return np.sqrt(np.mean(self.sensed.tau**2, axis=0))
+
+    @property
+    def drive_loads(self) -> Float[np.ndarray, " drives"]:
+        """Torque that each motor works against, root mean square."""
+        return np.asarray(np.abs(self.structure.drive_weights) @ self.torque_rms)
+
+    def blocks(
+        self, point: SensorPoint, parts: Sequence[slice] | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray, slice]]:
+        """Yield Y, τ (known parts subtracted) and rows, divided by the noise.
+
+        Args:
+            point: Gains, offsets and flaws.
+            parts: Rows to take together; all, in blocks, when not given.
+        """
+        for rows in parts if parts is not None else self.block_rows():
+            Y = self.regressor(point, rows)
+            tau = self.sensed.tau[rows] - Y @ self.structure.known_values
+            if self.known_load is not None:
+                tau -= self.known_load.torque(Y, rows)
+            # τ(t) = Y π − delay · dτ/dt: a common delay is one more linear unknown.
+            rate = self.torque_rate[rows, :, None]
+            columns = np.concatenate([Y[:, :, self.indices], -rate], axis=2)
+            weight = self.mask.weights(rows) / self.torque_std
+            yield columns * weight[:, :, None], tau * weight, rows
+
+    def block_rows(self) -> Iterator[slice]:
+        """Rows whose columns are computed together."""
+        for start in range(0, len(self.sensed), _BLOCK):
+            yield slice(start, min(start + _BLOCK, len(self.sensed)))
+
+    def regressor(
+        self, point: SensorPoint, rows: slice
+    ) -> Float[np.ndarray, "samples dof parameters"]:
+        """Y of all parameters for recorded torques, were a point true."""
+        Y = self.structure.dynamics.regressor(*self.motion(point, rows))
+        coulomb = self.structure.arm.layout.drive("coulomb")
+        self.mask.set_coulomb(Y, rows, np.sign(point.alpha), coulomb)
+        Y *= self.torque_scale(point)[:, None]
+        return Y
+
+    def motion(
+        self, point: SensorPoint, rows: slice
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """q, qd, qdd of some samples, were a point true."""
+        sensed, alpha = self.sensed, point.alpha
+        s = sensed.q[rows], sensed.qd[rows], sensed.qdd[rows]
+        bow, bend = (
+            self.structure.flaws.part(kind, point.flaws, alpha.size)
+            for kind in ("bow", "s")
+        )
+        if bow is not None and bend is not None:
+            s = self._straighten(*s, bow, bend)
+        return s[0] * alpha + point.beta, s[1] * alpha, s[2] * alpha
+
+    def slopes(
+        self, model: Dynamics, point: SensorPoint, rows: slice
+    ) -> Float[np.ndarray, "samples dof unknowns"]:
+        """∂τ/∂x of a model with fixed parameters, divided by the noise.
+
+        Kaufman's approximation: the derivative of Y⁺ is left out. It is multiplied by
+        the residual, and so vanishes to second order near a solution.
+        """
+        unknowns = len(self.structure.unknowns) + point.flaws.size
+        J = np.empty((rows.stop - rows.start, point.beta.size, unknowns))
+        for k in range(unknowns):
+            step = np.zeros(unknowns)
+            step[k] = _STEP
+            ends = [self._torque(model, point.moved(side * step), rows)
+                    for side in (1, -1)]  # fmt: skip
+            J[:, :, k] = (ends[0] - ends[1]) / (2.0 * _STEP)
+        weight = self.mask.weights(rows) / self.torque_std
+        J *= weight[:, :, None]
+        return J
+
+    def model(self, solution: ProjectedProblem) -> Dynamics:
+        """The arm with the parameters of a solution, without dry friction."""
+        return self._model(solution.values)
+
+    def _model(self, values: np.ndarray) -> Dynamics:
+        parameters = self.structure.parameters(values[:-1])
+        # Coulomb friction depends on the direction alone, which x does not change.
+        parameters[self.structure.arm.layout.drive("coulomb")] = 0.0
+        return Dynamics(self.structure.arm.with_parameters(parameters))
+
+    def _linear_factor(self, point: SensorPoint) -> np.ndarray:
+        gram = Gram()
+        for Y, tau, _ in self.blocks(point):
+            gram.add(np.concatenate([Y, tau[:, :, None]], axis=2))
+        return gram.factor()
+
+    def _torque(self, model: Dynamics, point: SensorPoint, rows: slice) -> np.ndarray:
+        motion = self.motion(point, rows)
+        torque = model.inverse_dynamics(*motion)
+        if self.known_load is not None:
+            Y = self.structure.dynamics.regressor(*motion)
+            torque = torque + self.known_load.torque(Y, rows)
+        return torque * self.torque_scale(point)
+
+    def torque_scale(self, point: SensorPoint) -> Float[np.ndarray, " dof"]:
+        """Recorded over true torque, joint by joint."""
+        n = point.beta.size
+        error = self.structure.flaws.part("torque_gain", point.flaws, n)
+        return np.ones(n) if error is None else 1.0 + error
+
+
+def _rates(sensed: Samples) -> np.ndarray:
+    """dτ/dt, segment by segment, in [N m/s] or [N/s]."""
+    rates = np.zeros(sensed.tau.shape)
+    for rows in sensed.segments:
+        if rows.stop - rows.start > 2:
+            rates[rows] = np.gradient(sensed.tau[rows], sensed.time[rows], axis=0)
+    return rates
 
 
 class Gram:
     """Sums AᵀA over blocks, and factors it.
 
     Columns are scaled to one first, and a trace of noise (1e-13) is added to their
-    squares: what is smaller than 3e-7 of a column cannot be told from nothing.
+    squares: what is smaller than 3e-7 of a column is indistinguishable from zero.
     """
 
     def __init__(self) -> None:
@@ -95,45 +337,52 @@ class Gram:
 
 
 def solve_linear(factor: np.ndarray, count: int) -> Float[np.ndarray, " count"]:
-    """Best linear unknowns from an R factor; what data do not show stays zero."""
-    left, right = factor[:count, :count], factor[:count, -1]
-    size = np.linalg.norm(left, axis=0)
+    """Best linear unknowns from an R factor; undetermined ones stay zero."""
+    A, b = factor[:count, :count], factor[:count, -1]
+    size = np.linalg.norm(A, axis=0)
     size[size == 0.0] = 1.0
-    scaled = np.linalg.lstsq(left / size, right, rcond=1e-10)[0]
+    scaled = np.linalg.lstsq(A / size, b, rcond=1e-10)[0]
     return np.asarray(scaled / size)
 
 
-# Which way joints slide, and when they do not: what dry friction looks like.
+# Rows that are used: those of joints that slide, whose dry friction has a direction.
 
 _SLOW = 0.1
-"""Share of a joint's usual top speed below which it may stick or creep."""
+"""Fraction of a joint's top speed (90th percentile) below which it may stick or creep;
+a tenth masks a few per cent of a triangular wave and all of its turning points."""
 
-_SURELY = 0.9
-"""How much of a filter's window must see one direction."""
+_CERTAIN = 0.9
+"""Direction, seen through the torque's low-pass, from which on a joint slides: nine
+tenths of the filter's window hold one direction."""
+
+_RARELY_MOVING = 0.1
+"""Fraction of samples in which a joint must slide for its rests to be masked: one that
+moves less is calibrated from its rests rather than from next to nothing."""
 
 
 @dataclass(frozen=True, eq=False)
-class Sliding:
+class FrictionMask:
     """Directions of motors as the torques' low-pass shows them, in the sensors' sense.
 
     Attributes:
-        directions: One column per motor; None for samples that were built by hand.
-        is_heard: Torques that count: those of joints that surely slide.
+        directions: One column per motor; None for samples that were not filtered.
+        is_used: Torques that are used: those of joints that slide.
         drive_weights: How far each coordinate turns each motor.
     """
 
     directions: Float[np.ndarray, "samples motors"] | None
-    is_heard: np.ndarray | None
+    is_used: Bool[np.ndarray, "samples dof"] | None
     drive_weights: Float[np.ndarray, "motors dof"]
 
     @classmethod
-    def of(
+    def from_samples(
         cls, sensed: Samples, drive_weights: Float[np.ndarray, "motors dof"]
-    ) -> Sliding:
+    ) -> FrictionMask:
         """Tell sliding from sticking.
 
-        A joint at rest holds whatever friction lets it, and one that creeps stretches
-        its transmission: such torques say nothing of gravity.
+        Identification only masks rows in which friction reverses. Here rests are masked
+        too: a joint at rest holds whatever friction allows, and one that creeps
+        stretches its transmission, which gravity, the only signal, would be blamed for.
         """
         resolution = np.asarray(sensed.preparation.speed_resolution)
         if not resolution.size:
@@ -141,37 +390,36 @@ class Sliding:
         slow = _SLOW * np.percentile(np.abs(sensed.qd), 90, axis=0)
         dead_band = tuple(float(x) for x in np.maximum(resolution, slow))
         preparation = replace(sensed.preparation, speed_resolution=dead_band)
-        judged = replace(sensed, preparation=preparation)
-        slides = np.abs(judged.direction()) > _SURELY
-        # A joint that hardly ever moves is better heard at rest than not at all.
-        heard = slides | (slides.mean(axis=0) < 0.1)
-        return cls(sensed.direction(drive_weights), heard, drive_weights)
+        direction = replace(sensed, preparation=preparation).direction()
+        slides = np.abs(direction) > _CERTAIN
+        is_used = slides | (slides.mean(axis=0) < _RARELY_MOVING)
+        return cls(sensed.direction(drive_weights), is_used, drive_weights)
 
-    def thinned(self, step: int) -> Sliding:
-        """Every so manieth sample."""
-        if self.directions is None or self.is_heard is None:
+    def thinned(self, step: int) -> FrictionMask:
+        """Every n-th sample."""
+        if self.directions is None or self.is_used is None:
             return self
         return replace(
-            self, directions=self.directions[::step], is_heard=self.is_heard[::step]
+            self, directions=self.directions[::step], is_used=self.is_used[::step]
         )
 
-    def heard(self, samples: int) -> Float[np.ndarray, " dof"]:
-        """How many of so many samples' torques count, joint by joint."""
+    def row_counts(self, samples: int) -> Float[np.ndarray, " dof"]:
+        """How many of so many samples' torques are used, joint by joint."""
         return np.asarray(self.weights(slice(0, samples)).sum(axis=0))
 
     def weights(self, rows: slice) -> Float[np.ndarray, "samples dof"]:
-        """One for torques that count, zero for the others."""
-        if self.is_heard is None:
+        """One for torques that are used, zero for the others."""
+        if self.is_used is None:
             shape = (rows.stop - rows.start, self.drive_weights.shape[1])
             return np.ones(shape)
-        return self.is_heard[rows].astype(float)
+        return self.is_used[rows].astype(float)
 
     def set_coulomb(
         self,
         Y: np.ndarray,
         rows: slice,
         signs: Float[np.ndarray, " dof"],
-        columns: Int[np.ndarray, " drives"],
+        columns: np.ndarray,
     ) -> None:
         """Show dry friction in a regressor as it looks through the torque's filter.
 
@@ -184,183 +432,7 @@ class Sliding:
         if self.directions is None:
             return
         for k, w in enumerate(self.drive_weights):
-            turned = signs[np.argmax(np.abs(w))]
-            column = turned * self.directions[rows, k]
+            # A motor turns with its main coordinate; so does a reversed sensor's sign.
+            sense = signs[np.argmax(np.abs(w))]
+            column = sense * self.directions[rows, k]
             Y[:, :, columns[k]] = column[:, None] * w
-
-
-# Torques as functions of sensor gains and offsets, the linear part eliminated.
-
-_BLOCK = 500
-"""Samples whose columns are made together."""
-
-_STEP = 1e-5
-"""Step of central differences in [rad], and relative for gains."""
-
-
-class Projector:
-    """Makes `Projected` problems of one set of samples.
-
-    Args:
-        structure: What is known of the arm.
-        sensed: Samples in the sensors' units.
-        torque_std: Expected error of each joint's torque in [N m] or [N].
-        carried: A known body that some of the samples were taken with.
-    """
-
-    def __init__(
-        self,
-        structure: Structure,
-        sensed: Samples,
-        torque_std: Float[np.ndarray, " dof"],
-        carried: Carried | None = None,
-    ) -> None:
-        self.structure = structure
-        self.sensed = sensed
-        self.torque_std = torque_std
-        self.indices = list(structure.base.indices)
-        self.sliding = Sliding.of(sensed, structure.drive_weights)
-        self.torque_rate = _rates(sensed)
-        self.carried = carried
-        self._straighten = Straightener.over(sensed.q)
-
-    def weighted(self, torque_std: Float[np.ndarray, " dof"]) -> Projector:
-        """The same samples with another expectation of the torques' errors."""
-        other = copy(self)
-        other.torque_std = torque_std
-        return other
-
-    def thinned(self, step: int) -> Projector:
-        """Every so manieth of the same samples."""
-        other = copy(self)
-        kept = self.sensed[::step]
-        other.sensed = replace(kept, preparation=self.sensed.preparation)
-        other.torque_rate = self.torque_rate[::step]
-        other.sliding = self.sliding.thinned(step)
-        other.carried = None if self.carried is None else self.carried.thinned(step)
-        return other
-
-    @property
-    def linear(self) -> int:
-        """Number of linear unknowns: base parameters, and the torques' delay."""
-        return len(self.indices) + 1
-
-    def at(self, point: Point) -> Projected:
-        """Solve for the linear part at a point, and linearise there."""
-        values = solve_linear(self._linear_factor(point), self.linear)
-        model = self._model(values)
-        gram = Gram()
-        for Y, tau, rows in self.blocks(point):
-            J = self.slopes(model, point, rows)
-            gram.add(np.concatenate([Y, J, tau[:, :, None]], axis=2))
-        heard = self.sliding.heard(len(self.sensed)).sum()
-        return Projected(point, values, gram.factor(), int(heard), self.linear)
-
-    def cost(self, point: Point) -> float:
-        """‖ρ‖² at a point, without its derivatives."""
-        factor = self._linear_factor(point)
-        return float(np.sum(factor[self.linear :, -1] ** 2))
-
-    def blocks(
-        self, point: Point, parts: Sequence[slice] | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, slice]]:
-        """Yield Y, τ (known parts taken out) and rows, divided by the noise.
-
-        Args:
-            point: Where.
-            parts: Rows to take together; all, in handy pieces, when not given.
-        """
-        for rows in parts if parts is not None else self.stretches():
-            Y = self.regressor(point, rows)
-            tau = self.sensed.tau[rows] - Y @ self.structure.known_values
-            if self.carried is not None:
-                tau -= self.carried.torque(Y, rows)
-            # τ(t) = Y π − delay · dτ/dt: a common delay is one more linear unknown.
-            rate = self.torque_rate[rows, :, None]
-            columns = np.concatenate([Y[:, :, self.indices], -rate], axis=2)
-            weight = self.sliding.weights(rows) / self.torque_std
-            yield columns * weight[:, :, None], tau * weight, rows
-
-    def stretches(self) -> Iterator[slice]:
-        """Rows whose columns are made together."""
-        for start in range(0, len(self.sensed), _BLOCK):
-            yield slice(start, min(start + _BLOCK, len(self.sensed)))
-
-    def regressor(
-        self, point: Point, rows: slice
-    ) -> Float[np.ndarray, "samples dof parameters"]:
-        """Y of all parameters for recorded torques, were a point true."""
-        Y = self.structure.dynamics.regressor(*self.motion(point, rows))
-        coulomb = self.structure.arm.layout.drive("coulomb")
-        self.sliding.set_coulomb(Y, rows, np.sign(point.alpha), coulomb)
-        Y *= self.torque_scale(point)[:, None]
-        return Y
-
-    def motion(
-        self, point: Point, rows: slice
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """q, qd, qdd of some samples, were a point true."""
-        sensed, alpha = self.sensed, point.alpha
-        s = sensed.q[rows], sensed.qd[rows], sensed.qdd[rows]
-        bow, bend = (
-            self.structure.flaws.part(kind, point.flaws, alpha.size)
-            for kind in ("bow", "s")
-        )
-        if bow is not None and bend is not None:
-            s = self._straighten(*s, bow, bend)
-        return s[0] * alpha + point.beta, s[1] * alpha, s[2] * alpha
-
-    def slopes(
-        self, model: Dynamics, point: Point, rows: slice
-    ) -> Float[np.ndarray, "samples dof unknowns"]:
-        """∂τ/∂x of a model with fixed parameters, divided by the noise."""
-        unknowns = len(self.structure.unknowns) + point.flaws.size
-        J = np.empty((rows.stop - rows.start, point.beta.size, unknowns))
-        for k in range(unknowns):
-            step = np.zeros(unknowns)
-            step[k] = _STEP
-            ends = [self._torque(model, point.moved(side * step), rows)
-                    for side in (1, -1)]  # fmt: skip
-            J[:, :, k] = (ends[0] - ends[1]) / (2.0 * _STEP)
-        weight = self.sliding.weights(rows) / self.torque_std
-        J *= weight[:, :, None]
-        return J
-
-    def model(self, projected: Projected) -> Dynamics:
-        """The arm with the parameters found at a point, without dry friction."""
-        return self._model(projected.values)
-
-    def _model(self, values: np.ndarray) -> Dynamics:
-        parameters = self.structure.parameters(values[:-1])
-        # Coulomb friction depends on the direction alone, which x does not change.
-        parameters[self.structure.arm.layout.drive("coulomb")] = 0.0
-        return Dynamics(self.structure.arm.with_parameters(parameters))
-
-    def _linear_factor(self, point: Point) -> np.ndarray:
-        gram = Gram()
-        for Y, tau, _ in self.blocks(point):
-            gram.add(np.concatenate([Y, tau[:, :, None]], axis=2))
-        return gram.factor()
-
-    def _torque(self, model: Dynamics, point: Point, rows: slice) -> np.ndarray:
-        motion = self.motion(point, rows)
-        torque = model.inverse_dynamics(*motion)
-        if self.carried is not None:
-            Y = self.structure.dynamics.regressor(*motion)
-            torque = torque + self.carried.torque(Y, rows)
-        return torque * self.torque_scale(point)
-
-    def torque_scale(self, point: Point) -> Float[np.ndarray, " dof"]:
-        """What is recorded of a torque of one, joint by joint."""
-        n = point.beta.size
-        wrong = self.structure.flaws.part("torque_gain", point.flaws, n)
-        return np.ones(n) if wrong is None else 1.0 + wrong
-
-
-def _rates(sensed: Samples) -> np.ndarray:
-    """dτ/dt, segment by segment, in [N m/s] or [N/s]."""
-    rates = np.zeros(sensed.tau.shape)
-    for rows in sensed.segments:
-        if rows.stop - rows.start > 2:
-            rates[rows] = np.gradient(sensed.tau[rows], sensed.time[rows], axis=0)
-    return rates

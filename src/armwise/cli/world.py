@@ -19,7 +19,7 @@ app = typer.Typer(
 )
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="A world in TOML.")]
-Out = Annotated[Path | None, output_folder("Folder for table, ledger, pictures.")]
+Out = Annotated[Path | None, output_folder("Folder for table, ledger, figures.")]
 
 
 @app.callback()
@@ -37,14 +37,14 @@ def run(
     view: Annotated[bool, typer.Option(help="Play it in the browser.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a world and say where every joule went.
+    """Run a world and print its energy ledger.
 
     Example: armwise world run nail.toml -o nail
     """
     from dataclasses import replace
 
-    from armwise.report import write_world_report
-    from armwise.worlds import read_world, summary, write_run
+    from armwise.report import write_world
+    from armwise.worlds import read_world, summary
 
     scenario = read_world(file)
     if duration is not None:
@@ -56,9 +56,7 @@ def run(
         problem, result = stopped, cast("Run", stopped.run)
     report = summary(result)
     if output is not None:
-        files = write_run(result, output)
-        files.append(write_world_report(result, output / "world.html"))
-        report["files"] = [str(path) for path in files]
+        report["files"] = [str(path) for path in write_world(result, output)]
     if as_json:
         print_json(report)
     else:

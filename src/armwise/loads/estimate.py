@@ -137,6 +137,7 @@ class LoadEstimate:
         """Confidence interval of each parameter, lower and upper end (Student's t)."""
         from scipy.stats import t
 
+        # Not the normal's quantile: the noise was estimated from the same rows.
         reach = t.ppf(0.5 + 0.5 * confidence, self.degrees_of_freedom)
         half = reach * self.std.parameters
         return self.parameters.vector[:, None] + half[:, None] * np.array([-1.0, 1.0])
@@ -285,6 +286,7 @@ def principal_std(
     spread = _spread(parameters, covariance, turned).reshape(3, 3)
     gaps = np.abs(moments[:, None] - moments[None, :])
     with np.errstate(divide="ignore", invalid="ignore"):
+        # To first order; equal moments divide by zero, and are infinite below anyway.
         turns = np.where(np.eye(3, dtype=bool), 0.0, spread / gaps)
     gap_std = np.hypot.outer(np.diag(spread), np.diag(spread))
     equal = (gaps < _SEPARATE_MOMENTS * gap_std) & ~np.eye(3, dtype=bool)
@@ -296,15 +298,15 @@ def axes_statement(moments_std: np.ndarray, axes_std: np.ndarray) -> str:
     """Say in words how well the principal axes are known."""
     if not np.all(np.isfinite(moments_std)):
         return "The inertia was not determined, so there are no principal axes."
-    sure = axes_std < WELL_DETERMINED
-    if sure.all():
+    is_clear = axes_std < WELL_DETERMINED
+    if is_clear.all():
         return f"The principal axes are known to {np.rad2deg(axes_std.max()):.1f}°."
-    if not sure.any():
+    if not is_clear.any():
         return (
             "The principal axes are ill-determined: the principal moments are equal "
             "within their uncertainty."
         )
-    first = int(np.argmax(sure))
+    first = int(np.argmax(is_clear))
     return (
         f"Only the axis of principal moment {first + 1} is known, to "
         f"{np.rad2deg(axes_std[first]):.1f}°; the other two are ill-determined, their "
@@ -325,6 +327,7 @@ def _spread(
     J = parameter_jacobian(function, np.where(finite, parameters.vector, 0.0))
     inner = np.where(np.outer(finite, finite), covariance, 0.0)
     variance = np.einsum("ij,jk,ik->i", J, inner, J)
+    # Derivatives by central differences are zero to rounding where there is none.
     undetermined = np.any(np.abs(J[:, ~finite]) > 1e-12, axis=1)
     return np.where(undetermined, np.nan, np.sqrt(np.maximum(variance, 0.0)))
 
@@ -380,6 +383,7 @@ def nearest_physical(
         information: Λ, its inverse covariance.
     """
     weights = information * np.outer(SCALE, SCALE)
+    # The minimum does not depend on the scale; the solver's tolerances do.
     weights = weights / float(np.max(np.diag(weights)))
     cone, shift = _cone(values / SCALE)
     scaled = _solve(weights, -weights @ (values / SCALE), cone, shift)
@@ -389,7 +393,7 @@ def nearest_physical(
 def _cone(start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the scaled pseudo-inertia's upper triangle, and its least eigenvalue."""
     units = [InertialParameters(unit).pseudo_inertia for unit in np.eye(10) * SCALE]
-    lengths = np.array([0.1, 0.1, 0.1, 1.0])
+    lengths = np.array([0.1, 0.1, 0.1, 1.0])  # of SCALE: entries of size one
     pseudo = np.stack(units) / np.outer(lengths, lengths)
     rows, columns = np.triu_indices(4)
     order = np.lexsort((rows, columns))
@@ -418,6 +422,7 @@ def _solve(
         settings,
     )
     answer = solver.solve()
+    # "AlmostSolved" meets Clarabel's reduced tolerances, still far below any noise.
     if "Solved" not in str(answer.status):
         raise NotConverged(
             f"No physical load was found near the estimate ({answer.status}). Look at "

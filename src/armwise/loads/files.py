@@ -91,6 +91,7 @@ def read_load_estimate(path: str | Path) -> LoadEstimate:
 
 
 def _plain(value: Any) -> Any:
+    # JSON has no NaN.
     array = np.asarray(value, dtype=float)
     plain = array.astype(object)
     plain[~np.isfinite(array)] = None

@@ -142,6 +142,7 @@ def _alternate(
     iterations: int,
 ) -> tuple[float, NoiseModel]:
     """Return the final log-likelihood, and the noise there."""
+    # Starting from white noise weights all frequencies alike, as plain least squares.
     variance = flat_noise(data)
     values = np.zeros(regressor.shape[2])
     for step in range(2 * iterations):
@@ -202,6 +203,7 @@ def weighted_fit(
             f"{condition:.1e}). Turn the load about every axis, in other directions "
             "against gravity, or ask for less with method=StaticPoses()."
         )
+    # H⁻¹ = root rootᵀ, and leverage is the diagonal of Y H⁻¹ Yᵀ.
     root = solution.directions.T / solution.singular_values / solution.scale[:, None]
     leverage = np.sum((system[:, :-1] @ root) ** 2, axis=1).reshape(target.shape)
     return WeightedFit(solution.values, solution.covariance, leverage, condition)
@@ -262,6 +264,7 @@ def _biases(
     for part in rows.segments:
         mean = rows.regressor[part][:, :, used].mean(axis=0)
         by_values = np.einsum("cp,pq,cq->c", mean, inner, mean)
+        # White noise averages out over the segment; drift is part of its mean zero.
         own = noise.strengths[:, 1] / (part.stop - part.start)
         variances.append(by_values + own)
     return residual_bias(rows, bias, values), np.sqrt(np.stack(variances))

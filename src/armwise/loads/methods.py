@@ -186,9 +186,11 @@ class MomentumRate:
         for part in problem.rows().segments:
             smooth = self._smooth(momentum[part], problem.rate_hz)
             rate = np.apply_along_axis(differentiate, 0, smooth, 1.0 / problem.rate_hz)
+            # Filtering is linear, so both sides may pass the same low-pass.
             regressor[part] = rate + self._smooth(velocity[part], problem.rate_hz)
             target[part] = self._smooth(problem.wrench[part], problem.rate_hz)
         rows = problem.rows(regressor, target)
+        # Above the cut-off both sides are near zero, and so is their noise.
         limited = replace(rows, highest_hz=min(rows.highest_hz, self.cutoff_hz))
         return solve_generalized(limited, problem.bias, problem.has_drift)
 
@@ -248,6 +250,7 @@ class StaticPoses:
             bias, bias_std = values[_STATIC:], np.sqrt(np.diag(covariance)[_STATIC:])
         ten = with_unused(values[:_STATIC], load)
         freedom = max(1.0, float(w.size - used.sum()))
+        # Noise within the poses; the fit is weighted by the scatter between them.
         white = np.mean([rows.target[p].var(axis=0) for p in poses], axis=0)
         return LoadSolution(
             values=ten,

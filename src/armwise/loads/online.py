@@ -237,7 +237,7 @@ class OnlineLoad:
             late = slice(first, at + 1)
             means = H[late, :, 0].mean(axis=0), innovation[late].mean(axis=0)
             self._count += at + 1 - first
-            if not self._confirm(*means):
+            if not self._confirm(*means):  # then they belong to the old load after all
                 self._count -= at + 1 - first
                 self._add(H[late], w[late])
             A, w = A[at + 1 :], w[at + 1 :]
@@ -247,6 +247,7 @@ class OnlineLoad:
         if not len(w):
             return
         self._fade_by(len(w))
+        # In information form a block of any length costs one 16 × 16 inverse.
         inverse = np.linalg.inv(self._P)
         ages = np.arange(len(w) - 1, -1, -1)
         weight = self._fade ** (-2.0 * ages)[:, None] / np.diag(self._noise)

@@ -119,6 +119,7 @@ def recognise(estimate: LoadEstimate, catalogue: Sequence[KnownObject]) -> Recog
         squares.append(squared)
         # Objects with a wide spread fit anything; the determinant makes them pay.
         likelihoods.append(-0.5 * (squared + np.linalg.slogdet(total)[1]))
+    # Bayes' rule with equal priors; the best one subtracted, or all would underflow.
     weights = np.exp(np.array(likelihoods) - max(likelihoods))
     matches = [
         Match(candidate.name, float(np.sqrt(squared)), float(chi2.sf(squared, size)), p)
@@ -262,6 +263,7 @@ def _grasp_covariance(
         turned[:3, :3] = rotation_about(axis, angle) @ T[:3, :3]
         columns.append(body.transformed(shifted).vector - mean)
         columns.append(body.transformed(turned).vector - mean)
+    # Independent causes of one standard deviation each: their squares add.
     J = np.stack(columns, axis=1)
     spread: np.ndarray = J @ J.T
     return spread
@@ -271,11 +273,12 @@ def _turn(estimate: LoadEstimate, expected: InertialParameters) -> float:
     """Largest angle between estimated and expected axes, whatever their signs."""
     if not estimate.is_complete:
         return float("nan")
-    sure = estimate.std.principal_axes < WELL_DETERMINED
-    if not sure.any():
+    is_clear = estimate.std.principal_axes < WELL_DETERMINED
+    if not is_clear.any():
         return float("nan")
+    # A principal axis has no sign, so the angle is at most a right one.
     cosines = np.abs(np.sum(estimate.principal.axes * expected.principal[1], axis=0))
-    return float(np.arccos(np.clip(cosines[sure], 0.0, 1.0)).max())
+    return float(np.arccos(np.clip(cosines[is_clear], 0.0, 1.0)).max())
 
 
 def _say(

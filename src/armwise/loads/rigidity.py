@@ -78,7 +78,7 @@ def assess_rigidity(
     order = np.argsort(f)
     power = np.cumsum(np.sum((predicted[order] / scale) ** 2, axis=1))
     band = float(f[order][np.searchsorted(power, _MOTION_FRACTION * power[-1])])
-    # An octave above the band, away from what is left of the motion; and below the
+    # An octave above the band, away from remains of the motion; and below the
     # cut-off of a low-pass, whose slope would make the noise look smaller.
     inside, outside = f <= band, (f > 2.0 * band) & (f < 0.9 * f.max())
     if outside.sum() < 20 or inside.sum() <= len(values):

@@ -1,7 +1,17 @@
 """Plants: arms that take torques and give measurements, simulated."""
 
 from armwise.plants.drive import Actuator, Friction, JointElasticity
-from armwise.plants.integrators import DormandPrince, RungeKutta4, SemiImplicit
+from armwise.plants.integrators import (
+    CashKarp,
+    DormandPrince,
+    Integrator,
+    RungeKutta4,
+    SemiImplicit,
+    Tableau,
+    explicit_step,
+    step_error,
+    unsupported_integrator,
+)
 from armwise.plants.mujoco_arm import MujocoArm, import_mujoco
 from armwise.plants.payload import Payload, carrying
 from armwise.plants.perturbed import perturbed
@@ -22,12 +32,14 @@ from armwise.plants.simulated_arm import SimulatedArm
 __all__ = [
     "Actuator",
     "AnalogSensor",
+    "CashKarp",
     "Controller",
     "CurrentSensor",
     "DormandPrince",
     "Encoder",
     "EncoderVelocity",
     "Friction",
+    "Integrator",
     "JointElasticity",
     "Measurement",
     "MujocoArm",
@@ -37,12 +49,16 @@ __all__ = [
     "SemiImplicit",
     "Sensor",
     "SimulatedArm",
+    "Tableau",
     "Tachometer",
     "TorqueSensor",
     "WristSensor",
     "carrying",
+    "explicit_step",
     "import_mujoco",
     "perturbed",
     "run",
     "run_batch",
+    "step_error",
+    "unsupported_integrator",
 ]

@@ -15,7 +15,7 @@ import numpy as np
 
 from armwise.dynamics import Mechanism
 from armwise.plants.drive import DRIVE_ROWS
-from armwise.plants.integrators import DormandPrince, Integrator, method_number
+from armwise.plants.integrators import ArmIntegrator, DormandPrince, method_number
 from armwise.plants.state import ArmNumbers, State, accelerate_program, mobility_program
 from armwise.programs import (
     LANES,
@@ -134,7 +134,7 @@ class CEngine:
         self,
         mechanism: Mechanism,
         numbers: ArmNumbers,
-        integrator: Integrator,
+        integrator: ArmIntegrator,
         *,
         tick: float,
         smoothing: float,

@@ -8,11 +8,12 @@ import numpy as np
 
 from armwise.dynamics import Mechanism
 from armwise.plants.integrators import (
+    ArmIntegrator,
     DormandPrince,
-    Integrator,
+    RungeKutta4,
     SemiImplicit,
     dormand_prince_span,
-    rk4_step,
+    explicit_step,
 )
 from armwise.plants.state import ArmNumbers, State, accelerate_program, mobility_program
 from armwise.programs import Kernel
@@ -246,7 +247,7 @@ class NumpyEngine:
         self,
         mechanism: Mechanism,
         numbers: ArmNumbers,
-        integrator: Integrator,
+        integrator: ArmIntegrator,
         *,
         tick: float,
         smoothing: float,
@@ -288,12 +289,12 @@ class NumpyEngine:
     def _carried(self, motion: np.ndarray, ticks: int) -> np.ndarray:
         equations, tau, h = self._equations, self.state.tau, self._tick
 
-        def rate(y: np.ndarray) -> np.ndarray:
+        def rates(y: np.ndarray, node: float) -> np.ndarray:
             return equations.rate(self._bounded(y), tau)
 
         if isinstance(self._integrator, DormandPrince):
             motion, self._trial = dormand_prince_span(
-                rate, motion, ticks * h, self._trial, self._integrator
+                rates, motion, ticks * h, self._trial, self._integrator
             )
             return motion
         for _ in range(ticks):
@@ -303,7 +304,7 @@ class NumpyEngine:
                     motion, tau, self._friction, h
                 )
             else:
-                motion = rk4_step(rate, motion, h)
+                motion, _ = explicit_step(RungeKutta4.tableau, rates, motion, h)
         return motion
 
     def _bounded(self, motion: np.ndarray) -> np.ndarray:

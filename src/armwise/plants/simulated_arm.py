@@ -13,10 +13,10 @@ from armwise.errors import ArgumentError
 from armwise.plants.c_engine import CEngine
 from armwise.plants.drive import Actuator, Friction, JointElasticity
 from armwise.plants.integrators import (
-    Integrator,
+    ArmIntegrator,
     RungeKutta4,
     SemiImplicit,
-    require_integrator,
+    require_arm_integrator,
 )
 from armwise.plants.numpy_engine import NumpyEngine
 from armwise.plants.payload import Payload, WristWrench, carrying
@@ -68,7 +68,7 @@ class SimulatedArm(RiggedPlant):
         friction: Friction | None = None,
         elasticity: JointElasticity | None = None,
         actuator: Actuator | None = None,
-        integrator: Integrator | None = None,
+        integrator: ArmIntegrator | None = None,
         control_rate_hz: float = 1000.0,
         plant_rate_hz: float | None = None,
         speed_bound: float = 1e3,
@@ -85,8 +85,8 @@ class SimulatedArm(RiggedPlant):
         self.true_arms = _loaded(arm, self._bare, self._payloads)
         mechanism = mechanism_of(arm)
         numbers = ArmNumbers.of(self.true_arms, mechanism, friction, elasticity)
-        self.integrator = require_integrator(integrator or _suitable(numbers))
-        rate = plant_rate_hz or max(control_rate_hz, self.integrator.usual_rate_hz)
+        self.integrator = require_arm_integrator(integrator or _suitable(numbers))
+        rate = plant_rate_hz or max(control_rate_hz, self.integrator.default_rate_hz)
         clock = Clock.from_rates(control_rate_hz, rate, actuator.delay)
         engine = CEngine if resolve_backend(backend) == "c" else NumpyEngine
         self._engine = engine(
@@ -165,7 +165,7 @@ def _loaded(
     return tuple(carrying(a, p) for a, p in zip(bare, payloads, strict=True))
 
 
-def _suitable(numbers: ArmNumbers) -> Integrator:
+def _suitable(numbers: ArmNumbers) -> ArmIntegrator:
     has_dry_friction = bool(np.any(numbers.drives[:, 2:4]))
     if has_dry_friction or numbers.springs is not None:
         return SemiImplicit()

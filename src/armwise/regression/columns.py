@@ -59,18 +59,30 @@ class FrictionTerm:
             return f"{self.joint_name}.stribeck({self.speed:.3g})"
         return f"{self.joint_name}.{self.form}"
 
-    def column(self, samples: Signals) -> Float[np.ndarray, " samples"]:
-        """Torque of a unit coefficient, seen as the prepared torque shows it."""
+    def column(
+        self,
+        samples: Signals,
+        direction: Float[np.ndarray, "samples dof"] | None = None,
+    ) -> Float[np.ndarray, " samples"]:
+        """Torque of a unit coefficient, seen as the prepared torque shows it.
+
+        Args:
+            samples: Motion and torque.
+            direction: The joints' `friction_direction`, if it is at hand: filtering it
+                anew for every term would be most of the work.
+        """
         speed = samples.qd[:, self.joint]
         if self.form == "asymmetric":
             return np.abs(speed)
         if self.form == "cubic":
             return np.asarray(speed * np.abs(speed))
-        direction = friction_direction(samples)[:, self.joint]
+        if direction is None:
+            direction = friction_direction(samples)
+        sign = direction[:, self.joint]
         if self.form == "stribeck":
-            shaped = direction * np.exp(-np.abs(speed) / self.speed)
+            shaped = sign * np.exp(-np.abs(speed) / self.speed)
         else:
-            shaped = direction * np.sqrt(np.abs(speed))
+            shaped = sign * np.sqrt(np.abs(speed))
         return np.asarray(shaped)
 
 
@@ -256,7 +268,8 @@ class _Buffer:
         self._traced = np.empty((stored, BLOCK))
         stops = np.cumsum(columns._traced_counts + 1)
         self._parts = [slice(a, b) for a, b in pairwise([0, *stops.tolist()])]
-        self._friction = [term.column(samples) for term in columns.friction]
+        direction = friction_direction(samples) if columns.friction else None
+        self._friction = [term.column(samples, direction) for term in columns.friction]
 
     def fill(self, rows: slice) -> Block:
         traced = self._traced[:, : rows.stop - rows.start]

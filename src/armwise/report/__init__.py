@@ -21,7 +21,11 @@ from armwise.report.report import (
     continued_time,
     envelope_rows,
 )
-from armwise.report.simulation import write_tracking_report, write_world_report
+from armwise.report.simulation import (
+    write_tracking_report,
+    write_world,
+    write_world_report,
+)
 
 __all__ = [
     "PLOTLY",
@@ -44,5 +48,6 @@ __all__ = [
     "write_load_report",
     "write_report",
     "write_tracking_report",
+    "write_world",
     "write_world_report",
 ]

@@ -215,7 +215,15 @@ def _series_to_dict(series: Series) -> dict[str, Any]:
 
 def _rounded(values: np.ndarray, digits: int) -> list[float | None]:
     """Round to the digits a screen can show; a third of the page's size otherwise."""
-    return [float(f"{v:.{digits}g}") if np.isfinite(v) else None for v in values]
+    values = np.asarray(values, dtype=float)
+    finite = np.isfinite(values)
+    size = np.abs(np.where(finite & (values != 0.0), values, 1.0))
+    shift = digits - 1 - np.floor(np.log10(size))
+    # Whole numbers times or over a power of ten have the short form that is wanted.
+    with np.errstate(over="ignore", invalid="ignore"):
+        up, down = 10.0 ** np.maximum(shift, 0.0), 10.0 ** np.maximum(-shift, 0.0)
+        short = (np.round(values * up / down) * down / up).tolist()
+    return [v if known else None for v, known in zip(short, finite, strict=True)]
 
 
 # Text, for terminals, mails and diffs; and JSON.

@@ -24,7 +24,7 @@ from armwise.report.report import (
     finite,
     points_per_curve,
 )
-from armwise.worlds import Frames, Run, frames_of, nails_of, summary
+from armwise.worlds import Frames, Run, frames_of, nails_of, summary, write_run
 
 _COLORS = {"body": "#1f4e79", "spring": "#c8781e"}
 """Of strokes by kind: legible on light and dark paper."""
@@ -50,6 +50,16 @@ def make_world_report(run: Run, title: str | None = None, frames: int = 120) -> 
 def write_world_report(run: Run, path: str | Path, title: str | None = None) -> Path:
     """Write a report on a world's run: .html (self-contained), .json or .txt."""
     return save_report(path, lambda: make_world_report(run, title))
+
+
+def write_world(run: Run, folder: str | Path) -> list[Path]:
+    """Write a run's table, summary and report into a folder.
+
+    Returns:
+        The files that were written.
+    """
+    files = write_run(run, folder)
+    return [*files, write_world_report(run, Path(folder) / "world.html")]
 
 
 def _constraints(run: Run) -> Section:

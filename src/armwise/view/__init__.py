@@ -1,4 +1,4 @@
-"""Look at an arm: its geometry, its motion, its inertia, the world that holds it."""
+"""Browser view of an arm: geometry, motion, torques, inertia, and the world around."""
 
 from __future__ import annotations
 

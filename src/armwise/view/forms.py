@@ -1,4 +1,4 @@
-"""What can be drawn: a few forms, each fixed to a frame that moves."""
+"""Forms and colours to draw with: ellipsoid, rod, cuboid and surface."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Rod:
 
 
 @dataclass(frozen=True)
-class Block:
+class Cuboid:
     """A box with these full extents along x, y and z, in [m]."""
 
     extents: tuple[float, float, float]
@@ -48,20 +48,20 @@ class Surface:
     faces: Int[np.ndarray, "faces 3"]
 
 
-Form = Ball | Rod | Block | Surface
+Form = Ball | Rod | Cuboid | Surface
 
 
 @dataclass(frozen=True, eq=False)
 class Solid:
-    """A form somewhere on a frame.
+    """A form with a pose on a moving frame.
 
     Attributes:
-        form: What it is.
-        frame: Which of its figure's frames it moves with.
+        form: The form.
+        frame: Index of the frame it moves with.
         pose: T_frame_form.
         color: Its colour.
-        layer: What it is shown and hidden with.
-        label: Whose it is, for people.
+        layer: Name of the group it is shown and hidden with.
+        label: Name of the link or body it belongs to.
     """
 
     form: Form
@@ -83,7 +83,7 @@ def primitive(shape: Shape) -> Form | None:
             return Rod(radius, length, shape.kind == "capsule")
         case "box":
             x, y, z = shape.size
-            return Block((x, y, z))
+            return Cuboid((x, y, z))
         case "mesh":
             return None
 
@@ -104,12 +104,13 @@ def rotation_to(direction: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
     if length == 0:
         return np.eye(3)
     z = np.asarray(direction) / length
+    # Across the axis that is least along z, so that the product is far from zero.
     x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
     x /= np.linalg.norm(x)
     return np.column_stack([x, np.cross(z, x), z])
 
 
-# Colours, in one place; told apart by people who do not tell red from green.
+# Colours, which differ for red-green colour-blind people, too.
 
 BONES: tuple[Color, ...] = ((206, 212, 218), (173, 181, 189))
 """Links, in turn."""
@@ -121,7 +122,7 @@ MODELS: tuple[Color, Color] = (28, 126, 214), (232, 89, 12)
 BODY: Color = (116, 143, 252)
 """A body of the world."""
 HELD: Color = (201, 42, 42)
-"""A constraint: where it holds, and how hard."""
+"""A constraint: its points and its forces."""
 SPRING: Color = (153, 120, 30)
 
 

@@ -1,8 +1,8 @@
-"""Meshes read as if they came from an enemy: known places, known kinds, bounded size.
+"""Mesh files of a description, read as untrusted input: folder, format, bounded size.
 
 A description may name any path. Only files below its own package (or a folder the user
-names) are opened, and only the file itself. Errors say only what is wrong: whose mesh
-it is, and its name, is known to the one who asked.
+names) are opened, and only the file itself. Errors say only what is wrong: the caller
+adds the link and the mesh's name.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from armwise.errors import ArmError, MissingExtra
 from armwise.view.forms import Surface
 
 KINDS = (".stl", ".obj", ".ply", ".glb")
-"""Formats that stand in one file; others would make us open more."""
+"""Formats that are one file; others refer to further files, which are not opened."""
 
 LARGEST_FILE = 64 * 2**20
-"""Bytes of one mesh."""
+"""Bytes of one mesh: room for MOST_FACES triangles of binary STL (50 bytes each), and
+for their text."""
 
 MOST_FACES = 400_000
 """Triangles of one mesh; the finest published arms have a tenth of it per link."""
 
-
 MOST_FACES_IN_ALL = 2_000_000
-"""Triangles of one arm."""
+"""Triangles of one arm: what a browser without a graphics card still turns."""
 
 
 @dataclass(frozen=True)
 class MeshFolders:
-    """Where the meshes of a description may lie.
+    """Folders that the meshes of a description may be read from.
 
     Attributes:
-        home: Folder that relative names start from: the description's own.
-        root: Folder that nothing may leave: the package around it, else `home`.
+        home: Folder of the description, for relative names.
+        root: Folder that no name may lead out of: the package around it, else `home`.
         others: Further folders the user trusts.
     """
 
@@ -58,15 +58,16 @@ class MeshFolders:
         """Return the file a description means.
 
         Raises:
-            ArmError: If it is missing, or lies where it must not be looked for.
+            ArmError: If it is missing, or outside the folders that may be read.
         """
         try:
+            # Resolved first: links and ".." cannot lead outside.
             allowed = [p for p in self._candidates(name) if self._is_inside(p)]
-            there = [path for path in allowed if path.is_file()]
+            files = [path for path in allowed if path.is_file()]
         except (OSError, ValueError):
             raise ArmError("no file can have this name") from None
-        if there:
-            return there[0]
+        if files:
+            return files[0]
         if not allowed:
             raise ArmError(
                 f"outside {self.root} and not opened; name its folder with --meshes"
@@ -76,16 +77,16 @@ class MeshFolders:
         )
 
     def _candidates(self, name: str) -> list[Path]:
-        scheme, _, rest = name.rpartition("://")
+        scheme, _, path = name.rpartition("://")
         if scheme not in ("", "package", "model", "file"):
             raise ArmError("not a file on this machine")
         if scheme == "":
-            tried = [folder / name for folder in (self.home, *self.others)]
+            candidates = [folder / name for folder in (self.home, *self.others)]
         elif scheme == "file":
-            tried = [Path(rest)]
+            candidates = [Path(path)]
         else:
-            tried = self._in_package(*rest.partition("/")[::2])
-        return [path.resolve() for path in tried]
+            candidates = self._in_package(*path.partition("/")[::2])
+        return [candidate.resolve() for candidate in candidates]
 
     def _in_package(self, package: str, inside: str) -> list[Path]:
         above = [f for f in (self.home, *self.home.parents) if f.name == package]
@@ -102,7 +103,7 @@ def read_mesh(path: Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Surface:
     """Read triangles from a file, times a scale.
 
     Raises:
-        ArmError: If it is no mesh we read, too large, empty or not finite.
+        ArmError: If its format is not read, or it is too large, empty or not finite.
         MissingExtra: Without trimesh, which comes with the extra `view`.
     """
     try:
@@ -110,26 +111,25 @@ def read_mesh(path: Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Surface:
     except ImportError:
         raise MissingExtra("trimesh", "view", "Showing meshes") from None
     if path.suffix.lower() not in KINDS:
-        known = ", ".join(KINDS)
-        raise ArmError(f"not one of {known}; convert it")
+        raise ArmError(f"not one of {', '.join(KINDS)}; convert it")
     if path.stat().st_size > LARGEST_FILE:
         raise ArmError(f"larger than {LARGEST_FILE // 2**20} MB; simplify it")
     try:
         # Bytes instead of a name: nothing the file refers to can be opened.
-        made = trimesh.load_mesh(
+        mesh = trimesh.load_mesh(
             io.BytesIO(path.read_bytes()),
             file_type=path.suffix[1:].lower(),
             process=False,
         )
-        vertices, faces = np.asarray(made.vertices), np.asarray(made.faces)
+        vertices, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces)
     except Exception as problem:  # a parser of foreign bytes may fail in any way
         reason = " ".join(str(problem).split())[:120] or type(problem).__name__
         raise ArmError(f"it cannot be read ({reason})") from None
-    return checked(vertices * np.asarray(scale, dtype=float), faces)
+    return checked_surface(vertices * np.asarray(scale, dtype=float), faces)
 
 
-def checked(vertices: np.ndarray, faces: np.ndarray) -> Surface:
-    """Return triangles that a browser can be asked to draw."""
+def checked_surface(vertices: np.ndarray, faces: np.ndarray) -> Surface:
+    """Return triangles that a browser can draw, or refuse them."""
     if vertices.ndim != 2 or faces.ndim != 2 or not len(faces):
         raise ArmError("it has no triangles")
     if len(faces) > MOST_FACES:

@@ -1,4 +1,4 @@
-"""A motion to play, with the torques that go with it."""
+"""Playback of a motion: joint positions, and torques measured and predicted."""
 
 from __future__ import annotations
 
@@ -20,19 +20,17 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Sets of parameters to look at side by side: the description's, and estimates.
-
 DESCRIBED = "described"
 """Name of the parameters that came with the description."""
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
-    """One set of parameters.
+class ComparedModel:
+    """One set of parameters to compare with another.
 
     Attributes:
-        name: What people call it.
-        color: What it is drawn in.
+        name: Its name in legends.
+        color: Its colour in plots and ellipsoids.
         arm: The arm with these parameters.
         friction: Further friction terms, if it has any.
         parameters: The arm's parameters, friction terms last.
@@ -52,11 +50,11 @@ class Model:
         return predict_torque(columns, self.parameters, samples)
 
 
-def models_of(arm: Arm, estimates: Mapping[str, Estimate]) -> tuple[Model, ...]:
-    """Choose the one or two sets of parameters to show.
+def models_of(arm: Arm, estimates: Mapping[str, Estimate]) -> tuple[ComparedModel, ...]:
+    """Select the one or two sets of parameters to show.
 
-    Two estimates are compared with each other, one with the description. A description
-    without any mass says nothing and is left out.
+    Two estimates are compared with each other, one with the description, unless that
+    has no mass at all.
 
     Args:
         arm: The description.
@@ -64,33 +62,28 @@ def models_of(arm: Arm, estimates: Mapping[str, Estimate]) -> tuple[Model, ...]:
     """
     if len(estimates) > len(MODELS):
         raise ArgumentError(
-            f"{len(estimates)} estimates are too many to tell apart: compare "
+            f"{len(estimates)} estimates are too many for one view: compare "
             f"{len(MODELS)} at a time."
         )
     sets: list[tuple[str, Arm, tuple[FrictionTerm, ...], np.ndarray]] = [
-        (name, found.arm, found.columns.friction, found.all_parameters)
-        for name, found in estimates.items()
+        (name, estimate.arm, estimate.columns.friction, estimate.all_parameters)
+        for name, estimate in estimates.items()
     ]
     if len(sets) < len(MODELS) and any(link.inertia.has_mass for link in arm.links):
         sets.insert(0, (DESCRIBED, arm, (), arm.parameters))
     return tuple(
-        Model(name, color, known, friction, parameters)
-        for color, (name, known, friction, parameters) in zip(
-            MODELS, sets, strict=False
-        )
+        ComparedModel(name, color, own, friction, parameters)
+        for color, (name, own, friction, parameters) in zip(MODELS, sets, strict=False)
     )
 
 
-# A motion to play, with the torques that go with it.
-
-
 @dataclass(frozen=True, eq=False)
-class Curves:
-    """Torques of one joint around a moment, few points that show what many do.
+class TorqueCurves:
+    """Torques of one joint around a moment, thinned out to their envelope.
 
     Attributes:
         time: In [s], from the beginning of the motion.
-        torque: In [N m] or [N]: first the measured one, if it was, then each model's.
+        torque: In [N m] or [N]: the measured one first, if any, then each model's.
         past: The first of them up to the moment, and NaN after it.
     """
 
@@ -100,7 +93,7 @@ class Curves:
 
 
 @dataclass(frozen=True, eq=False)
-class Playback:
+class MotionPlayback:
     """A motion, and its torque as measured and as models predict it.
 
     Attributes:
@@ -118,8 +111,10 @@ class Playback:
     relative_error: Float[np.ndarray, "models dof"] | None = None
 
     @classmethod
-    def from_samples(cls, samples: Samples, models: Sequence[Model]) -> Playback:
-        """Predict the torque of samples with every model, and say how far it is off."""
+    def from_samples(
+        cls, samples: Samples, models: Sequence[ComparedModel]
+    ) -> MotionPlayback:
+        """Predict the torque of samples with every model, and its relative error."""
         time = continued_time(samples)
         measured = samples.tau if samples.has_torque else None
         predicted = np.array([model.predict(samples) for model in models])
@@ -144,19 +139,23 @@ class Playback:
         row = int(np.searchsorted(self.time, t, side="right")) - 1
         return min(max(row, 0), len(self.time) - 1)
 
-    def curves(self, joint: int, t: float, span: float, points: int = 400) -> Curves:
+    def curves(
+        self, joint: int, t: float, span: float, points: int = 400
+    ) -> TorqueCurves:
         """Return the torques of a joint within `span` [s] around a time [s]."""
+        # Centred, but at either end of the motion the window stays inside it.
         start = min(max(t - span / 2, 0.0), max(self.duration - span, 0.0))
         first, last = self.row_at(start), self.row_at(start + span) + 1
-        shown = slice(first, max(last, first + 2))
+        shown = slice(first, max(last, first + 2))  # a line needs two points
         torque = self._torque(joint)[:, shown]
+        # Rows of the first curve's envelope serve all: plots share their time axis.
         rows = envelope_rows(torque[0], points)
         time = self.time[shown][rows]
         past = np.where(time <= max(t, time[0]), torque[0, rows], np.nan)
-        return Curves(time, torque[:, rows], past)
+        return TorqueCurves(time, torque[:, rows], past)
 
     def _torque(self, joint: int) -> Float[np.ndarray, "curves samples"]:
-        """All torques of a joint that there are, the measured one first."""
+        """All torques of a joint, the measured one first."""
         measured = [] if self.measured is None else [self.measured[None, :, joint]]
         predicted = [] if self.predicted is None else [self.predicted[..., joint]]
         return np.concatenate([*measured, *predicted])

@@ -1,4 +1,4 @@
-"""Everything there is to see, as data: what a browser, or a test, draws from."""
+"""Scene to draw, as data: solids on frames, a motion to play, and the world around."""
 
 from __future__ import annotations
 
@@ -16,8 +16,15 @@ from armwise.errors import ArgumentError
 from armwise.identification import Estimate
 from armwise.recordings import Samples
 from armwise.view.forms import BONES, Ball, Color, Solid
-from armwise.view.looks import Looks, arm_length, axes_of, bones_of, joints_of, looks_of
-from armwise.view.playback import Model, Playback, models_of
+from armwise.view.geometry import (
+    ArmGeometry,
+    arm_length,
+    axes_of,
+    bones_of,
+    geometry_of,
+    joints_of,
+)
+from armwise.view.playback import ComparedModel, MotionPlayback, models_of
 from armwise.view.surroundings import Surroundings, surroundings_of
 from armwise.worlds import ArticulatedBody, Run
 
@@ -25,20 +32,19 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Inertia one can see: the solid ellipsoid with the same mass, centre and moments.
-
-SMALLEST = 2e-3
-"""In [m]: a point mass is drawn as a ball of this radius."""
+_SMALLEST_RADIUS = 2e-3
+"""Least semi-axis of an ellipsoid in [m], so that a point mass stays visible."""
 
 
 def equivalent_ellipsoid(inertia: InertialParameters) -> tuple[Ball, np.ndarray]:
-    """Return the uniform solid ellipsoid with a body's ten numbers, and T_link_ball.
+    """Return the uniform solid ellipsoid with a body's inertia, and T_link_ball.
 
     Its principal moments I₁ = m (b² + c²) / 5 … give a² = 5 (I₂ + I₃ − I₁) / (2 m).
     """
     moments, axes = inertia.principal
+    # On the edge of the physical set (a thin disc) rounding makes a square negative.
     squares = 2.5 * (moments.sum() - 2 * moments) / inertia.mass
-    a, b, c = np.sqrt(np.maximum(squares, SMALLEST**2)).tolist()
+    a, b, c = np.sqrt(np.maximum(squares, _SMALLEST_RADIUS**2)).tolist()
     return Ball((a, b, c)), pose(axes, inertia.center_of_mass)
 
 
@@ -48,8 +54,8 @@ def ellipsoids_of(
     """Draw the links of an arm as ellipsoids.
 
     Returns:
-        The ellipsoids, and the links that are no bodies, with why. Links without mass
-        are left out.
+        The ellipsoids, and the links that are not physically realisable, with why.
+        Links without mass have none.
     """
     defects = arm.defects()
     solids = []
@@ -60,39 +66,36 @@ def ellipsoids_of(
     return solids, defects
 
 
-# Everything there is to see, as data: what a browser, or a test, draws from.
-
-
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """An arm, what it did, and what is around it.
+    """An arm, a motion of it, and the world around it.
 
     Attributes:
         arm: The arm as described.
         mount: T_world_base.
-        solids: What is drawn on its links; `frame` is a link's index, or BASE.
+        solids: The solids on its links; `frame` is a link's index, or BASE.
         models: The sets of parameters that are compared.
         playback: The motion to play, if there is one.
         surroundings: The world around it, if there is one.
-        notes: What is not shown, and why; one sentence each.
+        notes: Why something is not shown; one sentence each.
     """
 
     arm: Arm
     mount: Float[np.ndarray, "4 4"]
     solids: tuple[Solid, ...]
-    models: tuple[Model, ...]
-    playback: Playback | None
+    models: tuple[ComparedModel, ...]
+    playback: MotionPlayback | None
     surroundings: Surroundings | None
     notes: tuple[str, ...]
 
     @cached_property
     def dynamics(self) -> Dynamics:
-        """Where the links are, from the same equations as everything else."""
+        """Equations of the arm, for the poses of its links."""
         return Dynamics(self.arm)
 
     @property
     def duration(self) -> float:
-        """How long there is something to play, in [s]."""
+        """Length of the motion or the world's run, the longer one, in [s]."""
         played = 0.0 if self.playback is None else self.playback.duration
         around = self.surroundings
         return max(played, 0.0 if around is None else float(around.time[-1]))
@@ -113,17 +116,18 @@ class Scene:
     def bounds(self) -> Float[np.ndarray, "2 3"]:
         """Corners in [m] of a box around all frames, as far as they go."""
         q = self.start[None] if self.playback is None else self.playback.q
-        some = q[:: max(len(q) // 50, 1)]
-        found = [self.poses(row)[:, :3, 3] for row in some]
+        # Fifty poses are enough to aim a camera, however long the log.
+        origins = [self.poses(row)[:, :3, 3] for row in q[:: max(len(q) // 50, 1)]]
         if self.surroundings is not None:
-            found.append(self.surroundings.poses[..., :3, 3].reshape(-1, 3))
-        places = np.concatenate(found)
-        return np.array([places.min(axis=0), places.max(axis=0)])
+            origins.append(self.surroundings.poses[..., :3, 3].reshape(-1, 3))
+        points = np.concatenate(origins)
+        return np.array([points.min(axis=0), points.max(axis=0)])
 
     @property
     def ranges(self) -> Float[np.ndarray, "dof 2"]:
-        """How far each joint can be moved by hand: its limits, and all it did."""
+        """Range of each joint's slider: its limits, widened to the motion."""
         turns = [self.arm.joints[i].is_revolute for i in self.arm.coordinates]
+        # Joints without limits: half a turn, or the arm's own length, either way.
         free = np.where(turns, np.pi, arm_length(self.arm))
         lower, upper = self.arm.limits("lower"), self.arm.limits("upper")
         lower = np.where(np.isfinite(lower), lower, -free)
@@ -133,6 +137,7 @@ class Scene:
             np.minimum(lower, q.min(axis=0)),
             np.maximum(upper, q.max(axis=0)),
         )
+        # A slider needs some length, even for a locked joint.
         return np.column_stack([lower, np.maximum(upper, lower + 1e-3)])
 
 
@@ -145,7 +150,7 @@ def make_scene(
     description: Path | None = None,
     meshes: Sequence[Path] = (),
 ) -> Scene:
-    """Put together what there is to see of an arm.
+    """Build the scene of an arm.
 
     Args:
         arm: The arm.
@@ -154,16 +159,16 @@ def make_scene(
         run: A simulated world around it. If the arm stands in it (by its name), it
             stands there here, and moves as it did unless there are samples.
         description: The file the arm was loaded from, for its meshes.
-        meshes: Further folders to look for meshes in.
+        meshes: Further folders that meshes may be read from.
     """
     if samples is not None and samples.dof != arm.dof:
         raise ArgumentError(
             f"The recording has {samples.dof} joints, but {arm.name} has {arm.dof}."
         )
     models = models_of(arm, estimates or {})
-    looks = looks_of(arm, description, meshes)
+    geometry = geometry_of(arm, description, meshes)
     shown, defects = _inertias(models)
-    notes = [*looks.notes, *defects, *_skeleton_note(arm, looks)]
+    notes = [*geometry.notes, *defects, *_skeleton_note(arm, geometry)]
     body = None if run is None else _body_in(run, arm)
     playback = _playback(samples, models, run, body)
     if run is not None and body is None and arm.joints:
@@ -174,7 +179,7 @@ def make_scene(
     return Scene(
         arm=arm,
         mount=np.eye(4) if body is None else body.pose,
-        solids=(*_arm_solids(arm, looks), *axes_of(arm), *shown),
+        solids=(*_arm_solids(arm, geometry), *axes_of(arm), *shown),
         models=models,
         playback=playback,
         surroundings=None if run is None else _around(run, body),
@@ -183,40 +188,43 @@ def make_scene(
 
 
 def make_world_scene(run: Run) -> Scene:
-    """Put together what there is to see of a world without anyone's arm in it."""
+    """Build the scene of a world alone."""
     return make_scene(Arm(run.world.name, (), ()), run=run)
 
 
-def _arm_solids(arm: Arm, looks: Looks) -> list[Solid]:
-    """Draw every link as it looks, else as bones; joints where bones meet."""
+def _arm_solids(arm: Arm, geometry: ArmGeometry) -> list[Solid]:
+    """Solids of every link: its geometry, else bones, with joints where these meet."""
     solids = []
     for i in range(BASE, len(arm.links)):
         name = arm.base if i == BASE else arm.links[i].name
-        if i in looks.forms:
+        if i in geometry.forms:
             color = BONES[i % len(BONES)]
-            forms = looks.forms[i]
+            forms = geometry.forms[i]
             solids += [Solid(f, i, T, color, "geometry", name) for f, T in forms]
         elif arm.joints:
             solids += bones_of(arm, i)
-    return solids + [drum for drum in joints_of(arm) if drum.frame not in looks.forms]
+    return solids + [
+        drum for drum in joints_of(arm) if drum.frame not in geometry.forms
+    ]
 
 
-def _skeleton_note(arm: Arm, looks: Looks) -> list[str]:
-    bare = [link.name for i, link in enumerate(arm.links) if i not in looks.forms]
+def _skeleton_note(arm: Arm, geometry: ArmGeometry) -> list[str]:
+    bare = [link.name for i, link in enumerate(arm.links) if i not in geometry.forms]
     if not bare:
         return []
     who = "All links are" if len(bare) == len(arm.links) else f"{', '.join(bare)}:"
     return [f"{who} drawn as bones between joints: there is no geometry to show."]
 
 
-def _inertias(models: Sequence[Model]) -> tuple[list[Solid], list[str]]:
+def _inertias(models: Sequence[ComparedModel]) -> tuple[list[Solid], list[str]]:
     solids: list[Solid] = []
     notes = []
     for k, model in enumerate(models):
         balls, defects = ellipsoids_of(model.arm, inertia_layer(k), model.color)
         solids += balls
         notes += [
-            f"{name} ({model.name}) is no body and its ellipsoid is not drawn: {why}."
+            f"{name} ({model.name}) is not physically realisable, and its ellipsoid is "
+            f"not drawn: {why}."
             for name, why in defects.items()
         ]
     return solids, notes
@@ -240,12 +248,12 @@ def _around(run: Run, body: ArticulatedBody | None) -> Surroundings:
 
 def _playback(
     samples: Samples | None,
-    models: Sequence[Model],
+    models: Sequence[ComparedModel],
     run: Run | None,
     body: ArticulatedBody | None,
-) -> Playback | None:
+) -> MotionPlayback | None:
     if samples is not None:
-        return Playback.from_samples(samples, models)
+        return MotionPlayback.from_samples(samples, models)
     if run is None or body is None:
         return None
-    return Playback(run.time - run.time[0], run.position(body.name))
+    return MotionPlayback(run.time - run.time[0], run.position(body.name))

@@ -1,4 +1,4 @@
-"""A simulated world around the arm: its bodies, what holds them, and how hard."""
+"""Simulated world around the arm: bodies, constraints, springs and forces over time."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from armwise.arms import BASE
 from armwise.dynamics import Dynamics
 from armwise.motions import Motion
 from armwise.view.forms import BODY, Solid, primitive
-from armwise.view.looks import bones_of
+from armwise.view.geometry import bones_of
 from armwise.worlds import ArticulatedBody, Body, Point, Relation, Run, Spring
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 FRAMES_PER_SECOND = 30
+"""As many as the player shows."""
 MOST_FRAMES = 3000
+"""Frames of one run: 100 s at full rate, a longer one at a lower rate."""
 
 
 @dataclass(frozen=True, eq=False)
-class Hold:
+class ConstraintTrack:
     """A constraint over time.
 
     Attributes:
-        name: What the world calls it.
-        points: Where its points are in [m].
-        anchor: Where they are held, if that is one place.
+        name: Its name in the world.
+        points: Positions of its points in [m].
+        anchor: Position they are held at, if it is a single one.
         force: On the first point in [N]; NaN along a curve, where it has no fixed axes.
         path: The line or curve a point may slide along, as a polyline.
     """
@@ -50,7 +52,7 @@ class Surroundings:
         time: Of every frame in [s].
         solids: Its bodies; `frame` counts along `poses`.
         poses: T_world_frame of every body or link.
-        holds: Its constraints.
+        constraints: Its constraints over time.
         springs: Both ends of every spring in [m].
     """
 
@@ -58,16 +60,19 @@ class Surroundings:
     time: Float[np.ndarray, " frames"]
     solids: tuple[Solid, ...]
     poses: Float[np.ndarray, "frames bodies 4 4"]
-    holds: tuple[Hold, ...]
+    constraints: tuple[ConstraintTrack, ...]
     springs: Float[np.ndarray, "frames springs 2 3"]
 
     @property
-    def usual_force(self) -> float:
-        """What all but one in twenty constraint forces stay below, in [N]."""
-        sizes = [np.linalg.norm(hold.force, axis=1) for hold in self.holds]
-        known = [size[np.isfinite(size)] for size in sizes]
-        every = np.concatenate(known) if known else np.zeros(0)
-        return float(np.quantile(every, 0.95)) if every.size else 0.0
+    def force_scale(self) -> float:
+        """Length of the longest arrow in [N]: the 95 % quantile of constraint forces.
+
+        Not their maximum: an impact would shrink all other arrows to nothing.
+        """
+        sizes = [np.linalg.norm(track.force, axis=1) for track in self.constraints]
+        forces = np.concatenate([*sizes, np.zeros(0)])
+        finite = forces[np.isfinite(forces)]
+        return float(np.quantile(finite, 0.95)) if finite.size else 0.0
 
     def row_at(self, t: float) -> int:
         """Return the frame nearest before a time in [s]."""
@@ -76,14 +81,15 @@ class Surroundings:
 
 
 def surroundings_of(run: Run, without: str | None = None) -> Surroundings:
-    """Collect what is to be seen of a run.
+    """Collect bodies, constraints and springs of a run, frame by frame.
 
     Args:
-        run: What happened in the world.
-        without: A body that is drawn by someone else.
+        run: The simulated run.
+        without: Name of a body that is drawn otherwise.
     """
     span = float(run.time[-1] - run.time[0])
     count = min(max(int(span * FRAMES_PER_SECOND), 2), MOST_FRAMES)
+    # Frames that exist, not interpolated ones: rotations and impacts stay exact.
     picks = np.unique(np.linspace(0, len(run.time) - 1, count).round().astype(int))
     solids: list[Solid] = []
     poses: list[np.ndarray] = []
@@ -97,7 +103,7 @@ def surroundings_of(run: Run, without: str | None = None) -> Surroundings:
         run.time[picks] - run.time[0],
         tuple(solids),
         moving,
-        tuple(_hold(run, relation, picks) for relation in run.world.relations),
+        tuple(_track(run, relation, picks) for relation in run.world.relations),
         _springs(run, picks),
     )
 
@@ -129,31 +135,33 @@ def _poses(run: Run, body: Body, picks: np.ndarray) -> list[np.ndarray]:
         links = [dynamics.link_pose(q, link.name) for link in body.arm.links]
         return [*(body.pose @ T for T in links), still]
     corners = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-    places = _places(run, [Point(body.name, corner) for corner in corners], picks)
+    # Origin and unit points of a body give its pose, whatever its coordinates are.
+    points = _positions(run, [Point(body.name, corner) for corner in corners], picks)
     T = np.tile(np.eye(4), (len(picks), 1, 1))
-    T[:, :3, 3] = places[:, 0]
-    T[:, :3, :3] = np.swapaxes(places[:, 1:] - places[:, :1], 1, 2)
+    T[:, :3, 3] = points[:, 0]
+    T[:, :3, :3] = np.swapaxes(points[:, 1:] - points[:, :1], 1, 2)
     return [T]
 
 
-def _places(run: Run, points: Sequence[Point], picks: np.ndarray) -> np.ndarray:
+def _positions(run: Run, points: Sequence[Point], picks: np.ndarray) -> np.ndarray:
     return run.engine.positions(run.states[picks], points)
 
 
-def _hold(run: Run, relation: Relation, picks: np.ndarray) -> Hold:
-    points = _places(run, relation.points, picks)
+def _track(run: Run, relation: Relation, picks: np.ndarray) -> ConstraintTrack:
+    points = _positions(run, relation.points, picks)
     force = np.full((len(picks), 3), np.nan)
+    # Forces come along the constraint's directions; a curve's turn with the point.
     if relation.curve is None:
         rows = run.force(relation.name)[picks]
         force = relation.signs[0] * rows @ np.asarray(relation.directions)
     anchor = _anchor(relation, run.time[picks], points)
-    return Hold(relation.name, points, anchor, force, _path(relation))
+    return ConstraintTrack(relation.name, points, anchor, force, _path(relation))
 
 
 def _anchor(
     relation: Relation, time: np.ndarray, points: np.ndarray
 ) -> np.ndarray | None:
-    """Return the place a point is held at: a nail, or the other body's point."""
+    """Return the position a point is held at: a nail, or the other body's point."""
     if relation.curve is not None or relation.is_velocity:
         return None
     if len(relation.points) == 2:
@@ -166,10 +174,10 @@ def _anchor(
 
 
 def _path(relation: Relation) -> np.ndarray | None:
-    """Return what a point may slide along: a curve, or a metre of a straight line."""
+    """Return the path a point may slide along: a curve, or a metre of a line."""
     if relation.curve is not None:
-        places = [relation.curve.at(s)[0] for s in relation.curve.samples()[::8]]
-        return np.array(places, dtype=float)
+        curve = relation.curve
+        return np.array([curve.at(s)[0] for s in curve.samples()[::8]], dtype=float)
     straight = len(relation.directions) == 2 and len(relation.points) == 1
     if straight and not (relation.is_moving or relation.is_velocity):
         along = np.cross(*np.asarray(relation.directions))
@@ -183,7 +191,7 @@ def _springs(run: Run, picks: np.ndarray) -> np.ndarray:
     for k, spring in enumerate(springs):
         for j, end in enumerate((spring.a, spring.b)):
             if isinstance(end, Point):
-                ends[:, k, j] = _places(run, [end], picks)[:, 0]
+                ends[:, k, j] = _positions(run, [end], picks)[:, 0]
             else:
                 ends[:, k, j] = end
     return ends

@@ -1,5 +1,6 @@
 """Worlds: rigid and articulated bodies under point constraints."""
 
+from armwise.plants import CashKarp, RungeKutta4, SemiImplicit
 from armwise.worlds.bodies import (
     ArticulatedBody,
     Body,
@@ -23,7 +24,7 @@ from armwise.worlds.constraints import (
     PolynomialCurve,
     Relation,
 )
-from armwise.worlds.drawing import Frames, Stroke, frames_of, nails_of, outline_of
+from armwise.worlds.drawing import Frames, frames_of, nails_of
 from armwise.worlds.forces import (
     Drag,
     JointLimit,
@@ -32,7 +33,6 @@ from armwise.worlds.forces import (
     Spring,
     Torque,
 )
-from armwise.worlds.integrators import CashKarp, RungeKutta4, SemiImplicit
 from armwise.worlds.joints import Hinge, Orientation, Weld
 from armwise.worlds.methods import (
     DampedLeastSquares,
@@ -81,7 +81,6 @@ __all__ = [
     "SemiImplicit",
     "SingularValueDropping",
     "Spring",
-    "Stroke",
     "Torque",
     "Weld",
     "World",
@@ -89,7 +88,6 @@ __all__ = [
     "box",
     "frames_of",
     "nails_of",
-    "outline_of",
     "planar_chain",
     "read_world",
     "rod",

@@ -8,10 +8,10 @@ import numpy as np
 
 from armwise.arms import BASE, Arm
 from armwise.errors import ArgumentError
+from armwise.plants import Integrator
 from armwise.worlds.bodies import ArticulatedBody, RigidBody
 from armwise.worlds.constraints import Relation
 from armwise.worlds.engine import Engine
-from armwise.worlds.integrators import Integrator
 from armwise.worlds.world import World
 
 
@@ -20,8 +20,8 @@ def check_step(world: World, integrator: Integrator, step: float) -> None:
     if not (np.isfinite(step) and step > 0):
         raise ArgumentError(f"The step must be a positive time in [s], not {step!r}.")
     for relation in world.relations:
-        if relation.frequency * step > integrator.stiffest:
-            largest = integrator.stiffest / relation.frequency
+        if relation.frequency * step > integrator.stability_limit:
+            largest = integrator.stability_limit / relation.frequency
             raise ArgumentError(
                 f"The step {step:g} s is too large for the constraint "
                 f"{relation.name!r} with the frequency {relation.frequency:g} 1/s. "

@@ -1,4 +1,4 @@
-"""Drawing of a world: strokes between points, at the times of a run."""
+"""Line drawings of worlds: strokes between points, frame by frame."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from armwise.worlds.forces import Spring
 from armwise.worlds.run import Run
 from armwise.worlds.world import World
 
-Place = tuple[float, float, float]
+Position = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Stroke:
-    """A line between two points of bodies, or to a place in the world.
+    """A line between two points of bodies, or to a position in the world.
 
     Attributes:
         a, b: Its ends.
@@ -26,8 +26,8 @@ class Stroke:
         name: The body or the spring.
     """
 
-    a: Point | Place
-    b: Point | Place
+    a: Point | Position
+    b: Point | Position
     kind: str
     name: str
 
@@ -43,8 +43,8 @@ def outline_of(world: World) -> list[Stroke]:
     return strokes
 
 
-def nails_of(world: World) -> list[Place]:
-    """Return the places in the world that constraints hold on to and that stay."""
+def nails_of(world: World) -> list[Position]:
+    """Return the positions in the world that constraints hold on to and that stay."""
     return [
         relation.place
         for relation in world.relations
@@ -68,7 +68,7 @@ def _body(body: Body) -> list[Stroke]:
     return strokes or _bones(body)
 
 
-def _link_stroke(body: ArticulatedBody, link: str, a: Place, b: Place) -> Stroke:
+def _link_stroke(body: ArticulatedBody, link: str, a: Position, b: Position) -> Stroke:
     ends = Point(body.name, a, link), Point(body.name, b, link)
     return Stroke(*ends, "body", body.name)
 
@@ -91,7 +91,7 @@ def _bones(body: ArticulatedBody) -> list[Stroke]:
     return strokes
 
 
-def _edges(shape: Shape) -> list[tuple[Place, Place]]:
+def _edges(shape: Shape) -> list[tuple[Position, Position]]:
     """Return a shape as lines: an axis, a box's edges, a ball's three axes."""
     if shape.kind in ("cylinder", "capsule"):
         half = shape.size[1] / 2
@@ -109,9 +109,9 @@ def _edges(shape: Shape) -> list[tuple[Place, Place]]:
     return [(_moved(shape, a), _moved(shape, b)) for a, b in ends]
 
 
-def _box_edges(size: tuple[float, ...]) -> list[tuple[Place, Place]]:
+def _box_edges(size: tuple[float, ...]) -> list[tuple[Position, Position]]:
     x, y, z = (length / 2 for length in size)
-    corners: list[Place] = [
+    corners: list[Position] = [
         (i * x, j * y, k * z) for i, j, k in product((-1, 1), repeat=3)
     ]
     return [
@@ -122,8 +122,8 @@ def _box_edges(size: tuple[float, ...]) -> list[tuple[Place, Place]]:
     ]
 
 
-def _moved(shape: Shape, place: Place) -> Place:
-    x, y, z = (shape.pose[:3, :3] @ np.asarray(place) + shape.pose[:3, 3]).tolist()
+def _moved(shape: Shape, point: Position) -> Position:
+    x, y, z = (shape.pose[:3, :3] @ np.asarray(point) + shape.pose[:3, 3]).tolist()
     return x, y, z
 
 
@@ -148,15 +148,9 @@ def frames_of(run: Run, count: int) -> Frames:
     strokes = outline_of(run.world)
     points = [p for s in strokes for p in (s.a, s.b) if isinstance(p, Point)]
     states = run.states[picks]
-    found = run.engine.positions(states, points) if points else None
+    moving = iter(run.engine.positions(states, points).swapaxes(0, 1) if points else ())
     ends = np.zeros((len(picks), len(strokes), 2, 3))
-    place = 0
     for k, stroke in enumerate(strokes):
         for j, end in enumerate((stroke.a, stroke.b)):
-            if isinstance(end, Point):
-                assert found is not None
-                ends[:, k, j] = found[:, place]
-                place += 1
-            else:
-                ends[:, k, j] = end
+            ends[:, k, j] = next(moving) if isinstance(end, Point) else end
     return Frames(run.time[picks], strokes, ends)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from armwise.plants import Tableau
 from armwise.programs import (
     SCALAR_PRELUDE,
     Program,
@@ -68,8 +69,7 @@ class NativeLoop:
         state: np.ndarray,
         h: float,
         signal: np.ndarray,
-        tableau: tuple[np.ndarray, np.ndarray],
-        errors: np.ndarray,
+        tableau: Tableau,
     ) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the state after one step and its error, or None if not all is well.
 
@@ -77,10 +77,10 @@ class NativeLoop:
             state: The state, unchanged.
             h: Step in [s].
             signal: One row per stage.
-            tableau: Runge–Kutta coefficients.
-            errors: Weights of the stages in the error.
+            tableau: Runge–Kutta coefficients with an error estimate.
         """
-        a, b = tableau
+        a, b, errors = tableau.a, tableau.b, tableau.errors
+        assert errors is not None
         new, error = np.empty(self._size), np.empty(self._size)
         bad = self._attempt(
             h, state.ctypes.data, signal.ctypes.data, signal.shape[1], len(b),
@@ -94,7 +94,7 @@ class NativeLoop:
         state: np.ndarray,
         h: float,
         signal: np.ndarray,
-        tableau: tuple[np.ndarray, np.ndarray] | None,
+        tableau: Tableau | None,
         steps: int,
         every: int = 1,
         phase: int = 0,
@@ -105,8 +105,7 @@ class NativeLoop:
             state: The state, changed in place to the last good one.
             h: Step in [s].
             signal: One row per stage of each step, or one row if nothing changes.
-            tableau: Runge–Kutta coefficients (stages, stages) and (stages,); None
-                for semi-implicit steps.
+            tableau: Runge–Kutta coefficients; None for semi-implicit steps.
             steps: How many.
             every: Keep every so many-th state.
             phase: Steps taken since the last one that was kept.
@@ -118,8 +117,8 @@ class NativeLoop:
         if tableau is None:
             taken = self._semi_implicit(*start, *keep)
         else:
-            a, b = tableau
-            stages = (len(b), a.ctypes.data, b.ctypes.data)
+            a, b = tableau.a.ctypes.data, tableau.b.ctypes.data
+            stages = (len(tableau.b), a, b)
             taken = self._explicit(*start, *stages, *keep)
         return Steps(taken, kept[: (phase + taken) // every])
 

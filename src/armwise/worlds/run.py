@@ -433,27 +433,18 @@ def write_table(run: Run, path: str | Path) -> None:
 
 
 def write_run(run: Run, folder: str | Path) -> list[Path]:
-    """Write a run's table, ledger and picture into a folder.
+    """Write a run's table and summary into a folder.
+
+    `armwise.report.write_world` adds a page with figures and an animation.
 
     Returns:
         The files that were written.
     """
-    from armwise.worlds.pictures import write_picture
-
-    place = Path(folder)
-    files = [
-        place / name
-        for name in (
-            "states.csv",
-            "summary.json",
-            "world.png",
-        )
-    ]
-    write_table(run, files[0])
+    table, report = Path(folder) / "states.csv", Path(folder) / "summary.json"
+    write_table(run, table)
     text = json.dumps(summary(run), indent=2, ensure_ascii=False) + "\n"
-    write_file(files[1], text.encode())
-    write_picture(run, files[2])
-    return files
+    write_file(report, text.encode())
+    return [table, report]
 
 
 def summary(run: Run) -> dict[str, object]:

@@ -13,6 +13,7 @@ import numpy as np
 from armwise.arms import load_arm, pose, rotation_from_rpy
 from armwise.errors import ArgumentError, ArmwiseError
 from armwise.motions import Motion, Sinusoid
+from armwise.plants import CashKarp, Integrator, RungeKutta4, SemiImplicit
 from armwise.tables import TomlTable, read_toml
 from armwise.worlds.bodies import (
     ArticulatedBody,
@@ -44,7 +45,6 @@ from armwise.worlds.forces import (
     Spring,
     Torque,
 )
-from armwise.worlds.integrators import CashKarp, Integrator, RungeKutta4, SemiImplicit
 from armwise.worlds.joints import Hinge, Orientation, Weld
 from armwise.worlds.methods import (
     DampedLeastSquares,

@@ -8,10 +8,19 @@ from math import ceil
 import numpy as np
 
 from armwise.errors import ArgumentError, WorldError
+from armwise.plants import (
+    CashKarp,
+    Integrator,
+    RungeKutta4,
+    SemiImplicit,
+    explicit_step,
+    step_error,
+    unsupported_integrator,
+)
 from armwise.programs import Backend
 from armwise.worlds.diagnosis import check_step, contradiction, unsatisfied
 from armwise.worlds.engine import Engine, Snapshot
-from armwise.worlds.integrators import CashKarp, Integrator, require_integrator
+from armwise.worlds.layout import Layout
 from armwise.worlds.methods import ForceMethod, ForceSolution, SingularValueDropping
 from armwise.worlds.run import Event, Happening, Moment, Run, StepCount
 from armwise.worlds.world import World
@@ -224,16 +233,14 @@ class Runner:
 
     def _block_signals(self, steps: int) -> np.ndarray:
         """Return the signals of every stage of every step, or one row if constant."""
-        signals = self.engine.signals
+        signals, tableau = self.engine.signals, self.integrator.tableau
         if signals.is_constant:
             return self.engine.signal(self.t, self.state)[None]
+        nodes = (0.0,) if tableau is None else tableau.nodes
         rows = []
         for i in range(self.index, self.index + steps):
             held = signals.sampled(i * self.step, self.state, self.engine.broken)
-            rows += [
-                signals.at((i + node) * self.step, held)
-                for node in self.integrator.nodes
-            ]
+            rows += [signals.at((i + node) * self.step, held) for node in nodes]
         return np.ascontiguousarray(rows)
 
     def _stride(self) -> str:
@@ -295,7 +302,12 @@ class Runner:
             return self.engine.rates(state, signals.at(t + node * h, held))
 
         with np.errstate(over="ignore", invalid="ignore"):
-            return self.integrator.step(rates, self.state, h, self.engine.layout)
+            tableau = self.integrator.tableau
+            if tableau is None:
+                new = semi_implicit_step(rates, self.state, h, self.engine.layout)
+                return new, np.zeros_like(new)
+            new, slopes = explicit_step(tableau, rates, self.state, h)
+            return new, step_error(tableau, slopes, h)
 
     def _attempt(
         self, h: float, held: np.ndarray
@@ -306,11 +318,9 @@ class Runner:
             return None
         if not engine.is_fast or engine.held is not None:
             return None
-        nodes = integrator.nodes
+        nodes = integrator.tableau.nodes
         rows = np.array([engine.signals.at(self.t + c * h, held) for c in nodes])
-        return engine.loop.attempt(
-            self.state, h, rows, integrator.tableau, integrator.errors
-        )
+        return engine.loop.attempt(self.state, h, rows, integrator.tableau)
 
     def _accept(self, new: np.ndarray, h: float) -> None:
         if not np.all(np.isfinite(new)):
@@ -396,7 +406,31 @@ def _not_finite(runner: Runner) -> str:
     )
 
 
+def semi_implicit_step(
+    rates: Callable[[np.ndarray, float], np.ndarray],
+    state: np.ndarray,
+    h: float,
+    layout: Layout,
+) -> np.ndarray:
+    """Step velocities first, then positions with the new velocities.
+
+    Work is booked at the mean of both velocities, so that the ledger balances to
+    second order although the motion is of first.
+    """
+    first = rates(state, 0.0)
+    new = state.copy()
+    velocities = layout.velocity_slice
+    new[velocities] += h * first[velocities]
+    second = rates(new, 0.0)
+    new[: velocities.start] += h * second[: velocities.start]
+    accounts = slice(velocities.stop, None)
+    new[accounts] += 0.5 * h * (first[accounts] + second[accounts])
+    return new
+
+
 # Run a world: the compiled loop while all is well, step by careful step else.
+
+_INTEGRATORS = (RungeKutta4, CashKarp, SemiImplicit)
 
 _LARGEST_RUN = 2 * 1024**3
 """Largest size of the kept states in bytes."""
@@ -431,8 +465,11 @@ def simulate(
         ArgumentError: If the step or the duration make no sense.
         WorldError: If the world cannot go on; its `run` holds all up to there.
     """
-    chosen = require_integrator(integrator)
-    check_step(world, chosen, step)
+    if integrator is None:
+        integrator = RungeKutta4()
+    if not isinstance(integrator, _INTEGRATORS):
+        raise unsupported_integrator(integrator, _INTEGRATORS)
+    check_step(world, integrator, step)
     if not (np.isfinite(duration / step) and duration > 0):
         raise ArgumentError(f"The duration must be positive in [s], not {duration!r}.")
     releasable = {name for event in events for name in event.releases}
@@ -446,5 +483,5 @@ def simulate(
             f"Keeping every {record_every}. of {count} states of {engine.layout.size} "
             "numbers is too much or too little: choose another record_every."
         )
-    runner = Runner(engine, chosen, step, count, record_every, tuple(events))
+    runner = Runner(engine, integrator, step, count, record_every, tuple(events))
     return runner.go(progress or (lambda fraction: None))

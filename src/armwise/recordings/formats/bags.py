@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -55,7 +55,7 @@ def collect(
     progress: Callable[[float], None] | None,
 ) -> dict[tuple[str, ...], Stream]:
     """Decode the messages: (topic, kind or joint names …) → stream."""
-    store = _type_store(reader)
+    store = _type_store(reader, topics.values())
     connections = [c for c in reader.connections if c.topic in topics]
     total = max(sum(c.msgcount for c in connections), 1)
     streams: dict[tuple[str, ...], Stream] = {}
@@ -81,12 +81,52 @@ def collect(
     return streams
 
 
-def _type_store(reader: Any) -> Any:
-    """Return the known message types, and those the bag itself explains."""
+_HEADER = """
+================================================================================
+MSG: std_msgs/Header
+builtin_interfaces/Time stamp
+string frame_id
+================================================================================
+MSG: builtin_interfaces/Time
+int32 sec
+uint32 nanosec
+"""
+
+_WRENCH = """
+geometry_msgs/Vector3 force
+geometry_msgs/Vector3 torque
+================================================================================
+MSG: geometry_msgs/Vector3
+float64 x
+float64 y
+float64 z
+"""
+
+_COMMON = {
+    JOINT_STATE: "std_msgs/Header header\nstring[] name\nfloat64[] position\n"
+    "float64[] velocity\nfloat64[] effort" + _HEADER,
+    "geometry_msgs/msg/Wrench": _WRENCH,
+    "geometry_msgs/msg/WrenchStamped": "std_msgs/Header header\n"
+    "geometry_msgs/Wrench wrench" + _HEADER + "=" * 80 + "\n"
+    "MSG: geometry_msgs/Wrench" + _WRENCH,
+    "std_msgs/msg/Float64": "float64 data",
+    "std_msgs/msg/Float32": "float32 data",
+}
+"""Message types that nearly every bag needs, as ROS 2 has always defined them."""
+
+
+def _type_store(reader: Any, kinds: Collection[str]) -> Any:
+    """Return the message types in use, those known and those the bag explains."""
     from rosbags.interfaces import MessageDefinitionFormat
     from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-    store = get_typestore(Stores.LATEST)
+    # Importing all types of a ROS release takes longer than reading most bags.
+    is_common = set(kinds) <= set(_COMMON)
+    store = get_typestore(Stores.EMPTY if is_common else Stores.LATEST)
+    if is_common:
+        for kind in kinds:
+            store.register(get_types_from_msg(_COMMON[kind], kind))
+        return store
     for connection in reader.connections:
         unknown = connection.msgtype not in store.types
         if unknown and connection.msgdef.format == MessageDefinitionFormat.MSG:

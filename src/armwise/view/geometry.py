@@ -1,4 +1,4 @@
-"""What every link looks like: its own geometry, else a skeleton."""
+"""Geometry of an arm's links: as described in its file, else a skeleton."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from armwise.view.forms import (
     BONES,
     DRUM,
     Ball,
-    Block,
+    Cuboid,
     Form,
     Rod,
     Solid,
@@ -36,41 +36,45 @@ from armwise.view.forms import (
     primitive,
     rotation_to,
 )
-from armwise.view.meshes import MOST_FACES_IN_ALL, MeshFolders, checked, read_mesh
+from armwise.view.meshes import (
+    MOST_FACES_IN_ALL,
+    MeshFolders,
+    checked_surface,
+    read_mesh,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-Placed = tuple[Form, np.ndarray]
+PosedForm = tuple[Form, np.ndarray]
 """A form and T_link_form."""
 
 
 @dataclass(frozen=True)
-class Looks:
-    """The geometry of an arm that could be had.
+class ArmGeometry:
+    """The geometry of an arm, as far as it could be read.
 
     Attributes:
         forms: Link index (or BASE) → its forms; links without any are missing.
         notes: Why some geometry is not shown, one sentence each.
     """
 
-    forms: dict[int, list[Placed]] = field(default_factory=dict)
+    forms: dict[int, list[PosedForm]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
-def looks_of(
+def geometry_of(
     arm: Arm, description: Path | None = None, meshes: Sequence[Path] = ()
-) -> Looks:
-    """Find out what an arm's links look like.
+) -> ArmGeometry:
+    """Read the geometry of an arm's links.
 
-    Where its file is known, what it shows (visual geometry) comes first, then what it
-    collides with. A link whose meshes cannot be had has no look at all: half a link
-    would deceive.
+    Visual geometry comes first, if the arm's file is known, then collision geometry. A
+    link whose meshes cannot be read has none at all: half a link would deceive.
 
     Args:
         arm: The arm.
-        description: The file it was loaded from, if it was.
+        description: The file it was loaded from, if any.
         meshes: Folders, beside the description's own, that meshes may be read from.
     """
     if description is None:
@@ -78,7 +82,7 @@ def looks_of(
     if description.suffix.lower() == ".toml":
         return _gather([_outlines(arm)], arm, _no_mesh)
     if read_xml(description).tag == "mujoco":
-        shapes, load = read_mjcf_looks(description, arm)
+        shapes, load = read_mjcf_geometry(description, arm)
         return _gather([shapes, _outlines(arm)], arm, load)
     folders = MeshFolders.around(description, meshes)
     sources = [read_urdf_visuals(description, arm), _outlines(arm)]
@@ -87,14 +91,14 @@ def looks_of(
 
 def read_urdf_visuals(path: Path, arm: Arm) -> dict[int, list[Shape]]:
     """Return the visual geometry in a URDF, by moving link."""
-    found: dict[int, list[Shape]] = defaultdict(list)
+    shapes: dict[int, list[Shape]] = defaultdict(list)
     for link in read_xml(path).all("link"):
         for visual in link.all("visual"):
             index, T = arm.place(link.text("name"))
             shape = read_shape(visual, T)
             if shape is not None:
-                found[index].append(shape)
-    return found
+                shapes[index].append(shape)
+    return shapes
 
 
 def _outlines(arm: Arm) -> dict[int, list[Shape]]:
@@ -106,23 +110,28 @@ def _gather(
     sources: Sequence[dict[int, list[Shape]]],
     arm: Arm,
     load: Callable[[Shape], Surface],
-) -> Looks:
-    """Take each link's geometry from the first source that has all of it."""
+) -> ArmGeometry:
+    """Use for each link the first source whose geometry can be read completely."""
+    # One bound for all sources: a link may be tried twice, but is drawn once.
     load = _Bounded(load)
-    forms: dict[int, list[Placed]] = {}
+    forms: dict[int, list[PosedForm]] = {}
+    # Reason → what failed for it, in order and once each: one note per reason.
     failed: dict[str, dict[tuple[str, str], None]] = defaultdict(dict)
     for i in range(BASE, len(arm.links)):
         name = arm.base if i == BASE else arm.links[i].name
         for source in sources:
-            found = [(_form(shape, load), shape) for shape in source.get(i, ())]
-            for made, shape in found:
-                if isinstance(made, str):
-                    failed[made][name, _called(shape)] = None
-            whole = [(made, s.pose) for made, s in found if not isinstance(made, str)]
-            if found and len(whole) == len(found):
+            shapes = source.get(i, ())
+            results = [(_form(shape, load), shape) for shape in shapes]
+            for form, shape in results:
+                if isinstance(form, str):
+                    failed[form][name, _shape_name(shape)] = None
+            whole = [(form, s.pose) for form, s in results if not isinstance(form, str)]
+            if shapes and len(whole) == len(shapes):
                 forms[i] = whole
                 break
-    return Looks(forms, tuple(_note(why, list(which)) for why, which in failed.items()))
+    return ArmGeometry(
+        forms, tuple(_note(why, list(which)) for why, which in failed.items())
+    )
 
 
 @dataclass
@@ -130,29 +139,29 @@ class _Bounded:
     """Loads meshes until there are too many triangles in all."""
 
     load: Callable[[Shape], Surface]
-    left: int = MOST_FACES_IN_ALL
+    remaining: int = MOST_FACES_IN_ALL
 
     def __call__(self, shape: Shape) -> Surface:
-        if self.left >= 0:
+        if self.remaining >= 0:
             surface = self.load(shape)
-            self.left -= len(surface.faces)
-        if self.left < 0:
+            self.remaining -= len(surface.faces)
+        if self.remaining < 0:
             raise ArmError(f"more than {MOST_FACES_IN_ALL} triangles in all; simplify")
         return surface
 
 
 def _form(shape: Shape, load: Callable[[Shape], Surface]) -> Form | str:
     """Return a shape's form, or why it has none."""
-    made = primitive(shape)
-    if made is not None:
-        return made if min(shape.size) > 0 else "it has no extent"
+    form = primitive(shape)
+    if form is not None:
+        return form if min(shape.size) > 0 else "it has no extent"
     try:
         return load(shape)
     except ArmError as problem:
         return str(problem)
 
 
-def _called(shape: Shape) -> str:
+def _shape_name(shape: Shape) -> str:
     return shape.mesh[:100] if shape.mesh else f"a {shape.kind}"
 
 
@@ -170,23 +179,24 @@ def _no_mesh(shape: Shape) -> Surface:
     raise ArmError("not looked for without the file of the description")
 
 
-# What MuJoCo's bodies look like; their meshes come from the compiled model.
+# Geometry of MJCF bodies; their meshes come from the compiled model.
 
 
-def read_mjcf_looks(
+def read_mjcf_geometry(
     path: Path, arm: Arm
 ) -> tuple[dict[int, list[Shape]], Callable[[Shape], Surface]]:
-    """Return what shows of each moving link, and what finds a mesh by its name."""
+    """Return the shapes of each moving link, and a loader of meshes by name."""
     model = compile_mjcf(path)
-    found: dict[int, list[Shape]] = defaultdict(list)
+    shapes: dict[int, list[Shape]] = defaultdict(list)
     for body in range(model.nbody):
         index, T = arm.place(arm.base if body == 0 else body_name(model, body))
         first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
         geoms = range(first, first + count)
-        shown = [g for g in geoms if not _collides(model, g)] or geoms
-        shapes = (read_geom(model, g, T) for g in shown)
-        found[index] += [shape for shape in shapes if shape is not None]
-    return found, lambda shape: _surface(model, shape)
+        # Models mark visual geometry by letting it collide with nothing.
+        visual = [g for g in geoms if not _collides(model, g)] or geoms
+        own = (read_geom(model, g, T) for g in visual)
+        shapes[index] += [shape for shape in own if shape is not None]
+    return shapes, lambda shape: _surface(model, shape)
 
 
 def _collides(model: Any, geom: int) -> bool:
@@ -198,16 +208,16 @@ def _surface(model: Any, shape: Shape) -> Surface:
     corner, face = int(model.mesh_vertadr[mesh]), int(model.mesh_faceadr[mesh])
     corners = model.mesh_vert[corner : corner + int(model.mesh_vertnum[mesh])]
     faces = model.mesh_face[face : face + int(model.mesh_facenum[mesh])]
-    return checked(np.array(corners, dtype=float), np.array(faces))
+    return checked_surface(np.array(corners, dtype=float), np.array(faces))
 
 
-# An arm as bones between its joints, for links nobody drew.
+# Skeleton: rods between the joints, for links without geometry.
 
-THICKNESS = 0.022
-"""Radius of a bone, as a share of the arm's length."""
+_BONE_RADIUS = 0.022
+"""Radius of a bone as a fraction of the arm's length: a stout, not a thin, arm."""
 
-SHORTEST = 1e-6
-"""In [m]: points nearer than this are one point."""
+_SAME_POINT = 1e-6
+"""Distance in [m] below which two points are one: files have six digits or so."""
 
 
 def arm_length(arm: Arm) -> float:
@@ -220,7 +230,8 @@ def arm_length(arm: Arm) -> float:
         reach[i] = before + float(np.linalg.norm(_on_parent(joint) - start))
         tips = [np.linalg.norm(tip - joint.anchor) for tip in _tips(arm, i)]
         longest = max(longest, reach[i] + float(max(tips, default=0.0)))
-    return longest if longest > SHORTEST else 1.0
+    # All joints in one point, a wrist alone: any size will do.
+    return longest if longest > _SAME_POINT else 1.0
 
 
 def bones_of(arm: Arm, link: int) -> list[Solid]:
@@ -231,7 +242,7 @@ def bones_of(arm: Arm, link: int) -> list[Solid]:
     start = np.zeros(3) if link == BASE else arm.joints[link].anchor
     ends = [_on_parent(joint) for joint in arm.joints if joint.parent == link]
     ends += _tips(arm, link)
-    radius = THICKNESS * arm_length(arm)
+    radius = _BONE_RADIUS * arm_length(arm)
     foot = [Solid(Rod(3 * radius, radius), BASE, np.eye(4), DRUM, "skeleton", arm.base)]
     return (foot if link == BASE else []) + [
         Solid(
@@ -243,24 +254,24 @@ def bones_of(arm: Arm, link: int) -> list[Solid]:
             arm.base if link == BASE else arm.links[link].name,
         )
         for end in ends
-        if np.linalg.norm(end - start) > SHORTEST
+        if np.linalg.norm(end - start) > _SAME_POINT
     ]
 
 
 def joints_of(arm: Arm) -> list[Solid]:
-    """Return every joint as what it is: a drum that turns, a block that slides."""
-    radius = 1.6 * THICKNESS * arm_length(arm)
+    """Return every joint: a drum if it turns, a cuboid if it slides."""
+    radius = 1.6 * _BONE_RADIUS * arm_length(arm)  # wider than the bones it joins
     solids = []
     for i, joint in enumerate(arm.joints):
         width = 2 * radius
         drum = Rod(radius, 2.4 * radius)
-        form = drum if joint.is_revolute else Block((width, width, 1.5 * width))
+        form = drum if joint.is_revolute else Cuboid((width, width, 1.5 * width))
         solids.append(Solid(form, i, _axis_pose(joint), DRUM, "skeleton", joint.name))
     return solids
 
 
 def axes_of(arm: Arm) -> list[Solid]:
-    """Return every joint's axis as a thin line that ends where it points."""
+    """Return every joint's axis as a thin rod with a ball at its positive end."""
     length = 0.16 * arm_length(arm)
     solids = []
     for i, joint in enumerate(arm.joints):
@@ -275,12 +286,12 @@ def axes_of(arm: Arm) -> list[Solid]:
 
 
 def _tips(arm: Arm, link: int) -> list[Float[np.ndarray, " 3"]]:
-    """Places a link reaches to that carry no joint; of a last link never nothing."""
+    """Ends of a last link: its frames, else its centre of mass."""
     if link == BASE:
         return []
     named = [frame.pose[:3, 3] for frame in arm.frames if frame.link == link]
     start = arm.joints[link].anchor
-    far = [tip for tip in named if np.linalg.norm(tip - start) > SHORTEST]
+    far = [tip for tip in named if np.linalg.norm(tip - start) > _SAME_POINT]
     is_last = all(joint.parent != link for joint in arm.joints)
     if is_last and not far and arm.links[link].inertia.mass > 0:
         return [arm.links[link].inertia.center_of_mass]
