@@ -21,10 +21,9 @@ import numpy as np
 
 import armwise as aw
 from armwise.arms import Arm, Drive
-from armwise.control import PD, Feedforward
+from armwise.control import PD, Feedforward, largest_torque
 from armwise.fleets import FleetEstimate, identify_fleet
 from armwise.fleets.defects import point_mass
-from armwise.identification.coverage import largest_torque
 from armwise.motions import random_motion
 from armwise.recordings import Recording
 from benchmarks.figures import Row
@@ -136,7 +135,7 @@ def defects(folder: Path, tell: Tell, repetitions: int = REPETITIONS) -> list[Ro
         truth = simulate_fleet(folder / str(seed), seed)
         fleet = identify_fleet(panda(), folder / str(seed), cutoff_hz=CUTOFF_HZ)
         flags = {one.robot: one.defect for one in fleet.flagged}
-        names = {robot: (d.kind, d.place) for robot, d in flags.items() if d}
+        names = {robot: (d.kind, d.component) for robot, d in flags.items() if d}
         found += len(flags.keys() & truth.keys())
         named += sum(names.get(robot) == what for robot, what in truth.items())
         false += len(flags.keys() - truth.keys())

@@ -28,9 +28,9 @@ MANY = 10_000_000
 def run() -> list[Row]:
     arm = aw.load_arm("panda")
     data = recorded(arm, SAMPLES)
-    aw.identify(arm, data)
+    _fit(arm, data)
     with threadpool_limits(limits=1):
-        ours = best(lambda: aw.identify(arm, data), 5)
+        ours = best(lambda: _fit(arm, data), 5)
         theirs, figaroh = _pinocchio(arm, data), _figaroh(arm, data)
         problem = pose_problem(Columns(arm), [data])
         constrained = best(lambda: PhysicallyConsistent().solve(problem), 5)
@@ -118,6 +118,11 @@ def _load(path: Path) -> ModuleType:
     return module
 
 
+def _fit(arm: aw.Arm, data: aw.Samples) -> aw.Estimate:
+    """What the others do: least squares, friction linear."""
+    return aw.identify(arm, data, aw.WeightedLeastSquares(), friction="linear")
+
+
 def _memory(arm: aw.Arm) -> list[Row]:
     """Extra memory of a fit beyond the data themselves, small and large."""
     rows = []
@@ -125,7 +130,7 @@ def _memory(arm: aw.Arm) -> list[Row]:
         data = _repeated(recorded(arm, SAMPLES), samples // SAMPLES)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         start = time.perf_counter()
-        aw.identify(arm, data)
+        _fit(arm, data)
         elapsed = time.perf_counter() - start
         extra = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
         rows.append(

@@ -66,7 +66,7 @@ def emps() -> Iterator[Figure]:
     fitted = prepare(read_recording(DATA / "emps/DATA_EMPS.mat", arm, mapping), arm=arm)
     pulses = read_recording(DATA / "emps/DATA_EMPS_PULSES.mat", arm, mapping)
     pulses = prepare(pulses, like=fitted)
-    plain = aw.identify(arm, fitted)
+    plain = _weighted(arm, fitted)
     published = (95.1089, 203.5034, 20.3935, -3.1648)
     std = (0.1085, 1.146, 0.1012, 0.0444)
     for name, value, want, error in zip(
@@ -82,10 +82,10 @@ def emps() -> Iterator[Figure]:
     yield _errors("emps", "fit error", plain.fit.relative_error, [4.083])
     yield _errors("emps", "pulses", plain.validate(pulses).relative_error, [5.982])
     asymmetric = aw.identification.FrictionTerm(0, "slide", "asymmetric")
-    skewed = aw.identify(arm, fitted, friction=[asymmetric])
+    skewed = _weighted(arm, fitted, friction=[asymmetric])
     yield _errors("emps", "fit error, asymmetric", skewed.fit.relative_error, [3.112])
     chosen = aw.identification.select_friction(arm, fitted, TERMS)
-    best = aw.identify(arm, fitted, friction=chosen.terms)
+    best = _weighted(arm, fitted, friction=chosen.terms)
     names = ", ".join(term.form for term in chosen.terms)
     error = best.validate(pulses).relative_error
     yield _errors("emps", f"pulses, {names}", error, [5.982])
@@ -94,7 +94,7 @@ def emps() -> Iterator[Figure]:
 
 def tx40() -> Iterator[Figure]:
     arm, data = _prepared("tx40", DATA / "tx40/tx40.urdf", DATA / "tx40")
-    whole = aw.identify(arm, data)
+    whole = _weighted(arm, data)
     yield _row(
         "tx40", "base parameters", str(whole.base.count), "61", whole.base.count == 61
     )
@@ -182,11 +182,14 @@ def panda() -> Iterator[Figure]:
     arm, data = _prepared(
         "panda", "panda", DATA / "panda", cutoff_hz=10.0, velocity="measured"
     )
-    plain = aw.identify(
-        arm, data, aw.identification.OrdinaryLeastSquares(), terms=RIGID
+    plain, bodies, weighted = (
+        aw.identify(arm, data, method, terms=RIGID, friction="linear")
+        for method in (
+            aw.identification.OrdinaryLeastSquares(),
+            aw.PhysicallyConsistent(),
+            aw.WeightedLeastSquares(),
+        )
     )
-    bodies = aw.identify(arm, data, aw.PhysicallyConsistent(), terms=RIGID)
-    weighted = aw.identify(arm, data, terms=RIGID)
     yield _row(
         "panda", "parameters", str(plain.base.count), "64", plain.base.count == 64
     )
@@ -211,6 +214,11 @@ def panda() -> Iterator[Figure]:
         "panda", "least eigenvalue of M, 10,000 poses", f"{least:.2g}", "> 0", least > 0
     )
     yield from _exported("panda", arm, data, ())
+
+
+def _weighted(arm: aw.Arm, data: aw.Samples, friction: Sequence = ()) -> aw.Estimate:
+    """Weighted least squares, as the published models were fitted."""
+    return aw.identify(arm, data, aw.WeightedLeastSquares(), friction=friction)
 
 
 def _exported(

@@ -30,8 +30,8 @@ first = aw.motions.Sinusoid([3.0, 2.0, 1.0], 0.8, [2.0, 3.1, 4.3], 8.0)
 second = aw.motions.Sinusoid([2.5, 2.5, 1.5], 0.7, [2.6, 1.9, 3.7], 6.0)
 fit, other = (aw.run(plant, controller, motion) for motion in (first, second))
 
-result = aw.identification.identify_recordings(described, [fit], [other])
-estimate, checked = result.estimate, result.validation
+estimate = aw.identify(described, fit, validation=other)
+checked = estimate.validation
 print(f"{estimate.base.count} combinations, condition {estimate.condition_number:.0f}")
 truth = estimate.base.values(
     [*real.parameters, *[0.0] * len(estimate.columns.friction)]
@@ -46,8 +46,8 @@ rows = zip(
 for text, value, std, true in rows:
     print(f"  {value:9.4f} ± {std:.4f}  (true {true:9.4f})  {text}")
 print("Unexplained torque, data left out:", checked.relative_error.round(3))
-for warning in result.warnings:
+for warning in estimate.warnings:
     print("Warning:", warning)
 
 aw.save_arm(estimate.arm, folder / "identified.urdf")
-print(f"Open {aw.write_report(result, folder / 'report.html')}")
+print(f"Open {aw.write_report(estimate, folder / 'report.html')}")

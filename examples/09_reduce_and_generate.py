@@ -28,7 +28,7 @@ def samples(seed: int) -> aw.Samples:
 
 
 fit, other = samples(1), samples(2)
-full = aw.identify(arm, fit)
+full = aw.identify(arm, fit, aw.WeightedLeastSquares(), friction="linear")
 for threshold in (0.001, 0.01, 0.05):
     small = aw.reduce(full, fit, threshold)
     error = small.validate(other).relative_error

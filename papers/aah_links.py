@@ -15,7 +15,7 @@ import numpy as np
 from armwise.arms import Arm, load_arm
 from armwise.control import ComputedTorque
 from armwise.dynamics import Dynamics, base_parameters
-from armwise.identification import Estimate, identify
+from armwise.identification import Estimate, WeightedLeastSquares, identify
 from armwise.motions import Quintic
 from armwise.plants import Encoder, SimulatedArm, Tachometer, TorqueSensor, run
 from armwise.recordings import Samples, prepare
@@ -104,7 +104,10 @@ def recover(seed: int = 0) -> Recovery:
     recordings = [run(plant, controller, motion) for motion in motions()]
     fitted = prepare(recordings, 30.0, velocity="measured", lag=0.0)
     other = prepare(run(plant, controller, other_motion()), like=fitted)
-    return Recovery(truth, identify(truth, fitted, terms=("links",)), fitted, other)
+    estimate = identify(
+        truth, fitted, WeightedLeastSquares(), terms=("links",), friction="linear"
+    )
+    return Recovery(truth, estimate, fitted, other)
 
 
 def nominal_regressor() -> Float[np.ndarray, "rows 30"]:

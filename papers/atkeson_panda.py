@@ -63,7 +63,9 @@ def identified_panda(periods: float = 2.0) -> Arm:
     hold = Feedforward(feedback(), nominal, "gravity")
     recording = run(plant, hold, excitation(nominal, periods))
     samples = prepare(recording, cutoff_hz=20.0)
-    return identify(nominal, samples, method=WeightedLeastSquares()).arm
+    return identify(
+        nominal, samples, method=WeightedLeastSquares(), friction="linear"
+    ).arm
 
 
 @dataclass(frozen=True, eq=False)

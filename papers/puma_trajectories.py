@@ -18,8 +18,8 @@ from armwise.identification import (
     WeightedLeastSquares,
     build_estimate,
     pose_problem,
+    review,
 )
-from armwise.identification.uncertainty import review
 from armwise.motions import Polynomial
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run_batch
 from armwise.recordings import Recording, Samples

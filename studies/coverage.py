@@ -18,7 +18,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import BaseParameters, equations, mul, total
 from armwise.errors import ArgumentError
-from armwise.identification import STRETCHES, Method, WeightedLeastSquares, pose_problem
+from armwise.identification import Method, WeightedLeastSquares, pose_problem
 from armwise.identification.coverage import (
     NORMAL_FACTOR,
     TORQUE_LAG,
@@ -40,8 +40,9 @@ from armwise.programs import (
     fill,
     trace,
 )
+from armwise.progress import Progress
 from armwise.recordings import Samples, prepare
-from armwise.regression import Columns
+from armwise.regression import STRETCHES, Columns
 from studies.closed_loop import TEMPLATES, GpuLoop
 from studies.filter_matrices import BandedMatrix, PreparationBands, preparation_bands
 
@@ -68,7 +69,7 @@ def gpu_coverage_study(
     encoder_counts: int = 2**17,
     torque_noise: float = 0.01,
     cutoff_hz: float = 10.0,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> CoverageStudy:
     """Repeat a closed-loop identification with fresh noise on a GPU, and count.
 

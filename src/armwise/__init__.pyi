@@ -31,6 +31,7 @@ from .fleets import identify_fleet as identify_fleet
 from .identification import Estimate as Estimate
 from .identification import PhysicallyConsistent as PhysicallyConsistent
 from .identification import WeightedLeastSquares as WeightedLeastSquares
+from .identification import build_problem as build_problem
 from .identification import identify as identify
 from .identification import read_estimate as read_estimate
 from .identification import reduce as reduce

@@ -1,8 +1,6 @@
-"""Progress of long tasks, as a callback."""
-
-from __future__ import annotations
+"""Progress of long work, as functions report it to whoever shows it."""
 
 from collections.abc import Callable
 
 Progress = Callable[[str, float], None]
-"""Called with what is being done and the fraction of it that is done, 0 to 1."""
+"""Called with what is being done and how much of it is done, 0 … 1."""

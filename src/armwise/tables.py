@@ -49,7 +49,7 @@ class TomlTable:
         value = self.values.get(key, {})
         if not isinstance(value, dict):
             raise self.error(f'needs a table for "{key}", not {value!r}.')
-        return replace(self, where=f"{self.where}, {key}", values=value)
+        return replace(self, where=self._inside(key), values=value)
 
     def tables(self, key: str) -> Iterator[TomlTable]:
         """Go through an array of tables [[key]]."""
@@ -57,7 +57,7 @@ class TomlTable:
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise self.error(f'needs tables [[{key}]] for "{key}".')
         for i, row in enumerate(rows, 1):
-            where = f"{self.where}, {key} {row.get('name', i)}"
+            where = self._inside(f"{key} {row.get('name', i)}")
             yield replace(self, where=where, values=row)
 
     def text(self, key: str, default: str) -> str:
@@ -119,6 +119,10 @@ class TomlTable:
         if key not in self.values and default is None:
             raise self.error(f'has no "{key}" (or "{degrees}"); add the column.')
         return self.number(key, default)
+
+    def _inside(self, name: str) -> str:
+        """Where a table of this one stands: `file: outer, inner`."""
+        return f"{self.where}{' ' if self.where.endswith(':') else ', '}{name}"
 
     def _number(self, key: str, value: object) -> float:
         numeric = isinstance(value, int | float) and not isinstance(value, bool)

@@ -68,8 +68,9 @@ def folder(tmp_path_factory) -> Path:
     recording = aw.Recording.from_arrays(t[:, 0], q=q, qd=qd, tau=tau)
     aw.write_recording(recording, place / "run.csv")
     samples = aw.Samples(t[:, 0], q, qd, qdd, tau)
-    aw.write_estimate(aw.identify(arm, samples), place / "plain.json")
-    tied = aw.identify(arm, samples, aw.PhysicallyConsistent())
+    plain = aw.identify(arm, samples, aw.WeightedLeastSquares(), friction="linear")
+    aw.write_estimate(plain, place / "plain.json")
+    tied = aw.identify(arm, samples, friction="linear")
     aw.write_estimate(tied, place / "tied.json")
     (place / "world.toml").write_text(WORLD)
     return place

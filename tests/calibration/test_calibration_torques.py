@@ -95,7 +95,7 @@ def test_the_command_line_weighs_torques(logs, tmp_path):
     options = ["--load-mass", "0.2", "--load-center", "0.02,0,0", "--json"]
     arguments = [str(paths[0]), "--loaded", str(paths[1]), "--load-frame", "hand"]
     result = CliRunner().invoke(
-        app, ["calibrate", "hand_controller", *arguments, *options]
+        app, ["calibrate-torques", "hand_controller", *arguments, *options]
     )
     assert result.exit_code == 0, result.output
     gains = [row["gain"] for row in json.loads(result.stdout)["torque_gains"]]
@@ -105,13 +105,14 @@ def test_the_command_line_weighs_torques(logs, tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "needs --load-mass"),
+        ([], "Missing option '--load-mass'"),
         (["--load-mass", "1", "--load-center", "0,1"], "takes x,y,z"),
     ],
 )
 def test_a_load_must_be_described(logs, tmp_path, options, said):
     path = written(logs[0], tmp_path / "free.csv")
-    arguments = ["calibrate", "hand_controller", str(path), "--loaded", str(path)]
+    arguments = ["calibrate-torques", "hand_controller", str(path)]
+    arguments += ["--loaded", str(path)]
     result = CliRunner().invoke(app, [*arguments, *options])
     assert result.exit_code != 0
     assert said in " ".join(result.output.split())

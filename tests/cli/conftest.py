@@ -62,6 +62,8 @@ def prepared(tmp_path_factory) -> Path:
     for name, held in (("held", BRICK), ("empty", None)):
         write_wrist_log(held, folder / f"{name}.csv")
     write_fleet(folder)
+    for name, mass in (("a", 0.0), ("b", 5.0)):
+        write_loaded_log(mass, folder / f"{name}.csv")
     shutil.copy(WORLDS / "nail.toml", folder)
     return folder
 
@@ -73,6 +75,21 @@ def write_fleet(folder: Path) -> None:
         place.mkdir(parents=True)
         log = aw.read_recording(folder / f"run{k}.csv")
         aw.write_recording(log, place / "run.parquet")
+
+
+def write_loaded_log(mass: float, path: Path) -> None:
+    """Let the direct-drive arm wave a body of a mass in [kg], and write the log."""
+    arm = aw.load_arm("ddarm").with_gravity([0.0, 0.0, -9.81])
+    body = aw.arms.InertialParameters.from_center_of_mass(
+        mass, [0.0, 0.0, 0.0], np.zeros((3, 3))
+    )
+    payload = aw.plants.Payload(arm.links[-1].name, body) if mass else None
+    sensors = (aw.plants.Encoder(), aw.plants.TorqueSensor(0.1))
+    plant = aw.SimulatedArm(arm, sensors=sensors, payload=payload, seed=0)
+    motion = aw.motions.Sinusoid([3.0, 2.0, 1.0], 0.8, [2.0, 3.1, 4.3], 4.0)
+    log = aw.run(plant, aw.control.ComputedTorque(arm, 400.0, 40.0), motion)
+    measured = [name for name in log.channels if name.split("_")[0] in ("q", "tau")]
+    aw.write_recording(log.select(measured), path)
 
 
 def write_wrist_log(held: aw.arms.InertialParameters | None, path: Path) -> None:

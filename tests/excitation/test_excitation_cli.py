@@ -11,7 +11,11 @@ from typer.testing import CliRunner
 from armwise.arms import load_arm
 from armwise.cli.main import app
 from armwise.dynamics import Dynamics
-from armwise.identification import identify, write_estimate
+from armwise.identification import (
+    WeightedLeastSquares,
+    identify,
+    write_estimate,
+)
 from armwise.recordings import Samples
 
 RUN = ("excite", "two_link_uno", "--duration", "2")
@@ -48,7 +52,12 @@ def test_improves_what_an_estimate_leaves_open(tmp_path):
     states = (0.3 * rng.normal(size=(t.size, 2)) for _ in range(3))
     q, qd, qdd = states
     tau = Dynamics(arm).inverse_dynamics(q, qd, qdd) + 0.01 * rng.normal(size=q.shape)
-    estimate = identify(arm, Samples(time=t, q=q, qd=qd, qdd=qdd, tau=tau))
+    estimate = identify(
+        arm,
+        Samples(time=t, q=q, qd=qd, qdd=qdd, tau=tau),
+        WeightedLeastSquares(),
+        friction="linear",
+    )
     path = tmp_path / "estimate.json"
     write_estimate(estimate, path)
     before, after = invoke("--json"), invoke("--json", "--known", str(path))

@@ -1,4 +1,4 @@
-"""armwise identify --group-by: a fleet from the command line."""
+"""armwise identify-fleet, and what identify says to its options."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import sys
 import pytest
 
 
-def armwise(*words: object) -> subprocess.CompletedProcess:
+def armwise(
+    *words: object, command: str = "identify-fleet"
+) -> subprocess.CompletedProcess:
     code = "from armwise.cli.main import main; main()"
-    command = [sys.executable, "-c", code, "identify", "two_link_uno", *map(str, words)]
+    command = [sys.executable, "-c", code, command, "two_link_uno", *map(str, words)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
@@ -25,7 +27,7 @@ def test_people_read_tables_and_find_files(logs, tmp_path):
     assert "No robot differs" in done.stdout
     assert {"fleet.json", "fleet.urdf", "parts"} <= {p.name for p in out.iterdir()}
     again = armwise(glob, "--like", out / "fleet.json", "--workers", 1, "-o", out)
-    assert "(12 of 12 pieces were there already)" in again.stdout
+    assert "(12 of 12 chunks were there already)" in again.stdout
 
 
 def test_machines_read_json_with_bad_logs_named(logs, tmp_path):
@@ -49,7 +51,7 @@ def test_machines_read_json_with_bad_logs_named(logs, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--validate", "x.csv"], "no --validate"),
+        (["--validate", "x.csv"], "No such option: --validate"),
         (["--method", "robust"], "Robust needs the samples"),
     ],
 )
@@ -58,3 +60,14 @@ def test_what_a_fleet_cannot_do_is_said_in_one_sentence(logs, words, said):
     assert done.returncode != 0
     assert said in " ".join(done.stderr.replace("│", " ").split())
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--group-by", "--like", "--workers"])
+def test_identify_names_the_command_its_old_options_belong_to(logs, option):
+    done = armwise(logs, option, "1", command="identify")
+    assert done.returncode == 2
+    assert (
+        f"{option} is an option of a command of its own: armwise identify-fleet."
+        in (done.stderr)
+    )
+    assert done.stderr.count("\n") == 1

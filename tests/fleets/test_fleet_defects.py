@@ -11,13 +11,13 @@ import armwise as aw
 from armwise.arms import Drive
 from armwise.fleets.defects import (
     Defect,
+    ParameterShift,
     PointMass,
-    Shift,
     known_defects,
     point_mass,
 )
 from armwise.fleets.flags import name_defect, slip_directions
-from armwise.fleets.job import SlipColumns, sum_up
+from armwise.fleets.job import SlipColumns, sum_samples
 from armwise.identification import Columns
 from armwise.identification.problem import pose_problem
 
@@ -42,7 +42,7 @@ def moved(arm, samples, slip=0.0, seed=0):
 def slips(panda):
     columns = Columns(panda)
     samples = moved(panda, 2000)
-    part = sum_up(SlipColumns(columns), samples, 3)
+    part = sum_samples(SlipColumns(columns), samples, 3)
     return slip_directions(pose_problem(columns, ()), part, np.ones(panda.dof))
 
 
@@ -72,8 +72,10 @@ def named(panda, base, covariance, slips, difference, seed=0) -> Defect | None:
 
 def test_a_slip_moves_an_estimate_as_foretold(panda, slips):
     slip = np.deg2rad(0.1)
-    sound = aw.identify(panda, moved(panda, 2000))
-    slipped = aw.identify(panda, moved(panda, 2000, slip), _equal_weights(panda))
+    sound, slipped = (
+        aw.identify(panda, data, _equal_weights(panda), friction="linear")
+        for data in (moved(panda, 2000), moved(panda, 2000, slip))
+    )
     change = (slipped.base_values - sound.base_values) / slip
     np.testing.assert_allclose(change, slips[:, 3], atol=0.02 * abs(slips[:, 3]).max())
 
@@ -94,7 +96,7 @@ def test_a_lost_bolt_is_found_where_it_sat(panda, base, covariance, slips, link)
     lost = np.zeros(panda.parameters.size)
     lost[panda.layout.link(link)] = -point_mass(0.2, place)
     found = named(panda, base, covariance, slips, base.matrix @ lost)
-    assert (found.kind, found.place) == ("lost bolt", panda.links[link].name)
+    assert (found.kind, found.component) == ("lost bolt", panda.links[link].name)
     assert found.probability > 0.5
     assert found.explained > 0.8
 
@@ -127,7 +129,10 @@ def test_a_dragging_bearing_is_found(panda, base, covariance, slips, joint):
         name = f"{panda.joints[joint].name}.{term}"
         more[panda.parameter_names.index(name)] = 0.4
     found = named(panda, base, covariance, slips, base.matrix @ more)
-    assert (found.kind, found.place) == ("dragging bearing", panda.joints[joint].name)
+    assert (found.kind, found.component) == (
+        "dragging bearing",
+        panda.joints[joint].name,
+    )
     assert found.size == pytest.approx(2.0, rel=0.2)
     assert "times the fleet's" in str(found)
 
@@ -136,7 +141,10 @@ def test_a_dragging_bearing_is_found(panda, base, covariance, slips, joint):
 def test_a_slipped_encoder_is_found(panda, base, covariance, slips, joint):
     difference = slips[:, joint] * np.deg2rad(2.0)
     found = named(panda, base, covariance, slips, difference)
-    assert (found.kind, found.place) == ("slipped encoder", panda.joints[joint].name)
+    assert (found.kind, found.component) == (
+        "slipped encoder",
+        panda.joints[joint].name,
+    )
     assert np.rad2deg(found.size) == pytest.approx(2.0, rel=0.1)
     assert "by +2" in str(found) or "by +1.9" in str(found)
 
@@ -152,11 +160,11 @@ def test_the_simpler_of_two_reasons_that_fit_is_given():
     rng = np.random.default_rng(0)
     one, more = rng.normal(size=(30, 1)), rng.normal(size=(30, 3))
     both = [
-        Shift("slipped encoder", "four numbers", np.hstack([one, more])),
-        Shift("slipped encoder", "one number", one),
+        ParameterShift("slipped encoder", "four numbers", np.hstack([one, more])),
+        ParameterShift("slipped encoder", "one number", one),
     ]
     difference = 3.0 * one[:, 0] + rng.normal(size=30)
-    assert name_defect(difference, np.eye(30), 30.0, both, {}).place == "one number"
+    assert name_defect(difference, np.eye(30), 30.0, both, {}).component == "one number"
 
 
 def test_what_no_defect_explains_gets_no_name(panda, base, covariance, slips):
@@ -173,7 +181,9 @@ def test_three_defective_arms_are_found_and_named(tmp_path):
 
     truth = simulate_fleet(tmp_path, seed=3, robots=30)
     fleet = aw.identify_fleet(panda(), tmp_path, cutoff_hz=10.0, workers=1)
-    found = {one.robot: (one.defect.kind, one.defect.place) for one in fleet.flagged}
+    found = {
+        one.robot: (one.defect.kind, one.defect.component) for one in fleet.flagged
+    }
     assert found == truth
     assert max(one.false_alarm for one in fleet.flagged) < 1e-3
     assert all(one.differences for one in fleet.flagged)

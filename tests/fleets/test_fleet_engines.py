@@ -17,7 +17,8 @@ import pytest
 
 import armwise as aw
 from armwise.errors import WorkerError
-from armwise.fleets.engines import Cluster, InProcess, Processes
+from armwise.fleets.cluster import DaskCluster
+from armwise.jobs import InProcess, ProcessPool
 from tests.fleets.conftest import numbers
 
 
@@ -43,7 +44,7 @@ def fatal(item: int) -> int:
     return item
 
 
-@pytest.mark.parametrize("engine", [InProcess(), Processes(2)], ids=["here", "two"])
+@pytest.mark.parametrize("engine", [InProcess(), ProcessPool(2)], ids=["here", "two"])
 def test_all_items_are_done_once(engine):
     with engine:
         assert sorted(engine.run(doubled, range(7))) == [(k, 2 * k) for k in range(7)]
@@ -51,7 +52,7 @@ def test_all_items_are_done_once(engine):
 
 
 def test_a_worker_that_dies_is_replaced(tmp_path):
-    with Processes(2) as engine:
+    with ProcessPool(2) as engine:
         found = sorted(engine.run(partial(fatal_once, tmp_path), range(8)))
     assert (tmp_path / "died").exists()
     assert found == [(k, 2 * k) for k in range(8)]
@@ -59,12 +60,12 @@ def test_a_worker_that_dies_is_replaced(tmp_path):
 
 def test_what_kills_every_worker_is_named():
     told = r"^3 ended its worker 3 times.*--workers 1"
-    with Processes(2) as engine, pytest.raises(WorkerError, match=told):
+    with ProcessPool(2) as engine, pytest.raises(WorkerError, match=told):
         list(engine.run(fatal, range(6)))
 
 
 def kill_a_worker(killed: list[int], what: str, share: float) -> None:
-    """Kill one of our own worker processes after the first piece."""
+    """Kill one of our own worker processes after the first chunk."""
     if not killed:
         killed.append(active_children()[0].pid)
         os.kill(killed[0], signal.SIGKILL)
@@ -112,22 +113,22 @@ def test_a_fleet_on_dask_is_the_same_after_a_worker_was_killed(arm, logs, alone)
 
 def test_a_local_cluster_is_started_and_shows_its_dashboard():
     links: list[str] = []
-    with Cluster("local", 1, links.append) as engine:
+    with DaskCluster("local", 1, links.append) as engine:
         assert sorted(engine.run(doubled, range(5))) == [(k, 2 * k) for k in range(5)]
     assert links
     assert links[0].startswith("http")
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr("armwise.fleets.engines._PATIENCE", 0.3)
+    monkeypatch.setattr("armwise.fleets.cluster._LONGEST_WAIT", 0.3)
     with pytest.raises(WorkerError, match=r"127.0.0.1:1 .*leave out --cluster"):
-        Cluster("tcp://127.0.0.1:1", 1).__enter__()
+        DaskCluster("tcp://127.0.0.1:1", 1).__enter__()
 
 
 def test_dask_that_is_not_installed_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(aw.errors.MissingExtra, match=r"armwise\[cluster\]"):
-        Cluster("local", 1).__enter__()
+        DaskCluster("local", 1).__enter__()
 
 
 def test_a_script_without_a_guard_is_told(arm, logs, tmp_path):
@@ -158,7 +159,7 @@ class Broken:
 def test_what_goes_wrong_on_a_cluster_is_said_in_one_sentence():
     from concurrent.futures import CancelledError
 
-    from armwise.fleets.engines import _result
+    from armwise.fleets.cluster import _result
 
     killed = distributed.KilledWorker("task", "worker", 3)
     with pytest.raises(WorkerError, match=r"^a\.parquet ended its worker.*memory"):
@@ -173,6 +174,6 @@ def test_too_little_memory_is_said_in_one_sentence(arm, logs, monkeypatch):
     def greedy(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("armwise.fleets.job.read_piece", greedy)
+    monkeypatch.setattr("armwise.fleets.job.read_chunk", greedy)
     with pytest.raises(WorkerError, match=r"0\.parquet needs more memory.*--workers 1"):
         aw.identify_fleet(arm, logs, cutoff_hz=10.0, workers=1, skip_bad_logs=True)

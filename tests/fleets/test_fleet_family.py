@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from armwise.fleets.flags import unlike
-from armwise.fleets.hierarchy import family, largest_score
+from armwise.fleets.flags import differing_robots
+from armwise.fleets.hierarchy import fit_family, largest_score
 
 BASE = 8
 
@@ -37,7 +37,7 @@ def robots(rng, count, noise=0.3, omega=None):
 
 def test_mean_and_spread_are_found():
     fits, _ = robots(np.random.default_rng(1), 2000)
-    found = family(fits, 1e-3)
+    found = fit_family(fits, 1e-3)
     assert np.all(np.abs(found.mean - np.arange(1.0, BASE + 1)) < 5 * found.mean_std)
     np.testing.assert_allclose(found.spread, spread(), atol=0.15)
     assert found.is_alike.all()
@@ -45,7 +45,7 @@ def test_mean_and_spread_are_found():
 
 def test_shrunk_deviations_are_nearer_to_the_truth_and_know_how_near():
     fits, own = robots(np.random.default_rng(2), 400, noise=1.0)
-    found = family(fits, 1e-3)
+    found = fit_family(fits, 1e-3)
     raw = np.mean((found.differences - own) ** 2)
     shrunk = np.mean((found.deviations - own) ** 2)
     assert shrunk < 0.7 * raw
@@ -55,11 +55,11 @@ def test_shrunk_deviations_are_nearer_to_the_truth_and_know_how_near():
 
 def test_robots_that_differ_do_not_pull():
     fits, _ = robots(np.random.default_rng(3), 60)
-    before = family(fits, 1e-3)
+    before = fit_family(fits, 1e-3)
     for k in (5, 17, 40):
         fits[k].estimate.base_values[2] += 40.0
-    after = family(fits, 1e-3)
-    assert unlike(after, 1e-3) == [5, 17, 40]
+    after = fit_family(fits, 1e-3)
+    assert differing_robots(after, 1e-3) == [5, 17, 40]
     assert np.flatnonzero(~after.is_alike).tolist() == [5, 17, 40]
     assert np.abs(after.mean - before.mean).max() < 0.1
     np.testing.assert_allclose(after.spread, before.spread, atol=0.4)
@@ -70,7 +70,8 @@ def test_false_alarms_are_as_rare_as_asked(count):
     rng = np.random.default_rng(4)
     fleets = 300
     alarms = sum(
-        bool(unlike(family(robots(rng, count)[0], 0.1), 0.1)) for _ in range(fleets)
+        bool(differing_robots(fit_family(robots(rng, count)[0], 0.1), 0.1))
+        for _ in range(fleets)
     )
     assert alarms <= 0.1 * fleets + 3 * np.sqrt(0.1 * 0.9 * fleets)
 
@@ -83,7 +84,7 @@ def test_errors_that_all_share_do_not_hide_a_difference():
         one.estimate.base_covariance = 4.0 * np.eye(BASE)
         one.plain_covariance = 1.0 * np.eye(BASE)
     fits[7].estimate.base_values[0] += 1.0
-    assert unlike(family(fits, 1e-3), 1e-3) == [7]
+    assert differing_robots(fit_family(fits, 1e-3), 1e-3) == [7]
 
 
 def test_what_a_robot_does_not_know_counts_for_nothing():
@@ -96,8 +97,8 @@ def test_what_a_robot_does_not_know_counts_for_nothing():
             covariance = getattr(holder, name).copy()
             covariance[3, 3] = np.inf
             setattr(holder, name, covariance)
-    found = family(fits, 1e-3)
-    assert not unlike(found, 1e-3)
+    found = fit_family(fits, 1e-3)
+    assert not differing_robots(found, 1e-3)
     assert abs(found.mean[3] - 4.0) < 1.0
     assert np.abs(found.scores[:5, 3]).max() < 1e-3
     assert np.all(np.abs(found.deviations[:5, 3]) < 5.0)
@@ -110,11 +111,11 @@ def test_a_noisy_robot_is_not_an_unusual_one():
     noisy.plain_covariance = 25.0 * np.eye(BASE)
     noisy.estimate.base_covariance = 100.0 * np.eye(BASE)
     noisy.estimate.base_values += 15.0
-    assert not unlike(family(fits, 1e-3), 1e-3)
+    assert not differing_robots(fit_family(fits, 1e-3), 1e-3)
 
 
 def test_two_robots_cannot_tell_who_differs():
     fits, _ = robots(np.random.default_rng(8), 2)
     fits[0].estimate.base_values[0] += 5.0
-    assert not unlike(family(fits, 1e-3), 1e-3)
+    assert not differing_robots(fit_family(fits, 1e-3), 1e-3)
     assert largest_score(1e-3, 10, 0) == np.inf

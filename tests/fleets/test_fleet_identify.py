@@ -31,7 +31,7 @@ def test_every_robot_is_what_its_own_logs_say(arm, logs, fleet):
     files = sorted((logs / "R2").glob("*.parquet"))
     recordings = [aw.read_recording(file, arm) for file in files]
     data = [aw.prepare(rec, like=fleet.preparation) for rec in recordings]
-    direct = aw.identify(arm, data)
+    direct = aw.identify(arm, data, aw.WeightedLeastSquares(), friction="linear")
     np.testing.assert_allclose(
         fleet.robots["R2"].base_values, direct.base_values, rtol=1e-9
     )
@@ -56,7 +56,7 @@ def test_deviations_are_drawn_towards_the_mean(fleet):
     np.testing.assert_allclose(values, fleet.mean + fleet.deviations["R1"], atol=1e-9)
 
 
-def test_pieces_of_another_size_say_the_same(arm, logs, fleet, monkeypatch):
+def test_chunks_of_another_size_say_the_same(arm, logs, fleet, monkeypatch):
     monkeypatch.setattr(chunks, "ROWS", 1000)
     cut = identified(arm, logs)
     assert cut.work.chunks == 36
@@ -79,13 +79,13 @@ def test_a_run_goes_on_from_finished_parts(arm, logs, fleet, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         identified(arm, logs, parts=tmp_path / "parts", progress=stop)
     again = identified(arm, logs, parts=tmp_path / "parts")
-    assert again.work.found == 5
+    assert again.work.reused == 5
     np.testing.assert_array_equal(numbers(again), numbers(fleet))
-    assert identified(arm, logs, parts=tmp_path / "parts").work.found == 12
+    assert identified(arm, logs, parts=tmp_path / "parts").work.reused == 12
     other = aw.identify_fleet(
         arm, logs, cutoff_hz=8.0, workers=1, parts=tmp_path / "parts"
     )
-    assert other.work.found == 0
+    assert other.work.reused == 0
 
 
 def test_a_log_that_changed_is_read_again(arm, logs, tmp_path):
@@ -93,7 +93,7 @@ def test_a_log_that_changed_is_read_again(arm, logs, tmp_path):
     identified(arm, tmp_path / "logs", parts=tmp_path / "parts")
     write_log(tmp_path / "logs" / "R0" / "0.parquet", arm, 99)
     again = identified(arm, tmp_path / "logs", parts=tmp_path / "parts")
-    assert again.work.found == 11
+    assert again.work.reused == 11
 
 
 def test_one_dataset_with_a_robot_column_is_the_same(arm, logs, fleet, tmp_path):
@@ -189,7 +189,7 @@ def test_new_logs_are_all_that_is_read_the_next_night(arm, logs, tmp_path):
         parts=tmp_path / "parts",
         like=first.preparation,
     )
-    assert (again.work.chunks, again.work.found) == (13, 12)
+    assert (again.work.chunks, again.work.reused) == (13, 12)
 
 
 def test_what_is_no_fleet_says_nothing_of_preparation(tmp_path):

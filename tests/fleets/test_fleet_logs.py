@@ -7,7 +7,7 @@ import pytest
 
 from armwise.errors import RecordingError
 from armwise.fleets import find_logs
-from armwise.fleets.chunks import ROWS, _stretches, cut
+from armwise.fleets.chunks import ROWS, _stretches, cut_into_chunks
 
 TABLE = pl.DataFrame({"time": [0.0, 0.1, 0.2], "q_1": [1.0, 2.0, 3.0]})
 
@@ -78,15 +78,15 @@ def test_a_file_that_is_no_parquet_says_so(tmp_path):
 def test_a_long_log_is_cut_evenly_and_a_robot_gets_forty_stretches(tmp_path):
     rows = 2 * ROWS + 1
     write(tmp_path / "R1" / "a.parquet", pl.DataFrame({"time": range(rows)}))
-    pieces = cut(find_logs(tmp_path))
-    assert len(pieces) == 3
-    assert sum(piece.rows for piece in pieces) == rows
-    assert max(piece.rows for piece in pieces) <= ROWS
-    assert [piece.stretches for piece in pieces] == [16] * 3
+    chunks = cut_into_chunks(find_logs(tmp_path))
+    assert len(chunks) == 3
+    assert sum(chunk.rows for chunk in chunks) == rows
+    assert max(chunk.rows for chunk in chunks) <= ROWS
+    assert [chunk.stretches for chunk in chunks] == [16] * 3
 
 
 @pytest.mark.parametrize(
-    ("pieces", "stretches"), [(1, 64), (5, 8), (9, 8), (10, 4), (39, 2), (40, 1)]
+    ("chunks", "stretches"), [(1, 64), (5, 8), (9, 8), (10, 4), (39, 2), (40, 1)]
 )
-def test_another_log_seldom_changes_how_the_others_are_summed_up(pieces, stretches):
-    assert _stretches(pieces) == stretches
+def test_another_log_seldom_changes_how_the_others_are_summed_up(chunks, stretches):
+    assert _stretches(chunks) == stretches

@@ -9,10 +9,10 @@ import pytest
 
 import armwise as aw
 from armwise.errors import ArgumentError, ArmwiseError
+from armwise.identification import review
 from armwise.identification.coverage import loop_recordings, loop_setting
 from armwise.identification.methods import OrdinaryLeastSquares, WeightedLeastSquares
 from armwise.identification.problem import pose_problem, structural_base
-from armwise.identification.uncertainty import review
 from armwise.programs.cuda_device import device
 from armwise.regression.columns import Columns
 from studies.closed_loop import GpuLoop

@@ -22,6 +22,12 @@ def samples_of(arm, seed=0, seconds=20.0, rate=100.0, noise=0.01, seed_motion=0)
     return aw.Samples(time=t, q=q, qd=qd, qdd=qdd, tau=tau)
 
 
+def weighted(arm, data, method=None, **options):
+    """Identify with linear friction; weighted least squares if no method is named."""
+    solver = aw.WeightedLeastSquares() if method is None else method
+    return aw.identify(arm, data, solver, **{"friction": "linear"} | options)
+
+
 def with_drives(arm):
     drive = Drive(rotor_inertia=0.2, viscous=0.5, coulomb=0.8, offset=0.1)
     return replace(arm, joints=tuple(replace(j, drive=drive) for j in arm.joints))

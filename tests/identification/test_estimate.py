@@ -9,10 +9,9 @@ import pytest
 
 import armwise as aw
 from armwise.errors import ArgumentError, ArmwiseError, NotIdentifiable, RecordingError
-from armwise.identification.diagnosis import diagnose
-from armwise.identification.friction_choice import select_friction
+from armwise.identification import diagnose, select_friction
 from armwise.identification.problem import TERMS
-from tests.identification.conftest import samples_of
+from tests.identification.conftest import samples_of, weighted
 
 
 def replaced(data, **changes):
@@ -26,7 +25,7 @@ def test_intervals_account_for_correlated_residuals(described, arm):
     base = samples_of(arm, noise=0.0, rate=200.0)
     slow = np.repeat(rng.normal(size=(len(base) // 10, arm.dof)), 10, axis=0)
     size = 0.02 * np.abs(base.tau).max(axis=0)
-    estimate = aw.identify(described, replaced(base, tau=base.tau + size * slow))
+    estimate = weighted(described, replaced(base, tau=base.tau + size * slow))
     z = (
         estimate.base_values - estimate.base.values(arm.parameters)
     ) / estimate.base_std
@@ -49,21 +48,21 @@ def test_a_joint_that_stands_still_is_said_and_not_invented(described, arm, data
     qd[:, 5] = qdd[:, 5] = 0.0
     tau = aw.Dynamics(arm).inverse_dynamics(q, qd, qdd)
     still = replaced(data, q=q, qd=qd, qdd=qdd, tau=tau)
-    estimate = aw.identify(described, still)
+    estimate = weighted(described, still)
     lost = [n for n, s in zip(
         [estimate.base.names[i] for i in estimate.base.indices], estimate.base_std,
         strict=True) if not np.isfinite(s)]  # fmt: skip
     assert "joint_6.viscous" in lost
     assert estimate.origin["joint_6.viscous"] == "prior"
     assert np.isinf(estimate.std[list(arm.parameter_names).index("joint_6.viscous")])
-    said = " ".join(diagnose(estimate, still, None))
-    assert "joint_6 did not move" in said
-    assert "determines" in said
+    said = {warning.code: warning.text for warning in estimate.warnings}
+    assert "joint_6 did not move" in said["joint-did-not-move"]
+    assert "determines" in said["undetermined-parameters"]
 
 
 def test_static_poses_determine_only_gravity(described, data):
     rest = replaced(data, qd=0 * data.qd, qdd=0 * data.qdd)
-    estimate = aw.identify(described, rest)
+    estimate = weighted(described, rest)
     known = np.isfinite(estimate.base_std)
     assert 0 < known.sum() < estimate.base.count
     kept = estimate.base.values(described.parameters)
@@ -74,9 +73,9 @@ def test_static_poses_determine_only_gravity(described, data):
 
 def test_consistent_fit_has_only_bodies_that_exist(described, arm):
     poor = samples_of(arm, seconds=3.0, noise=0.3)
-    free = aw.identify(described, poor)
+    free = weighted(described, poor)
     assert free.arm.defects()
-    bodies = aw.identify(described, poor, aw.PhysicallyConsistent())
+    bodies = weighted(described, poor, aw.PhysicallyConsistent())
     assert not bodies.arm.defects()
     split = arm.layout.drives.start
     kinds = np.array([n.rsplit(".")[-1] for n in arm.parameter_names[split:]])
@@ -90,13 +89,13 @@ def test_bounds_on_mass_and_center_hold(described, arm, data):
         mass={"link_3": (6.5, 7.0)},
         center_of_mass={"link_3": ((-0.01, -0.2, -0.2), (0.01, 0.2, 0.2))},
     )
-    link = aw.identify(described, data, method).arm.links[2]
+    link = weighted(described, data, method).arm.links[2]
     assert 6.5 - 1e-4 <= link.inertia.mass <= 7.0 + 1e-4
     assert abs(link.inertia.center_of_mass[0]) <= 0.0101
 
 
 def test_terms_left_out_keep_the_arms_values(arm, data):
-    estimate = aw.identify(arm, data, terms=["links", "viscous", "coulomb", "offset"])
+    estimate = weighted(arm, data, terms=["links", "viscous", "coulomb", "offset"])
     kept = [k for k, n in enumerate(arm.parameter_names) if n.endswith("rotor_inertia")]
     np.testing.assert_array_equal(estimate.parameters[kept], arm.parameters[kept])
     assert estimate.base.count == 36 + 18
@@ -115,7 +114,7 @@ def test_friction_that_is_there_is_found(arm, described):
     chosen = select_friction(described, bent, TERMS)
     assert {t.joint for t in chosen.terms} == {1}
     assert "cubic" in {t.form for t in chosen.terms}
-    estimate = aw.identify(described, bent, friction=[term])
+    estimate = weighted(described, bent, friction=[term])
     assert estimate.all_parameters[-1] == pytest.approx(6.0, rel=0.1)
 
 
@@ -125,7 +124,9 @@ def test_friction_that_is_not_there_is_not_found(described, data):
 
 def test_an_estimate_is_read_back_as_it_was(described, data, tmp_path):
     term = aw.identification.FrictionTerm(0, "joint_1", "stribeck", 0.1)
-    estimate = aw.identify(described, data, friction=[term])
+    still = replaced(data, q=data.q * [1, 1, 1, 1, 1, 0])
+    estimate = aw.identify(described, still, friction=[term], validation=data)
+    assert estimate.warnings
     path = tmp_path / "estimate.json"
     aw.write_estimate(estimate, path)
     again = aw.read_estimate(path, described)
@@ -133,6 +134,8 @@ def test_an_estimate_is_read_back_as_it_was(described, data, tmp_path):
     np.testing.assert_array_equal(again.base_std, estimate.base_std)
     np.testing.assert_array_equal(again.predict(data), estimate.predict(data))
     assert again.origin == estimate.origin
+    assert again.warnings == estimate.warnings
+    np.testing.assert_array_equal(again.validation.rmse, estimate.validation.rmse)
 
 
 @pytest.mark.parametrize(
@@ -153,22 +156,28 @@ def test_numbers_in_the_file_are_plain_json(described, data, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "code", "said"),
     [
-        (lambda tau: -tau, "sign of the torque is flipped"),
-        (lambda tau: tau * np.array([1, -1, 1, 1, 1, 1]), "joint_2 runs against"),
-        (lambda tau: tau[:, [0, 2, 1, 3, 4, 5]], "look swapped"),
-        (lambda tau: 0.01 * tau, "check their unit"),
+        (lambda tau: -tau, "torque-sign-flipped", "sign of the torque is flipped"),
+        (
+            lambda tau: tau * np.array([1, -1, 1, 1, 1, 1]),
+            "torque-sign-flipped",
+            "joint_2 runs against",
+        ),
+        (lambda tau: tau[:, [0, 2, 1, 3, 4, 5]], "torques-swapped", "look swapped"),
+        (lambda tau: 0.01 * tau, "torque-unit", "check their unit"),
     ],
 )
-def test_spoilt_torques_are_suspected(arm, data, spoil, said):
+def test_spoilt_torques_are_suspected(arm, data, spoil, code, said):
     spoilt = replaced(data, tau=spoil(data.tau))
-    estimate = aw.identify(arm, spoilt)
-    assert said in " ".join(diagnose(estimate, spoilt, None))
+    estimate = weighted(arm, spoilt)
+    texts = [warning.text for warning in estimate.warnings if warning.code == code]
+    assert said in " ".join(texts)
+    assert diagnose(estimate) == estimate.warnings
 
 
 def test_good_torques_are_not_suspected(described, data):
-    assert diagnose(aw.identify(described, data), data, None) == ()
+    assert weighted(described, data).warnings == ()
 
 
 def test_what_does_not_fit_is_refused(described, data):

@@ -12,14 +12,14 @@ from armwise.identification.loop_validation import validate_in_loop
 from armwise.identification.online import OnlineIdentification
 from armwise.motions import random_motion
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run
-from tests.identification.conftest import samples_of, with_drives
+from tests.identification.conftest import samples_of, weighted, with_drives
 
 
 def test_drops_and_the_whole_give_one_answer(described, data):
     online = OnlineIdentification(described)
     for start in range(0, len(data), 400):
         online.update(data[start : start + 400])
-    whole = aw.identify(described, data)
+    whole = weighted(described, data)
     now = online.estimate()
     np.testing.assert_allclose(now.base_values, whole.base_values, rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(now.fit.rmse, whole.fit.rmse, rtol=1e-6)
@@ -31,7 +31,7 @@ def test_two_observers_merge(described, data):
     first.update(data[:900])
     second.update(data[900:])
     first.merge(second)
-    whole = aw.identify(described, data)
+    whole = weighted(described, data)
     np.testing.assert_allclose(
         first.estimate().base_values, whole.base_values, rtol=1e-7, atol=1e-8
     )
@@ -65,7 +65,7 @@ def test_the_identified_arm_moves_as_the_real_one():
     sensors = [Encoder(resolution=1e-5), TorqueSensor(noise_std=0.01)]
     recording = run(SimulatedArm(real, sensors=sensors, seed=1), controller, motion)
     data = aw.prepare(recording, 20.0, arm=real)
-    estimate = aw.identify(believed, data, aw.PhysicallyConsistent())
+    estimate = weighted(believed, data, aw.PhysicallyConsistent())
     good = validate_in_loop(estimate, recording, controller, motion)
     assert np.all(good.position_rmse < 0.2 * good.tracking_rmse)
     assert np.all(good.torque_error < 0.1)
@@ -73,6 +73,6 @@ def test_the_identified_arm_moves_as_the_real_one():
 
 def test_what_is_no_body_is_not_simulated(described, arm):
     poor = samples_of(arm, seconds=3.0, noise=0.3)
-    estimate = aw.identify(described, poor)
+    estimate = weighted(described, poor)
     with pytest.raises(NotPhysical):
         validate_in_loop(estimate, None, None, None)

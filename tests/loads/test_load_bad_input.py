@@ -145,16 +145,16 @@ def test_a_consistent_static_estimate_is_refused() -> None:
 
 
 def test_an_empty_hand_is_said_to_be_empty() -> None:
-    found = identify_load(
+    load = identify_load(
         rig.samples(rig.GRIPPER), rig.puma(), gripper=rig.GRIPPER, checked=False
     )
-    assert "hand may be empty" in found.notes[-1]
+    assert "hand may be empty" in load.notes[-1]
 
 
 def test_a_load_no_body_can_be_is_not_exported() -> None:
     from armwise.loads import to_ur_script
 
-    found = identify_load(rig.samples(rig.BAR, noise=3.0, seed=1), rig.puma())
-    assert not found.is_physical
+    load = identify_load(rig.samples(rig.BAR, noise=3.0, seed=1), rig.puma())
+    assert not load.is_physical
     with pytest.raises(NotPhysical, match="consistent=True"):
-        to_ur_script(found)
+        to_ur_script(load)

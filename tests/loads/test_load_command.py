@@ -41,18 +41,18 @@ def test_from_a_log_to_drivers(log: Path, tmp_path: Path) -> None:
     words = ["puma600", log, "--frame", "wrist", "--cutoff-hz", 10]
     done = armwise("identify-load", *words, "-o", out, "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["mass"] == pytest.approx(1.2, abs=0.01)
-    assert found["std"]["mass"] < 0.01
-    assert found["is_physical"]
-    assert set(found["files"]) == {
+    report = json.loads(done.stdout)
+    assert report["mass"] == pytest.approx(1.2, abs=0.01)
+    assert report["std"]["mass"] < 0.01
+    assert report["is_physical"]
+    assert set(report["files"]) == {
         "estimate", "report", "ur", "franka", "ros", "urdf",
     }  # fmt: skip
     page = (out / "report.html").read_text()
     assert "measured" in page
     assert "predicted" in page
-    again = read_load_estimate(out / "load.json")
-    assert again.mass == pytest.approx(found["mass"])
+    reread = read_load_estimate(out / "load.json")
+    assert reread.mass == pytest.approx(report["mass"])
     spoken = armwise("identify-load", *words, "--gripper", out / "load.json")
     assert spoken.returncode == 0, spoken.stderr
     assert "hand may be empty" in spoken.stdout
@@ -78,8 +78,8 @@ def test_an_estimate_survives_its_file(tmp_path: Path) -> None:
         rig.static_samples(), rig.puma(), method=aw.loads.StaticPoses()
     )
     path = write_load_estimate(static, tmp_path / "static.json")
-    again = read_load_estimate(path)
-    np.testing.assert_array_equal(again.parameters.vector, static.parameters.vector)
-    np.testing.assert_array_equal(again.covariance, static.covariance)
+    reread = read_load_estimate(path)
+    np.testing.assert_array_equal(reread.parameters.vector, static.parameters.vector)
+    np.testing.assert_array_equal(reread.covariance, static.covariance)
     with pytest.raises(ArgumentError, match="No such file"):
         read_load_estimate(tmp_path / "nothing.json")

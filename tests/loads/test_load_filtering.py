@@ -42,22 +42,22 @@ def test_without_noise_all_three_find_the_mass() -> None:
     flat = _white(np.linspace(0.1, 50, 500), 1e-12, 1e-12)
     assert mass_by_differentiation(2.5 * a, v, 100.0) == pytest.approx(2.5, rel=1e-6)
     assert mass_by_integration(2.5 * a, v, 100.0) == pytest.approx(2.5, rel=1e-6)
-    found = mass_by_optimal_filter(2.5 * a, v, 100.0, flat)
-    assert found.mass == pytest.approx(2.5, rel=1e-6)
+    estimate = mass_by_optimal_filter(2.5 * a, v, 100.0, flat)
+    assert estimate.mass == pytest.approx(2.5, rel=1e-6)
 
 
 def test_the_filter_differentiates_slowly_and_integrates_fast() -> None:
     """Ch. 5.3: 1/√(ω²+1) on the force, ω/√(ω²+1) on the velocity, for unit noise."""
     v, a = signals(np.random.default_rng(0), 2000)
     noise = _white(np.linspace(0.05, 50, 1000), 1e-3, 1e-3)
-    found: MassEstimate = mass_by_optimal_filter(a, v, 100.0, noise)
-    omega = 2 * np.pi * found.frequency
-    shape = 1 / np.sqrt(found.mass**2 * omega**2 + 1)
-    assert found.force_filter == pytest.approx(shape / shape.max(), rel=1e-3)
-    assert found.velocity_filter == pytest.approx(omega * found.force_filter)
-    low, high = found.frequency < 0.05, found.frequency > 20
-    assert np.ptp(found.force_filter[high] * omega[high]) < 0.01
-    assert np.all(found.force_filter[low] > 0.95)
+    estimate: MassEstimate = mass_by_optimal_filter(a, v, 100.0, noise)
+    omega = 2 * np.pi * estimate.frequency
+    shape = 1 / np.sqrt(estimate.mass**2 * omega**2 + 1)
+    assert estimate.force_filter == pytest.approx(shape / shape.max(), rel=1e-3)
+    assert estimate.velocity_filter == pytest.approx(omega * estimate.force_filter)
+    low, high = estimate.frequency < 0.05, estimate.frequency > 20
+    assert np.ptp(estimate.force_filter[high] * omega[high]) < 0.01
+    assert np.all(estimate.force_filter[low] > 0.95)
 
 
 @pytest.mark.slow
@@ -85,8 +85,8 @@ def test_noise_of_the_motion_is_taken_out_of_the_regressor(
 
     def shortfall() -> float:
         method = OptimalFilter(2e-3)
-        found = [identify_load(d, rig.puma(), method=method).parameters for d in noisy]
-        errors = [x.vector - rig.BRICK.vector for x in found]
+        loads = [identify_load(d, rig.puma(), method=method).parameters for d in noisy]
+        errors = [x.vector - rig.BRICK.vector for x in loads]
         return float(-np.mean(errors, axis=0)[[4, 7, 9]].sum())
 
     corrected = shortfall()

@@ -37,8 +37,8 @@ METHODS: list[LoadMethod] = [
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 def test_every_method_recovers_an_exact_load(method: LoadMethod) -> None:
     data = rig.samples(noise=1e-6, bias=1.0)
-    found = identify_load(data, rig.puma(), method=method)
-    error = found.parameters.vector - rig.BAR.vector
+    load = identify_load(data, rig.puma(), method=method)
+    error = load.parameters.vector - rig.BAR.vector
     assert np.abs(error[:4]).max() < 2e-3
     assert np.abs(error[4:]).max() < 3e-4  # the integral form's trapezoids
 
@@ -46,25 +46,25 @@ def test_every_method_recovers_an_exact_load(method: LoadMethod) -> None:
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 def test_every_method_is_within_five_standard_deviations(method: LoadMethod) -> None:
     data = rig.samples(noise=1.0, bias=1.0, seed=4)
-    found = identify_load(data, rig.puma(), method=method)
-    z = (found.parameters.vector - rig.BAR.vector) / found.std.parameters
+    load = identify_load(data, rig.puma(), method=method)
+    z = (load.parameters.vector - rig.BAR.vector) / load.std.parameters
     assert np.abs(z).max() < 5.0
-    assert found.mass == pytest.approx(1.6, abs=0.01)
-    assert found.center_of_mass == pytest.approx([0.001, 0, 0.05], abs=1e-3)
+    assert load.mass == pytest.approx(1.6, abs=0.01)
+    assert load.center_of_mass == pytest.approx([0.001, 0, 0.05], abs=1e-3)
 
 
 def test_bias_is_found_and_drift_is_separated_from_noise() -> None:
     data = rig.samples(noise=1.0, bias=1.0, drift=1.0, seed=1)
     offset = 20.0 * rig.NOISE * _first_normals(1)
-    found = identify_load(data, rig.puma())
-    assert found.bias is not None
-    assert found.noise is not None
-    assert found.bias[0] == pytest.approx(offset, abs=8 * rig.NOISE.max())
-    assert found.noise.white_std == pytest.approx(rig.NOISE, rel=0.4)
-    assert np.all(found.noise.drift_rate < 3 * rig.NOISE)
+    load = identify_load(data, rig.puma())
+    assert load.bias is not None
+    assert load.noise is not None
+    assert load.bias[0] == pytest.approx(offset, abs=8 * rig.NOISE.max())
+    assert load.noise.white_std == pytest.approx(rig.NOISE, rel=0.4)
+    assert np.all(load.noise.drift_rate < 3 * rig.NOISE)
     quiet = identify_load(rig.samples(noise=1.0, seed=1), rig.puma())
     assert quiet.noise is not None
-    assert quiet.noise.drift_rate.sum() < 0.3 * found.noise.drift_rate.sum()
+    assert quiet.noise.drift_rate.sum() < 0.3 * load.noise.drift_rate.sum()
 
 
 def _first_normals(seed: int) -> np.ndarray:
@@ -79,30 +79,30 @@ def test_an_assumed_zero_that_is_not_zero_does_harm() -> None:
     wrong = identify_load(data, rig.puma(), bias="none", drift=False)
     common = identify_load(data, rig.puma(), bias="common", drift=False)
 
-    def error(found: aw.arms.InertialParameters) -> float:
-        return float(np.abs(found.vector - rig.BAR.vector)[:4].max())
+    def error(load: aw.arms.InertialParameters) -> float:
+        return float(np.abs(load.vector - rig.BAR.vector)[:4].max())
 
     assert error(wrong.parameters) > 10 * error(right.parameters)
     assert error(common.parameters) < 0.1 * error(wrong.parameters)
 
 
 def test_static_poses_find_mass_and_centre_only() -> None:
-    found = identify_load(rig.static_samples(), rig.puma(), method=StaticPoses())
-    assert found.mass == pytest.approx(1.6, abs=0.01)
-    assert found.center_of_mass == pytest.approx([0.001, 0, 0.05], abs=1e-3)
-    assert np.isnan(found.central_inertia).all()
-    assert not found.is_complete
-    assert "inertia was not determined" in found.statement()
-    z = (found.parameters.vector - rig.BAR.vector)[:4] / found.std.parameters[:4]
+    load = identify_load(rig.static_samples(), rig.puma(), method=StaticPoses())
+    assert load.mass == pytest.approx(1.6, abs=0.01)
+    assert load.center_of_mass == pytest.approx([0.001, 0, 0.05], abs=1e-3)
+    assert np.isnan(load.central_inertia).all()
+    assert not load.is_complete
+    assert "inertia was not determined" in load.statement()
+    z = (load.parameters.vector - rig.BAR.vector)[:4] / load.std.parameters[:4]
     assert np.abs(z).max() < 4.0
 
 
 def test_missing_torques_leave_mass_and_centre() -> None:
     data = rig.samples(bias=1.0)
-    found = identify_load(data, rig.puma(), components=("fx", "fy", "fz"))
-    assert found.mass == pytest.approx(1.6, abs=0.02)
-    assert np.isnan(found.parameters.vector[4:]).all()
-    assert found.channels == ("fx", "fy", "fz")
+    load = identify_load(data, rig.puma(), components=("fx", "fy", "fz"))
+    assert load.mass == pytest.approx(1.6, abs=0.02)
+    assert np.isnan(load.parameters.vector[4:]).all()
+    assert load.channels == ("fx", "fy", "fz")
     blind = np.array(data.wrench)
     blind[:, 2] = 0.0
     partial = identify_load(replace(data, wrench=blind), rig.puma())
@@ -145,8 +145,8 @@ def test_the_front_door_needs_no_arm_where_the_samples_carry_one() -> None:
         replace(recording, arm=rig.puma()), cutoff_hz=10.0, velocity="measured"
     )
     assert carried.arm is rig.puma()
-    again = aw.identify_load(carried, sensor_frame="wrist")
-    assert again.mass == pytest.approx(1.6, abs=0.01)
+    prepared = aw.identify_load(carried, sensor_frame="wrist")
+    assert prepared.mass == pytest.approx(1.6, abs=0.01)
     raw = aw.identify_load(recording, arm=rig.puma(), frame="wrist", cutoff_hz=10.0)
     assert raw.mass == pytest.approx(1.6, abs=0.01)
     assert raw.noise is not None
@@ -162,25 +162,25 @@ def test_a_turned_sensor_is_found_by_its_rotation() -> None:
     R = rotation_about(turn / angle, angle)
     wrench = (np.asarray(data.wrench).reshape(-1, 2, 3) @ R).reshape(-1, 6)
     turned = replace(data, wrench=wrench)
-    found = identify_load(turned, rig.puma(), pose_offset="rotation")
-    assert found.pose_offset == pytest.approx(turn, abs=3e-3)
+    load = identify_load(turned, rig.puma(), pose_offset="rotation")
+    assert load.pose_offset == pytest.approx(turn, abs=3e-3)
     T = np.eye(4)
     T[:3, :3] = R.T
     expected = rig.BRICK.transformed(T)
-    z = (found.parameters.vector - expected.vector) / found.std.parameters
+    z = (load.parameters.vector - expected.vector) / load.std.parameters
     assert np.abs(z).max() < 5.0
     plain = identify_load(turned, rig.puma())
     assert plain.prediction is not None
-    assert found.prediction is not None
-    assert np.all(plain.prediction.rmse[:2] > 2 * found.prediction.rmse[:2])
+    assert load.prediction is not None
+    assert np.all(plain.prediction.rmse[:2] > 2 * load.prediction.rmse[:2])
 
 
 def test_a_gripper_is_taken_off_the_wrench_of_a_turned_sensor_too() -> None:
     data = rig.samples(rig.BRICK + rig.GRIPPER, bias=1.0, seed=2)
-    found = identify_load(data, rig.puma(), gripper=rig.GRIPPER, pose_offset="rotation")
-    assert found.mass == pytest.approx(rig.BRICK.mass, abs=0.01)
-    assert found.prediction is not None
-    assert found.prediction.rmse == pytest.approx(rig.NOISE, rel=0.1)
+    load = identify_load(data, rig.puma(), gripper=rig.GRIPPER, pose_offset="rotation")
+    assert load.mass == pytest.approx(rig.BRICK.mass, abs=0.01)
+    assert load.prediction is not None
+    assert load.prediction.rmse == pytest.approx(rig.NOISE, rel=0.1)
 
 
 def test_a_shifted_and_turned_sensor_is_found_by_its_pose() -> None:
@@ -189,11 +189,11 @@ def test_a_shifted_and_turned_sensor_is_found_by_its_pose() -> None:
     motion = moved_frame(rig.body().motion(data.q, data.qd, data.qdd), offset)
     exact = wrench_regressor(*np.moveaxis(motion, 1, 0)) @ rig.BRICK.vector
     noise = 0.5 * rig.NOISE * np.random.default_rng(0).normal(size=exact.shape)
-    found = identify_load(
+    load = identify_load(
         replace(data, wrench=exact + noise), rig.puma(), pose_offset="pose"
     )
-    assert found.pose_offset == pytest.approx(offset, abs=2e-3)
-    z = (found.parameters.vector - rig.BRICK.vector) / found.std.parameters
+    assert load.pose_offset == pytest.approx(offset, abs=2e-3)
+    z = (load.parameters.vector - rig.BRICK.vector) / load.std.parameters
     assert np.abs(z).max() < 5.0
 
 
@@ -221,16 +221,16 @@ def test_equal_principal_moments_make_the_axes_ill_determined() -> None:
 
 
 def test_in_another_frame_it_is_the_same_load() -> None:
-    found = identify_load(rig.samples(rig.BRICK), rig.puma())
+    load = identify_load(rig.samples(rig.BRICK), rig.puma())
     T = np.eye(4)
     T[:3, :3] = rotation_about([0.0, 0.0, 1.0], 0.7)
     T[:3, 3] = [0.1, 0.0, -0.05]
-    moved = found.in_frame(T, "flange")
-    assert moved.mass == pytest.approx(found.mass)
-    assert moved.principal.moments == pytest.approx(found.principal.moments)
-    assert moved.std.principal_moments == pytest.approx(found.std.principal_moments)
+    moved = load.in_frame(T, "flange")
+    assert moved.mass == pytest.approx(load.mass)
+    assert moved.principal.moments == pytest.approx(load.principal.moments)
+    assert moved.std.principal_moments == pytest.approx(load.std.principal_moments)
     assert moved.center_of_mass == pytest.approx(
-        T[:3, :3] @ found.center_of_mass + T[:3, 3]
+        T[:3, :3] @ load.center_of_mass + T[:3, 3]
     )
 
 
@@ -266,8 +266,8 @@ def test_intervals_cover_with_bias_and_drift() -> None:
     inside = []
     for run in range(40):
         data = rig.samples(duration=4.0, bias=1.0, drift=1.0, seed=run)
-        found = identify_load(data, rig.puma(), checked=False)
-        low, high = found.interval(0.95).T
+        load = identify_load(data, rig.puma(), checked=False)
+        low, high = load.interval(0.95).T
         inside.append((low < rig.BAR.vector) & (rig.BAR.vector < high))
-    share = float(np.mean(inside))
-    assert 0.90 <= share <= 0.99, np.mean(inside, axis=0)
+    fraction = float(np.mean(inside))
+    assert 0.90 <= fraction <= 0.99, np.mean(inside, axis=0)

@@ -52,24 +52,24 @@ def test_the_object_is_recognised_however_it_is_held() -> None:
 
 
 def test_a_stranger_is_not_taken_for_the_nearest() -> None:
-    found = recognise(_brick(), CATALOGUE[1:])
-    assert found.name is None
-    assert "none of the 2 known objects" in found.statement
+    result = recognise(_brick(), CATALOGUE[1:])
+    assert result.name is None
+    assert "none of the 2 known objects" in result.statement
 
 
 def test_two_alike_are_both_named() -> None:
     twin = KnownObject.from_parameters("twin", rig.BRICK)
-    found = recognise(_brick(), (*CATALOGUE, twin))
-    assert found.is_known
-    assert not found.is_certain
-    assert "brick or twin" in found.statement
+    result = recognise(_brick(), (*CATALOGUE, twin))
+    assert result.is_known
+    assert not result.is_certain
+    assert "brick or twin" in result.statement
 
 
 def test_a_static_estimate_is_recognised_by_its_mass_alone() -> None:
     still = identify_load(rig.static_samples(rig.BAR), rig.puma(), method=StaticPoses())
-    found = recognise(still, CATALOGUE)
-    assert found.name == "bar"
-    assert "mass alone" in found.statement
+    result = recognise(still, CATALOGUE)
+    assert result.name == "bar"
+    assert "mass alone" in result.statement
     with pytest.raises(ArgumentError, match="catalogue is empty"):
         recognise(still, ())
 

@@ -160,14 +160,14 @@ def test_motors_of_the_mapping_reach_the_arm(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("nonsense", "is not a TOML file"),
-        ("[positon]", "unknown key 'positon'"),
-        ("[position]\ncolums = []", "unknown key 'colums'"),
-        ("position = 3", "must be a table"),
-        ("[position]\nat = 'elbow'", "must be one of joint, motor"),
+        ("nonsense", "is not TOML"),
+        ("[positon]", 'unknown key "positon"'),
+        ("[position]\ncolums = []", 'unknown key "colums"'),
+        ("position = 3", 'needs a table for "position"'),
+        ("[position]\nat = 'elbow'", 'needs one of joint, motor for "at"'),
         ("[position]\nat = 'motor'", "need a [transmission]"),
-        ("[position]\nscale = ['x']", "must be finite numbers"),
-        ("[position]\nscale = [nan]", "must be finite numbers"),
+        ("[position]\nscale = ['x']", 'needs a finite number for "scale"'),
+        ("[position]\nscale = [nan]", 'needs a finite number for "scale"'),
         ("[time]\nrate_hz = -1", "must be positive"),
         ("[transmission]\nmatrix = [[1.0, 2.0]]", "must be square"),
         ("[transmission]\ngears = [1.0, 0.0]", "singular"),
@@ -182,7 +182,7 @@ def test_motors_of_the_mapping_reach_the_arm(tmp_path):
         ),
         ("[[motors]]\nname = 'm'", "needs a name and joints"),
         ("[[bag.channels]]\ntopic = '/x'", "are all needed"),
-        ("motors = 3", "must be tables [[motors]]"),
+        ("motors = 3", "needs tables [[motors]]"),
     ],
 )
 def test_mappings_that_make_no_sense(tmp_path, text, message):

@@ -142,9 +142,9 @@ def test_inspect_log_speaks_to_people(tmp_path):
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     assert "tau_3" in result.output
-    assert "Torque lag taken out: 20." in result.output
+    assert "Torque lag removed: 20." in result.output
     result = CliRunner().invoke(app, [*words, "--cutoff-hz", "7"])
-    assert "Low-pass: 7 Hz (given)" in result.output
+    assert "Low-pass: 7 Hz (as set)" in result.output
 
 
 def test_column_options():

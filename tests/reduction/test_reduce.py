@@ -14,7 +14,8 @@ from tests.identification.conftest import samples_of, with_drives
 def case():
     arm = with_drives(aw.load_arm("puma560"))
     data = samples_of(arm)
-    return arm, data, aw.identify(arm, data)
+    estimate = aw.identify(arm, data, aw.WeightedLeastSquares(), friction="linear")
+    return arm, data, estimate
 
 
 def test_fewer_parameters_predict_nearly_as_well(case):

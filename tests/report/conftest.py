@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.identification import Identification
+from armwise.identification import Estimate, EstimateWarning
 
 HOSTILE = '<script>alert("x")</script> & co'
 
@@ -25,27 +25,34 @@ def samples(arm: aw.Arm, seed: int, moving: tuple[bool, bool] = (True, True)):
     return aw.Samples(t, q, qd, qdd, tau + 0.01 * rng.normal(size=tau.shape))
 
 
+def fitted(arm: aw.Arm, data: aw.Samples, **options) -> Estimate:
+    """Weighted least squares with linear friction."""
+    return aw.identify(
+        arm, data, aw.WeightedLeastSquares(), friction="linear", **options
+    )
+
+
 @pytest.fixture(scope="session")
 def arm() -> aw.Arm:
     return aw.load_arm("two_link_slotine").with_gravity([0.0, -9.81, 0.0])
 
 
 @pytest.fixture(scope="session")
-def identified(arm: aw.Arm) -> Identification:
+def identified(arm: aw.Arm) -> Estimate:
     fit, other = samples(arm, 0), samples(arm, 1)
-    estimate = aw.identify(arm, fit)
-    return Identification(estimate, fit, other, estimate.validate(other), ())
+    return replace(fitted(arm, fit, validation=other), warnings=())
 
 
 @pytest.fixture(scope="session")
-def still(arm: aw.Arm) -> Identification:
+def still(arm: aw.Arm) -> Estimate:
     """The second joint never moved, nothing was left out."""
     fit = samples(arm, 0, (True, False))
-    return Identification(aw.identify(arm, fit), fit, None, None, ("mind this",))
+    warning = EstimateWarning("mind", "mind this")
+    return replace(fitted(arm, fit), warnings=(warning,))
 
 
 @pytest.fixture(scope="session")
-def hostile(arm: aw.Arm) -> Identification:
+def hostile(arm: aw.Arm) -> Estimate:
     """Every name comes from a file that means harm."""
     joints = tuple(
         replace(joint, name=f"{joint.name}{HOSTILE}") for joint in arm.joints
@@ -53,4 +60,4 @@ def hostile(arm: aw.Arm) -> Identification:
     links = tuple(replace(link, name=f"{link.name}{HOSTILE}") for link in arm.links)
     named = replace(arm, name=HOSTILE, joints=joints, links=links)
     fit = samples(named, 0)
-    return Identification(aw.identify(named, fit), fit, None, None, (HOSTILE,))
+    return replace(fitted(named, fit), warnings=(EstimateWarning("x", HOSTILE),))

@@ -11,6 +11,7 @@ import pytest
 import armwise as aw
 from armwise.cli import demo
 from armwise.cli import main as cli
+from tests.report.conftest import fitted
 
 
 @pytest.fixture
@@ -29,9 +30,9 @@ def armwise(capsys, monkeypatch):
 def estimate(identified, tmp_path_factory) -> tuple[str, str]:
     """An arm's file and an estimate's."""
     folder = tmp_path_factory.mktemp("estimate")
-    aw.save_arm(identified.estimate.prior_arm, folder / "arm.urdf")
+    aw.save_arm(identified.prior_arm, folder / "arm.urdf")
     described = aw.load_arm(folder / "arm.urdf")
-    found = aw.identify(described, identified.fitted)
+    found = fitted(described, identified.samples[0])
     aw.write_estimate(found, folder / "estimate.json")
     return str(folder / "arm.urdf"), str(folder / "estimate.json")
 
@@ -52,7 +53,10 @@ def test_json_for_machines(armwise, estimate):
 
 def test_logs_bring_figures_and_validation(armwise, estimate, identified, tmp_path):
     logs = []
-    for name, data in (("a", identified.fitted), ("b", identified.validated)):
+    for name, data in (
+        ("a", identified.samples[0]),
+        ("b", identified.validation_samples[0]),
+    ):
         columns = {"q": data.q, "qd": data.qd, "tau": data.tau}
         log = aw.Recording.from_arrays(data.time, **columns)
         aw.write_recording(log, tmp_path / f"{name}.csv")
@@ -65,7 +69,7 @@ def test_logs_bring_figures_and_validation(armwise, estimate, identified, tmp_pa
     told = json.loads(target.read_text(encoding="utf-8"))
     assert max(told["summary"]["validation"]["relative_error"]) < 0.05
     assert told["torques"]["shown"] == ["validation", "fit"]
-    assert told["preparation"]["fit"]["rows_read"] == len(identified.fitted)
+    assert told["preparation"]["fit"]["rows_read"] == len(identified.samples[0])
 
 
 @pytest.mark.parametrize(

@@ -43,25 +43,25 @@ def test_prediction_far_worse_than_the_fit_fails(identified):
 
 
 def test_impossible_bodies_fail(identified):
-    parameters = np.array(identified.estimate.all_parameters)
+    parameters = np.array(identified.all_parameters)
     parameters[0] = -1.0
-    bad = replace(identified.estimate, all_parameters=parameters)
-    found = verdicts(replace(identified, estimate=bad))
+    bad = replace(identified, all_parameters=parameters)
+    found = verdicts(bad)
     assert found["Are the inertias physically realisable?"] == "fail"
 
 
 def test_driving_friction_is_looked_at(identified):
-    names = identified.estimate.base.names
-    parameters = np.array(identified.estimate.all_parameters)
+    names = identified.base.names
+    parameters = np.array(identified.all_parameters)
     parameters[names.index("joint_1.viscous")] = -0.5
-    bad = replace(identified.estimate, all_parameters=parameters)
-    found = verdicts(replace(identified, estimate=bad))
+    bad = replace(identified, all_parameters=parameters)
+    found = verdicts(bad)
     assert found["Does friction only brake?"] == "look"
 
 
 def test_what_a_still_joint_hides_is_shown_by_moving_it(still):
     """Moving the joint that stood still must be what is asked for, and must help."""
-    combinations = revealing_motions(still.estimate, most=50)
+    combinations = revealing_motions(still, most=50)
     unknown = [h for h in combinations if not np.isfinite(h.std)]
     assert unknown
     assert all("joint_2" in h.motion for h in unknown if "joint_2" in h.expression)
@@ -71,9 +71,9 @@ def test_what_a_still_joint_hides_is_shown_by_moving_it(still):
 
 def test_everything_known_leaves_nothing_to_reveal(identified):
     sure = replace(
-        identified.estimate,
-        base_values=np.ones(identified.estimate.base.count),
-        base_covariance=1e-6 * np.eye(identified.estimate.base.count),
+        identified,
+        base_values=np.ones(identified.base.count),
+        base_covariance=1e-6 * np.eye(identified.base.count),
     )
     assert poorly_determined(sure) == []
     assert revealing_motions(sure) == ()

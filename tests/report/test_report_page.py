@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,8 @@ def test_nothing_evaluated_is_never_a_pass(still):
 
 
 def test_estimate_alone_says_what_is_not_known(identified):
-    report = make_report(identified.estimate)
+    alone = replace(identified, samples=(), validation=None, validation_samples=())
+    report = make_report(alone)
     text = report_to_text(report)
     assert report.to_dict()["warnings"]["warnings"] is None
     assert "The data behind the estimate were not given." in text
@@ -102,8 +104,9 @@ def test_estimate_alone_says_what_is_not_known(identified):
 
 
 def test_estimate_with_samples_is_validated(identified):
+    alone = replace(identified, samples=(), validation=None, validation_samples=())
     report = make_report(
-        identified.estimate, fitted=identified.fitted, validated=identified.validated
+        alone, fitted=identified.samples[0], validated=identified.validation_samples[0]
     )
     told = report.to_dict()["summary"]["validation"]
     assert told == identified.validation.to_dict()

@@ -12,9 +12,8 @@ import pytest
 
 import armwise as aw
 from armwise.cli import main as cli
-from armwise.cli.view import _named
 from armwise.errors import ArgumentError, MissingExtra
-from armwise.view import make_scene, serve_scene
+from armwise.view import distinct_names, make_scene, serve_scene
 from armwise.view.serve import HOST, PORT, Player, free_port
 
 
@@ -52,10 +51,10 @@ def test_it_says_where_to_look_and_ends_quietly(armwise):
 @pytest.mark.usefixtures("interrupted")
 def test_machines_are_told_the_address(armwise):
     code, out, _ = armwise("view", "two_link_uno", "--json")
-    told = json.loads(out)
+    printed = json.loads(out)
     assert code == 0
-    assert told["address"].startswith("http://127.0.0.1:")
-    assert told["arm"] == "two_link_uno"
+    assert printed["address"].startswith("http://127.0.0.1:")
+    assert printed["arm"] == "two_link_uno"
 
 
 @pytest.mark.usefixtures("interrupted")
@@ -85,10 +84,10 @@ def test_without_a_wish_any_free_port_will_do():
 def test_without_viser_it_says_what_to_install(monkeypatch):
     real = builtins.__import__
 
-    def without(name: str, *rest: object, **more: object):
+    def without(name: str, *more: object, **options: object):
         if name == "viser":
             raise ImportError(name)
-        return real(name, *rest, **more)
+        return real(name, *more, **options)
 
     scene = make_scene(aw.load_arm("two_link_uno"))
     monkeypatch.setattr(builtins, "__import__", without)
@@ -114,10 +113,10 @@ def test_mistakes_are_one_line(armwise, words: list[str], why: str):
 
 
 def test_estimates_are_called_by_what_tells_them_apart():
-    assert _named([]) == {}
-    assert list(_named([Path("out/estimate.json")])) == ["estimate"]
+    assert distinct_names([]) == {}
+    assert list(distinct_names([Path("out/estimate.json")])) == ["estimate"]
     two = [Path("a/x/estimate.json"), Path("b/x/estimate.json")]
-    assert list(_named(two)) == ["a/x/estimate", "b/x/estimate"]
+    assert list(distinct_names(two)) == ["a/x/estimate", "b/x/estimate"]
 
 
 def test_ports_must_be_ports():

@@ -53,7 +53,7 @@ def package(tmp_path: Path) -> Path:
     return root
 
 
-def looks(package: Path, geometry: str, **options):
+def read(package: Path, geometry: str, **options):
     path = package / "urdf" / "arm.urdf"
     path.write_text(urdf(geometry))
     return geometry_of(aw.load_arm(path), path, **options)
@@ -68,9 +68,9 @@ def looks(package: Path, geometry: str, **options):
     ],
 )
 def test_meshes_are_found_within_their_package(package: Path, name: str):
-    found = looks(package, f'<mesh filename="{name}" scale="0.001 0.001 0.002"/>')
-    assert found.notes == ()
-    ((form, T),) = found.forms[0]
+    links = read(package, f'<mesh filename="{name}" scale="0.001 0.001 0.002"/>')
+    assert links.notes == ()
+    ((form, T),) = links.forms[0]
     assert isinstance(form, Surface)
     assert len(form.faces) == 4
     np.testing.assert_allclose(form.vertices.max(axis=0), [1e-3, 1e-3, 2e-3])
@@ -92,18 +92,18 @@ def test_meshes_outside_their_package_are_not_opened(
 ):
     (package / "meshes" / "link.stl").symlink_to(package.parent / "outside.stl")
     monkeypatch.setattr(meshes, "read_mesh", lambda *_: pytest.fail("opened"))
-    found = looks(package, f'<mesh filename="{name}"/>')
-    assert found.forms == {}
-    (note,) = found.notes
+    links = read(package, f'<mesh filename="{name}"/>')
+    assert links.forms == {}
+    (note,) = links.notes
     assert note.startswith("rod: ")
     assert "outside" in note
     assert "--meshes" in note
 
 
 def test_many_meshes_that_miss_are_one_sentence(package: Path):
-    found = looks(package, '<mesh filename="a.stl"/>', meshes=[package.parent])
+    links = read(package, '<mesh filename="a.stl"/>', meshes=[package.parent])
     both = geometry_of(*_twice(package))
-    assert len(found.notes) == len(both.notes) == 1
+    assert len(links.notes) == len(both.notes) == 1
     assert both.notes[0].startswith("rod: a.stl and 1 more: not below ")
 
 
@@ -121,9 +121,9 @@ def test_a_folder_the_user_names_may_hold_meshes(package: Path):
     elsewhere.mkdir(parents=True)
     (elsewhere / "far.stl").write_bytes(stl())
     mesh = '<mesh filename="package://arm_meshes/far.stl"/>'
-    assert looks(package, mesh).forms == {}
+    assert read(package, mesh).forms == {}
     for folder in (elsewhere, elsewhere.parent):
-        assert 0 in looks(package, mesh, meshes=[folder]).forms
+        assert 0 in read(package, mesh, meshes=[folder]).forms
 
 
 @pytest.mark.parametrize(
@@ -147,9 +147,9 @@ def test_a_mesh_that_is_missing_leaves_what_the_link_collides_with(package: Path
     )
     path = package / "urdf" / "arm.urdf"
     path.write_text(both)
-    found = geometry_of(aw.load_arm(path), path)
-    assert found.forms[0][0][0] == Ball((0.2, 0.2, 0.2))
-    assert "missing.stl" in found.notes[0]
+    links = geometry_of(aw.load_arm(path), path)
+    assert links.forms[0][0][0] == Ball((0.2, 0.2, 0.2))
+    assert "missing.stl" in links.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -162,13 +162,13 @@ def test_a_mesh_that_is_missing_leaves_what_the_link_collides_with(package: Path
     ],
 )
 def test_plain_geometry_needs_no_file(package: Path, geometry: str, form):
-    assert looks(package, geometry).forms[0][0][0] == form
+    assert read(package, geometry).forms[0][0][0] == form
 
 
 def test_geometry_without_extent_is_not_drawn(package: Path):
-    found = looks(package, '<box size="1 0 3"/>')
-    assert found.forms == {}
-    assert found.notes == ("rod: a box: it has no extent.",)
+    links = read(package, '<box size="1 0 3"/>')
+    assert links.forms == {}
+    assert links.notes == ("rod: a box: it has no extent.",)
 
 
 @pytest.mark.parametrize(
@@ -205,12 +205,12 @@ def test_meshes_are_bounded(tmp_path: Path, monkeypatch):
 def test_all_meshes_together_are_bounded(package: Path, monkeypatch):
     mesh = "<mesh filename='../meshes/rod.stl'/>"
     many = mesh + 5 * f"</geometry></visual><visual><geometry>{mesh}"
-    assert len(looks(package, many).forms[0]) == 6
+    assert len(read(package, many).forms[0]) == 6
     bounded = partial(geometry._Bounded, remaining=10)
     monkeypatch.setattr(geometry, "_Bounded", bounded)
-    found = looks(package, many)
-    assert found.forms == {}
-    assert "triangles in all" in found.notes[0]
+    links = read(package, many)
+    assert links.forms == {}
+    assert "triangles in all" in links.notes[0]
 
 
 def test_without_a_package_nothing_above_the_description_is_read(tmp_path: Path):
@@ -229,9 +229,9 @@ def test_mujoco_meshes_come_from_the_compiled_model(tmp_path: Path):
       <worldbody><body name="rod"><joint name="hinge" axis="0 1 0"/>
         <geom type="mesh" mesh="rod" contype="0" conaffinity="0"/>
         <geom type="sphere" size="0.1"/></body></worldbody></mujoco>""")
-    found = geometry_of(aw.load_arm(path), path)
-    ((form, T),) = found.forms[0]
+    links = geometry_of(aw.load_arm(path), path)
+    ((form, T),) = links.forms[0]
     assert isinstance(form, Surface)
-    seen = form.vertices @ T[:3, :3].T + T[:3, 3]
-    order = np.lexsort(seen.round(6).T)
-    np.testing.assert_allclose(seen[order], CORNERS[np.lexsort(CORNERS.T)], atol=1e-6)
+    drawn = form.vertices @ T[:3, :3].T + T[:3, 3]
+    order = np.lexsort(drawn.round(6).T)
+    np.testing.assert_allclose(drawn[order], CORNERS[np.lexsort(CORNERS.T)], atol=1e-6)

@@ -20,9 +20,9 @@ from .test_view_world import WORLDS
 def server():
     viser = pytest.importorskip("viser")
     with contextlib.redirect_stdout(io.StringIO()):
-        made = viser.ViserServer(HOST, free_port(0), verbose=False)
-        yield made
-        made.stop()
+        server = viser.ViserServer(HOST, free_port(0), verbose=False)
+        yield server
+        server.stop()
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ def player(server) -> Player:
     t = np.arange(0.0, 2.0, 0.01)
     qd = np.broadcast_to([1.0, 2.0], (200, 2))
     still = np.zeros((200, 2))
-    made = Player(
+    player = Player(
         server, make_scene(arm, aw.Samples(t, t[:, None] * qd, qd, still, still))
     )
-    made.step(0.0)
-    return made
+    player.step(0.0)
+    return player
 
 
 def test_time_runs_as_fast_as_it_is_told(player: Player):

@@ -112,8 +112,8 @@ def test_an_ellipsoid_has_the_inertia_it_stands_for(radii, mass, seed):
     body = aw.arms.InertialParameters.from_center_of_mass(mass, center, central)
     ball, T = equivalent_ellipsoid(body)
     np.testing.assert_allclose(T[:3, 3], center, atol=1e-9)
-    again = mass / 5 * T[:3, :3] @ np.diag(np.square(ball.radii)) @ T[:3, :3].T
-    np.testing.assert_allclose(again, spread, atol=1e-6 * np.abs(spread).max())
+    second_moments = mass / 5 * T[:3, :3] @ np.diag(np.square(ball.radii)) @ T[:3, :3].T
+    np.testing.assert_allclose(second_moments, spread, atol=1e-6 * np.abs(spread).max())
     assert np.linalg.det(T[:3, :3]) > 0
 
 
@@ -141,7 +141,7 @@ def test_a_point_mass_can_be_seen():
 
 def test_estimates_are_compared_in_two_colours(arm: aw.Arm):
     data = samples(arm)
-    estimate = aw.identify(arm, data)
+    estimate = aw.identify(arm, data, aw.WeightedLeastSquares(), friction="linear")
     one = models_of(arm, {"a": estimate})
     assert [model.name for model in one] == [DESCRIBED, "a"]
     both = models_of(arm, {"a": estimate, "b": estimate})
@@ -170,7 +170,9 @@ def test_a_recording_without_torque_is_played_beside_predictions(arm: aw.Arm):
 
 def test_errors_are_those_of_a_validation(arm: aw.Arm):
     data = samples(arm)
-    estimate = aw.identify(arm, samples(arm, 1))
+    estimate = aw.identify(
+        arm, samples(arm, 1), aw.WeightedLeastSquares(), friction="linear"
+    )
     scene = make_scene(arm, data, {"a": estimate})
     assert scene.playback is not None
     np.testing.assert_allclose(
@@ -188,9 +190,9 @@ def test_curves_follow_the_time(arm: aw.Arm):
         assert curves.time[0] == pytest.approx(first, abs=0.011)
         assert curves.time[-1] == pytest.approx(last, abs=0.011)
         assert len(curves.torque) == 2
-        known = np.isfinite(curves.past)
-        assert known[0]  # the browser's plot takes its scale from the first number
-        np.testing.assert_array_equal(known, curves.time <= max(t, curves.time[0]))
+        is_past = np.isfinite(curves.past)
+        assert is_past[0]  # the browser's plot takes its scale from the first number
+        np.testing.assert_array_equal(is_past, curves.time <= max(t, curves.time[0]))
     few = playback.curves(0, 2.0, 4.0, points=50)
     assert few.time.size <= 52
     every = playback.measured[:, 0]
@@ -221,8 +223,8 @@ def test_bounds_hold_all_of_a_motion(arm: aw.Arm):
     low, high = scene.bounds
     assert np.all((low <= 0) & (high >= 0))  # the base
     for row in scene.playback.q[:: len(scene.playback.q) // 20]:
-        places = scene.poses(row)[:, :3, 3]
-        assert np.all((low - 0.03 <= places) & (places <= high + 0.03))
+        origins = scene.poses(row)[:, :3, 3]
+        assert np.all((low - 0.03 <= origins) & (origins <= high + 0.03))
     still = make_scene(arm).bounds
     assert np.ptp(still, axis=0).max() < np.ptp(scene.bounds, axis=0).max()
 

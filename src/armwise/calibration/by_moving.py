@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from armwise.calibration.stages import GainStage, OffsetStage, Plan, Stages
 from armwise.calibration.structure import Structure, as_structure
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.plants import Plant
+from armwise.progress import Progress
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -65,7 +65,7 @@ def calibrate(
     full_scale: ArrayLike = 6.0,
     torque_step: ArrayLike = 0.0,
     plan: Plan | None = None,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> AdaptiveCalibration:
     """Estimate θ = α v + β of every joint of a plant by moving it, without a guess.
 
@@ -91,17 +91,17 @@ def calibrate(
     """
     from threadpoolctl import threadpool_limits
 
-    known, plan = as_structure(structure), plan or Plan()
-    _check(plant, known)
+    structure, plan = as_structure(structure), plan or Plan()
+    _check(plant, structure)
     report = progress or (lambda step, fraction: None)
-    names = known.arm.coordinate_names
+    names = structure.arm.coordinate_names
     scale, step = (
-        np.broadcast_to(np.asarray(x, float), (known.arm.dof,)).copy()
+        np.broadcast_to(np.asarray(x, float), (structure.arm.dof,)).copy()
         for x in (full_scale, torque_step)
     )
     with threadpool_limits(limits=1, user_api="blas"):  # tiny matrices: one is faster
         bench = Bench(plant, scale, posture, cutoff_hz=40.0, torque_step=step)
-        stages = Stages(known, bench, plan, _effort(known.arm))
+        stages = Stages(structure, bench, plan, _effort(structure.arm))
         report("directions", 0.0)
         stages.find_feedback()
         slow = []
@@ -170,15 +170,16 @@ def _effort(arm: Arm) -> np.ndarray:
     return effort
 
 
-def _check(plant: Plant, known: Structure) -> None:
-    if plant.dof != known.arm.dof:
+def _check(plant: Plant, structure: Structure) -> None:
+    arm = structure.arm
+    if plant.dof != arm.dof:
         raise ArgumentError(
-            f"The plant has {plant.dof} joints, {known.arm.name} has {known.arm.dof}."
+            f"The plant has {plant.dof} joints, {arm.name} has {arm.dof}."
         )
-    if not is_planar_chain(known.arm):
-        hidden = ", ".join(calibratable(known).hidden) or "none"
+    if not is_planar_chain(arm):
+        hidden = ", ".join(calibratable(structure).hidden) or "none"
         raise NotIdentifiable(
-            f"{known.arm.name} is not a chain of parallel axes across gravity, which "
+            f"{arm.name} is not a chain of parallel axes across gravity, which "
             f"this procedure moves joint by joint (never calibratable: {hidden}). "
             "Record a motion and use calibrate_recording."
         )

@@ -5,7 +5,7 @@ Prepare the samples in the sensors' units, search on a few of them, refine on al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
@@ -25,6 +25,7 @@ from armwise.calibration.search import Minimum, SearchRegion, lowest, search
 from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.variable_projection import Projector, SensorPoint
 from armwise.errors import ArgumentError, NotIdentifiable, NotPhysical, RecordingError
+from armwise.progress import Progress
 from armwise.recordings import Channel, Recording, Samples, prepare
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def calibrate_recording(
     outlook: Observability | None = None,
     starts: int = 256,
     seed: int = 0,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> Calibration:
     """Estimate θ = α s + β of every joint from readings and torques.
 
@@ -88,24 +89,24 @@ def calibrate_recording(
     """
     from threadpoolctl import threadpool_limits
 
-    known = as_structure(structure)
-    sensed = _sensed(known, recording, cutoff_hz, torque)
-    outlook = calibratable(known) if outlook is None else outlook
+    structure = as_structure(structure)
+    sensed = _sensed(structure, recording, cutoff_hz, torque)
+    outlook = calibratable(structure) if outlook is None else outlook
     if not outlook.is_sought.any():
         raise NotIdentifiable(
-            f"No sensor of {known.arm.name} can be calibrated: "
+            f"No sensor of {structure.arm.name} can be calibrated: "
             f"{outlook.prospects[-1].reason}."
         )
     region = SearchRegion.from_guess(
-        known, sensed, alpha, beta, gain_range, offset_range
+        structure, sensed, alpha, beta, gain_range, offset_range
     )
-    projector = Projector(known, sensed, _first_std(sensed))
+    projector = Projector(structure, sensed, _first_std(sensed))
     with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
         best = _best(projector, region, outlook, starts, seed, progress)
         # Unknowns that no data determine may vary by the range of the guess.
         width = (gain_range or (1.3 if alpha is not None else 1.5)) - 1.0
         width = float(np.clip(width, 1e-3, 0.5))
-        prior = _prior(known, best.problem.point, outlook, width)
+        prior = _prior(structure, best.problem.point, outlook, width)
         is_free = _is_free(outlook, prior)
         now = descend(projector, best.problem.point, outlook.is_sought, None, 1e-6)
         start = replace(now.point, flaws=np.zeros_like(prior.point.flaws))
@@ -126,7 +127,7 @@ def _best(
     outlook: Observability,
     starts: int,
     seed: int,
-    progress: Callable[[str, float], None] | None,
+    progress: Progress | None,
 ) -> Minimum:
     """Search on a thinned recording; refuse what no arm can be."""
     few = projector.thinned(max(1, len(projector.sensed) // _SEARCH_SAMPLES))
@@ -174,13 +175,13 @@ def _is_free(
 
 
 def _prior(
-    known: Structure, point: SensorPoint, outlook: Observability, width: float
+    structure: Structure, point: SensorPoint, outlook: Observability, width: float
 ) -> GaussianPrior:
     """Wide for what is calibratable, the range of the guess for what is not."""
     range_std = np.array(
         [width if p.quantity == "gain" else 2.0 * width for p in outlook.prospects]
     )
-    flaw_std = known.flaws.std(known.arm.dof)
+    flaw_std = structure.flaws.std(structure.arm.dof)
     flawless = replace(point, flaws=np.zeros(flaw_std.size))
     # A thousand radians: no prior at all, but finite.
     unknown_std = np.where(outlook.is_sought, 1e3, range_std)
@@ -309,13 +310,13 @@ def _longest_run(is_true: np.ndarray) -> int:
 
 
 def _sensed(
-    known: Structure,
+    structure: Structure,
     recording: Recording | Samples | Sequence[Recording],
     cutoff_hz: float | None,
     torque: str | None,
 ) -> Samples:
     """Prepare and check recordings."""
-    names = known.arm.coordinate_names
+    names = structure.arm.coordinate_names
     if isinstance(recording, Recording | Samples):
         recording = [recording]  # type: ignore[list-item]
     parts = []

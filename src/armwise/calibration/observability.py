@@ -132,8 +132,8 @@ def calibratable(
         motion: A motion to predict for; a random one when not given.
         seed: Of the random motion.
     """
-    known = as_structure(structure)
-    arm = known.arm
+    structure = as_structure(structure)
+    arm = structure.arm
     motion = motion or wide_motion(arm, duration, seed)
     sensed = _simulated(arm, motion, seed)
     rms = np.sqrt(np.mean(sensed.tau**2, axis=0))
@@ -142,18 +142,18 @@ def calibratable(
         std = np.broadcast_to(np.asarray(torque_std, dtype=float), (arm.dof,)).copy()
     # Samples beyond the independent ones repeat them: they count for less.
     repeats = len(sensed) / (sensed.time[-1] * _INDEPENDENT_HZ)
-    projector = Projector(known, sensed, std * np.sqrt(repeats))
-    flaw_std = known.flaws.std(arm.dof)
+    projector = Projector(structure, sensed, std * np.sqrt(repeats))
+    flaw_std = structure.flaws.std(arm.dof)
     truth = SensorPoint(np.ones(arm.dof), np.zeros(arm.dof), np.zeros(flaw_std.size))
     problem = projector.at(truth)
-    prior = np.zeros((flaw_std.size, len(known.unknowns) + flaw_std.size))
-    prior[:, len(known.unknowns) :] = np.diag(1.0 / flaw_std)
+    prior = np.zeros((flaw_std.size, len(structure.unknowns) + flaw_std.size))
+    prior[:, len(structure.unknowns) :] = np.diag(1.0 / flaw_std)
     J = np.vstack([problem.jacobian, prior])
     norms = np.linalg.norm(problem.factor[:, problem.linear : -1], axis=0)
     deviations = _deviations(J, norms)
-    rows = zip(known.unknowns, deviations, norms, strict=False)
+    rows = zip(structure.unknowns, deviations, norms, strict=False)
     limits = dict(zip(("gain", "offset"), tolerance, strict=True))
-    prospects = tuple(_prospect(known, *row, limits) for row in rows)
+    prospects = tuple(_prospect(structure, *row, limits) for row in rows)
     return Observability(prospects, motion)
 
 
@@ -176,23 +176,23 @@ def _deviations(J: np.ndarray, norms: np.ndarray) -> Float[np.ndarray, " unknown
 
 
 def _prospect(
-    known: Structure, name: str, std: float, norm: float, limits: dict[str, float]
+    structure: Structure, name: str, std: float, norm: float, limits: dict[str, float]
 ) -> Prospect:
     joint, quantity = name.rsplit(".", 1)
     is_good = bool(std <= limits[quantity])
-    reason = "" if is_good else _reason(known, joint, quantity, std, norm)
+    reason = "" if is_good else _reason(structure, joint, quantity, std, norm)
     return Prospect(name, joint, quantity, float(std), is_good, reason)
 
 
 def _reason(
-    known: Structure, joint: str, quantity: str, std: float, norm: float
+    structure: Structure, joint: str, quantity: str, std: float, norm: float
 ) -> str:
     """Say why an unknown cannot be calibrated, as far as that is clear."""
     if np.isfinite(std):
         unit = f"{np.rad2deg(std):.2g}°" if quantity == "offset" else f"{std:.2%}"
         return f"its trace in the torques is too faint (± {unit})"
-    index = known.arm.coordinate_index(joint)
-    if norm <= 0.0 or _is_along_gravity(known.arm, index):
+    index = structure.arm.coordinate_index(joint)
+    if norm <= 0.0 or _is_along_gravity(structure.arm, index):
         return (
             "its axis is parallel to gravity: mount the arm at an angle, or measure it"
         )

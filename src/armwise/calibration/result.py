@@ -120,13 +120,13 @@ class Calibration:
             alpha, beta: Gains and offsets, one number or one per joint.
             torque_std: Error to be expected of each joint's torque in [N m] or [N].
         """
-        known = as_structure(structure)
-        n, unknowns = known.arm.dof, known.unknowns
+        structure = as_structure(structure)
+        n, unknowns = structure.arm.dof, structure.unknowns
         numbers = (np.broadcast_to(np.asarray(x, float), (n,)).copy()
                    for x in (alpha, beta, torque_std))  # fmt: skip
         gains, offsets, errors = numbers
         return cls(
-            joint_names=known.arm.coordinate_names,
+            joint_names=structure.arm.coordinate_names,
             alpha=gains,
             beta=offsets,
             alpha_std=np.zeros(n),
@@ -134,7 +134,7 @@ class Calibration:
             covariance=np.zeros((len(unknowns), len(unknowns))),
             unknowns=unknowns,
             flaws=np.zeros(0),
-            parameters=known.arm.parameters.copy(),
+            parameters=structure.arm.parameters.copy(),
             torque_std=errors,
             observability=Observability(()),
             method="from values",
@@ -183,10 +183,10 @@ def result_of(
         NotIdentifiable: If an unknown that was sought is undetermined, and there is no
             guess to return to.
     """
-    known = projector.structure
+    structure = projector.structure
     covariance = covariance_of(projector, solution, is_free, prior)
-    n, guess = known.arm.dof, region.guess
-    deviation = np.sqrt(np.diag(covariance))[: len(known.unknowns)]
+    n, guess = structure.arm.dof, region.guess
+    deviation = np.sqrt(np.diag(covariance))[: len(structure.unknowns)]
     determined = _determined(outlook, deviation)
     lost = [x for x in determined.hidden if x not in outlook.hidden]
     if lost and (region.is_sign_unknown or not determined.is_sought.any()):
@@ -199,15 +199,15 @@ def result_of(
     solution = projector.at(replace(point, beta=_wrapped(point.beta)))
     point = solution.point
     return Calibration(
-        joint_names=known.arm.coordinate_names,
+        joint_names=structure.arm.coordinate_names,
         alpha=point.alpha,
         beta=point.beta,
         alpha_std=gains * np.abs(point.alpha),
         beta_std=deviation[-n:],
         covariance=covariance,
-        unknowns=(*known.unknowns, *known.flaw_names),
+        unknowns=(*structure.unknowns, *structure.flaw_names),
         flaws=point.flaws,
-        parameters=known.parameters(solution.values[:-1]),
+        parameters=structure.parameters(solution.values[:-1]),
         torque_std=projector.residual_std(solution),
         observability=determined,
         evidence=evidence_of(projector, solution),
@@ -305,12 +305,12 @@ def friction_dominated(
     projector: Projector, solution: ProjectedProblem
 ) -> dict[str, float]:
     """Joints whose motors work against little but dry friction, and how much of it."""
-    known = projector.structure
-    coulomb = known.arm.layout.drive("coulomb")
-    dry = known.parameters(solution.values[:-1])[coulomb]
-    joints = np.abs(known.drive_weights).argmax(axis=1)
+    structure = projector.structure
+    coulomb = structure.arm.layout.drive("coulomb")
+    dry = structure.parameters(solution.values[:-1])[coulomb]
+    joints = np.abs(structure.drive_weights).argmax(axis=1)
     return {
-        known.arm.coordinate_names[j]: abs(float(friction))
+        structure.arm.coordinate_names[j]: abs(float(friction))
         for j, friction, load in zip(joints, dry, projector.drive_loads, strict=True)
         if abs(friction) > _FRICTION_DOMINATED * load
     }

@@ -7,7 +7,7 @@ arms. `SearchRegion` says where a solution may be and spreads starting points ov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ from armwise.calibration.variable_projection import (
     SensorPoint,
 )
 from armwise.errors import ArgumentError
+from armwise.progress import Progress
 from armwise.recordings import Samples
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def search(
     starts: Sequence[SensorPoint],
     is_sought: Bool[np.ndarray, " unknowns"],
     good: float,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> list[Minimum]:
     """Descend from one start after another; return the minima, lowest first.
 

@@ -121,9 +121,15 @@ class Stages:
     """
 
     def __init__(
-        self, known: Structure, bench: Bench, plan: Plan, effort: np.ndarray
+        self, structure: Structure, bench: Bench, plan: Plan, effort: np.ndarray
     ) -> None:
-        self.known, self.bench, self.plan, self.effort = known, bench, plan, effort
+        self.structure, self.bench, self.plan, self.effort = (
+            structure,
+            bench,
+            plan,
+            effort,
+        )
+        self._names = structure.arm.coordinate_names
         self.friction = np.zeros_like(bench.x)
         self.kp = self.kd = np.zeros_like(bench.x)
 
@@ -147,7 +153,7 @@ class Stages:
         load = np.ptp(u, axis=0).mean() / 2.0
         if np.any(self.friction[:, j] > _LARGEST_FRICTION * load):
             raise NotIdentifiable(
-                f"{self.known.arm.coordinate_names[j]}: dry friction of "
+                f"{self._names[j]}: dry friction of "
                 f"{self.friction[:, j].max():.3g} N m is most of its torque; gravity "
                 "cannot be distinguished from it."
             )
@@ -173,7 +179,7 @@ class Stages:
             self._go_to_middle()
         else:
             raise NotIdentifiable(
-                f"{self.known.arm.coordinate_names[j]}: gravity does not bend its "
+                f"{self._names[j]}: gravity does not bend its "
                 "torque: it acts along the joint's axis, or the joint moved too little "
                 "or not long enough."
             )
@@ -186,7 +192,7 @@ class Stages:
         """Adapt all joints together, gravity expanded by the offsets' cosines."""
         n, plan = gains.shape[1], self.plan
         # A torque in the sensor's sense turns the joint by `sense`, like the reading.
-        expansion = GravityExpansion(self.known, gains, self.bench.sense)
+        expansion = GravityExpansion(self.structure, gains, self.bench.sense)
         inertial = expansion.count - 2 * n
         gain = np.concatenate([np.full(2 * n, 1.0), np.full(inertial, 0.01)])
         joints = tuple(range(n))
@@ -236,7 +242,7 @@ class Stages:
     def _check_moved(self, j: int, x: Float[np.ndarray, "samples batch"]) -> None:
         if np.any(np.ptp(x, axis=0) < 0.5 * self.plan.amplitude):
             raise RecordingError(
-                f"{self.known.arm.coordinate_names[j]} hardly moves: its reading spans "
+                f"{self._names[j]} hardly moves: its reading spans "
                 f"{np.ptp(x, axis=0).min():.2g} of the {2 * self.plan.amplitude:.2g} "
                 "of its reference. Something holds it, or its sensor does not follow."
             )

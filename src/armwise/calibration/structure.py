@@ -11,10 +11,8 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.calibration.sensor_flaws import Flaws
-from armwise.dynamics import BaseParameters, Dynamics
+from armwise.dynamics import BaseParameters, Dynamics, base_parameters
 from armwise.errors import ArgumentError
-from armwise.identification import structural_base
-from armwise.regression import Columns
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -71,8 +69,7 @@ class Structure:
     @cached_property
     def base(self) -> BaseParameters:
         """Identifiable combinations of the free parameters."""
-        columns = Columns(self.arm, (), self.dynamics)
-        return structural_base(columns, self.is_free)
+        return base_parameters(self.arm, is_free=self.is_free)
 
     @cached_property
     def known_values(self) -> Float[np.ndarray, " parameters"]:

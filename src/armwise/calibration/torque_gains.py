@@ -87,10 +87,10 @@ def calibrate_torques(
     """
     from threadpoolctl import threadpool_limits
 
-    known = replace(
+    structure = replace(
         as_structure(structure), gains_known=True, flaws=Flaws(torque_gain=_PRIOR_STD)
     )
-    arm = known.arm
+    arm = structure.arm
     first = np.broadcast_to(np.asarray(guess, dtype=float), (arm.dof,)).copy()
     parts = [_samples(log, cutoff_hz, torque) for log in (unloaded, loaded)]
     joined = Samples.concatenate(parts)
@@ -103,8 +103,8 @@ def calibrate_torques(
     with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
         # First weights, before any residual: 2 % of each joint's torque.
         std = 0.02 * np.sqrt(np.mean(sensed.tau**2, axis=0)) + 1e-12
-        projector = Projector(known, sensed, std, known_load)
-        return _solve(known, projector, first)
+        projector = Projector(structure, sensed, std, known_load)
+        return _solve(structure, projector, first)
 
 
 def _samples(log: Log, cutoff_hz: float | None, torque: str | None) -> Samples:
@@ -113,9 +113,9 @@ def _samples(log: Log, cutoff_hz: float | None, torque: str | None) -> Samples:
 
 
 def _solve(
-    known: Structure, projector: Projector, guess: Float[np.ndarray, " dof"]
+    structure: Structure, projector: Projector, guess: Float[np.ndarray, " dof"]
 ) -> TorqueGains:
-    n = known.arm.dof
+    n = structure.arm.dof
     start = SensorPoint(np.ones(n), np.zeros(n), np.zeros(n))
     prior = GaussianPrior(start, np.repeat([1.0, _PRIOR_STD], n))
     is_free = np.repeat([False, True], n)
@@ -124,7 +124,7 @@ def _solve(
     factor = 1.0 / (1.0 + solution.point.flaws)
     std = deviation * factor
     hidden = std > _LARGEST_STD
-    names = known.arm.coordinate_names
+    names = structure.arm.coordinate_names
     if hidden.all():
         raise NotIdentifiable(
             "The load shows in no joint's torque: take a heavier one, or a motion in "
@@ -134,7 +134,7 @@ def _solve(
         joint_names=names,
         gain=guess * np.where(hidden, 1.0, factor),
         std=np.where(hidden, np.inf, guess * factor * std),
-        parameters=known.parameters(solution.values[:-1]),
+        parameters=structure.parameters(solution.values[:-1]),
         torque_std=projector.residual_std(solution) / guess,
         notes=tuple(
             f"{name}: the load hardly shows in its torque; its gain stays as guessed."

@@ -20,6 +20,17 @@ LONGEST = 3600.0
 FASTEST = 1e5
 """The highest rate [Hz]: no controller of an arm runs faster."""
 
+METHODS = {
+    "physical": "PhysicallyConsistent",
+    "weighted": "WeightedLeastSquares",
+    "ordinary": "OrdinaryLeastSquares",
+    "ridge": "Ridge",
+    "total": "TotalLeastSquares",
+    "robust": "Robust",
+    "prior": "PriorWeighted",
+}
+"""Methods of identification, as the user types them."""
+
 DESCRIPTIONS = "URDF, MJCF, DH .toml or bundled name."
 
 
@@ -105,6 +116,26 @@ Columns = Annotated[
 ]
 """The short way for single columns."""
 
+MethodName = Annotated[str, typer.Option(help=f"One of {', '.join(METHODS)}.")]
+"""How parameters are solved for; `method_named` gives the method."""
+
+FixedTerms = Annotated[
+    list[str] | None,
+    typer.Option("--fix", help="Keep a term, such as rotor_inertia, as described."),
+]
+"""What is not estimated; `free_terms` gives what is."""
+
+AsDescribed = Annotated[
+    list[str] | None,
+    typer.Option(help="A parameter that is as described, such as '*.my'."),
+]
+"""Parameters that a calibration takes from the description."""
+
+NotNegative = Annotated[
+    list[str] | None, typer.Option(help="A parameter that cannot be negative.")
+]
+"""Parameters of which a calibration knows the sign."""
+
 SkipBadRows = Annotated[
     bool, typer.Option("--skip-bad-rows", help="Drop and count bad rows.")
 ]
@@ -142,8 +173,8 @@ def load_described(arm: str, mapping: Path | None) -> tuple[Arm, LogMapping | No
 
 def read_logs(
     paths: Sequence[Path],
-    arm: Arm,
-    mapping: LogMapping | None,
+    arm: Arm | None,
+    mapping: LogMapping | Path | None,
     columns: Sequence[str] | None = None,
     skip_bad_rows: bool = False,
 ) -> list[Recording]:
@@ -163,3 +194,23 @@ def named_columns(pairs: Sequence[str] | None) -> dict[str, str]:
         if "=" not in pair:
             raise ArgumentError(f"--column takes CHANNEL=NAME, not {pair!r}.")
     return dict(pair.split("=", 1) for pair in pairs or ())
+
+
+def method_named(name: str) -> Any:
+    """Return a method of identification with its default settings."""
+    from armwise import identification
+
+    if name not in METHODS:
+        raise typer.BadParameter(f"unknown method {name!r}; use {', '.join(METHODS)}.")
+    return getattr(identification, METHODS[name])()
+
+
+def free_terms(fixed: Sequence[str] | None) -> tuple[str, ...]:
+    """Return what is estimated when some terms stay as described."""
+    from armwise.identification import TERMS
+
+    if unknown := set(fixed or ()) - set(TERMS):
+        raise typer.BadParameter(
+            f"cannot fix {sorted(unknown)[0]!r}; choose from {', '.join(TERMS)}."
+        )
+    return tuple(term for term in TERMS if term not in (fixed or ()))

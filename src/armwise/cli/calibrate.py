@@ -10,10 +10,11 @@ import typer
 from armwise.cli.arguments import (
     FASTEST,
     ArmName,
+    AsDescribed,
     Columns,
     MappingFile,
+    NotNegative,
     SkipBadRows,
-    named_columns,
     number,
     output_file,
 )
@@ -33,13 +34,8 @@ def calibrate(
             help="Logs with volts_1 … or q_1 …, and tau_1 ….", metavar="LOG"
         ),
     ] = None,
-    known: Annotated[
-        list[str] | None,
-        typer.Option(help="A parameter that is as described, such as '*.my'."),
-    ] = None,
-    positive: Annotated[
-        list[str] | None, typer.Option(help="A parameter that cannot be negative.")
-    ] = None,
+    known: AsDescribed = None,
+    positive: NotNegative = None,
     offsets_only: Annotated[
         bool, typer.Option("--offsets-only", help="Gains are known.")
     ] = False,
@@ -61,19 +57,6 @@ def calibrate(
     bend_percent: Annotated[
         float, number("How far sensors may bend from a straight line [%].", 0.0, 99.0)
     ] = 0.0,
-    loaded: Annotated[
-        PathList | None,
-        typer.Option(help="A log with a known load: weighs the motors' torque gains."),
-    ] = None,
-    load_mass: Annotated[
-        float | None, number("Mass of that load [kg].", 1e-6, 1e4)
-    ] = None,
-    load_center: Annotated[
-        str, typer.Option(help="Its centre of mass x,y,z in its frame [m].")
-    ] = "0,0,0",
-    load_frame: Annotated[
-        str | None, typer.Option(help="The frame it is held at; the last link's.")
-    ] = None,
     output: Annotated[
         Path | None,
         output_file(
@@ -88,8 +71,6 @@ def calibrate(
     Example: armwise calibrate panda
 
     Example: armwise calibrate ddarm ddarm.csv --offsets-only -o sensors.toml
-
-    With a log of a known load as well, say what torques really are.
     """
     import numpy as np
 
@@ -100,20 +81,8 @@ def calibrate(
         calibratable,
         calibrate_recording,
     )
-    from armwise.cli.known_load import known_load, weigh_torques
+    from armwise.cli.arguments import read_logs
     from armwise.cli.output import progress_bar
-    from armwise.recordings import Recording, read_recording
-
-    def read(paths: PathList) -> list[Recording]:
-        return [
-            read_recording(
-                path,
-                mapping=mapping,
-                columns=named_columns(column),
-                skip_bad_rows=skip_bad_rows,
-            )
-            for path in paths
-        ]
 
     structure = Structure(
         load_arm(arm),
@@ -122,10 +91,6 @@ def calibrate(
         offsets_only,
         Flaws(torque_gains_percent / 100.0, bend_percent / 100.0),
     )
-    if logs and loaded:
-        load = known_load(structure.arm, load_mass, load_center, load_frame)
-        weigh_torques(structure, read(logs), read(loaded), load, cutoff_hz, json)
-        return
     outlook = calibratable(structure)
     if not logs:
         _show_outlook(outlook, output, json)
@@ -133,7 +98,7 @@ def calibrate(
     with progress_bar("Calibrate", quiet=json) as tell:
         found = calibrate_recording(
             structure,
-            read(logs),
+            read_logs(logs, None, mapping, column, skip_bad_rows),
             alpha=None if volts else 1.0,
             offset_range=np.deg2rad(offset_range_deg),
             cutoff_hz=cutoff_hz,

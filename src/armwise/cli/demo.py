@@ -16,7 +16,7 @@ from armwise.progress import Progress
 if TYPE_CHECKING:
     from armwise.arms import Arm
     from armwise.excitation import ExcitationPlan
-    from armwise.identification import Estimate, Identification, Validation
+    from armwise.identification import Estimate, Validation
     from armwise.recordings import Recording
 
 
@@ -43,8 +43,8 @@ def demo(
 
 def summarise(done: Demonstration, seconds: float) -> dict[str, Any]:
     """Collect the figures of a demonstration."""
-    estimate = done.identification.estimate
-    validation = done.identification.validation
+    estimate = done.estimate
+    validation = estimate.validation
     assert validation is not None
     terms = len(estimate.columns.friction)
     return {
@@ -60,13 +60,13 @@ def summarise(done: Demonstration, seconds: float) -> dict[str, Any]:
         "determined_count": estimate.base.count,
         "reduced_validation": done.reduced.to_dict(),
         "code": done.code,
-        "warnings": list(done.identification.warnings),
+        "warnings": [warning.text for warning in estimate.warnings],
         "files": {name: str(path) for name, path in done.files.items()},
     }
 
 
 def _show(done: Demonstration, summary: dict[str, Any]) -> None:
-    estimate = done.identification.estimate
+    estimate = done.estimate
     out = console()
     shown = table(
         "Torque that is not predicted, on a motion not used to fit",
@@ -85,8 +85,8 @@ def _show(done: Demonstration, summary: dict[str, Any]) -> None:
         f"{len(summary['friction'])} further friction term(s); {matter} of them matter."
     )
     out.print(_code_sentence(done.code))
-    for warning in done.identification.warnings:
-        warn(warning)
+    for warning in estimate.warnings:
+        warn(warning.text)
     files = done.files
     out.print(
         f"\nOpen  {files['report']}\n"
@@ -119,8 +119,7 @@ BUDGET = (8.0, 5.0)
 demonstration stays below a minute."""
 
 MISMATCH = 0.1
-"""How far the real arm's inertias are off their description, as a fraction: about what
-CAD data and cables amount to."""
+"""How far the real arm's inertias are off their description, as a fraction."""
 
 VISCOUS = (0.5, 0.6, 0.4, 0.5, 0.2, 0.2, 0.15)
 COULOMB = (0.6, 0.8, 0.5, 0.6, 0.3, 0.3, 0.2)
@@ -153,7 +152,7 @@ class Demonstration:
     Attributes:
         plan: The motion that was designed.
         described: Errors of the description's torques on the validation data.
-        identification: What the log determined.
+        estimate: What the log determined.
         small: The parameters that matter.
         reduced: Errors of those on the validation data.
         code: C of those.
@@ -162,7 +161,7 @@ class Demonstration:
 
     plan: ExcitationPlan
     described: Validation
-    identification: Identification
+    estimate: Estimate
     small: Estimate
     reduced: Validation
     code: CheckedCode
@@ -174,7 +173,7 @@ def demonstrate(folder: Path, seed: int, progress: Progress) -> Demonstration:
     from threadpoolctl import threadpool_limits
 
     from armwise.arms import load_arm
-    from armwise.identification import identify_recordings, reduce
+    from armwise.identification import identify, reduce
     from armwise.plants import import_mujoco
 
     import_mujoco()  # fail now rather than at the end
@@ -185,15 +184,12 @@ def demonstrate(folder: Path, seed: int, progress: Progress) -> Demonstration:
     progress("move the arm in MuJoCo", 0.4)
     logs = record(arm, real_arm(arm, seed), (plan, other), seed)
     progress("identify", 0.5)
-    result = identify_recordings(arm, [logs[0]], [logs[1]])
+    result = identify(arm, logs[0], validation=logs[1])
     progress("reduce to what matters", 0.8)
-    held_out = result.validated
-    if held_out is None or result.validation is None:
-        raise RuntimeError("nothing was validated")
     with threadpool_limits(limits=1, user_api="blas"):  # small matrices: one is faster
-        small = reduce(result.estimate, result.fitted)
+        small = reduce(result, result.samples)
     progress("generate C and check it", 0.85)
-    code = generated_code(small, result.estimate, folder / "code")
+    code = generated_code(small, result, folder / "code")
     progress("write the model and the report", 0.95)
     files = write_files(folder, logs, result)
     progress("done", 1.0)
@@ -202,7 +198,7 @@ def demonstrate(folder: Path, seed: int, progress: Progress) -> Demonstration:
         description_errors(result),
         result,
         small,
-        small.validate(held_out),
+        small.validate(result.validation_samples),
         code,
         files,
     )
@@ -237,13 +233,12 @@ def record(
     return [run(plant, controller, plan) for plan in plans]
 
 
-def description_errors(result: Identification) -> Validation:
+def description_errors(estimate: Estimate) -> Validation:
     """How far off the description alone is on the validation data."""
-    estimate, data = result.estimate, result.validated
-    assert data is not None
     described = np.zeros(estimate.all_parameters.size)
     described[: estimate.parameters.size] = estimate.prior_arm.parameters
-    return replace(estimate, all_parameters=described).validate(data)
+    unidentified = replace(estimate, all_parameters=described)
+    return unidentified.validate(estimate.validation_samples)
 
 
 def generated_code(small: Estimate, whole: Estimate, folder: Path) -> CheckedCode:
@@ -274,7 +269,7 @@ def generated_code(small: Estimate, whole: Estimate, folder: Path) -> CheckedCod
 
 
 def write_files(
-    folder: Path, logs: list[Recording], result: Identification
+    folder: Path, logs: list[Recording], result: Estimate
 ) -> dict[str, Path]:
     """Write the logs, the estimate, the model and the report."""
     from armwise.arms import save_arm
@@ -291,8 +286,8 @@ def write_files(
     }
     write_recording(measured(logs[0]), files["log"])
     write_recording(measured(logs[1]), files["validation_log"])
-    write_estimate(result.estimate, files["estimate"])
-    save_arm(result.estimate.arm, files["urdf"])
+    write_estimate(result, files["estimate"])
+    save_arm(result.arm, files["urdf"])
     write_report(result, files["report"])
     return files
 

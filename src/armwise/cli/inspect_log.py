@@ -1,9 +1,9 @@
-"""armwise inspect-log: what a log holds, and what is left of it when prepared."""
+"""Command `armwise inspect-log`."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -27,9 +27,6 @@ from armwise.cli.output import (
     warn,
 )
 
-if TYPE_CHECKING:
-    from armwise.recordings import Recording, Samples
-
 
 def inspect_log(
     log: Annotated[
@@ -46,22 +43,26 @@ def inspect_log(
 
     Example: armwise inspect-log run1.csv --arm panda
     """
-    from armwise.recordings import prepare, read_recording
+    from armwise.recordings import prepare, read_recording, summarise_log
 
-    loaded, mapped = load_described(arm, mapping)
-    with progress_bar(log.name, quiet=json) as tell:
+    described, mapped = load_described(arm, mapping)
+    with progress_bar(log.name, quiet=json) as progress:
         recording = read_recording(
             log,
-            loaded,
+            described,
             mapped,
             columns=named_columns(column),
             skip_bad_rows=skip_bad_rows,
-            progress=tell,
+            progress=progress,
         )
         samples = prepare(
-            recording, cutoff_hz, arm=loaded, skip_bad_rows=skip_bad_rows, progress=tell
+            recording,
+            cutoff_hz,
+            arm=described,
+            skip_bad_rows=skip_bad_rows,
+            progress=progress,
         )
-    report = describe_log(recording, samples)
+    report = summarise_log(recording, samples)
     if json:
         print_json(report)
         return
@@ -70,54 +71,19 @@ def inspect_log(
         warn(note)
 
 
-def describe_log(recording: Recording, samples: Samples) -> dict[str, Any]:
-    """Collect what there is to say of a log."""
-    return {
-        "source": recording.source,
-        "joints": recording.joint_names,
-        "duration_s": recording.duration,
-        "skipped_rows": recording.skipped_rows,
-        "channels": [_channel(recording, name) for name in recording.channels],
-        "samples": len(samples),
-        "rate_hz": samples.rate_hz,
-        "segments": len(samples.segments),
-        "preparation": samples.preparation,
-        "ranges": {
-            name: {"min": block.min(axis=0), "max": block.max(axis=0)}
-            for name in ("q", "qd", "qdd", "tau")
-            if (block := getattr(samples, name)).size
-        },
-    }
-
-
-def _channel(recording: Recording, name: str) -> dict[str, Any]:
-    import numpy as np
-
-    channel = recording[name]
-    steps = np.diff(channel.time)
-    return {
-        "name": name,
-        "unit": channel.unit,
-        "rows": int(channel.time.size),
-        "step_ms": [1e3 * float(f(steps)) for f in (np.min, np.median, np.max)],
-        "min": float(np.nanmin(channel.values)),
-        "max": float(np.nanmax(channel.values)),
-    }
-
-
 def _show(report: dict[str, Any]) -> None:
     screen = console()
-    shown = table(
+    channels = table(
         f"{report['source']}: {report['duration_s']:.4g} s",
-        ("channel", "rows", "step min/usual/max, ms", "from", "to"),
+        ("channel", "rows", "step min/median/max, ms", "from", "to"),
     )
     for row in report["channels"]:
         steps = " / ".join(figure(step, 3) for step in row["step_ms"])
         name = f"{row['name']} ({row['unit']})" if row["unit"] else row["name"]
-        shown.add_row(
+        channels.add_row(
             name, str(row["rows"]), steps, figure(row["min"]), figure(row["max"])
         )
-    screen.print(shown)
+    screen.print(channels)
     for line in _prepared(report):
         screen.print(line)
 
@@ -125,13 +91,13 @@ def _show(report: dict[str, Any]) -> None:
 def _prepared(report: dict[str, Any]) -> list[str]:
     """Say in words how the log was prepared."""
     done = report["preparation"]
-    found = "chosen" if done.cutoff_is_automatic else "given"
-    cutoff = f"{done.cutoff_hz:.3g} Hz ({found})" if done.cutoff_hz else "none"
+    source = "automatic" if done.cutoff_is_automatic else "as set"
+    cutoff = f"{done.cutoff_hz:.3g} Hz ({source})" if done.cutoff_hz else "none"
     lines = [
         f"Prepared: {report['samples']} samples at {report['rate_hz']:.4g} Hz in "
         f"{report['segments']} segment{'s' * (report['segments'] != 1)}.",
         f"Low-pass: {cutoff}; velocity and acceleration by {done.differentiation}.",
-        f"Torque lag taken out: {1e3 * done.lag:.2f} ms.",
+        f"Torque lag removed: {1e3 * done.lag:.2f} ms.",
     ]
     if done.torque_bandwidth_hz and done.torque_bandwidth_hz < (done.cutoff_hz or 1e9):
         lines.append(
@@ -139,6 +105,6 @@ def _prepared(report: dict[str, Any]) -> list[str]:
             f"{done.torque_bandwidth_hz:.2g} Hz."
         )
     if done.velocity_lag:
-        lines.append(f"Velocity lag taken out: {1e3 * done.velocity_lag:.2f} ms.")
-    lines += [f"Rows left out, {why}: {count}." for why, count in done.rows_dropped]
+        lines.append(f"Velocity lag removed: {1e3 * done.velocity_lag:.2f} ms.")
+    lines += [f"Rows not used, {why}: {count}." for why, count in done.rows_dropped]
     return lines

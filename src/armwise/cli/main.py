@@ -24,8 +24,10 @@ COMMANDS = (
     "excite",
     "simulate",
     "identify",
+    "identify-fleet",
     "identify-load",
     "calibrate",
+    "calibrate-torques",
     "reduce",
     "bench",
     "world",
@@ -41,6 +43,18 @@ COMMANDS = (
     # one line each, in the order of the pipeline
 )
 """The subcommands, as the user types them."""
+
+_MOVED = {
+    "identify": (
+        "identify-fleet",
+        ("--group-by", "--cluster", "--workers", "--skip-bad-logs", "--like"),
+    ),
+    "calibrate": (
+        "calibrate-torques",
+        ("--loaded", "--load-mass", "--load-center", "--load-frame"),
+    ),
+}
+"""Subcommand → the one that was made of it, and the options that went there."""
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
 """Exit codes beside 0: it could not be done; wrong use; Ctrl-C (128 + SIGINT)."""
@@ -138,8 +152,13 @@ def _refuse(problem: Any) -> NoReturn:
     message = problem.format_message()
     if not message:  # the help was shown instead
         sys.exit(MISUSED)
-    command = problem.ctx.command_path if problem.ctx else "armwise"
-    _fail(f"{message} See: {command} --help", MISUSED)
+    path = problem.ctx.command_path if problem.ctx else "armwise"
+    command, options = _MOVED.get(path.split()[-1], ("", ()))
+    option = getattr(problem, "option_name", None)
+    if option in options:
+        message = f"{option} is an option of a command of its own: armwise {command}."
+        path = f"armwise {command}"
+    _fail(f"{message} See: {path} --help", MISUSED)
 
 
 def _warn(message: Warning | str, *_: object, **__: object) -> None:

@@ -1,4 +1,4 @@
-"""armwise reduce: keep the parameters that matter, and find those again."""
+"""armwise reduce: the parameters that matter, identified again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def reduce(
     skip_bad_rows: SkipBadRows = False,
     json: AsJson = False,
 ) -> None:
-    """Drop parameters whose torque never matters, and identify the rest again.
+    """Drop parameters whose torque never matters, and identify the others again.
 
     Example: armwise reduce panda out/estimate.json run1.csv -o small.json
     """
@@ -44,8 +44,8 @@ def reduce(
 
     described, mapped = load_described(arm, mapping)
     whole = read_estimate(estimate, described)
-    read = read_logs(logs, described, mapped, column, skip_bad_rows)
-    data = prepare(read, arm=described)
+    recordings = read_logs(logs, described, mapped, column, skip_bad_rows)
+    data = prepare(recordings, arm=described)
     small = reduce_estimate(whole, data, threshold)
     if output:
         write_estimate(small, output)
@@ -70,7 +70,7 @@ def reduce(
 
 
 def _show(summary: dict[str, Any], joints: tuple[str, ...]) -> None:
-    shown = table(
+    rows = table(
         f"{summary['kept']} of {summary['base_parameters']} base parameters matter",
         ["joint", "error before", "error after"],
     )
@@ -78,9 +78,9 @@ def _show(summary: dict[str, Any], joints: tuple[str, ...]) -> None:
     for name, before, after in zip(
         joints, errors["whole"], errors["small"], strict=True
     ):
-        shown.add_row(name, f"{100 * before:.2f} %", f"{100 * after:.2f} %")
+        rows.add_row(name, f"{100 * before:.2f} %", f"{100 * after:.2f} %")
     out = console()
-    out.print(shown)
+    out.print(rows)
     out.print(f"Kept: {', '.join(summary['names'])}")
     if summary["output"]:
         out.print(f"estimate: {summary['output']}")

@@ -1,4 +1,4 @@
-"""armwise report: all there is to say about an estimate, again or elsewhere."""
+"""armwise report: a page, file or text about an estimate."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ from armwise.cli.output import AsJson, console, print_json
 from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from armwise.arms import Arm
-    from armwise.identification import Estimate, Identification
+    from armwise.identification import Estimate
     from armwise.recordings import Recording
 
 PathList = list[Path]
@@ -59,35 +58,39 @@ def report(
     def read(paths: PathList | None) -> list[Recording]:
         return read_logs(paths or [], described, mapped, column, skip_bad_rows)
 
-    alone = read_estimate(estimate, described)
-    found: Identification | Estimate = alone
+    subject = read_estimate(estimate, described)
     if validate and not logs:
         raise ArgumentError("--validate needs the logs of the fit too: name them.")
     if logs:
-        found = _with_data(alone, described, read(logs), read(validate), cutoff_hz)
+        subject = _with_data(subject, read(logs), read(validate), cutoff_hz)
     if output is not None:
-        write_report(found, output)
+        write_report(subject, output)
     if json:
-        print_json(make_report(found).to_dict())
+        print_json(make_report(subject).to_dict())
     elif output is not None:
         console().print(f"Open {output}", soft_wrap=True)
     else:
-        typer.echo(report_to_text(make_report(found)), nl=False)
+        typer.echo(report_to_text(make_report(subject)), nl=False)
 
 
 def _with_data(
-    found: Estimate,
-    arm: Arm,
+    estimate: Estimate,
     logs: list[Recording],
     others: list[Recording],
     cutoff_hz: float | None,
-) -> Identification:
-    """Prepare the logs as `identify` does, and validate again."""
-    from armwise.identification import Identification, diagnose
+) -> Estimate:
+    """Prepare the logs as `identify` does, and validate and diagnose again."""
+    from dataclasses import replace
+
+    from armwise.identification import diagnose
     from armwise.recordings import prepare
 
-    fitted = prepare(logs, cutoff_hz, arm=arm)
-    held_out = prepare(others, like=fitted) if others else None
-    checked = None if held_out is None else found.validate(held_out)
-    doubts = diagnose(found, fitted, checked)
-    return Identification(found, fitted, held_out, checked, doubts)
+    samples = prepare(logs, cutoff_hz, arm=estimate.prior_arm)
+    held_out = (prepare(others, like=samples),) if others else ()
+    estimate = replace(
+        estimate,
+        samples=(samples,),
+        validation=estimate.validate(held_out) if held_out else None,
+        validation_samples=held_out,
+    )
+    return replace(estimate, warnings=diagnose(estimate))

@@ -1,4 +1,4 @@
-"""armwise view: an arm in the browser, moving, with its torques and inertias."""
+"""Command `armwise view`."""
 
 from __future__ import annotations
 
@@ -60,36 +60,26 @@ def view(
     """
     from armwise.identification import read_estimate
     from armwise.recordings import prepare
-    from armwise.view import make_scene, serve_scene
+    from armwise.view import distinct_names, make_scene, serve_scene
 
     described, mapped = load_described(arm, mapping)
     samples: Samples | None = None
     if recording is not None:
-        read = read_logs([recording], described, mapped, column, skip_bad_rows)
-        samples = prepare(read, cutoff_hz, arm=described)
-    file = Path(arm)
+        recordings = read_logs([recording], described, mapped, column, skip_bad_rows)
+        samples = prepare(recordings, cutoff_hz, arm=described)
+    file = Path(arm)  # or a bundled name
     scene = make_scene(
         described,
         samples,
         {
             name: read_estimate(path, described)
-            for name, path in _named(estimate or []).items()
+            for name, path in distinct_names(estimate or []).items()
         },
         None if world is None else _run(world),
         description=file if file.is_file() else None,
         meshes=meshes or (),
     )
-    serve_scene(scene, port, lambda address: _say(scene, address, json))
-
-
-def _named(paths: PathList) -> dict[str, Path]:
-    """Call files by their stems, or by as much of their paths as tells them apart."""
-    names: dict[str, Path] = {}
-    for depth in range(1, max((len(path.parts) for path in paths), default=0) + 1):
-        names = {str(Path(*x.parts[-depth:]).with_suffix("")): x for x in paths}
-        if len(names) == len(paths):
-            break
-    return names
+    serve_scene(scene, port, lambda address: _show(scene, address, json))
 
 
 def _run(world: Path) -> Run:
@@ -105,7 +95,7 @@ def _run(world: Path) -> Run:
         return cast("Run", stopped.run)
 
 
-def _say(scene: Scene, address: str, as_json: bool) -> None:
+def _show(scene: Scene, address: str, as_json: bool) -> None:
     if as_json:
         print_json({"address": address, "arm": scene.arm.name, "notes": scene.notes})
         return

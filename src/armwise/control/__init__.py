@@ -33,6 +33,7 @@ from armwise.control.parameter_set import (
     ParameterSet,
     PhysicalProjection,
 )
+from armwise.control.simulated_log import largest_torque, simulate_log
 from armwise.control.watch import Watch, Watched
 
 __all__ = [
@@ -61,9 +62,11 @@ __all__ = [
     "benchmark_tracking",
     "effective_inertia",
     "feedback_gain",
+    "largest_torque",
     "load_state",
     "middle_posture",
     "save_state",
+    "simulate_log",
     "standard_controllers",
     "standard_plants",
     "tracking_tasks",

@@ -19,7 +19,7 @@ from armwise.dynamics.mechanism import (
 from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 Kind = Literal["identifiable", "in combination", "unidentifiable"]
 
@@ -75,22 +75,31 @@ class BaseParameters:
         return text[2:] if text.startswith("+ ") else "−" + text[2:]
 
 
-def base_parameters(arm: Arm, order: Sequence[str] | None = None) -> BaseParameters:
+def base_parameters(
+    arm: Arm,
+    order: Sequence[str] | None = None,
+    is_free: Bool[np.ndarray, " parameters"] | None = None,
+) -> BaseParameters:
     """Find the base parameters of an arm by successive ranks.
 
     Args:
         arm: The arm; only its geometry and gravity matter.
         order: Names of parameters in the order in which they may lead a combination;
             those left out come last, in the arm's own order.
+        is_free: Which parameters are unknown; all when not given. Combinations hold
+            only these.
 
     Returns:
         The base parameters. Taken as the arm orders them, a link's mass and mz are
         merged into the links below it, as in `aah1986`.
     """
-    mechanism = mechanism_of(arm)
-    grouping = successive_ranks(structural_factor(mechanism), _order(arm, order))
-    seen = np.any(grouping.matrix != 0, axis=0)
-    hidden = tuple(n for n, s in zip(arm.parameter_names, seen, strict=True) if not s)
+    names, factor = arm.parameter_names, structural_factor(mechanism_of(arm))
+    free = np.ones(len(names), dtype=bool) if is_free is None else is_free
+    grouping = successive_ranks(
+        factor * free, [k for k in _order(arm, order) if free[k]]
+    )
+    absent = free & np.all(grouping.matrix == 0, axis=0)
+    hidden = tuple(name for name, x in zip(names, absent, strict=True) if x)
     return _ordered(arm, grouping, hidden, order is None)
 
 

@@ -1,15 +1,15 @@
 """Fleets: many robots, many logs, many workers, one answer.
 
-Estimators are sums over samples, so they merge: workers read logs piece by piece and
+Estimators are sums over samples, so they merge: workers read logs chunk by chunk and
 send back sums; what robots share, how they spread and which of them differ follows from
 those.
 """
 
-from armwise.fleets.chunks import Log, find_logs
+from armwise.fleets.chunks import RobotLog, find_logs
 from armwise.fleets.defects import Defect
 from armwise.fleets.estimate import (
     FleetEstimate,
-    Work,
+    FleetWork,
     fleet_to_dict,
     read_preparation,
     write_fleet,
@@ -25,9 +25,9 @@ __all__ = [
     "Difference",
     "Flag",
     "FleetEstimate",
+    "FleetWork",
     "Hierarchy",
-    "Log",
-    "Work",
+    "RobotLog",
     "find_logs",
     "fleet_to_dict",
     "identify_fleet",

@@ -1,4 +1,4 @@
-"""Pieces: what one worker takes at a time, the same however many workers there are."""
+"""Logs of a fleet, and the chunks of rows that workers take one at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from armwise.errors import RecordingError
-from armwise.identification import STRETCHES
 from armwise.recordings import (
     BAGS,
     TEXT,
@@ -20,6 +19,7 @@ from armwise.recordings import (
     recording_of,
     table_of_frame,
 )
+from armwise.regression import STRETCHES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,21 +28,19 @@ if TYPE_CHECKING:
     from armwise.recordings import LogMapping
 
 
-# Logs of a fleet: found by name, and told apart by robot.
-
 PARQUET = (".parquet", ".pq")
 _ENDINGS = {*TEXT, *PARQUET, *BAGS, ".npz", ".mat"}
 
 
 @dataclass(frozen=True)
-class Log:
-    """One robot's share of one file.
+class RobotLog:
+    """One robot's rows of one file.
 
     Attributes:
         path: The file, or a bag's folder.
         robot: Whose it is.
-        rows: How many rows of it; None where only reading all of it would tell.
-        column: Column that tells this robot's rows from others'; empty if all are its.
+        rows: How many rows; None where only reading the whole file would say.
+        column: Column that names the robot of every row; empty if all are its.
         problem: Why it cannot be opened; empty if it can.
     """
 
@@ -54,45 +52,45 @@ class Log:
 
 
 def find_logs(
-    places: str | Path | Sequence[str | Path], group_by: str = "robot"
-) -> tuple[Log, ...]:
+    sources: str | Path | Sequence[str | Path], group_by: str = "robot"
+) -> tuple[RobotLog, ...]:
     """Find logs in files, folders and globs, and say whose they are.
 
     A robot's name is taken from a folder `robot=NAME` of the path, else from a column
     `robot` of a Parquet file, else from the folder the file lies in.
 
     Args:
-        places: Files, folders (searched to the bottom) and globs (`**` reaches down).
-        group_by: What tells robots apart: the name of that column and folder.
+        sources: Files, folders (searched to the bottom) and globs (`**` reaches down).
+        group_by: Name of that column and folder.
 
     Returns:
         Logs in the order of robots, then paths: always the same for the same files.
 
     Raises:
-        RecordingError: If a place holds no log.
+        RecordingError: If a source holds no log.
     """
-    given = [places] if isinstance(places, str | Path) else list(places)
-    files = sorted({path for place in given for path in _files(place)})
-    found = [log for path in files for log in _shares(path, group_by)]
-    return tuple(sorted(found, key=lambda log: (log.robot, log.path)))
+    several = [sources] if isinstance(sources, str | Path) else list(sources)
+    files = sorted({path for source in several for path in _files(source)})
+    logs = [log for path in files for log in _logs_of_file(path, group_by)]
+    return tuple(sorted(logs, key=lambda log: (log.robot, log.path)))
 
 
-def _files(place: str | Path) -> list[Path]:
-    """Return the logs a place stands for."""
-    path = Path(place)
+def _files(source: str | Path) -> list[Path]:
+    """Return the log files that a file, a folder or a glob stands for."""
+    path = Path(source)
     if path.is_dir():
-        found = [path] if _is_bag(path) else list(_below(path))
+        files = [path] if _is_bag(path) else list(_below(path))
     elif path.exists():
-        found = [path]
+        files = [path]
     else:
-        matches = [Path(name) for name in glob.glob(str(place), recursive=True)]
-        found = [p for p in matches if p.is_file() or _is_bag(p)]
-    if not found:
+        matches = [Path(name) for name in glob.glob(str(source), recursive=True)]
+        files = [p for p in matches if p.is_file() or _is_bag(p)]
+    if not files:
         raise RecordingError(
-            f"{place} holds no logs. Name files, a folder of "
+            f"{source} holds no logs. Name files, a folder of "
             f"{', '.join(sorted(_ENDINGS))}, or a glob such as 'logs/**/*.parquet'."
         )
-    return [file.absolute() for file in found]
+    return [file.absolute() for file in files]
 
 
 def _below(folder: Path) -> Iterator[Path]:
@@ -107,19 +105,19 @@ def _is_bag(path: Path) -> bool:
     return (path / "metadata.yaml").exists()
 
 
-def _shares(path: Path, group_by: str) -> list[Log]:
+def _logs_of_file(path: Path, group_by: str) -> list[RobotLog]:
     """Split a file by robot; only what a Parquet file says of itself is read."""
     named = _robot_folder(path, group_by)
     robot = named or path.parent.name
     if path.suffix.lower() not in PARQUET:
-        return [Log(path, robot)]
+        return [RobotLog(path, robot)]
     try:
         if not named and group_by in _columns(path):
             counts = sorted(_rows_by(path, group_by).items())
-            return [Log(path, name, rows, group_by) for name, rows in counts]
-        return [Log(path, robot, _rows(path))]
+            return [RobotLog(path, name, rows, group_by) for name, rows in counts]
+        return [RobotLog(path, robot, _rows(path))]
     except RecordingError as error:
-        return [Log(path, robot, problem=str(error))]
+        return [RobotLog(path, robot, problem=str(error))]
 
 
 def _robot_folder(path: Path, group_by: str) -> str:
@@ -130,14 +128,14 @@ def _robot_folder(path: Path, group_by: str) -> str:
 def _columns(path: Path) -> set[str]:
     import polars as pl
 
-    return set(_asked(path, pl.scan_parquet(path, hive_partitioning=False).head(0)))
+    return set(_collected(path, pl.scan_parquet(path, hive_partitioning=False).head(0)))
 
 
 def _rows(path: Path) -> int:
     import polars as pl
 
     scan = pl.scan_parquet(path, hive_partitioning=False).select(rows=pl.len())
-    return int(_asked(path, scan)["rows"][0])
+    return int(_collected(path, scan)["rows"][0])
 
 
 def _rows_by(path: Path, column: str) -> dict[str, int]:
@@ -145,13 +143,13 @@ def _rows_by(path: Path, column: str) -> dict[str, int]:
 
     scan = pl.scan_parquet(path, hive_partitioning=False)
     robot = pl.col(column).cast(pl.String)
-    table = _asked(path, scan.group_by(robot).agg(rows=pl.len()))
+    table = _collected(path, scan.group_by(robot).agg(rows=pl.len()))
     if None in table[column]:
         raise RecordingError(f"{path} has rows whose {column} is empty. Fill them in.")
     return dict(zip(table[column], table["rows"], strict=True))
 
 
-def _asked(path: Path, scan: pl.LazyFrame) -> dict[str, list]:
+def _collected(path: Path, scan: pl.LazyFrame) -> dict[str, list]:
     """Return a small table as lists; a file that is no Parquet is a RecordingError."""
     import polars as pl
 
@@ -164,14 +162,15 @@ def _asked(path: Path, scan: pl.LazyFrame) -> dict[str, list]:
         ) from None
 
 
-# Pieces: what one worker takes at a time, the same however many workers there are.
+# Chunks: the same however many workers there are.
 
 ROWS = 100_000
-"""Most rows of a piece: some tens of megabytes while it is worked on."""
+"""Most rows of a chunk: some tens of megabytes while it is worked on, so that as many
+workers as a machine has cores fit in its memory."""
 
 
 @dataclass(frozen=True)
-class Reading:
+class LogReading:
     """How logs are understood.
 
     Attributes:
@@ -186,7 +185,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Piece:
+class Chunk:
     """Some rows of a log.
 
     Attributes:
@@ -194,10 +193,10 @@ class Piece:
         first: First row, counted among the robot's own.
         rows: How many; None for all of a log whose length is not known.
         stretches: How many stretches it is summed up in.
-        size, modified: Of the file in [bytes] and [ns], to know it again.
+        size, modified: Of the file in [bytes] and [ns], to recognise it.
     """
 
-    log: Log
+    log: RobotLog
     first: int
     rows: int | None
     stretches: int
@@ -210,35 +209,33 @@ class Piece:
         return f"{self.log.path}, {self.rows} rows from {self.first} on,"
 
 
-def cut(logs: Sequence[Log]) -> tuple[Piece, ...]:
-    """Cut logs into pieces, and give every robot stretches enough to doubt itself.
+def cut_into_chunks(logs: Sequence[RobotLog]) -> tuple[Chunk, ...]:
+    """Cut logs into chunks, and give every robot stretches enough for a jackknife.
 
-    Only Parquet is cut; files of other kinds are one piece each.
+    Only Parquet is cut; files of other kinds are one chunk each.
     """
     bounds = [(log, first, rows) for log in logs for first, rows in _bounds(log)]
-    pieces = Counter(log.robot for log, _, _ in bounds)
-    made = []
+    chunks = Counter(log.robot for log, _, _ in bounds)
+    cut = []
     for log, first, rows in bounds:
-        stretches = _stretches(pieces[log.robot])
+        stretches = _stretches(chunks[log.robot])
         state = log.path.stat()
-        made.append(
-            Piece(log, first, rows, stretches, state.st_size, state.st_mtime_ns)
-        )
-    return tuple(made)
+        cut.append(Chunk(log, first, rows, stretches, state.st_size, state.st_mtime_ns))
+    return tuple(cut)
 
 
-def _stretches(pieces: int) -> int:
-    """Stretches a piece is summed up in, if a robot has so many pieces.
+def _stretches(chunks: int) -> int:
+    """Stretches a chunk is summed up in, if a robot has so many chunks.
 
     A power of two: a robot's next log seldom changes what its others are summed up in,
-    so that their parts are found again.
+    so that their sums are found again.
     """
-    needed = -(-STRETCHES // pieces)
+    needed = -(-STRETCHES // chunks)
     return 1 << (needed - 1).bit_length()
 
 
-def _bounds(log: Log) -> list[tuple[int, int | None]]:
-    """Cut a log into equal pieces: first row and how many."""
+def _bounds(log: RobotLog) -> list[tuple[int, int | None]]:
+    """Cut a log into equal chunks: first row and how many."""
     if log.rows is None:
         return [(0, None)]
     count = max(1, -(-log.rows // ROWS))
@@ -246,15 +243,15 @@ def _bounds(log: Log) -> list[tuple[int, int | None]]:
     return [(a, b - a) for a, b in pairwise(edges)]
 
 
-def read_piece(piece: Piece, arm: Arm, reading: Reading) -> Recording:
-    """Read the rows of a piece.
+def read_chunk(chunk: Chunk, arm: Arm, reading: LogReading) -> Recording:
+    """Read the rows of a chunk.
 
     Raises:
-        RecordingError: Naming the file, the place and the remedy.
+        RecordingError: Naming the file, the row and the remedy.
     """
-    log = piece.log
+    log = chunk.log
     columns, skip = dict(reading.columns), reading.skip_bad_rows
-    if piece.rows in (None, log.rows) and not log.column:
+    if chunk.rows in (None, log.rows) and not log.column:
         return read_recording(
             log.path, arm, reading.mapping, columns=columns, skip_bad_rows=skip
         )
@@ -263,7 +260,7 @@ def read_piece(piece: Piece, arm: Arm, reading: Reading) -> Recording:
     rows = pl.scan_parquet(log.path, hive_partitioning=False)
     if log.column:
         rows = rows.filter(pl.col(log.column).cast(pl.String) == log.robot)
-    frame = rows.slice(piece.first, piece.rows).collect()
+    frame = rows.slice(chunk.first, chunk.rows).collect()
     table = table_of_frame(log.path, frame)
     return recording_of(
         table, arm, reading.mapping, columns=columns, skip_bad_rows=skip

@@ -1,4 +1,4 @@
-"""What a fleet's logs say: of all robots, of each, and of those that differ."""
+"""The estimate of a fleet: of all robots, of each, of those that differ; its file."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Work:
-    """What was done, by whom.
+class FleetWork:
+    """How much work a fleet was.
 
     Attributes:
         logs: Logs that were used.
         rows: Rows they hold.
         samples: Samples that were made of them.
-        pieces: Pieces they were cut into.
-        found: Pieces that an earlier run had finished.
+        chunks: Chunks they were cut into.
+        reused: Chunks that an earlier run had finished.
         peak_memory: Most memory a worker held in [bytes]; 0 if there was nothing to do.
         seconds: How long all of it took in [s].
     """
@@ -43,8 +43,8 @@ class Work:
     logs: int
     rows: int
     samples: int
-    pieces: int
-    found: int
+    chunks: int
+    reused: int
     peak_memory: int
     seconds: float
 
@@ -60,8 +60,8 @@ class FleetEstimate:
         flagged: Robots that differ, in what, and why.
         bad_logs: Logs that were left out.
         preparation: How samples were made of every log.
-        work: What was done.
-        problem: What was sought.
+        work: How much work it was.
+        problem: What was estimated.
     """
 
     pooled: Estimate
@@ -70,7 +70,7 @@ class FleetEstimate:
     flagged: tuple[Flag, ...]
     bad_logs: tuple[BadLog, ...]
     preparation: Preparation
-    work: Work
+    work: FleetWork
     problem: Problem
 
     @property
@@ -80,7 +80,7 @@ class FleetEstimate:
 
     @property
     def mean_std(self) -> Float[np.ndarray, " base"]:
-        """How well the mean is known."""
+        """Standard deviation of the mean."""
         return self.family.mean_std
 
     @property
@@ -90,7 +90,7 @@ class FleetEstimate:
 
     @cached_property
     def deviations(self) -> dict[str, Float[np.ndarray, " base"]]:
-        """Every robot's own deviation from the mean, shrunk by what is uncertain."""
+        """Every robot's own deviation from the mean, shrunk by its uncertainty."""
         return dict(zip(self.robots, self.family.deviations, strict=True))
 
     @cached_property
@@ -119,20 +119,20 @@ class FleetEstimate:
         return described.with_parameters(parameters)
 
 
-# A fleet's estimate as one JSON file.
+# The file.
 
 VERSION = 1
 """Version of the file format."""
 
 
 def write_fleet(fleet: FleetEstimate, path: str | Path) -> None:
-    """Write all that is known of a fleet as JSON, under a temporary name first."""
+    """Write a fleet's estimate as JSON, under a temporary name first."""
     text = json.dumps(fleet_to_dict(fleet), indent=1, ensure_ascii=False)
     write_atomically(path, text)
 
 
 def fleet_to_dict(fleet: FleetEstimate) -> dict[str, Any]:
-    """Return a fleet as plain numbers and words; what is not known is null."""
+    """Return a fleet as plain numbers and words; what is not finite is null."""
     return {
         "version": VERSION,
         "arm": fleet.problem.columns.arm.name,
@@ -166,14 +166,14 @@ def read_preparation(path: str | Path) -> Preparation:
         ArmwiseError: If the file is not of a fleet.
     """
     try:
-        told = json.loads(Path(path).read_text(encoding="utf-8"))["preparation"]
-        dropped = tuple((str(why), int(rows)) for why, rows in told["rows_dropped"])
-        lists = {name: tuple(told[name]) for name in ("speed_resolution", "notes")}
-        return Preparation(**told | lists | {"rows_dropped": dropped})
+        stored = json.loads(Path(path).read_text(encoding="utf-8"))["preparation"]
+        dropped = tuple((str(why), int(rows)) for why, rows in stored["rows_dropped"])
+        lists = {name: tuple(stored[name]) for name in ("speed_resolution", "notes")}
+        return Preparation(**stored | lists | {"rows_dropped": dropped})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArmwiseError(
             f"{path} does not say how a fleet's logs were prepared ({error}). Name a "
-            "fleet.json that armwise identify --group-by wrote."
+            "fleet.json that armwise identify-fleet wrote."
         ) from None
 
 

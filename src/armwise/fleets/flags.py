@@ -1,4 +1,4 @@
-"""Robots that differ from their fleet: in what, how surely, and why."""
+"""Flags: robots that differ from their fleet, in what, how surely, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from armwise.fleets.defects import Defect, Hypothesis, known_defects
 from armwise.fleets.hierarchy import Hierarchy, largest_score
-from armwise.fleets.job import Part
+from armwise.fleets.job import ChunkSums
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -22,22 +22,26 @@ if TYPE_CHECKING:
 # Naming: which of the known defects explains best how a robot differs.
 
 _LEAST_EXPLAINED = 0.5
-"""Share of a difference that a name must explain to be given."""
+"""Fraction of a difference that a defect must explain: with less, most of what is
+unusual has another reason."""
 
 
 def name_defect(
     difference: Float[np.ndarray, " base"],
     covariance: Float[np.ndarray, "base base"],
-    usual: float,
+    typical: float,
     hypotheses: Sequence[Hypothesis],
     mean: Mapping[str, float],
 ) -> Defect | None:
-    """Choose the defect that explains a difference best, by Bayes' information.
+    """Choose the defect that explains a difference best.
+
+    By the Bayesian information criterion: a gain in χ² less log(n) for every number
+    that a hypothesis can choose.
 
     Args:
         difference: Of the robot from the fleet's mean, in base parameters.
         covariance: Of that difference, for a robot without defects.
-        usual: χ² of a usual robot's difference.
+        typical: χ² of a typical robot's difference.
         hypotheses: What to choose from.
         mean: The fleet's mean parameters, by name.
 
@@ -46,19 +50,20 @@ def name_defect(
     """
     whitener = np.linalg.inv(np.linalg.cholesky(covariance))
     target = whitener @ difference
-    findings = [one.fit(target, whitener) for one in hypotheses]
-    price = np.log(len(target))
+    fits = [one.fit(target, whitener) for one in hypotheses]
+    penalty = np.log(len(target))
     evidence = 0.5 * np.array(
-        [f.gain - h.freedom * price for f, h in zip(findings, hypotheses, strict=True)]
+        [f.gain - h.freedom * penalty for f, h in zip(fits, hypotheses, strict=True)]
     )
+    # No defect at all is one more hypothesis, of evidence zero; exp never overflows.
     weights = np.exp(evidence - max(float(evidence.max()), 0.0))
     k = int(np.argmax(evidence))
-    unusual = max(float(target @ target) - usual, 1e-300)
-    explained = min(findings[k].gain / unusual, 1.0)
+    unusual = max(float(target @ target) - typical, 1e-300)
+    explained = min(fits[k].gain / unusual, 1.0)
     if explained < _LEAST_EXPLAINED:
         return None
     probability = float(weights[k] / weights.sum())
-    return _described(hypotheses[k], findings[k].values, explained, probability, mean)
+    return _described(hypotheses[k], fits[k].values, explained, probability, mean)
 
 
 def _described(
@@ -68,21 +73,18 @@ def _described(
     probability: float,
     mean: Mapping[str, float],
 ) -> Defect:
-    kind, place = hypothesis.kind, hypothesis.place
+    kind, component = hypothesis.kind, hypothesis.component
     position: tuple[float, ...] = ()
     size = float(values[0])
     if kind == "lost bolt":
         kind = "lost bolt" if size > 0 else "added mass"
         size, position = abs(size), tuple(map(float, values[1:]))
     elif kind == "dragging bearing":
-        usual = [mean[f"{place}.{term}"] for term in ("viscous", "coulomb")]
-        pairs = zip(values, usual, strict=True)
+        typical = [mean[f"{component}.{term}"] for term in ("viscous", "coulomb")]
+        pairs = zip(values, typical, strict=True)
         factors = [1.0 + float(v) / u for v, u in pairs if u > 0]
         size = max(factors, default=float("inf"))
-    return Defect(kind, place, size, position, explained, probability)
-
-
-# Robots that differ from their fleet: in what, how surely, and why.
+    return Defect(kind, component, size, position, explained, probability)
 
 
 @dataclass(frozen=True)
@@ -120,35 +122,34 @@ class Flag:
     defect: Defect | None
 
 
-def unlike(family: Hierarchy, false_alarms: float) -> list[int]:
+def differing_robots(family: Hierarchy, false_alarms: float) -> list[int]:
     """Number the robots that differ, with that chance of any false alarm at all."""
     limit = largest_score(false_alarms, family.scores.size, family.freedom)
     return [int(r) for r in np.flatnonzero(np.abs(family.scores).max(axis=1) > limit)]
 
 
 def slip_directions(
-    problem: Problem, part: Part, torque_std: np.ndarray
+    problem: Problem, sums: ChunkSums, torque_std: np.ndarray
 ) -> Float[np.ndarray, "base joints"]:
     """Say what a slip of each encoder, in [rad], would have done to an estimate.
 
     Args:
         problem: What was estimated.
-        part: The robot's stretches with columns for slips behind the usual ones.
+        sums: The robot's stretches with columns for slips behind the arm's own.
         torque_std: Weights of the estimate, per joint in [N m].
     """
-    wanted = problem.columns.user[:, list(problem.base.indices)]
+    leaders = problem.columns.user[:, list(problem.base.indices)]
     rows = []
-    joints = zip(problem.columns.support, part.factors, torque_std, strict=True)
+    joints = zip(problem.columns.support, sums.factors, torque_std, strict=True)
     for support, factors, std in joints:
         stacked = factors.reshape(-1, factors.shape[-1]) / std
         own, slips = stacked[:, : support.size], stacked[:, support.size : -1]
-        rows.append(np.hstack([own @ wanted[support], slips]))
+        rows.append(np.hstack([own @ leaders[support], slips]))
     matrix = np.vstack(rows)
-    A, D = matrix[:, : wanted.shape[1]], matrix[:, wanted.shape[1] :]
+    A, D = matrix[:, : leaders.shape[1]], matrix[:, leaders.shape[1] :]
     scale = np.linalg.norm(A, axis=0)
     scale = np.where(scale > 0, scale, 1.0)
-    found = np.linalg.lstsq(A / scale, D, rcond=1e-9)[0] / scale[:, None]
-    return np.asarray(found)
+    return np.asarray(np.linalg.lstsq(A / scale, D, rcond=1e-9)[0] / scale[:, None])
 
 
 def flag(
@@ -168,8 +169,8 @@ def flag(
         slips: For each robot to flag, what slipped encoders would have done to it.
     """
     precision = np.linalg.inv(family.covariance[family.is_alike])
-    usual = family.differences[family.is_alike]
-    typical = float(np.median(np.einsum("rk,rkl,rl->r", usual, precision, usual)))
+    alike = family.differences[family.is_alike]
+    typical = float(np.median(np.einsum("rk,rkl,rl->r", alike, precision, alike)))
     flags = []
     for r, directions in slips.items():
         defect = name_defect(
@@ -179,8 +180,8 @@ def flag(
             known_defects(arm, problem.base, directions),
             dict(zip(arm.parameter_names, arm.parameters.tolist(), strict=True)),
         )
-        found, chance = _differences(problem, family, r)
-        flags.append(Flag(robots[r], found, chance, defect))
+        differences, chance = _differences(problem, family, r)
+        flags.append(Flag(robots[r], differences, chance, defect))
     return tuple(flags)
 
 
@@ -195,19 +196,20 @@ def _differences(
     from scipy.stats import t
 
     scores, values = family.scores[r], family.differences[r]
+    # Two-sided t-test of every parameter of every robot, Bonferroni-corrected.
     chances = np.minimum(
         2.0 * t.sf(np.abs(scores), family.freedom) * family.scores.size, 1.0
     )
     order = [int(k) for k in np.argsort(-np.abs(scores))[:_SHOWN]]
-    kept = [k for k in order if chances[k] < 1.0]
+    notable = [k for k in order if chances[k] < 1.0]
     expressions = problem.base.expressions
-    found = tuple(
+    differences = tuple(
         Difference(
             expressions[k],
             float(values[k]),
             float(values[k] / scores[k]),
             float(scores[k]),
         )
-        for k in kept
+        for k in notable
     )
-    return found, float(chances[order[0]])
+    return differences, float(chances[order[0]])

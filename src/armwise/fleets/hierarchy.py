@@ -1,9 +1,9 @@
-"""A fleet as a family: what its robots share, how they spread, how each deviates.
+"""Hierarchical model of a fleet: its mean, spread, and every robot's deviation.
 
 β_r = μ + u_r + e_r: the fleet's mean, a robot's own deviation u ~ N(0, Ω), and the
 error of its estimate e ~ N(0, C_r). Mean and spread come from moments of the robots
-that are alike; those that differ must not pull at them. What the fleet knows of Ω then
-tells how much of an apparent deviation is a robot's own (shrinkage, empirical Bayes).
+that are alike; those that differ must not pull at them. Ω then says how much of an
+apparent deviation is a robot's own (shrinkage, empirical Bayes).
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.fleets.robot import Fit
+from armwise.fleets.robot import RobotFit
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 _ROUNDS = 10
-"""Times robots that differ are set aside and the spread is taken again, at most."""
+"""Times robots that differ are set aside and the spread is estimated again, at most."""
 
 _MAD_TO_STD = 1.4826
 """Standard deviation over median absolute deviation, of a Gaussian."""
 
-_UNKNOWN = 1e12
-"""Variance of what a robot knows nothing of, in units of the fleet's."""
+_UNDETERMINED = 1e12
+"""Variance of a parameter that a robot's logs do not determine, in units of the
+fleet's: large enough to weigh nothing, small enough to invert."""
 
-_FLOOR = 1e-9
-"""Least scatter of a parameter between robots, relative to its size."""
+_LEAST_SCATTER = 1e-9
+"""Least scatter of a parameter between robots, relative to its size: robots that are
+simulated without any difference must not divide by zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class Hierarchy:
     Attributes:
         mean: The fleet's mean μ.
         spread: Covariance Ω of the robots' true deviations.
-        noise: Covariance C of every robot's estimate, as far as it parts robots:
+        noise: Covariance C of every robot's estimate, as far as it separates robots:
             errors that all of them share do not.
         differences: β_r − μ as estimated.
         is_alike: Which robots mean and spread were taken from.
@@ -70,7 +72,7 @@ class Hierarchy:
 
     @cached_property
     def mean_std(self) -> Float[np.ndarray, " base"]:
-        """How well the mean is known."""
+        """Standard deviation of the mean."""
         variances = np.diagonal(self.covariance[self.is_alike], axis1=1, axis2=2)
         return 1.0 / np.sqrt(np.sum(1.0 / variances, axis=0))
 
@@ -84,14 +86,15 @@ class Hierarchy:
     def deviation_std(self) -> Float[np.ndarray, "robots base"]:
         """How far the deviations may be off."""
         gain = np.linalg.solve(self.covariance, self.spread[None])
-        left = np.diag(self.spread) - np.einsum("kl,rlk->rk", self.spread, gain)
-        return np.sqrt(np.maximum(left, 0.0))
+        posterior = np.diag(self.spread) - np.einsum("kl,rlk->rk", self.spread, gain)
+        return np.sqrt(np.maximum(posterior, 0.0))
 
 
 def largest_score(false_alarms: float, tests: int, freedom: int) -> float:
     """Score that none of so many tests should pass, but for a chance of that size.
 
-    Student's t, because the spread is itself an estimate; Bonferroni's share for each.
+    Student's t, because the spread is itself an estimate; Bonferroni's fraction of the
+    chance for each test.
     """
     from scipy.stats import t
 
@@ -100,65 +103,69 @@ def largest_score(false_alarms: float, tests: int, freedom: int) -> float:
     return float(t.isf(0.5 * false_alarms / max(tests, 1), freedom))
 
 
-def family(fits: Sequence[Fit], false_alarms: float) -> Hierarchy:
-    """Find what robots share and how they spread.
+def fit_family(fits: Sequence[RobotFit], false_alarms: float) -> Hierarchy:
+    """Estimate the mean of a fleet and how its robots spread.
 
     Args:
         fits: One for each robot.
         false_alarms: Chance of setting aside any robot of a fleet that has no defects.
     """
     values = np.array([one.estimate.base_values for one in fits])
-    noise, known = _noise(fits)
-    center, size = _first_guess(values, known)
+    noise, is_determined = _noise(fits)
+    center, size = _medians(values, is_determined)
     scaled = (values - center) / size
     noise = noise / np.outer(size, size)
     limit = largest_score(false_alarms, scaled.size, len(fits) - 1)
-    alike = _least_unlike(scaled * known, limit)
+    alike = _alike(scaled * is_determined, limit)
     for _ in range(_ROUNDS):
-        found = _moments(scaled, noise, known, alike)
-        limit = largest_score(false_alarms, scaled.size, found.freedom)
-        again = _least_unlike(found.scores, limit)
-        if np.array_equal(again, alike):
+        family = _moments(scaled, noise, is_determined, alike)
+        limit = largest_score(false_alarms, scaled.size, family.freedom)
+        now_alike = _alike(family.scores, limit)
+        if np.array_equal(now_alike, alike):
             break
-        alike = again
+        alike = now_alike
     return Hierarchy(
-        center + size * found.mean,
-        found.spread * np.outer(size, size),
-        found.noise * np.outer(size, size),
-        found.differences * size,
-        found.is_alike,
+        center + size * family.mean,
+        family.spread * np.outer(size, size),
+        family.noise * np.outer(size, size),
+        family.differences * size,
+        family.is_alike,
     )
 
 
-def _noise(fits: Sequence[Fit]) -> tuple[np.ndarray, np.ndarray]:
-    """Covariance of every estimate, and which parameters each robot knows at all.
+def _noise(fits: Sequence[RobotFit]) -> tuple[np.ndarray, np.ndarray]:
+    """Covariance of every estimate, and which parameters its logs determine at all.
 
-    The scatter between stretches tells how much larger variances are than if residuals
-    were independent, but of few stretches it has too low a rank. So the correlations
-    are those of the textbook, and the variances grow by what is usual in the fleet.
+    The jackknife says how much larger variances are than if residuals were independent,
+    but of few stretches it has too low a rank. So the correlations are those of the
+    textbook, and the variances grow by the fleet's median factor.
     """
     plain = np.array([one.plain_covariance for one in fits])
-    told = np.array([np.diag(one.estimate.base_covariance) for one in fits])
+    jackknifed = np.array([np.diag(one.estimate.base_covariance) for one in fits])
     own = np.diagonal(plain, axis1=1, axis2=2)
-    known = np.isfinite(own) & np.isfinite(told) & (own > 0)
-    ratios = np.where(known, told, 1.0) / np.where(known, own, 1.0)
+    is_determined = np.isfinite(own) & np.isfinite(jackknifed) & (own > 0)
+    ratios = np.where(is_determined, jackknifed, 1.0) / np.where(
+        is_determined, own, 1.0
+    )
     growth = np.sqrt(np.median(ratios, axis=0))
-    pairs = known[:, :, None] & known[:, None, :]
-    return np.where(pairs, plain, 0.0) * np.outer(growth, growth), known
+    pairs = is_determined[:, :, None] & is_determined[:, None, :]
+    return np.where(pairs, plain, 0.0) * np.outer(growth, growth), is_determined
 
 
-def _first_guess(values: np.ndarray, known: np.ndarray) -> tuple[np.ndarray, ...]:
+def _medians(
+    values: np.ndarray, is_determined: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Median of every parameter, and its scatter by the median absolute deviation."""
     center, scatter = np.zeros((2, values.shape[1]))
-    for k in np.flatnonzero(known.any(axis=0)):
-        seen = values[known[:, k], k]
-        center[k] = np.median(seen)
-        scatter[k] = np.median(np.abs(seen - center[k]))
-    floor = _FLOOR * np.maximum(np.abs(center), np.abs(center).max())
+    for k in np.flatnonzero(is_determined.any(axis=0)):
+        estimates = values[is_determined[:, k], k]
+        center[k] = np.median(estimates)
+        scatter[k] = np.median(np.abs(estimates - center[k]))
+    floor = _LEAST_SCATTER * np.maximum(np.abs(center), np.abs(center).max())
     return center, np.maximum(_MAD_TO_STD * scatter, floor)
 
 
-def _least_unlike(scores: np.ndarray, limit: float) -> np.ndarray:
+def _alike(scores: np.ndarray, limit: float) -> np.ndarray:
     """Robots without a score beyond the limit; half of the fleet at the least."""
     worst = np.max(np.abs(scores), axis=1)
     alike: np.ndarray = worst <= max(limit, float(np.median(worst)))
@@ -166,21 +173,26 @@ def _least_unlike(scores: np.ndarray, limit: float) -> np.ndarray:
 
 
 def _moments(
-    values: np.ndarray, noise: np.ndarray, known: np.ndarray, alike: np.ndarray
+    values: np.ndarray,
+    noise: np.ndarray,
+    is_determined: np.ndarray,
+    alike: np.ndarray,
 ) -> Hierarchy:
     """Mean and spread of the robots that are alike."""
-    seen = (known & alike[:, None]).astype(float)
-    mean = np.sum(values * seen, axis=0) / np.maximum(seen.sum(axis=0), 1.0)
-    differences = (values - mean) * known
-    counts = seen.T @ seen
-    scatter = _shrunk(differences * seen, counts)
-    usual = np.einsum("rkl,r->kl", noise, alike) / np.maximum(counts, 1.0)
+    counted = (is_determined & alike[:, None]).astype(float)
+    mean = np.sum(values * counted, axis=0) / np.maximum(counted.sum(axis=0), 1.0)
+    differences = (values - mean) * is_determined
+    counts = counted.T @ counted
+    scatter = _shrunk(differences * counted, counts)
+    mean_noise = np.einsum("rkl,r->kl", noise, alike) / np.maximum(counts, 1.0)
     # Robots cannot scatter less than their noise: what exceeds it, they share.
-    own = np.sqrt(_ratio(np.diag(scatter), np.diag(usual)))
-    parting = noise * np.outer(own, own)
-    spread = _positive(scatter - usual * np.outer(own, own))
-    blind = np.eye(len(mean)) * np.where(known, 0.0, _UNKNOWN)[:, None, :]
-    return Hierarchy(mean, spread, parting + blind, differences, alike)
+    own = np.sqrt(_ratio(np.diag(scatter), np.diag(mean_noise)))
+    individual = noise * np.outer(own, own)
+    spread = _positive(scatter - mean_noise * np.outer(own, own))
+    unknown = (
+        np.eye(len(mean)) * np.where(is_determined, 0.0, _UNDETERMINED)[:, None, :]
+    )
+    return Hierarchy(mean, spread, individual + unknown, differences, alike)
 
 
 def _ratio(above: np.ndarray, below: np.ndarray) -> np.ndarray:
@@ -200,12 +212,13 @@ def _shrunk(
     size = np.sqrt(np.sum(differences**2, axis=0) / (np.diag(n) - 1.0))
     x = differences / np.where(size > 0, size, 1.0)
     products = x.T @ x
-    doubt = (x**2).T @ x**2 - products**2 / n
+    variance = (x**2).T @ x**2 - products**2 / n
     off = ~np.eye(len(size), dtype=bool)
     correlation = products / (n - 1.0)
     squares = np.sum(correlation[off] ** 2)
-    share = np.sum((doubt * n / (n - 1.0) ** 3)[off]) / squares if squares > 0 else 1.0
-    shrunk = (1.0 - min(1.0, float(share))) * correlation
+    excess = float(np.sum((variance * n / (n - 1.0) ** 3)[off]))
+    intensity = min(1.0, excess / squares) if squares > 0 else 1.0
+    shrunk = (1.0 - intensity) * correlation
     np.fill_diagonal(shrunk, 1.0)
     return shrunk * np.outer(size, size)
 
@@ -213,5 +226,5 @@ def _shrunk(
 def _positive(matrix: np.ndarray) -> np.ndarray:
     """Return the nearest covariance: no variance below zero in any direction."""
     values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
-    floor = _FLOOR * max(float(values[-1]), _FLOOR)
+    floor = _LEAST_SCATTER * max(float(values[-1]), _LEAST_SCATTER)
     return (vectors * np.maximum(values, floor)) @ vectors.T

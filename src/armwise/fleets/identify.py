@@ -1,8 +1,7 @@
-"""Identify a fleet: every log read once, by however many workers there are."""
+"""identify_fleet: many robots from many logs, each read once by some worker."""
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,20 +11,20 @@ from pathlib import Path
 
 from armwise.arms import Arm
 from armwise.errors import ArgumentError
-from armwise.fleets.chunks import Piece, Reading, cut, find_logs
-from armwise.fleets.engines import Cluster, Engine, InProcess, Processes
-from armwise.fleets.estimate import FleetEstimate, Work
-from armwise.fleets.flags import Flag, flag, slip_directions, unlike
-from armwise.fleets.hierarchy import Hierarchy, family
-from armwise.fleets.job import Order
+from armwise.fleets.chunks import Chunk, LogReading, cut_into_chunks, find_logs
+from armwise.fleets.cluster import DaskCluster
+from armwise.fleets.estimate import FleetEstimate, FleetWork
+from armwise.fleets.flags import Flag, differing_robots, flag, slip_directions
+from armwise.fleets.hierarchy import Hierarchy, fit_family
+from armwise.fleets.job import Job
 from armwise.fleets.results import (
-    Harvest,
-    PartsFolder,
-    gather,
-    without_closed,
+    FleetResults,
+    Progress,
+    run_chunks,
+    separate_unreadable,
 )
-from armwise.fleets.robot import Fit, fit, joined
-from armwise.fleets.shared_preparation import Look, choose_treatment
+from armwise.fleets.robot import RobotFit, fit, join
+from armwise.fleets.shared_preparation import choose_shared_preparation
 from armwise.identification import (
     TERMS,
     Estimate,
@@ -37,14 +36,15 @@ from armwise.identification import (
     Robust,
     pose_problem,
 )
-from armwise.progress import Progress
+from armwise.jobs import JobRunner, ResultFolder, cores, open_runner
 from armwise.recordings import LogMapping, Preparation
 from armwise.regression import Columns, FrictionTerm
 
 _NEED_SAMPLES = (InstrumentalVariables, MomentumBalance, Recursive, Robust)
 
-_FEW = 4
-"""Robots below which it is their stretches that tell how far to trust the pool."""
+_FEW_ROBOTS = 4
+"""Robots below which the jackknife of the pool leaves out stretches, not robots: the
+scatter of three says too little."""
 
 
 def identify_fleet(
@@ -68,23 +68,23 @@ def identify_fleet(
     progress: Progress | None = None,
     dashboard: Callable[[str], None] | None = None,
 ) -> FleetEstimate:
-    """Identify many like arms from many logs, and find those that differ.
+    """Identify many like arms from many logs, and flag those that differ.
 
-    Logs are read once, piece by piece, in processes of this machine or on a cluster;
+    Logs are read once, chunk by chunk, in processes of this machine or on a cluster;
     only paths go out and only sums come back. The result is the same however the work
     is shared. In a script, call it under `if __name__ == "__main__":`.
 
     Args:
         arm: The description they share.
         logs: Files, folders and globs.
-        group_by: What tells robots apart: a folder `robot=NAME`, a column of that name,
-            or else the folder a log lies in.
+        group_by: What distinguishes robots: a folder `robot=NAME`, a column of that
+            name, or else the folder a log lies in.
         method: How the pool of all robots is fitted; weighted least squares if None.
-        terms: What to estimate; the rest keeps the arm's values.
+        terms: What to estimate; others keep the arm's values.
         friction: Friction terms beyond viscous, Coulomb and offset.
         cutoff_hz: Low-pass in [Hz]; chosen for the fleet if None.
-        like: Preparation of an earlier run to repeat: parts that it left are found
-            again only so.
+        like: Preparation of an earlier run to repeat: only then are the parts that it
+            finished reused.
         mapping: How to understand the logs.
         columns: Channel → column, for a few columns with other names.
         skip_bad_logs: Leave out, and name, logs that cannot be used.
@@ -92,7 +92,7 @@ def identify_fleet(
         workers: Processes; one for each core of this machine if None. 1: none beside
             this one.
         cluster: Address of a dask scheduler, or "local".
-        parts: Folder of finished parts, from which a run that was stopped goes on.
+        parts: Folder of finished sums, from which a run that was stopped goes on.
         false_alarms: Chance that a fleet without defects has any robot flagged.
         progress: Called with what is being done and how much of it is done.
         dashboard: Called with the address of the cluster's dashboard.
@@ -105,38 +105,38 @@ def identify_fleet(
 
     began = time.perf_counter()
     _check(method, workers)
-    opened, closed = without_closed(find_logs(logs, group_by), skip_bad_logs)
-    pieces = cut(opened)
-    reading = Reading(mapping, tuple((columns or {}).items()), skip_bad_rows)
+    readable, unreadable = separate_unreadable(find_logs(logs, group_by), skip_bad_logs)
+    chunks = cut_into_chunks(readable)
+    reading = LogReading(mapping, tuple((columns or {}).items()), skip_bad_rows)
     with (
         _folder(parts) as folder,
-        _engine(workers, cluster, dashboard) as engine,
+        _runner(workers, cluster, dashboard) as runner,
         threadpool_limits(1),
     ):
-        look_first = Look(arm, reading, cutoff_hz)
-        treatment = like or choose_treatment(look_first, pieces, engine)
-        order = Order.of(arm, treatment, friction, reading)
-        look = partial(
-            gather,
+        preparation = like or choose_shared_preparation(
+            arm, reading, cutoff_hz, chunks, runner
+        )
+        run = partial(
+            run_chunks,
             folder=folder,
-            engine=engine,
+            runner=runner,
             skip_bad_logs=skip_bad_logs,
             progress=progress,
         )
-        harvest = look(order, pieces)
+        results = run(Job.describe(arm, preparation, friction, reading), chunks)
         problem = pose_problem(Columns(arm, tuple(friction)), (), terms)
-        fits = {name: fit(problem, harvest.of(name)) for name in harvest.robots}
-        related = family(list(fits.values()), false_alarms)
-        pooled = _pooled(problem, harvest, list(fits.values()), method)
-        flagged = _flagged(problem, related, fits, harvest, look, false_alarms)
+        fits = {name: fit(problem, results.sums_of(name)) for name in results.robots}
+        family = fit_family(list(fits.values()), false_alarms)
+        pooled = _pooled(problem, results, list(fits.values()), method)
+        flagged = _flagged(problem, family, fits, results, run, false_alarms)
     return FleetEstimate(
         pooled=pooled,
         robots={name: one.estimate for name, one in fits.items()},
-        family=related,
+        family=family,
         flagged=flagged,
-        bad_logs=(*closed, *harvest.bad_logs),
-        preparation=treatment,
-        work=_work(harvest, list(fits.values()), time.perf_counter() - began),
+        bad_logs=(*unreadable, *results.bad_logs),
+        preparation=preparation,
+        work=_work(results, list(fits.values()), time.perf_counter() - began),
         problem=problem,
     )
 
@@ -151,78 +151,73 @@ def _check(method: Method | None, workers: int | None) -> None:
         raise ArgumentError(f"There must be at least one worker, not {workers}.")
 
 
-def _engine(
+def _runner(
     workers: int | None, cluster: str | None, dashboard: Callable[[str], None] | None
-) -> Engine:
-    count = workers or _cores()
+) -> JobRunner:
     if cluster is not None:
-        return Cluster(cluster, count, dashboard)
-    return InProcess() if count == 1 else Processes(count)
-
-
-def _cores() -> int:
-    """Return how many cores we may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        return DaskCluster(cluster, workers or cores(), dashboard)
+    return open_runner(workers, preload=["armwise.fleets.job", "scipy.signal"])
 
 
 @contextmanager
-def _folder(parts: str | Path | None) -> Iterator[PartsFolder]:
-    """Open the folder of parts; without one, parts are gone at the end."""
+def _folder(parts: str | Path | None) -> Iterator[ResultFolder]:
+    """Open the folder of results; without one, they are gone at the end."""
     if parts is not None:
-        yield PartsFolder(parts)
+        yield ResultFolder(parts)
         return
     with tempfile.TemporaryDirectory(prefix="armwise-parts-") as folder:
-        yield PartsFolder(folder)
+        yield ResultFolder(folder)
 
 
 def _pooled(
-    problem: Problem, harvest: Harvest, fits: Sequence[Fit], method: Method | None
+    problem: Problem,
+    results: FleetResults,
+    fits: Sequence[RobotFit],
+    method: Method | None,
 ) -> Estimate:
-    """Fit all robots as one arm; how they scatter tells how far to trust it."""
-    if len(fits) < _FEW:
-        parts = [harvest.of(robot) for robot in harvest.robots]
+    """Fit all robots as one arm; the jackknife leaves out a robot at a time."""
+    if len(fits) < _FEW_ROBOTS:
+        sums = [results.sums_of(robot) for robot in results.robots]
     else:
-        parts = [one.total for one in fits]
-    return fit(problem, joined(parts), method).estimate
+        sums = [one.total for one in fits]
+    return fit(problem, join(sums), method).estimate
 
 
 def _flagged(
     problem: Problem,
-    related: Hierarchy,
-    fits: Mapping[str, Fit],
-    harvest: Harvest,
-    look: Callable[[Order, Sequence[Piece]], Harvest],
+    family: Hierarchy,
+    fits: Mapping[str, RobotFit],
+    results: FleetResults,
+    run: Callable[[Job, Sequence[Chunk]], FleetResults],
     false_alarms: float,
 ) -> tuple[Flag, ...]:
     """Look again at the logs of robots that differ, for slipped encoders, and name."""
     robots = list(fits)
-    numbers = unlike(related, false_alarms)
+    numbers = differing_robots(family, false_alarms)
     described = problem.columns.arm
-    mean = problem.parameters(related.mean)[: described.parameters.size]
+    mean = problem.parameters(family.mean)[: described.parameters.size]
     arm = described.with_parameters(mean)
     names = {robots[r] for r in numbers}
-    again = look(
-        harvest.order.seeking_slips(arm),
-        [piece for piece in harvest.pieces if piece.log.robot in names],
+    widened = run(
+        results.job.seeking_slips(arm),
+        [chunk for chunk in results.chunks if chunk.log.robot in names],
     )
     slips = {
         r: slip_directions(
-            problem, again.of(robots[r]), fits[robots[r]].estimate.torque_std
+            problem, widened.sums_of(robots[r]), fits[robots[r]].estimate.torque_std
         )
         for r in numbers
     }
-    return flag(problem, arm, related, robots, slips)
+    return flag(problem, arm, family, robots, slips)
 
 
-def _work(harvest: Harvest, fits: Sequence[Fit], seconds: float) -> Work:
-    return Work(
-        logs=len({piece.log for piece in harvest.pieces}),
+def _work(results: FleetResults, fits: Sequence[RobotFit], seconds: float) -> FleetWork:
+    return FleetWork(
+        logs=len({chunk.log for chunk in results.chunks}),
         rows=sum(one.total.rows for one in fits),
         samples=int(sum(one.total.samples[0] for one in fits)),
-        pieces=len(harvest.pieces),
-        found=harvest.found,
-        peak_memory=harvest.peak_memory,
+        chunks=len(results.chunks),
+        reused=results.reused,
+        peak_memory=results.peak_memory,
         seconds=seconds,
     )

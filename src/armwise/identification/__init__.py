@@ -1,19 +1,20 @@
-"""Identification: the parameters of arms and loads, with honest uncertainty."""
+"""Identification: the parameters of an arm, with their uncertainty."""
 
 from armwise.identification.coverage import (
     coverage_study,
-    largest_torque,
 )
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import (
     Estimate,
+    EstimateWarning,
     build_estimate,
     read_estimate,
     write_estimate,
 )
-from armwise.identification.friction_choice import select_friction
+from armwise.identification.friction_selection import FrictionSelection, select_friction
 from armwise.identification.identify import (
     Identification,
+    build_problem,
     identify,
     identify_recordings,
 )
@@ -34,16 +35,22 @@ from armwise.identification.methods import (
 from armwise.identification.online import OnlineIdentification
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
 from armwise.identification.reduce import reduce
-from armwise.identification.uncertainty import STRETCHES, Review, jackknife
-from armwise.identification.validation import Tally, Validation, predict_torque
+from armwise.identification.review import Review, review
+from armwise.identification.validation import (
+    Tally,
+    Validation,
+    fit_from_sums,
+    predict_torque,
+)
 from armwise.regression import Accumulator, Columns, FrictionTerm, accumulate
 
 __all__ = [
-    "STRETCHES",
     "TERMS",
     "Accumulator",
     "Columns",
     "Estimate",
+    "EstimateWarning",
+    "FrictionSelection",
     "FrictionTerm",
     "Identification",
     "InstrumentalVariables",
@@ -64,16 +71,17 @@ __all__ = [
     "WeightedLeastSquares",
     "accumulate",
     "build_estimate",
+    "build_problem",
     "coverage_study",
     "diagnose",
+    "fit_from_sums",
     "identify",
     "identify_recordings",
-    "jackknife",
-    "largest_torque",
     "pose_problem",
     "predict_torque",
     "read_estimate",
     "reduce",
+    "review",
     "select_friction",
     "structural_base",
     "validate_in_loop",

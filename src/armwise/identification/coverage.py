@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.control import PD, Feedforward
+from armwise.control import PD, Feedforward, largest_torque
 from armwise.errors import ArgumentError
 from armwise.identification.methods import (
     Method,
@@ -17,12 +17,12 @@ from armwise.identification.methods import (
     WeightedLeastSquares,
 )
 from armwise.identification.problem import Problem, pose_problem
-from armwise.identification.uncertainty import STRETCHES, review
+from armwise.identification.review import review
 from armwise.motions import Motion, random_motion
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, perturbed, run_batch
 from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
-from armwise.regression import Columns
+from armwise.regression import STRETCHES, Columns
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -222,12 +222,3 @@ def loop_recordings(
             setting.arm, sensors=sensors, seed=seed + 1 + start, batch=batch
         )
         yield from run_batch(plant, controller, setting.motion)
-
-
-def largest_torque(arm: Arm, motion: Motion) -> Float[np.ndarray, " dof"]:
-    """Largest torque of each joint along a motion, in [N m]."""
-    from armwise.dynamics import Dynamics
-
-    times = np.linspace(0.0, motion.duration, 500)
-    torque = Dynamics(arm).inverse_dynamics(*motion.sample(times))
-    return np.maximum(np.abs(torque).max(axis=0), 1e-3)

@@ -1,4 +1,7 @@
-"""Doubts about the data, in words: what the residuals say went wrong."""
+"""Warnings about the data: what residuals, uncertainty and description reveal.
+
+Every warning has a code that does not change; programs go by that, people by the text.
+"""
 
 from __future__ import annotations
 
@@ -7,193 +10,242 @@ from itertools import pairwise
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.dynamics import Dynamics
-from armwise.identification.estimate import Estimate
-from armwise.identification.validation import Validation
-from armwise.recordings import Samples
+from armwise.identification.estimate import Estimate, EstimateWarning
+from armwise.identification.review import Agreement, compare_description
 
-_POOR = 0.5
-"""Relative error above which a joint's torque counts as unexplained."""
+_LEAST_MOTION = 1e-3
+"""Range in [rad] or [m] below which a joint stood still: a few counts of an encoder."""
 
-_CLEARLY = 0.5
-"""An alternative must leave less than this share of the error to be suggested."""
+_LARGEST_CONDITION = 300.0
+"""Condition number from which on a direction is named as weak: textbooks ask for about
+100 of an exciting motion; a factor of three is left to real ones."""
+
+_SURELY_NEGATIVE = 3.0
+"""Standard deviations below zero at which friction is surely negative (one in a
+thousand by chance)."""
+
+_POOR_FIT = 0.5
+"""Relative error above which most of a joint's torque counts as unexplained."""
+
+_LEAST_TORQUE = 0.1
+"""Joints with less than this fraction of the largest described torque are mostly
+friction, which descriptions rarely hold: they are not compared."""
+
+_OPPOSITE = -0.8
+"""Cosine between described and measured torque below which signs differ: friction and
+wrong inertias turn a torque by far less than a right angle."""
+
+_ALIKE = 0.9
+"""Cosine above which two torques have the same course."""
+
+_UNLIKE = 0.5
+"""Cosine below which they have not."""
+
+_UNIT_FACTORS = (0.2, 5.0)
+"""Ratios of measured to described torque that wrong inertias may explain; beyond them
+it is a unit, a gear ratio or a torque constant."""
+
+_WORSE = 3.0
+"""Validation over fit error from which on the fit saw too little motion."""
+
+_SMALL_ERROR = 0.01
+"""Fit errors below 1 % are as good as this: three times nothing is no warning."""
 
 
 def diagnose(
-    estimate: Estimate, fitted: Samples, validation: Validation | None
-) -> tuple[str, ...]:
-    """Say what looks wrong, and what to check."""
-    found = [*_unexcited(estimate, fitted), *_implausible(estimate)]
-    found += _description_doubts(estimate.prior_arm, fitted)
-    found += _unexplained(estimate)
-    if validation is not None:
-        found += _overfit(estimate, validation)
-    return tuple(found)
+    estimate: Estimate, agreement: Agreement | None = None
+) -> tuple[EstimateWarning, ...]:
+    """Say what looks wrong with an estimate and its data, and what to check.
+
+    Args:
+        estimate: The estimate; checks of the data need its `samples`, the check for
+            too little motion its `validation`.
+        agreement: The description's torques beside those measured, if a pass over the
+            data has compared them already.
+    """
+    warnings = [*_unexcited(estimate), *_negative_friction(estimate)]
+    if agreement is None and estimate.samples:
+        agreement = compare_description(estimate.columns, estimate.samples)
+    if agreement is not None:
+        warnings += _compare_with_description(estimate.prior_arm, agreement)
+    warnings += [*_unexplained(estimate), *_overfitted(estimate)]
+    return tuple(warnings)
 
 
-def _unexcited(estimate: Estimate, fitted: Samples) -> list[str]:
-    """Joints that stood still, and combinations nothing is known of."""
+def _unexcited(estimate: Estimate) -> list[EstimateWarning]:
+    """Joints that stood still, and combinations that are not determined."""
     arm = estimate.prior_arm
-    found = []
-    moved = np.ptp(fitted.q, axis=0) if len(fitted) else np.zeros(arm.dof)
-    still = [n for n, m in zip(arm.coordinate_names, moved, strict=True) if m < 1e-3]
-    if still:
-        found.append(
-            f"{', '.join(still)} did not move: what only their motion shows is not "
-            "identified. Record a motion that moves every joint."
+    warnings = []
+    if estimate.samples:
+        lowest = np.min([run.q.min(axis=0) for run in estimate.samples], axis=0)
+        highest = np.max([run.q.max(axis=0) for run in estimate.samples], axis=0)
+        ranges = zip(arm.coordinate_names, highest - lowest, strict=True)
+        still = [name for name, moved in ranges if moved < _LEAST_MOTION]
+        if still:
+            warnings.append(
+                EstimateWarning(
+                    "joint-did-not-move",
+                    f"{', '.join(still)} did not move: what only their motion shows "
+                    "is not identified. Record a motion that moves every joint.",
+                )
+            )
+    count = estimate.base.count
+    undetermined = int(np.sum(~np.isfinite(estimate.base_std)))
+    if undetermined:
+        warnings.append(
+            EstimateWarning(
+                "undetermined-parameters",
+                f"The recording determines {count - undetermined} of {count} base "
+                "parameters; the others keep the description's values. Record a "
+                "motion that excites every joint (armwise excite).",
+            )
         )
-    unknown = int(np.sum(~np.isfinite(estimate.base_std)))
-    if unknown:
-        found.append(
-            f"The recording determines {estimate.base.count - unknown} of "
-            f"{estimate.base.count} base parameters; the others keep the description's "
-            "values. Record a motion that excites every joint (armwise excite)."
-        )
-    weak = _weak_directions(estimate)
-    return found + weak
+    return warnings + _weak_directions(estimate)
 
 
-def _weak_directions(estimate: Estimate) -> list[str]:
+def _weak_directions(estimate: Estimate) -> list[EstimateWarning]:
+    """The combination that the motion determines worst, if it is much worse."""
     s = estimate.singular_values
-    if not s.size or s[-1] <= 0 or s[0] / s[-1] < 300:
+    if not s.size or s[-1] <= 0 or s[0] / s[-1] < _LARGEST_CONDITION:
         return []
-    loads = np.abs(estimate.directions[-1])
+    loadings = np.abs(estimate.directions[-1])
     names = [estimate.base.names[i] for i in estimate.base.indices]
-    top = [names[k] for k in np.argsort(loads)[::-1][:3]]
+    top = [names[k] for k in np.argsort(loadings)[::-1][:3]]
     return [
-        f"The condition number is {s[0] / s[-1]:.0f}: the motion hardly tells "
-        f"{', '.join(top)} apart. Move faster, or those joints further."
+        EstimateWarning(
+            "ill-conditioned",
+            f"The condition number is {s[0] / s[-1]:.0f}: the motion hardly "
+            f"distinguishes {', '.join(top)}. Move faster, or those joints further.",
+        )
     ]
 
 
-def _implausible(estimate: Estimate) -> list[str]:
-    """Coulomb or viscous friction that would drive the arm."""
-    found = []
-    std = dict(zip(estimate.base.indices, estimate.base_std, strict=True))
-    for row, index in enumerate(estimate.base.indices):
+def _negative_friction(estimate: Estimate) -> list[EstimateWarning]:
+    """Coulomb or viscous friction that would drive the arm (one-sided z-test)."""
+    warnings = []
+    rows = zip(
+        estimate.base.indices, estimate.base_values, estimate.base_std, strict=True
+    )
+    for index, value, std in rows:
         name = estimate.base.names[index]
-        if name.endswith((".viscous", ".coulomb")):
-            value = estimate.base_values[row]
-            if value < -3 * std[index]:
-                found.append(
+        is_friction = name.endswith((".viscous", ".coulomb"))
+        if is_friction and value < -_SURELY_NEGATIVE * std:
+            warnings.append(
+                EstimateWarning(
+                    "negative-friction",
                     f"{name} comes out negative ({value:.3g}): friction that drives. "
                     "Check the sign of the torque, and that velocity and torque are "
-                    "of the same instant."
+                    "of the same instant.",
                 )
-    return found
+            )
+    return warnings
 
 
-def _description_doubts(arm: Arm, fitted: Samples) -> list[str]:
+def _compare_with_description(arm: Arm, agreement: Agreement) -> list[EstimateWarning]:
     """Compare the torque with the description's own, joint by joint.
 
     A description is rarely exact but rarely absurd: a sign, a swap or a factor stands
     out against it.
     """
-    predicted = Dynamics(arm).inverse_dynamics(fitted.q, fitted.qd, fitted.qdd)
-    measured = fitted.tau
-    size = np.linalg.norm(predicted, axis=0) * np.linalg.norm(measured, axis=0)
-    if not np.all(size > 0):
+    predicted = agreement.predicted
+    if not np.all(predicted * agreement.measured > 0):
         return []
-    match = np.sum(predicted * measured, axis=0) / size
-    heavy = (
-        np.linalg.norm(predicted, axis=0)
-        > 0.1 * np.linalg.norm(predicted, axis=0).max()
-    )
+    is_heavy = predicted > _LEAST_TORQUE * predicted.max()
     return [
-        *_flipped(arm, match, heavy),
-        *_swapped(arm, predicted, measured, match),
-        *_scaled(arm, predicted, measured, match, heavy),
+        *_flipped(arm, agreement, is_heavy),
+        *_swapped(arm, agreement),
+        *_scaled(agreement, is_heavy),
     ]
 
 
-def _flipped(arm: Arm, match: np.ndarray, heavy: np.ndarray) -> list[str]:
-    names = [
-        n
-        for n, m, h in zip(arm.coordinate_names, match, heavy, strict=True)
-        if h and m < -0.8
-    ]
+def _flipped(
+    arm: Arm, agreement: Agreement, is_heavy: np.ndarray
+) -> list[EstimateWarning]:
+    is_flipped = is_heavy & (np.diag(agreement.cosines) < _OPPOSITE)
+    flipped = zip(arm.coordinate_names, is_flipped, strict=True)
+    names = [name for name, is_one in flipped if is_one]
     if not names:
         return []
-    if len(names) == int(heavy.sum()) and len(names) > 1:
-        return [
+    if len(names) == int(is_heavy.sum()) and len(names) > 1:
+        text = (
             "Every torque runs against the description's: the sign of the torque is "
             "flipped, or gravity points the other way."
-        ]
-    return [
-        f"The torque of {', '.join(names)} runs against the description's. Check its "
-        "sign (mapping: scale = -1)."
-    ]
-
-
-def _swapped(
-    arm: Arm, predicted: np.ndarray, measured: np.ndarray, match: np.ndarray
-) -> list[str]:
-    found = []
-    names = arm.coordinate_names
-    for i, j in pairwise(range(arm.dof)):
-        crossed = min(
-            _cosine(predicted[:, i], measured[:, j]),
-            _cosine(predicted[:, j], measured[:, i]),
         )
-        if crossed > 0.9 and max(match[i], match[j]) < 0.5:
-            found.append(
-                f"The torques of {names[i]} and {names[j]} look swapped. Check the "
-                "order of the columns."
-            )
-    return found
+    else:
+        text = (
+            f"The torque of {', '.join(names)} runs against the description's. Check "
+            "its sign (mapping: scale = -1)."
+        )
+    return [EstimateWarning("torque-sign-flipped", text)]
 
 
-def _scaled(
-    arm: Arm,
-    predicted: np.ndarray,
-    measured: np.ndarray,
-    match: np.ndarray,
-    heavy: np.ndarray,
-) -> list[str]:
-    """A constant factor on all torques that no inertia would explain."""
-    ratio = np.linalg.norm(measured, axis=0) / np.linalg.norm(predicted, axis=0)
-    good = heavy & (match > 0.9)
-    if not good.any():
-        return []
-    factor = float(np.median(ratio[good]))
-    if 0.2 < factor < 5:
-        return []
+def _swapped(arm: Arm, agreement: Agreement) -> list[EstimateWarning]:
+    """Neighbours whose torques fit each other's description, and not their own."""
+    names, cosines = arm.coordinate_names, agreement.cosines
     return [
-        f"Measured torques are {factor:.3g} times the description's: check their unit "
-        "(N m at the joint, not motor torque, current or per cent)."
+        EstimateWarning(
+            "torques-swapped",
+            f"The torques of {names[i]} and {names[j]} look swapped. Check the order "
+            "of the columns.",
+        )
+        for i, j in pairwise(range(arm.dof))
+        if min(cosines[i, j], cosines[j, i]) > _ALIKE
+        and max(cosines[i, i], cosines[j, j]) < _UNLIKE
     ]
 
 
-def _cosine(a: np.ndarray, b: np.ndarray) -> float:
-    size = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(a @ b) / size if size > 0 else 0.0
+def _scaled(agreement: Agreement, is_heavy: np.ndarray) -> list[EstimateWarning]:
+    """A constant factor on all torques that no inertia would explain."""
+    ratio = agreement.measured / agreement.predicted
+    is_alike = is_heavy & (np.diag(agreement.cosines) > _ALIKE)
+    if not is_alike.any():
+        return []
+    factor = float(np.median(ratio[is_alike]))
+    if _UNIT_FACTORS[0] < factor < _UNIT_FACTORS[1]:
+        return []
+    return [
+        EstimateWarning(
+            "torque-unit",
+            f"Measured torques are {factor:.3g} times the description's: check their "
+            "unit (N m at the joint, not motor torque, current or per cent).",
+        )
+    ]
 
 
-def _unexplained(estimate: Estimate) -> list[str]:
+def _unexplained(estimate: Estimate) -> list[EstimateWarning]:
     names = estimate.prior_arm.coordinate_names
     poor = [
-        f"{n} ({100 * e:.0f} %)"
-        for n, e in zip(names, estimate.fit.relative_error, strict=True)
-        if e > _POOR
+        f"{name} ({100 * error:.0f} %)"
+        for name, error in zip(names, estimate.fit.relative_error, strict=True)
+        if error > _POOR_FIT
     ]
     if not poor:
         return []
     return [
-        f"Most of the torque of {', '.join(poor)} is not explained by rigid bodies "
-        "and friction: it is noise, or the column is not what it is taken for."
+        EstimateWarning(
+            "unexplained-torque",
+            f"Most of the torque of {', '.join(poor)} is not explained by rigid "
+            "bodies and friction: it is noise, or the column is not what it is taken "
+            "for.",
+        )
     ]
 
 
-def _overfit(estimate: Estimate, validation: Validation) -> list[str]:
-    worse = validation.relative_error > 3 * np.maximum(
-        estimate.fit.relative_error, 0.01
-    )
-    names = [
-        n for n, w in zip(estimate.prior_arm.coordinate_names, worse, strict=True) if w
-    ]
+def _overfitted(estimate: Estimate) -> list[EstimateWarning]:
+    """Joints that are predicted far worse than they were fitted."""
+    if estimate.validation is None:
+        return []
+    fit = np.maximum(estimate.fit.relative_error, _SMALL_ERROR)
+    is_worse = estimate.validation.relative_error > _WORSE * fit
+    joints = zip(estimate.prior_arm.coordinate_names, is_worse, strict=True)
+    names = [name for name, is_one in joints if is_one]
     if not names:
         return []
     return [
-        f"{', '.join(names)} is predicted three times worse than fitted: the fit saw "
-        "too little of what validation shows. Record longer or richer motion."
+        EstimateWarning(
+            "overfitted",
+            f"{', '.join(names)} is predicted three times worse than fitted: the fit "
+            "holds too little of the motion that validation shows. Record longer or "
+            "richer motion.",
+        )
     ]

@@ -1,4 +1,4 @@
-"""An estimate: parameters, how far to trust them, and what was not found."""
+"""The estimate: parameters, their uncertainty, warnings; and its file."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from armwise.dynamics import BaseParameters
 from armwise.errors import ArmwiseError
 from armwise.files import write_atomically
 from armwise.identification.problem import Problem
-from armwise.identification.uncertainty import Review
+from armwise.identification.review import Review
 from armwise.identification.validation import (
     Tally,
     Validation,
-    block_errors,
     predict_torque,
+    predicted_block,
 )
 from armwise.recordings import Samples
 from armwise.regression import Columns, FrictionTerm, Solution
@@ -34,16 +34,32 @@ if TYPE_CHECKING:
 Origin = Literal["identified", "in combination", "prior"]
 
 
+@dataclass(frozen=True)
+class EstimateWarning:
+    """Something that looks wrong with an estimate or the data behind it.
+
+    Attributes:
+        code: What kind it is, in words that do not change: `joint-did-not-move`.
+        text: What is wrong, where, and what to check.
+    """
+
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 @dataclass(frozen=True, eq=False)
 class Estimate:
     """The outcome of an identification.
 
     Attributes:
         columns: What the torque was explained by; friction terms among it.
-        base: The combinations that were sought.
+        base: The combinations that were estimated.
         base_values: Their values β.
         base_covariance: Their covariance, correlated residuals accounted for; infinite
-            where the data say nothing.
+            where the data determine nothing.
         all_parameters: Standard parameters with those combinations, friction terms
             last; nearest to the description where the data leave a choice.
         fit: How well the data of the fit are explained.
@@ -51,8 +67,12 @@ class Estimate:
         condition_number: Of the weighted base regressor, columns scaled to one.
         singular_values: Of the same matrix.
         directions: Its right singular vectors, one row each.
-        method: What found it, in words.
-        notes: What the user should know.
+        method: Name of the method that solved for it.
+        notes: How it was made, where that is not plain from the method.
+        warnings: What looks wrong, each with a code.
+        samples: The samples of the fit, run by run; empty if they were not kept.
+        validation: Errors on samples kept out of the fit; None: not evaluated.
+        validation_samples: Those samples.
     """
 
     columns: Columns
@@ -67,6 +87,10 @@ class Estimate:
     directions: Float[np.ndarray, "base base"]
     method: str
     notes: tuple[str, ...] = ()
+    warnings: tuple[EstimateWarning, ...] = ()
+    samples: tuple[Samples, ...] = ()
+    validation: Validation | None = None
+    validation_samples: tuple[Samples, ...] = ()
 
     @property
     def prior_arm(self) -> Arm:
@@ -85,27 +109,26 @@ class Estimate:
 
     @property
     def base_std(self) -> Float[np.ndarray, " base"]:
-        """Standard deviation of each combination; infinite where nothing is known."""
+        """Standard deviation of each combination; infinite where undetermined."""
         return np.sqrt(np.diag(self.base_covariance))
 
     @cached_property
     def origin(self) -> dict[str, Origin]:
         """Where every parameter's value comes from."""
-        std = self.base_std
-        found: dict[str, Origin] = {}
+        is_finite = np.isfinite(self.base_std)
+        origins: dict[str, Origin] = {}
         for k, name in enumerate(self.base.names):
             rows = np.flatnonzero(self.base.matrix[:, k])
-            known = rows.size and np.all(np.isfinite(std[rows]))
             alone = rows.size == 1 and np.count_nonzero(self.base.matrix[rows[0]]) == 1
-            if not known:
-                found[name] = "prior"
+            if not rows.size or not np.all(is_finite[rows]):
+                origins[name] = "prior"
             else:
-                found[name] = "identified" if alone else "in combination"
-        return found
+                origins[name] = "identified" if alone else "in combination"
+        return origins
 
     @cached_property
     def std(self) -> Float[np.ndarray, " parameters"]:
-        """Standard deviation of each parameter; infinite unless it is seen alone."""
+        """Standard deviation of each parameter; infinite unless it stands alone."""
         std = np.full(self.parameters.size, np.inf)
         leader = {index: row for row, index in enumerate(self.base.indices)}
         for k, name in enumerate(self.base.names[: std.size]):
@@ -123,8 +146,9 @@ class Estimate:
         weights = self.columns.user @ self.all_parameters
         tally = Tally(self.prior_arm.dof)
         for block in self.columns.blocks(runs):
-            errors = block_errors(self.columns, block, weights)
-            tally.add(block.samples.tau[block.rows], errors)
+            measured = block.samples.tau[block.rows]
+            predicted = predicted_block(self.columns, block, weights)
+            tally.add(measured, measured - predicted)
         return tally.result()
 
 
@@ -134,7 +158,7 @@ def build_estimate(
     review: Review,
     method: str,
 ) -> Estimate:
-    """Put together what was found."""
+    """Put a solution and its review together."""
     parameters = solution.parameters
     if parameters is None:
         parameters = problem.parameters(solution.values)
@@ -151,15 +175,17 @@ def build_estimate(
         directions=solution.directions,
         method=method,
         notes=solution.notes,
+        samples=problem.data,
+        validation_samples=problem.validation_data,
     )
 
 
-# Estimates as files: complete, versioned, and read back as they were.
+# The file: complete but for the samples, versioned, and read back as it was.
 
 VERSION = 1
-"""Version of the file format; a reader refuses what it does not know."""
+"""Version of the file format; a reader refuses any other."""
 LARGEST = 1e100
-"""Products of numbers beyond this overflow."""
+"""Products of numbers beyond this overflow, so a file that holds them is broken."""
 
 
 def write_estimate(estimate: Estimate, path: str | Path) -> None:
@@ -191,12 +217,13 @@ def read_estimate(path: str | Path, arm: Arm) -> Estimate:
 
 def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     """Return all of an estimate as plain numbers and words; infinity is null."""
-    fit = estimate.fit.to_dict()
+    validation = estimate.validation
     return {
         "version": VERSION,
         "arm": estimate.prior_arm.name,
         "method": estimate.method,
         "notes": list(estimate.notes),
+        "warnings": [asdict(warning) for warning in estimate.warnings],
         "friction": [asdict(term) for term in estimate.columns.friction],
         "names": list(estimate.base.names),
         "parameters": estimate.all_parameters.tolist(),
@@ -215,7 +242,8 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "condition_number": _finite(np.array([estimate.condition_number]))[0],
         "singular_values": estimate.singular_values.tolist(),
         "directions": estimate.directions.tolist(),
-        "fit": fit,
+        "fit": estimate.fit.to_dict(),
+        "validation": None if validation is None else validation.to_dict(),
     }
 
 
@@ -224,7 +252,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     if tuple(data["names"]) != columns.names:
         raise ValueError(f"it names other parameters than {arm.name} has")
     base = data["base"]
-    fit = {k: np.array(v) for k, v in data["fit"].items() if k != "samples"}
+    validation = data.get("validation")  # files of older versions have none
     return Estimate(
         columns=columns,
         base=BaseParameters(
@@ -236,14 +264,21 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         base_values=_array(base["values"]),
         base_covariance=np.array([_infinite(row) for row in base["covariance"]]),
         all_parameters=_array(data["parameters"]),
-        fit=Validation(**fit, samples=int(data["fit"]["samples"])),
+        fit=_validation(data["fit"]),
         torque_std=_array(data["torque_std"]),
         condition_number=_infinite([data["condition_number"]])[0],
         singular_values=_array(data["singular_values"]),
         directions=_array(data["directions"]),
         method=data["method"],
         notes=tuple(data["notes"]),
+        warnings=tuple(EstimateWarning(**one) for one in data.get("warnings", ())),
+        validation=None if validation is None else _validation(validation),
     )
+
+
+def _validation(data: dict[str, Any]) -> Validation:
+    arrays = {k: np.array(v, float) for k, v in data.items() if k != "samples"}
+    return Validation(**arrays, samples=int(data["samples"]))
 
 
 def _array(values: list[Any]) -> np.ndarray:

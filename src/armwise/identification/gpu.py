@@ -1,4 +1,4 @@
-"""Accumulate on a GPU: the regressor is made, used and forgotten on the chip."""
+"""GPU accumulator: sums of the regressor's products, which never leaves the chip."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from armwise.errors import ArgumentError
 from armwise.programs import GramSums, Memory, device
 from armwise.recordings import Samples
-from armwise.regression import Accumulator, Columns, triangle
+from armwise.regression import Accumulator, Columns, factor_of_gram
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-FOUND = "grouped_rows"
+_PLAIN_ROWS = "grouped_rows"
 """Rows whose Coulomb columns are sign(q̇) of the very sample."""
 
 CHUNK = 4_000_000
@@ -37,7 +37,7 @@ class GpuAccumulator:
         self.columns = columns
         self._widths = [support.size + 1 for support in columns.support]
         self._kinds: dict[str, tuple[GramSums, Memory]] = {}
-        self._kind(FOUND)
+        self._kind(_PLAIN_ROWS)
         self.samples = 0
 
     def add(self, data: Samples | Sequence[Samples]) -> None:
@@ -52,7 +52,9 @@ class GpuAccumulator:
                 rows = np.concatenate([x[part] for x in signals], axis=1).T
                 self.add_resident(device().upload(rows), rows.shape[1], kind)
 
-    def add_resident(self, memory: Memory, samples: int, kind: str = FOUND) -> None:
+    def add_resident(
+        self, memory: Memory, samples: int, kind: str = _PLAIN_ROWS
+    ) -> None:
         """Add samples that are on the GPU.
 
         Args:
@@ -68,7 +70,7 @@ class GpuAccumulator:
     def _kind(self, name: str) -> tuple[GramSums, Memory]:
         if name not in self._kinds:
             program = self.columns.dynamics.program(name)
-            gram = GramSums(program, self._widths, weighted=name != FOUND)
+            gram = GramSums(program, self._widths, weighted=name != _PLAIN_ROWS)
             self._kinds[name] = gram, gram.empty()
         return self._kinds[name]
 
@@ -79,10 +81,5 @@ class GpuAccumulator:
 
     def result(self) -> Accumulator:
         """Return the accumulator, as if it had been filled on the CPU."""
-        factors = []
-        for gram in self.information():
-            size = np.sqrt(np.maximum(np.diag(gram), 1e-300))
-            values, vectors = np.linalg.eigh(gram / np.outer(size, size))
-            root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-            factors.append(triangle(root * size))
+        factors = [factor_of_gram(gram) for gram in self.information()]
         return Accumulator(self.columns, float(self.samples), factors)

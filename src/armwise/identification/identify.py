@@ -1,85 +1,213 @@
-"""Identify an arm's parameters from recorded motion."""
+"""identify: from an arm and its recorded motion to an estimate, in one call.
+
+`build_problem` prepares and accumulates, so that one can look before solving;
+`identify` does that too, solves, reviews the residuals, and validates.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Literal
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 from armwise.arms import Arm
-from armwise.errors import NotIdentifiable
+from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import Estimate, build_estimate
-from armwise.identification.friction_choice import select_friction
-from armwise.identification.methods import (
-    Method,
-    PhysicallyConsistent,
-    WeightedLeastSquares,
-)
-from armwise.identification.problem import TERMS, pose_problem
-from armwise.identification.uncertainty import review
+from armwise.identification.friction_selection import select_friction
+from armwise.identification.methods import Method, PhysicallyConsistent
+from armwise.identification.problem import TERMS, Problem, pose_problem
+from armwise.identification.review import review
 from armwise.identification.validation import Validation
-from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
 from armwise.regression import Columns, FrictionTerm
 
+Data: TypeAlias = "Samples | Recording | Sequence[Samples] | Sequence[Recording]"
+"""Samples, one run or several; or recordings, which are prepared first."""
+
+Friction: TypeAlias = "Literal['auto', 'linear'] | Sequence[FrictionTerm]"
+"""Friction beyond viscous, Coulomb and offset: selected, none, or these terms."""
+
+Progress = Callable[[str, float], None]
+
 
 def identify(
-    arm: Arm,
-    data: Samples | Sequence[Samples],
+    arm: Arm | Problem,
+    data: Data | None = None,
     method: Method | None = None,
     *,
+    friction: Friction = "auto",
     terms: Iterable[str] = TERMS,
-    friction: Sequence[FrictionTerm] = (),
+    validation: Data | None = None,
+    hold_out: float = 0.0,
+    cutoff_hz: float | None = None,
+    progress: Progress | None = None,
 ) -> Estimate:
-    """Find the parameters of an arm that explain its measured torques.
+    """Estimate the parameters of an arm that explain its measured torques.
 
     Args:
-        arm: The description; what the data cannot tell keeps its values.
-        data: Clean samples, one run or several.
-        method: How to weigh the evidence.
+        arm: The description; what the data do not determine keeps its values. Or a
+            problem from `build_problem`, which brings everything but the method.
+        data: Samples or recordings, one run or several.
+        method: How to solve; the best fit that is physically consistent if None.
+        friction: "auto" selects terms beyond viscous, Coulomb and offset that predict
+            better on stretches left out; "linear" has none; or a list of terms.
         terms: What to estimate: "links", "rotor_inertia", "viscous", "coulomb",
-            "offset". The rest keeps the arm's values.
-        friction: Friction terms beyond these; `select_friction` chooses some.
+            "offset". Others keep the arm's values.
+        validation: Samples or recordings to validate on.
+        hold_out: Fraction at the end of the data that is kept for validation.
+        cutoff_hz: Low-pass of recordings in [Hz]; chosen if None.
+        progress: Called with what is being done and how much of it is done.
 
     Raises:
         NotIdentifiable: If the data determine nothing at all.
     """
     from threadpoolctl import threadpool_limits
 
-    runs = [data] if isinstance(data, Samples) else list(data)
-    chosen = WeightedLeastSquares() if method is None else method
-    columns = Columns(arm, tuple(friction))
-    for run in runs:
-        columns.check(run)
+    if isinstance(arm, Problem):
+        options = (data, validation, cutoff_hz, hold_out or None)
+        if any(x is not None for x in options) or friction != "auto" or terms != TERMS:
+            raise ArgumentError(
+                "A problem brings its own data, friction and terms: give those to "
+                "build_problem, and to identify the problem and a method."
+            )
+        problem = arm
+    else:
+        if data is None:
+            raise ArgumentError("There are no data. Give samples or recordings.")
+        problem = build_problem(
+            arm,
+            data,
+            friction=friction,
+            terms=terms,
+            validation=validation,
+            hold_out=hold_out,
+            cutoff_hz=cutoff_hz,
+            progress=progress,
+        )
+    report = progress or (lambda step, fraction: None)
+    report("fit", 0.7)
+    solver = PhysicallyConsistent() if method is None else method
+    with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
+        solution = solver.solve(problem)
+        checked = review(problem, solution)
+        estimate = build_estimate(problem, solution, checked, type(solver).__name__)
+        report("validate", 0.9)
+        if problem.validation_data:
+            errors = estimate.validate(problem.validation_data)
+            estimate = replace(estimate, validation=errors)
+    report("done", 1.0)
+    return replace(estimate, warnings=diagnose(estimate, checked.agreement))
+
+
+def build_problem(
+    arm: Arm,
+    data: Data,
+    *,
+    friction: Friction = "auto",
+    terms: Iterable[str] = TERMS,
+    validation: Data | None = None,
+    hold_out: float = 0.0,
+    cutoff_hz: float | None = None,
+    progress: Progress | None = None,
+) -> Problem:
+    """Prepare an identification as far as solving it: what `identify` would solve.
+
+    The problem shows its base parameters (`base`), rows and weights per joint (`rows`,
+    `weights`), columns, and friction terms (`friction`, `friction_candidates`).
+
+    Args: as for `identify`, which takes the problem in place of the arm.
+
+    Raises:
+        NotIdentifiable: If there is nothing to estimate, or nothing to estimate from.
+    """
+    from threadpoolctl import threadpool_limits
+
+    report = progress or (lambda step, fraction: None)
+    report("prepare", 0.0)
+    runs, others = _prepared(arm, data, validation, hold_out, cutoff_hz)
+    described = Columns(arm)
+    for run in (*runs, *others):
+        described.check(run)
     if sum(len(run) for run in runs) == 0:
         raise NotIdentifiable("There are no samples. Record a motion first.")
-    with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
-        problem = pose_problem(columns, runs, terms)
-        if not problem.base.count:
-            raise NotIdentifiable("No term was left to estimate. Name at least one.")
-        solution = chosen.solve(problem)
-        return build_estimate(
-            problem, solution, review(problem, solution), type(chosen).__name__
+    free = tuple(terms)
+    if not free:
+        raise NotIdentifiable("No term was left to estimate. Name at least one.")
+    report("choose friction", 0.4)
+    with threadpool_limits(limits=1, user_api="blas"):
+        if isinstance(friction, str):
+            problem = _with_named_friction(described, runs, friction, free)
+        else:
+            columns = Columns(arm, tuple(friction), described.dynamics)
+            problem = pose_problem(columns, runs, free)
+    return replace(problem, validation_data=tuple(others))
+
+
+def _with_named_friction(
+    columns: Columns, runs: Sequence[Samples], friction: str, terms: Sequence[str]
+) -> Problem:
+    """Pose a problem without further friction terms, or with those that help."""
+    if friction not in ("auto", "linear"):
+        raise ArgumentError(
+            f'friction is "auto", "linear" or a list of terms, not {friction!r}.'
         )
+    if friction == "linear" or not any(len(run) for run in runs):
+        return pose_problem(columns, runs, terms)
+    selection = select_friction(columns.arm, runs, terms)
+    widened = selection.accumulator.columns
+    assert isinstance(widened, Columns)
+    problem = pose_problem(widened, runs, terms, selection.accumulator)
+    return replace(problem, friction_candidates=selection.candidates)
 
 
-# From recordings to a model one can trust: fit, choose, constrain, validate, doubt.
+def _prepared(
+    arm: Arm,
+    data: Data,
+    validation: Data | None,
+    hold_out: float,
+    cutoff_hz: float | None,
+) -> tuple[list[Samples], list[Samples]]:
+    """Samples to fit and samples to validate on, from whatever was given."""
+    samples, recordings = _sorted_by_kind(data)
+    if recordings:
+        samples = [prepare(recordings, cutoff_hz, arm=arm)]
+    elif cutoff_hz is not None:
+        raise ArgumentError("cutoff_hz is for recordings; samples are prepared.")
+    others, logs = _sorted_by_kind(validation if validation is not None else [])
+    if logs:
+        if not samples:
+            raise NotIdentifiable("There are no samples. Record a motion first.")
+        others = [prepare(logs, like=samples[0])]
+    if hold_out:
+        pairs = [run.split(1.0 - hold_out) for run in samples]
+        samples = [first for first, _ in pairs]
+        others += [last for _, last in pairs]
+    return samples, others
 
-FrictionChoiceName = Literal["auto", "linear"]
+
+def _sorted_by_kind(data: Data) -> tuple[list[Samples], list[Recording]]:
+    """Samples and recordings among what was given; one of the two is empty."""
+    several = [data] if isinstance(data, Samples | Recording) else list(data)
+    samples = [one for one in several if isinstance(one, Samples)]
+    recordings = [one for one in several if isinstance(one, Recording)]
+    if len(samples) + len(recordings) < len(several):
+        odd = next(x for x in several if not isinstance(x, Samples | Recording))
+        raise ArgumentError(
+            f"The data are Samples or Recordings, not {type(odd).__name__}."
+        )
+    if samples and recordings:
+        raise ArgumentError(
+            "The data are samples or recordings, not both. Prepare the recordings "
+            "first (aw.prepare)."
+        )
+    return samples, recordings
 
 
 @dataclass(frozen=True, eq=False)
 class Identification:
-    """What came of a log.
-
-    Attributes:
-        estimate: The estimate, by the method asked for.
-        fitted: The samples it was fitted to.
-        validated: The samples it was validated on, if any.
-        validation: Errors on those; None: not evaluated.
-        warnings: What the residuals say about the data, in words.
-    """
+    """What `identify_recordings` returns; `identify` puts all of it in the estimate."""
 
     estimate: Estimate
     fitted: Samples
@@ -94,43 +222,35 @@ def identify_recordings(
     validation: Sequence[Recording] = (),
     *,
     method: Method | None = None,
-    friction: FrictionChoiceName = "auto",
+    friction: Literal["auto", "linear"] = "auto",
     terms: Sequence[str] = TERMS,
     cutoff_hz: float | None = None,
     hold_out: float = 0.0,
     progress: Progress | None = None,
 ) -> Identification:
-    """Prepare recordings, choose friction, fit, and validate on data left out.
-
-    Args:
-        arm: The description.
-        recordings: Logs to fit.
-        validation: Logs to validate on; nothing is validated without any.
-        method: How to fit; physically consistent if not given.
-        friction: "auto" tries terms beyond viscous, Coulomb and offset and keeps what
-            predicts better; "linear" does not.
-        terms: What to estimate.
-        cutoff_hz: Low-pass in [Hz]; chosen if None.
-        hold_out: Fraction at the end of the logs that is kept for validation.
-        progress: Called with what is being done and how much of it is done.
-    """
-    tell = progress or (lambda what, share: None)
-    tell("prepare", 0.0)
-    fitted = prepare(list(recordings), cutoff_hz, arm=arm)
-    others = prepare(list(validation), like=fitted) if validation else None
-    if hold_out:
-        fitted, kept = fitted.split(1.0 - hold_out)
-        others = kept if others is None else Samples.concatenate([others, kept])
-    tell("choose friction", 0.4)
-    chosen: tuple[FrictionTerm, ...] = ()
-    if friction == "auto":
-        chosen = select_friction(arm, fitted, terms).terms
-    tell("fit", 0.7)
-    estimate = identify(
-        arm, fitted, method or PhysicallyConsistent(), terms=terms, friction=chosen
+    """Deprecated: `identify` takes recordings itself."""
+    warnings.warn(
+        "identify_recordings will go: identify(arm, recordings, validation=…) does the "
+        "same, and its estimate holds samples, validation and warnings.",
+        DeprecationWarning,
+        stacklevel=2,
     )
-    tell("validate", 0.9)
-    checked = None if others is None else estimate.validate(others)
-    warnings = diagnose(estimate, fitted, checked)
-    tell("done", 1.0)
-    return Identification(estimate, fitted, others, checked, warnings)
+    estimate = identify(
+        arm,
+        list(recordings),
+        method,
+        friction=friction,
+        terms=terms,
+        validation=list(validation) or None,
+        hold_out=hold_out,
+        cutoff_hz=cutoff_hz,
+        progress=progress,
+    )
+    others = estimate.validation_samples
+    return Identification(
+        estimate,
+        estimate.samples[0],
+        Samples.concatenate(others) if others else None,
+        estimate.validation,
+        tuple(warning.text for warning in estimate.warnings),
+    )

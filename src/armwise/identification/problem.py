@@ -1,4 +1,4 @@
-"""An identification problem: data compressed per joint, in base coordinates."""
+"""The identification problem: data compressed per joint, in base coordinates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from armwise.arms import DRIVE_NAMES
 from armwise.dynamics import BaseParameters, structural_factor, successive_ranks
 from armwise.errors import ArgumentError
 from armwise.recordings import Samples
-from armwise.regression import Accumulator, Columns, accumulate
+from armwise.regression import Accumulator, Columns, FrictionTerm, accumulate
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -22,7 +22,7 @@ TERMS = ("links", *DRIVE_NAMES)
 """What can be estimated: the links' inertias, and each number of the drives."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Problem:
     """Torques to explain, compressed to one small matrix per joint.
 
@@ -30,8 +30,10 @@ class Problem:
         columns: What explains the torque.
         data: The samples, run by run.
         accumulator: Their R factors.
-        base: The combinations to find, over all parameters and friction terms.
+        base: The combinations to estimate, over all parameters and friction terms.
         is_estimated: Which parameters are free; the others keep the arm's values.
+        friction_candidates: Friction terms that were tried, the selected among them.
+        validation_data: Samples that are kept out of the fit.
     """
 
     columns: Columns
@@ -39,6 +41,34 @@ class Problem:
     accumulator: Accumulator
     base: BaseParameters
     is_estimated: np.ndarray
+    friction_candidates: tuple[FrictionTerm, ...] = ()
+    validation_data: tuple[Samples, ...] = ()
+
+    def __repr__(self) -> str:
+        rows = int(self.rows.sum())
+        names = ", ".join(term.name for term in self.friction) or "none"
+        return (
+            f"Problem({self.columns.arm.name}: {self.base.count} base parameters, "
+            f"{rows} trusted torques in {round(self.accumulator.samples)} samples, "
+            f"friction terms beyond viscous and Coulomb: {names})"
+        )
+
+    @property
+    def friction(self) -> tuple[FrictionTerm, ...]:
+        """Friction terms beyond viscous, Coulomb and offset."""
+        return self.columns.friction
+
+    @property
+    def rows(self) -> Float[np.ndarray, " dof"]:
+        """How many samples each joint is learnt from: its friction does not reverse."""
+        return self.accumulator.trusted
+
+    @cached_property
+    def weights(self) -> Float[np.ndarray, " dof"]:
+        """Weight 1/σ in [1/(N m)] of each joint's rows, σ from its own residuals."""
+        from armwise.identification.methods import WeightedLeastSquares
+
+        return np.asarray(1.0 / WeightedLeastSquares().solve(self).torque_std)
 
     @cached_property
     def prior(self) -> Float[np.ndarray, " parameters"]:
@@ -58,15 +88,15 @@ class Problem:
 
         Parameters that are not estimated have been moved to the right-hand side.
         """
-        chosen = self.accumulator if accumulator is None else accumulator
+        factors = (self.accumulator if accumulator is None else accumulator).factors
         user = self.columns.user
         fixed = user @ np.where(self.is_estimated, 0.0, self.prior)
-        wanted = user[:, list(self.base.indices)]
+        leaders = user[:, list(self.base.indices)]
         systems = []
-        for support, factor in zip(self.columns.support, chosen.factors, strict=True):
+        for support, factor in zip(self.columns.support, factors, strict=True):
             left, right = factor[:, :-1], factor[:, -1]
-            known = left @ fixed[support]
-            systems.append(np.column_stack([left @ wanted[support], right - known]))
+            torque = right - left @ fixed[support]
+            systems.append(np.column_stack([left @ leaders[support], torque]))
         return systems
 
     def accumulate(self, weights: Sequence[np.ndarray]) -> Accumulator:
@@ -80,6 +110,7 @@ class Problem:
         is not moved by kilograms of mass.
         """
         K = self.base.matrix * self.is_estimated
+        # 1e-3 (kg, kg m, kg m²): parameters described as zero can still move.
         size = np.maximum(np.abs(self.prior), 1e-3) * self.is_estimated
         scaled = K * size**2
         step = np.linalg.lstsq(scaled @ K.T, values - self.prior_base, rcond=1e-12)[0]
@@ -99,7 +130,7 @@ def pose_problem(
     terms: Iterable[str] = TERMS,
     accumulator: Accumulator | None = None,
 ) -> Problem:
-    """Decide what can be found, and run through the data once."""
+    """Decide what can be estimated, and run through the data once."""
     free = _estimated(columns, terms)
     base = structural_base(columns, free)
     filled = accumulator or accumulate(columns, data)
@@ -110,19 +141,23 @@ def structural_base(columns: Columns, free: np.ndarray) -> BaseParameters:
     """Base parameters among the free ones, friction terms last."""
     names = columns.names
     factor = structural_factor(columns.dynamics.mechanism)
-    extra = len(columns.friction)
-    rows, width = factor.shape
-    full = np.zeros((rows + extra, width + extra))
-    full[:rows, :width] = factor
-    scale = float(np.max(np.linalg.norm(factor, axis=0), initial=1.0))
-    full[rows:, width:] = scale * np.eye(extra)
+    width = factor.shape[1]
     order = [k for k in _order(columns) if free[k]]
-    grouping = successive_ranks(full * free, order)
+    grouping = successive_ranks(factor * free[:width], [k for k in order if k < width])
     rank = np.argsort(grouping.indices)
-    seen = np.any(grouping.matrix != 0, axis=0)
-    hidden = tuple(n for n, s, f in zip(names, seen, free, strict=True) if f and not s)
-    indices = tuple(int(grouping.indices[k]) for k in rank)
-    return BaseParameters(names, indices, grouping.matrix[rank], hidden)
+    # A friction term is no combination of others, nor part of one: it stands alone.
+    extra = len(columns.friction)
+    matrix = np.zeros((len(rank) + extra, width + extra))
+    matrix[: len(rank), :width] = grouping.matrix[rank]
+    matrix[len(rank) :, width:] = np.eye(extra)
+    indices = [*(int(grouping.indices[k]) for k in rank), *range(width, width + extra)]
+    is_observable = np.any(matrix != 0, axis=0)
+    unidentifiable = tuple(
+        name
+        for name, seen, is_free in zip(names, is_observable, free, strict=True)
+        if is_free and not seen
+    )
+    return BaseParameters(names, tuple(indices), matrix, unidentifiable)
 
 
 def _order(columns: Columns) -> list[int]:
@@ -131,15 +166,15 @@ def _order(columns: Columns) -> list[int]:
 
 
 def _estimated(columns: Columns, terms: Iterable[str]) -> np.ndarray:
-    wanted = set(terms)
-    if unknown := wanted - set(TERMS):
+    selection = set(terms)
+    if unknown := selection - set(TERMS):
         raise ArgumentError(
             f"There is no term {sorted(unknown)[0]!r} to estimate. "
             f"Choose from: {', '.join(TERMS)}."
         )
     layout = columns.arm.layout
     free = np.ones(len(columns.names), dtype=bool)
-    free[layout.links] = "links" in wanted
+    free[layout.links] = "links" in selection
     for name in DRIVE_NAMES:
-        free[layout.drive(name)] = name in wanted
+        free[layout.drive(name)] = name in selection
     return free

@@ -1,4 +1,4 @@
-"""How well an estimate predicts torques it was not fitted to."""
+"""Validation: errors of predicted torque, on data of the fit or others."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Validation:
     Attributes:
         relative_error: ‖τ − τ̂‖ / ‖τ‖, as a fraction.
         rmse: Root mean square error in [N m].
-        r2: Share of the torque's variance that is explained.
+        r2: Fraction of the torque's variance that is explained.
         whiteness: Correlation of the residual from sample to sample: 0 is noise, 1 is
-            something the model does not know.
+            something the model does not describe.
         samples: How many samples were predicted.
     """
 
@@ -58,7 +58,7 @@ class Tally:
         measured: Float[np.ndarray, "samples dof"],
         error: Float[np.ndarray, "samples dof"],
     ) -> None:
-        """Add a block: the torque, and what the prediction left of it."""
+        """Add a block: the torque, and the residual of its prediction."""
         before = self._last if self._last is not None else np.zeros(error.shape[1])
         lagged = np.vstack([before, error[:-1]])
         self._count += len(measured)
@@ -85,7 +85,7 @@ class Tally:
         )
 
 
-# Torques that a set of parameters predicts, and what is left of the measured ones.
+# Torques that a set of parameters predicts.
 
 
 def predict_torque(
@@ -95,23 +95,19 @@ def predict_torque(
     weights = columns.user @ parameters
     torque = np.empty((len(samples), columns.arm.dof))
     for block in columns.blocks([samples]):
-        for i, (support, matrix) in enumerate(
-            zip(columns.support, block.joints, strict=True)
-        ):
-            torque[block.rows, i] = weights[support] @ matrix[:-1]
+        torque[block.rows] = predicted_block(columns, block, weights)
     return torque
 
 
-def block_errors(
-    columns: Columns, block: Block, weights: np.ndarray
+def predicted_block(
+    columns: Columns, block: Block, weights: Float[np.ndarray, " columns"]
 ) -> Float[np.ndarray, "samples dof"]:
-    """Measured minus predicted torque of a block, for weights of the columns."""
-    errors = np.empty((block.rows.stop - block.rows.start, columns.arm.dof))
-    for i, (support, matrix) in enumerate(
-        zip(columns.support, block.joints, strict=True)
-    ):
-        errors[:, i] = matrix[-1] - weights[support] @ matrix[:-1]
-    return errors
+    """Torque in [N m] of a block, for weights of the columns."""
+    torque = np.empty((block.rows.stop - block.rows.start, columns.arm.dof))
+    pairs = zip(columns.support, block.joints, strict=True)
+    for i, (support, matrix) in enumerate(pairs):
+        torque[:, i] = weights[support] @ matrix[:-1]
+    return torque
 
 
 def residuals(
@@ -125,7 +121,27 @@ def residuals(
 
 
 def base_to_parameters(problem: Problem, values: np.ndarray) -> np.ndarray:
-    """Some parameters with these combinations: leaders carry them, the rest is zero."""
+    """Parameters with these combinations: leaders carry them, all others are zero."""
     parameters = np.where(problem.is_estimated, 0.0, problem.prior)
     parameters[list(problem.base.indices)] = values
     return parameters
+
+
+def fit_from_sums(problem: Problem, values: np.ndarray) -> Validation:
+    """How well trusted rows are explained, from R factors alone.
+
+    Whiteness would need the rows themselves, and stays unknown.
+    """
+    sums = problem.accumulator
+    count = np.maximum(sums.trusted, 1.0)
+    systems = problem.systems()
+    errors = [np.sum((s[:, :-1] @ values - s[:, -1]) ** 2) for s in systems]
+    squares = np.array([np.sum(factor[:, -1] ** 2) for factor in sums.factors])
+    spread = squares - sums.torque**2 / count
+    return Validation(
+        relative_error=np.sqrt(errors / np.where(squares > 0, squares, 1.0)),
+        rmse=np.sqrt(np.array(errors) / count),
+        r2=1.0 - errors / np.where(spread > 0, spread, 1.0),
+        whiteness=np.full(len(errors), np.nan),
+        samples=round(sums.samples),
+    )

@@ -114,8 +114,8 @@ class ShiftTest:
         where their baseline happens to be quieter. What a shift explains of the
         torques' squares, (Σ I s)² / Σ I, is not subject to that.
         """
-        known = np.maximum(information, _NO_INFORMATION)
-        explained = (known * shifts).sum(axis=0) ** 2 / known.sum(axis=0)
+        information = np.maximum(information, _NO_INFORMATION)
+        explained = (information * shifts).sum(axis=0) ** 2 / information.sum(axis=0)
         sizes = np.average(shifts, axis=0, weights=weights)
         least = self._settings.cause_fraction * self._settings.drift_threshold
         is_candidate = (np.abs(sizes) < self._settings.largest_shift) & (ratios > least)
@@ -178,8 +178,8 @@ class Baseline(NamedTuple):
         self, information: Float[np.ndarray, " unknowns"]
     ) -> Float[np.ndarray, " unknowns"]:
         """One over the variance of the apparent shift of so much information."""
-        known = np.clip(information, _NO_INFORMATION, self.most)
-        return np.asarray(1.0 / (self.noise / known + self.wander))
+        information = np.clip(information, _NO_INFORMATION, self.most)
+        return np.asarray(1.0 / (self.noise / information + self.wander))
 
     def variance(
         self, weight: Float[np.ndarray, "... unknowns"]

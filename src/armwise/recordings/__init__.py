@@ -19,6 +19,7 @@ from armwise.recordings.sensor_calibration import (
     write_calibration,
 )
 from armwise.recordings.spectra import NoiseSpectra, noise_spectra
+from armwise.recordings.summary import summarise_log
 from armwise.recordings.write import write_recording
 from armwise.regression import low_pass
 
@@ -43,6 +44,7 @@ __all__ = [
     "read_calibration",
     "read_recording",
     "recording_of",
+    "summarise_log",
     "table_of_frame",
     "write_calibration",
     "write_recording",

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from armwise.errors import RecordingError
+from armwise.files import write_atomically
 from armwise.recordings.recording import Channel, Recording
-
-_UNITS = {"": 1.0, "_deg": float(np.pi / 180.0)}
+from armwise.tables import read_toml
 
 
 @dataclass(frozen=True)
@@ -68,36 +63,28 @@ def read_calibration(path: str | Path) -> SensorCalibration:
     Raises:
         RecordingError: Naming the file, the joint and the remedy.
     """
-    place = Path(path)
-    try:
-        tables = tomllib.loads(place.read_text(encoding="utf-8"))
-    except OSError as problem:
-        raise RecordingError(f"{place}: {problem.strerror or problem}.") from problem
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise RecordingError(f"{place} is not TOML: {problem}.") from problem
-    rows = tables.get("joint")
-    if not isinstance(rows, list) or not rows:
+    table = read_toml(Path(path), error_type=RecordingError)
+    rows = list(table.tables("joint"))
+    if not rows:
         raise RecordingError(
-            f"{place} has no [[joint]] tables. Write one for each joint, with name, "
+            f"{path} has no [[joint]] tables. Write one for each joint, with name, "
             "alpha and beta."
         )
-    names = tuple(str(row.get("name", "")) for row in rows)
-    alpha = tuple(_number(place, i, row, "alpha") for i, row in enumerate(rows, 1))
-    beta = tuple(_number(place, i, row, "beta") for i, row in enumerate(rows, 1))
+    names = tuple(row.text("name", "") for row in rows)
+    alpha = tuple(row.angle("alpha") for row in rows)
+    beta = tuple(row.angle("beta") for row in rows)
     if 0.0 in alpha:
-        raise RecordingError(
-            f"{place}, joint {alpha.index(0.0) + 1}: a gain of zero moves nothing."
-        )
-    return SensorCalibration(names if all(names) else (), alpha, beta, str(place))
+        raise rows[alpha.index(0.0)].error("has a gain of zero, which moves nothing.")
+    return SensorCalibration(names if all(names) else (), alpha, beta, str(path))
 
 
 def write_calibration(calibration: SensorCalibration, path: str | Path) -> Path:
     """Write a calibration file, whole or not at all.
 
     Raises:
-        RecordingError: If it cannot be written.
+        FileError: If it cannot be written.
     """
-    place = Path(path)
+    file = Path(path)
     lines = ["# Joint sensors: angle = alpha * reading + beta, in radians.\n"]
     names = calibration.joint_names or ("",) * len(calibration.alpha)
     for name, alpha, beta in zip(
@@ -105,34 +92,10 @@ def write_calibration(calibration: SensorCalibration, path: str | Path) -> Path:
     ):
         title = f"name = {_quoted(name)}\n" if name else ""
         lines.append(f"\n[[joint]]\n{title}alpha = {alpha!r}\nbeta = {beta!r}\n")
-    temporary = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
-        temporary.write_text("".join(lines), encoding="utf-8")
-        os.replace(temporary, place)
-    except OSError as problem:
-        temporary.unlink(missing_ok=True)
-        reason = problem.strerror or problem
-        raise RecordingError(f"{place} cannot be written: {reason}.") from problem
-    return place
+    write_atomically(file, "".join(lines))
+    return file
 
 
 def _quoted(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
-
-
-def _number(place: Path, i: int, row: dict[str, Any], key: str) -> float:
-    for suffix, unit in _UNITS.items():
-        value = row.get(key + suffix)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise RecordingError(
-                f"{place}, joint {i}: {key}{suffix} must be a number, not {value!r}."
-            )
-        if not np.isfinite(value):
-            raise RecordingError(f"{place}, joint {i}: {key}{suffix} is not finite.")
-        return float(value) * unit
-    raise RecordingError(
-        f"{place}, joint {i} has no {key} (in radians) nor {key}_deg (in degrees)."
-    )

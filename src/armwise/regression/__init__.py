@@ -1,7 +1,23 @@
 """Regression of torque on the columns that explain it."""
 
-from armwise.regression.accumulator import Accumulator, accumulate, triangle
+from armwise.regression.accumulator import (
+    Accumulator,
+    ColumnSource,
+    FactorSum,
+    GramSum,
+    accumulate,
+    accumulate_folds,
+    accumulate_stretches,
+    factor_of_gram,
+)
 from armwise.regression.columns import BLOCK, FORMS, Block, Columns, FrictionTerm
+from armwise.regression.jackknife import (
+    STRETCHES,
+    StretchScores,
+    jackknife,
+    jackknife_covariance,
+    sandwich,
+)
 from armwise.regression.low_pass import butterworth, low_pass
 from armwise.regression.projection import TorqueProjection
 from armwise.regression.signals import (
@@ -17,25 +33,37 @@ from armwise.regression.solution import (
     solve_system,
     stack,
     torque_size,
+    triangle,
 )
 
 __all__ = [
     "BLOCK",
     "FORMS",
     "RANK_TOLERANCE",
+    "STRETCHES",
     "Accumulator",
     "Block",
+    "ColumnSource",
     "Columns",
+    "FactorSum",
     "FrictionTerm",
+    "GramSum",
     "Signals",
     "Solution",
+    "StretchScores",
     "TorqueProjection",
     "accumulate",
+    "accumulate_folds",
+    "accumulate_stretches",
     "averaged_sign",
     "butterworth",
+    "factor_of_gram",
     "friction_direction",
+    "jackknife",
+    "jackknife_covariance",
     "low_pass",
     "residual_std",
+    "sandwich",
     "solve_system",
     "stack",
     "through_torque_filter",

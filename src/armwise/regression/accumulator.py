@@ -1,38 +1,64 @@
 """The accumulator: all that linear estimation needs of a log, in constant memory.
 
 For each joint it keeps the R factor of [columns, torque]. Factors of parts of a log
-merge exactly, so logs can be split over time, processes and machines.
+merge exactly, so logs can be split over time, processes and machines; and the factor of
+some of the columns is a sub-matrix of the factor of all, made triangular again.
 
 A block is added by Cholesky-QR against a running preconditioner: A R⁻¹ has nearly
 orthogonal columns, so forming its Gram matrix loses no digits, and nearly all the work
 is two matrix products (Yamamoto et al. 2015). The preconditioner is the factor of a few
-samples from all over the log; a block that it does not fit is added by Householder
-reflections, and the preconditioner renewed.
+samples from all over the log, or of the first block; a block that it does not fit is
+added by Householder reflections, and the preconditioner renewed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from armwise.regression.columns import BLOCK, Block, Columns
-from armwise.regression.signals import Signals
+from armwise.regression.signals import Signals, friction_direction
+from armwise.regression.solution import triangle
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-_FLOOR = 1e-7
-"""Smallest pivot of a preconditioner, relative to its column."""
+_SMALLEST_PIVOT = 1e-7
+"""Smallest pivot of a preconditioner, relative to its column: half of float64's digits,
+so that what a few samples leave undetermined can still be determined by others."""
 
 _NARROW = 40
-"""Columns below which the general product is faster than the symmetric one."""
+"""Columns below which the general product is faster than the symmetric one, which
+computes half as much but in smaller tiles."""
 
 _LARGEST_GROWTH = 1e4
-"""Squared size of a preconditioned column beyond which a block does not fit."""
+"""Squared size of a preconditioned column beyond which a block does not fit: its Gram
+matrix would lose four of sixteen digits."""
+
+_LONG_STRETCH = 3 * BLOCK
+"""Samples of a stretch from which on Cholesky-QR is faster than Householder's."""
+
+
+_SAME = 1e-10
+"""Directions of friction closer than this are the same: what a filter remembers of an
+edge fades exponentially, and the few rows in question do not matter to this digit."""
+
+
+class ColumnSource(Protocol):
+    """Anything that turns samples into columns per joint."""
+
+    @property
+    def support(self) -> tuple[np.ndarray, ...]:
+        """For each joint, which columns can move its torque."""
+        ...
+
+    def blocks(self, data: Sequence[Signals]) -> Iterator[Block]:
+        """Yield the columns of recorded samples, block by block."""
+        ...
 
 
 @dataclass
@@ -44,17 +70,28 @@ class Accumulator:
         samples: How many samples went in.
         factors: For each joint an upper triangular (k + 1) × (k + 1) matrix over its
             support and its torque.
+        trusted: How many of the samples each joint is learnt from: not those in which
+            its friction reverses.
+        torque: Sum of those samples' torque in [N m], per joint.
     """
 
-    columns: Columns
+    columns: ColumnSource
     samples: float = 0.0
     factors: list[Float[np.ndarray, "width width"]] = field(default_factory=list)
-    _grams: list[_Gram] = field(default_factory=list, repr=False)
+    trusted: Float[np.ndarray, " joints"] = None  # type: ignore[assignment]
+    torque: Float[np.ndarray, " joints"] = None  # type: ignore[assignment]
+    _sums: list[FactorSum] = field(default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         if not self.factors:
             sizes = [support.size + 1 for support in self.columns.support]
             self.factors = [np.zeros((size, size)) for size in sizes]
+        if self.trusted is None:
+            self.trusted = np.full(len(self.factors), self.samples)
+        if self.torque is None:
+            # Sums that came without their torque do not know its mean.
+            unknown = np.nan if self.samples else 0.0
+            self.torque = np.full(len(self.factors), unknown)
 
     def add(
         self,
@@ -70,53 +107,226 @@ class Accumulator:
         runs = list(data) if isinstance(data, Sequence) else [data]
         for number, run in enumerate(runs):
             weight = None if weights is None else weights[number]
-            self._foresee(run, weight)
+            self._precondition(run, weight)
             for block in self.columns.blocks([run]):
                 self.add_block(block, weight)
         self.settle()
         return self
 
-    def _foresee(self, run: Signals, weights: np.ndarray | None) -> None:
+    def _precondition(self, run: Signals, weights: np.ndarray | None) -> None:
         """Precondition with a few samples from all over a run."""
         self._open()
         stride = max(1, -(-len(run) // BLOCK))
-        glance = run[::stride]
         scale = None if weights is None else weights[::stride]
-        for block in self.columns.blocks([glance]):
-            for i, gram in enumerate(self._grams):
-                gram.foresee(_weighed(block, i, scale))
+        for block in self.columns.blocks([run[::stride]]):
+            for i, one in enumerate(self._sums):
+                one.precondition(_weighted(block, i, scale))
 
     def _open(self) -> None:
-        if not self._grams:
-            self._grams = [_Gram(factor) for factor in self.factors]
+        if not self._sums:
+            self._sums = [FactorSum(factor) for factor in self.factors]
 
     def add_block(self, block: Block, weights: np.ndarray | None = None) -> None:
         """Add one block, whose memory is used up; `settle` must follow the last."""
         self._open()
-        for i, gram in enumerate(self._grams):
-            gram.add(_weighed(block, i, weights))
-        self.samples += block.rows.stop - block.rows.start
+        for i, one in enumerate(self._sums):
+            matrix = _weighted(block, i, weights)
+            self.torque[i] += matrix[-1].sum()
+            one.add(matrix)
+        count = block.rows.stop - block.rows.start
+        self.samples += count
+        self.trusted = self.trusted + (
+            count if block.trust is None else block.trust.sum(axis=0)
+        )
 
     def settle(self) -> None:
         """Turn what was added into R factors."""
-        if self._grams:
-            self.factors = [gram.factor() for gram in self._grams]
-            self._grams = []
+        if self._sums:
+            self.factors = [one.factor() for one in self._sums]
+            self._sums = []
 
-    def merge(self, other: Accumulator) -> Accumulator:
-        """Return the accumulator of both logs together."""
-        pairs = zip(self.factors, other.factors, strict=True)
-        factors = [triangle(np.vstack([a, b])) for a, b in pairs]
-        return Accumulator(self.columns, self.samples + other.samples, factors)
+    def merge(self, *others: Accumulator) -> Accumulator:
+        """Return the accumulator of all logs together."""
+        every = (self, *others)
+        return Accumulator(
+            self.columns,
+            sum(one.samples for one in every),
+            [
+                triangle(np.vstack(factors))
+                for factors in zip(*(one.factors for one in every), strict=True)
+            ],
+            np.sum([one.trusted for one in every], axis=0),
+            np.sum([one.torque for one in every], axis=0),
+        )
+
+    def restrict(self, columns: Columns) -> Accumulator:
+        """Return the accumulator of some of the columns, without a look at the data.
+
+        Args:
+            columns: The same arm's, with fewer friction terms.
+        """
+        factors = []
+        supports = zip(self.columns.support, columns.support, strict=True)
+        for (old, new), factor in zip(supports, self.factors, strict=True):
+            labels = _labels(self.columns, old)
+            index = [labels.index(label) for label in _labels(columns, new)]
+            factors.append(triangle(factor[:, [*index, -1]]))
+        return replace(self, columns=columns, factors=factors, _sums=[])
 
     def forget(self, factor: float) -> None:
         """Let what was learnt so far weigh `factor` times as much as new samples."""
         self.settle()
         self.factors = [np.sqrt(factor) * r for r in self.factors]
         self.samples *= factor
+        self.trusted = factor * self.trusted
+        self.torque = factor * self.torque
 
 
-def _weighed(
+def _labels(columns: ColumnSource, support: np.ndarray) -> list[object]:
+    """Name columns by what they are: a number of the arm's own, or a friction term."""
+    if not isinstance(columns, Columns):
+        return support.tolist()
+    own = columns.count - len(columns.friction)
+    return [int(k) if k < own else columns.friction[k - own] for k in support]
+
+
+def accumulate(
+    columns: ColumnSource,
+    data: Signals | Sequence[Signals],
+    weights: Sequence[np.ndarray] | None = None,
+) -> Accumulator:
+    """Run through samples once and keep what linear estimation needs of them."""
+    return Accumulator(columns).add(data, weights)
+
+
+def accumulate_stretches(
+    columns: ColumnSource, samples: Signals, count: int
+) -> list[Accumulator]:
+    """Run through samples once and keep stretches of equal length apart.
+
+    Columns are those of all samples, cut afterwards: what filters see at the ends of a
+    stretch is what they see in the whole, so stretches add up to `accumulate`.
+
+    Args:
+        columns: What explains the torque.
+        samples: One run.
+        count: How many stretches; fewer if there are fewer samples.
+    """
+    edges = np.linspace(0, len(samples), min(count, len(samples)) + 1).astype(int)
+    is_long = len(samples) > _LONG_STRETCH * (len(edges) - 1)
+    stretches: list[Accumulator] = []
+    for block in columns.blocks([samples]):
+        for k, part in _split(block, edges):
+            if k == len(stretches):
+                stretches.append(Accumulator(columns))
+            if is_long:
+                stretches[k].add_block(part)
+            else:
+                _reflect(stretches[k], part)
+    for stretch in stretches:
+        stretch.settle()
+    return stretches
+
+
+def accumulate_folds(
+    columns: Columns, run: Signals, length: int
+) -> tuple[list[Accumulator], Accumulator]:
+    """Run through samples once: stretches as if recorded alone, and the whole.
+
+    At the ends of a stretch the low-pass sees other neighbours than in the whole, so
+    friction looks different in a few rows there; only those are evaluated for both.
+
+    Args:
+        columns: What explains the torque.
+        run: The samples.
+        length: Samples of a stretch; the last one has what remains.
+
+    Returns:
+        The accumulator of every stretch, and that of all samples.
+    """
+    state = _friction_state(columns, run)
+    differs = np.zeros(len(run), dtype=bool)
+    folds, interiors = [], []
+    for start in range(0, len(run), length):
+        part = run[start : start + length]
+        own = state[start : start + length]
+        is_end = np.any(np.abs(_friction_state(columns, part) - own) > _SAME, axis=1)
+        differs[start : start + length] = is_end
+        interior, ends = Accumulator(columns), Accumulator(columns)
+        for block in columns.blocks([part]):
+            for target, mask in ((interior, ~is_end), (ends, is_end)):
+                if (rows := mask[block.rows]).any():
+                    target.add_block(block if rows.all() else _masked(block, rows))
+        for one in (interior, ends):
+            one.settle()
+        interiors.append(interior)
+        folds.append(interior.merge(ends))
+    ends = Accumulator(columns)
+    for block in columns.blocks([run], _ranges(differs)):
+        ends.add_block(block)
+    ends.settle()
+    return folds, ends.merge(*interiors)
+
+
+def _friction_state(
+    columns: Columns, run: Signals
+) -> Float[np.ndarray, "samples state"]:
+    """All that a row takes from its neighbours: friction's directions, and trust."""
+    direction = columns.signals(run)[1][4:]
+    trust = columns.trust(run, direction)
+    if trust is None:
+        return np.zeros((len(run), 0))
+    joints = friction_direction(run) if columns.friction else direction[0]
+    return np.hstack([direction[0], joints, trust])
+
+
+def _ranges(mask: np.ndarray) -> list[slice]:
+    """Rows of every uninterrupted stretch of true."""
+    edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))
+    return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def _masked(block: Block, rows: np.ndarray) -> Block:
+    """Some of the rows of a block."""
+    start = block.rows.start
+    return replace(
+        block,
+        rows=slice(start, start + int(rows.sum())),
+        joints=tuple(matrix[:, rows] for matrix in block.joints),
+        trust=None if block.trust is None else block.trust[rows],
+    )
+
+
+def _reflect(stretch: Accumulator, block: Block) -> None:
+    """Add a short block by Householder's reflections."""
+    matrices = [_weighted(block, i, None) for i in range(len(block.joints))]
+    pairs = zip(stretch.factors, matrices, strict=True)
+    stretch.factors = [triangle(np.vstack([R, m.T])) for R, m in pairs]
+    count = block.rows.stop - block.rows.start
+    stretch.samples += count
+    stretch.torque += [matrix[-1].sum() for matrix in matrices]
+    stretch.trusted += count if block.trust is None else block.trust.sum(axis=0)
+
+
+def _split(block: Block, edges: np.ndarray) -> Iterator[tuple[int, Block]]:
+    """Cut a block where stretches end: (number of the stretch, its part)."""
+    begin, end = block.rows.start, block.rows.stop
+    first = int(np.searchsorted(edges, begin, side="right")) - 1
+    last = int(np.searchsorted(edges, end, side="left"))
+    for k in range(first, last):
+        part = slice(max(edges[k] - begin, 0), min(edges[k + 1], end) - begin)
+        yield (
+            k,
+            replace(
+                block,
+                rows=slice(begin + part.start, begin + part.stop),
+                joints=tuple(matrix[:, part] for matrix in block.joints),
+                trust=None if block.trust is None else block.trust[part],
+            ),
+        )
+
+
+def _weighted(
     block: Block, i: int, weights: np.ndarray | None
 ) -> Float[np.ndarray, "width samples"]:
     """A joint's columns and torque, each sample by its weight and trust."""
@@ -126,40 +336,44 @@ def _weighed(
     return matrix if block.trust is None else matrix * block.trust[:, i]
 
 
-class _Gram:
-    """Adds blocks to one joint's factor through a preconditioner."""
+class FactorSum:
+    """Adds blocks of rows to one R factor through a preconditioner.
+
+    Args:
+        factor: R of what is there already; zeros if nothing is.
+    """
 
     def __init__(self, factor: np.ndarray) -> None:
         from scipy.linalg import blas
 
         self._blas = blas
-        self._known = factor
+        self._settled = factor
         self._preconditioner = np.zeros((0, 0))
         self._gram = np.zeros(factor.shape, order="F")
         self._renew(factor)
 
-    def foresee(self, matrix: Float[np.ndarray, "width samples"]) -> None:
+    def precondition(self, matrix: Float[np.ndarray, "width samples"]) -> None:
         """Expect more samples like these."""
-        self._known = self.factor()
-        self._renew(triangle(np.vstack([self._known, matrix.T])))
+        self._settled = self.factor()
+        self._renew(triangle(np.vstack([self._settled, matrix.T])))
 
     def add(self, matrix: Float[np.ndarray, "width samples"]) -> None:
         """Add samples, by products if the preconditioner fits them."""
-        turned = self._blas.dtrmm(1.0, self._preconditioner, matrix.T, side=1)
+        whitened = self._blas.dtrmm(1.0, self._preconditioner, matrix.T, side=1)
         if len(matrix) < _NARROW:
-            gram = self._blas.dgemm(1.0, turned, turned, 1.0, self._gram, trans_a=1)
+            gram = self._blas.dgemm(1.0, whitened, whitened, 1.0, self._gram, trans_a=1)
         else:
-            gram = self._blas.dsyrk(1.0, turned, 1.0, self._gram, trans=1)
+            gram = self._blas.dsyrk(1.0, whitened, 1.0, self._gram, trans=1)
         if np.max(np.diag(gram) - np.diag(self._gram)) <= _LARGEST_GROWTH:
             self._gram = gram
             return
-        self._known = triangle(np.vstack([self.factor(), matrix.T]))
-        self._renew(self._known)
+        self._settled = triangle(np.vstack([self.factor(), matrix.T]))
+        self._renew(self._settled)
 
     def _renew(self, factor: np.ndarray) -> None:
         """Precondition with a factor from here on."""
         size = np.linalg.norm(factor, axis=0)
-        floor = np.diag(_FLOOR * np.where(size > 0, size, 1.0))
+        floor = np.diag(_SMALLEST_PIVOT * np.where(size > 0, size, 1.0))
         guarded = triangle(np.vstack([factor, floor]))
         self._preconditioner = np.asfortranarray(np.triu(np.linalg.inv(guarded)))
         self._gram = np.zeros(factor.shape, order="F")
@@ -170,21 +384,42 @@ class _Gram:
         values, vectors = np.linalg.eigh(full)
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         added = np.linalg.solve(self._preconditioner.T, root.T).T
-        return triangle(np.vstack([self._known, added]))
+        return triangle(np.vstack([self._settled, added]))
 
 
-def triangle(matrix: np.ndarray) -> Float[np.ndarray, "width width"]:
-    """Return the upper triangular R of a matrix, square whatever its height."""
-    width = matrix.shape[1]
-    if matrix.shape[0] < width:
-        matrix = np.vstack([matrix, np.zeros((width - matrix.shape[0], width))])
-    return np.asarray(np.linalg.qr(matrix, mode="r"))
+class GramSum:
+    """Sums AᵀA over blocks of rows, and factors it: cheaper than `FactorSum`, and good
+    to half as many digits.
+
+    Columns are scaled to one first, and a trace of noise (1e-13) is added to their
+    squares: what is smaller than 3e-7 of a column cannot be told from nothing.
+    """
+
+    def __init__(self) -> None:
+        self._sum: np.ndarray | float = 0.0
+
+    def add(self, rows: Float[np.ndarray, "*rows width"]) -> None:
+        """Add rows, in any number of leading dimensions."""
+        matrix = rows.reshape(-1, rows.shape[-1])
+        self._sum = self._sum + matrix.T @ matrix
+
+    def factor(self) -> Float[np.ndarray, "width width"]:
+        """Upper triangular R with RᵀR = AᵀA."""
+        gram = np.asarray(self._sum)
+        size = np.sqrt(np.diag(gram))
+        size[size == 0.0] = 1.0
+        scaled = gram / np.outer(size, size)
+        # Rounding may leave a tiny negative eigenvalue, which Cholesky refuses.
+        scaled[np.diag_indices_from(scaled)] += 1e-13
+        R: np.ndarray = np.linalg.cholesky(scaled).T * size
+        return R
 
 
-def accumulate(
-    columns: Columns,
-    data: Signals | Sequence[Signals],
-    weights: Sequence[np.ndarray] | None = None,
-) -> Accumulator:
-    """Run through samples once and keep what linear estimation needs of them."""
-    return Accumulator(columns).add(data, weights)
+def factor_of_gram(
+    gram: Float[np.ndarray, "width width"],
+) -> Float[np.ndarray, "width width"]:
+    """R with RᵀR = gram, by eigenvalues: singular matrices are no trouble."""
+    size = np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    values, vectors = np.linalg.eigh(gram / np.outer(size, size))
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    return triangle(root * size)

@@ -59,31 +59,25 @@ class FrictionTerm:
             return f"{self.joint_name}.stribeck({self.speed:.3g})"
         return f"{self.joint_name}.{self.form}"
 
-    def column(
-        self,
-        samples: Signals,
-        direction: Float[np.ndarray, "samples dof"] | None = None,
-    ) -> Float[np.ndarray, " samples"]:
-        """Torque of a unit coefficient, seen as the prepared torque shows it.
+    def column(self, samples: Signals) -> Float[np.ndarray, " samples"]:
+        """Torque of a unit coefficient, seen as the prepared torque shows it."""
+        direction = friction_direction(samples)
+        return self.shape(samples.qd[:, self.joint], direction[:, self.joint])
 
-        Args:
-            samples: Motion and torque.
-            direction: The joints' `friction_direction`, if it is at hand: filtering it
-                anew for every term would be most of the work.
-        """
-        speed = samples.qd[:, self.joint]
+    def shape(
+        self,
+        speed: Float[np.ndarray, " samples"],
+        direction: Float[np.ndarray, " samples"],
+    ) -> Float[np.ndarray, " samples"]:
+        """Torque of a unit coefficient, from its joint's speed and direction."""
+        size = np.abs(speed)
         if self.form == "asymmetric":
-            return np.abs(speed)
+            return size
         if self.form == "cubic":
-            return np.asarray(speed * np.abs(speed))
-        if direction is None:
-            direction = friction_direction(samples)
-        sign = direction[:, self.joint]
+            return np.asarray(speed * size)
         if self.form == "stribeck":
-            shaped = sign * np.exp(-np.abs(speed) / self.speed)
-        else:
-            shaped = sign * np.sqrt(np.abs(speed))
-        return np.asarray(shaped)
+            return np.asarray(direction * np.exp(-size / self.speed))
+        return np.asarray(direction * np.sqrt(size))
 
 
 # The columns of the identification: what the torque of each joint is made of.
@@ -164,13 +158,21 @@ class Columns:
         extra = np.bincount([t.joint for t in self.friction], minlength=self.arm.dof)
         return np.array([s.size for s in self.support]) - extra
 
-    def blocks(self, data: Sequence[Signals]) -> Iterator[Block]:
-        """Yield the columns of recorded samples, block by block, in reused memory."""
+    def blocks(
+        self, data: Sequence[Signals], rows: Sequence[slice] | None = None
+    ) -> Iterator[Block]:
+        """Yield the columns of recorded samples, block by block, in reused memory.
+
+        Args:
+            data: The samples, run by run.
+            rows: Which rows of every run; all of them if None.
+        """
         for samples in data:
             self.check(samples)
             columns = _Buffer(self, samples)
-            for start in range(0, len(samples), BLOCK):
-                yield columns.fill(slice(start, min(start + BLOCK, len(samples))))
+            for part in [slice(0, len(samples))] if rows is None else rows:
+                for start in range(part.start, part.stop, BLOCK):
+                    yield columns.fill(slice(start, min(start + BLOCK, part.stop)))
 
     def signals(self, samples: Signals) -> tuple[str, list[np.ndarray]]:
         """Which traced rows explain such samples, and the signals they take.
@@ -268,20 +270,28 @@ class _Buffer:
         self._traced = np.empty((stored, BLOCK))
         stops = np.cumsum(columns._traced_counts + 1)
         self._parts = [slice(a, b) for a, b in pairwise([0, *stops.tolist()])]
-        direction = friction_direction(samples) if columns.friction else None
-        self._friction = [term.column(samples, direction) for term in columns.friction]
+        self._direction = self._directions() if columns.friction else None
+
+    def _directions(self) -> Float[np.ndarray, "samples dof"]:
+        """Every joint's direction, filtered once a run for all friction terms."""
+        rows = self._columns.dynamics.mechanism.drive_rows
+        if len(self._signals) > 4 and np.array_equal(rows, np.eye(len(rows))):
+            return self._signals[4]  # drives are joints: it is there already
+        return friction_direction(self._samples)
 
     def fill(self, rows: slice) -> Block:
         traced = self._traced[:, : rows.stop - rows.start]
         self._kernel.columns([signal[rows] for signal in self._signals], (), [traced])
         joints = [traced[part] for part in self._parts]
-        if self._friction:
+        if self._direction is not None:
             joints = [self._widened(i, block, rows) for i, block in enumerate(joints)]
         trust = None if self._trust is None else self._trust[rows]
         return Block(self._samples, rows, tuple(joints), trust)
 
     def _widened(self, i: int, block: np.ndarray, rows: slice) -> np.ndarray:
         """Put a joint's further friction columns before its torque."""
-        terms = zip(self._columns.friction, self._friction, strict=True)
-        extra = [values[rows] for term, values in terms if term.joint == i]
+        assert self._direction is not None
+        speed, direction = self._samples.qd[rows, i], self._direction[rows, i]
+        terms = [term for term in self._columns.friction if term.joint == i]
+        extra = [term.shape(speed, direction) for term in terms]
         return np.vstack([block[:-1], *extra, block[-1:]]) if extra else block

@@ -1,4 +1,4 @@
-"""Linear systems in base coordinates: solved with honesty about what they determine."""
+"""Linear least squares in base coordinates, and which directions it determines."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-_SILENT = 1e-10
-"""A column this small beside the largest is rounding, whatever it is multiplied by."""
+_SMALLEST_COLUMN = 1e-10
+"""A column this small beside the largest is rounding, whatever it is multiplied by:
+float64 has 16 digits, and sums over a long log lose some of them."""
 
 RANK_TOLERANCE = 1e-9
-"""Relative singular value, columns scaled to one, below which nothing is known."""
+"""Relative singular value, columns scaled to one, below which a direction counts as
+undetermined: above the rounding of an R factor, below what any motion excites."""
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """What a method found.
+    """Base parameters as a method solved for them, and how they are determined.
 
     Attributes:
         values: The base parameters β.
         covariance: Their covariance as the method sees it, for residuals that are
-            independent from sample to sample; infinite variance where nothing is known.
+            independent from sample to sample; infinite variance where undetermined.
         torque_std: Standard deviation of each joint's residual torque, in [N m].
         singular_values: Of the weighted system with columns scaled to one.
         directions: Right singular vectors, one row each, in scaled columns.
@@ -34,7 +36,7 @@ class Solution:
         sensitivity: H⁻¹, how β moves with the gradient of the cost.
         scores: Gradient of the cost over stretches of the log, if the method has its
             own; the scatter of these gives the covariance.
-        parameters: Standard parameters, if the method finds them itself.
+        parameters: Standard parameters, if the method solves for them itself.
         notes: What the user should know, in words.
     """
 
@@ -58,8 +60,28 @@ class Solution:
     @property
     def rank(self) -> int:
         """How many directions the data determine."""
+        return int(np.sum(self.is_determined))
+
+    @property
+    def is_determined(self) -> np.ndarray:
+        """Which of the directions the data determine."""
         s = self.singular_values
-        return int(np.sum(s > RANK_TOLERANCE * s[0])) if s.size else 0
+        return np.asarray(s > RANK_TOLERANCE * s[0]) if s.size else np.zeros(0, bool)
+
+    @property
+    def inverse_root(self) -> Float[np.ndarray, "base determined"]:
+        """G with G Gᵀ = H⁻¹ over the directions that are determined."""
+        some = self.is_determined
+        root = self.directions[some].T / self.singular_values[some]
+        return np.asarray(root / self.scale[:, None])
+
+
+def triangle(matrix: np.ndarray) -> Float[np.ndarray, "width width"]:
+    """Return the upper triangular R of a matrix, square whatever its height."""
+    width = matrix.shape[1]
+    if matrix.shape[0] < width:
+        matrix = np.vstack([matrix, np.zeros((width - matrix.shape[0], width))])
+    return np.asarray(np.linalg.qr(matrix, mode="r"))
 
 
 def stack(
@@ -75,7 +97,7 @@ def solve_system(
     torque_std: Float[np.ndarray, " joints"],
     noise: float = 1.0,
 ) -> Solution:
-    """Minimise ‖A β − b‖²; keep the prior where the data say nothing.
+    """Minimise ‖A β − b‖²; keep the prior along directions that are undetermined.
 
     Args:
         system: Rows [A, b], in units of the noise.
@@ -83,24 +105,26 @@ def solve_system(
         torque_std: Passed on.
         noise: Standard deviation of the rows.
     """
-    from armwise.regression.accumulator import triangle
-
     R = triangle(system)
     A, b = R[:, :-1], R[:, -1]
     norms = np.linalg.norm(A, axis=0)
-    silent = norms <= _SILENT * norms.max(initial=0.0)
-    A = np.where(silent, 0.0, A)
-    scale = np.where(silent, 1.0, norms)
+    is_zero = norms <= _SMALLEST_COLUMN * norms.max(initial=0.0)
+    A = np.where(is_zero, 0.0, A)
+    # Columns of kilograms and of kg m² differ by orders of magnitude; scaled to one,
+    # singular values measure how alike columns are, not their units.
+    scale = np.where(is_zero, 1.0, norms)
     U, s, Vt = np.linalg.svd(A / scale, full_matrices=False)
-    known = s > RANK_TOLERANCE * max(s[0], 1e-300) if s.size else np.zeros(0, bool)
+    some = s > RANK_TOLERANCE * max(s[0], 1e-300) if s.size else np.zeros(0, bool)
     residual = b - A @ prior
-    step = Vt[known].T @ ((U[:, known].T @ residual) / s[known])
-    inverse = (Vt[known].T / s[known] ** 2) @ Vt[known] / np.outer(scale, scale)
+    step = Vt[some].T @ ((U[:, some].T @ residual) / s[some])
+    inverse = (Vt[some].T / s[some] ** 2) @ Vt[some] / np.outer(scale, scale)
     covariance = noise**2 * inverse
-    blind = np.any(np.abs(Vt[~known]) > 1e-6, axis=0) | silent
-    covariance[blind, :] = 0.0
-    covariance[:, blind] = 0.0
-    covariance[blind, blind] = np.inf
+    # 1e-6: a parameter with less than this in an undetermined direction is determined
+    # to six digits all the same.
+    undetermined = np.any(np.abs(Vt[~some]) > 1e-6, axis=0) | is_zero
+    covariance[undetermined, :] = 0.0
+    covariance[:, undetermined] = 0.0
+    covariance[undetermined, undetermined] = np.inf
     return Solution(prior + step / scale, covariance, torque_std, s, Vt, scale, inverse)
 
 

@@ -61,22 +61,27 @@ class Subject:
         fitted: Samples | None = None,
         validated: Samples | None = None,
     ) -> Subject:
-        """Take an identification as it is, or an estimate and samples."""
-        if isinstance(result, Identification):
-            return cls(
-                result.estimate,
-                result.fitted,
-                result.validated,
-                result.validation,
-                result.warnings,
-            )
-        if not isinstance(result, Estimate):
+        """Take an estimate with the samples it holds, or with others.
+
+        Args:
+            result: An estimate, or what the deprecated `identify_recordings` returned.
+            fitted: Samples of the fit, for an estimate without them.
+            validated: Samples left out of it, to validate on.
+        """
+        estimate = result.estimate if isinstance(result, Identification) else result
+        if not isinstance(estimate, Estimate):
             raise ArgumentError(
-                "A report is about an Identification or an Estimate, not "
-                f"{type(result).__name__}."
+                f"A report is about an Estimate, not {type(estimate).__name__}."
             )
-        checked = None if validated is None else result.validate(validated)
-        return cls(result, fitted, validated, checked, ())
+        validation = estimate.validation
+        if fitted is None and estimate.samples:
+            fitted = Samples.concatenate(estimate.samples)
+        if validated is not None:
+            validation = estimate.validate(validated)
+        elif estimate.validation_samples:
+            validated = Samples.concatenate(estimate.validation_samples)
+        texts = tuple(warning.text for warning in estimate.warnings)
+        return cls(estimate, fitted, validated, validation, texts)
 
     @property
     def arm(self) -> Arm:

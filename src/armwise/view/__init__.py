@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from armwise.view.playback import distinct_names
 from armwise.view.scene import Scene, make_scene, make_world_scene
 from armwise.view.serve import serve_scene
 
-__all__ = ["Scene", "make_scene", "make_world_scene", "serve_scene"]
+__all__ = [
+    "Scene",
+    "distinct_names",
+    "make_scene",
+    "make_world_scene",
+    "serve_scene",
+]

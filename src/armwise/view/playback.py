@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,6 +76,16 @@ def models_of(arm: Arm, estimates: Mapping[str, Estimate]) -> tuple[ComparedMode
         ComparedModel(name, color, own, friction, parameters)
         for color, (name, own, friction, parameters) in zip(MODELS, sets, strict=False)
     )
+
+
+def distinct_names(paths: Sequence[Path]) -> dict[str, Path]:
+    """Name files by their stems, or by as much of their paths as makes them differ."""
+    names: dict[str, Path] = {}
+    for depth in range(1, max((len(path.parts) for path in paths), default=0) + 1):
+        names = {str(Path(*x.parts[-depth:]).with_suffix("")): x for x in paths}
+        if len(names) == len(paths):
+            break
+    return names
 
 
 @dataclass(frozen=True, eq=False)

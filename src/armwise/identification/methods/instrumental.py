@@ -12,10 +12,9 @@ from armwise.arms import Arm
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import Problem
-from armwise.identification.uncertainty import Stretches
 from armwise.identification.validation import base_to_parameters
 from armwise.recordings import Samples
-from armwise.regression import Solution
+from armwise.regression import Solution, StretchScores
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -89,7 +88,7 @@ def _moments(
     )
     size = problem.base.count
     crossed, right = np.zeros((size, size)), np.zeros(size)
-    sums = Stretches(sum(len(s) for s in problem.data), columns.count)
+    sums = StretchScores(sum(len(s) for s in problem.data), columns.count)
     pairs = zip(columns.blocks(problem.data), columns.blocks(instruments), strict=True)
     for block, ideal in pairs:
         parts = sums.parts(block.rows.stop - block.rows.start)

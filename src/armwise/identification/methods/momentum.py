@@ -16,9 +16,8 @@ from armwise.dynamics import drive_columns
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.identification.methods.least_squares import solve_weighted
 from armwise.identification.problem import Problem
-from armwise.identification.uncertainty import Stretches
 from armwise.recordings import Samples
-from armwise.regression import Solution, triangle
+from armwise.regression import Solution, StretchScores, triangle
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -65,7 +64,7 @@ class MomentumBalance:
         self, problem: Problem, found: Solution, count: int
     ) -> Float[np.ndarray, "stretches base"]:
         """Gradient of the cost over stretches of windows."""
-        sums = Stretches(count, problem.base.count)
+        sums = StretchScores(count, problem.base.count)
         unknowns = np.append(-found.values, 1.0)
         for rows in self._rows(problem):
             errors = (rows @ unknowns) / found.torque_std**2

@@ -10,9 +10,14 @@ import numpy as np
 from armwise.errors import ArgumentError
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import Problem
-from armwise.identification.uncertainty import Stretches
 from armwise.identification.validation import base_to_parameters, residuals
-from armwise.regression import Accumulator, Solution, solve_system, stack
+from armwise.regression import (
+    Accumulator,
+    Solution,
+    StretchScores,
+    solve_system,
+    stack,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -110,7 +115,7 @@ class Recursive:
         columns = problem.columns
         weights = columns.user @ base_to_parameters(problem, found.values)
         total = sum(len(samples) for samples in problem.data)
-        sums = Stretches(total, columns.count)
+        sums = StretchScores(total, columns.count)
         age = total
         for block in columns.blocks(problem.data):
             width = block.rows.stop - block.rows.start

@@ -1,0 +1,194 @@
+"""Selection of friction terms by cross-validation over stretches of the log.
+
+The columns of all candidates are accumulated once, stretch by stretch; trying a set of
+them is then a small linear solve, and the factor of those selected is a sub-matrix of
+the candidates'. A term stays only if it helps on most of the stretches left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.identification.methods.least_squares import WeightedLeastSquares
+from armwise.identification.problem import TERMS, pose_problem
+from armwise.recordings import Samples
+from armwise.regression import (
+    Accumulator,
+    Columns,
+    FrictionTerm,
+    accumulate_folds,
+)
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+FOLDS = 6
+"""Stretches of the log, each left out once: few enough to be different motions."""
+
+_LEAST_GAIN = 0.05
+"""Fall of the squared error below which a term is not worth its column and what it
+adds to the uncertainty of the others."""
+
+_MOST_FOLDS = 0.75
+"""Fraction of the stretches left out on which a term must help: by luck alone it would
+help on half of them."""
+
+_MOST_TERMS = 2
+"""Terms per joint beyond viscous, Coulomb and offset: the forms overlap, and more of
+them would only trade coefficients."""
+
+_STRIBECK_SPEEDS = (0.02, 0.06, 0.2)
+"""Stribeck speeds that are tried, as fractions of a joint's top speed: the fall of
+friction lies well below it, at a speed that differs between drives."""
+
+
+@dataclass(frozen=True, eq=False)
+class FrictionSelection:
+    """Friction terms that predict better than none.
+
+    Attributes:
+        terms: The terms selected.
+        candidates: All that were tried.
+        error_before, error_after: Squared error on stretches left out, per joint,
+            in units of its noise.
+        accumulator: R factors of all samples, over the columns with these terms.
+    """
+
+    terms: tuple[FrictionTerm, ...]
+    candidates: tuple[FrictionTerm, ...]
+    error_before: Float[np.ndarray, " dof"]
+    error_after: Float[np.ndarray, " dof"]
+    accumulator: Accumulator
+
+    @property
+    def tried(self) -> int:
+        """How many candidates there were."""
+        return len(self.candidates)
+
+
+def select_friction(
+    arm: Arm, data: Samples | Sequence[Samples], terms: Sequence[str] = TERMS
+) -> FrictionSelection:
+    """Select friction terms that help each joint on stretches left out.
+
+    Args:
+        arm: The arm.
+        data: The samples to fit.
+        terms: What else is estimated, as for `identify`.
+    """
+    from threadpoolctl import threadpool_limits
+
+    runs = [data] if isinstance(data, Samples) else list(data)
+    candidates = _candidates(arm, runs)
+    with threadpool_limits(limits=1, user_api="blas"):
+        columns = Columns(arm, candidates)
+        folds, total = _folds(columns, runs)
+        search = _FoldErrors(columns, folds, total, terms)
+        selection: list[int] = []
+        before = error = search.error(selection)
+        for _ in range(_MOST_TERMS):
+            selection += search.best_additions(selection, error)
+            error = search.error(selection)
+        selected = tuple(candidates[k] for k in selection)
+        smaller = Columns(arm, selected, columns.dynamics)
+        return FrictionSelection(
+            selected,
+            candidates,
+            before.sum(0),
+            error.sum(0),
+            total.restrict(smaller),
+        )
+
+
+def _candidates(arm: Arm, runs: Sequence[Samples]) -> tuple[FrictionTerm, ...]:
+    """Every form for every joint that moves."""
+    fastest = np.max([np.abs(run.qd).max(axis=0) for run in runs], axis=0)
+    terms: list[FrictionTerm] = []
+    for j, name in enumerate(arm.coordinate_names):
+        if fastest[j] <= 0.0:
+            continue
+        terms += [FrictionTerm(j, name, f) for f in ("asymmetric", "root", "cubic")]
+        for fraction in _STRIBECK_SPEEDS:
+            speed = fraction * float(fastest[j])
+            terms.append(FrictionTerm(j, name, "stribeck", speed))
+    return tuple(terms)
+
+
+def _folds(
+    columns: Columns, runs: Sequence[Samples]
+) -> tuple[list[Accumulator], Accumulator]:
+    """Accumulate stretches that are long enough to be different motions, and all."""
+    length = max(1, -(-sum(len(run) for run in runs) // FOLDS))
+    pairs = [accumulate_folds(columns, run, length) for run in runs if len(run)]
+    totals = [total for _, total in pairs]
+    return [fold for folds, _ in pairs for fold in folds], totals[0].merge(*totals[1:])
+
+
+class _FoldErrors:
+    """Cross-validated errors of sets of candidates, from small matrices only."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        folds: Sequence[Accumulator],
+        total: Accumulator,
+        terms: Sequence[str],
+    ) -> None:
+        self._candidates = columns.friction
+        linear = Columns(columns.arm, (), columns.dynamics)
+        first = pose_problem(linear, (), terms, total.restrict(linear))
+        self._std = WeightedLeastSquares().solve(first).torque_std
+        problem = pose_problem(columns, (), terms, total)
+        self._first_term = problem.base.count - len(self._candidates)
+        self._grams = np.stack([self._gram(problem.systems(f)) for f in folds])
+        self._sums = self._grams.sum(axis=1)
+
+    def _gram(
+        self, systems: Sequence[np.ndarray]
+    ) -> Float[np.ndarray, "joints base+1 base+1"]:
+        return np.stack(
+            [s.T @ s / d**2 for s, d in zip(systems, self._std, strict=True)]
+        )
+
+    def error(self, selection: Sequence[int]) -> Float[np.ndarray, "folds joints"]:
+        """Squared error of each joint on each fold when it is left out."""
+        index = [*range(self._first_term), *[self._first_term + k for k in selection]]
+        index.append(self._grams.shape[-1] - 1)
+        folds = self._sums[:, index][:, :, index]
+        everything = folds.sum(axis=0)
+        scale = np.sqrt(np.maximum(np.diag(everything), 1e-300))
+        train = (everything - folds) / np.outer(scale, scale)
+        # A ridge of 1e-9 of a column: what the other folds leave undetermined is zero.
+        train[:, :-1, :-1] += 1e-9 * np.eye(len(index) - 1)
+        x = np.linalg.solve(train[:, :-1, :-1], train[:, :-1, -1:])[..., 0]
+        x = np.pad(x, ((0, 0), (0, 1)), constant_values=-1.0) / scale * scale[-1]
+        full = np.zeros((len(x), self._grams.shape[-1]))
+        full[:, index] = x
+        return np.einsum("fa,fjab,fb->fj", full, self._grams, full, optimize=True)
+
+    def best_additions(
+        self, selection: Sequence[int], error: Float[np.ndarray, "folds joints"]
+    ) -> list[int]:
+        """For each joint the candidate that helps it most, if it helps enough."""
+        best: dict[int, tuple[float, int]] = {}
+        for k, term in enumerate(self._candidates):
+            if k in selection or self._has_form(selection, term):
+                continue
+            trial = self.error([*selection, k])[:, term.joint]
+            before = error[:, term.joint]
+            gain = 1.0 - trial.sum() / max(before.sum(), 1e-300)
+            helps = np.mean(trial < before) >= _MOST_FOLDS
+            if helps and gain > max(_LEAST_GAIN, best.get(term.joint, (0.0, 0))[0]):
+                best[term.joint] = (gain, k)
+        return [k for _, k in best.values()]
+
+    def _has_form(self, selection: Sequence[int], term: FrictionTerm) -> bool:
+        """Whether a joint has the form already: Stribeck speeds exclude each other."""
+        selected = [self._candidates[c] for c in selection]
+        return any(t.joint == term.joint and t.form == term.form for t in selected)

@@ -1,0 +1,178 @@
+"""One verb: whatever the data come as, one default, and a problem to look at first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.errors import ArgumentError
+from armwise.identification import FrictionTerm, identify_recordings
+from armwise.identification.problem import pose_problem
+from armwise.regression import Columns, accumulate, accumulate_folds
+from tests.identification.conftest import samples_of, with_drives
+
+
+@pytest.fixture(scope="module")
+def small():
+    """A two-link arm with friction: quick."""
+    return with_drives(aw.load_arm("two_link_uno"))
+
+
+def recording_of(arm, seed):
+    data = samples_of(arm, seed, seconds=10.0, noise=0.002, seed_motion=seed)
+    return aw.Recording.from_arrays(data.time, q=data.q, qd=data.qd, tau=data.tau)
+
+
+@pytest.fixture(scope="module")
+def logs(small):
+    return [recording_of(small, seed) for seed in (1, 2)]
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one.all_parameters, other.all_parameters)
+    np.testing.assert_array_equal(one.base_std, other.base_std)
+    assert one.columns.friction == other.columns.friction
+
+
+def test_recordings_are_prepared_as_one_would(small, logs):
+    prepared = aw.prepare(logs, arm=small)
+    same(aw.identify(small, logs), aw.identify(small, prepared))
+    one = aw.prepare(logs[0], arm=small)
+    same(aw.identify(small, logs[0]), aw.identify(small, [one]))
+
+
+def test_the_default_is_consistent_with_friction_selected(small, logs):
+    data = aw.prepare(logs, arm=small)
+    chosen = aw.identification.select_friction(small, data).terms
+    explicit = aw.identify(small, data, aw.PhysicallyConsistent(), friction=chosen)
+    default = aw.identify(small, data)
+    assert default.method == "PhysicallyConsistent"
+    assert default.columns.friction == chosen
+    np.testing.assert_allclose(default.parameters, explicit.parameters, atol=1e-9)
+
+
+def test_a_problem_can_be_looked_at_before_it_is_solved(small, logs):
+    data = aw.prepare(logs[0], arm=small)
+    problem = aw.build_problem(small, data, validation=logs[1])
+    assert problem.base.count == len(problem.base.expressions)
+    assert np.all((problem.rows > 0) & (problem.rows <= len(data)))
+    assert problem.weights.shape == (2,)
+    assert len(problem.friction_candidates) == 12
+    assert repr(problem).startswith("Problem(two_link_uno: ")
+    assert len(repr(problem)) < 300
+    solved = aw.identify(problem)
+    same(solved, aw.identify(small, data, validation=logs[1]))
+    assert solved.validation.samples == len(solved.validation_samples[0])
+    fast = aw.identify(problem, method=aw.WeightedLeastSquares())
+    np.testing.assert_allclose(1.0 / fast.torque_std, problem.weights, rtol=1e-12)
+
+
+def test_friction_is_named_or_listed(small, logs):
+    data = aw.prepare(logs, arm=small)
+    term = FrictionTerm(0, "joint_1", "cubic")
+    assert aw.identify(small, data, friction="linear").columns.friction == ()
+    assert aw.identify(small, data, friction=[term]).columns.friction == (term,)
+
+
+def test_the_end_can_be_held_out_of_samples_and_recordings(small, logs):
+    estimate = aw.identify(small, logs[0], hold_out=0.25)
+    fit, rest = (len(runs[0]) for runs in
+                 (estimate.samples, estimate.validation_samples))  # fmt: skip
+    assert rest == pytest.approx((fit + rest) / 4, abs=1)
+    data = aw.prepare(logs[0], arm=small)
+    same(estimate, aw.identify(small, data, hold_out=0.25))
+
+
+def test_the_old_name_works_and_says_what_to_write(small, logs):
+    with pytest.warns(DeprecationWarning, match="identify\\(arm, recordings"):
+        old = identify_recordings(small, logs[:1], logs[1:])
+    new = aw.identify(small, logs[0], validation=logs[1])
+    same(old.estimate, new)
+    assert old.warnings == tuple(str(warning) for warning in new.warnings)
+    assert len(old.fitted) == len(new.samples[0])
+    np.testing.assert_array_equal(old.validation.rmse, new.validation.rmse)
+
+
+def test_what_cannot_be_meant_is_refused(small, logs):
+    data = aw.prepare(logs[0], arm=small)
+    with pytest.raises(ArgumentError, match="not both"):
+        aw.identify(small, [data, logs[0]])
+    with pytest.raises(ArgumentError, match="not str"):
+        aw.identify(small, ["log.csv"])
+    with pytest.raises(ArgumentError, match="samples are prepared"):
+        aw.identify(small, data, cutoff_hz=5.0)
+    with pytest.raises(ArgumentError, match="no data"):
+        aw.identify(small)
+    with pytest.raises(ArgumentError, match='"auto", "linear" or a list'):
+        aw.identify(small, data, friction="quadratic")
+    problem = aw.build_problem(small, data, friction="linear")
+    with pytest.raises(ArgumentError, match="brings its own data"):
+        aw.identify(problem, data)
+    with pytest.raises(ArgumentError, match="brings its own data"):
+        aw.identify(problem, friction="linear")
+
+
+class CountedColumns:
+    """Counts how many samples go through `Columns.blocks`."""
+
+    def __init__(self, monkeypatch):
+        self.samples = 0
+        blocks = Columns.blocks
+
+        def counted(columns, data, rows=None):
+            for block in blocks(columns, data, rows):
+                self.samples += block.rows.stop - block.rows.start
+                yield block
+
+        monkeypatch.setattr(Columns, "blocks", counted)
+
+    def passes(self, data):
+        """How often all samples went through since the last call."""
+        passes, self.samples = self.samples / len(data), 0
+        return passes
+
+
+def test_selection_and_fit_are_one_pass_the_review_one_more(small, monkeypatch):
+    data = samples_of(small, seconds=120.0, noise=0.002)
+    log = aw.Recording.from_arrays(data.time, q=data.q, qd=data.qd, tau=data.tau)
+    filtered = aw.prepare(log, 10.0, arm=small)
+    counted = CountedColumns(monkeypatch)
+    aw.build_problem(small, data)
+    assert counted.passes(data) == 1.0
+    problem = aw.build_problem(small, filtered)
+    # Where the log is cut into folds the low-pass sees other neighbours: a few rows
+    # on either side of every cut are evaluated for the fold and for the whole.
+    assert 1.0 <= counted.passes(filtered) < 1.1
+    aw.identify(problem)
+    assert counted.passes(filtered) == 1.0
+
+
+def test_one_pass_gives_the_folds_and_the_whole(small, logs):
+    data = aw.prepare(logs, arm=small)
+    columns = Columns(small, aw.build_problem(small, data).friction_candidates)
+    length = len(data) // 3 - 7
+    folds, whole = accumulate_folds(columns, data, length)
+    parts = [data[k : k + length] for k in range(0, len(data), length)]
+    for one, run in zip([whole, *folds], [data, *parts], strict=True):
+        direct = accumulate(columns, run)
+        assert one.samples == direct.samples == len(run)
+        np.testing.assert_array_equal(one.trusted, direct.trusted)
+        np.testing.assert_allclose(one.torque, direct.torque, rtol=1e-9)
+        for R, expected in zip(one.factors, direct.factors, strict=True):
+            scale = np.abs(expected.T @ expected).max()
+            assert np.abs(R.T @ R - expected.T @ expected).max() < 1e-11 * scale
+
+
+def test_selected_columns_are_a_submatrix_of_the_candidates(small, logs):
+    data = aw.prepare(logs, arm=small)
+    candidates = aw.build_problem(small, data).friction_candidates
+    wide = Columns(small, candidates)
+    terms = (candidates[7], candidates[2])
+    narrow = Columns(small, terms, wide.dynamics)
+    direct = pose_problem(narrow, [data]).accumulator
+    restricted = pose_problem(wide, [data]).accumulator.restrict(narrow)
+    for one, other in zip(restricted.factors, direct.factors, strict=True):
+        scale = np.abs(other.T @ other).max()
+        assert np.abs(one.T @ one - other.T @ other).max() < 1e-11 * scale
+    np.testing.assert_array_equal(restricted.trusted, direct.trusted)
