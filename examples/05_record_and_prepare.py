@@ -1,4 +1,4 @@
-"""05: run an arm with imperfect sensors, keep the log, read it, clean it."""
+"""05: run an arm with imperfect sensors, write the log, read it, prepare it."""
 
 import sys
 from pathlib import Path
@@ -26,8 +26,8 @@ aw.write_recording(recording.select(measured), folder / "run.csv")
 log = aw.read_recording(folder / "run.csv", arm=arm)
 data = aw.prepare(log, arm=arm)  # cut-off and lag are found from the data
 done = data.preparation
-print(f"{done.rows_read} rows read, {len(data)} samples kept")
+print(f"{done.rows_read} rows read, {len(data)} samples")
 print(f"Low-pass at {done.cutoff_hz:.1f} Hz, torque late by {1e3 * done.lag:.2f} ms")
 truth = aw.Dynamics(arm).inverse_dynamics(data.q, data.qd, data.qdd)
 error = np.sqrt(np.mean((data.tau - truth) ** 2, axis=0))
-print("Torque left over by the true model [N m]:", np.round(error, 2))
+print("Residual torque of the true model [N m]:", np.round(error, 2))

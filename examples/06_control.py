@@ -9,15 +9,15 @@ motion = aw.motions.Quintic(
     np.deg2rad([80.0, 269.1, -30.0]), np.deg2rad([330.0, 19.1, 220.0]), 1.3
 )
 plant = aw.SimulatedArm(arm)
-believed = aw.plants.perturbed(arm, 0.05, seed=1)  # a model that is 5 % off
+model = aw.plants.perturbed(arm, 0.05, seed=1)  # 5 % off
 
 inertia = np.array([13.0, 1.2, 0.4])
 pd = aw.control.PD(inertia * 20.0**2, inertia * 40.0)
 controllers = {
     "PD": pd,
-    "PD + gravity": aw.control.Feedforward(pd, believed, "gravity"),
-    "PD + full feedforward": aw.control.Feedforward(pd, believed),
-    "computed torque": aw.control.ComputedTorque(believed, 400.0, 40.0),
+    "PD + gravity": aw.control.Feedforward(pd, model, "gravity"),
+    "PD + full feedforward": aw.control.Feedforward(pd, model),
+    "computed torque": aw.control.ComputedTorque(model, 400.0, 40.0),
 }
 for name, controller in controllers.items():
     recording = aw.run(plant, controller, motion)

@@ -6,7 +6,7 @@ import armwise as aw
 from armwise.learning import ZeroPhase
 
 arm = aw.load_arm("ddarm")
-believed = aw.plants.perturbed(arm, 0.1, seed=3)
+model = aw.plants.perturbed(arm, 0.1, seed=3)
 motion = aw.motions.Quintic([0.5, 5.0, 4.0], [4.5, 1.0, -0.5], 1.5)
 inertia = np.array([13.0, 1.2, 0.4])
 feedback = aw.control.PD(inertia * 12.0**2, inertia * 17.0)
@@ -14,7 +14,7 @@ feedback = aw.control.PD(inertia * 12.0**2, inertia * 17.0)
 learned = aw.learn(
     aw.SimulatedArm(arm, control_rate_hz=500.0),
     motion,
-    believed,
+    model,
     4,
     ZeroPhase(8.0),
     feedback=feedback,

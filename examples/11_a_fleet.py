@@ -37,10 +37,10 @@ def write_logs(robots: int = 16) -> None:
     motion = aw.motions.Sinusoid([3.0, 2.0, 1.0], 0.8, [2.0, 3.1, 4.3], 8.0)
     controller = aw.control.ComputedTorque(described, 400.0, 40.0)
     for k, recording in enumerate(aw.plants.run_batch(plant, controller, motion)):
-        place = folder / "logs" / f"robot=R{k:02}"
-        place.mkdir(parents=True, exist_ok=True)
+        robot = folder / "logs" / f"robot=R{k:02}"
+        robot.mkdir(parents=True, exist_ok=True)
         names = [f"{signal}_{j}" for signal in ("q", "tau") for j in (1, 2, 3)]
-        aw.write_recording(recording.select(names), place / "monday.parquet")
+        aw.write_recording(recording.select(names), robot / "monday.parquet")
 
 
 if __name__ == "__main__":  # the workers are processes that read this file, too

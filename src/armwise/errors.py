@@ -2,11 +2,11 @@
 
 ArmwiseError
 ├── ArmError          fix the description of the arm
-├── FileError         choose another place to write, or make room
+├── FileError         choose another path, or make room on the disk
 ├── RecordingError    fix the log, its mapping, or record again
 ├── ArgumentError     fix the call: a shape, a name, a range
 ├── NotIdentifiable   excite more, or ask for less
-├── NotPhysical       no body has these numbers: constrain the fit, or look at the data
+├── NotPhysical       not physically realisable: constrain the fit, or check the data
 ├── NotConverged      give it longer, a better start, or a smaller step
 ├── PlantDiverged     the simulated arm ran away; the recording up to there is kept
 ├── WorkerError       start the workers, give them memory, or use fewer

@@ -1,4 +1,4 @@
-"""Files that are either the old one or the whole new one."""
+"""Atomic writing of files: after a failure the old file is there, whole."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """
     target = Path(path)
     try:
-        str(target).encode()
+        str(target).encode()  # undecodable bytes in a name would fail halfway
         with _folder_beside(target) as folder:
             temporary = folder / target.name
             yield temporary
@@ -45,20 +45,20 @@ def replacing(path: str | Path) -> Iterator[Path]:
 @contextmanager
 def _folder_beside(target: Path) -> Iterator[Path]:
     """Make a folder to write in, and take it away whatever happens."""
-    made = tempfile.TemporaryDirectory(dir=target.parent, prefix=".armwise-")
+    folder = tempfile.TemporaryDirectory(dir=target.parent, prefix=".armwise-")
     try:
-        yield Path(made.name)
+        yield Path(folder.name)
     finally:
         try:
-            made.cleanup()
+            folder.cleanup()
         except KeyboardInterrupt:  # Ctrl-C while tidying up: tidy up all the same
-            made.cleanup()
+            folder.cleanup()
             raise
 
 
 def _mode(path: Path) -> int:
     if path.exists():
         return path.stat().st_mode & 0o777
-    mask = os.umask(0)
+    mask = os.umask(0)  # the only way to read it is to set it
     os.umask(mask)
     return 0o666 & ~mask

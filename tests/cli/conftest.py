@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import armwise as aw
 from armwise.cli import main as cli
+from tests.shared_folders import shared_folder
 
 BRICK = aw.arms.InertialParameters.from_center_of_mass(
     1.2, [0.02, -0.01, 0.06], np.diag([0.004, 0.006, 0.009])
@@ -49,7 +50,10 @@ def run_quietly(*words: object) -> None:
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory) -> Path:
     """The files that the examples of --help name; not to be changed."""
-    folder = tmp_path_factory.mktemp("prepared")
+    return shared_folder(tmp_path_factory, "prepared", prepare_files)
+
+
+def prepare_files(folder: Path) -> None:
     for seed in (1, 2):
         run_quietly(
             "simulate", "panda", "--seed", seed, "-o", folder / f"run{seed}.csv"
@@ -65,7 +69,6 @@ def prepared(tmp_path_factory) -> Path:
     for name, mass in (("a", 0.0), ("b", 5.0)):
         write_loaded_log(mass, folder / f"{name}.csv")
     shutil.copy(WORLDS / "nail.toml", folder)
-    return folder
 
 
 def write_fleet(folder: Path) -> None:

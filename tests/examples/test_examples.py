@@ -82,7 +82,7 @@ def test_preparing_leaves_less_than_the_noise(printed):
     cutoff, lag_ms = numbers(printed, "Low-pass at")
     assert 1.0 < cutoff < 50.0
     assert abs(lag_ms) < 0.5
-    remainder = numbers(printed, r"by the true model \[N m\]")
+    remainder = numbers(printed, r"of the true model \[N m\]")
     assert np.all(np.array(remainder) < np.array([2.0, 1.0, 0.5]) / 4)
 
 

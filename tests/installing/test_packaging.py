@@ -58,6 +58,8 @@ def test_the_wheel_holds_the_package_and_its_data(wheel):
     assert expected <= held
     assert all(name.startswith(("armwise/", f"armwise-{__version__}")) for name in held)
     assert {"armwise/arms/bundled/panda.toml", "armwise/py.typed"} <= held
+    assert "armwise/__init__.pyi" in held  # the public names are read from it
+    assert not any(name.startswith(("armwise/papers", "papers")) for name in held)
 
 
 def test_the_sdist_holds_the_project_and_nothing_else(built):

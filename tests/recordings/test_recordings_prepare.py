@@ -70,6 +70,20 @@ def test_the_lag_can_be_given_or_left():
     assert prepare(rec, 5.0, arm=arm, lag=0.0).preparation.lag == 0.0
 
 
+def test_a_lag_that_was_given_is_taken_out_once():
+    """Bandwidth and cut-off come out as if the torque had not been late."""
+    arm = arm_with_friction(coulomb=10.0)
+    late, prompt = (
+        prepare(recording(arm, lag=lag, torque_noise=0.3), arm=arm, lag=lag).preparation
+        for lag in (0.03, 0.0)
+    )
+    assert late.lag == 0.03
+    assert late.cutoff_hz == pytest.approx(prompt.cutoff_hz, rel=0.1)
+    assert late.torque_bandwidth_hz == pytest.approx(
+        prompt.torque_bandwidth_hz, rel=0.1
+    )
+
+
 def test_no_lag_is_invented():
     arm = arm_with_friction()
     rec = recording(arm, torque_noise=0.5, position_noise=1e-5)
@@ -185,6 +199,19 @@ def test_several_recordings_become_segments_with_one_treatment():
     for name in ("cutoff_hz", "lag", "decimation", "torque_bandwidth_hz"):
         assert getattr(other.preparation, name) == getattr(data.preparation, name)
     assert not other.preparation.cutoff_is_automatic
+
+
+def test_a_preparation_repeats_itself():
+    arm = arm_with_friction()
+    rec = recording(arm, position_noise=1e-4, velocity=True, lag=0.01)
+    for options in ({}, {"velocity": "measured"}, {"derivatives": "spline"}):
+        data = prepare(rec, 5.0, arm=arm, **options)
+        repeated = prepare(rec, like=data.preparation)
+        assert repeated.preparation.settings == data.preparation.settings
+        for name in ("time", "q", "qd", "qdd", "tau"):
+            np.testing.assert_array_equal(getattr(repeated, name), getattr(data, name))
+    with pytest.raises(ArgumentError, match="velocity must be one of"):
+        replace(data.preparation, velocity="measured velocity, differences")
 
 
 def test_splines_do_as_well_as_differences():

@@ -88,7 +88,7 @@ ArmName = Annotated[
 Model = Annotated[
     str | None,
     typer.Option(
-        help="Model the controller assumes (default: the arm, perturbed).",
+        help="Model of the controller (default: the arm, perturbed).",
         autocompletion=bundled_names,
     ),
 ]
@@ -142,11 +142,12 @@ SkipBadRows = Annotated[
 """Whether unreadable rows are dropped and counted, or an error."""
 
 CutoffHz = Annotated[
-    float | None, typer.Option("--cutoff-hz", help="Low-pass [Hz]; chosen if absent.")
+    float | None,
+    typer.Option("--cutoff-hz", help="Low-pass [Hz]; from the data if absent."),
 ]
 """Cut-off frequency of the low-pass on measured signals."""
 
-Seed = Annotated[int, typer.Option(min=0, help="Of all that is random.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
 """Same seed, same result."""
 
 Duration = Annotated[float, number("Length of the motion [s].", 0.01)]

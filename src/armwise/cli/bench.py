@@ -32,7 +32,7 @@ def bench(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Measure speed and accuracy beside others. Ratios hold; times are this machine's.
+    """Measure speed and accuracy beside other packages; times are this machine's.
 
     Example: armwise bench dynamics
     """

@@ -41,10 +41,12 @@ def compare(
         float, number("Unmodelled friction, as a fraction of torque.", 0.0, 10.0)
     ] = 0.02,
     natural_hz: Annotated[
-        float, number("Stiffness of feedback [Hz].", 0.01, 100.0)
+        float, number("Natural frequency of the feedback [Hz].", 0.01, 100.0)
     ] = 3.0,
     duration: Duration = 4.0,
-    seeds: Annotated[int, number("How many runs of each.", 1, 10_000)] = 1,
+    seeds: Annotated[
+        int, number("Runs of each controller, with different noise.", 1, 10_000)
+    ] = 1,
     mujoco: Annotated[bool, typer.Option(help="Run on MuJoCo as well.")] = False,
     workers: Annotated[int, number("Processes.", 1, 1000)] = 1,
     cache: Annotated[Path | None, typer.Option(help="Folder of results.")] = None,
@@ -57,7 +59,7 @@ def compare(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Run PD to adaptive control on an arm with friction none of them knows.
+    """Compare controllers, from PD to adaptive, on an arm with unmodelled friction.
 
     Example: armwise control compare ddarm --model-error 0.1 --friction 0.02
     """

@@ -25,7 +25,7 @@ def demo(
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Identify a simulated Panda that is not as described, and show the result.
+    """Identify a simulated Panda that differs from its description; write a report.
 
     Example: armwise demo -o armwise-demo
     """

@@ -31,7 +31,7 @@ def excite(
     ] = 0.95,
     harmonics: Annotated[
         int | None,
-        number("Harmonics of the series; chosen if absent.", 1, 100),
+        number("Harmonics of the series; from limits and duration if absent.", 1, 100),
     ] = None,
     budget_s: Annotated[float, number("Longest search [s].", 0.0, 1e6)] = 30.0,
     floor: Annotated[
@@ -42,21 +42,21 @@ def excite(
         typer.Option(help="Keep out of x0,y0,z0,x1,y1,z1[,frame] [m]; repeatable."),
     ] = None,
     clearance: Annotated[
-        float, number("Distance kept from everything [m].", 0.0, 10.0)
+        float, number("Least distance from everything [m].", 0.0, 10.0)
     ] = 0.02,
     radius: Annotated[
         float | None, number("Thickness of links without outlines [m].", 0.0, 10.0)
     ] = None,
     known: Annotated[
         Path | None,
-        typer.Option(help="Improve what this estimate (of identify -o) leaves open."),
+        typer.Option(help="estimate.json of identify: determine what it leaves open."),
     ] = None,
     keep_out: Annotated[
         bool, typer.Option("--keep-out/--no-keep-out", help="Avoid floor, self, boxes.")
     ] = True,
     json: AsJson = False,
 ) -> None:
-    """Plan the motion that tells most of an arm's parameters.
+    """Plan a motion that determines an arm's parameters well.
 
     Example: armwise excite panda --duration 10 --budget-s 3 -o plan.csv
     """

@@ -25,7 +25,7 @@ def generate(
     ] = None,
     precision: Annotated[str, typer.Option(help="double or float.")] = "double",
     load: Annotated[
-        bool, typer.Option("--load", help="Ten parameters of a load at run time.")
+        bool, typer.Option("--load", help="Take a load's ten parameters at run time.")
     ] = False,
     parameters: Annotated[
         str, typer.Option(help="constants, or struct: may change at run time.")
@@ -41,7 +41,11 @@ def generate(
         float, typer.Option(help="Torque error allowed, as a fraction of its peak.")
     ] = 0.0,
     allow_unphysical: Annotated[
-        bool, typer.Option("--allow-unphysical", help="Accept an impossible arm.")
+        bool,
+        typer.Option(
+            "--allow-unphysical",
+            help="Accept links that are not physically realisable.",
+        ),
     ] = False,
     compare: Annotated[
         bool, typer.Option("--compare", help="Operation counts beside SymPyBotics'.")

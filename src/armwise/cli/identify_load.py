@@ -57,10 +57,10 @@ def identify_load(
         str | None, typer.Option(help="Components to use, such as fx,fy,fz.")
     ] = None,
     pose_offset: Annotated[
-        str, typer.Option(help="Also find the sensor's rotation or whole pose.")
+        str, typer.Option(help="Also estimate the sensor's rotation or whole pose.")
     ] = "none",
     consistent: Annotated[
-        bool, typer.Option("--consistent", help="The best physically realisable load.")
+        bool, typer.Option("--consistent", help="Fit only physically realisable loads.")
     ] = False,
     resolution: Annotated[
         float | None,

@@ -92,7 +92,7 @@ def inspect(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Show joints, limits, masses, base parameters, and inertias no body can have.
+    """Show joints, limits, masses, base parameters; name unphysical links.
 
     Example: armwise inspect panda --counts
     """

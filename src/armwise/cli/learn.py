@@ -35,18 +35,19 @@ def learn(
     cutoff_hz: Annotated[float, typer.Option(help="Zero-phase low-pass [Hz].")] = 8.0,
     duration: Duration = 2.0,
     natural_hz: Annotated[
-        float, number("Stiffness of feedback [Hz].", 0.01, 100.0)
+        float, number("Natural frequency of the feedback [Hz].", 0.01, 100.0)
     ] = 2.0,
     rate_hz: Annotated[float, number("Control rate [Hz].", 1.0, FASTEST)] = 500.0,
     memory: Annotated[
         Path | None,
         typer.Option(
-            help="Go on from this file (.npz), and keep it.", callback=check_output_file
+            help="Resume from this file (.npz), and save to it.",
+            callback=check_output_file,
         ),
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Practise a reach until its error is at the noise, told beforehand if it can be.
+    """Learn one motion by repeating it, and predict beforehand whether that converges.
 
     Example: armwise learn ddarm --trials 4 --model-error 0.1
     """

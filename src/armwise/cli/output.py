@@ -81,21 +81,23 @@ def figure(value: float, digits: int = 4) -> str:
 
 @contextmanager
 def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress]:
-    """Show how far a task is, on a terminal only; call what it yields."""
+    """Show how far a task is; call what it yields with a step and a fraction done."""
+    screen = console(error=True)
+    if quiet or not screen.is_terminal:
+        yield lambda step, fraction: None  # nobody watches: no bar to import
+        return
     from rich import progress as rich
 
-    screen = console(error=True)
     with rich.Progress(
         rich.TextColumn("{task.description}"),
         rich.BarColumn(),
         rich.TimeElapsedColumn(),
         console=screen,
         transient=True,
-        disable=quiet or not screen.is_terminal,
     ) as bar:
         task = bar.add_task(title, total=1.0)
 
-        def update(what: str, fraction: float) -> None:
-            bar.update(task, description=f"{title}: {what}", completed=fraction)
+        def report(step: str, fraction: float) -> None:
+            bar.update(task, description=f"{title}: {step}", completed=fraction)
 
-        yield update
+        yield report

@@ -68,7 +68,7 @@ def papers(
         Path | None, output_folder("Write a static site into this folder.")
     ] = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Processes that share the work of a site.")
+        int, typer.Option(min=1, help="Processes to use for a site.")
     ] = 2,
     json: AsJson = False,
 ) -> None:

@@ -21,7 +21,7 @@ def realtime(
         float, typer.Option(help="Background rate [Hz]; 0: as fast as it can.")
     ] = 0.0,
     lead: Annotated[
-        float, typer.Option(help="For how much later the background works [s].")
+        float, typer.Option(help="How far ahead the background task computes [s].")
     ] = 0.0,
     json: AsJson = False,
 ) -> None:

@@ -27,7 +27,9 @@ def reduce(
     threshold: Annotated[
         float, typer.Option(help="Fraction of a joint's largest torque that matters.")
     ] = 0.01,
-    output: Annotated[Path | None, output_file("Where the reduced one goes.")] = None,
+    output: Annotated[
+        Path | None, output_file("File of the reduced estimate (.json).")
+    ] = None,
     mapping: MappingFile = None,
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,

@@ -1,4 +1,4 @@
-"""A load in the hand, and what a wrist sensor carries of it."""
+"""Payloads: arms that carry a load, and the inertia beyond a wrist sensor."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _on_a_link(arm: Arm, frame: str) -> tuple[int, Float[np.ndarray, "4 4"]]:
     return link, pose
 
 
-# The true wrench on what a wrist sensor carries.
+# True wrench at a wrist sensor.
 
 
 class WristWrench:

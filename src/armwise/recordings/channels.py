@@ -1,4 +1,4 @@
-"""Signals as a mapping describes them: units, gears, offsets, phase currents."""
+"""Channels in SI units and the arm's order, from columns as a mapping describes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
     from armwise.arms import Arm
-
-    pass
 
 
 # From motors to joints: gears, couplings, torque constants, phase currents.
@@ -153,12 +151,12 @@ def _raw(
         return _interleaved(sources, where, table, quantity)
     columns = [resolve(name, table) for name in _listed(where, table)]
     if not columns:
-        wanted = "fx" if quantity == "wrench" else f"{quantity}_1"
-        found = standard_names(list(table.columns), table.source, sources.arm)
-        names = WRENCH_NAMES if quantity == "wrench" else found
-        columns = [found[n] for n in names if n in found and _is_of(n, quantity)]
+        first = "fx" if quantity == "wrench" else f"{quantity}_1"
+        standard = standard_names(list(table.columns), table.source, sources.arm)
+        names = WRENCH_NAMES if quantity == "wrench" else standard
+        columns = [standard[n] for n in names if n in standard and _is_of(n, quantity)]
         if not columns:
-            table[wanted]
+            table[first]  # refuses, and lists the columns there are
     expected = 6 if quantity == "wrench" else sources.joint_count or len(columns)
     if len(columns) != expected:
         raise RecordingError(

@@ -1,4 +1,4 @@
-"""Which column is which joint's: numbers or names, in any order."""
+"""Names of columns: which joint and quantity a heading stands for, and its unit."""
 
 from __future__ import annotations
 
@@ -47,19 +47,20 @@ def standard_names(
     Raises:
         RecordingError: If a name or number fits no joint, or two fit the same.
     """
-    found: dict[str, str] = {}
+    columns_by_channel: dict[str, str] = {}
     order = list(arm.coordinate_names) if arm is not None else _order(headings)
     for heading in headings:
         channel = _channel(heading, order, source, arm)
         if channel is None:
             continue
-        if channel in found:
+        if channel in columns_by_channel:
             raise RecordingError(
-                f"{source}: columns {found[channel]!r} and {heading!r} both give "
-                f"{channel}. Remove one, or choose with --column {channel}=NAME."
+                f"{source}: columns {columns_by_channel[channel]!r} and {heading!r} "
+                f"both give {channel}. Remove one, or choose with "
+                f"--column {channel}=NAME."
             )
-        found[channel] = heading
-    return found
+        columns_by_channel[channel] = heading
+    return columns_by_channel
 
 
 def joint_names(headings: Sequence[str], arm: Arm | None) -> tuple[str, ...]:
@@ -68,7 +69,7 @@ def joint_names(headings: Sequence[str], arm: Arm | None) -> tuple[str, ...]:
 
 
 def with_columns(
-    found: dict[str, str],
+    columns_by_channel: dict[str, str],
     columns: Mapping[str, str],
     headings: Sequence[str],
     source: str,
@@ -80,7 +81,7 @@ def with_columns(
                 f'{source} has no column "{heading}" for {channel}. '
                 f"Found: {', '.join(headings)}."
             )
-    return {**found, **columns}
+    return {**columns_by_channel, **columns}
 
 
 def _channel(

@@ -1,4 +1,4 @@
-"""How a foreign log is to be understood: said once, in a small TOML file."""
+"""Mapping files: where a foreign log holds which signal, in what units and order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a recording can be this arm's: units, joint order, time."""
+"""Plausibility of a recording for an arm: number, order and units of the joints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 DEGREE = np.pi / 180.0
 
 SLACK = 0.1
-"""How far outside its limits, in [rad] or [m], a position may be read."""
+"""How far outside its limits, in [rad] or [m], a position may be read: soft limits are
+often set a few degrees inside the hard stops."""
 
 
 def check_against_arm(recording: Recording, arm: Arm) -> None:
@@ -51,6 +52,7 @@ def degrees_note(recording: Recording) -> str | None:
         return None
     low, high = _ranges(recording)
     span = high - low
+    # Few joints turn twice; half of them turning half round is common in degrees only.
     if np.max(span) > 4.0 * np.pi and np.median(span) > np.pi:
         return (
             f"Positions span up to {np.max(span):.4g} rad, more than two turns: are "
@@ -80,6 +82,7 @@ def _suspect_degrees(
     bounded = np.isfinite(lower) & np.isfinite(upper)
     limit = np.where(bounded, np.maximum(np.abs(lower), np.abs(upper)), 4.0 * np.pi)
     reach = np.maximum(np.abs(low), np.abs(high))
+    # Twice the limit is no offset or slack any more; degrees overshoot 57 times.
     outside = turning & (reach > 2.0 * limit)
     fits = reach[turning] * DEGREE < 1.2 * limit[turning]
     if not outside.any() or not fits.all():

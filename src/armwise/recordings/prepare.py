@@ -1,4 +1,4 @@
-"""From recordings to clean samples, in one call."""
+"""Preparation of recordings: clean samples on one time base, in one call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from armwise.recordings.samples import Samples
 from armwise.recordings.smoothing import smooth
 from armwise.recordings.stretches import (
     Stretches,
-    moving_pieces,
+    motions_between_rests,
     speed_resolution,
     stretches_of,
 )
@@ -158,10 +158,11 @@ def _samples(
         )
     motions = parts
     if not keep_rest:
+        slow = rate / settings.decimation
         motions = [
             part[first:stop]
             for part in parts
-            for first, stop in moving_pieces(part.qd, rate / settings.decimation)
+            for first, stop in motions_between_rests(part.qd, slow)
         ]
     samples = Samples.concatenate(motions)
     at_rest = sum(map(len, parts)) - len(samples)

@@ -1,4 +1,4 @@
-"""Read anyone's log, in one call."""
+"""Reading of logs: any supported file, mapped, checked and without bad rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from armwise.arms import Arm
 
 
-# Rows that cannot be used: refused, or left out and counted.
+# Rows that cannot be used: refused, or skipped and counted.
 
 LARGEST = 1e30
 """No joint is further, no torque larger; squares of more than this may overflow."""
@@ -78,7 +78,7 @@ def _is_standard(name: str) -> bool:
     return name.split("_")[0] in ("q", "qd", "qdd", "tau") or len(name) == 2
 
 
-# Read anyone's log, in one call.
+# Files and bags.
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".log")
 BAGS = (".db3", ".mcap")
@@ -110,20 +110,20 @@ def read_recording(
         progress: Called with what is being done and how much of it is done.
 
     Raises:
-        RecordingError: Naming the file, the place and the remedy.
+        RecordingError: Naming the file, the row or column, and the remedy.
     """
-    place = Path(path)
-    if not place.exists():
-        raise RecordingError(f"{place} does not exist.")
+    file = Path(path)
+    if not file.exists():
+        raise RecordingError(f"{file} does not exist.")
     described = mapping if isinstance(mapping, LogMapping) else None
     if mapping is not None and described is None:
         described = load_mapping(mapping)  # type: ignore[arg-type]
     described = described or LogMapping()
-    if _is_bag(place):
-        recording = _from_bag(place, described, arm, progress)
+    if _is_bag(file):
+        recording = _from_bag(file, described, arm, progress)
     else:
         recording = _from_tables(
-            place, described, arm, columns or {}, skip_bad_rows, progress
+            file, described, arm, columns or {}, skip_bad_rows, progress
         )
     recording = without_bad_rows(recording, skip_bad_rows)
     if calibration is not None:
@@ -173,7 +173,7 @@ def _from_bag(
 ) -> Recording:
     from armwise.recordings.formats.bags import read_bag
 
-    place = path
+    file = path
     if path.is_dir() and not (path / "metadata.yaml").exists():
         files = sorted(child for child in path.iterdir() if child.suffix in BAGS)
         if len(files) > 1:
@@ -181,9 +181,9 @@ def _from_bag(
                 f"{path} has no metadata.yaml and {len(files)} bag files; name one: "
                 f"{', '.join(file.name for file in files)}."
             )
-        place = files[0]
-    tell = (lambda share: progress("reading", share)) if progress else None
-    tables, names = read_bag(place, mapping.bag, arm, tell)
+        file = files[0]
+    report = (lambda fraction: progress("reading", fraction)) if progress else None
+    tables, names = read_bag(file, mapping.bag, arm, report)
     return Recording(tables, names, str(path))
 
 
@@ -209,19 +209,19 @@ def _from_tables(
         files[""] = path
     tables = {}
     for i, (name, file) in enumerate(files.items()):
-        tell = _share(progress, i, len(files))
-        tables[name] = _table(file, name, mapping, arm, columns, skip_bad_rows, tell)
+        report = _part_of(progress, i, len(files))
+        tables[name] = _table(file, name, mapping, arm, columns, skip_bad_rows, report)
     signals, names = tables_of(Sources(tables, mapping, arm, columns))
     skipped = sum(table.skipped_rows for table in tables.values())
     return Recording(signals, names, str(path), skipped)
 
 
-def _share(
+def _part_of(
     progress: Progress | None, i: int, count: int
 ) -> Callable[[float], None] | None:
     if progress is None:
         return None
-    return lambda share: progress("reading", (i + share) / count)
+    return lambda fraction: progress("reading", (i + fraction) / count)
 
 
 def _table(
@@ -274,20 +274,20 @@ def _needed(
     columns: Mapping[str, str],
 ) -> set[str]:
     """Tell which columns of a text log must be sound."""
-    found = standard_names(headings, source, arm)
-    found = with_columns(found, columns if not name else {}, headings, source)
-    wanted = set(found.values())
+    standard = standard_names(headings, source, arm)
+    standard = with_columns(standard, columns if not name else {}, headings, source)
+    needed = set(standard.values())
     for signal in mapping.signals.values():
         if signal.file == name and signal.layout == "numbers":
-            wanted |= set(headings[:1])
+            needed |= set(headings[:1])
         elif signal.file == name:
-            wanted |= set(signal.columns)
+            needed |= set(signal.columns)
     if mapping.time.column:
-        wanted.add(mapping.time.column)
+        needed.add(mapping.time.column)
     if mapping.phases is not None:
-        wanted |= {column for triple in mapping.phases.columns for column in triple}
-    numbered = {headings[int(w) - 1] for w in wanted if _is_number_of(w, headings)}
-    return (wanted & set(headings)) | numbered
+        needed |= {column for triple in mapping.phases.columns for column in triple}
+    numbered = {headings[int(w) - 1] for w in needed if _is_number_of(w, headings)}
+    return (needed & set(headings)) | numbered
 
 
 def _is_number_of(name: str, headings: tuple[str, ...]) -> bool:

@@ -57,10 +57,10 @@ class Samples:
         """Return some of the rows, with the segments that are left of them."""
         if not isinstance(rows, slice):
             raise ArgumentError("Samples are indexed by slices, such as data[:1000].")
-        kept = np.arange(len(self))[rows]
+        index = np.arange(len(self))[rows]
         if rows.step is not None and rows.step < 0:
             raise ArgumentError("Samples cannot run backwards; use a positive step.")
-        segment = np.searchsorted(np.asarray(self.starts), kept, side="right")
+        segment = np.searchsorted(np.asarray(self.starts), index, side="right")
         new = np.flatnonzero(np.diff(segment, prepend=-1))
         cut = {n: getattr(self, n)[rows] for n in ("time", "q", "qd", "qdd", "tau")}
         wrench = None if self.wrench is None else self.wrench[rows]

@@ -1,4 +1,4 @@
-"""Calibration files: what joint sensors say, in joint angles (θ = α s + β)."""
+"""Calibration files of joint sensors: angle = α · reading + β."""
 
 from __future__ import annotations
 

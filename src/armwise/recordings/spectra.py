@@ -1,4 +1,4 @@
-"""What the spectra say: where the motion ends, and how much of a signal is noise."""
+"""Spectra: noise on redundant signals, and the band in which there is motion."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jaxtyping import Complex, Float
 
 LONGEST = 200_000
-"""Samples looked at, at most, when a spectrum only has to be told roughly."""
+"""Samples used at most when a spectrum is only needed roughly: minutes at 1 kHz."""
 
 
 @dataclass(frozen=True, eq=False)

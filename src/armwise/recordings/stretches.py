@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 # One even time base out of stamps that jitter, repeat, stop and start.
 
 EVEN = 0.02
-"""Stamps this close to even, in steps, are taken as even: no interpolation."""
+"""Stamps this close to even, in steps, are taken as even: interpolation would cost more
+than a jitter of two per cent does."""
 
 GAP_STEPS = 10.0
-"""A hole of more than so many steps interrupts the motion."""
+"""A hole of more than so many steps interrupts the motion: at usual rates that is still
+short beside a period of the motion, so a cubic bridges it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +39,8 @@ class Stamps:
         dropped: Why rows were left out → how many.
     """
 
-    rows: Int[np.ndarray, " kept"] | None
-    time: Float[np.ndarray, " kept"]
+    rows: Int[np.ndarray, " rows"] | None
+    time: Float[np.ndarray, " rows"]
     dropped: dict[str, int] = field(default_factory=dict)
 
     def take(self, values: np.ndarray) -> np.ndarray:
@@ -64,6 +66,7 @@ def clean_stamps(
         raise RecordingError(
             f"{source}: the time never increases. Check the time column."
         )
+    # Below a tenth of a step, a stamp repeats the one before it but for rounding.
     if steps.min() > 0.1 * typical:
         return Stamps(None, time)
     if steps.min() < 0.0 and not skip_bad_rows:
@@ -96,8 +99,9 @@ def typical_step(time: Float[np.ndarray, " rows"]) -> float:
     """Return the usual time between stamps in [s], as even as the stamps allow."""
     steps = np.diff(time)
     middle = float(np.median(steps))
-    usual = steps[np.abs(steps - middle) < 0.5 * middle]
-    return float(usual.mean()) if usual.size else middle
+    # Without holes and repeats; their mean is finer than the stamps' own resolution.
+    regular = steps[np.abs(steps - middle) < 0.5 * middle]
+    return float(regular.mean()) if regular.size else middle
 
 
 def segments_of(
@@ -117,29 +121,28 @@ class Resampler:
     table.
 
     Attributes:
-        first: Index of the first of four neighbours, per wanted time; None: a copy.
+        first: Index of the first of four neighbours, per grid time; None: a copy.
         weights: Their four weights.
-        rows: How many source values are used when nothing is interpolated.
     """
 
-    first: Int[np.ndarray, " wanted"] | None
-    weights: Float[np.ndarray, "4 wanted"] | None
+    first: Int[np.ndarray, " grid"] | None
+    weights: Float[np.ndarray, "4 grid"] | None
 
     @classmethod
     def between(
-        cls, time: Float[np.ndarray, " rows"], wanted: Float[np.ndarray, " wanted"]
+        cls, time: Float[np.ndarray, " rows"], grid: Float[np.ndarray, " grid"]
     ) -> Resampler:
-        """Prepare to read values at `wanted` that were stamped at `time`, both [s]."""
-        if time.size == wanted.size:
+        """Prepare to read values on a grid that were stamped at `time`, both [s]."""
+        if time.size == grid.size:
             step = (time[-1] - time[0]) / max(time.size - 1, 1)
-            if np.max(np.abs(time - wanted)) < EVEN * step:
+            if np.max(np.abs(time - grid)) < EVEN * step:
                 return cls(None, None)
         if time.size < 4:
-            return cls(*_linear(time, wanted))
-        return cls(*_cubic(time, wanted))
+            return cls(*_linear(time, grid))
+        return cls(*_cubic(time, grid))
 
     def __call__(self, values: Float[np.ndarray, " rows"]) -> np.ndarray:
-        """Return the values at the wanted times."""
+        """Return the values on the grid."""
         if self.first is None or self.weights is None:
             return np.ascontiguousarray(values, dtype=float)
         result = self.weights[0] * values[self.first]
@@ -148,29 +151,29 @@ class Resampler:
         return np.asarray(result)
 
 
-def _linear(time: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    i = np.clip(np.searchsorted(time, wanted, side="right") - 1, 0, time.size - 2)
-    share = (wanted - time[i]) / (time[i + 1] - time[i])
-    return i, np.stack([1.0 - share, share])
+def _linear(time: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    i = np.clip(np.searchsorted(time, grid, side="right") - 1, 0, time.size - 2)
+    fraction = (grid - time[i]) / (time[i + 1] - time[i])
+    return i, np.stack([1.0 - fraction, fraction])
 
 
-def _cubic(time: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _cubic(time: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Weigh four neighbours by the cubic Hermite through parabolic slopes.
 
     At the ends the outermost interval borrows the neighbours inside it.
     """
-    i = np.clip(np.searchsorted(time, wanted, side="right") - 1, 1, time.size - 3)
+    i = np.clip(np.searchsorted(time, grid, side="right") - 1, 1, time.size - 3)
     a, b, c = time[i] - time[i - 1], time[i + 1] - time[i], time[i + 2] - time[i + 1]
-    u = (wanted - time[i]) / b
+    u = (grid - time[i]) / b
     h10 = u * (1.0 - u) ** 2 * b
     h11 = u * u * (u - 1.0) * b
     h01 = u * u * (3.0 - 2.0 * u)
-    left, right = h10 / (a + b), h11 / (b + c)
-    weights = np.empty((4, wanted.size))
-    weights[0] = -left * b / a
-    weights[1] = 1.0 - h01 + left * (b / a - a / b) - right * c / b
-    weights[2] = h01 + left * a / b + right * (c / b - b / c)
-    weights[3] = right * b / c
+    before, after = h10 / (a + b), h11 / (b + c)
+    weights = np.empty((4, grid.size))
+    weights[0] = -before * b / a
+    weights[1] = 1.0 - h01 + before * (b / a - a / b) - after * c / b
+    weights[2] = h01 + before * a / b + after * (c / b - b / c)
+    weights[3] = after * b / c
     return i - 1, weights
 
 
@@ -259,23 +262,23 @@ def stretches_of(
     step = typical_step(tables[recording.index_of("q_1")].time)
     spans = [(float(t.time[0]), float(t.time[-1])) for t in tables.values()]
     start, stop = max(a for a, _ in spans), min(b for _, b in spans)
-    pieces = [(start, stop)]
+    overlaps = [(start, stop)]
     for table in tables.values():
         hole = max_gap or GAP_STEPS * max(step, typical_step(table.time))
-        pieces = _intersect(pieces, table.time, hole)
-    parts = [_stretch(recording, names, tables, a, b, step) for a, b in pieces]
+        overlaps = _intersect(overlaps, table.time, hole)
+    parts = [_stretch(recording, names, tables, a, b, step) for a, b in overlaps]
     dropped: dict[str, int] = {}
     for table in tables.values():
         for why, count in table.dropped.items():
             dropped[why] = dropped.get(why, 0) + count
-    kept = tuple(part for part in parts if part is not None)
-    if not kept:
+    stretches = tuple(part for part in parts if part is not None)
+    if not stretches:
         raise RecordingError(
             f"{recording.source} has no uninterrupted stretch in which all signals "
             "were measured together. Check the time stamps, or raise max_gap."
         )
     rows = recording["q_1"].time.size
-    return Stretches(kept, rows, dropped, len(kept) - 1)
+    return Stretches(stretches, rows, dropped, len(stretches) - 1)
 
 
 def channel_names(recording: Recording) -> dict[str, tuple[str, ...]]:
@@ -288,15 +291,15 @@ def channel_names(recording: Recording) -> dict[str, tuple[str, ...]]:
         )
     names: dict[str, tuple[str, ...]] = {}
     for quantity in ("q", "qd", "qdd", "tau"):
-        wanted = tuple(f"{quantity}_{j + 1}" for j in range(n))
-        missing = [name for name in wanted if name not in recording]
+        expected = tuple(f"{quantity}_{j + 1}" for j in range(n))
+        missing = [name for name in expected if name not in recording]
         if missing and len(missing) < n:
             raise RecordingError(
                 f'{recording.source} has no column "{missing[0]}". Found: '
                 f"{', '.join(recording.channels)}. "
                 f"Map it with --column {missing[0]}=NAME."
             )
-        names[quantity] = () if missing else wanted
+        names[quantity] = () if missing else expected
     names["wrench"] = WRENCH_NAMES if recording.has_wrench else ()
     return names
 
@@ -341,13 +344,13 @@ def _stamps(
 
 
 def _intersect(
-    pieces: Sequence[tuple[float, float]], time: np.ndarray, hole: float
+    spans: Sequence[tuple[float, float]], time: np.ndarray, hole: float
 ) -> list[tuple[float, float]]:
-    """Keep what lies inside both the pieces and a table's own segments."""
+    """Keep what lies inside both the spans and a table's own segments."""
     own = [(float(time[a]), float(time[b - 1])) for a, b in segments_of(time, hole)]
     both = [
         (max(a, c), min(b, d))
-        for a, b in pieces
+        for a, b in spans
         for c, d in own
         if max(a, c) < min(b, d)
     ]
@@ -364,6 +367,7 @@ def _stretch(
 ) -> Stretch | None:
     """Read all signals on one even grid between two times."""
     count = round((stop - start) / step) + 1
+    # Fewer cannot be filtered and differentiated twice.
     if count < 8:
         return None
     grid = np.linspace(start, stop, count)
@@ -371,6 +375,7 @@ def _stretch(
     for key, table in tables.items():
         first = max(int(np.searchsorted(table.time, start, side="right")) - 2, 0)
         last = int(np.searchsorted(table.time, stop, side="left")) + 2
+        # As many stamps as grid times: likely the same ones, without interpolation.
         exact = (
             int(np.searchsorted(table.time, start)),
             int(np.searchsorted(table.time, stop, side="right")),
@@ -387,14 +392,16 @@ def _stretch(
     return Stretch(start, (count - 1) / (stop - start), **signals)
 
 
-# When the arm moves, and how slow is too slow to tell.
+# Motion, rest, and the speed below which a direction is unknown.
 
 STILL = 0.005
-"""Share of a joint's top speed below which it counts as standing still."""
+"""Fraction of a joint's top speed below which it counts as standing still: above what
+noise makes of rest, below any motion that was meant."""
 
 
 RESOLUTION = 0.0005
-"""Share of a joint's top speed below which its direction is not known."""
+"""Fraction of a joint's top speed below which its direction is not known: a filtered
+derivative is no better than that."""
 
 
 def speed_resolution(qd: Float[np.ndarray, "samples dof"]) -> np.ndarray:
@@ -402,7 +409,7 @@ def speed_resolution(qd: Float[np.ndarray, "samples dof"]) -> np.ndarray:
     return RESOLUTION * _top_speed(qd)
 
 
-def moving_pieces(
+def motions_between_rests(
     qd: Float[np.ndarray, "samples dof"], rate_hz: float, longest_rest: float = 0.5
 ) -> list[tuple[int, int]]:
     """Return the rows between long rests of the whole arm: (first, last + 1).
@@ -412,6 +419,7 @@ def moving_pieces(
     top = _top_speed(qd)
     if not top.max() > 0.0:
         return [(0, len(qd))]
+    # A joint a hundred times slower than the fastest only shows noise.
     joints = top > 0.01 * top.max()
     still = np.all(np.abs(qd[:, joints]) < STILL * top[joints], axis=1)
     edges = np.flatnonzero(np.diff(still, prepend=False, append=False))
@@ -427,5 +435,6 @@ def moving_pieces(
 
 def _top_speed(qd: np.ndarray) -> np.ndarray:
     every = max(1, len(qd) // LONGEST)
+    # A percentile, not the maximum: one spike must not set the scale.
     top: np.ndarray = np.percentile(np.abs(qd[::every]), 99.5, axis=0)
     return top

@@ -1,4 +1,4 @@
-"""Write recordings: CSV, Parquet, or a ROS 2 bag in MCAP."""
+"""Writing of recordings: CSV, Parquet, or a ROS 2 bag in MCAP."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def write_recording(recording: Recording, path: str | Path) -> None:
     Raises:
         RecordingError: If channels of different time bases are to go into one table.
     """
-    place = Path(path)
+    file = Path(path)
     writers: dict[str, Callable[[Recording, Path], None]] = {
         ".csv": _write_csv,
         ".parquet": _write_parquet,
         ".mcap": _write_mcap,
     }
-    if place.suffix not in writers:
+    if file.suffix not in writers:
         raise ArgumentError(
-            f"{place}: recordings are written as {', '.join(writers)}, not "
-            f"{place.suffix!r}."
+            f"{file}: recordings are written as {', '.join(writers)}, not "
+            f"{file.suffix!r}."
         )
     if not recording.channels:
         raise RecordingError(f"{recording.source} has no channels to write.")
-    writers[place.suffix](recording, place)
+    writers[file.suffix](recording, file)
 
 
 def _write_csv(recording: Recording, path: Path) -> None:
@@ -64,7 +64,7 @@ def _table(recording: Recording) -> pl.DataFrame:
         if not np.array_equal(table.time, first.time):
             name = next(iter(table.columns))
             raise RecordingError(
-                f"{recording.source}: {name} has other time stamps than the rest; a "
+                f"{recording.source}: {name} has other time stamps than the others; a "
                 "table needs one time base. Write .mcap instead."
             )
     columns = {"time": first.time}
@@ -103,8 +103,8 @@ def _nanoseconds(time: np.ndarray, start: float) -> list[int]:
 
 def _header(store: Any, stamp: int, frame: str = "") -> Any:
     time = store.types["builtin_interfaces/msg/Time"]
-    whole, rest = divmod(stamp, 1_000_000_000)
-    return store.types["std_msgs/msg/Header"](time(whole, rest), frame)
+    seconds, nanoseconds = divmod(stamp, 1_000_000_000)
+    return store.types["std_msgs/msg/Header"](time(seconds, nanoseconds), frame)
 
 
 def _write_joint_states(

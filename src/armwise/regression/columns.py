@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Friction beyond viscous, Coulomb and offset: terms that are linear once shaped.
+# Friction beyond viscous, Coulomb and offset: linear once its shape is fixed.
 
 Form = Literal["asymmetric", "stribeck", "root", "cubic"]
 
@@ -80,17 +80,19 @@ class FrictionTerm:
         return np.asarray(direction * np.sqrt(size))
 
 
-# The columns of the identification: what the torque of each joint is made of.
+# Columns of all joints, block by block.
 
 BLOCK = 1000
 """Samples at a time: the columns of a block stay in the second-level cache. Not a power
 of two, or all columns would fall on the same few cache lines."""
 
-_SURE = 0.9
-"""Share of its size that friction shows while a joint moves one way."""
+_SETTLED = 0.9
+"""Fraction of its size that filtered friction reaches while a drive moves one way;
+below it, the low-pass still mixes both directions."""
 
-_MOST_TURNS = 0.25
-"""Share of its time a drive may turn back."""
+_MOST_REVERSING = 0.25
+"""Fraction of its moving time a drive may spend reversing before its rows are used all
+the same: masking more would discard the motion that is to be learnt from."""
 
 JointBlock = "Float[np.ndarray, 'columns samples']"
 
@@ -144,11 +146,11 @@ class Columns:
     def support(self) -> tuple[np.ndarray, ...]:
         """For each joint, which columns can move its torque."""
         output = self.dynamics.program("grouped_rows").output("rows")
-        places = np.asarray(output.nonzero)
+        entries = np.asarray(output.nonzero)
         width = output.shape[1] - 1  # the last one is the torque itself
         supports = []
         for i in range(self.arm.dof):
-            own = (places[places // (width + 1) == i] % (width + 1))[:-1]
+            own = (entries[entries // (width + 1) == i] % (width + 1))[:-1]
             extra = [width + k for k, t in enumerate(self.friction) if t.joint == i]
             supports.append(np.concatenate([own, extra]).astype(int))
         return tuple(supports)
@@ -201,9 +203,9 @@ class Columns:
         if not direction:
             return None
         rows = self.dynamics.mechanism.drive_rows
-        turns = np.abs(direction[0]) < self.certainty(samples, direction[0])
-        hidden = (turns & self._moves(samples)) @ (rows != 0.0)
-        return np.where(hidden, 0.0, 1.0)
+        reverses = np.abs(direction[0]) < self.certainty(samples, direction[0])
+        masked = (reverses & self._moves(samples)) @ (rows != 0.0)
+        return np.where(masked, 0.0, 1.0)
 
     def certainty(
         self, samples: Signals, direction: Float[np.ndarray, "samples drives"]
@@ -213,9 +215,9 @@ class Columns:
         A drive that turns back most of its time is learnt from throughout.
         """
         moves = self._moves(samples)
-        turns = (moves & (np.abs(direction) < _SURE)).sum(axis=0)
-        rarely = turns <= _MOST_TURNS * np.maximum(moves.sum(axis=0), 1)
-        return np.where(rarely, _SURE, 0.0)
+        reversing = (moves & (np.abs(direction) < _SETTLED)).sum(axis=0)
+        rarely = reversing <= _MOST_REVERSING * np.maximum(moves.sum(axis=0), 1)
+        return np.where(rarely, _SETTLED, 0.0)
 
     def dead_band(self, samples: Signals) -> Float[np.ndarray, " drives"]:
         """Speed below which a drive's direction is not known."""

@@ -1,6 +1,8 @@
 """Reports: tables, figures and verdicts in one self-contained file."""
 
-from armwise.report.calibration import write_calibration_report
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from armwise.report.estimate import make_report, write_report
 from armwise.report.formats import (
     PLOTLY,
@@ -11,7 +13,6 @@ from armwise.report.formats import (
     report_to_json,
     report_to_text,
 )
-from armwise.report.load import write_load_files, write_load_report
 from armwise.report.report import (
     Figure,
     PlotlyFigure,
@@ -21,11 +22,32 @@ from armwise.report.report import (
     continued_time,
     envelope_rows,
 )
-from armwise.report.simulation import (
-    write_tracking_report,
-    write_world,
-    write_world_report,
-)
+
+if TYPE_CHECKING:
+    from armwise.report.calibration import write_calibration_report
+    from armwise.report.load import write_load_files, write_load_report
+    from armwise.report.simulation import (
+        write_tracking_report,
+        write_world,
+        write_world_report,
+    )
+
+# Each brings the folder it reports on along, so it waits until it is used.
+_IMPORTED_WHEN_USED = {
+    "write_calibration_report": "armwise.report.calibration",
+    "write_load_files": "armwise.report.load",
+    "write_load_report": "armwise.report.load",
+    "write_tracking_report": "armwise.report.simulation",
+    "write_world": "armwise.report.simulation",
+    "write_world_report": "armwise.report.simulation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _IMPORTED_WHEN_USED:
+        return getattr(import_module(_IMPORTED_WHEN_USED[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "PLOTLY",

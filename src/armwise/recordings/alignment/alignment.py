@@ -13,7 +13,7 @@ from armwise.recordings.alignment.lag import explained_band, find_bandwidth, fin
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.smoothing import shifted, smooth
 from armwise.recordings.spectra import LONGEST, Band, band_powers, motion_band
-from armwise.recordings.stretches import moving_pieces, speed_resolution
+from armwise.recordings.stretches import motions_between_rests, speed_resolution
 from armwise.regression import Columns, TorqueProjection
 
 if TYPE_CHECKING:
@@ -138,10 +138,10 @@ def torque_problem(
 
 def _longest_motion(samples: Samples, rate_hz: float) -> Samples | None:
     """Return the middle of the longest motion between two rests."""
-    pieces = moving_pieces(samples.qd, rate_hz)
-    if not pieces:
+    motions = motions_between_rests(samples.qd, rate_hz)
+    if not motions:
         return None
-    first, stop = max(pieces, key=lambda piece: piece[1] - piece[0])
+    first, stop = max(motions, key=lambda rows: rows[1] - rows[0])
     spare = max(stop - first - ROWS, 0) // 2
     part = samples[first + spare : stop - spare]
     # The jackknife's ten blocks need a handful of samples each.

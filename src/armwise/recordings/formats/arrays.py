@@ -1,4 +1,4 @@
-"""Tables from Parquet, NPZ and MAT files.
+"""Parquet, NPZ and MAT files.
 
 A damaged file is an error here, never a crash, and nothing in it is ever run.
 """
@@ -166,7 +166,7 @@ def _numbers(element: _Element, order: str) -> np.ndarray:
     return values
 
 
-# Tables from Parquet, NPZ and MAT files.
+# Parquet, NPZ and MAT files as raw tables.
 
 
 def read_parquet(path: Path) -> RawTable:

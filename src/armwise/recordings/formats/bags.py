@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from armwise.arms import Arm
 
 
-# What the messages of a bag say.
+# Messages: types, time stamps, values.
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
 
@@ -200,7 +200,7 @@ def _number(message: Any, name: str, where: str) -> float:
         raise RecordingError(f"{where}: {name!r} is not a number.") from None
 
 
-# ROS 2 bags, without ROS: sqlite3 or mcap, with or without metadata.yaml.
+# Topics, and tables of channels.
 
 
 def read_bag(

@@ -1,4 +1,4 @@
-"""How a text log is laid out: comments, separator, header, units row."""
+"""Text logs: layout (comments, separator, header, units) and columns of any size."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def _head(path: Path) -> bytes:
     return head
 
 
-# Text logs of any size: read in pieces, every bad cell named.
+# Columns, read in chunks; every bad cell is named.
 
 PIECE = 8 << 20
 """Bytes read at a time."""

@@ -1,4 +1,4 @@
-"""What a file holds before anyone knows what it means: columns of numbers."""
+"""Raw tables: columns of numbers as a file holds them, before they have a meaning."""
 
 from __future__ import annotations
 
