@@ -74,7 +74,7 @@ def _bodies(
     loaded = carrying(arm, payload) if payload else arm
     bodies = [(link.name, i, link.inertia) for i, link in enumerate(loaded.links)]
     if wrist is not None:
-        link, T_link_wrist = arm.place(wrist)
+        link, T_link_wrist = arm.find_frame(wrist)
         beyond = carried_beyond(arm, wrist, payload).transformed(T_link_wrist)
         name, _, inertia = bodies[link]
         bodies[link] = (name, link, inertia - beyond)
@@ -130,7 +130,7 @@ def _set_inertia(body: Any, inertia: InertialParameters) -> None:
 def _add_wrist(
     mujoco: Any, spec: Any, arm: Arm, wrist: str, beyond: InertialParameters
 ) -> None:
-    link, pose = arm.place(wrist)
+    link, pose = arm.find_frame(wrist)
     body = spec.body(arm.links[link].name).add_body(
         name=f"beyond {wrist}", **_pose_attributes(pose)
     )

@@ -61,7 +61,7 @@ def carried_beyond(arm: Arm, frame: str, payload: Payload | None) -> InertialPar
 
 
 def _on_a_link(arm: Arm, frame: str) -> tuple[int, Float[np.ndarray, "4 4"]]:
-    link, pose = arm.place(frame)
+    link, pose = arm.find_frame(frame)
     if link == BASE:
         raise ArgumentError(f"{frame!r} is fixed to the base and carries nothing.")
     return link, pose

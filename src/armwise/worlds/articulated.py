@@ -244,7 +244,7 @@ class ArticulatedMotion:
     def _inside(self, point: Point) -> tuple[int, Array]:
         """Return a point's link and its position in the link's internal frame."""
         assert point.link is not None
-        link, T = self.arm.place(point.link)
+        link, T = self.arm.find_frame(point.link)
         local = T[:3, :3] @ np.asarray(point.at) + T[:3, 3]
         if link == BASE:
             return link, symbols(local)

@@ -96,7 +96,7 @@ def _out_of_reach(body: ArticulatedBody, relation: Relation) -> str | None:
     """Compare a nail's distance from the first joint with the stretched chain."""
     point = relation.points[0]
     assert point.link is not None
-    link, T = body.arm.place(point.link)
+    link, T = body.arm.find_frame(point.link)
     if link == BASE:
         return None
     local = T[:3, :3] @ np.asarray(point.at) + T[:3, 3]

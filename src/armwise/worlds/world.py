@@ -93,7 +93,7 @@ class World:
                     f"{who} has a point on {body.name!r} without a link. Name one "
                     f"of: {names}."
                 )
-            body.arm.place(point.link)
+            body.arm.find_frame(point.link)
         return body
 
     def arm_of(self, name: str, joint: str, who: str) -> Arm:
