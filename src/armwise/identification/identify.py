@@ -90,7 +90,7 @@ def identify(
     report("fit", 0.7)
     solver = PhysicallyConsistent() if method is None else method
     with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
-        solution = solver.solve(problem)
+        solution = solver.solve(problem)  # no pass over the data: R factors suffice
         checked = review(problem, solution)
         estimate = build_estimate(problem, solution, checked, type(solver).__name__)
         report("validate", 0.9)
@@ -127,6 +127,7 @@ def build_problem(
     report = progress or (lambda step, fraction: None)
     report("prepare", 0.0)
     runs, others = _prepared(arm, data, validation, hold_out, cutoff_hz)
+    # Refuse bad data before the long work, not in the middle of it.
     described = Columns(arm)
     for run in (*runs, *others):
         described.check(run)
@@ -179,6 +180,7 @@ def _prepared(
     if logs:
         if not samples:
             raise NotIdentifiable("There are no samples. Record a motion first.")
+        # Compared with the same filters, or the errors would be the filters'.
         others = [prepare(logs, like=samples[0])]
     if hold_out:
         pairs = [run.split(1.0 - hold_out) for run in samples]
