@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from armwise.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -81,14 +83,13 @@ def figure(value: float, digits: int = 4) -> str:
 
 
 @contextmanager
-def progress_bar(
-    title: str, *, quiet: bool = False
-) -> Iterator[Callable[[str, float], None]]:
+def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress]:
     """Show how far a task is; call what it yields with a word and a share in 0…1."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
 
     screen = console(error=True)
-    with Progress(
+    with Bars(
         TextColumn("{task.description}"),
         BarColumn(),
         TimeElapsedColumn(),

@@ -1,6 +1,8 @@
 """Reports: tables, figures and verdicts in one self-contained file."""
 
-from armwise.report.calibration import write_calibration_report
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from armwise.report.estimate import make_report, write_report
 from armwise.report.formats import (
     PLOTLY,
@@ -11,7 +13,6 @@ from armwise.report.formats import (
     report_to_json,
     report_to_text,
 )
-from armwise.report.load import write_load_files, write_load_report
 from armwise.report.report import (
     Figure,
     PlotlyFigure,
@@ -21,7 +22,11 @@ from armwise.report.report import (
     continued_time,
     envelope_rows,
 )
-from armwise.report.world import write_world
+
+if TYPE_CHECKING:
+    from armwise.report.calibration import write_calibration_report
+    from armwise.report.load import write_load_files, write_load_report
+    from armwise.report.world import write_world
 
 __all__ = [
     "PLOTLY",
@@ -45,3 +50,17 @@ __all__ = [
     "write_report",
     "write_world",
 ]
+
+# The folders these are about take longer to import than an estimate's report to write.
+_ON_DEMAND = {
+    "write_calibration_report": "calibration",
+    "write_load_files": "load",
+    "write_load_report": "load",
+    "write_world": "world",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_DEMAND:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_ON_DEMAND[name]}"), name)
