@@ -52,7 +52,10 @@ def design(name: str, duration: float) -> aw.excitation.ExcitationPlan:
 def compare_with_random(name: str, duration: float, count: int) -> None:
     plan = design(name, duration)
     setting = arrange(
-        aw.load_arm(name), duration, keep_out=aw.excitation.KeepOut(), limit_share=0.95
+        aw.load_arm(name),
+        duration,
+        keep_out=aw.excitation.KeepOut(),
+        limit_fraction=0.95,
     )
     p, rng = setting.problem, np.random.default_rng(1)
     with one_thread():

@@ -1,9 +1,9 @@
-"""How soon a watchdog finds a 1° jump, and how often it cries wolf in ten hours.
+"""Watchdog: delay of alarms after a 1° shift, and false alarms in ten hours.
 
 python -m benchmarks.watchdog [jumps] [unseen] [hours]
 
-Arms do pick and place as in `cells/pick_and_place.py`; the watchdog believes in the
-same slightly wrong model as their controller, and is told nothing of loads.
+Arms do pick and place as in `cells/pick_and_place.py`; the watchdog has the same
+slightly wrong model as their controller, and does not know of loads.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ def _faults(dof: int, each: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Watched(NamedTuple):
-    """A joint's arms and what was said of them.
+    """A joint's arms and the alarms about them.
 
     Attributes:
         joint: Whose sensor jumped.
         onsets: When, in [s].
         firsts: First alarm about it on each arm, if any.
         others: Alarms about anything else.
-        visible: Smallest shifts in [°] said beforehand to be noticed within 60 s.
+        visible: Smallest shifts in [°] predicted to be noticed within 60 s.
     """
 
     joint: str
@@ -76,7 +76,7 @@ class Watched(NamedTuple):
 
     @property
     def sizes(self) -> np.ndarray:
-        """As told, in [°]."""
+        """As reported, in [°]."""
         return np.rad2deg([np.nan if x is None else x.size for x in self.firsts])
 
 

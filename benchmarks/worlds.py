@@ -21,7 +21,7 @@ from armwise.worlds import (
     planar_chain,
     simulate,
 )
-from armwise.worlds.engine import Engine
+from armwise.worlds.engine import WorldEngine
 from benchmarks.figures import Row, best
 from papers.mitchell_rivals import (
     FOUR_BAR,
@@ -37,7 +37,7 @@ NOTHING = float("nan")
 
 def step_time(world: World, steps: int) -> float:
     """Return the time of one RK4 step of 1 ms in the compiled loop in [s]."""
-    engine = Engine(world, SingularValueDropping())
+    engine = WorldEngine(world, SingularValueDropping())
     start = engine.start()
     signal = engine.signal(0.0, start)[None]
 

@@ -95,8 +95,8 @@ def _velocity_error_drawings() -> list[Drawing]:
             Figure(
                 f"Velocity error of joint {j + 1}", "time [s]", "error [rad/s]",
                 (
-                    line("A. first", time, (first.qd - first.wanted_qd)[:, j]),
-                    line("B. fourth", time, (fourth.qd - fourth.wanted_qd)[:, j]),
+                    line("A. first", time, (first.qd - first.reference_qd)[:, j]),
+                    line("B. fourth", time, (fourth.qd - fourth.reference_qd)[:, j]),
                 ),
             ),
         )
@@ -113,7 +113,7 @@ def _decoupled_drawings() -> list[Drawing]:
             Figure(
                 f"Joint {j + 1} with the decoupled model", "time [s]", "angle [rad]",
                 (
-                    line("desired", time, first.wanted_q[:, j], "level"),
+                    line("desired", time, first.reference_q[:, j], "level"),
                     line("A. first trial", time, first.q[:, j]),
                     line("B. after five iterations", time, last.q[:, j]),
                 ),

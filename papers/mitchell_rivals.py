@@ -97,10 +97,10 @@ def held_by_spring(
 ) -> Held:
     """Hold the nail by a stiff, damped spring, with the same RK4."""
     (nail,) = world.relations
-    spring = Spring("penalty", TIP, nail.place, stiffness, damping=damping)
+    spring = Spring("penalty", TIP, nail.fixed_target, stiffness, damping=damping)
     loose = replace(world, constraints=(), forces=(*world.forces, spring))
     run = simulate(loose, duration, step=step)
-    deviation = run.places([TIP])[:, 0] - np.asarray(nail.place)
+    deviation = run.point_positions([TIP])[:, 0] - np.asarray(nail.fixed_target)
     return _held(f"penalty spring {stiffness:g} N/m", run, deviation)
 
 
@@ -165,7 +165,7 @@ def mjcf(world: World, is_stiff: bool, step: float) -> str:
     )
     # The shortest time constant that MuJoCo takes is two steps.
     stiff = f'solref="{2 * step} 1" solimp="0.9999 0.9999 0.001"' if is_stiff else ""
-    x, y, z = nail.place
+    x, y, z = nail.fixed_target
     return f"""<mujoco>
       <compiler angle="radian"/>
       <option timestep="{step}" integrator="RK4" tolerance="1e-14" iterations="200">

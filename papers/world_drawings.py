@@ -147,14 +147,14 @@ def _workless_drawings(run: Run) -> list[Drawing]:
 def _frames(run: Run) -> Drawing:
     """The arm every third of a second, and the nail, from the side."""
     joints = [Point("arm", (0.0, 0.0, 0.0), f"link_{k}") for k in (1, 2, 3)]
-    places = run.places([*joints, Point("arm", link="tip")])
+    places = run.point_positions([*joints, Point("arm", link="tip")])
     curves = []
     for k in range(6):
         row = int(np.searchsorted(run.time, k * FRAME))
         arm = places[min(row, len(places) - 1)]
         curves.append(Series(f"{k}/3 s", arm[:, 0], arm[:, 2], "series"))
     (nail,) = run.world.relations
-    x, _, z = nail.place
+    x, _, z = nail.fixed_target
     curves.append(Series("nail", np.array([x]), np.array([z]), "printed"))
     figure = Figure(
         "Three links on a nail, seen along y", "x [m]", "z [m]", tuple(curves)

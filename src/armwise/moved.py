@@ -16,7 +16,7 @@ _FOLDERS = {
     "control": """
         benchmark_tracking Composite ComputedTorque CraigHsuSastry DriveProjection
         Feedforward Gating Indirect MixtureCompensator ParameterSet Partition PD
-        PhysicalProjection Playback RobustTerm SlotineLi TrackingTable UpdateLaw Watch
+        PhysicalProjection Playback RobustTerm SlotineLi TrackingTable UpdateLaw
     """,
     "dynamics": "BaseParameters",
     "excitation": """
@@ -59,6 +59,7 @@ _FOLDERS = {
     """,
 }
 _RENAMED = {
+    "Watch": "armwise.control.AdaptationMonitor",
     "reproduce": "papers.reproduce",
 }
 MOVED = {

@@ -60,10 +60,13 @@ class TomlTable:
             where = self._inside(f"{key} {row.get('name', i)}")
             yield replace(self, where=where, values=row)
 
-    def text(self, key: str, default: str) -> str:
-        """Return a string; an empty one only if that is the default."""
-        value = self.values.get(key, default)
-        if not isinstance(value, str) or not (value or value == default):
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a string; without a default it must be there.
+
+        It may be empty only if that is the default.
+        """
+        value = self.values.get(key, "" if default is None else default)
+        if not isinstance(value, str) or not (value or default == ""):
             raise self.error(f'needs a text for "{key}", not {value!r}.')
         return value
 

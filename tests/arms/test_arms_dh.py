@@ -102,7 +102,7 @@ def test_everything_a_row_can_say(tmp_path: Path) -> None:
         arm.links[0].inertia.vector, [2, 2, 0, 0, 1, 0, 0, 3, 0, 3]
     )
     assert arm.links[1].inertia.vector[[0, 1, 9]].tolist() == [1.0, 0.5, 0.3]
-    assert arm.place("foot")[1][1, 0] == 1.0
+    assert arm.find_frame("foot")[1][1, 0] == 1.0
     assert arm.couplings[0].weights.tolist() == [1.0, -1.0]
     assert arm.couplings[0].drive.viscous == 0.7
 
@@ -130,6 +130,8 @@ def test_everything_a_row_can_say(tmp_path: Path) -> None:
         (TABLE + "inertial = {mass = 1, inertia = [1]}\n", ["6 numbers"]),
         (TABLE + 'parent = "zz"\n', ['parent "zz"', "Known: base"]),
         (TABLE + '[[frame]]\nname = "f"\nlink = "zz"\n', ["frame f", "Known:"]),
+        (TABLE + '[[frame]]\nlink = "base"\n', ['text for "name"']),
+        (TABLE + "[[coupling]]\nweights = {joint_1 = 1}\n", ['text for "name"']),
         (ROW, ["convention", "standard", "modified"]),
         ('convention = "modified"\n', ["no [[joint]]"]),
         ("joint = 3\n", ["[[joint]]"]),

@@ -85,7 +85,7 @@ def test_fixed_links_are_merged_and_kept_as_frames(robot: Path) -> None:
     assert arm.links[1].inertia.mass == pytest.approx(1.5)
     np.testing.assert_allclose(arm.links[1].inertia.first_moment, [0, 0.05, 0])
     assert frames["camera"].inertia.mass == 0.5
-    link, T = arm.place("camera")
+    link, T = arm.find_frame("camera")
     assert link == 1
     np.testing.assert_allclose(T[:3, 3], [0, 0.1, 0])
 

@@ -58,7 +58,7 @@ def test_an_arm_across_gravity_that_is_thought_upright_is_found_out():
 
 
 @pytest.mark.parametrize("alpha", [None, ALPHA])
-def test_a_recording_across_gravity_tells_nothing(alpha):
+def test_a_recording_across_gravity_determines_nothing(alpha):
     flat = recorded(hand(coulomb=0.0).with_gravity([0.0, 0.0, -9.81]))
     with pytest.raises(NotIdentifiable, match="gravity hardly shows"):
         calibrate_recording(structure(), flat, alpha=alpha, starts=4)
@@ -69,13 +69,13 @@ def test_friction_larger_than_gravity_is_said():
         calibrate_recording(structure(), recorded(hand(coulomb=2.0)), starts=4)
 
 
-def test_a_motion_too_small_to_tell_is_refused():
+def test_a_motion_too_small_is_refused():
     recording = recorded(amplitude=(0.02, 0.02), noise=0.05)
     with pytest.raises(NotIdentifiable, match="does not determine"):
         calibrate_recording(structure(), recording, starts=4)
 
 
-def test_what_a_recording_does_not_tell_keeps_what_was_given():
+def test_undetermined_unknowns_keep_the_guess():
     recording = recorded(amplitude=(0.1, 0.1), noise=0.05)
     found = calibrate_recording(structure(), recording, alpha=ALPHA, starts=16)
     assert found.not_calibrated == ("joint_1.gain", "joint_2.gain")

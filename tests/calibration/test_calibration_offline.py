@@ -26,7 +26,7 @@ def found(recording):
     return calibrate_recording(structure(), recording)
 
 
-def test_gains_and_offsets_come_out_of_nothing(found):
+def test_gains_and_offsets_need_no_guess(found):
     assert np.abs(found.alpha / ALPHA - 1).max() < 0.01
     assert np.rad2deg(np.abs(found.beta - BETA)).max() < 0.3
     assert np.all(np.abs(found.beta - BETA) < 5 * found.beta_std)
@@ -60,7 +60,7 @@ def test_known_gains_leave_offsets(recording):
     assert np.rad2deg(np.abs(found.beta - BETA)).max() < 0.3
 
 
-def test_the_jacobian_is_the_derivative_of_what_is_left(recording):
+def test_the_jacobian_is_the_derivative_of_the_residual(recording):
     projector = Projector(
         structure(), sensed_samples(recording, 10.0)[::20], np.full(2, 0.01)
     )
@@ -74,7 +74,7 @@ def test_the_jacobian_is_the_derivative_of_what_is_left(recording):
         assert rise / 2e-5 == pytest.approx(slope[k], rel=1e-3)
 
 
-def test_what_hides_is_named_beforehand():
+def test_unobservable_unknowns_are_predicted():
     panda = calibratable(load_arm("panda"))
     assert panda.hidden == ("joint_1.offset", "joint_7.offset")
     reasons = {p.name: p.reason for p in panda.prospects}
@@ -112,7 +112,7 @@ def test_unknown_parameters_are_refused():
         Structure(hand(), known=("*.weight",))
 
 
-def test_nothing_to_find_is_said(recording):
+def test_nothing_to_calibrate_is_refused(recording):
     free = hand().with_gravity([0.0, 0.0, 0.0])
     still = free.with_parameters(np.zeros_like(free.parameters))
     known = Structure(still, known=("*",))

@@ -41,7 +41,7 @@ def test_machines_read_the_same(found, tmp_path):
     assert read["torques"]["torque_std"]["joint_1"] > 0.0
 
 
-def test_gravity_as_weighed_is_gravity_as_fitted(found):
+def test_measured_gravity_is_fitted_gravity(found):
     shown = found.evidence
     left = (shown.measured_gravity - shown.gravity)[shown.is_used]
     assert np.std(left) < 0.005 * np.ptp(shown.gravity)

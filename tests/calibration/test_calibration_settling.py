@@ -1,4 +1,4 @@
-"""How sure an adaptation is of itself."""
+"""Uncertainty of an adaptation, and when it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Torque gains, weighed against a known load."""
+"""Torque gains from a known load."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def test_a_guess_only_shifts_the_search(logs):
     assert other.gain == pytest.approx(plain.gain, rel=1e-3)
 
 
-def test_no_load_weighs_nothing(logs):
+def test_no_load_determines_nothing(logs):
     nothing = replace(LOAD, inertia=InertialParameters.zero())
     with pytest.raises(NotIdentifiable, match="no joint's torque"):
         calibrate_torques(hand(), logs[0], logs[0], nothing)
 
 
-def test_the_command_line_weighs_torques(logs, tmp_path):
+def test_the_command_line_calibrates_torques(logs, tmp_path):
     paths = [
         written(log, tmp_path / name)
         for log, name in zip(logs, ("free.csv", "loaded.csv"), strict=True)

@@ -9,6 +9,7 @@ import pytest
 
 from armwise.arms import Arm, Drive, InertialParameters, load_arm
 from armwise.control import (
+    AdaptationMonitor,
     Composite,
     ComputedTorque,
     DriveProjection,
@@ -18,7 +19,6 @@ from armwise.control import (
     RobustTerm,
     SlotineLi,
     UpdateLaw,
-    Watch,
 )
 from armwise.control.adaptive_controller import AdaptiveModel, FilteredRegressor
 from armwise.errors import ArgumentError, PlantDiverged
@@ -103,9 +103,9 @@ def test_friction_is_found_as_well(arm: Arm, motion: Sinusoid) -> None:
 def test_the_lyapunov_function_never_grows(arm: Arm, motion: Sinusoid) -> None:
     base = ParameterSet.base(arm, ())
     controller = SlotineLi(base, RATE, KD, UpdateLaw.gradient(1.0))
-    watch = Watch(controller, truth=arm, every=5)
+    watch = AdaptationMonitor(controller, truth=arm, every=5)
     run(SimulatedArm(arm, control_rate_hz=4000.0), watch, motion, duration=1.0)
-    seen = watch.watched
+    seen = watch.history
     V = seen.lyapunov[:, 0]
     assert np.all(np.diff(V) <= 2e-3 * V[0])
     assert V[-1] < 0.9 * V[0]

@@ -51,7 +51,7 @@ def test_joint_torques_are_the_jacobian_transposed_times_the_wrench(name: str) -
     arm = _arm(name)
     q, qd, qdd = _states(arm.dof)
     dyn = aw.Dynamics(arm)
-    link, T = arm.place("hand")
+    link, T = arm.find_frame("hand")
     own = dyn.regressor(q, qd, qdd)[:, :, dyn.arm.layout.link(link)]
     R = dyn.link_pose(q, "hand")[:, :3, :3]
     A = HeldBody(arm, "hand").regressor(q, qd, qdd)

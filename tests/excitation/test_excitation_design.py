@@ -20,7 +20,7 @@ from armwise.excitation import (
 from armwise.excitation.design import arrange, one_thread, settle
 from armwise.excitation.keep_out import THICKNESS, arm_length
 from armwise.excitation.requirements import verify
-from armwise.excitation.search import Found, random_start, rest
+from armwise.excitation.search import Candidate, random_start, resting
 from armwise.motions import Motion, Quintic, check_limits
 from tests.excitation.arms_for_excitation import emps, tree
 
@@ -53,7 +53,7 @@ def require_within_limits(arm: Arm, plan: ExcitationPlan) -> None:
         assert np.abs(plan.sample(t).qd).max() < 1e-9
         assert np.abs(plan.sample(t).qdd).max() < 1e-8
     np.testing.assert_allclose(plan.sample(plan.duration).q, plan.start, atol=1e-9)
-    assert plan.verified.is_within(plan.limit_share)
+    assert plan.verified.is_within(plan.limit_fraction)
 
 
 def condition_of(arm: Arm, plan: ExcitationPlan) -> float:
@@ -110,7 +110,7 @@ def test_same_seed_same_motion_and_other_seed_another():
 
 @pytest.mark.slow
 def test_better_than_the_best_of_200_random_motions(panda, plan):
-    setting = arrange(panda, 20.0, keep_out=KeepOut(), limit_share=0.95)
+    setting = arrange(panda, 20.0, keep_out=KeepOut(), limit_fraction=0.95)
     p, rng = setting.problem.simplified(), np.random.default_rng(1)
     with one_thread():
         postures = setting.postures(rng)
@@ -202,7 +202,7 @@ def test_what_is_known_turns_the_search_to_what_is_not():
     for k in (4, 12):
         weight = 1e4 * np.diag(np.diag(plain.information))
         weight[k, k] = 0.0
-        turned = design_excitation(arm, 3.9, known=weight, harmonics=5)
+        turned = design_excitation(arm, 3.9, prior=weight, harmonics=5)
         variances = [
             np.linalg.inv(weight + p.information)[k, k] for p in (plain, turned)
         ]
@@ -256,10 +256,10 @@ def test_a_plan_can_be_repeated(plan):
         ({"duration": float("inf")}, "duration must be a positive number"),
         ({"budget_s": -1.0}, "budget_s must be a positive number"),
         ({"rate_hz": 0.0}, "rate_hz must be a positive number"),
-        ({"limit_share": 1.5}, "limit_share must lie above 0"),
+        ({"limit_fraction": 1.5}, "limit_fraction must lie above 0"),
         ({"harmonics": 1}, "harmonics must be a whole number"),
         ({"periods": 0}, "periods must be a whole number"),
-        ({"known": np.eye(3)}, "known must be a 11×11 matrix"),
+        ({"prior": np.eye(3)}, "prior must be a 11×11 matrix"),
         ({"torque_std": [1.0]}, "torque_std needs 2 numbers"),
         (
             {"keep_out": KeepOut(boxes=[Box((-5, -5, -5), (5, 5, 5))])},
@@ -274,21 +274,21 @@ def test_nonsense_is_refused(arguments, said):
 
 
 def test_random_motions_respect_everything():
-    setting = arrange(tree(), 4.0, keep_out=KeepOut(), limit_share=0.9)
+    setting = arrange(tree(), 4.0, keep_out=KeepOut(), limit_fraction=0.9)
     p, rng = setting.problem, np.random.default_rng(0)
     for posture in setting.postures(rng)[:4]:
         z = random_start(p, posture, rng)
         assert p.excess(z) <= 0.0
-        assert p.excess(z + 0.1 * (z - rest(p.series, posture))) > 0.0
+        assert p.excess(z + 0.1 * (z - resting(p.series, posture))) > 0.0
 
 
 def test_a_motion_that_fails_on_the_fine_grid_is_shrunk():
     arm = emps()
-    p = arrange(arm, 3.0, limit_share=0.9).problem
-    still = rest(p.series, p.series.bounds.middle)
+    p = arrange(arm, 3.0, limit_fraction=0.9).problem
+    still = resting(p.series, p.series.bounds.middle)
     z = still.copy()
     z[0, 1:] = 1.0
-    motion, verified = settle(arm, p, Found(z, still, 0.0))
+    motion, verified = settle(arm, p, Candidate(z, still, 0.0))
     assert not verify(p.series.motion(z), p.requirements).is_within(0.9)
     assert verify(motion, p.requirements).is_within(0.9)
     assert verified.is_within(0.9)

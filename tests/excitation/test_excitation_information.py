@@ -55,7 +55,7 @@ def test_log_det_differences_are_those_of_the_information():
 def test_what_is_known_adds_to_what_is_told():
     arm = load_arm("ddarm")
     score = score_motion(arm, shaking(3))
-    twice = score_motion(arm, shaking(3), known=1e6 * score.information)
+    twice = score_motion(arm, shaking(3), prior=1e6 * score.information)
     # A million times as much of everything: 25 parameters, log 1e6 each.
     gain = 25 * np.log(1e6)
     assert twice.log_det - score.log_det == pytest.approx(gain, abs=1.0)
@@ -71,7 +71,7 @@ def test_a_motion_that_tells_nothing_has_infinite_condition():
 def test_gradient_of_all_that_is_minimised(name):
     """puma260 has Coulomb friction; both come close to themselves."""
     arm = load_arm(name)
-    setting = arrange(arm, 4.0, keep_out=KeepOut(floor=0.1), limit_share=0.3)
+    setting = arrange(arm, 4.0, keep_out=KeepOut(floor=0.1), limit_fraction=0.3)
     p = setting.problem
     penalty = p.penalty()
     z = 0.3 * RNG.normal(size=(arm.dof, p.series.free))
@@ -94,9 +94,9 @@ def test_what_is_known_must_be_information():
         "symmetric": np.triu(np.ones((count, count))),
         "positive semidefinite": -np.eye(count),
     }
-    for said, known in bad.items():
+    for said, prior in bad.items():
         with pytest.raises(ArgumentError, match=said):
-            score_motion(arm, motion, known=known)
+            score_motion(arm, motion, prior=prior)
     with pytest.raises(ArgumentError, match="moves 2 joints"):
         score_motion(arm, shaking(2))
     with pytest.raises(ArgumentError, match="torque_std must be positive"):

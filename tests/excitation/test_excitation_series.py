@@ -10,14 +10,14 @@ import pytest
 from armwise.arms import Limits, load_arm
 from armwise.errors import ArgumentError
 from armwise.excitation.bounds import bounds_of
-from armwise.excitation.series import Series, choose_harmonics
+from armwise.excitation.series import RestingSeries, choose_harmonics
 from tests.excitation.arms_for_excitation import tree
 
 RNG = np.random.default_rng(2)
 
 
 def series_of(name="panda", duration=7.0, harmonics=6):
-    return Series(bounds_of(load_arm(name)), duration, harmonics)
+    return RestingSeries(bounds_of(load_arm(name)), duration, harmonics)
 
 
 def test_every_series_begins_and_ends_at_rest():

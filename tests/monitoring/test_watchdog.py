@@ -48,7 +48,7 @@ def test_a_jump_during_learning_is_found_if_no_motion_could_be_it(work):
     assert alarm.onset == pytest.approx(5.0, abs=PERIOD)
 
 
-def test_what_moved_unseen_is_found_by_its_weight(work):
+def test_an_unseen_shift_is_found_against_gravity(work):
     """The sensor slips while nothing is recorded for a second."""
     time, q, tau = work
     moved = q + JUMP * (time >= 40.0)[:, None] * np.array([1.0, 0.0])
@@ -61,7 +61,7 @@ def test_what_moved_unseen_is_found_by_its_weight(work):
         assert alarm.size == pytest.approx(JUMP, abs=0.3 * JUMP)
 
 
-def test_a_jump_that_was_told_is_allowed_for(work):
+def test_a_reported_jump_is_allowed_for(work):
     time, q, tau = work
     moved = q + 5.0 * JUMP * (time >= 40.0)[:, None] * np.array([1.0, 0.0])
     dog = watchdog()
@@ -122,7 +122,7 @@ def test_values_are_tracked_with_their_uncertainty(work):
     assert np.all(np.abs(now.alpha - 1.0) < 5 * now.alpha_std + 1e-3)
 
 
-def test_it_is_told_beforehand_what_would_be_noticed(work):
+def test_what_would_be_noticed_is_predicted(work):
     dog = watchdog()
     assert all(np.isinf(row.drift) for row in dog.visible())
     dog.update(*work)

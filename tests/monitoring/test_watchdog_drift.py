@@ -81,7 +81,7 @@ def test_what_a_load_adds_to_any_motion_is_expected(arm):
         assert np.all(np.abs(added) < residuals.largest_change(motion))
 
 
-def test_the_load_is_weighed(arm, work):
+def test_the_load_is_estimated(arm, work):
     """The last epoch of an odd cycle has it, that of an even one does not."""
     masses = []
     for cycles in (49, 50):
@@ -90,7 +90,7 @@ def test_the_load_is_weighed(arm, work):
     assert masses[1] - masses[0] == pytest.approx(LOAD, abs=0.15)
 
 
-def test_what_gravity_cannot_tell_is_said_beforehand(undisturbed):
+def test_what_gravity_cannot_determine_is_predicted(undisturbed):
     shifts = [row.drift for row in undisturbed.visible(60.0)]
     assert np.isinf(shifts[0])  # turns about the vertical
     assert np.isinf(shifts[6]) or shifts[6] > 10.0 * DEGREE  # turns the load alone

@@ -14,7 +14,7 @@ def work():
     return worked(75.0)
 
 
-def test_a_reading_that_stays_while_the_arm_is_driven_on_is_told(work):
+def test_a_reading_that_stays_while_the_arm_is_driven_on_is_reported(work):
     time, q, tau = work
     stuck = q.copy()
     begin = int(40.0 / PERIOD)
@@ -29,7 +29,7 @@ def test_a_reading_that_stays_while_the_arm_is_driven_on_is_told(work):
     assert "stays the same" in alarm.message
 
 
-def test_a_reading_at_the_end_of_its_range_is_told(work):
+def test_a_reading_at_the_end_of_its_range_is_reported(work):
     time, q, tau = work
     end = q[time < 30.0, 1].max() + 1e-3
     driven = 1.5 * np.clip(time - 40.0, 0.0, 1.0)[:, None] * np.array([0.0, 1.0])
@@ -59,7 +59,7 @@ def test_a_joint_held_against_the_motion_of_another_is_not_stuck():
     assert not alarms_of(worked(30.0, motion=Sequence(5 * cycle + 10 * (there, again))))
 
 
-def test_what_is_no_number_is_told_each_time_it_begins(work):
+def test_missing_readings_are_reported_once_per_onset(work):
     time, q, tau = (x.copy() for x in work)
     q[5000:5003, 0] = np.nan
     q[5010, 0] = np.inf

@@ -90,9 +90,9 @@ def test_a_wrist_sensor_at_rest_feels_the_weight_it_carries():
     gripper = InertialParameters.from_center_of_mass(
         0.7, (0, 0, 0.05), np.eye(3) * 1e-3
     )
-    link = arm.place("flange")[0]
+    link = arm.find_frame("flange")[0]
     links = list(arm.links)
-    T = arm.place("flange")[1]
+    T = arm.find_frame("flange")[1]
     links[link] = replace(
         links[link], inertia=links[link].inertia + gripper.transformed(T)
     )

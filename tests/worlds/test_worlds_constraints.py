@@ -111,7 +111,7 @@ CURVES = {
 def test_a_bead_stays_on_its_wire_without_being_held_along_it(name: str) -> None:
     curve = CURVES[name]
     run = simulate(world(PointToCurve("c", A, curve, 6.0)), 4.0)
-    places = run.places([A])[-1, 0]
+    places = run.point_positions([A])[-1, 0]
     s = run.states[-1, run.engine.layout.curves["c"]]
     nearest = np.array(curve.at(float(s))[0], dtype=float)
     assert places == pytest.approx(nearest, abs=1e-6)
@@ -133,7 +133,7 @@ def test_a_bead_on_a_frictionless_circle_is_a_pendulum() -> None:
         return [x[1], -9.81 / 0.5 * np.cos(x[0])]
 
     there = solve_ivp(rate, (0, 2), [0, 0], rtol=1e-10, atol=1e-12).y[0, -1]
-    found = run.places([Point("ball")])[-1, 0]
+    found = run.point_positions([Point("ball")])[-1, 0]
     assert found == pytest.approx(
         [0.5 * np.cos(there), 0, 0.5 * np.sin(there)], abs=1e-6
     )
@@ -151,7 +151,7 @@ def test_a_point_takes_the_velocity_it_is_given() -> None:
     start = run.deviation("c")[0]
     wanted = start * np.exp(-5.0 * run.time)[:, None]
     assert run.deviation("c") == pytest.approx(wanted, abs=1e-8)
-    moved = np.diff(run.places([A])[-2:, 0], axis=0)[0] / 1e-3
+    moved = np.diff(run.point_positions([A])[-2:, 0], axis=0)[0] / 1e-3
     assert moved == pytest.approx([0.2, 0, -0.1], abs=1e-4)
     assert run.ledger.relative_balance < 1e-8
 
@@ -166,7 +166,9 @@ def test_a_velocity_may_be_held_along_one_direction_only() -> None:
 def test_orientation_turns_a_body_and_lets_it_fall() -> None:
     held = Orientation("o", Point("b"), spread=0.3, frequency=15.0)
     run = simulate(world(held), 1.5)
-    R = run.places([Point("b"), Point("b", (1, 0, 0)), Point("b", (0, 1, 0))])[-1]
+    R = run.point_positions([Point("b"), Point("b", (1, 0, 0)), Point("b", (0, 1, 0))])[
+        -1
+    ]
     assert R[1] - R[0] == pytest.approx([1, 0, 0], abs=1e-6)
     assert R[2] - R[0] == pytest.approx([0, 1, 0], abs=1e-6)
     fall = run.position("b")[-1, 2] - run.position("b")[0, 2]
@@ -185,7 +187,9 @@ def test_orientation_between_two_bodies_exerts_no_net_force() -> None:
 
 def test_a_weld_to_the_world_holds_still() -> None:
     run = simulate(world(Weld("w", Point("a"), (0.2, 0.1, 0.0), frequency=20.0)), 1.2)
-    places = run.places([Point("a"), Point("a", (1, 0, 0)), Point("a", (0, 1, 0))])[-1]
+    places = run.point_positions(
+        [Point("a"), Point("a", (1, 0, 0)), Point("a", (0, 1, 0))]
+    )[-1]
     wanted = np.array([[0.2, 0.1, 0], [1.2, 0.1, 0], [0.2, 1.1, 0]])
     assert places == pytest.approx(wanted, abs=1e-6)
 

@@ -17,7 +17,7 @@ from armwise.worlds import (
     World,
     planar_chain,
 )
-from armwise.worlds.engine import Engine
+from armwise.worlds.engine import WorldEngine
 
 
 def random_tree(count: int, rng: np.random.Generator) -> Arm:
@@ -58,7 +58,7 @@ def test_articulated_inertias_solve_the_mass_matrix(count: int) -> None:
 def operations(count: int) -> int:
     body = ArticulatedBody("a", planar_chain(count, 1 / count), q=(0.1,) * count)
     nail = PointToNail("nail", Point("a", link="tip"), (0.5, 0.0, 0.1))
-    engine = Engine(World((body,), (nail,)), SingularValueDropping(), "numpy")
+    engine = WorldEngine(World((body,), (nail,)), SingularValueDropping(), "numpy")
     return sum(engine.traced.rates.counts.values())
 
 
@@ -77,7 +77,7 @@ def constrained(points: int) -> int:
         PointToNail(f"n{k}", Point("b", tuple(p)), tuple(p))
         for k, p in enumerate(places)
     )
-    engine = Engine(World((body,), nails), SingularValueDropping(), "numpy")
+    engine = WorldEngine(World((body,), nails), SingularValueDropping(), "numpy")
     return sum(engine.traced.rates.counts.values())
 
 

@@ -29,7 +29,7 @@ from armwise.worlds import (
     rod,
     simulate,
 )
-from armwise.worlds.engine import Engine
+from armwise.worlds.engine import WorldEngine
 from armwise.worlds.methods import Bound
 from papers.mitchell_mechanisms import three_link_world
 
@@ -109,7 +109,7 @@ def test_the_fast_and_the_careful_path_agree(
     seed: int, most_traced: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("armwise.worlds.engine.MOST_TRACED", most_traced)
-    engine = Engine(
+    engine = WorldEngine(
         random_world(np.random.default_rng(seed)), SingularValueDropping(), "c"
     )
     state = engine.start()

@@ -90,7 +90,7 @@ def test_an_event_releases_a_constraint() -> None:
     nail = PointToNail("nail", Point("ball"), (0.0, 0.0, 0.0))
 
     def lowest(moment: Moment) -> float:
-        return float(moment.place(Point("ball", (1, 0, 0)))[0])
+        return float(moment.point_position(Point("ball", (1, 0, 0)))[0])
 
     event = Event("hanging straight", lowest, -1, releases=("nail",))
     run = simulate(World((rodded,), (nail,)), 1.0, events=[event])

@@ -1,4 +1,4 @@
-"""Arms: what they are made of, and the files that describe them."""
+"""Arms: joints, links, parameters, and the files that describe them."""
 
 from armwise.arms.arm import (
     Arm,

@@ -1,4 +1,4 @@
-"""The description of an arm: joints, links, what moves with what, and gravity."""
+"""Description of an arm: joints, links, drives, couplings, frames and gravity."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Simple geometry carried by a link: for keeping clear of things and for looking.
+# Outlines of links, for clearance and drawings.
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +39,6 @@ class Shape:
     size: tuple[float, ...]
     pose: Float[np.ndarray, "4 4"]
     mesh: str | None = None
-
-
-# The description of an arm: joints, links, what moves with what, and gravity.
 
 
 @dataclass(frozen=True)
@@ -148,7 +145,7 @@ class Link:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A named place on a link (a tool, a sensor, a merged fixed link).
+    """A named frame on a link (a tool, a sensor, a merged fixed link).
 
     Attributes:
         name: The user's name for it.
@@ -191,7 +188,7 @@ class Arm:
         name: The user's name for it.
         joints, links: One each per moving link.
         gravity: Acceleration of free fall in base axes, in [m/s²].
-        frames: Named places, fixed links among them.
+        frames: Named frames, fixed links among them.
         couplings: Motors turned by several joints.
         base: Name of the fixed base link.
         base_shapes: Outlines that stand still, in the base link's frame.
@@ -308,7 +305,7 @@ class Arm:
         """Return which link has this name."""
         return _index([link.name for link in self.links], name, "link", self.name)
 
-    def place(self, name: str) -> tuple[int, Float[np.ndarray, "4 4"]]:
+    def find_frame(self, name: str) -> tuple[int, Float[np.ndarray, "4 4"]]:
         """Find a link, frame or the base by name: its link index and T_link_frame."""
         for i, link in enumerate(self.links):
             if link.name == name:
@@ -318,9 +315,9 @@ class Arm:
                 return frame.link, frame.pose
         if name == self.base:
             return BASE, np.eye(4)
-        known = [x.name for x in self.links] + [x.name for x in self.frames]
+        names = [x.name for x in self.links] + [x.name for x in self.frames]
         raise ArgumentError(
-            f"{self.name} has no link or frame {name!r}. It has: {', '.join(known)}."
+            f"{self.name} has no link or frame {name!r}. It has: {', '.join(names)}."
         )
 
     @cached_property
@@ -336,13 +333,13 @@ class Arm:
 
     def limits(self, quantity: str) -> Float[np.ndarray, " dof"]:
         """Return one limit of every coordinate: `lower`, `upper`, `velocity`, …."""
-        chosen = [self.joints[i].limits for i in self.coordinates]
-        return np.array([getattr(limit, quantity) for limit in chosen], dtype=float)
+        limits = [self.joints[i].limits for i in self.coordinates]
+        return np.array([getattr(limit, quantity) for limit in limits], dtype=float)
 
     def defects(self) -> dict[str, str]:
         """Links no body can be, and why."""
-        found = {link.name: link.inertia.defect() for link in self.links}
-        return {name: why for name, why in found.items() if why is not None}
+        defects = {link.name: link.inertia.defect() for link in self.links}
+        return {name: why for name, why in defects.items() if why is not None}
 
 
 def _index(names: Sequence[str], name: str, what: str, arm: str) -> int:
@@ -380,6 +377,7 @@ def _check_joint(arm: Arm, i: int, joint: Joint) -> None:
         raise ArmError(f"{where}: its parent must come before it in the tree.")
     if np.shape(joint.origin) != (4, 4) or not np.all(np.isfinite(joint.origin)):
         raise ArmError(f"{where}: its origin must be a finite 4×4 pose.")
+    # An axis of another length would scale the joint's coordinate silently.
     if not np.isclose(np.linalg.norm(joint.axis), 1.0, atol=1e-9):
         raise ArmError(f"{where}: its axis must have length 1, not {joint.axis}.")
     if np.shape(joint.anchor) != (3,) or not np.all(np.isfinite(joint.anchor)):
@@ -392,16 +390,17 @@ def _check_joint(arm: Arm, i: int, joint: Joint) -> None:
         raise ArmError(f"{where}: it must mimic a joint that moves by itself.")
 
 
-# Joints that follow joints that follow joints.
+# Chains of joints that follow each other.
 
 
 def resolve_mimic(i: int, follow: Mapping[int, Mimic]) -> Mimic | None:
     """Follow a chain of mimics to a joint that moves by itself; None for a circle."""
-    mimic, seen = follow[i], {i}
+    mimic, visited = follow[i], {i}
+    # Mimics compose: q = a₁ (a₂ q_leader + b₂) + b₁.
     while mimic.leader in follow:
-        if mimic.leader in seen:
+        if mimic.leader in visited:
             return None
-        seen.add(mimic.leader)
+        visited.add(mimic.leader)
         up = follow[mimic.leader]
         mimic = Mimic(
             up.leader,

@@ -1,4 +1,4 @@
-"""The ten inertial parameters of a rigid body, and what a body can have."""
+"""Inertial parameters of a rigid body, and whether they are physically realisable."""
 
 from __future__ import annotations
 
@@ -104,6 +104,7 @@ class InertialParameters:
     def principal(self) -> tuple[Float[np.ndarray, " 3"], Float[np.ndarray, "3 3"]]:
         """Principal moments [kg m²], ascending, and their axes as columns."""
         moments, axes = np.linalg.eigh(self.central_inertia)
+        # eigh may return a mirror image; a frame must be right-handed.
         axes[:, 2] *= np.sign(np.linalg.det(axes))
         return moments, axes
 
@@ -115,6 +116,7 @@ class InertialParameters:
         one condition on it (Wensing, Kim and Slotine 2018).
         """
         inertia = self.inertia
+        # I = tr(Σ) 1 − Σ, solved for Σ.
         sigma = 0.5 * np.trace(inertia) * np.eye(3) - inertia
         pseudo = np.empty((4, 4))
         pseudo[:3, :3] = sigma
@@ -141,6 +143,7 @@ class InertialParameters:
         moments = self.principal[0]
         if moments[0] < -tolerance * scale:
             return f"a principal moment is negative ({moments[0]:.4g} kg m²)"
+        # Thin plates meet the triangle with equality: files round to six digits.
         if moments[0] + moments[1] < moments[2] * (1 - 1e-6) - tolerance * scale:
             a, b, c = moments
             return (

@@ -1,4 +1,4 @@
-"""Load an arm, whatever describes it."""
+"""Loading an arm from a file of any kind, or a bundled one by name."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from armwise.arms.readers.xml import read_xml
 from armwise.errors import ArmError
 from armwise.tables import read_bounded
 
-# The arms that come with Armwise, as data files with their sources cited.
-
 _FOLDER = Path(__file__).parent / "bundled"
 
 
@@ -29,15 +27,12 @@ def bundled_path(name: str) -> Path | None:
     return _FOLDER / f"{name}.toml" if name in bundled_arms() else None
 
 
-# Load an arm, whatever describes it.
-
-
 def load_arm(
     path_or_name: str | PathLike[str], *, allow_unphysical: bool = False
 ) -> Arm:
     """Load an arm from a file or by the name of a bundled one.
 
-    Files are told apart by what is in them: URDF, MJCF, a DH table in TOML, or a
+    The kind of a file follows from its content: URDF, MJCF, a DH table in TOML, or a
     specification file of Izaguirre et al. (1992).
 
     Args:
@@ -71,10 +66,10 @@ def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:
 
 
 def _unknown(name: str) -> str:
-    known = bundled_arms()
-    close = difflib.get_close_matches(name, known, n=1)
+    bundled = bundled_arms()
+    close = difflib.get_close_matches(name, bundled, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""
     return (
         f"{name} is neither a file nor a bundled arm.{guess} "
-        f"Bundled: {', '.join(known)}."
+        f"Bundled: {', '.join(bundled)}."
     )

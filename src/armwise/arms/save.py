@@ -1,4 +1,4 @@
-"""Save an arm to a file other programs read."""
+"""Saving an arm as URDF or MJCF, or into the file it came from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from pathlib import Path
 
 from armwise.arms.arm import Arm
 from armwise.arms.readers.xml import read_xml
-from armwise.arms.writers.link_inertia import frames_on, require_writable, share_inertia
+from armwise.arms.writers.link_inertia import (
+    divide_inertia,
+    frames_on,
+    require_writable,
+)
 from armwise.arms.writers.urdf import fill_urdf, urdf_text
 from armwise.files import write_atomically
 from armwise.tables import read_bounded
@@ -72,5 +76,5 @@ def _emptied(arm: Arm) -> tuple[str, ...]:
     return tuple(
         f"{link.name} carries the inertia of the links fixed to it, which are emptied."
         for i, link in enumerate(arm.links)
-        if not share_inertia(link.inertia, frames_on(arm, i)).keeps_frames
+        if not divide_inertia(link.inertia, frames_on(arm, i)).keeps_frames
     )

@@ -61,7 +61,7 @@ def calibrate(
     plant: Plant,
     structure: Structure | Arm,
     *,
-    posture: ArrayLike,
+    posture: ArrayLike | None = None,
     full_scale: ArrayLike = 6.0,
     torque_step: ArrayLike = 0.0,
     plan: Plan | None = None,
@@ -77,8 +77,8 @@ def calibrate(
     Args:
         plant: With sensors that give volts; a batch is calibrated at once.
         structure: The arm; a chain of parallel axes across gravity.
-        posture: Where a simulated plant is at power-up, in its own coordinates; not
-            used by the procedure.
+        posture: Where a simulated plant is at power-up, in its own coordinates, zero
+            when not given; not used by the procedure.
         full_scale: Reading in [V] the joints may reach, one number or one per joint.
         torque_step: Step of the torques' converter in [N m]; commands are rounded to
             it, so that recorded and applied torques are the same.
@@ -100,7 +100,8 @@ def calibrate(
         for x in (full_scale, torque_step)
     )
     with threadpool_limits(limits=1, user_api="blas"):  # tiny matrices: one is faster
-        bench = Bench(plant, scale, posture, cutoff_hz=40.0, torque_step=step)
+        start = np.zeros(structure.arm.dof) if posture is None else posture
+        bench = Bench(plant, scale, start, cutoff_hz=40.0, torque_step=step)
         stages = Stages(structure, bench, plan, _effort(structure.arm))
         report("directions", 0.0)
         stages.find_feedback()

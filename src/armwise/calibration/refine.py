@@ -7,7 +7,6 @@ trust the result, by a delete-a-stretch jackknife.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from armwise.calibration.variable_projection import (
     Projector,
     SensorPoint,
 )
+from armwise.regression import STRETCHES, jackknife_covariance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,9 +37,6 @@ is where a cosine's linearisation is off by an eighth."""
 
 _MOST_WEIGHTINGS = 12
 """Rounds of weighting joints by their own residuals; about four are needed."""
-
-_STRETCHES = 40
-"""Stretches of a recording whose errors are taken as independent of each other."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,9 +167,10 @@ def covariance_of(
 ) -> Float[np.ndarray, "unknowns unknowns"]:
     """Covariance of the unknowns; NaN for those that were not sought.
 
-    Residuals are correlated in time (filters, model errors), so each stretch of the
-    recording is left out once: H⁻¹ (Σ g̃ g̃ᵀ) H⁻¹ with g̃ = (I − H_g H⁻¹)⁻¹ g, the pull
-    of a stretch on linear and other unknowns alike, and H_g its information.
+    Residuals are correlated in time (filters, model errors): the delete-a-stretch
+    jackknife of `regression`, applied to the linearised problem of linear and other
+    unknowns together. The prior is one more independent source of information, whose
+    pull has a variance of its own: it adds H⁻¹ P H⁻¹, P the prior's information.
     """
     is_kept = np.concatenate([np.ones(solution.linear, dtype=bool), is_sought])
     R = solution.factor[:, :-1][:, is_kept]
@@ -180,33 +178,40 @@ def covariance_of(
     size[size == 0.0] = 1.0
     precision = [np.zeros(solution.linear), prior.std[is_sought] ** -2.0]
     prior_information = np.diag(np.concatenate(precision) / size**2)
-    H = (R / size).T @ (R / size) + prior_information
-    inverse = np.linalg.pinv(H, rcond=1e-13, hermitian=True)
-    # The prior is one more independent source, whose pull has its own variance.
-    total = prior_information.copy()
-    for pull, information in _stretches(projector, solution, is_kept, size):
-        leverage = np.eye(size.size) - information @ inverse
-        corrected = np.linalg.lstsq(leverage, pull, rcond=1e-6)[0]
-        total += np.outer(corrected, corrected)
-    inner = inverse @ total @ inverse / np.outer(size, size)
+    root = _inverse_root((R / size).T @ (R / size) + prior_information)
+    scores, information = _stretch_sums(projector, solution, is_kept, size)
+    scaled = jackknife_covariance(scores, information, root)
+    prior_pull = root @ root.T @ prior_information
+    scaled += prior_pull @ root @ root.T
+    inner = scaled / np.outer(size, size)
     full = np.full((is_sought.size, is_sought.size), np.nan)
     full[np.ix_(is_sought, is_sought)] = inner[solution.linear :, solution.linear :]
     return full
 
 
-def _stretches(
+def _inverse_root(H: np.ndarray) -> Float[np.ndarray, "unknowns determined"]:
+    """G with G Gᵀ = H⁻¹, without the directions that nothing determines."""
+    values, vectors = np.linalg.eigh(H)
+    # Normal equations resolve 1e-13 of the largest eigenvalue, columns scaled to one.
+    is_determined = values > 1e-13 * values.max()
+    return np.asarray(vectors[:, is_determined] / np.sqrt(values[is_determined]))
+
+
+def _stretch_sums(
     projector: Projector,
     solution: ProjectedProblem,
     is_kept: np.ndarray,
     size: np.ndarray,
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield each stretch's pull Aᵀr and information AᵀA, columns scaled."""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Scores Aᵀr and information AᵀA of each stretch, columns scaled."""
     model, samples = projector.model(solution), len(projector.sensed)
-    edges = np.linspace(0, samples, min(_STRETCHES, samples) + 1).astype(int)
+    edges = np.linspace(0, samples, min(STRETCHES, samples) + 1).astype(int)
     parts = [slice(int(a), int(b)) for a, b in pairwise(edges)]
+    scores, information = [], []
     for Y, tau, rows in projector.blocks(solution.point, parts):
         J = projector.slopes(model, solution.point, rows)
         columns = np.concatenate([Y, J], axis=2)[:, :, is_kept] / size
         A = columns.reshape(-1, size.size)
-        r = (tau - Y @ solution.values).reshape(-1)
-        yield A.T @ r, A.T @ A
+        scores.append(A.T @ (tau - Y @ solution.values).reshape(-1))
+        information.append(A.T @ A)
+    return np.array(scores), np.array(information)

@@ -52,14 +52,19 @@ class Plan:
         offset_std: Standard deviation of offsets in [rad] at which theirs ends.
     """
 
+    # A fifth of the scale is left for tracking errors.
     amplitude: float = 0.8
+    # Slow: inertia and viscous friction are small beside dry friction.
     friction_period: float = 12.0
     period: float = 5.0
     gain_time: float = 30.0
     offset_time: float = 45.0
+    # Enough to overcome friction, too little to hurt in a hundredth of a second.
     push: float = 0.2
     stiffness: float = 60.0
+    # Forgetting over 20 s, four waves: the start, far off, is forgotten by then.
     forgetting: float = 0.05
+    # Together less than half of the 1.5° over the whole range that are asked for.
     gain_std: float = 0.012
     offset_std: float = float(np.deg2rad(0.15))
 

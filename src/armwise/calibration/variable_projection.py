@@ -2,10 +2,13 @@
 
 With x = (α, β, flaws) the torques are τ = Y(x) π. For each x the best π is a linear
 problem; its residual, ρ(x) = (I − Y Y⁺) τ, depends on x alone (separable nonlinear
-least squares: Golub and Pereyra 1973; the Jacobian after Kaufman 1975). This is why
-calibration does not use the accumulator of identification, whose columns do not depend
-on unknowns: here one triangular factor of [Y, ∂τ/∂x, τ] holds a point's whole problem.
-It is summed block by block, so that memory does not grow with the recording.
+least squares: Golub and Pereyra 1973; the Jacobian after Kaufman 1975). One triangular
+factor of [Y, ∂τ/∂x, τ], summed block by block, holds a point's whole problem, so that
+memory does not grow with the recording.
+
+Sums, solving, and friction's direction are those of `regression`. Its accumulator is
+not: that holds columns of a motion that is known, once, while here Y depends on the
+unknowns x, and hundreds of points are tried; one Gram matrix of all joints is enough.
 """
 
 from __future__ import annotations
@@ -21,6 +24,12 @@ from armwise.calibration.sensor_flaws import Straightener
 from armwise.calibration.structure import KnownLoad, Structure
 from armwise.dynamics import Dynamics
 from armwise.recordings import Samples
+from armwise.regression import (
+    SETTLED_DIRECTION,
+    GramSum,
+    friction_direction,
+    solve_system,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -166,9 +175,9 @@ class Projector:
 
     def at(self, point: SensorPoint) -> ProjectedProblem:
         """Solve for the linear part at a point, and linearise there."""
-        values = solve_linear(self._linear_factor(point), self.linear)
+        values = self._solve(self._linear_factor(point))
         model = self._model(values)
-        gram = Gram()
+        gram = GramSum()
         for Y, tau, rows in self.blocks(point):
             J = self.slopes(model, point, rows)
             gram.add(np.concatenate([Y, J, tau[:, :, None]], axis=2))
@@ -280,8 +289,13 @@ class Projector:
         parameters[self.structure.arm.layout.drive("coulomb")] = 0.0
         return Dynamics(self.structure.arm.with_parameters(parameters))
 
+    def _solve(self, factor: np.ndarray) -> Float[np.ndarray, " linear"]:
+        """Best linear unknowns; zero along directions that no data determine."""
+        system = factor[: self.linear]
+        return solve_system(system, np.zeros(self.linear), self.torque_std).values
+
     def _linear_factor(self, point: SensorPoint) -> np.ndarray:
-        gram = Gram()
+        gram = GramSum()
         for Y, tau, _ in self.blocks(point):
             gram.add(np.concatenate([Y, tau[:, :, None]], axis=2))
         return gram.factor()
@@ -310,50 +324,11 @@ def _rates(sensed: Samples) -> np.ndarray:
     return rates
 
 
-class Gram:
-    """Sums AᵀA over blocks, and factors it.
-
-    Columns are scaled to one first, and a trace of noise (1e-13) is added to their
-    squares: what is smaller than 3e-7 of a column is indistinguishable from zero.
-    """
-
-    def __init__(self) -> None:
-        self._sum: np.ndarray | float = 0.0
-
-    def add(self, block: Float[np.ndarray, "samples dof width"]) -> None:
-        """Add the rows of a block."""
-        rows = block.reshape(-1, block.shape[-1])
-        self._sum = self._sum + rows.T @ rows
-
-    def factor(self) -> Float[np.ndarray, "width width"]:
-        """Upper triangular R with RᵀR = AᵀA."""
-        gram = np.asarray(self._sum)
-        size = np.sqrt(np.diag(gram))
-        size[size == 0.0] = 1.0
-        scaled = gram / np.outer(size, size)
-        scaled[np.diag_indices_from(scaled)] += 1e-13
-        R: np.ndarray = np.linalg.cholesky(scaled).T * size
-        return R
-
-
-def solve_linear(factor: np.ndarray, count: int) -> Float[np.ndarray, " count"]:
-    """Best linear unknowns from an R factor; undetermined ones stay zero."""
-    A, b = factor[:count, :count], factor[:count, -1]
-    size = np.linalg.norm(A, axis=0)
-    size[size == 0.0] = 1.0
-    scaled = np.linalg.lstsq(A / size, b, rcond=1e-10)[0]
-    return np.asarray(scaled / size)
-
-
 # Rows that are used: those of joints that slide, whose dry friction has a direction.
 
 _SLOW = 0.1
 """Fraction of a joint's top speed (90th percentile) below which it may stick or creep;
 a tenth masks a few per cent of a triangular wave and all of its turning points."""
-
-_CERTAIN = 0.9
-"""Direction, seen through the torque's low-pass, from which on a joint slides: nine
-tenths of the filter's window hold one direction."""
 
 _RARELY_MOVING = 0.1
 """Fraction of samples in which a joint must slide for its rests to be masked: one that
@@ -390,10 +365,10 @@ class FrictionMask:
         slow = _SLOW * np.percentile(np.abs(sensed.qd), 90, axis=0)
         dead_band = tuple(float(x) for x in np.maximum(resolution, slow))
         preparation = replace(sensed.preparation, speed_resolution=dead_band)
-        direction = replace(sensed, preparation=preparation).direction()
-        slides = np.abs(direction) > _CERTAIN
+        direction = friction_direction(replace(sensed, preparation=preparation))
+        slides = np.abs(direction) > SETTLED_DIRECTION
         is_used = slides | (slides.mean(axis=0) < _RARELY_MOVING)
-        return cls(sensed.direction(drive_weights), is_used, drive_weights)
+        return cls(friction_direction(sensed, drive_weights), is_used, drive_weights)
 
     def thinned(self, step: int) -> FrictionMask:
         """Every n-th sample."""

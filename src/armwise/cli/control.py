@@ -95,19 +95,19 @@ def _show(result: TrackingTable, as_json: bool) -> None:
     if as_json:
         print_json({"rows": rows, "unstable": result.unstable})
         return
-    made = table(
+    lines = table(
         "Tracking error (rad, m)",
         ("controller", "task", "plant", "seed", "RMS", "peak", "RMS / PD's"),
     )
     for row in rows:
         numbers = (row["rms_error"], row["peak_error"], row["normalised"])
-        made.add_row(
+        lines.add_row(
             row["controller"],
             row["task"],
             row["plant"],
             str(row["seed"]),
             *map(figure, numbers),
         )
-    console().print(made)
+    console().print(lines)
     if result.unstable:
         warn(f"{result.unstable} runs were unstable and have no error.")

@@ -1,4 +1,4 @@
-"""armwise excite: a motion that reveals an arm's parameters, within its limits."""
+"""armwise excite: plan the motion that determines an arm's parameters best."""
 
 from __future__ import annotations
 
@@ -26,8 +26,13 @@ def excite(
     rate_hz: Annotated[
         float, number("Rate of the points in the file [Hz].", 0.1, FASTEST)
     ] = 100,
-    limit_share: Annotated[
-        float, typer.Option(help="Fraction of every limit that may be used.")
+    limit_fraction: Annotated[
+        float,
+        typer.Option(
+            "--limit-fraction",
+            "--limit-share",
+            help="Fraction of every limit that may be used.",
+        ),
     ] = 0.95,
     harmonics: Annotated[
         int | None,
@@ -70,8 +75,8 @@ def excite(
     with progress_bar("excite", quiet=json) as tell:
         plan = design_excitation(
             loaded, duration, seed, keep_out=avoided if keep_out else None,
-            limit_share=limit_share, harmonics=harmonics, budget_s=budget_s,
-            progress=tell, **_known(loaded, known),
+            limit_fraction=limit_fraction, harmonics=harmonics, budget_s=budget_s,
+            progress=tell, **_prior(loaded, known),
         )  # fmt: skip
     if output is not None:
         write_motion(plan, output, rate_hz, loaded.coordinate_names)
@@ -97,8 +102,8 @@ def describe(arm: Arm, plan: ExcitationPlan, output: Path | None) -> dict[str, A
     }
 
 
-def _known(arm: Arm, path: Path | None) -> dict[str, Any]:
-    """Read what an earlier estimate knows, and the noise it was found in."""
+def _prior(arm: Arm, path: Path | None) -> dict[str, Any]:
+    """Read the information of an earlier estimate, and the noise of its torques."""
     if path is None:
         return {}
     from armwise.excitation import information_from_covariance
@@ -109,7 +114,7 @@ def _known(arm: Arm, path: Path | None) -> dict[str, Any]:
     own = [k for k, index in enumerate(estimate.base.indices) if index < count]
     covariance = estimate.base_covariance[own][:, own]
     information = information_from_covariance(covariance)
-    return {"known": information, "torque_std": estimate.torque_std}
+    return {"prior": information, "torque_std": estimate.torque_std}
 
 
 def _height(text: str) -> float | Literal["auto"] | None:
@@ -148,15 +153,15 @@ def _show(report: dict[str, Any]) -> None:
         f"parameters, condition number {figure(report['condition_number'])}, "
         f"log det {figure(report['log_det'])}"
     )
-    made = table(
+    lines = table(
         f"Largest fraction of each limit, {verified.instants} instants",
         ("joint", "start", "position", "speed", "accel.", "effort"),
     )
     used = (verified.position, verified.velocity, verified.acceleration)
     columns = (report["start"], *used, verified.effort)
     for name, *row in zip(report["joints"], *columns, strict=True):
-        made.add_row(name, *(figure(float(x), 3) for x in row))
-    screen.print(made)
+        lines.add_row(name, *(figure(float(x), 3) for x in row))
+    screen.print(lines)
     if verified.room is not None:
         screen.print(
             f"Closest approach: {figure(verified.room)} m beyond the clearance."

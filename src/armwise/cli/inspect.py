@@ -1,4 +1,4 @@
-"""armwise inspect: what an arm is made of, and what can be known of it."""
+"""armwise inspect: joints, links, base parameters and operation counts of an arm."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def operation_counts(arm: Arm) -> dict[str, Any]:
     from armwise.dynamics import Dynamics
 
     dynamics = Dynamics(arm, backend="numpy")
-    found: dict[str, Any] = {
+    counts: dict[str, Any] = {
         RIGID: dict(_without_drives(dynamics.mechanism).counts),
         **{name: dict(dynamics.program(name).counts) for name in FUNCTIONS},
     }
     if arm.name in PUBLISHED:
         multiplications, additions = PUBLISHED[arm.name]
-        found[RIGID]["sympybotics"] = {
+        counts[RIGID]["sympybotics"] = {
             "multiplications": multiplications,
             "additions": additions,
         }
-    return found
+    return counts
 
 
 def _without_drives(mechanism: Mechanism) -> Program:
@@ -78,8 +78,6 @@ def _without_drives(mechanism: Mechanism) -> Program:
         mechanism, RIGID, replace(whole, uniforms=("bodies",), function=bare)
     )
 
-
-# armwise inspect: what an arm is made of, and what can be known of it.
 
 MOST_JOINTS = 40
 """Longer arms are shown in part, without base parameters and operation counts."""
@@ -205,7 +203,7 @@ def _show(report: dict[str, Any]) -> None:
 
 
 def _joint_table(report: dict[str, Any]) -> Any:
-    made = table(
+    rows = table(
         "Joints (rad, m, s, N m, N)",
         ("joint", "kind", "on", "lower", "upper", "speed", "accel.", "effort"),
     )
@@ -215,22 +213,22 @@ def _joint_table(report: dict[str, Any]) -> Any:
         if joint["mimic"]:
             kind += f" ∝ {joint['mimic']['leader']}"
         numbers = (limits.lower, limits.upper, *rates)
-        made.add_row(joint["name"], kind, joint["parent"], *map(figure, numbers))
-    return made
+        rows.add_row(joint["name"], kind, joint["parent"], *map(figure, numbers))
+    return rows
 
 
 def _drive_table(report: dict[str, Any]) -> Any:
-    made = table(
+    rows = table(
         "Drives (kg m², N m s, N m; or kg, N s/m, N)",
         ("joint", "rotor inertia", "viscous", "Coulomb", "offset"),
     )
     for driven in (*report["joints"][:MOST_JOINTS], *report["couplings"]):
-        made.add_row(driven["name"], *map(figure, driven["drive"].vector))
-    return made
+        rows.add_row(driven["name"], *map(figure, driven["drive"].vector))
+    return rows
 
 
 def _link_table(report: dict[str, Any]) -> Any:
-    made = table(
+    rows = table(
         "Links (kg, m, kg m²)",
         ("link", "mass", "centre of mass", "principal moments", ""),
     )
@@ -238,8 +236,8 @@ def _link_table(report: dict[str, Any]) -> Any:
         center = ", ".join(figure(x) for x in link["center_of_mass"])
         moments = ", ".join(figure(x) for x in link["principal_moments"])
         mark = "no body" if link["defect"] else ""
-        made.add_row(link["name"], figure(link["mass"]), center, moments, mark)
-    return made
+        rows.add_row(link["name"], figure(link["mass"]), center, moments, mark)
+    return rows
 
 
 def _show_base(report: dict[str, Any]) -> None:
@@ -249,7 +247,7 @@ def _show_base(report: dict[str, Any]) -> None:
     screen = console()
     screen.print(
         f"[bold]{base['count']} base parameters[/bold] of "
-        f"{report['parameter_count']}: all that motion can tell"
+        f"{report['parameter_count']}: all that motion can determine"
     )
     for expression in base["expressions"]:
         screen.print(f"  {expression}", markup=False)
@@ -258,13 +256,17 @@ def _show_base(report: dict[str, Any]) -> None:
 
 
 def _count_table(report: dict[str, Any]) -> Any:
-    made = table(
+    rows = table(
         "Operations for one sample",
         ("function", "multiplications", "additions", "sin, cos", "SymPyBotics"),
     )
-    for name, ours in report["counts"].items():
-        theirs = ours.get("sympybotics")
-        other = f"{theirs['multiplications']} + {theirs['additions']}" if theirs else ""
-        numbers = (ours["multiplications"], ours["additions"], ours["trigonometric"])
-        made.add_row(name, *map(str, numbers), other)
-    return made
+    for name, counts in report["counts"].items():
+        others = counts.get("sympybotics")
+        other = f"{others['multiplications']} + {others['additions']}" if others else ""
+        numbers = (
+            counts["multiplications"],
+            counts["additions"],
+            counts["trigonometric"],
+        )
+        rows.add_row(name, *map(str, numbers), other)
+    return rows

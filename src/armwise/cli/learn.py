@@ -1,4 +1,4 @@
-"""armwise learn: practise one motion on a simulated arm."""
+"""armwise learn: learn one motion by practice on a simulated arm."""
 
 from __future__ import annotations
 
@@ -67,12 +67,12 @@ def _show(session: Session, report: dict[str, Any], as_json: bool) -> None:
     out = console()
     out.print(report["analysis"]["reason"])
     names = session.arm.coordinate_names
-    made = table("RMS velocity error (rad/s, m/s)", ("trial", *names, "all"))
+    lines = table("RMS velocity error (rad/s, m/s)", ("trial", *names, "all"))
     for k, row in enumerate(report["velocity_error"]):
-        made.add_row(str(k + 1), *map(figure, row), figure(report["overall_error"][k]))
+        lines.add_row(str(k + 1), *map(figure, row), figure(report["overall_error"][k]))
     floor = [*report["floor"], report["overall_floor"]]
-    made.add_row("noise floor", *map(figure, floor))
-    out.print(made)
+    lines.add_row("noise floor", *map(figure, floor))
+    out.print(lines)
     out.print(
         f"Best: trial {report['best'] + 1}, {figure(report['improvement'])} times "
         f"better than the first. Ended: {report['ending']}."

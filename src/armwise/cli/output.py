@@ -84,22 +84,24 @@ def figure(value: float, digits: int = 4) -> str:
 
 @contextmanager
 def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress]:
-    """Show how far a task is; call what it yields with a word and a share in 0…1."""
+    """Show how far a task is; call what it yields with a step and a fraction done."""
+    screen = console(error=True)
+    if quiet or not screen.is_terminal:
+        yield lambda step, fraction: None  # nobody watches: no bar to import
+        return
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    screen = console(error=True)
     with Bars(
         TextColumn("{task.description}"),
         BarColumn(),
         TimeElapsedColumn(),
         console=screen,
         transient=True,
-        disable=quiet or not screen.is_terminal,
     ) as bar:
         task = bar.add_task(title, total=1.0)
 
-        def tell(what: str, share: float) -> None:
-            bar.update(task, description=f"{title}: {what}", completed=share)
+        def report(step: str, fraction: float) -> None:
+            bar.update(task, description=f"{title}: {step}", completed=fraction)
 
-        yield tell
+        yield report

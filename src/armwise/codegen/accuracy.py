@@ -73,7 +73,7 @@ def reference_arm(model: CodeModel, load: np.ndarray | None = None) -> Arm:
         missing = np.array(model.bodies) - model.mechanism.grouped(arm.parameters)
         vector[arm.layout.links] += np.linalg.lstsq(K, missing, rcond=None)[0]
     if load is not None:
-        link, T = arm.place(model.frame)
+        link, T = arm.find_frame(model.frame)
         load_vector = InertialParameters(load).transformed(T).vector
         vector[arm.layout.link(link)] += load_vector
     return arm.with_parameters(vector)

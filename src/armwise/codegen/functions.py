@@ -15,15 +15,15 @@ import numpy as np
 from armwise.arms import BASE
 from armwise.codegen.model import CodeModel, moment_orders
 from armwise.dynamics import (
+    JointSegment,
     Mechanism,
     Scalar,
-    Segment,
     Skeleton,
     add,
     drive_columns,
     equations,
+    frame_equations,
     mul,
-    place_equations,
     total,
 )
 from armwise.programs import Program, fewer_operations, operations, trace
@@ -86,8 +86,8 @@ def _equation(name: str) -> Maker:
 
 def _placed(name: str) -> Maker:
     def make(model: CodeModel, mechanism: Mechanism) -> Traced:
-        link, T = model.arm.place(model.frame)
-        return place_equations(mechanism, link, T)[name].function
+        link, T = model.arm.find_frame(model.frame)
+        return frame_equations(mechanism, link, T)[name].function
 
     return make
 
@@ -244,7 +244,7 @@ def bodies_in_units(
     ]
 
 
-def _scaled(segment: Segment, length: float) -> Segment:
+def _scaled(segment: JointSegment, length: float) -> JointSegment:
     return replace(
         segment,
         position=_rounded(segment.position / length),

@@ -165,7 +165,7 @@ def frame_on(arm: Arm, frame: str | None) -> str:
     """Return the name of a link or frame of the arm; the last link if none is given."""
     if frame is None:
         return arm.links[-1].name
-    arm.place(frame)
+    arm.find_frame(frame)
     return frame
 
 

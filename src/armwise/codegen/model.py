@@ -109,7 +109,7 @@ class CodeModel:
     @cached_property
     def load_matrix(self) -> Float[np.ndarray, "groups 10"]:
         """Grouped parameters of a unit load: ten numbers in the frame `frame`."""
-        link, T = self.arm.place(self.frame)
+        link, T = self.arm.find_frame(self.frame)
         if link == BASE:
             raise ArgumentError(
                 f"{self.frame!r} is fixed to the base and carries no load. "

@@ -1,6 +1,7 @@
-"""Controllers: from feedback alone to ones that learn the arm while they move it."""
+"""Controllers: feedback, feedforward, computed torque, adaptive, mixtures."""
 
 from armwise.control.adaptation import Adaptation, UpdateLaw
+from armwise.control.adaptation_monitor import AdaptationHistory, AdaptationMonitor
 from armwise.control.adaptive import (
     Composite,
     CraigHsuSastry,
@@ -34,11 +35,12 @@ from armwise.control.parameter_set import (
     PhysicalProjection,
 )
 from armwise.control.simulated_log import largest_torque, simulate_log
-from armwise.control.watch import Watch, Watched
 
 __all__ = [
     "PD",
     "Adaptation",
+    "AdaptationHistory",
+    "AdaptationMonitor",
     "Composite",
     "ComputedTorque",
     "CraigHsuSastry",
@@ -57,8 +59,6 @@ __all__ = [
     "SlotineLi",
     "TrackingTable",
     "UpdateLaw",
-    "Watch",
-    "Watched",
     "benchmark_tracking",
     "effective_inertia",
     "feedback_gain",

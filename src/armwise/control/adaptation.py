@@ -1,4 +1,4 @@
-"""Parameters that move: estimate, gain, and the guard against running away."""
+"""Parameter adaptation: update laws, gain, estimate, guard against divergence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
 
 
-# How parameters move: gradient, least squares, forgetting, bounded gain.
+# Update laws: gradient, least squares, forgetting, bounded gain.
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +127,7 @@ class UpdateLaw:
         else:
             shrunk = gain - spread @ inverse @ across
         if self.forgetting:
+            # Frobenius' norm: cheaper than the spectral one, and never below it.
             size = np.sqrt(np.einsum("...ij,...ij->...", shrunk, shrunk))
             rate = self.forgetting * (1.0 - size / self.bound)
             shrunk *= np.exp(rate * dt)[..., None, None]
@@ -183,7 +184,7 @@ def _require_positive_definite(gain: np.ndarray) -> None:
         )
 
 
-# Parameters that move: estimate, gain, and the guard against running away.
+# The estimate that follows an update law.
 
 Projection = Callable[[np.ndarray], np.ndarray]
 """Takes parameters (..., p) to the nearest ones that are allowed."""
@@ -212,6 +213,7 @@ class Adaptation:
         self.law = law
         self.projection = projection
         start = np.asarray(initial, dtype=float)
+        # A million times the first estimate is no adaptation but a runaway.
         self.limit = limit * max(1.0, float(np.abs(start).max(initial=0.0)))
         self.parameters = np.broadcast_to(
             start, (*batch, start.shape[-1]) if start.ndim == 1 else start.shape
@@ -264,6 +266,7 @@ class Adaptation:
             error = outside_dead_band(error, self.law.prediction_dead_band)
             spread, inverse = innovation(P, W, dt * prediction)
             step -= (spread @ (inverse @ error[..., None]))[..., 0]
+            # With another weight the gain's own update has other factors.
             factors = (spread, inverse) if prediction == 1.0 else None
         self._move(step, frozen)
         if self.law.adapts_gain:

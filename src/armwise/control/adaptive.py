@@ -1,4 +1,4 @@
-"""Direct adaptive control of Slotine and Li: driven by tracking errors."""
+"""Adaptive controllers: Slotine–Li, composite, indirect, Craig–Hsu–Sastry."""
 
 from __future__ import annotations
 
@@ -73,12 +73,13 @@ class SlotineLi(AdaptiveController):
         tau: np.ndarray = self.model.torque(Y) - apply_feedback(self.kd, s)
         if self.robust is not None:
             tau += self.robust.torque(s)
+        # A saturated torque explains the error; the parameters do not.
         frozen = self.model.saturated(tau)
         self.model.adaptation.track(Y, s, self.model.period, frozen)
         return tau
 
 
-# Composite adaptive control: tracking and prediction errors both teach.
+# Composite adaptive control: driven by tracking and prediction errors.
 
 
 class Composite(PredictingController):
@@ -144,7 +145,7 @@ class Composite(PredictingController):
         return tau
 
 
-# Indirect adaptive control after Middleton and Goodwin: prediction errors teach.
+# Indirect adaptive control (Middleton and Goodwin): driven by prediction errors.
 
 
 class Indirect(PredictingController):
@@ -198,10 +199,11 @@ class Indirect(PredictingController):
         self.model.adaptation.compose(
             W, np.zeros_like(e), W, filtered_torque, self.model.period, (0.0, 1.0)
         )
-        wanted = reference.qdd - push
-        Y = self.model.select(self.model.dynamics.regressor(q, qd, wanted))
+        acceleration = reference.qdd - push
+        Y = self.model.select(self.model.dynamics.regressor(q, qd, acceleration))
         diagonal = np.diag(self.kd) if self.kd.ndim == 2 else self.kd
         tau: np.ndarray = self.model.torque(Y)
+        # push / K_v is the sliding error ė + (K_p / K_v) e.
         tau = tau - apply_feedback(self.kd_floor, push / diagonal)
         self._tau = self.model.limited(tau)
         return tau
@@ -248,7 +250,7 @@ class CraigHsuSastry(AdaptiveController):
         self._last_qd: np.ndarray | None = None
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         super().reset(batch, period)
         self._last_qd = None
 
@@ -259,18 +261,21 @@ class CraigHsuSastry(AdaptiveController):
         q = measurement.need("q")
         qd = self._velocity.read(measurement, reference.qd)
         e, ed = reference.q - q, reference.qd - qd
-        wanted = reference.qdd + apply_feedback(self.kd, ed)
-        wanted = wanted + apply_feedback(self.kp, e)
+        acceleration = reference.qdd + apply_feedback(self.kd, ed)
+        acceleration = acceleration + apply_feedback(self.kp, e)
         dynamics = self.model.dynamics
         if self._last_qd is not None:
             qdd = (qd - self._last_qd) / self.model.period
             Y = self.model.select(dynamics.regressor(q, qd, qdd))
             self._learn(q, Y, ed + self.mixing * e)
         self._last_qd = np.array(qd)
-        return self.model.torque(self.model.select(dynamics.regressor(q, qd, wanted)))
+        return self.model.torque(
+            self.model.select(dynamics.regressor(q, qd, acceleration))
+        )
 
     def _learn(self, q: np.ndarray, Y: np.ndarray, error: np.ndarray) -> None:
         M = self._mass_matrix(q)
+        # Half the digits would be lost: better not to learn in this period.
         poor = np.linalg.cond(M) > 1e6
         M[poor] = np.eye(M.shape[-1])
         # The law moves against its error; this rule has e = q_d − q.
@@ -320,7 +325,7 @@ class ModelReference:
         feedback_gain(rate, "rate")
         self.rate = rate
         self.adaptation = Adaptation(law, np.array(initial, dtype=float))
-        self.wanted = 0.0
+        self.target = 0.0
 
     @property
     def estimate(self) -> Float[np.ndarray, " 2"]:
@@ -331,6 +336,7 @@ class ModelReference:
         """Return the plant's input for the next dt [s], and learn."""
         regressor = np.array([[command, output]])
         u = float(regressor[0] @ self.estimate)
-        self.adaptation.track(regressor, np.array([output - self.wanted]), dt)
-        self.wanted += (1.0 - np.exp(-self.rate * dt)) * (command - self.wanted)
+        self.adaptation.track(regressor, np.array([output - self.target]), dt)
+        # Exact step of the first-order reference model under a held command.
+        self.target += (1.0 - np.exp(-self.rate * dt)) * (command - self.target)
         return u

@@ -1,4 +1,4 @@
-"""What adaptive controllers share: an estimate, and a state that can be kept."""
+"""Common parts of adaptive controllers: adapted model, filtered regressor, state."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-# A model whose parameters are being learned: regressor, estimate, torque limits.
+# The adapted model: regressor, estimate, torque limits.
 
 
 class AdaptiveModel:
-    """The part every adaptive controller shares.
+    """A model whose parameters adapt: regressor, estimate, update law.
 
     Args:
         parameters: What is adapted, of which arm.
@@ -61,7 +61,7 @@ class AdaptiveModel:
         return self.adaptation.parameters
 
     def reset(self, batch: int, period: float) -> None:
-        """Forget everything, for `batch` plants asked every `period` [s]."""
+        """Forget everything, for `batch` plants controlled every `period` [s]."""
         self.period = period
         self.adaptation = Adaptation(self.law, self.initial, (batch,), self.projection)
 
@@ -75,8 +75,8 @@ class AdaptiveModel:
         """Keep the adapted columns of a full regressor."""
         if self._columns is None:
             return Y
-        chosen: np.ndarray = Y.take(self._columns, axis=-1)
-        return chosen
+        columns: np.ndarray = Y.take(self._columns, axis=-1)
+        return columns
 
     def torque(self, Y: Float[np.ndarray, "batch dof p"]) -> np.ndarray:
         """Y â with the estimate of now."""
@@ -84,7 +84,7 @@ class AdaptiveModel:
         return product
 
     def saturated(self, tau: np.ndarray) -> Bool[np.ndarray, " batch"] | None:
-        """Plants asked for more than they can give, which must not learn from it."""
+        """Plants whose torque saturates: their errors must not drive adaptation."""
         if self._effort is None:
             return None
         over: np.ndarray = np.abs(tau) >= self._effort
@@ -107,7 +107,7 @@ class AdaptiveModel:
         self.adaptation.restore(state)
 
 
-# The regressor behind a low-pass: torques without accelerations.
+# Filtered regressor: torques without accelerations.
 
 
 class FilteredRegressor:
@@ -134,7 +134,7 @@ class FilteredRegressor:
         self._keep = self._old = self._new = 0.0
 
     def reset(self, period: float) -> None:
-        """Begin anew, asked every `period` [s]."""
+        """Begin anew, called every `period` [s]."""
         self._state = {}
         x = self.bandwidth * period
         self._keep = float(np.exp(-x))
@@ -147,6 +147,7 @@ class FilteredRegressor:
     ) -> tuple[Float[np.ndarray, "batch dof p"], Float[np.ndarray, "batch dof"]]:
         """Return W and F τ now; `tau` is what was held since the last call."""
         H, G = self._parts(q, qd)
+        # First call: the filters start at rest in the present state.
         if not self._state:
             zero = np.zeros_like(H)
             self._state = {
@@ -192,7 +193,7 @@ class FilteredRegressor:
         }
 
 
-# What adaptive controllers share: an estimate, and a state that can be kept.
+# Base of adaptive controllers: estimate and state.
 
 
 class AdaptiveController:
@@ -218,7 +219,7 @@ class AdaptiveController:
         return self.model.adaptation.stopped
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         self.model.reset(batch, period)
         self._velocity.reset(period)
 
@@ -254,7 +255,7 @@ class PredictingController(AdaptiveController):
         self._tau = np.zeros(())
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         super().reset(batch, period)
         self.filtered.reset(period)
         self._tau = np.zeros((batch, self.model.parameters.arm.dof))

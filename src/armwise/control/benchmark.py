@@ -1,4 +1,4 @@
-"""Compare controllers: tasks × plants × controllers × seeds, one tidy table."""
+"""Benchmark of controllers: tasks × plants × controllers × seeds in one table."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from armwise.recordings import Recording
 
 
-# A name for everything that decides on a result, so that it can be remembered.
+# Fingerprint of everything a result depends on, to remember results by.
 
 
 class NotDescribable(TypeError):  # noqa: N818
@@ -81,12 +81,13 @@ def _feed_name(digest: Any, thing: object) -> None:
     if not isinstance(thing, type | FunctionType | BuiltinFunctionType):
         raise NotDescribable(type(thing).__name__)
     name = f"{thing.__module__}.{thing.__qualname__}"
+    # "<lambda>" and "<locals>" name no unique thing.
     if "<" in name or isinstance(thing, MethodType):
         raise NotDescribable(name)
     digest.update(name.encode())
 
 
-# The outcome of a comparison of controllers: a tidy table and its figures.
+# The table of results and its figures.
 
 KEYS = ("task", "plant", "controller", "seed")
 
@@ -143,10 +144,10 @@ class TrackingTable:
 
         overall = self.overall()
         if baseline not in overall["controller"].to_list():
-            known = overall["controller"].unique(maintain_order=True).to_list()
+            names = overall["controller"].unique(maintain_order=True).to_list()
             raise ArgumentError(
                 f"There is no controller {baseline!r} to compare with. "
-                f"There is: {', '.join(known)}."
+                f"There is: {', '.join(names)}."
             )
         keys = [key for key in KEYS if key != "controller"]
         base = overall.filter(pl.col("controller") == baseline)
@@ -166,10 +167,10 @@ class TrackingTable:
             values = overall.filter(overall["controller"] == name)
             box.add_box(y=values["rms_error"].to_numpy(), name=name, boxpoints="all")
         box.update_yaxes(title="RMS error over all joints [rad, m]")
-        made = {"errors": box}
+        figures = {"errors": box}
         if baseline is not None:
-            made["normalised"] = self._normalised_figure(baseline, names)
-        return made
+            figures["normalised"] = self._normalised_figure(baseline, names)
+        return figures
 
     def _normalised_figure(self, baseline: str, names: list[str]) -> Any:
         import plotly.graph_objects as go
@@ -189,10 +190,10 @@ class TrackingTable:
         """Write the figures to one HTML file that needs no network."""
         from plotly.io import to_html
 
-        made = self.figures(baseline).values()
+        figures = self.figures(baseline).values()
         parts = [
             to_html(figure, include_plotlyjs=i == 0, full_html=False)
-            for i, figure in enumerate(made)
+            for i, figure in enumerate(figures)
         ]
         page = f"<!doctype html><meta charset='utf-8'>{''.join(parts)}"
         write_atomically(path, page)
@@ -217,7 +218,7 @@ class TrackingTable:
             ) from error
 
 
-# Compare controllers: tasks × plants × controllers × seeds, one tidy table.
+# The runs.
 
 PlantFactory = Callable[[int, int], Plant]
 """Makes a batch of plants: (batch, seed) → Plant."""
@@ -264,18 +265,18 @@ def benchmark_tracking(
             functools.partial and module-level functions are, lambdas are not.
         cache: A folder that remembers results; anything that changes a factory's
             arguments or a motion is run again. Results of lambdas are not remembered.
-        progress: Told (done, all) after every group.
+        progress: Called with (done, all) after every group.
 
     Returns:
         One row per task, plant, controller, seed and joint. A plant that ran away is
         a row like any other, marked unstable.
     """
-    for name, given in (
+    for name, members in (
         ("task", tasks),
         ("plant", plants),
         ("controller", controllers),
     ):
-        if not given:
+        if not members:
             raise ArgumentError(f"There is no {name} to compare.")
     groups = [
         _Group(plant, controller, seed, tuple(tasks.items()), warm_up)
@@ -285,8 +286,8 @@ def benchmark_tracking(
     ]
     folder = None if cache is None else Path(cache)
     rows: list[dict[str, Any]] = []
-    for done, found in enumerate(_results(groups, workers, folder), start=1):
-        rows += found
+    for done, group_rows in enumerate(_results(groups, workers, folder), start=1):
+        rows += group_rows
         if progress is not None:
             progress(done, len(groups))
     return TrackingTable.from_rows(rows)
@@ -328,6 +329,7 @@ def _remembered(group: _Group, folder: Path | None) -> list[dict[str, Any]]:
 def _key(group: _Group) -> str | None:
     """A name for all that decides on a group's result; None if it has none."""
     motions = [
+        # Motions count by what they do, not by their class.
         (name, motion.sample(np.linspace(0.0, motion.duration, 1001)))
         for name, motion in group.tasks
     ]
@@ -363,10 +365,11 @@ def _errors(
     recording: Recording, motion: Motion, warm_up: float, stable: bool
 ) -> list[dict[str, Any]]:
     """Errors of each joint after the warm-up, while the motion lasts."""
-    known = "true_q_1" in recording
+    has_truth = "true_q_1" in recording
     rows = []
     for j in range(motion.dof):
-        q = recording[f"true_q_{j + 1}" if known else f"q_{j + 1}"]
+        q = recording[f"true_q_{j + 1}" if has_truth else f"q_{j + 1}"]
+        # The last instant may come a rounding error late.
         counted = (q.time >= warm_up) & (q.time <= motion.duration + 1e-9)
         error = (q.values - motion.sample(q.time).q[:, j])[counted]
         torque = recording[f"command_{j + 1}"].values

@@ -1,4 +1,4 @@
-"""A ready comparison for any arm: motions it can make, gains it can bear."""
+"""Standard comparison of controllers on any arm: tasks, plants, gains."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def middle_posture(arm: Arm) -> Float[np.ndarray, " dof"]:
     """The middle of every joint's range; zero where it has none."""
     lower, upper = arm.limits("lower"), arm.limits("upper")
-    known = np.isfinite(lower) & np.isfinite(upper)
-    return np.where(known, 0.5 * (lower + upper), 0.0)
+    is_bounded = np.isfinite(lower) & np.isfinite(upper)
+    return np.where(is_bounded, 0.5 * (lower + upper), 0.0)
 
 
 def effective_inertia(arm: Arm, q: Float[np.ndarray, " dof"]) -> np.ndarray:
@@ -50,6 +50,7 @@ def tracking_tasks(arm: Arm, duration: float = 4.0) -> dict[str, Motion]:
     """
     feedback_gain(duration, "duration")
     middle = middle_posture(arm)
+    # Whole periods, at a different frequency in every joint: none repeats.
     slow = 2.0 * np.pi * np.round(duration * (0.4 + 0.05 * np.arange(arm.dof)))
     omega = slow / duration
     swing = _swing(arm, middle, omega, duration)
@@ -73,6 +74,7 @@ def _swing(
     # A quintic over 2 s in T/2 peaks at 7.5 s/T and 46.2 s/T².
     speed = arm.limits("velocity") / np.maximum(omega, 7.5 / duration)
     push = arm.limits("acceleration") / np.maximum(omega**2, 46.2 / duration**2)
+    # Half the room and nine tenths of the rates remain for the controllers.
     smallest: np.ndarray = np.minimum(0.5 * room, 0.9 * np.minimum(speed, push))
     return smallest
 
@@ -83,7 +85,7 @@ def standard_controllers(
     """PD, PD + gravity, feedforward, computed torque and two adaptive controllers.
 
     Args:
-        model: What the controllers believe of the arm; adaptation starts from it.
+        model: The assumed arm; adaptation starts from it.
         natural_hz: Natural frequency of the feedback in [Hz], critically damped.
     """
     feedback_gain(natural_hz, "natural_hz")
@@ -122,7 +124,7 @@ def standard_plants(
 
     Args:
         arm: The arm as it is but for friction.
-        friction: Coulomb friction of each joint as a share of the torque its gravity
+        friction: Coulomb friction of each joint as a fraction of the torque its gravity
             and motion take; viscous friction takes as much at 1 rad/s.
         mujoco: Whether to add MuJoCo's simulation beside our own.
     """
@@ -133,10 +135,10 @@ def standard_plants(
     return plants
 
 
-def with_friction(arm: Arm, share: float) -> Arm:
+def with_friction(arm: Arm, fraction: float) -> Arm:
     """Add friction in proportion to the torques of the arm's own tasks."""
     joints = list(arm.joints)
-    for size, i in zip(share * typical_torque(arm), arm.coordinates, strict=True):
+    for size, i in zip(fraction * typical_torque(arm), arm.coordinates, strict=True):
         old = joints[i].drive
         drive = Drive(
             old.rotor_inertia,
@@ -153,11 +155,16 @@ def typical_torque(arm: Arm) -> Float[np.ndarray, " dof"]:
     wave = tracking_tasks(arm)["wave"]
     sample = wave.sample(np.linspace(0.0, wave.duration, 200))
     largest = np.abs(Dynamics(arm).inverse_dynamics(*sample)).max(axis=0)
+    # A joint that gravity never loads would get no friction at all.
     return np.maximum(largest, 1e-3 * largest.max())
 
 
 def _prior_size(base: ParameterSet, typical: np.ndarray) -> np.ndarray:
-    """How far each parameter may be from what is believed: a tenth of its link's."""
+    """Prior standard deviation of each parameter.
+
+    A tenth of its value, as CAD data are; friction: 3 % of the joint's torque, which
+    is what a good gear loses. A floor keeps parameters that start at zero adaptable.
+    """
     size = 0.1 * np.abs(base.values())
     layout = base.arm.layout
     for i, column in enumerate(base.columns):
@@ -212,7 +219,7 @@ class Partition:
         return sum(count for _, count in self.parts)
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         if batch != self.batch:
             raise ArgumentError(
                 f"The controllers serve {self.batch} plants; the plant has {batch}."
@@ -230,8 +237,10 @@ class Partition:
             own = (
                 reference if is_shared else MotionSample(*(x[rows] for x in reference))
             )
-            seen = Measurement(*(None if x is None else x[rows] for x in measurement))
-            tau[rows] = controller.torque(t, own, seen)
+            measured = Measurement(
+                *(None if x is None else x[rows] for x in measurement)
+            )
+            tau[rows] = controller.torque(t, own, measured)
         return tau
 
     def to_dict(self) -> dict[str, np.ndarray]:

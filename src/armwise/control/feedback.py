@@ -1,4 +1,4 @@
-"""Proportional and derivative feedback, joint by joint."""
+"""PD feedback, velocity estimates, robust term, and saved controller states."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def apply_feedback(
     return product
 
 
-# Velocities for controllers: measured, or made from positions.
+# Velocities: measured, or differentiated from positions.
 
 
 class VelocitySource:
@@ -76,15 +76,16 @@ class VelocitySource:
         self._period = 1.0
 
     def reset(self, period: float) -> None:
-        """Begin anew, asked every `period` [s]."""
+        """Begin anew, called every `period` [s]."""
         self._last = self._qd = None
         self._period = period
+        # Exact discretisation of the first-order low-pass.
         self._keep = float(np.exp(-2.0 * np.pi * self.cutoff_hz * period))
 
     def read(
         self, measurement: Measurement, start: Float[np.ndarray, "... dof"]
     ) -> Float[np.ndarray, "batch dof"]:
-        """Return the velocity; `start` is what to believe before there are two."""
+        """Return the velocity; `start` is the velocity before there are two."""
         if measurement.qd is not None:
             return measurement.qd
         q = measurement.need("q")
@@ -121,7 +122,7 @@ class PD:
     Args:
         kp: K_p in [N m/rad] or [N/m]: a number, one per joint, or a matrix.
         kd: K_v in [N m s/rad] or [N s/m].
-        velocity_reference: Whether the wanted velocity is fed in.
+        velocity_reference: Whether the reference velocity is fed in.
         cutoff_hz: Low-pass on differences of positions where no tachometer is.
     """
 
@@ -138,7 +139,7 @@ class PD:
         self._velocity = VelocitySource(cutoff_hz)
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         self._velocity.reset(period)
 
     def torque(
@@ -160,7 +161,7 @@ class PD:
         self._velocity.restore(state)
 
 
-# What every controller here can do beyond deciding on torques.
+# Controllers whose state can be saved and restored.
 
 
 @runtime_checkable
@@ -168,7 +169,7 @@ class ResumableController(Protocol):
     """A controller whose whole state can be taken out, stored, and put back."""
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         ...
 
     def torque(
@@ -186,7 +187,7 @@ class ResumableController(Protocol):
         ...
 
 
-# A controller's state on disk: stop today, go on tomorrow.
+# A controller's state on disk.
 
 
 def save_state(controller: ResumableController, path: str | Path) -> None:
@@ -216,7 +217,7 @@ def load_state(controller: ResumableController, path: str | Path) -> None:
         ) from error
 
 
-# A robust term: a bounded push towards the sliding surface.
+# Robust term: a bounded torque towards the sliding surface.
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Feedforward of what a model says the wanted motion takes."""
+"""Model-based controllers: feedforward, computed torque, playback of a command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from armwise.plants import Measurement
 
 
-# The model a controller believes in, whatever the plant really is.
+# The assumed model of the arm.
 
 
 def dynamics_of(model: Arm | Dynamics) -> Dynamics:
@@ -34,7 +34,7 @@ def dynamics_of(model: Arm | Dynamics) -> Dynamics:
     return Dynamics(model) if isinstance(model, Arm) else model
 
 
-# Feedforward of what a model says the wanted motion takes.
+# Feedforward: the torque of the reference motion, by the model.
 
 
 class Feedforward:
@@ -42,7 +42,7 @@ class Feedforward:
 
     Args:
         feedback: The controller that closes the loop.
-        model: The arm it believes in; friction in its drives counts, too.
+        model: The assumed arm; friction in its drives counts, too.
         terms: "full" for the whole inverse dynamics, "gravity" for gravity alone.
     """
 
@@ -59,7 +59,7 @@ class Feedforward:
         self.terms = terms
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         self.feedback.reset(batch, period)
 
     def torque(
@@ -82,14 +82,14 @@ class Feedforward:
         self.feedback.restore(state)
 
 
-# Computed torque: the model's dynamics cancelled on line.
+# Computed torque: feedback linearisation by the model.
 
 
 class ComputedTorque:
     """τ = n̂(q, q̇, q̈*), q̈* = q̈_d + K_v (q̇_d − q̇) + K_p (q_d − q) (App. A, 5–6).
 
     Args:
-        model: The arm it believes in.
+        model: The assumed arm.
         kp: K_p in [1/s²]: a number, one per joint, or a matrix.
         kd: K_v in [1/s].
         robust: An additional bounded push, if any, on s = ė + (K_p/K_v) e.
@@ -111,7 +111,7 @@ class ComputedTorque:
         self._velocity = VelocitySource(cutoff_hz)
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         self._velocity.reset(period)
 
     def torque(
@@ -122,8 +122,8 @@ class ComputedTorque:
         qd = self._velocity.read(measurement, reference.qd)
         e, ed = reference.q - q, reference.qd - qd
         spring = apply_feedback(self.kp, e)
-        wanted = reference.qdd + apply_feedback(self.kd, ed) + spring
-        tau: np.ndarray = self.model.inverse_dynamics(q, qd, wanted)
+        acceleration = reference.qdd + apply_feedback(self.kd, ed) + spring
+        tau: np.ndarray = self.model.inverse_dynamics(q, qd, acceleration)
         if self.robust is not None:
             diagonal = np.diag(self.kd) if self.kd.ndim == 2 else self.kd
             tau = tau + self.robust.torque(-ed - spring / diagonal)
@@ -138,7 +138,7 @@ class ComputedTorque:
         self._velocity.restore(state)
 
 
-# Play a stored command on top of feedback, and keep what was applied.
+# Playback of a stored command on top of feedback.
 
 
 class Playback:
@@ -166,11 +166,11 @@ class Playback:
 
     @property
     def applied(self) -> Float[np.ndarray, "samples batch dof"]:
-        """Torques asked for since the last reset, feedback included."""
+        """Torques commanded since the last reset, feedback included."""
         return np.array(self._applied)
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         self._period = period
         self._applied = []
         self.feedback.reset(batch, period)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from armwise.plants import Measurement
 
 
-# Soft partitions of joint space: who speaks where (`mitchell1997` Eq. 3.13).
+# Soft partitions of joint space (`mitchell1997` Eq. 3.13).
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Gating:
         Args:
             lower, upper: Corners of the box in [rad] or [m].
             experts: How many.
-            overlap: Width σ as a share of a part's mean side.
+            overlap: Width σ as a fraction of a part's mean side.
         """
         low, high = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
         if experts < 1 or low.shape != high.shape or np.any(high <= low):
@@ -87,6 +87,7 @@ def _halve(low: np.ndarray, high: np.ndarray, count: int) -> list[np.ndarray]:
         return [0.5 * (low + high)]
     first = count // 2
     axis = int(np.argmax(high - low))
+    # Proportional to the experts on each side, so that parts stay equal.
     border = low[axis] + (high - low)[axis] * first / count
     middle_high, middle_low = high.copy(), low.copy()
     middle_high[axis] = middle_low[axis] = border
@@ -96,7 +97,7 @@ def _halve(low: np.ndarray, high: np.ndarray, count: int) -> list[np.ndarray]:
     ]
 
 
-# Mixture compensators: adaptive feedforward without a model (`mitchell1997` ch. 3).
+# Compensators (`mitchell1997` ch. 3).
 
 
 class MixtureCompensator:
@@ -132,7 +133,7 @@ class MixtureCompensator:
         self.stopped = np.zeros(0, dtype=bool)
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         dof = self.gating.centers.shape[1]
         size = 2 * dof * self.gating.experts
         self._period = period
@@ -176,6 +177,7 @@ class MixtureCompensator:
             self.gain = self.law.next_gain(
                 self.gain, features[..., None, :], self._period
             )
+        # One comparison catches both NaN and a runaway.
         if not np.abs(moved).max() <= 1e6:
             bad = ~(np.abs(moved).max(axis=(-2, -1)) <= 1e6)
             self.stopped |= bad

@@ -1,4 +1,4 @@
-"""Which parameters a controller adapts, and what they may be."""
+"""Adapted parameters, and projections onto physically realisable ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ParameterSet:
     """Columns of the regressor that are adapted: τ = Y[:, columns] a.
 
     Attributes:
-        arm: The arm whose regressor it is, as the controller believes it to be.
+        arm: The assumed arm, whose regressor it is.
         names: What each adapted parameter is called.
         columns: Which columns of the full regressor.
         matrix: a = K π for the full parameters π.
@@ -38,7 +38,7 @@ class ParameterSet:
 
     @classmethod
     def base(cls, arm: Arm, drives: tuple[str, ...] = DRIVE_NAMES) -> ParameterSet:
-        """The combinations that motion can tell apart, and no others.
+        """The base parameters: the combinations that torques determine.
 
         Args:
             arm: The arm.
@@ -68,13 +68,13 @@ class ParameterSet:
 
     def values(self, arm: Arm | None = None) -> Float[np.ndarray, " adapted"]:
         """What the adapted parameters are for an arm of the same kind."""
-        chosen = self.arm if arm is None else arm
-        if chosen.parameters.size != self.matrix.shape[1]:
+        source = self.arm if arm is None else arm
+        if source.parameters.size != self.matrix.shape[1]:
             raise ArgumentError(
-                f"{chosen.name} has {chosen.parameters.size} parameters, not "
+                f"{source.name} has {source.parameters.size} parameters, not "
                 f"{self.matrix.shape[1]} like {self.arm.name}."
             )
-        adapted: np.ndarray = self.matrix @ chosen.parameters
+        adapted: np.ndarray = self.matrix @ source.parameters
         return adapted
 
 
@@ -129,6 +129,7 @@ class PhysicalProjection:
             cut = np.maximum(weights, self.floor)
             pseudo = (vectors * cut[..., None, :]) @ np.swapaxes(vectors, -1, -2)
             fixed = _ten(pseudo)
+            # Links that need no projection stay bit for bit as they are.
             fine = (weights[..., 0] >= self.floor)[..., None]
             ten = np.where(fine, ten, fixed)
             out[..., layout.links] = ten.reshape(*values.shape[:-1], -1)

@@ -9,7 +9,7 @@ from armwise.dynamics.base import (
 )
 from armwise.dynamics.compound import mass_matrix, solve_mass_matrix
 from armwise.dynamics.dynamics import Dynamics
-from armwise.dynamics.equations import equations, place_equations, trace_equation
+from armwise.dynamics.equations import equations, frame_equations, trace_equation
 from armwise.dynamics.inverse import inverse_dynamics
 from armwise.dynamics.kinematics import (
     constant_pose,
@@ -30,7 +30,7 @@ from armwise.dynamics.newton_euler import (
     drive_columns,
     link_wrench,
 )
-from armwise.dynamics.skeleton import Segment, Skeleton
+from armwise.dynamics.skeleton import JointSegment, Skeleton
 from armwise.dynamics.vectors import ZERO, Scalar, Vector, add, mul, total, vsub
 from armwise.dynamics.wrench import HeldBody, wrench_regressor
 
@@ -41,10 +41,10 @@ __all__ = [
     "Dynamics",
     "Grouping",
     "HeldBody",
+    "JointSegment",
     "LinkMotion",
     "Mechanism",
     "Scalar",
-    "Segment",
     "Skeleton",
     "Sweep",
     "Vector",
@@ -55,6 +55,7 @@ __all__ = [
     "cross_joints",
     "drive_columns",
     "equations",
+    "frame_equations",
     "grouped_to_user",
     "inverse_dynamics",
     "link_poses",
@@ -62,7 +63,6 @@ __all__ = [
     "mass_matrix",
     "mechanism_of",
     "mul",
-    "place_equations",
     "place_pose",
     "potential_energy",
     "solve_mass_matrix",

@@ -48,7 +48,7 @@ class Inertia:
 
 @dataclass(frozen=True)
 class _Pivot:
-    """A joint's share of the factors: U = inertia · axis, and 1 / (axis · U)."""
+    """A joint's part of the factors: U = inertia · axis, and 1 / (axis · U)."""
 
     moment: Vector
     force: Vector
@@ -97,6 +97,7 @@ class ArticulatedInertias:
                 loose = _loosened(inertias[i], pivot)
                 carried = _carry(self._crossings[i], loose)
                 inertias[segment.parent] = _sum(inertias[segment.parent], carried)
+        # For the type checker: the loop has filled every entry.
         self._pivots = [pivot for pivot in pivots if pivot is not None]
 
     def solve(self, torques: Sequence[Scalar]) -> list[Scalar]:
@@ -121,12 +122,12 @@ class ArticulatedInertias:
         segments = self._skeleton.segments
         forces = [wrenches.get(i, (ZERO, ZERO))[0] for i in range(len(segments))]
         moments = [wrenches.get(i, (ZERO, ZERO))[1] for i in range(len(segments))]
-        left: list[Scalar] = [0.0] * len(segments)
+        residual: list[Scalar] = [0.0] * len(segments)
         pushes: list[Scalar] = [0.0] * len(segments)
         for i in reversed(range(len(segments))):
             own = moments[i][2] if segments[i].is_revolute else forces[i][2]
-            left[i] = sub(torques[i], own)
-            pushes[i] = mul(left[i], self._pivots[i].inverse)
+            residual[i] = sub(torques[i], own)
+            pushes[i] = mul(residual[i], self._pivots[i].inverse)
             parent = segments[i].parent
             if parent == BASE:
                 continue
@@ -135,7 +136,7 @@ class ArticulatedInertias:
             force, moment = carry_wrench(self._crossings[i], force, moment)
             forces[parent] = vadd(forces[parent], force)
             moments[parent] = vadd(moments[parent], moment)
-        return Sweep(left, pushes)
+        return Sweep(residual, pushes)
 
     def outwards(self, pushes: Sequence[Scalar]) -> list[Scalar]:
         """Accelerate link by link from the base."""

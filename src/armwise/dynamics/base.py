@@ -1,4 +1,4 @@
-"""Base parameters: the combinations that motion can reveal."""
+"""Base parameters: the combinations of parameters that torques determine."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ class BaseParameters:
     @cached_property
     def kinds(self) -> dict[str, Kind]:
         """Of every parameter, whether it is seen alone, in a sum, or not at all."""
-        found: dict[str, Kind] = {}
+        kinds: dict[str, Kind] = {}
         for k, name in enumerate(self.names):
             rows = np.flatnonzero(self.matrix[:, k])
             alone = rows.size == 1 and np.count_nonzero(self.matrix[rows[0]]) == 1
             if not rows.size:
-                found[name] = "unidentifiable"
+                kinds[name] = "unidentifiable"
             else:
-                found[name] = "identifiable" if alone else "in combination"
-        return found
+                kinds[name] = "identifiable" if alone else "in combination"
+        return kinds
 
     def values(self, parameters: np.ndarray) -> Float[np.ndarray, " count"]:
         """Return β of a parameter vector π."""
@@ -106,6 +106,7 @@ def base_parameters(
 def _ordered(
     arm: Arm, grouping: Grouping, hidden: tuple[str, ...], sort: bool
 ) -> BaseParameters:
+    # The arm's own order reads best, whatever order the ranks were taken in.
     rank = np.argsort(grouping.indices) if sort else np.arange(len(grouping.indices))
     return BaseParameters(
         names=arm.parameter_names,
@@ -118,6 +119,7 @@ def _ordered(
 def structural_factor(mechanism: Mechanism) -> Float[np.ndarray, "columns parameters"]:
     """A square matrix whose columns depend on each other as the regressor's do."""
     factor, layout = mechanism.factor, mechanism.layout
+    # R of the internal columns in user parameters has the same dependencies.
     turned = np.einsum("rlk,lku->rlu", layout.by_link(factor), mechanism.to_internal)
     links = turned.reshape(len(factor), layout.link_size)
     return np.hstack([links, factor[:, layout.drives]])
@@ -134,14 +136,14 @@ def grouped_to_user(mechanism: Mechanism) -> Float[np.ndarray, "columns paramete
 
 
 def _order(arm: Arm, order: Sequence[str] | None) -> list[int]:
-    """Try a link's mass last unless told otherwise: it rarely shows by itself."""
+    """By default a link's mass comes last: it is rarely identifiable by itself."""
     if order is None:
         return arm.layout.mass_last
-    place = {name: k for k, name in enumerate(arm.parameter_names)}
-    if unknown := [name for name in order if name not in place]:
+    index = {name: k for k, name in enumerate(arm.parameter_names)}
+    if unknown := [name for name in order if name not in index]:
         raise ArgumentError(f"{arm.name} has no parameter {unknown[0]!r}.")
-    first = [place[name] for name in order]
-    return first + [k for k in range(len(place)) if k not in set(first)]
+    first = [index[name] for name in order]
+    return first + [k for k in range(len(index)) if k not in set(first)]
 
 
 def _term(weight: float, name: str) -> str:

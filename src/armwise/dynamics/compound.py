@@ -32,7 +32,7 @@ from armwise.programs import Scalar as Symbol
 from armwise.programs import cos, sin
 
 if TYPE_CHECKING:
-    from armwise.dynamics.skeleton import Segment, Skeleton
+    from armwise.dynamics.skeleton import JointSegment, Skeleton
 
 # Runs of parallel joints: links that turn about one direction share their axes.
 
@@ -52,7 +52,7 @@ class Station:
         up: Minus free fall in the run's axes, for the first of a run on the base.
     """
 
-    segment: Segment
+    segment: JointSegment
     is_first: bool
     angle: Scalar
     offset: float
@@ -92,24 +92,24 @@ def find_stations(skeleton: Skeleton, q: Sequence[Scalar]) -> list[Station]:
     return stations
 
 
-def _station(segment: Segment, q: Scalar, carrier: Station | None) -> Station:
-    place, up = vector(segment.position), vector(-segment.gravity)
+def _station(segment: JointSegment, q: Scalar, carrier: Station | None) -> Station:
+    position, up = vector(segment.position), vector(-segment.gravity)
     if not segment.is_revolute:
         slide = tuple(mul(float(a), q) for a in segment.slide)
-        return Station(segment, True, 0.0, 0.0, 1.0, 0.0, vadd(place, slide), up)
+        return Station(segment, True, 0.0, 0.0, 1.0, 0.0, vadd(position, slide), up)
     if carrier is None:
         c, s = _cosine_and_sine(add(q, segment.angle))
         up = add(mul(c, up[0]), mul(s, up[1])), sub(mul(c, up[1]), mul(s, up[0])), up[2]
-        return Station(segment, True, 0.0, 0.0, 1.0, 0.0, place, up)
+        return Station(segment, True, 0.0, 0.0, 1.0, 0.0, position, up)
     if not _is_parallel(segment, carrier.segment):
         c, s = _cosine_and_sine(add(q, segment.angle))
-        return Station(segment, True, q, segment.angle, c, s, place)
+        return Station(segment, True, q, segment.angle, c, s, position)
     angle, offset = add(carrier.angle, q), carrier.offset + segment.angle
     c, s = _cosine_and_sine(add(angle, offset))
-    return Station(segment, False, angle, offset, c, s, carrier.to_run(place))
+    return Station(segment, False, angle, offset, c, s, carrier.to_run(position))
 
 
-def _is_parallel(segment: Segment, carrier: Segment) -> bool:
+def _is_parallel(segment: JointSegment, carrier: JointSegment) -> bool:
     return carrier.is_revolute and np.array_equal(segment.turn, np.eye(3))
 
 
@@ -119,7 +119,7 @@ def _cosine_and_sine(angle: Scalar) -> tuple[Scalar, Scalar]:
     return np.cos(angle), np.sin(angle)
 
 
-# Mass matrix and gravity by compound links: all that a joint carries, as one body.
+# Mass matrix and gravity from compound bodies.
 
 Body = list[Scalar]
 """[m, hx, hy, hz, Σxx, Σxy, Σxz, Σyy, Σyz, Σzz]"""

@@ -11,7 +11,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics.equations import (
     equations,
-    place_equations,
+    frame_equations,
     trace_equation,
 )
 from armwise.dynamics.mechanism import Mechanism, mechanism_of
@@ -112,11 +112,11 @@ class Dynamics:
 
     def link_pose(self, q: ArrayLike, link: str) -> Float[np.ndarray, "*batch 4 4"]:
         """T_base_link of a link or named frame."""
-        return self._call_place("link_pose", link, q)
+        return self._call_frame("link_pose", link, q)
 
     def jacobian(self, q: ArrayLike, link: str) -> Float[np.ndarray, "*batch 6 dof"]:
         """Jacobian of a link's or frame's origin: linear, then angular; base axes."""
-        return self._call_place("jacobian", link, q)
+        return self._call_frame("jacobian", link, q)
 
     def regressor_blocks(
         self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike, block: int = BLOCK
@@ -155,18 +155,20 @@ class Dynamics:
     def _kernel(self, name: str) -> Kernel:
         key = (self.mechanism.key, name, self.backend)
         if key not in _kernels:
-            known = equations(self.mechanism)
-            if name not in known:
-                raise ArgumentError(f"No equation {name!r}. Known: {', '.join(known)}.")
-            program = trace_equation(self.mechanism, name, known[name])
+            available = equations(self.mechanism)
+            if name not in available:
+                raise ArgumentError(
+                    f"No equation {name!r}. Known: {', '.join(available)}."
+                )
+            program = trace_equation(self.mechanism, name, available[name])
             _kernels[key] = Kernel(program, self.backend)
         return _kernels[key]
 
-    def _place_kernel(self, name: str, place: str) -> Kernel:
-        link, T = self.arm.place(place)
+    def _frame_kernel(self, name: str, frame: str) -> Kernel:
+        link, T = self.arm.find_frame(frame)
         key = (self.mechanism.key, f"{name}:{link}:{T.tobytes().hex()}", self.backend)
         if key not in _kernels:
-            equation = place_equations(self.mechanism, link, T)[name]
+            equation = frame_equations(self.mechanism, link, T)[name]
             program = trace_equation(self.mechanism, name, equation)
             _kernels[key] = Kernel(program, self.backend)
         return _kernels[key]
@@ -174,18 +176,19 @@ class Dynamics:
     def _call(self, name: str, **inputs: ArrayLike) -> np.ndarray:
         return self._run(self._kernel(name), inputs)
 
-    def _call_place(self, name: str, place: str, q: ArrayLike) -> np.ndarray:
-        return self._run(self._place_kernel(name, place), {"q": q})
+    def _call_frame(self, name: str, frame: str, q: ArrayLike) -> np.ndarray:
+        return self._run(self._frame_kernel(name, frame), {"q": q})
 
     def _run(self, kernel: Kernel, inputs: dict[str, ArrayLike]) -> np.ndarray:
         arrays = [self._array(name, value) for name, value in inputs.items()]
         shape = arrays[0].shape
+        # Broadcasting copies; equal shapes, the usual case, do not need it.
         if any(array.shape != shape for array in arrays):
             shape = np.broadcast_shapes(*[array.shape for array in arrays])
             arrays = [np.ascontiguousarray(np.broadcast_to(a, shape)) for a in arrays]
         flat = [_rows(array) for array in arrays]
-        wanted = [i.name for i in kernel.program.inputs if i.is_uniform]
-        (result,) = kernel(flat, [self.uniforms[name] for name in wanted])
+        uniforms = [i.name for i in kernel.program.inputs if i.is_uniform]
+        (result,) = kernel(flat, [self.uniforms[name] for name in uniforms])
         return result.reshape((*shape[:-1], *result.shape[1:]))
 
     def _array(self, name: str, value: ArrayLike) -> np.ndarray:
@@ -209,4 +212,5 @@ class Dynamics:
 def _rows(array: np.ndarray) -> np.ndarray:
     """See an array as (samples, n) with contiguous rows, without copying if it can."""
     rows = array.reshape(-1, array.shape[-1])
+    # Kernels take any distance between rows but read a row's floats in sequence.
     return rows if rows.strides[-1] == 8 else np.ascontiguousarray(rows)

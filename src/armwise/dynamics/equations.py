@@ -84,10 +84,10 @@ def equations(mechanism: Mechanism) -> dict[str, Equation]:
     }
 
 
-def place_equations(
+def frame_equations(
     mechanism: Mechanism, link: int, T: np.ndarray
 ) -> dict[str, Equation]:
-    """Return the equations of a place on a link: T maps it to the user's link frame."""
+    """Return the equations of a frame on a link: T maps it to the user's link frame."""
     skeleton = mechanism.skeleton
 
     def pose(q: Sequence[Scalar]) -> dict[str, object]:
@@ -171,8 +171,8 @@ class _Terms:
     def forward_dynamics(
         self, q: Scalars, qd: Scalars, tau: Scalars, bodies: Scalars, drives: Scalars
     ) -> Any:
-        rest = [0.0] * self.mechanism.dof
-        load = self.inverse_dynamics(q, qd, rest, bodies, drives)["tau"]
+        unaccelerated = [0.0] * self.mechanism.dof
+        load = self.inverse_dynamics(q, qd, unaccelerated, bodies, drives)["tau"]
         matrix = self.mass_matrix(q, bodies, drives)["M"]
         net = [sub(a, b) for a, b in zip(tau, load, strict=True)]
         return {"qdd": solve_mass_matrix(matrix, net)}
@@ -244,6 +244,7 @@ class _Terms:
             self.skeleton, m.joints(q, True), m.joints(qd)
         )
         drives = self._drive_columns([0.0] * m.dof, [0.0] * m.dof, qd)
+        # Friction is switched off by zero velocities, an offset only by hand.
         for k in m.layout.drive("offset", start=0):
             drives[k] = [0.0] * m.dof  # a constant torque has no momentum
         return {"Y": self._user_rows(rows, drives)}

@@ -118,13 +118,14 @@ def _next(
             add(carrier.turning.rate_r, own.rate_r),
             add(carrier.turning.acceleration, own.acceleration),
         )
+        # Two equal sums are two objects; later steps compare by identity.
         if own.rate is own.rate_r and carrier.turning.rate is carrier.turning.rate_r:
             turning = _Turning(turning.rate, turning.rate, turning.acceleration)
         if inside[parent]:
             reach = _times(carrier.motion.rates, station.lever)
         else:
-            place = base.to_link(station.lever)
-            reach = base.to_run(_times(carrier.motion.rates, place))
+            lever = base.to_link(station.lever)
+            reach = base.to_run(_times(carrier.motion.rates, lever))
         origin = vadd(carrier.origin, reach)
         return _state(station, carrier.run, turning, origin, inside[i])
     carrier = states[parent]
@@ -148,6 +149,7 @@ def _on_base(station: Station, own: _Turning, with_gravity: bool) -> _State:
     omega: Vector = (0.0, 0.0, own.rate)
     omega_r = omega if own.rate is own.rate_r else (0.0, 0.0, own.rate_r)
     run = _Run(omega, omega_r, (0.0, 0.0, own.acceleration))
+    # The run's axes turn with the link, so within them it does not turn.
     return _state(station, run, _Turning(0.0, 0.0, 0.0), up, True)
 
 

@@ -41,8 +41,8 @@ def link_poses(skeleton: Skeleton, q: Sequence[Scalar]) -> list[Pose]:
             columns, origin = poses[segment.parent]
         units: tuple[Vector, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
         turned = tuple(_combine(columns, crossing.to_parent(e)) for e in units)
-        place = vadd(origin, _combine(columns, crossing.position))
-        poses.append((turned, place))  # type: ignore[arg-type]
+        position = vadd(origin, _combine(columns, crossing.position))
+        poses.append((turned, position))  # type: ignore[arg-type]
     return poses
 
 
@@ -69,7 +69,7 @@ def pose_matrix(pose: Pose) -> list[list[Scalar]]:
 def jacobian(
     skeleton: Skeleton, q: Sequence[Scalar], link: int, T: np.ndarray
 ) -> list[list[Scalar]]:
-    """6×n Jacobian of a place on a link: velocity of its origin, then angular."""
+    """6×n Jacobian of a frame on a link: velocity of its origin, then angular."""
     size = skeleton.size
     columns: list[tuple[Vector, Vector]] = [(ZERO, ZERO)] * size
     if link != BASE:
@@ -108,6 +108,7 @@ def potential_energy(
     """Height of the masses against gravity in [J], zero at the base's origin."""
     terms: list[Scalar] = []
     for i, (pose, body) in enumerate(zip(link_poses(skeleton, q), bodies, strict=True)):
+        # Only segments on the base know gravity, in their own axes.
         root = skeleton.segments[skeleton.ancestors(i)[-1]]
         up = turn(np.linalg.inv(root.from_base)[:3, :3], vector(-root.gravity))
         moment = _combine(pose[0], (body[1], body[2], body[3]))

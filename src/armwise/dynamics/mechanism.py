@@ -1,4 +1,4 @@
-"""What of an arm the equations of motion depend on, apart from its parameters."""
+"""Mechanism: an arm's geometry, gravity and couplings, without its parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Which columns of a matrix are independent, taken one after another.
+# Independent columns of a matrix, by successive ranks.
 
 TOLERANCE = 1e-9
 """A column whose part outside the earlier ones is smaller than this is dependent."""
@@ -54,32 +54,35 @@ def successive_ranks(
     """
     count = columns.shape[1]
     norms = np.linalg.norm(columns, axis=0)
+    # Relative to the largest column: columns of a light link are not zero.
     least = TOLERANCE * float(norms.max(initial=0.0))
     vanishing = [k for k in range(count) if norms[k] <= least]
     basis = np.zeros((columns.shape[0], min(columns.shape)))
-    kept: list[int] = []
+    independent: list[int] = []
     for k in range(count) if order is None else order:
-        if norms[k] <= least or len(kept) == basis.shape[1]:
+        if norms[k] <= least or len(independent) == basis.shape[1]:
             continue
-        span = basis[:, : len(kept)]
-        left = columns[:, k] / norms[k]
+        span = basis[:, : len(independent)]
+        residual = columns[:, k] / norms[k]
+        # Gram–Schmidt loses digits once; a second pass restores orthogonality.
         for _ in range(2):  # twice is enough
-            left = left - span @ (span.T @ left)
-        size_left = float(np.linalg.norm(left))
-        if size_left > TOLERANCE:
-            basis[:, len(kept)] = left / size_left
-            kept.append(k)
-    matrix = np.zeros((len(kept), count))
-    if kept:
-        span = basis[:, : len(kept)]
-        matrix = np.linalg.solve(span.T @ columns[:, kept], span.T @ columns)
-        matrix[np.abs(matrix * norms[kept][:, None]) < 1e-10 * norms] = 0.0
+            residual = residual - span @ (span.T @ residual)
+        residual_norm = float(np.linalg.norm(residual))
+        if residual_norm > TOLERANCE:
+            basis[:, len(independent)] = residual / residual_norm
+            independent.append(k)
+    matrix = np.zeros((len(independent), count))
+    if independent:
+        span = basis[:, : len(independent)]
+        # In the span of the independent columns the others are exact combinations.
+        matrix = np.linalg.solve(span.T @ columns[:, independent], span.T @ columns)
+        matrix[np.abs(matrix * norms[independent][:, None]) < 1e-10 * norms] = 0.0
         matrix[:, vanishing] = 0.0
-        matrix[:, kept] = np.eye(len(kept))
-    return Grouping(tuple(kept), matrix, tuple(vanishing))
+        matrix[:, independent] = np.eye(len(independent))
+    return Grouping(tuple(independent), matrix, tuple(vanishing))
 
 
-# What of an arm the equations of motion depend on, apart from its parameters.
+# The mechanism.
 
 LONGEST_GROUPED = 24
 """Joints beyond which parameters are left ungrouped: finding groups is cubic."""
@@ -87,8 +90,8 @@ LONGEST_GROUPED = 24
 _PREFERENCE = ("mx", "my", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mz", "m")
 """Within a link, m, hz and Σzz are tried last: a revolute joint passes them on."""
 
-_KEPT = 64
-_known: OrderedDict[str, Mechanism] = OrderedDict()
+_MOST_REMEMBERED = 64
+_mechanisms: OrderedDict[str, Mechanism] = OrderedDict()
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +160,7 @@ class Mechanism:
         size = self.layout.link_size
         if self.skeleton.size > LONGEST_GROUPED:
             return Grouping(tuple(range(size)), np.eye(size), ())
+        # Grouping works on joints; with followers the coordinates hide some of them.
         factor = _factor(self, of_joints=True) if self.is_coupled else self.factor
         return successive_ranks(
             factor[:, :size], self.layout.inertial(*_PREFERENCE).tolist()
@@ -191,16 +195,19 @@ class Mechanism:
 def mechanism_of(arm: Arm) -> Mechanism:
     """Return the mechanism of an arm; arms that differ in parameters share one."""
     key = _key(arm)
-    if key in _known:
-        _known.move_to_end(key)
-        return _known[key]
+    if key in _mechanisms:
+        _mechanisms.move_to_end(key)
+        return _mechanisms[key]
     offset = np.array([j.mimic.offset if j.mimic else 0.0 for j in arm.joints])
     weights = np.array([c.weights for c in arm.couplings]).reshape(-1, arm.dof)
-    made = Mechanism(build_skeleton(arm), arm.coupling_matrix, offset, weights, key)
-    _known[key] = made
-    while len(_known) > _KEPT:
-        _known.popitem(last=False)
-    return made
+    mechanism = Mechanism(
+        build_skeleton(arm), arm.coupling_matrix, offset, weights, key
+    )
+    _mechanisms[key] = mechanism
+    # Least recently used goes first: a fleet of variants must not fill memory.
+    while len(_mechanisms) > _MOST_REMEMBERED:
+        _mechanisms.popitem(last=False)
+    return mechanism
 
 
 def _key(arm: Arm) -> str:
@@ -217,6 +224,7 @@ def _key(arm: Arm) -> str:
 def _factor(mechanism: Mechanism, of_joints: bool = False) -> np.ndarray:
     """R factor of the regressor in random states, by the very equations traced."""
     samples, layout = 40, mechanism.layout
+    # Ranks at random states are those at almost all states; 40 × dof rows suffice.
     states = np.random.default_rng(20).uniform(-2.0, 2.0, (3, mechanism.dof, samples))
     q, qd, qdd = (list(state) for state in states)
     rows = torque_regressor(

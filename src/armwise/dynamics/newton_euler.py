@@ -38,7 +38,7 @@ from armwise.programs import Scalar as Symbol
 from armwise.programs import cos, sign, sin
 
 if TYPE_CHECKING:
-    from armwise.dynamics.skeleton import Segment, Skeleton
+    from armwise.dynamics.skeleton import JointSegment, Skeleton
 
 # Joints over scalars: how vectors and bodies cross from link to link.
 
@@ -53,7 +53,7 @@ class Crossing:
         position: p, child origin in the parent frame.
     """
 
-    segment: Segment
+    segment: JointSegment
     cosine: Scalar
     sine: Scalar
     position: Vector
@@ -83,15 +83,16 @@ def cross_joints(skeleton: Skeleton, q: Sequence[Scalar]) -> list[Crossing]:
     return [_crossing(s, x) for s, x in zip(skeleton.segments, q, strict=True)]
 
 
-def _crossing(segment: Segment, q: Scalar) -> Crossing:
-    place = vector(segment.position)
+def _crossing(segment: JointSegment, q: Scalar) -> Crossing:
+    position = vector(segment.position)
     if not segment.is_revolute:
         slide = tuple(mul(float(a), q) for a in segment.slide)
-        return Crossing(segment, 1.0, 0.0, vadd(place, slide))
+        return Crossing(segment, 1.0, 0.0, vadd(position, slide))
     angle = add(q, segment.angle)
+    # Traced scalars have their own cos and sin; arrays use NumPy's.
     if isinstance(angle, Symbol):
-        return Crossing(segment, cos(angle), sin(angle), place)
-    return Crossing(segment, np.cos(angle), np.sin(angle), place)
+        return Crossing(segment, cos(angle), sin(angle), position)
+    return Crossing(segment, np.cos(angle), np.sin(angle), position)
 
 
 # Accelerations outwards, forces inwards.
@@ -188,6 +189,7 @@ def _next(
     crossing: Crossing, carrier: LinkMotion, qd: Scalar, qdr: Scalar, qdd: Scalar
 ) -> LinkMotion:
     """Move from a link to the one it carries."""
+    # Identity of objects: symbols have no cheap equality, and q̇r is q̇ itself.
     same = carrier.omega is carrier.omega_r and qd is qdr
     omega = crossing.to_child(carrier.omega)
     omega_r = omega if same else crossing.to_child(carrier.omega_r)
@@ -321,6 +323,7 @@ def _project(
     for j, crossing in enumerate(crossings):
         parent = skeleton.segments[j].parent
         below = {} if parent == BASE else carried[parent]
+        # Each joint's screw is carried once per link, not once per pair from the base.
         screws = {i: carry_screw(crossing, screw) for i, screw in below.items()}
         screws[j] = screw_of(j)
         carried.append(screws)
@@ -426,6 +429,7 @@ def drive_columns(
     columns = []
     for row in rows:
         speed = weigh(row, qd)
+        # sign(0) = 0: Coulomb friction of a joint at rest is left out.
         turning = np.sign(speed) if isinstance(speed, np.ndarray) else sign(speed)
         for unit in (weigh(row, qdd), weigh(row, qdr), turning, 1.0):
             columns.append([mul(float(w), unit) for w in row])

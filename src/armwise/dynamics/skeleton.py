@@ -1,4 +1,4 @@
-"""Where the internal link frames sit: z along the joint axis, fewest operations.
+"""Internal link frames: z along the joint axis, placed for fewest operations.
 
 Each link gets a frame whose z axis is its joint axis. Its x axis follows the common
 normal to the next axis, as in modified Denavit–Hartenberg, so that a joint is
@@ -28,7 +28,7 @@ _UNIT_BODIES = np.stack([InertialParameters(x).pseudo_inertia for x in np.eye(10
 
 
 @dataclass(frozen=True, eq=False)
-class Segment:
+class JointSegment:
     """A joint between internal frames: T = [A Rz(θ), p], θ = angle + q if it turns.
 
     Attributes:
@@ -61,7 +61,7 @@ class Segment:
 class Skeleton:
     """The internal frames of an arm, joint by joint."""
 
-    segments: tuple[Segment, ...]
+    segments: tuple[JointSegment, ...]
 
     @property
     def size(self) -> int:
@@ -70,11 +70,11 @@ class Skeleton:
 
     def ancestors(self, i: int) -> list[int]:
         """Joints that carry joint i, itself first."""
-        found = []
+        carriers = []
         while i != BASE:
-            found.append(i)
+            carriers.append(i)
             i = self.segments[i].parent
-        return found
+        return carriers
 
     def carries(self, i: int, j: int) -> bool:
         """Whether joint i moves link j."""
@@ -84,13 +84,13 @@ class Skeleton:
 def build_skeleton(arm: Arm) -> Skeleton:
     """Place the internal frames of an arm."""
     user = _user_poses(arm)
-    internal = _place(arm, user)
+    internal = _internal_poses(arm, user)
     return Skeleton(
         tuple(_segment(arm, i, user, internal) for i in range(len(arm.joints)))
     )
 
 
-def inertia_to_internal(segment: Segment) -> Float[np.ndarray, "10 10"]:
+def inertia_to_internal(segment: JointSegment) -> Float[np.ndarray, "10 10"]:
     """Map a link's ten parameters to [m, h, Σxx Σxy Σxz Σyy Σyz Σzz], internal frame.
 
     Σ = ∫ r rᵀ dm takes one multiplication less per link than the inertia I, and its
@@ -110,7 +110,7 @@ def _user_poses(arm: Arm) -> list[np.ndarray]:
     return poses
 
 
-def _place(arm: Arm, user: list[np.ndarray]) -> list[np.ndarray]:
+def _internal_poses(arm: Arm, user: list[np.ndarray]) -> list[np.ndarray]:
     """T_base_internal of every link at q = 0, from the tips to the base."""
     count = len(arm.joints)
     axes = [user[i][:3, :3] @ arm.joints[i].axis for i in range(count)]
@@ -122,7 +122,7 @@ def _place(arm: Arm, user: list[np.ndarray]) -> list[np.ndarray]:
     for i in reversed(range(count)):
         k = main[i]
         if k is not None:
-            if not arm.joints[k].is_revolute:  # a slide has a direction, not a place
+            if not arm.joints[k].is_revolute:  # a slide has a direction, not a line
                 points[k] = placed[k][:3, 3]  # type: ignore[index]
             placed[i] = _frame_towards(axes[i], points[i], axes[k], placed[k])
         else:
@@ -153,6 +153,7 @@ def _frame_towards(
     target = child[:3, 3]
     normal = np.cross(z, z_child)
     sine = float(np.linalg.norm(normal))
+    # The foot of the common normal of two skew lines.
     if sine >= _NEARLY_PARALLEL:
         x = normal / sine
         origin = point + z * (np.cross(target - point, z_child) @ normal) / sine**2
@@ -173,6 +174,7 @@ def _leaf(
     parent = arm.joints[i].parent
     z = axes[i]
     if parent == BASE:
+        # The base axis farthest from z: the projection is well conditioned.
         x = np.eye(3)[int(np.argmin(np.abs(z)))]
         return _pose(x - z * (x @ z), z, points[i])
     normal = np.cross(axes[parent], z)
@@ -204,7 +206,7 @@ def _pose(x: np.ndarray, z: np.ndarray, origin: np.ndarray) -> np.ndarray:
 
 def _segment(
     arm: Arm, i: int, user: list[np.ndarray], internal: list[np.ndarray]
-) -> Segment:
+) -> JointSegment:
     joint = arm.joints[i]
     root = internal[i] if joint.parent == BASE else internal[joint.parent]
     between = np.linalg.inv(root) @ internal[i]
@@ -213,7 +215,7 @@ def _segment(
     position = np.where(np.abs(position) < NOISE, 0.0, position)
     gravity = internal[i][:3, :3].T @ arm.gravity
     gravity = np.where(np.abs(gravity) < NOISE, 0.0, gravity)
-    return Segment(
+    return JointSegment(
         parent=joint.parent,
         is_revolute=joint.is_revolute,
         turn=turn,
@@ -234,5 +236,6 @@ def _split_turn(rotation: np.ndarray, is_revolute: bool) -> tuple[np.ndarray, fl
     angle = float(np.arctan2(-rotation[0, 1], rotation[0, 0]))
     c, s = np.cos(angle), np.sin(angle)
     turn = rotation @ np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]])
+    # Exact quarter turns vanish from traced programs.
     quarter = round(angle / (np.pi / 2)) * (np.pi / 2)
     return clean(turn), quarter if abs(angle - quarter) < NOISE else angle

@@ -112,7 +112,7 @@ class HeldBody:
         self.arm = arm
         self.frame = frame
         self.backend = resolve_backend(backend)
-        self.link, self.pose = arm.place(frame)
+        self.link, self.pose = arm.find_frame(frame)
         if self.link == BASE:
             raise ArgumentError(f"{frame!r} is fixed to the base and carries nothing.")
         self._mechanism = mechanism_of(arm)
@@ -171,6 +171,7 @@ class HeldBody:
     def _velocity(self) -> Kernel:
         def function(q: Sequence[Scalar], qd: Sequence[Scalar]) -> dict[str, object]:
             twist = self._twist(q, qd)
+            # d/dt in turning axes adds ω × p; gravity is not in the momentum.
             carried = vsub(cross(twist.omega, twist.velocity), self._gravity(q))
             steady = body_motion(twist.omega, twist.omega, ZERO, carried)
             return {"V": unit_wrenches(steady)}
@@ -239,15 +240,16 @@ def _kernel(
     function: Callable[..., dict[str, object]],
     sizes: dict[str, int],
 ) -> Kernel:
-    chosen = resolve_backend(backend)
-    if (*key, chosen) not in _kernels:
+    resolved = resolve_backend(backend)
+    if (*key, resolved) not in _kernels:
         program = trace(f"held_{key[-1]}", function, sizes)
-        _kernels[(*key, chosen)] = Kernel(program, chosen)
-    return _kernels[(*key, chosen)]
+        _kernels[(*key, resolved)] = Kernel(program, resolved)
+    return _kernels[(*key, resolved)]
 
 
 def _run(kernel: Kernel, arrays: list[np.ndarray]) -> np.ndarray:
     shape = arrays[0].shape[:-1]
+    # Broadcasting copies; equal shapes do not need it.
     if any(x.shape[:-1] != shape for x in arrays):
         shape = np.broadcast_shapes(*[x.shape[:-1] for x in arrays])
         arrays = [np.broadcast_to(x, (*shape, x.shape[-1])) for x in arrays]

@@ -1,4 +1,4 @@
-"""Excitation: motion that reveals the parameters, within limits."""
+"""Excitation: motions that determine the parameters, within limits."""
 
 from armwise.excitation.design import ExcitationPlan, design_excitation
 from armwise.excitation.keep_out import Box, KeepOut

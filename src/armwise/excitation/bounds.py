@@ -1,4 +1,4 @@
-"""What the joints may do: the arm's limits, and defaults where it has none."""
+"""Bounds of the joints: the arm's limits, and defaults where it has none."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ def _limits(arm: Arm, key: str) -> np.ndarray:
         return limit
     for joint in arm.joints:
         if joint.mimic is not None and joint.mimic.multiplier != 0.0:
-            place = arm.coordinates.index(joint.mimic.leader)
+            leader = arm.coordinates.index(joint.mimic.leader)
             allowed = getattr(joint.limits, key) / abs(joint.mimic.multiplier)
-            limit[place] = min(limit[place], allowed)
+            limit[leader] = min(limit[leader], allowed)
     return limit
 
 
@@ -97,11 +97,11 @@ def _positions(arm: Arm) -> tuple[np.ndarray, np.ndarray]:
     lower, upper = arm.limits("lower"), arm.limits("upper")
     for joint in arm.joints:
         if joint.mimic is not None and joint.mimic.multiplier != 0.0:
-            place = arm.coordinates.index(joint.mimic.leader)
+            leader = arm.coordinates.index(joint.mimic.leader)
             ends = np.array([joint.limits.lower, joint.limits.upper])
             ends = (ends - joint.mimic.offset) / joint.mimic.multiplier
-            lower[place] = max(lower[place], ends.min())
-            upper[place] = min(upper[place], ends.max())
+            lower[leader] = max(lower[leader], ends.min())
+            upper[leader] = min(upper[leader], ends.max())
     return lower, upper
 
 
@@ -165,5 +165,5 @@ def _check(arm: Arm, limits: dict[str, np.ndarray]) -> None:
             )
 
 
-def _names(arm: Arm, chosen: np.ndarray) -> str:
-    return ", ".join(n for n, c in zip(arm.coordinate_names, chosen, strict=True) if c)
+def _names(arm: Arm, mask: np.ndarray) -> str:
+    return ", ".join(n for n, c in zip(arm.coordinate_names, mask, strict=True) if c)

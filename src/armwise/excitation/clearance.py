@@ -1,4 +1,4 @@
-"""How close an arm comes to the floor, to boxes and to itself, with gradients."""
+"""Clearance of an arm from the floor, boxes and itself, with gradients."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
 
+# Distances of this many pairs over a motion stay in cache.
 _AT_ONCE = 32
 
 
@@ -50,7 +51,7 @@ class Encounters:
         """How many distances there are."""
         return len(self.pairs) + len(self.low) + len(self.boxed)
 
-    def chosen(self, mask: np.ndarray) -> Encounters:
+    def selected(self, mask: np.ndarray) -> Encounters:
         """Return those that a mask over all of them keeps."""
         a, b = len(self.pairs), len(self.pairs) + len(self.low)
         return Encounters(
@@ -88,7 +89,7 @@ class Clearance:
         encounters: What may meet.
         obstacles: Boxes at rest.
         floor: Height of the floor in [m].
-        kept: Distance kept from everything in [m].
+        distance: Distance kept from everything in [m].
     """
 
     def __init__(
@@ -97,10 +98,10 @@ class Clearance:
         encounters: Encounters,
         obstacles: Sequence[Obstacle],
         floor: float,
-        kept: float,
+        distance: float,
     ) -> None:
         self.model, self.encounters, self.obstacles = model, encounters, obstacles
-        self.floor, self.kept = floor, kept
+        self.floor, self.distance = floor, distance
         radii = model.radii
         self._reach = np.concatenate(
             [
@@ -113,12 +114,14 @@ class Clearance:
     @cached_property
     def unit(self) -> float:
         """A typical distance in [m], to measure room by."""
-        return float(np.median(self._reach)) + self.kept + 1e-3
+        return float(np.median(self._reach)) + self.distance + 1e-3
 
     def narrowed(self, mask: np.ndarray) -> Clearance:
         """Return the same with only some of the encounters."""
-        chosen = self.encounters.chosen(mask)
-        return Clearance(self.model, chosen, self.obstacles, self.floor, self.kept)
+        selection = self.encounters.selected(mask)
+        return Clearance(
+            self.model, selection, self.obstacles, self.floor, self.distance
+        )
 
     def room(self, q: np.ndarray) -> Float[np.ndarray, "encounters postures"]:
         """Distance between surfaces less what must be kept, in [m]."""
@@ -129,7 +132,7 @@ class Clearance:
         distance[a:b] = centers[e.low, 2] - self.floor
         for k, (sphere, box) in enumerate(e.boxed, start=b):
             distance[k] = box_distance(centers[sphere], self.obstacles[box])[0]
-        distance -= (self._reach + self.kept)[:, None]
+        distance -= (self._reach + self.distance)[:, None]
         return distance
 
     def slopes(
@@ -179,6 +182,7 @@ def box_distance(
     beyond = np.abs(inside) - box.half[:, None]
     outer = np.maximum(beyond, 0.0)
     far = np.linalg.norm(outer, axis=0)
+    # Inside the box the nearest face counts, and the distance is negative.
     depth = beyond.max(axis=0)
     face = np.eye(3)[:, np.argmax(beyond, axis=0)]
     way = np.where(depth > 0.0, outer / np.maximum(far, 1e-12), face)
@@ -192,9 +196,11 @@ def place_boxes(arm: Arm, keep_out: KeepOut) -> list[Obstacle]:
     Raises:
         ArgumentError: If a box's frame is unknown or moves.
     """
-    found: list[Obstacle] = []
+    obstacles: list[Obstacle] = []
     for box in keep_out.boxes:
-        link, T = arm.place(box.frame) if box.frame is not None else (BASE, np.eye(4))
+        link, T = (
+            arm.find_frame(box.frame) if box.frame is not None else (BASE, np.eye(4))
+        )
         if link != BASE:
             raise ArgumentError(
                 f"A box must stand still, but the frame {box.frame!r} of {arm.name} "
@@ -203,11 +209,11 @@ def place_boxes(arm: Arm, keep_out: KeepOut) -> list[Obstacle]:
         lower, upper = np.array(box.lower), np.array(box.upper)
         at = np.eye(4)
         at[:3, 3] = 0.5 * (lower + upper)
-        found.append(Obstacle(T @ at, 0.5 * (upper - lower)))
+        obstacles.append(Obstacle(T @ at, 0.5 * (upper - lower)))
     for shape in arm.base_shapes:
         if shape.kind == "box":
-            found.append(Obstacle(shape.pose, 0.5 * np.asarray(shape.size)))
-    return found
+            obstacles.append(Obstacle(shape.pose, 0.5 * np.asarray(shape.size)))
+    return obstacles
 
 
 def _trace_centers(arm: Arm, spheres: Sequence[Sphere]) -> Program:
@@ -216,7 +222,7 @@ def _trace_centers(arm: Arm, spheres: Sequence[Sphere]) -> Program:
 
     def centers(q):  # type: ignore[no-untyped-def]
         poses = link_poses(mechanism.skeleton, mechanism.joints(q, is_position=True))
-        found = []
+        centers_of_frames = []
         for sphere in spheres:
             T = np.eye(4)
             T[:3, 3] = sphere.center
@@ -225,13 +231,13 @@ def _trace_centers(arm: Arm, spheres: Sequence[Sphere]) -> Program:
             else:
                 inner = segments[sphere.link].from_user @ T
                 pose = place_pose(poses[sphere.link], inner)
-            found.append(list(pose[1]))
-        return {"centers": found}
+            centers_of_frames.append(list(pose[1]))
+        return {"centers": centers_of_frames}
 
     return trace("sphere_centers", centers, {"q": mechanism.dof})
 
 
-# Which parts of an arm may meet which: what is worth watching.
+# Encounters: the pairs of spheres and obstacles that can meet.
 
 POSTURES = 400
 """Random postures that show what always touches."""
@@ -241,7 +247,8 @@ NEIGHBOURS = 2.0
 thinner one are neighbours: they come close in ordinary postures."""
 
 ALWAYS = 0.95
-"""Share of postures in which a pair touches that makes it no news."""
+"""Fraction of postures in which a pair touches, above which the outlines overlap by
+construction (neighbouring links) and the pair is not watched."""
 
 _STILL = 1e-9
 
@@ -282,14 +289,15 @@ def _without_permanent(
     """Stop watching pairs of the arm's own parts that touch wherever it goes."""
     touching = np.mean(clearance.room(q) < 0.0, axis=1)
     permanent = touching >= ALWAYS
+    # The floor and boxes are the user's: touching them is always reported.
     permanent[len(clearance.encounters.pairs) :] = False
     if permanent.any():
         notes.append(
             f"{np.count_nonzero(permanent)} pairs of spheres touch in nearly every "
             "posture and are not watched."
         )
-    left = clearance.narrowed(~permanent)
-    return left if left.encounters.count else None
+    avoidable = clearance.narrowed(~permanent)
+    return avoidable if avoidable.encounters.count else None
 
 
 def _floor(
@@ -303,6 +311,7 @@ def _floor(
         return 0.0, _none()
     radii = np.array([s.radius for s in spheres])
     heights = centers[:, 2]
+    # Spheres whose height no joint changes say where the foot is.
     steady = np.ptp(heights, axis=1) < _STILL
     moving = np.array([s.link != BASE for s in spheres])
     if keep_out.floor == "auto":
@@ -323,7 +332,7 @@ def _pairs(
 ) -> Int[np.ndarray, "pairs 2"]:
     """Pairs of spheres on different links that are not next to each other."""
     ways = [_way_down(arm, sphere) for sphere in spheres]
-    found = []
+    pairs = []
     for a, first in enumerate(spheres):
         for b in range(a + 1, len(spheres)):
             second = spheres[b]
@@ -332,8 +341,8 @@ def _pairs(
             thin = 2.0 * min(first.radius, second.radius) + keep_out.clearance
             touching = first.radius + second.radius + keep_out.clearance
             if _along_arm(ways[a], ways[b]) > touching + NEIGHBOURS * thin:
-                found.append((a, b))
-    return np.array(found, dtype=int).reshape(-1, 2)
+                pairs.append((a, b))
+    return np.array(pairs, dtype=int).reshape(-1, 2)
 
 
 _Way = dict[int, tuple[float, np.ndarray]]
@@ -352,6 +361,7 @@ def _way_down(arm: Arm, sphere: Sphere) -> _Way:
 
 def _along_arm(first: _Way, second: _Way) -> float:
     """Distance of two spheres along the arm's lines in [m]."""
+    # Both ways lead to the base; the first common link is where they part.
     meeting = next(link for link in first if link in second)
     (a, p), (b, r) = first[meeting], second[meeting]
     return a + b + float(np.linalg.norm(p - r))

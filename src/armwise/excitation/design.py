@@ -1,4 +1,4 @@
-"""design_excitation: the motion that tells most of an arm's parameters."""
+"""Design of excitation: the motion that determines an arm's parameters best."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from armwise.excitation.requirements import Requirements, Verification, verify
 from armwise.excitation.score import (
     RATE_HZ,
     MotionScore,
-    known_matrix,
     noise_of,
+    prior_matrix,
     sample_count,
     score,
 )
 from armwise.excitation.search import (
-    Found,
-    Problem,
+    Candidate,
     Search,
+    SearchProblem,
     SearchReport,
     retreats,
 )
-from armwise.excitation.series import Series, choose_harmonics, choose_periods
+from armwise.excitation.series import RestingSeries, choose_harmonics, choose_periods
 from armwise.motions import Fourier, MotionSample, require_positive
 from armwise.programs import Backend
 from armwise.progress import Progress
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-# What a design gives: a motion, what it tells, and what was verified of it.
+# The result: a motion, its information, and its verification.
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +55,9 @@ class ExcitationPlan:
     Attributes:
         motion: The Fourier series.
         duration: How long it lasts in [s].
-        score: What it tells.
+        score: Its information.
         verified: What it uses of its limits on a 1 kHz grid over a period.
-        limit_share: Share of every limit that it was allowed.
+        limit_fraction: Fraction of every limit that it was allowed.
         search: How it was found.
         notes: What was assumed or left out, a sentence each.
     """
@@ -66,7 +66,7 @@ class ExcitationPlan:
     duration: float
     score: MotionScore
     verified: Verification
-    limit_share: float
+    limit_fraction: float
     search: SearchReport
     notes: tuple[str, ...]
 
@@ -87,7 +87,7 @@ class ExcitationPlan:
 
     @property
     def information(self) -> Float[np.ndarray, "count count"]:
-        """Information about the base parameters; `known` of a next design."""
+        """Information about the base parameters; `prior` of a next design."""
         return self.score.information
 
     @property
@@ -104,7 +104,7 @@ class ExcitationPlan:
         return replace(self.motion, periods=times * self.motion.periods)
 
 
-# Everything a search needs, put together from what the user asked for.
+# The search problem that follows from the arguments.
 
 POSTURES = 12
 """Postures at rest from which random motions start."""
@@ -117,14 +117,14 @@ class Setting:
     Attributes:
         arm: The arm.
         problem: What to optimise.
-        known: Information about the base parameters from before.
+        prior: Information about the base parameters from before.
         periods: How often the motion is repeated.
         notes: What was assumed or left out, a sentence each.
     """
 
     arm: Arm
-    problem: Problem
-    known: Float[np.ndarray, "count count"]
+    problem: SearchProblem
+    prior: Float[np.ndarray, "count count"]
     periods: int
     notes: tuple[str, ...]
 
@@ -135,17 +135,17 @@ class Setting:
             ArgumentError: If there is none.
         """
         p = self.problem
-        settled = SETTLED * p.share
+        settled = SETTLED * p.limit_fraction
         return resting_postures(self.arm, p.requirements, settled, rng, POSTURES)
 
 
 def arrange(
     arm: Arm,
     duration: float,
-    known: ArrayLike | None = None,
+    prior: ArrayLike | None = None,
     keep_out: KeepOut | None = None,
     torque_std: ArrayLike | None = None,
-    limit_share: float = 1.0,
+    limit_fraction: float = 1.0,
     harmonics: int | None = None,
     periods: int | None = None,
     rate_hz: float = RATE_HZ,
@@ -156,9 +156,9 @@ def arrange(
     Raises:
         ArgumentError: If one of them makes no sense.
     """
-    if not 0.0 < limit_share <= 1.0:
+    if not 0.0 < limit_fraction <= 1.0:
         raise ArgumentError(
-            f"limit_share must lie above 0 and be at most 1, not {limit_share!r}."
+            f"limit_fraction must lie above 0 and be at most 1, not {limit_fraction!r}."
         )
     bounds = bounds_of(arm)
     duration = require_positive(duration, "duration")
@@ -167,14 +167,15 @@ def arrange(
     period = duration / _whole("periods", periods, 1)
     if harmonics is None:
         harmonics = choose_harmonics(bounds, period)
-    series = Series(bounds, period, _whole("harmonics", harmonics, 2))
+    series = RestingSeries(bounds, period, _whole("harmonics", harmonics, 2))
     model = InformationModel(arm, bounds, noise_of(arm, torque_std), backend)
-    before = known_matrix(model, known)
+    before = prior_matrix(model, prior)
     clearance, remarks = keep_clear(arm, keep_out, bounds, backend)
     requirements = Requirements(arm, bounds, clearance, backend)
-    usual = before * np.outer(model.scale, model.scale)
-    per_sample = usual / sample_count(duration, rate_hz)
-    problem = Problem(series, model, requirements, per_sample, limit_share)
+    scaled_prior = before * np.outer(model.scale, model.scale)
+    # The search works with the mean information of a sample, the prior likewise.
+    per_sample = scaled_prior / sample_count(duration, rate_hz)
+    problem = SearchProblem(series, model, requirements, per_sample, limit_fraction)
     return Setting(arm, problem, before, int(periods), (*bounds.notes, *remarks))
 
 
@@ -195,7 +196,7 @@ def one_thread() -> AbstractContextManager[object]:
     return limited
 
 
-# design_excitation: the motion that tells most of an arm's parameters.
+# The design.
 
 KEEP_OUT = KeepOut()
 """What is kept clear of unless said otherwise: the floor, and the arm itself."""
@@ -206,10 +207,10 @@ def design_excitation(
     duration: float = 20.0,
     seed: int | np.random.Generator = 0,
     *,
-    known: ArrayLike | None = None,
+    prior: ArrayLike | None = None,
     keep_out: KeepOut | None = KEEP_OUT,
     torque_std: ArrayLike | None = None,
-    limit_share: float = 0.95,
+    limit_fraction: float = 0.95,
     harmonics: int | None = None,
     periods: int | None = None,
     rate_hz: float = RATE_HZ,
@@ -217,7 +218,7 @@ def design_excitation(
     progress: Progress | None = None,
     backend: Backend = "auto",
 ) -> ExcitationPlan:
-    """Design the periodic motion that tells most of an arm's base parameters.
+    """Design the periodic motion that determines an arm's base parameters best.
 
     Maximises log det of the information of the base regressor over Fourier series that
     begin and end at rest, within limits of position, velocity, acceleration and torque
@@ -230,14 +231,14 @@ def design_excitation(
         duration: How long the motion lasts in [s].
         seed: Where the randomness comes from; the same seed gives the same motion
             unless time runs out.
-        known: Information about the base parameters from before, such as
+        prior: Information about the base parameters from before, such as
             `plan.information`, or `information_from_covariance` of an estimate's: what
             is still uncertain is then improved most.
         keep_out: What to keep clear of; None for nothing.
         torque_std: Standard deviation of each joint's torque noise in [N m] or [N]; 1
-            if not given. With `known`, give the one behind it.
-        limit_share: Share of every limit that may be used; the rest is left to the
-            controller that follows the motion.
+            if not given. With `prior`, give the one behind it.
+        limit_fraction: Fraction of every limit that may be used; the controller that
+            follows the motion needs the remainder.
         harmonics: Harmonics of the series; chosen from limits and duration if None.
         periods: How often the series is repeated within the duration; once if None,
             unless that is too long for the harmonics to be fast enough.
@@ -253,37 +254,39 @@ def design_excitation(
     deadline = time.monotonic() + require_positive(budget_s, "budget_s")
     rng = np.random.default_rng(seed)
     setting = arrange(
-        arm, duration, known, keep_out, torque_std, limit_share, harmonics, periods,
+        arm, duration, prior, keep_out, torque_std, limit_fraction, harmonics, periods,
         rate_hz, backend,
     )  # fmt: skip
     search = Search(setting.problem, deadline, progress)
     with one_thread():
-        found = search.run(setting.postures(rng), rng)
-        motion, verified = settle(arm, setting.problem, found)
+        best = search.run(setting.postures(rng), rng)
+        motion, verified = settle(arm, setting.problem, best)
         motion = replace(motion, periods=setting.periods)
-        told = score(setting.problem.model, motion, setting.known, rate_hz)
+        scored = score(setting.problem.model, motion, setting.prior, rate_hz)
     return ExcitationPlan(
         motion,
         float(duration),
-        told,
+        scored,
         verified,
-        limit_share,
+        limit_fraction,
         search.report,
         setting.notes,
     )
 
 
-def settle(arm: Arm, problem: Problem, found: Found) -> tuple[Fourier, Verification]:
+def settle(
+    arm: Arm, problem: SearchProblem, candidate: Candidate
+) -> tuple[Fourier, Verification]:
     """Shrink a motion until it holds on the fine grid, and keep the proof.
 
     Raises:
         NotConverged: If even hardly any motion fails there.
     """
-    for share in retreats():
-        z = found.still + share * (found.z - found.still)
+    for fraction in retreats():
+        z = candidate.still + fraction * (candidate.z - candidate.still)
         motion = problem.series.motion(z)
         verified = verify(motion, problem.requirements)
-        if verified.is_within(problem.share):
+        if verified.is_within(problem.limit_fraction):
             return motion, verified
     raise NotConverged(
         f"{arm.name}: no motion was found that respects its limits and the keep-out "

@@ -1,4 +1,4 @@
-"""What a motion would tell of the base parameters, and how that changes with it."""
+"""Information of a motion about the base parameters, with gradients."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 STATES = ("q", "qd", "qdd")
 
 RIDGE = 1e-6
-"""Regularisation, as a share of what random motion at the limits would tell."""
+"""Regularisation, as a fraction of the information of random motion at the limits: it
+keeps log det finite where a motion says nothing of a parameter."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One joint's row of the regressor: where its entries are stored, their columns."""
 
-    places: slice
+    rows: slice
     columns: tuple[int, ...]
 
 
@@ -62,6 +63,7 @@ class InformationModel:
         soft = soften(self._exact.program)
         self._soft = Kernel(soft, backend)
         self._gradient = Kernel(gradient(soft, STATES), backend)
+        # Friction reverses within 2 % of full speed: sharp, yet with a gradient.
         self._softness = np.array([0.02 * float(bounds.velocity.min())])
         self.rows = _row_layout(self._exact.program)
         self._weight = torque_std**-2.0
@@ -102,15 +104,15 @@ class InformationModel:
         d⟨G, A⟩ = 2 Σ ⟨Y G, dY⟩ for a symmetric G.
         """
         inner = self._to_base @ weight @ self._to_base.T
-        given = np.empty((columns.shape[1], columns.shape[0]))
-        share = 2.0 / columns.shape[1]
+        weighted = np.empty((columns.shape[1], columns.shape[0]))
+        per_sample = 2.0 / columns.shape[1]
         for row, precision in zip(self.rows, self._weight, strict=True):
-            part = inner[np.ix_(row.columns, row.columns)] * (share * precision)
-            given[:, row.places] = columns[row.places].T @ part
-        return self._gradient([*states, given], [self._softness])
+            part = inner[np.ix_(row.columns, row.columns)] * (per_sample * precision)
+            weighted[:, row.rows] = columns[row.rows].T @ part
+        return self._gradient([*states, weighted], [self._softness])
 
     def _collect(self, columns: np.ndarray) -> np.ndarray:
-        blocks = [columns[row.places] for row in self.rows]
+        blocks = [columns[row.rows] for row in self.rows]
         products = [block @ block.T / columns.shape[1] for block in blocks]
         return self.collect(products)
 
@@ -162,6 +164,7 @@ def _row_layout(program: Program) -> list[Row]:
 
 def _usual_size(model: InformationModel, bounds: Bounds) -> np.ndarray:
     """Mean square of each base column over random states within the limits."""
+    # Any fixed seed: scales must be the same for every motion of an arm.
     rng = np.random.default_rng(1986)
     u = rng.uniform(-1.0, 1.0, (3, 2000, bounds.dof))
     states = (

@@ -1,4 +1,4 @@
-"""What a motion must keep clear of: the floor, boxes, and the arm itself."""
+"""Keep-out regions: the floor, boxes, and the arm itself as spheres."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ class KeepOut:
                 )
 
 
-# An arm covered with spheres, from its links' outlines or the lines of its joints.
+# Spheres that cover the arm, from its links' outlines or the lines between joints.
 
 THICKNESS = 0.04
-"""Radius of a link without an outline, as a share of the arm's length."""
+"""Radius of a link without an outline, as a fraction of the arm's length."""
 
 _MOST = 12
 """Spheres per outline at most."""
@@ -129,7 +129,7 @@ def cover(arm: Arm, keep_out: KeepOut) -> list[Sphere]:
         elif not shapes or any(shape.kind == "mesh" for shape in shapes):
             spheres += _cover_lines(arm, link, radius)
     for name, size in keep_out.tools.items():
-        link, T = arm.place(name)
+        link, T = arm.find_frame(name)
         spheres.append(Sphere(link, T[:3, 3], float(size)))
     return spheres
 
@@ -160,6 +160,7 @@ def _lines(arm: Arm, link: int) -> list[tuple[np.ndarray, np.ndarray]]:
     if link != BASE:
         ends += [frame.pose[:3, 3] for frame in arm.frames if frame.link == link]
         inertia = arm.links[link].inertia
+        # A last link without frames reaches at least to its centre of mass.
         if not ends and inertia.mass > 0.0 and inertia.defect() is None:
             ends.append(np.asarray(inertia.center_of_mass))
     taken = [start]
@@ -172,10 +173,10 @@ def _lines(arm: Arm, link: int) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def _cover_lines(arm: Arm, link: int, radius: float) -> list[Sphere]:
-    found: list[Sphere] = []
+    spheres: list[Sphere] = []
     for start, end in _lines(arm, link):
-        found += _along(link, start, end, radius)
-    return found
+        spheres += _along(link, start, end, radius)
+    return spheres
 
 
 def _along(
@@ -184,9 +185,12 @@ def _along(
     """Cover a capsule: every point of it is in a sphere."""
     length = float(np.linalg.norm(end - start))
     gaps = _count(length, radius)
+    # The sphere must contain the whole slab: half its length, and its radius.
     size = float(np.hypot(radius, 0.5 * length / gaps))
-    shares = np.linspace(0.0, 1.0, gaps + 1)
-    return [Sphere(link, start + share * (end - start), size) for share in shares]
+    fractions = np.linspace(0.0, 1.0, gaps + 1)
+    return [
+        Sphere(link, start + fraction * (end - start), size) for fraction in fractions
+    ]
 
 
 def _cover_shape(link: int, shape: Shape) -> list[Sphere]:
@@ -211,8 +215,8 @@ def _stack(
     length = float(np.linalg.norm(extent))
     slabs = _count(length, radius)
     size = float(np.hypot(radius, 0.5 * length / slabs))
-    shares = (np.arange(slabs) + 0.5) / slabs - 0.5
-    return [Sphere(link, center + share * extent, size) for share in shares]
+    fractions = (np.arange(slabs) + 0.5) / slabs - 0.5
+    return [Sphere(link, center + fraction * extent, size) for fraction in fractions]
 
 
 def _count(length: float, radius: float) -> int:

@@ -1,4 +1,4 @@
-"""What a motion must respect, measured: shares of limits used, room left."""
+"""Requirements of a motion: fractions of limits used, clearance, verification."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 QUANTITIES = ("position", "velocity", "acceleration", "effort")
-"""What has limits, in the order of a usage's shares."""
+"""What has limits, in the order of a usage's fractions."""
 
 _POSTURES, _NEAR = 1000, 0.05
 
@@ -32,19 +32,19 @@ class Usage:
     """How much of what is allowed a motion uses at every sample.
 
     Attributes:
-        shares: Signed shares of the limits, one (samples, dof) for each of QUANTITIES;
-            position from the middle of its range.
+        fractions: Signed fractions of the limits, one (samples, dof) for each of
+            QUANTITIES; position from the middle of its range.
         room: Distance left in [m], one row per encounter.
     """
 
-    shares: tuple[Float[np.ndarray, "samples dof"], ...]
+    fractions: tuple[Float[np.ndarray, "samples dof"], ...]
     room: Float[np.ndarray, "encounters samples"]
 
-    def excess(self, share: float) -> Float[np.ndarray, " samples"]:
+    def excess(self, limit_fraction: float) -> Float[np.ndarray, " samples"]:
         """How far each sample is outside, at most; negative if it is inside."""
-        over = np.max([np.abs(s).max(axis=1) for s in self.shares], axis=0) / share
+        used = np.max([np.abs(s).max(axis=1) for s in self.fractions], axis=0)
         lacking = -self.room.min(axis=0, initial=np.inf)
-        return np.maximum(over - 1.0, lacking)
+        return np.maximum(used / limit_fraction - 1.0, lacking)
 
 
 class Requirements:
@@ -70,6 +70,7 @@ class Requirements:
         program = self._torque.program
         smooth = {**dynamics.uniforms, "drives": dynamics.uniforms["drives"].copy()}
         coulomb = arm.layout.drive("coulomb", start=0)
+        # Dry friction is added at its worst, whichever way the joint moves.
         level = np.abs(smooth["drives"][coulomb])
         self._friction = np.abs(dynamics.mechanism.drive_rows.T) @ level
         smooth["drives"][coulomb] = 0.0
@@ -93,10 +94,10 @@ class Requirements:
             room = np.zeros((0, len(states[0])))
         else:
             room = self.clearance.room(states[0])
-        return Usage(self.shares(states), room)
+        return Usage(self.fractions(states), room)
 
-    def shares(self, states: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-        """Signed shares of position, velocity, acceleration and effort limits.
+    def fractions(self, states: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """Signed fractions of position, velocity, acceleration and effort limits.
 
         Coulomb friction always counts in full, whichever way it acts: near standstill
         no one knows, and the smooth rest has a gradient.
@@ -114,19 +115,19 @@ class Requirements:
     def slopes(
         self, states: Sequence[np.ndarray], weights: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """Gradient of Σ ⟨weights, shares⟩ by q, q̇, q̈."""
+        """Gradient of Σ ⟨weights, fractions⟩ by q, q̇, q̈."""
         b = self.bounds
         units = (b.half_range, b.velocity, b.acceleration)
-        found = [w / unit for w, unit in zip(weights[:3], units, strict=True)]
+        slopes = [w / unit for w, unit in zip(weights[:3], units, strict=True)]
         push = weights[3] / b.effort
         if push.any():
-            given = [*states, np.ascontiguousarray(push)]
-            more = self._torque_gradient(given, self._uniforms)
-            found = [a + c for a, c in zip(found, more, strict=True)]
-        return found
+            inputs = [*states, np.ascontiguousarray(push)]
+            more = self._torque_gradient(inputs, self._uniforms)
+            slopes = [a + c for a, c in zip(slopes, more, strict=True)]
+        return slopes
 
 
-# A planned motion held against every requirement on a fine grid.
+# Verification of a planned motion on a fine grid.
 
 RATE_HZ = 1000.0
 """Instants a second at which a plan is verified."""
@@ -141,12 +142,12 @@ class Verification:
     Attributes:
         rate_hz: Instants a second.
         instants: How many there were, both ends included.
-        position, velocity, acceleration, effort: Largest share of each joint's limit;
+        position, velocity, acceleration, effort: Largest fraction of each limit;
             position from the middle of its range; Coulomb friction counted in full,
             whichever way it acts; 0 where there is no limit.
-        room: Smallest distance left in [m] beyond the clearance asked for; None if
+        room: Smallest distance left in [m] beyond the required clearance; None if
             there is nothing to keep clear of.
-        speed_at_ends: Largest speed at beginning and end, as a share of the limit.
+        speed_at_ends: Largest speed at beginning and end, as a fraction of the limit.
     """
 
     rate_hz: float
@@ -158,25 +159,25 @@ class Verification:
     room: float | None
     speed_at_ends: float
 
-    def is_within(self, share: float = 1.0) -> bool:
-        """Whether everything holds, and no more than a share of any limit is used."""
+    def is_within(self, limit_fraction: float = 1.0) -> bool:
+        """Whether everything holds within a fraction of every limit."""
         used = max(float(getattr(self, name).max()) for name in QUANTITIES)
-        return used <= share and (self.room is None or self.room >= 0.0)
+        return used <= limit_fraction and (self.room is None or self.room >= 0.0)
 
 
 def verify(motion: Motion, requirements: Requirements) -> Verification:
     """Measure a motion at 1 kHz."""
     instants = max(2, int(np.ceil(motion.duration * RATE_HZ)) + 1)
     times = np.linspace(0.0, motion.duration, instants)
-    shares = np.zeros((len(QUANTITIES), requirements.bounds.dof))
+    fractions = np.zeros((len(QUANTITIES), requirements.bounds.dof))
     room = np.inf
     for begin in range(0, instants, _BLOCK):
         usage = _usage(motion, requirements, times[begin : begin + _BLOCK])
-        block = [np.abs(share).max(axis=0) for share in usage.shares]
-        shares = np.maximum(shares, block)
+        block = [np.abs(fraction).max(axis=0) for fraction in usage.fractions]
+        fractions = np.maximum(fractions, block)
         room = min(room, float(usage.room.min(initial=np.inf)))
     ends = motion.sample(times[[0, -1]]).qd / requirements.bounds.velocity
-    position, velocity, acceleration, effort = shares
+    position, velocity, acceleration, effort = fractions
     return Verification(
         rate_hz=RATE_HZ,
         instants=instants,

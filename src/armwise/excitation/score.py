@@ -1,4 +1,4 @@
-"""How much a motion tells of an arm's base parameters."""
+"""Scores of motions by their information about the base parameters."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ RATE_HZ = 100.0
 _SINGULAR = 1e-9
 """Eigenvalue of a correlation matrix below which it cannot be inverted."""
 _SHRINKAGE = 0.1
-"""Share by which correlations are pulled towards none in that case."""
+"""Fraction by which correlations are shrunk towards zero in that case."""
 
 
 @dataclass(frozen=True, eq=False)
 class MotionScore:
-    """What a motion would tell.
+    """Information of a motion about the base parameters.
 
     Attributes:
         information: YᵀΣ⁻¹Y of the base parameters, summed over the samples.
         log_det: log det of the information, what was known before added, per sample,
-            each parameter in units in which random motion at the limits tells 1 of it,
+            each parameter in units in which random motion at the limits has 1,
             and 1e-6 added to the diagonal. Only differences between motions of the
             same arm mean something: +1 is 1 nat more.
     """
@@ -66,7 +66,7 @@ def score_motion(
     arm: Arm,
     motion: Motion,
     *,
-    known: ArrayLike | None = None,
+    prior: ArrayLike | None = None,
     torque_std: ArrayLike | None = None,
     rate_hz: float = RATE_HZ,
     backend: Backend = "auto",
@@ -76,14 +76,14 @@ def score_motion(
     Args:
         arm: The arm that makes it.
         motion: The motion.
-        known: Information about the base parameters from before.
+        prior: Information about the base parameters from before.
         torque_std: Standard deviation of each joint's torque noise in [N m] or [N]; 1
             if not given.
         rate_hz: Independent samples a second.
         backend: What runs the programs.
 
     Raises:
-        ArgumentError: If the motion is not one of this arm, or `known` does not fit.
+        ArgumentError: If the motion is not one of this arm, or `prior` does not fit.
     """
     if motion.dof != arm.dof:
         raise ArgumentError(
@@ -91,29 +91,30 @@ def score_motion(
         )
     noise = noise_of(arm, torque_std)
     model = InformationModel(arm, bounds_of(arm), noise, backend)
-    return score(model, motion, known_matrix(model, known), rate_hz)
+    return score(model, motion, prior_matrix(model, prior), rate_hz)
 
 
 def score(
     model: InformationModel,
     motion: Motion,
-    known: Float[np.ndarray, "count count"],
+    prior: Float[np.ndarray, "count count"],
     rate_hz: float,
 ) -> MotionScore:
     """Score a motion with a model at hand."""
     count = sample_count(motion.duration, rate_hz)
+    # Midpoints: the ends, at rest, would count half too much.
     times = (np.arange(count) + 0.5) * (motion.duration / count)
-    return score_information(model, model.of_states(motion.sample(times)), known, count)
+    return score_information(model, model.of_states(motion.sample(times)), prior, count)
 
 
 def score_information(
     model: InformationModel,
     scaled: Float[np.ndarray, "count count"],
-    known: Float[np.ndarray, "count count"],
+    prior: Float[np.ndarray, "count count"],
     count: int,
 ) -> MotionScore:
     """Score the mean information of so many samples."""
-    before = known * np.outer(model.scale, model.scale) / count
+    before = prior * np.outer(model.scale, model.scale) / count
     information = count * scaled / np.outer(model.scale, model.scale)
     log_det = regularised_log_det(scaled + before)
     return MotionScore(information, log_det)
@@ -136,6 +137,7 @@ def condition_number(information: np.ndarray) -> float:
     if not np.all(sizes > 0.0):
         return float("inf")
     values = np.linalg.eigvalsh(information / np.outer(sizes, sizes))
+    # Eigenvalues of a Gram matrix below this are rounding (as in matrix_rank).
     noise = values[-1] * len(values) * np.finfo(float).eps
     return float(np.sqrt(values[-1] / values[0])) if values[0] > noise else float("inf")
 
@@ -163,22 +165,23 @@ def information_from_covariance(
     matrix = np.asarray(covariance, dtype=float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise ArgumentError(f"A covariance is square, not of shape {matrix.shape}.")
-    seen = np.flatnonzero(np.isfinite(np.diag(matrix)))
+    finite = np.flatnonzero(np.isfinite(np.diag(matrix)))
     information = np.zeros_like(matrix)
-    if seen.size:
-        part = matrix[np.ix_(seen, seen)]
+    if finite.size:
+        part = matrix[np.ix_(finite, finite)]
         sizes = np.sqrt(np.diag(part))
         if not np.all(sizes > 0.0):
             raise ArgumentError("A covariance needs variances above zero.")
         unit = np.outer(sizes, sizes)
-        information[np.ix_(seen, seen)] = np.linalg.inv(_invertible(part / unit)) / unit
+        inverse = np.linalg.inv(_invertible(part / unit))
+        information[np.ix_(finite, finite)] = inverse / unit
     return 0.5 * (information + information.T)
 
 
 def _invertible(
     correlation: Float[np.ndarray, "count count"],
 ) -> Float[np.ndarray, "count count"]:
-    """Pull correlations towards none where a log's stretches were too few to tell.
+    """Shrink correlations towards zero where a log had too few stretches.
 
     The scatter of forty stretches has rank forty: what it leaves out is not known
     exactly, it is not known to be correlated.
@@ -188,8 +191,8 @@ def _invertible(
     return (1.0 - _SHRINKAGE) * correlation + _SHRINKAGE * np.eye(len(correlation))
 
 
-def known_matrix(
-    model: InformationModel, known: ArrayLike | None
+def prior_matrix(
+    model: InformationModel, prior: ArrayLike | None
 ) -> Float[np.ndarray, "count count"]:
     """Return what is known before as a matrix, or say why it cannot be.
 
@@ -197,29 +200,30 @@ def known_matrix(
         ArgumentError: If it is not a positive semidefinite matrix of the right size.
     """
     count = model.base.count
-    if known is None:
+    if prior is None:
         return np.zeros((count, count))
-    matrix = np.asarray(known, dtype=float)
+    matrix = np.asarray(prior, dtype=float)
     if matrix.shape != (count, count):
         raise ArgumentError(
-            f"known must be a {count}×{count} matrix, one row per base parameter, "
+            f"prior must be a {count}×{count} matrix, one row per base parameter, "
             f"not of shape {matrix.shape}. information_from_covariance makes one of "
             "an estimate's base_covariance."
         )
     if not np.all(np.isfinite(matrix)):
-        raise ArgumentError("known holds a number that is not finite.")
+        raise ArgumentError("prior holds a number that is not finite.")
     scaled = matrix * np.outer(model.scale, model.scale)
     size = float(np.abs(scaled).max(initial=0.0))
+    # In scaled parameters, where all entries are comparable.
     if not np.allclose(scaled, scaled.T, rtol=0.0, atol=1e-6 * size):
-        raise ArgumentError("known must be symmetric: it is an information matrix.")
+        raise ArgumentError("prior must be symmetric: it is an information matrix.")
     if np.linalg.eigvalsh(0.5 * (scaled + scaled.T))[0] < -1e-6 * size:
         raise ArgumentError(
-            "known must be positive semidefinite: information cannot be negative."
+            "prior must be positive semidefinite: information cannot be negative."
         )
     return 0.5 * (matrix + matrix.T)
 
 
-# Score many motions at once, on the CPU or on a GPU.
+# Many motions at once, on the CPU or on a GPU.
 
 _TOGETHER = 4_000_000
 """Samples at a time: under a gigabyte on a GPU."""
@@ -229,7 +233,7 @@ def score_motions(
     arm: Arm,
     motions: Sequence[Motion],
     *,
-    known: ArrayLike | None = None,
+    prior: ArrayLike | None = None,
     torque_std: ArrayLike | None = None,
     rate_hz: float = RATE_HZ,
     backend: Backend = "auto",
@@ -239,14 +243,14 @@ def score_motions(
     Args:
         arm: The arm that makes them.
         motions: The motions.
-        known: Information about the base parameters from before.
+        prior: Information about the base parameters from before.
         torque_std: Standard deviation of each joint's torque noise in [N m] or [N]; 1
             if not given.
         rate_hz: Independent samples a second.
         backend: What runs the programs; "cuda" sums on a GPU, a motion a block.
 
     Raises:
-        ArgumentError: If a motion is not one of this arm, durations differ, or `known`
+        ArgumentError: If a motion is not one of this arm, durations differ, or `prior`
             does not fit.
     """
     count = _common_count(arm, motions, rate_hz)
@@ -254,13 +258,13 @@ def score_motions(
     model = InformationModel(
         arm, bounds_of(arm), noise_of(arm, torque_std), "auto" if on_gpu else backend
     )
-    before = known_matrix(model, known)
+    before = prior_matrix(model, prior)
     gather = _GpuInformation(model, count) if on_gpu else _Information(model, count)
     scores: list[MotionScore] = []
     chunk = max(1, _TOGETHER // count)
     for first in range(0, len(motions), chunk):
-        found = gather(motions[first : first + chunk])
-        scores += [score_information(model, one, before, count) for one in found]
+        information = gather(motions[first : first + chunk])
+        scores += [score_information(model, one, before, count) for one in information]
     return tuple(scores)
 
 
@@ -284,7 +288,7 @@ class _Information:
 
     def __init__(self, model: InformationModel, count: int) -> None:
         self._model = model
-        self._share = (np.arange(count) + 0.5) / count
+        self._phase = (np.arange(count) + 0.5) / count
 
     def __call__(self, motions: Sequence[Motion]) -> np.ndarray:
         """Return the information of every motion, parameters scaled."""
@@ -292,7 +296,7 @@ class _Information:
 
     def _sample(self, motion: Motion) -> MotionSample:
         """Sample a motion in the middle of equal steps."""
-        return motion.sample(self._share * motion.duration)
+        return motion.sample(self._phase * motion.duration)
 
 
 class _GpuInformation(_Information):
@@ -307,10 +311,10 @@ class _GpuInformation(_Information):
 
     def __call__(self, motions: Sequence[Motion]) -> np.ndarray:
         """Return the information of every motion, parameters scaled."""
-        runs, length = len(motions), self._share.size
+        runs, length = len(motions), self._phase.size
         sums = self._gram.empty(runs)
         self._gram.add_runs(sums, self._states(motions), runs, length, length)
-        products = [found / length for found in self._gram.matrices(sums, runs)]
+        products = [gram / length for gram in self._gram.matrices(sums, runs)]
         return self._model.collect(products)
 
     def _states(self, motions: Sequence[Motion]) -> Memory:
@@ -326,16 +330,16 @@ class _GpuInformation(_Information):
         """Multiply the coefficients of all motions by the samples of unit ones."""
         from armwise.programs import BandProduct
 
-        terms, count = 1 + 2 * motions[0].harmonics, self._share.size
+        terms, count = 1 + 2 * motions[0].harmonics, self._phase.size
         coefficients = np.stack(
             [np.column_stack([m.q0, m.sine, m.cosine]) for m in motions], axis=2
         )
-        given, dof = self._device.upload(coefficients), motions[0].dof
+        series, dof = self._device.upload(coefficients), motions[0].dof
         one = 8 * dof * count * len(motions)
         states = self._device.empty(3 * one)
         for k, basis in enumerate(self._sample(_unit_series(motions[0]))):
             product = BandProduct(np.zeros(count, dtype=int), basis, terms)
-            product(given, dof, len(motions), states.part(k * one, one))
+            product(series, dof, len(motions), states.part(k * one, one))
         self._device.wait()
         return states
 

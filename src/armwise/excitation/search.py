@@ -1,4 +1,4 @@
-"""The search for the motion that tells most: several starts, then one to the end."""
+"""Search for the most informative motion: augmented Lagrangian, several starts."""
 
 from __future__ import annotations
 
@@ -15,33 +15,39 @@ from armwise.excitation.information import RIDGE, InformationModel
 from armwise.excitation.postures import SETTLED, resting_posture_near
 from armwise.excitation.requirements import Requirements
 from armwise.excitation.score import regularised_log_det
-from armwise.excitation.series import Basis, Series
+from armwise.excitation.series import Basis, RestingSeries
 from armwise.progress import Progress
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Augmented Lagrangian: limits turned into a smooth price, dearer where it failed.
+# Augmented Lagrangian: a smooth penalty of violated limits, stiffened each round.
 
 _FIRST, _GROWTH, _MOST = 30.0, 2.0, 2000.0
+"""Stiffness ρ in the first round, its growth per round, and its largest value: soft at
+first, so that information leads; at the end a violation of 1 % of a limit costs a tenth
+of a nat per sample, and more would only slow the quasi-Newton steps."""
 
 
 class Penalty:
-    """The price of breaking requirements; it learns which ones resist.
+    """Augmented-Lagrangian penalty of violated requirements.
 
-    Each requirement is c ≤ 0 at every sample. The price is that of Powell, Hestenes
-    and Rockafellar, Σ (max(0, λ + ρ c)² − λ²) / 2ρ; after a round λ takes the force
-    that was needed and ρ grows.
+    Each requirement is c ≤ 0 at every sample. The penalty is that of Powell, Hestenes
+    and Rockafellar, Σ (max(0, λ + ρ c)² − λ²) / 2ρ; after a round the multiplier λ
+    takes the latest force and the stiffness ρ grows.
 
     Args:
         requirements: What to keep.
-        share: Share of each limit that may be used.
+        limit_fraction: Fraction of each limit that may be used.
         spare: Room in [m] to keep beyond what is required.
     """
 
-    def __init__(self, requirements: Requirements, share: float, spare: float) -> None:
-        self._requirements, self._share, self._spare = requirements, share, spare
+    def __init__(
+        self, requirements: Requirements, limit_fraction: float, spare: float
+    ) -> None:
+        self._requirements, self._spare = requirements, spare
+        self._limit_fraction = limit_fraction
         self._stiffness = _FIRST
         self._forces: list[np.ndarray] = []
         self._latest: list[np.ndarray] = []
@@ -50,7 +56,7 @@ class Penalty:
 
     def __call__(self, states: Sequence[np.ndarray]) -> tuple[float, list[np.ndarray]]:
         """Return the price and its gradient by q, q̇, q̈ at every sample."""
-        price, weights = self._limits(self._requirements.shares(states))
+        price, weights = self._limits(self._requirements.fractions(states))
         slopes = self._requirements.slopes(states, weights)
         clearance = self._requirements.clearance
         if clearance is not None:
@@ -65,9 +71,12 @@ class Penalty:
         self._forces, self._pressed = self._latest, self._pushed
         self._stiffness = min(self._stiffness * _GROWTH, _MOST)
 
-    def _limits(self, shares: Sequence[np.ndarray]) -> tuple[float, list[np.ndarray]]:
-        """Price of limits, and the net force on each share."""
-        broken = [c for s in shares for c in (s - self._share, -s - self._share)]
+    def _limits(
+        self, fractions: Sequence[np.ndarray]
+    ) -> tuple[float, list[np.ndarray]]:
+        """Price of limits, and the net force on each fraction."""
+        most = self._limit_fraction
+        broken = [c for s in fractions for c in (s - most, -s - most)]
         before = self._forces or [np.zeros_like(c) for c in broken]
         self._latest = []
         price = 0.0
@@ -109,7 +118,7 @@ class Penalty:
         return gained / (2.0 * self._stiffness), after
 
 
-# The optimisation: free numbers in, lost information and price out.
+# Objective: lost information plus penalty, over the free numbers of the series.
 
 COARSE, FINE = 16, 64
 """Samples in a period of the highest harmonic: to optimise, and to repair at last."""
@@ -118,9 +127,9 @@ LARGEST_MOVE, MOST_SAMPLES = 0.12, 500
 """How far in [rad] or [m] a joint may move between samples of the coarse grid, so that
 an arm does not leap over obstacles, unless that takes more samples than this."""
 
-MISSED_SHARE, MISSED_ROOM = 0.16, 0.06
-"""Share of a limit, and distance in [m], that peaks between samples may hide, times the
-samples in a period of the highest harmonic: what a search aims to leave free."""
+MISSED_FRACTION, MISSED_ROOM = 0.16, 0.06
+"""Fraction of a limit, and distance in [m], by which a peak between two samples may
+exceed them, times the samples in a period of the highest harmonic."""
 
 ACCEPTED = 0.4
 """Part of that which is enough when a motion is judged on the same grid."""
@@ -130,30 +139,30 @@ PULL = 1.0
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
-    """Find the free numbers of a series that tell most and break nothing.
+class SearchProblem:
+    """Find the series with most information that violates no requirement.
 
     Attributes:
         series: The motions to choose from.
-        model: What they tell.
+        model: Their information.
         requirements: What they must respect.
-        known: What is known before, scaled and per sample like the model's.
-        share: Share of every limit that may be used.
+        prior: What is known before, scaled and per sample like the model's.
+        limit_fraction: Fraction of every limit that may be used.
         density: Samples in a period of the highest harmonic.
     """
 
-    series: Series
+    series: RestingSeries
     model: InformationModel
     requirements: Requirements
-    known: Float[np.ndarray, "count count"]
-    share: float
+    prior: Float[np.ndarray, "count count"]
+    limit_fraction: float
     density: int = COARSE
 
-    def simplified(self) -> Problem:
+    def simplified(self) -> SearchProblem:
         """Return the same problem without what the arm hardly ever comes near."""
         return replace(self, requirements=self.requirements.nearby())
 
-    def refined(self) -> Problem:
+    def refined(self) -> SearchProblem:
         """Return the same problem on a finer grid."""
         return replace(self, density=FINE)
 
@@ -173,18 +182,18 @@ class Problem:
     def excess(self, z: np.ndarray) -> float:
         """How far a motion is outside on that grid; negative if it is inside."""
         usage = self.requirements.usage(self.states(z))
-        missed = ACCEPTED * MISSED_SHARE / self.density
-        return float(usage.excess(self.share * (1.0 - missed)).max())
+        missed = ACCEPTED * MISSED_FRACTION / self.density
+        return float(usage.excess(self.limit_fraction * (1.0 - missed)).max())
 
     def penalty(self) -> Penalty:
         """Return a new price of breaking requirements on that grid."""
-        share = self.share * (1.0 - MISSED_SHARE / self.density)
-        return Penalty(self.requirements, share, MISSED_ROOM / self.density)
+        limit_fraction = self.limit_fraction * (1.0 - MISSED_FRACTION / self.density)
+        return Penalty(self.requirements, limit_fraction, MISSED_ROOM / self.density)
 
     def log_det(self, z: np.ndarray) -> float:
         """Regularised log det of all that would be known."""
         information = self.model.of_states(self.states(z))
-        return regularised_log_det(information + self.known)
+        return regularised_log_det(information + self.prior)
 
     def lost(
         self, penalty: Penalty, shape: tuple[int, int]
@@ -194,7 +203,8 @@ class Problem:
         def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:
             states = self.states(flat.reshape(shape))
             information, columns = self.model.softened(states)
-            total = information + self.known + RIDGE * np.eye(len(information))
+            total = information + self.prior + RIDGE * np.eye(len(information))
+            # Positive definite by the ridge; log det and inverse share the factor.
             factor = np.linalg.cholesky(total)
             inverse = np.linalg.inv(factor)
             value = -2.0 * float(np.log(np.diag(factor)).sum())
@@ -220,12 +230,15 @@ class Problem:
         return evaluate
 
 
-# Random motions that respect every requirement, as large as they can be.
+# Random starting points: as large as the requirements allow.
 
 _HALVINGS = 12
+"""Bisections of the way to rest: 1/4096 of it is far below what a motion uses."""
 
 
-def rest(series: Series, posture: np.ndarray) -> Float[np.ndarray, "dof free"]:
+def resting(
+    series: RestingSeries, posture: np.ndarray
+) -> Float[np.ndarray, "dof free"]:
     """Free numbers of an arm that stays in a posture."""
     z = np.zeros((series.bounds.dof, series.free))
     z[:, 0] = (posture - series.bounds.middle) / series.bounds.half_range
@@ -233,14 +246,14 @@ def rest(series: Series, posture: np.ndarray) -> Float[np.ndarray, "dof free"]:
 
 
 def random_start(
-    problem: Problem, posture: np.ndarray, rng: np.random.Generator
+    problem: SearchProblem, posture: np.ndarray, rng: np.random.Generator
 ) -> Float[np.ndarray, "dof free"]:
     """Shake the arm around a posture at random, as far as the requirements allow.
 
     Each joint first takes all that its own limits of position, velocity and
     acceleration allow; then all shrink together until the rest holds too.
     """
-    still = rest(problem.series, posture)
+    still = resting(problem.series, posture)
     shake = rng.normal(size=still.shape)
     shake[:, 0] = 0.0
     used = _used(problem, posture, still + shake)
@@ -248,40 +261,40 @@ def random_start(
 
 
 def _used(
-    problem: Problem, posture: np.ndarray, z: np.ndarray
+    problem: SearchProblem, posture: np.ndarray, z: np.ndarray
 ) -> Float[np.ndarray, " dof"]:
-    """Largest share of its own limits that each joint uses around a posture."""
+    """Largest fraction of its own limits that each joint uses around a posture."""
     q, qd, qdd = problem.states(z)
     b, away = problem.series.bounds, np.abs(q - posture).max(axis=0)
-    free = problem.share * b.half_range - np.abs(posture - b.middle)
-    fast = np.abs(qd).max(axis=0) / (problem.share * b.velocity)
-    hard = np.abs(qdd).max(axis=0) / (problem.share * b.acceleration)
+    free = problem.limit_fraction * b.half_range - np.abs(posture - b.middle)
+    fast = np.abs(qd).max(axis=0) / (problem.limit_fraction * b.velocity)
+    hard = np.abs(qdd).max(axis=0) / (problem.limit_fraction * b.acceleration)
     return np.maximum(np.maximum(away / free, fast), hard)
 
 
 def shrink(
     still: np.ndarray,
-    wanted: np.ndarray,
+    target: np.ndarray,
     excess: Callable[[np.ndarray], float],
 ) -> Float[np.ndarray, "dof free"]:
     """Move from a motion towards rest until it respects the requirements.
 
     At rest they hold with room to spare, so there is always such a motion.
     """
-    if excess(wanted) <= 0.0:
-        return wanted
+    if excess(target) <= 0.0:
+        return target
     good, bad = 0.0, 1.0
     for _ in range(_HALVINGS):
-        share = 0.5 * (good + bad)
-        if excess(still + share * (wanted - still)) <= 0.0:
-            good = share
+        fraction = 0.5 * (good + bad)
+        if excess(still + fraction * (target - still)) <= 0.0:
+            good = fraction
         else:
-            bad = share
-    found: np.ndarray = still + good * (wanted - still)
-    return found
+            bad = fraction
+    motion: np.ndarray = still + good * (target - still)
+    return motion
 
 
-# The search for the motion that tells most: several starts, then one to the end.
+# The search: several starts, the best of them to the end.
 
 FINISHED, STARTS, TRIED = 2, 6, 24
 """Starts optimised to the end, the best of those optimised a little, the best of so
@@ -303,13 +316,13 @@ Evaluation = Callable[[np.ndarray], tuple[float, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Candidate:
     """A motion that respects everything on the grid of the optimisation.
 
     Attributes:
         z: Its free numbers.
         still: Free numbers of a posture at rest that it can be shrunk towards.
-        log_det: What it tells.
+        log_det: log det of its information.
     """
 
     z: Float[np.ndarray, "dof free"]
@@ -334,11 +347,11 @@ class Search:
     """One search for a problem's best motion; ends when done or out of time."""
 
     def __init__(
-        self, problem: Problem, deadline: float, progress: Progress | None
+        self, problem: SearchProblem, deadline: float, progress: Progress | None
     ) -> None:
         self._whole, self._deadline = problem, deadline
         self._problem = problem.simplified()
-        self._progress = progress or (lambda what, share: None)
+        self._progress = progress or (lambda what, fraction: None)
         self._steps = 0
         self._evaluations = 0
         self._ran_out = False
@@ -348,35 +361,38 @@ class Search:
         """How it went so far."""
         return SearchReport(self._evaluations, self._ran_out)
 
-    def run(self, postures: np.ndarray, rng: np.random.Generator) -> Found:
+    def run(self, postures: np.ndarray, rng: np.random.Generator) -> Candidate:
         """Search from random motions around some postures.
 
         The answer depends on the generator alone unless time runs out.
         """
         starts = self._starts(postures, rng)
         first = [self._improve(start, 1, FIRST_STEPS) for start in starts[:STARTS]]
-        first = sorted([starts[0], *first], key=_told, reverse=True)
+        first = sorted([starts[0], *first], key=_log_det, reverse=True)
         final = [self._improve(start, ROUNDS, STEPS) for start in first[:FINISHED]]
-        final = sorted([first[0], *final], key=_told, reverse=True)
+        # A start that could not be improved is still a candidate.
+        final = sorted([first[0], *final], key=_log_det, reverse=True)
         self._problem = self._whole.refined()
-        found = max((self._restore(each.z, each) for each in final), key=_told)
+        best = max((self._restore(each.z, each) for each in final), key=_log_det)
         self._progress("optimising", 1.0)
-        return found
+        return best
 
-    def _starts(self, postures: np.ndarray, rng: np.random.Generator) -> list[Found]:
-        """Random motions within the requirements, those that tell most first."""
+    def _starts(
+        self, postures: np.ndarray, rng: np.random.Generator
+    ) -> list[Candidate]:
+        """Random motions within the requirements, most informative first."""
         p = self._problem
-        found: list[Found] = []
+        candidates: list[Candidate] = []
         for k in range(TRIED):
             posture = postures[k % len(postures)]
             z = random_start(p, posture, rng)
-            found.append(Found(z, rest(p.series, posture), p.log_det(z)))
+            candidates.append(Candidate(z, resting(p.series, posture), p.log_det(z)))
             self._progress("random motions", (k + 1) / TRIED)
             if self._is_late():
                 break
-        return sorted(found, key=_told, reverse=True)
+        return sorted(candidates, key=_log_det, reverse=True)
 
-    def _improve(self, start: Found, rounds: int, steps: int) -> Found:
+    def _improve(self, start: Candidate, rounds: int, steps: int) -> Candidate:
         """Optimise from a start; keep the best that respects the requirements."""
         penalty = self._problem.penalty()
         evaluate = self._problem.lost(penalty, start.z.shape)
@@ -386,8 +402,9 @@ class Search:
                 break
             z = self._descend(evaluate, z, steps, ftol=1e-7)
             penalty.stiffen()
-            kept = self._restore(z, start)
-            gain, best = kept.log_det - best.log_det, max(best, kept, key=_told)
+            improved = self._restore(z, start)
+            gain = improved.log_det - best.log_det
+            best = max(best, improved, key=_log_det)
             if 0.0 <= gain < ENOUGH:
                 break
         return best
@@ -408,25 +425,27 @@ class Search:
             options={"maxiter": steps, "maxcor": 20, "ftol": ftol, "gtol": 1e-6},
         )  # fmt: skip
         self._evaluations += int(answer.nfev) + 1
+        # L-BFGS may end on a rejected trial point.
         evaluate(FIRST_STEP * answer.x)  # so that the price is that of the answer
         return np.reshape(FIRST_STEP * answer.x, z.shape)
 
-    def _restore(self, z: np.ndarray, start: Found) -> Found:
+    def _restore(self, z: np.ndarray, start: Candidate) -> Candidate:
         """Bend a motion, then shrink it, until it respects the requirements."""
         p = self._problem
         z = self._repair(z)
         still = self._still(z, start)
-        kept = shrink(still, z, p.excess)
-        return Found(kept, still, p.log_det(kept))
+        allowed = shrink(still, z, p.excess)
+        return Candidate(allowed, still, p.log_det(allowed))
 
-    def _still(self, z: np.ndarray, start: Found) -> np.ndarray:
+    def _still(self, z: np.ndarray, start: Candidate) -> np.ndarray:
         """A posture at rest, close to a motion if it can be, to shrink it towards."""
         p = self._problem
         if p.excess(z) <= 0.0:
             return start.still
         mean = p.series.coefficients(z)[0]
-        near = resting_posture_near(self._whole.requirements, SETTLED * p.share, mean)
-        return start.still if near is None else rest(p.series, near)
+        settled = SETTLED * p.limit_fraction
+        near = resting_posture_near(self._whole.requirements, settled, mean)
+        return start.still if near is None else resting(p.series, near)
 
     def _repair(self, z: np.ndarray) -> np.ndarray:
         """Take a short way back to where the requirements hold."""
@@ -451,8 +470,8 @@ class Search:
         return self._ran_out
 
 
-def _told(found: Found) -> float:
-    return found.log_det
+def _log_det(candidate: Candidate) -> float:
+    return candidate.log_det
 
 
 def retreats() -> Sequence[float]:

@@ -14,8 +14,9 @@ from armwise.motions import Fourier
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-FEWEST, USUAL, MOST = 6, 10, 25
-"""Harmonics chosen: fewer say little, more cost time and tell hardly more."""
+FEWEST, TYPICAL, MOST = 6, 10, 25
+"""Fewest, typical and most harmonics: fewer leave parameters correlated, more cost time
+and add hardly any information."""
 
 FASTEST_HZ = 3.0
 """Highest frequency planned: structures ring and filters cut not far above it."""
@@ -46,7 +47,7 @@ class Basis:
 
 
 @dataclass(frozen=True, eq=False)
-class Series:
+class RestingSeries:
     """All series of one period that begin and end at rest without acceleration.
 
     q̇(0) = 0 and q̈(0) = 0 are linear in the amplitudes; the free numbers z of a joint
@@ -94,9 +95,9 @@ class Series:
 
     def coefficients(self, z: np.ndarray) -> Float[np.ndarray, "coefficients dof"]:
         """Return mean, sines and cosines of each joint for free numbers (dof, free)."""
-        found: np.ndarray = np.einsum("jcf,jf->cj", self.maps, z)
-        found[0] += self.bounds.middle
-        return found
+        coefficients: np.ndarray = np.einsum("jcf,jf->cj", self.maps, z)
+        coefficients[0] += self.bounds.middle
+        return coefficients
 
     def pull_back(self, slopes: np.ndarray) -> Float[np.ndarray, "dof free"]:
         """Carry a gradient by the coefficients back to the free numbers."""
@@ -129,9 +130,9 @@ def choose_periods(bounds: Bounds, duration: float) -> int:
 
 def choose_harmonics(bounds: Bounds, period: float) -> int:
     """Take harmonics to an octave above where acceleration, not speed, is short."""
-    wanted = max(min(2.0 * _corner_hz(bounds), FASTEST_HZ) * period, USUAL)
+    harmonics = max(min(2.0 * _corner_hz(bounds), FASTEST_HZ) * period, TYPICAL)
     most = np.clip(FASTEST_HZ * period, FEWEST, MOST)
-    return int(min(np.ceil(wanted), most))
+    return int(min(np.ceil(harmonics), most))
 
 
 def _corner_hz(bounds: Bounds) -> float:
@@ -141,5 +142,6 @@ def _corner_hz(bounds: Bounds) -> float:
 
 def _complement(normal: np.ndarray) -> Float[np.ndarray, "size size-1"]:
     """Orthonormal columns that span what is perpendicular to a vector."""
+    # The remaining columns of a full Q are the orthogonal complement.
     full, _ = np.linalg.qr(normal[:, None], mode="complete")
     return np.asarray(full[:, 1:])

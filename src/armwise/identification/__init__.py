@@ -1,8 +1,8 @@
 """Identification: the parameters of an arm, with their uncertainty."""
 
-from armwise.identification.coverage import (
-    coverage_study,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import (
     Estimate,
@@ -18,7 +18,6 @@ from armwise.identification.identify import (
     identify,
     identify_recordings,
 )
-from armwise.identification.loop_validation import validate_in_loop
 from armwise.identification.methods import (
     InstrumentalVariables,
     Method,
@@ -43,6 +42,23 @@ from armwise.identification.validation import (
     predict_torque,
 )
 from armwise.regression import Accumulator, Columns, FrictionTerm, accumulate
+
+if TYPE_CHECKING:
+    from armwise.identification.coverage import coverage_study
+    from armwise.identification.loop_validation import validate_in_loop
+
+# These simulate: they bring plants and controllers along, so they wait until used.
+_IMPORTED_WHEN_USED = {
+    "coverage_study": "armwise.identification.coverage",
+    "validate_in_loop": "armwise.identification.loop_validation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _IMPORTED_WHEN_USED:
+        return getattr(import_module(_IMPORTED_WHEN_USED[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "TERMS",

@@ -158,6 +158,20 @@ class _FoldErrors:
 
     def error(self, selection: Sequence[int]) -> Float[np.ndarray, "folds joints"]:
         """Squared error of each joint on each fold when it is left out."""
+        x = self._solutions(selection)
+        products = np.matmul(self._grams, x[:, None, :, None])[..., 0]
+        return np.asarray(np.sum(products * x[:, None], axis=-1))
+
+    def joint_error(
+        self, selection: Sequence[int], joint: int
+    ) -> Float[np.ndarray, " folds"]:
+        """The same of one joint, which is all that a trial of its terms needs."""
+        x = self._solutions(selection)
+        products = np.matmul(self._grams[:, joint], x[..., None])[..., 0]
+        return np.asarray(np.sum(products * x, axis=-1))
+
+    def _solutions(self, selection: Sequence[int]) -> Float[np.ndarray, "folds base+1"]:
+        """Fit without each fold in turn: (β, −1), zero where not selected."""
         index = [*range(self._first_term), *[self._first_term + k for k in selection]]
         index.append(self._grams.shape[-1] - 1)
         folds = self._sums[:, index][:, :, index]
@@ -170,7 +184,7 @@ class _FoldErrors:
         x = np.pad(x, ((0, 0), (0, 1)), constant_values=-1.0) / scale * scale[-1]
         full = np.zeros((len(x), self._grams.shape[-1]))
         full[:, index] = x
-        return np.einsum("fa,fjab,fb->fj", full, self._grams, full, optimize=True)
+        return full
 
     def best_additions(
         self, selection: Sequence[int], error: Float[np.ndarray, "folds joints"]
@@ -180,7 +194,7 @@ class _FoldErrors:
         for k, term in enumerate(self._candidates):
             if k in selection or self._has_form(selection, term):
                 continue
-            trial = self.error([*selection, k])[:, term.joint]
+            trial = self.joint_error([*selection, k], term.joint)
             before = error[:, term.joint]
             gain = 1.0 - trial.sum() / max(before.sum(), 1e-300)
             helps = np.mean(trial < before) >= _MOST_FOLDS

@@ -1,4 +1,4 @@
-"""Whether a learning operator will help, told before the first trial."""
+"""Convergence analysis of a learning operator, before the first trial."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class LearningAnalysis:
     """How command errors go from trial to trial: δu ← Z δu.
 
     Convergence is not performance: a spectral radius below one promises an end,
-    the singular value and the growth tell what happens before it.
+    the singular value and the growth bound what happens before it.
 
     Attributes:
         operator: Name of the learning operator.
@@ -94,7 +94,7 @@ def analyse_learning(
     updates: int = 10,
     allowed_growth: float = 2.0,
 ) -> LearningAnalysis:
-    """Tell from a linear loop and an operator how learning will go.
+    """Predict from a linear loop and an operator how learning converges.
 
     Args:
         loop: The plant under feedback over one trial, from `LinearLoop.lifted` or
@@ -149,6 +149,7 @@ def spectral_radius(Z: Float[np.ndarray, "size size"], block: int = 1) -> float:
     size = Z.shape[0] // block
     blocks = Z.reshape(size, block, size, block)
     above = np.triu(np.abs(blocks).max(axis=(1, 3)), 1)
+    # Causal to rounding: block triangular.
     if np.max(above, initial=0.0) <= 1e-13 * np.abs(Z).max(initial=0.0):
         diagonal = blocks[np.arange(size), :, np.arange(size), :]
         return float(np.abs(np.linalg.eigvals(diagonal)).max())
@@ -164,11 +165,13 @@ def spectral_norm(Z: Float[np.ndarray, "rows columns"], steps: int = 60) -> floa
     scale = float(np.abs(Z).max(initial=0.0))
     if scale == 0.0 or not np.isfinite(scale):
         return scale
+    # Small enough for the exact decomposition.
     if Z.shape[1] <= 200:
         return float(np.linalg.norm(Z, 2))
     scaled = Z / scale
     basis = np.zeros((steps, Z.shape[1]))
     small = np.zeros((steps, steps))
+    # A random start is orthogonal to no singular vector, a fixed seed repeatable.
     vector = np.random.default_rng(0).standard_normal(Z.shape[1])
     for k in range(steps):
         basis[k] = vector / np.linalg.norm(vector)
@@ -201,6 +204,7 @@ def _peak_gain(
 ) -> tuple[float | None, float | None]:
     if loop.loop is None or operator.response is None or operator.smoothing is not None:
         return None, None
+    # Resonances of slow loops are narrow near zero: logarithmic there.
     angle = np.concatenate([np.geomspace(1e-6, 1e-2, 400), np.linspace(1e-2, 1, 4000)])
     z = np.exp(1j * np.pi * angle)
     applied, error = loop.loop.response(z)

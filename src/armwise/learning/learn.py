@@ -1,4 +1,4 @@
-"""Learn one motion by practice, with the inverse model as the teacher."""
+"""Learning of one motion by practice, corrected through an inverse model."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def learn(
         initial: A first command instead of the model's.
         stopping: When to stop before all trials are done.
         memory: An .npz file to go on from and to keep up to date.
-        on_trial: Told about every attempt.
+        on_trial: Called after every trial.
 
     Returns:
         The best command and the history. A plant that runs away ends the learning
@@ -98,6 +98,7 @@ def learn(
     perfect = perfect_feedback(feedback, motion, period)
     while learned.trials < trials and learned.ending == "trials done":
         number = learned.trials
+        # The repeats for the noise floor take the first seeds.
         play = (plant, number + stopping.repeats - 1, feedback, motion)
         trial = attempt(*play, learned.next_command)
         if number == 0 and stopping.repeats > 1 and not trial.diverged:
@@ -161,11 +162,12 @@ def _with_floor(
     plant, _, feedback, motion = play
     runs = [trial.qd]
     for number in range(repeats - 1):
-        again = attempt(plant, number, feedback, motion, learned.next_command)
-        if again.qd.shape == trial.qd.shape:
-            runs.append(again.qd)
+        repeated = attempt(plant, number, feedback, motion, learned.next_command)
+        if repeated.qd.shape == trial.qd.shape:
+            runs.append(repeated.qd)
     if len(runs) < 2:
         return learned
+    # Unbiased variance between repeats of one command: what no learning removes.
     scatter = np.var(np.array(runs), axis=0, ddof=1)
     return replace(learned, floor=np.sqrt(np.mean(scatter, axis=0)))
 

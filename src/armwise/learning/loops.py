@@ -1,4 +1,4 @@
-"""A closed loop over one trial, written as matrices from command to outcome."""
+"""Lifted closed loop: one trial as matrices from command to error."""
 
 from __future__ import annotations
 
@@ -165,6 +165,7 @@ def block_toeplitz(
 ) -> Float[np.ndarray, "samples*rows samples*columns"]:
     """Lower block-Toeplitz matrix that convolves with an impulse response."""
     count, rows, columns = impulse.shape
+    # Negative lags index the zeros in front: the matrix is causal.
     padded = np.concatenate([np.zeros((count - 1, rows, columns)), impulse])
     lag = np.arange(count)[:, None] - np.arange(count)[None, :] + count - 1
     blocks: np.ndarray = padded[lag]

@@ -1,4 +1,4 @@
-"""What practice has left behind, on disk and back."""
+"""Results of practice, on disk, and transferred to similar motions."""
 
 from __future__ import annotations
 
@@ -108,15 +108,15 @@ def load_learned(path: str | Path) -> Learned:
     """
     try:
         with np.load(path, allow_pickle=False) as stored:
-            found = {name: stored[name] for name in stored.files}
+            arrays = {name: stored[name] for name in stored.files}
         return Learned(
-            command=found["command"],
-            next_command=found["next_command"],
-            period=float(found["period"]),
-            velocity_error=found["velocity_error"],
-            position_error=found["position_error"],
-            floor=found["floor"],
-            ending=str(found["ending"]),  # type: ignore[arg-type]
+            command=arrays["command"],
+            next_command=arrays["next_command"],
+            period=float(arrays["period"]),
+            velocity_error=arrays["velocity_error"],
+            position_error=arrays["position_error"],
+            floor=arrays["floor"],
+            ending=str(arrays["ending"]),  # type: ignore[arg-type]
         )
     except FileNotFoundError:
         raise
@@ -127,7 +127,7 @@ def load_learned(path: str | Path) -> Learned:
         ) from error
 
 
-# What one motion taught, used for similar ones (`atkeson1986` §7.1).
+# Corrections transferred to similar motions (`atkeson1986` §7.1).
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,17 +172,18 @@ class LocalCorrection:
         """
         if not practised:
             raise ArgumentError("There is nothing practised to reuse.")
-        known = Dynamics(model) if isinstance(model, Arm) else model
+        inverse = Dynamics(model) if isinstance(model, Arm) else model
         states, leftover = [], []
         for motion, learned in practised:
             middle = (np.arange(len(learned.command)) + 0.5) * learned.period
             sample = motion.sample(middle)
             states.append(np.concatenate(sample, axis=1)[::every])
-            nominal = nominal_command(known, motion, learned.period)
+            nominal = nominal_command(inverse, motion, learned.period)
             leftover.append((learned.command - nominal)[::every])
         rows = np.concatenate(states)
+        # The unit of distance: a quarter of the practised range, near its deviation.
         spread = np.maximum(np.ptp(rows, axis=0) / 4.0, 1e-6)
-        return cls(known, rows, np.concatenate(leftover), spread, reach)
+        return cls(inverse, rows, np.concatenate(leftover), spread, reach)
 
     def torque(
         self,
@@ -207,6 +208,7 @@ class LocalCorrection:
         normal = np.einsum("sn,ni,nj->sij", weight, X, X)
         right = np.einsum("sn,ni,n->si", weight, X, self.leftover[:, j])
         size = X.shape[1]
+        # A thousandth of one full-weight row: enough to fade, too little to bias.
         normal[:, range(size), range(size)] += 1e-3 * np.trace(X.T @ X) / X.shape[0]
         line = np.linalg.solve(normal, right[..., None])[..., 0]
         value: np.ndarray = np.einsum("si,si->s", line, self._features(query, j))
@@ -216,6 +218,7 @@ class LocalCorrection:
         n = self.leftover.shape[1]
         qd, qdd = states[:, n + j], states[:, 2 * n + j]
         scale_qd, scale_qdd = self.spread[n + j], self.spread[2 * n + j]
+        # A smooth sign: data at rest must not decide a direction.
         direction = np.tanh(qd / (0.05 * scale_qd))
         columns = [np.ones(len(states)), direction, qd / scale_qd, qdd / scale_qdd]
         return np.stack(columns, axis=1)

@@ -68,6 +68,7 @@ def inverse_model(model: LiftedLoop) -> LearningOperator:
     R̂ is the model's command-to-error map with its own feedback undone, so an
     exact model cancels every command error in one trial.
     """
+    # applied · error⁻¹ without forming the inverse.
     gain = np.linalg.solve(model.error.T, model.applied.T).T
     loop = model.loop
 
@@ -90,7 +91,7 @@ def norm_optimal(
     command-to-output map (an error here is output minus reference).
 
     Args:
-        model: The loop the operator believes in.
+        model: The assumed loop.
         command_weight: ρ, the price of a large command.
         change_weight: λ, the price of changing it.
     """
@@ -120,7 +121,7 @@ def impulse_operator(
     )
 
 
-# An arm linearised along a motion: what learning will make of small errors.
+# An arm linearised along a motion, for small errors.
 
 _STEP = 1e-5
 """Step of the central differences in [rad], [rad/s] and [rad/s²]."""
@@ -137,7 +138,7 @@ def linearise_along(
     model needs. Coulomb friction has no linearisation: give a model without it.
 
     Args:
-        plant: What is believed of the arm itself.
+        plant: The assumed model of the arm itself.
         motion: The motion it is to follow.
         kp, kd: Gains of the feedback in [N m/rad] and [N m s/rad].
         samples: Intervals to cut the motion into.
@@ -148,6 +149,7 @@ def linearise_along(
     K, D, M = _slopes(plant, motion, samples)
     back = np.hstack([_matrix(kp, n), _matrix(kd, n)])
     steps, pushes = _discretise(K + back[:, :n], D + back[:, n:], M, dt)
+    # Columns are commands: one pass gives all impulse responses.
     state = np.zeros((2 * n, samples * n))
     applied = np.zeros((samples, n, samples * n))
     error = np.zeros((samples, 3 * n, samples * n))
@@ -185,6 +187,7 @@ def inverse_model_along(
     matrix = None
     if lowpass is not None:
         rate = samples / motion.duration
+        # The same filter for every joint, samples first.
         matrix = np.kron(lowpass.matrix(samples, rate), np.eye(n))
     name = type(model).__name__.replace("Dynamics", "the rigid-body model")
     name = name.replace("DecoupledModel", "the decoupled model")
@@ -227,6 +230,7 @@ def _discretise(
         M, np.concatenate([-K, -D, np.broadcast_to(np.eye(n), M.shape)], axis=2)
     )
     with threadpool_limits(1):
+        # Augmented exponential (Van Loan): transition and input matrix at once.
         whole = expm(generator * dt)
     return whole[:, : 2 * n, : 2 * n], whole[:, : 2 * n, 2 * n :]
 

@@ -1,4 +1,4 @@
-"""A ready session of practice for any arm, in simulation."""
+"""Practice session of any arm in simulation."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from armwise.plants import Encoder, SimulatedArm, Tachometer
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """One arm, what is believed of it, and how it is measured and held.
+    """One arm, its assumed model, sensors and feedback.
 
     Attributes:
         arm: The arm as it is but for friction.
-        model: What the learner believes of it.
-        friction: Friction the model does not know, as a share of the torque.
+        model: Its assumed model.
+        friction: Friction the model does not know, as a fraction of the torque.
         noise: Noise of the velocity sensors in [rad/s] or [m/s].
         duration: Length of the reach in [s].
         natural_hz: Natural frequency of the feedback in [Hz].
@@ -90,7 +90,7 @@ class Session:
         )
 
     def analyse(self, cutoff_hz: float, samples: int = 60) -> LearningAnalysis:
-        """Tell from the true arm, linearised along the motion, how it will go."""
+        """Predict convergence from the true arm, linearised along the motion."""
         motion = self.motion
         loop = linearise_along(Dynamics(self.arm), motion, *self.gains, samples)
         lowpass = ZeroPhase(cutoff_hz)

@@ -1,4 +1,4 @@
-"""One attempt at a motion with a stored command, and what it teaches."""
+"""One trial of a stored command: inverse models, zero-phase filter, correction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from armwise.recordings import Recording
 
 
-# Inverse models: what a motion takes, by someone's account.
+# Inverse models: the torque of a motion.
 
 
 class InverseModel(Protocol):
@@ -61,7 +61,7 @@ class DecoupledModel:
         return tau
 
 
-# Filtering without delay, of data and references alike.
+# Zero-phase filter, for data and references alike.
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,7 @@ class ZeroPhase:
         if self.cutoff_hz >= rate_hz / 2:
             return signal
         sos = butter(self.order, self.cutoff_hz, fs=rate_hz, output="sos")
+        # Three periods of the cut-off let the filter settle before the data begin.
         pad = min(len(signal) - 1, int(3 * rate_hz / self.cutoff_hz))
         filtered: np.ndarray = sosfiltfilt(sos, signal, axis=0, padlen=pad)
         return filtered
@@ -98,7 +99,7 @@ class ZeroPhase:
         return self.apply(np.eye(samples), rate_hz)
 
 
-# One attempt at a motion with a stored command, and what it teaches.
+# The trial.
 
 PlantSource = Plant | Callable[[int], Plant]
 """A plant, or what makes one for each trial (with noise of its own)."""
@@ -110,9 +111,9 @@ class Trial:
 
     Attributes:
         command: Feedforward that was played, one row per period, in [N m] or [N].
-        applied: What was asked of the actuators, feedback included.
+        applied: Commanded torques, feedback included.
         q, qd: Measured motion, one row more than the command.
-        wanted_q, wanted_qd: The motion asked for, at the same instants.
+        reference_q, reference_qd: The reference motion at the same instants.
         period: Control period in [s].
         diverged: Whether the plant ran away; the rows end there.
     """
@@ -121,20 +122,20 @@ class Trial:
     applied: Float[np.ndarray, "samples dof"]
     q: Float[np.ndarray, "instants dof"]
     qd: Float[np.ndarray, "instants dof"]
-    wanted_q: Float[np.ndarray, "instants dof"]
-    wanted_qd: Float[np.ndarray, "instants dof"]
+    reference_q: Float[np.ndarray, "instants dof"]
+    reference_qd: Float[np.ndarray, "instants dof"]
     period: float
     diverged: bool = False
 
     @property
     def position_error(self) -> Float[np.ndarray, " dof"]:
         """Root-mean-square position error of each joint in [rad] or [m]."""
-        return _rms(self.q - self.wanted_q)
+        return _rms(self.q - self.reference_q)
 
     @property
     def velocity_error(self) -> Float[np.ndarray, " dof"]:
         """Root-mean-square velocity error of each joint in [rad/s] or [m/s]."""
-        return _rms(self.qd - self.wanted_qd)
+        return _rms(self.qd - self.reference_qd)
 
 
 def attempt(
@@ -154,16 +155,17 @@ def attempt(
         recording, diverged = runaway.recording, True  # type: ignore[assignment]
     applied = playback.applied[:, 0]
     rows = len(applied)
+    # One instant more than commands: the state after the last one counts.
     instants = np.arange(rows + 1) * plant.control_period
     q, qd = _measured(recording, instants, plant.dof)
-    wanted = motion.sample(instants)
+    target = motion.sample(instants)
     return Trial(
         command[:rows],
         applied,
         q,
         qd,
-        wanted.q,
-        wanted.qd,
+        target.q,
+        target.qd,
         plant.control_period,
         diverged,
     )
@@ -177,7 +179,7 @@ def corrected_command(
 ) -> Float[np.ndarray, "samples dof"]:
     """u − [R̂⁻¹(x, ẋ) − R̂⁻¹(x_d, ẋ_d)]: the command for the next attempt (Eq. 6.11).
 
-    Data and references pass the same zero-phase filter; so does the feedback's share
+    Data and references pass the same zero-phase filter; so does the feedback's part
     of the command. The torque of a period belongs to the middle of it.
 
     Args:
@@ -203,7 +205,7 @@ def corrected_command(
         qdd = np.diff(qd, axis=0) * rate
         return model.inverse_dynamics(middle_q, middle_qd, qdd)
 
-    taken = torque(trial.q, trial.qd) - torque(trial.wanted_q, trial.wanted_qd)
+    taken = torque(trial.q, trial.qd) - torque(trial.reference_q, trial.reference_qd)
     back = smooth(trial.applied - trial.command - perfect)
     corrected: np.ndarray = trial.command + back - taken
     return corrected
@@ -214,15 +216,15 @@ def perfect_feedback(
 ) -> Float[np.ndarray, "samples dof"]:
     """What a controller would add if the arm followed the motion exactly.
 
-    Nothing for PD, the whole torque for computed torque. Asked of a copy.
+    Nothing for PD, the whole torque for computed torque. Computed by a copy.
     """
     ideal = deepcopy(feedback)
     ideal.reset(1, period)
     times = np.arange(max(1, round(motion.duration / period))) * period
-    wanted = motion.sample(times)
+    target = motion.sample(times)
     rows = []
     for k, t in enumerate(times.tolist()):
-        now = MotionSample(*(part[k : k + 1] for part in wanted))
+        now = MotionSample(*(part[k : k + 1] for part in target))
         rows.append(ideal.torque(t, now, Measurement(q=now.q, qd=now.qd))[0])
     return np.array(rows)
 

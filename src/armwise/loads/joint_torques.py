@@ -37,7 +37,7 @@ def load_from_torques(
     """
     arm = require_arm(data, arm)
     _require_torque(data, "These samples")
-    link, T_link_frame = arm.place(frame)
+    link, T_link_frame = arm.find_frame(frame)
     if link == BASE:
         raise ArgumentError(f"{frame!r} is fixed to the base and carries nothing.")
     if bare is not None:

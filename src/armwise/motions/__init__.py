@@ -1,4 +1,4 @@
-"""Planned motion: where every joint should be at every instant."""
+"""Planned motions: position, velocity and acceleration at every instant."""
 
 from armwise.motions.files import check_limits, write_motion
 from armwise.motions.motion import (

@@ -113,7 +113,7 @@ def _yaml(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) 
     return "\n".join(lines) + "\n"
 
 
-# Does a motion stay within what the arm's joints may do?.
+# Check of a motion against the arm's limits.
 
 _BLOCK = 65_536
 _TOLERANCE = 1e-9

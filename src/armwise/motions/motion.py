@@ -1,4 +1,4 @@
-"""What a planned motion is, and what every kind of it shares."""
+"""Motion protocol, holds and sequences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MotionSample(NamedTuple):
 
 @runtime_checkable
 class Motion(Protocol):
-    """A planned motion: it lasts a while and can be asked where it is.
+    """A planned motion: a duration, and a state at every instant.
 
     Before it begins and after it ends the arm rests at the motion's ends.
     """
@@ -89,9 +89,9 @@ def joint_vector(
     if vector.ndim == 0 and dof is not None:
         vector = np.full(dof, float(vector))
     if vector.ndim != 1 or vector.size == 0 or (dof and vector.size != dof):
-        wanted = f"{dof} numbers" if dof else "at least one number"
+        expected = f"{dof} numbers" if dof else "at least one number"
         raise ArgumentError(
-            f"{name} needs {wanted}, one for each joint; "
+            f"{name} needs {expected}, one for each joint; "
             f"it has the shape {vector.shape}."
         )
     if not np.all(np.isfinite(vector)):
@@ -111,7 +111,7 @@ def _first_bad(vector: np.ndarray) -> int:
     return int(np.argmin(np.isfinite(vector))) + 1
 
 
-# Staying put.
+# Holds.
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ class Hold:
         return MotionSample(q, np.zeros_like(q), np.zeros_like(q))
 
 
-# Motions one after another.
+# Sequences of motions.
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,11 +191,11 @@ class Sequence:
         which = np.searchsorted(self.starts, flat, side="right") - 1
         parts = [np.empty((flat.size, self.dof)) for _ in range(3)]
         for i, motion in enumerate(self.motions):
-            chosen = which == i
-            if chosen.any():
-                since = np.minimum(flat[chosen] - self.starts[i], motion.duration)
+            is_current = which == i
+            if is_current.any():
+                since = np.minimum(flat[is_current] - self.starts[i], motion.duration)
                 for part, values in zip(parts, motion.sample(since), strict=True):
-                    part[chosen] = values
+                    part[is_current] = values
         q, qd, qdd = (part.reshape(*times.shape, self.dof) for part in parts)
         return at_rest_outside(q, qd, qdd, moving)
 

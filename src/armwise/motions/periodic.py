@@ -134,6 +134,7 @@ def random_motion(
     numbers = np.arange(1, harmonics + 1)
     amplitudes = rng.normal(size=(2, arm.dof, harmonics)) / numbers**roughness
     size = np.sqrt(np.sum(amplitudes**2, axis=(0, 2)))
+    # Σ amplitudes ≤ √(2K) · reach: at the defaults 0.38 of the range at most.
     amplitudes *= (reach * (upper - lower) / size)[:, None]
     middle, frequency = 0.5 * (lower + upper), 1.0 / duration
     motion = Fourier(middle, amplitudes[0], amplitudes[1], frequency)

@@ -1,4 +1,4 @@
-"""Minimum jerk from one posture to another."""
+"""Point-to-point motions: minimum jerk, splines, straight lines."""
 
 from __future__ import annotations
 
@@ -54,11 +54,13 @@ class Quintic:
         """Return q, q̇, q̈ at the times t in [s]."""
         times, moving = inside(t, self.duration)
         s = times[..., None] / self.duration
-        way, rest = self.end - self.start, 1.0 - s
+        way, remaining = self.end - self.start, 1.0 - s
         # Measured from the nearer end, so that both ends are met to the last digit.
-        q = np.where(s < 0.5, self.start + _path(s) * way, self.end - _path(rest) * way)
-        speed = 30.0 * s**2 * rest**2 / self.duration
-        acceleration = 60.0 * s * rest * (1.0 - 2.0 * s) / self.duration**2
+        q = np.where(
+            s < 0.5, self.start + _path(s) * way, self.end - _path(remaining) * way
+        )
+        speed = 30.0 * s**2 * remaining**2 / self.duration
+        acceleration = 60.0 * s * remaining * (1.0 - 2.0 * s) / self.duration**2
         return at_rest_outside(q, speed * way, acceleration * way, moving)
 
 
@@ -127,8 +129,11 @@ class Polynomial:
         _check_points(t, q, order)
         count = (order - 1) // 2
         ends = tuple(
-            [(i + 1, row) for i, row in enumerate(_boundary(given, count, q.shape[1]))]
-            for given in (start_derivatives, end_derivatives)
+            [
+                (i + 1, row)
+                for i, row in enumerate(_boundary(derivatives, count, q.shape[1]))
+            ]
+            for derivatives in (start_derivatives, end_derivatives)
         )
         spline = make_interp_spline(t, q, k=order, bc_type=ends if count else None)
         coefficients = np.stack(
@@ -149,16 +154,17 @@ class Polynomial:
     def sample(self, t: ArrayLike) -> MotionSample:
         """Return q, q̇, q̈ at the times t in [s]."""
         times, moving = inside(t, self.duration)
-        piece = np.searchsorted(self.knots, times, side="right") - 1
-        piece = np.clip(piece, 0, len(self.coefficients) - 1)
-        since = (times - self.knots[piece])[..., None]
-        chosen = self.coefficients[piece]
+        segment = np.searchsorted(self.knots, times, side="right") - 1
+        # The last instant belongs to the last segment, not to one after it.
+        segment = np.clip(segment, 0, len(self.coefficients) - 1)
+        since = (times - self.knots[segment])[..., None]
+        coefficients = self.coefficients[segment]
         q = qd = qdd = np.zeros((*times.shape, self.dof))
         # Horner, with its two derivatives: q̈ ← q̈ x + 2 q̇, q̇ ← q̇ x + q, q ← q x + c.
         for power in reversed(range(self.coefficients.shape[1])):
             qdd = qdd * since + 2.0 * qd
             qd = qd * since + q
-            q = q * since + chosen[..., power, :]
+            q = q * since + coefficients[..., power, :]
         return at_rest_outside(q, qd, qdd, moving)
 
 
@@ -193,10 +199,10 @@ def _check_points(t: np.ndarray, q: np.ndarray, order: int) -> None:
         raise ArgumentError("A point of the motion is not finite.")
 
 
-def _boundary(given: ArrayLike | None, count: int, dof: int) -> np.ndarray:
-    if given is None:
+def _boundary(derivatives: ArrayLike | None, count: int, dof: int) -> np.ndarray:
+    if derivatives is None:
         return np.zeros((count, dof))
-    rows = np.asarray(given, dtype=float)
+    rows = np.asarray(derivatives, dtype=float)
     if rows.shape != (count, dof) or not np.all(np.isfinite(rows)):
         raise ArgumentError(
             f"This order takes {count} finite boundary derivatives of {dof} joints "

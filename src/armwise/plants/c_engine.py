@@ -1,4 +1,4 @@
-"""The engine in generated C: one call carries all arms through many ticks.
+"""Arm stepper in generated C: one call advances all arms by many ticks.
 
 Like the programs themselves it is written over a type V, eight arms at once or one; a
 thread of a GPU steps one. The state of a block of arms stays in registers and cache for
@@ -81,7 +81,7 @@ def _stepper(
             core(accelerate),
             core(mobility),
             _rows(mechanism.drive_rows),
-            _places(mobility.output("W").nonzero, size),
+            _spread_source(mobility.output("W").nonzero, size),
             fill(_TEMPLATES / "stepper.c.in"),
         ]
     )
@@ -104,18 +104,18 @@ def _rows(rows: np.ndarray) -> str:
     return "\n".join([*see, "}", *feel, "}", *tables])
 
 
-def _places(nonzero: tuple[int, ...], size: int) -> str:
+def _spread_source(nonzero: tuple[int, ...], size: int) -> str:
     """Return C that spreads a stored lower triangle over a full matrix."""
     pairs = [(i, j) for i in range(size) for j in range(i + 1)]
     lines = ["static void spread(const V *w, V *W) {"]
     lines.append("  for (int i = 0; i < N * N; i++) W[i] = ZERO;")
-    for k, place in enumerate(nonzero):
-        i, j = pairs[place]
+    for k, index in enumerate(nonzero):
+        i, j = pairs[index]
         lines.append(f"  W[{i} * N + {j}] = W[{j} * N + {i}] = w[{k}];")
     return "\n".join([*lines, "}"])
 
 
-# The engine in generated C: one call carries all arms through many ticks.
+# Engine.
 
 
 class CEngine:
@@ -146,7 +146,7 @@ class CEngine:
         self._friction = np.zeros((batch, len(mechanism.drive_rows)))
         self._trial = np.zeros(batch)
         springs = np.zeros(1) if numbers.springs is None else numbers.springs
-        self._kept = (numbers.drives, springs, numbers.bodies)
+        self._numbers = (numbers.drives, springs, numbers.bodies)
         self._function = _compiled(mechanism, is_elastic, batch > 1)
         rtol = atol = 0.0
         if isinstance(integrator, DormandPrince):
@@ -157,7 +157,7 @@ class CEngine:
 
     def _bind(self, batch: int, method: int) -> tuple[Any, ...]:
         """Fix all pointers once: a call then costs a microsecond."""
-        s, (drives, springs, bodies) = self.state, self._kept
+        s, (drives, springs, bodies) = self.state, self._numbers
         arrays = [s.q, s.qd, s.motor_q, s.motor_qd, s.tau, self._friction, s.qdd]
         arrays += [s.link_tau, drives, springs, bodies, self._trial]
         bad, settings = self._bad.ctypes.data, self._settings.ctypes.data

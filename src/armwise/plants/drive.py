@@ -1,4 +1,4 @@
-"""What lies between a commanded torque and the torque on the motor's shaft."""
+"""Drive models: actuator limits and delays, dry friction, joint elasticity."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Actuator:
         return step
 
 
-# Joints that give: tendons, harmonic drives, belts.
+# Joint elasticity: tendons, harmonic drives, belts.
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ class JointElasticity:
             raise ArgumentError("The damping of a joint cannot be negative.")
 
 
-# Friction beyond a joint's drive: sticking, and how sticking gives way.
+# Dry friction beyond a drive's Coulomb and viscous terms.
 
 
 @dataclass(frozen=True, eq=False)

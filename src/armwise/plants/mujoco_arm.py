@@ -1,4 +1,4 @@
-"""MujocoArm: the same protocol on an engine that no one here wrote."""
+"""MujocoArm: a simulated arm on MuJoCo's engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# An arm as a MuJoCo model, built in memory: no geometry, every parameter.
+# MuJoCo model of an arm: every inertial parameter, no geometry.
 
 _LEAST = 1e-9
 """Mass [kg] and inertia [kg m²] of a link without mass; MuJoCo refuses none at all."""
@@ -72,13 +72,13 @@ def _bodies(
 ) -> list[tuple[str, int, InertialParameters]]:
     """Every link with what it carries itself, less what hangs on the wrist sensor."""
     loaded = carrying(arm, payload) if payload else arm
-    found = [(link.name, i, link.inertia) for i, link in enumerate(loaded.links)]
+    bodies = [(link.name, i, link.inertia) for i, link in enumerate(loaded.links)]
     if wrist is not None:
-        link, T_link_wrist = arm.place(wrist)
+        link, T_link_wrist = arm.find_frame(wrist)
         beyond = carried_beyond(arm, wrist, payload).transformed(T_link_wrist)
-        name, _, inertia = found[link]
-        found[link] = (name, link, inertia - beyond)
-    return found
+        name, _, inertia = bodies[link]
+        bodies[link] = (name, link, inertia - beyond)
+    return bodies
 
 
 def _add_link(
@@ -86,7 +86,9 @@ def _add_link(
 ) -> None:
     joint = arm.joints[i]
     parent = arm.links[joint.parent].name if joint.parent != BASE else "world"
-    body = spec.body(parent).add_body(name=arm.links[i].name, **_place(joint.origin))
+    body = spec.body(parent).add_body(
+        name=arm.links[i].name, **_pose_attributes(joint.origin)
+    )
     _set_inertia(body, inertia)
     body.add_joint(**_joint(mujoco, joint))
     for frame in arm.frames:
@@ -113,7 +115,7 @@ def _damping(viscous: float) -> Any:
 
 
 def _add_site(body: Any, frame: Frame) -> None:
-    body.add_site(name=frame.name, **_place(frame.pose))
+    body.add_site(name=frame.name, **_pose_attributes(frame.pose))
 
 
 def _set_inertia(body: Any, inertia: InertialParameters) -> None:
@@ -128,9 +130,9 @@ def _set_inertia(body: Any, inertia: InertialParameters) -> None:
 def _add_wrist(
     mujoco: Any, spec: Any, arm: Arm, wrist: str, beyond: InertialParameters
 ) -> None:
-    link, pose = arm.place(wrist)
+    link, pose = arm.find_frame(wrist)
     body = spec.body(arm.links[link].name).add_body(
-        name=f"beyond {wrist}", **_place(pose)
+        name=f"beyond {wrist}", **_pose_attributes(pose)
     )
     _set_inertia(body, beyond)
     site = f"at {wrist}"
@@ -168,14 +170,14 @@ def _add_mimics(mujoco: Any, spec: Any, arm: Arm) -> None:
             follow.data[:5] = joint.mimic.offset, joint.mimic.multiplier, 0, 0, 0
 
 
-def _place(T: Float[np.ndarray, "4 4"]) -> dict[str, Any]:
+def _pose_attributes(T: Float[np.ndarray, "4 4"]) -> dict[str, Any]:
     mujoco = import_mujoco()
     quaternion = np.zeros(4)
     mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(T[:3, :3]).reshape(9))
     return {"pos": T[:3, 3], "quat": quaternion}
 
 
-# MuJoCo as an engine: one model, one data for each arm of the batch.
+# Engine: one model, and MjData for each arm of the batch.
 
 INTEGRATORS = {"euler": 0, "rk4": 1, "implicit": 2, "implicitfast": 3}
 """MuJoCo's own integrators, by name."""
@@ -273,10 +275,10 @@ class MujocoEngine:
             int(self.model.sensor(f"wrist {kind}").adr[0])
             for kind in ("force", "torque")
         ]
-        places = np.concatenate([np.arange(a, a + 3) for a in address])
+        indices = np.concatenate([np.arange(a, a + 3) for a in address])
 
         def sample(state: State) -> np.ndarray:
-            return np.stack([data.sensordata[places] for data in self.data])
+            return np.stack([data.sensordata[indices] for data in self.data])
 
         return sample
 
@@ -289,7 +291,7 @@ def driven_joints(model: Any) -> tuple[str, ...]:
     return tuple(str(j.name) for j in joints if int(j.type[0]) in kinds)
 
 
-# MujocoArm: the same protocol on an engine that no one here wrote.
+# Plant.
 
 
 class MujocoArm(RiggedPlant):

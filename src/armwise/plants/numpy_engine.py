@@ -1,4 +1,4 @@
-"""The engine in NumPy, for machines without a compiler; the same steps as in C."""
+"""Arm stepper in NumPy, for machines without a compiler; the same steps as in C."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Dry friction of a batch of drives: how much there can be, and how much there is.
+# Dry friction of a batch of drives: its bound, and its value.
 
 _SWEEPS = 200
+"""Gauss–Seidel sweeps; a few suffice unless joints are strongly coupled."""
+
+_HELD = 1.0 - 1e-9
+"""Fraction of its level below which dry friction holds a drive: above, it slides."""
 
 
 def dry_level(
@@ -66,19 +70,19 @@ def solve_friction(
         change = 0.0
         for k in range(f.shape[1]):
             with np.errstate(divide="ignore", invalid="ignore"):
-                wanted = f[:, k] + u[:, k] / A[:, k, k]
-            bounded = np.clip(wanted, -level[:, k], level[:, k])
+                holding = f[:, k] + u[:, k] / A[:, k, k]
+            bounded = np.clip(holding, -level[:, k], level[:, k])
             step = np.where(level[:, k] > 0, bounded - f[:, k], 0.0)
             u -= A[:, :, k] * step[:, None]
             f[:, k] += step
-            relative = np.abs(step) / (level[:, k] + 1e-300)
+            relative = np.abs(step) / (level[:, k] + 1e-300)  # a drive without any
             change = max(change, float(relative.max()))
-        if change < 1e-12:
+        if change < 1e-12:  # rounding, relative to the level
             break
     return f
 
 
-# An arm's motion with drives, friction and springs, over arrays of arms.
+# Equations of motion with drives, friction and springs, over arrays of arms.
 
 
 class NumpyEquations:
@@ -186,20 +190,22 @@ class NumpyEquations:
         self, y: np.ndarray, tau: np.ndarray, friction: np.ndarray, h: float
     ) -> tuple[np.ndarray, np.ndarray]:
         q, qd = y
+        # Drift, kick, drift: accelerations at the middle of the step, as in leapfrog.
         middle, added = q + 0.5 * h * qd, self._diagonal(h)
         speeds = qd @ self._rows.T
         level, guess = guessed_friction(self.drives, speeds, friction)
         torque = self._net_torque(qd, tau, guess)
         after = qd + h * self._solve(middle, qd, torque, added)
-        found = guess
+        dry = guess
         if _is_wrong(level, speeds, after @ self._rows.T):
             pull = self._inverse(middle, added) @ self._rows.T
             A = h * self._rows @ pull
-            found = solve_friction(A, level, guess, after @ self._rows.T)
-            after = after - h * np.einsum("bik,bk->bi", pull, found - guess)
-            held = (np.abs(found) < level * (1.0 - 1e-9))[:, : self._own]
+            dry = solve_friction(A, level, guess, after @ self._rows.T)
+            after = after - h * np.einsum("bik,bk->bi", pull, dry - guess)
+            # What friction holds stands still exactly, not to the last digit but one.
+            held = (np.abs(dry) < level * _HELD)[:, : self._own]
             after = np.where(held @ (self._rows[: self._own] != 0), 0.0, after)
-        return np.stack([middle + 0.5 * h * after, after]), found
+        return np.stack([middle + 0.5 * h * after, after]), dry
 
     def _elastic_step(
         self, y: np.ndarray, tau: np.ndarray, friction: np.ndarray, h: float
@@ -210,26 +216,28 @@ class NumpyEquations:
         k, d = self._springs[:, 0], self._springs[:, 1]
         level, guess = guessed_friction(self.drives, motor_qd, friction)
         stretch, stiff = h * k * (motor_q - q), h * (d + h * k)
+        # Springs at the end of the step are linear in the motors' speeds, which are
+        # eliminated; what remains is added to the diagonal of the mass matrix.
         motor = inertia + h * viscous + stiff
-        share = stiff / motor
+        fraction = stiff / motor
         push = inertia * motor_qd + h * (tau - offset) - stretch
-        added = stiff - share * stiff
-        torque = (stretch + share * (push - h * guess) - added * qd) / h
+        added = stiff - fraction * stiff
+        torque = (stretch + fraction * (push - h * guess) - added * qd) / h
         after = qd + h * self._solve(q, qd, torque, added)
         motor_after = (push - h * guess + stiff * after) / motor
-        found = guess
+        dry = guess
         if _is_wrong(level, motor_qd, motor_after):
             W = self._inverse(q, added)
-            A = h * share[:, :, None] * W * share[:, None, :]
-            diagonal = np.arange(share.shape[1])
+            A = h * fraction[:, :, None] * W * fraction[:, None, :]
+            diagonal = np.arange(fraction.shape[1])
             A[:, diagonal, diagonal] += h / motor
-            found = solve_friction(A, level, guess, motor_after)
-            after = after - h * np.einsum("bik,bk->bi", W, share * (found - guess))
-            motor_after = (push - h * found + stiff * after) / motor
-            held = np.abs(found) < level * (1.0 - 1e-9)
+            dry = solve_friction(A, level, guess, motor_after)
+            after = after - h * np.einsum("bik,bk->bi", W, fraction * (dry - guess))
+            motor_after = (push - h * dry + stiff * after) / motor
+            held = np.abs(dry) < level * _HELD
             motor_after = np.where(held, 0.0, motor_after)
         motion = [q + h * after, after, motor_q + h * motor_after, motor_after]
-        return np.stack(motion), found
+        return np.stack(motion), dry
 
 
 def _is_wrong(level: np.ndarray, before: np.ndarray, after: np.ndarray) -> bool:
@@ -237,7 +245,7 @@ def _is_wrong(level: np.ndarray, before: np.ndarray, after: np.ndarray) -> bool:
     return bool(np.any((level > 0) & ~(before * after > 0)))
 
 
-# The engine in NumPy, for machines without a compiler; the same steps as in C.
+# Engine.
 
 
 class NumpyEngine:
@@ -310,14 +318,15 @@ class NumpyEngine:
     def _bounded(self, motion: np.ndarray) -> np.ndarray:
         """Let arms that run away stand still, so that the others can go on."""
         with np.errstate(invalid="ignore"):
+            # No joint turns 10⁹ rad: sines of such angles have lost their digits.
             ok = (np.abs(motion[0]) <= 1e9) & (np.abs(motion[1]) <= self._bound)
         lost = ~ok.all(axis=1)
         if not lost.any():
             return motion
         self.state.diverged |= lost
-        kept = motion.copy()
-        kept[:, lost] = 0.0
-        return kept
+        bounded = motion.copy()
+        bounded[:, lost] = 0.0
+        return bounded
 
     def _observe(self, motion: np.ndarray) -> None:
         motion, state = self._bounded(motion), self.state

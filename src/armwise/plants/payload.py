@@ -1,4 +1,4 @@
-"""A load in the hand, and what a wrist sensor carries of it."""
+"""Payloads: arms that carry a load, and the inertia beyond a wrist sensor."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def carried_beyond(arm: Arm, frame: str, payload: Payload | None) -> InertialPar
 
 
 def _on_a_link(arm: Arm, frame: str) -> tuple[int, Float[np.ndarray, "4 4"]]:
-    link, pose = arm.place(frame)
+    link, pose = arm.find_frame(frame)
     if link == BASE:
         raise ArgumentError(f"{frame!r} is fixed to the base and carries nothing.")
     return link, pose
 
 
-# The true wrench on what a wrist sensor carries.
+# True wrench at a wrist sensor.
 
 
 class WristWrench:

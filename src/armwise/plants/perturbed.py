@@ -1,4 +1,4 @@
-"""Arms that are not quite as described."""
+"""Perturbed arms: parameters off by a given fraction, bodies still physical."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ def _perturbed_body(
     P = body.pseudo_inertia
     size = np.sqrt(abs(np.trace(P[:3, :3]) / body.mass)) if body.mass else 1.0
     scale = np.array([size, size, size, 1.0])
+    # P ↦ G P Gᵀ keeps P positive definite, which is all that a body needs. P changes by
+    # about twice as much as G, hence one half.
     G = np.eye(4) + 0.5 * relative * draw * scale[:, None] / scale
     return InertialParameters.from_pseudo_inertia(G @ P @ G.T)
 
@@ -55,5 +57,6 @@ def _perturbed_body(
 def _perturbed_drive(
     drive: Drive, relative: float, random: np.random.Generator
 ) -> Drive:
+    # ±1.7 is ±√3, about: uniform numbers of standard deviation one.
     factors = 1.0 + relative * random.uniform(-1.7, 1.7, 4)
     return Drive(*(float(x) for x in drive.vector * np.maximum(factors, 0.0)))

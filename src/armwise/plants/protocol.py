@@ -1,4 +1,4 @@
-"""What a plant and a controller are to each other."""
+"""Protocols of plants and controllers, and the measurement between them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from numpy.typing import ArrayLike
 
-    from armwise.plants.simulation_loop import Log
+    from armwise.plants.simulation_loop import SampleLog
 
 
 class Measurement(NamedTuple):
@@ -106,7 +106,7 @@ class Plant(Protocol):
         ...
 
     @property
-    def logs(self) -> dict[str, Log]:
+    def logs(self) -> dict[str, SampleLog]:
         """What every sensor measured since the last reset, and the truth."""
         ...
 

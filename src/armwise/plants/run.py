@@ -1,4 +1,4 @@
-"""Run a controller on a plant along a motion, and keep what was measured."""
+"""Closed-loop runs of a controller on a plant along a motion, as recordings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from armwise.errors import ArgumentError, PlantDiverged
 from armwise.motions import Motion, MotionSample
 from armwise.plants.protocol import Controller, Plant
-from armwise.plants.simulation_loop import Log
+from armwise.plants.simulation_loop import SampleLog
 from armwise.recordings import WRENCH_NAMES, Recording, SignalTable
 
 if TYPE_CHECKING:
@@ -94,29 +94,29 @@ def run_batch(
         begin.q[0] if q is None else q, begin.qd[0] if qd is None else qd
     )
     ended = np.full(plant.batch, np.inf)
-    wanted = _Wanted(plant, len(motions))
-    for log in (*plant.logs.values(), wanted.command, *wanted.references):
+    commands = _CommandLog(plant, len(motions))
+    for log in (*plant.logs.values(), commands.command, *commands.references):
         log.reserve(steps + 1)
     for first in range(0, steps, _BLOCK):
         times = np.arange(first, min(first + _BLOCK, steps)) * plant.control_period
         for t, reference in zip(times.tolist(), _rows(motions, times), strict=True):
             tau = controller.torque(t, reference, measurement)
-            wanted.append(t, tau, reference)
+            commands.append(t, tau, reference)
             measurement = plant.step(tau)
             if plant.diverged.any():
                 ended[plant.diverged & np.isinf(ended)] = t
                 if plant.diverged.all():
-                    return _recordings(plant, wanted, ended)
-    return _recordings(plant, wanted, ended)
+                    return _recordings(plant, commands, ended)
+    return _recordings(plant, commands, ended)
 
 
-class _Wanted:
+class _CommandLog:
     """Logs of what was asked for; references once if all plants share a motion."""
 
     def __init__(self, plant: Plant, motions: int) -> None:
-        self.command = Log(plant.batch, plant.dof, "N m")
+        self.command = SampleLog(plant.batch, plant.dof, "N m")
         self.references = tuple(
-            Log(motions, plant.dof, unit) for unit in ("rad", "rad/s", "rad/s²")
+            SampleLog(motions, plant.dof, unit) for unit in ("rad", "rad/s", "rad/s²")
         )
 
     def append(self, t: float, tau: np.ndarray, reference: MotionSample) -> None:
@@ -152,15 +152,17 @@ def _rows(motions: tuple[Motion, ...], times: np.ndarray) -> list[MotionSample]:
 
 
 def _recordings(
-    plant: Plant, wanted: _Wanted, ended: Float[np.ndarray, " batch"]
+    plant: Plant, commands: _CommandLog, ended: Float[np.ndarray, " batch"]
 ) -> tuple[Recording, ...]:
     names = ("reference_q", "reference_qd", "reference_qdd")
-    logs = dict(plant.logs) | {"command": wanted.command}
-    logs |= dict(zip(names, wanted.references, strict=True))
+    logs = dict(plant.logs) | {"command": commands.command}
+    logs |= dict(zip(names, commands.references, strict=True))
     return tuple(_recording(plant, logs, b, ended[b]) for b in range(plant.batch))
 
 
-def _recording(plant: Plant, logs: dict[str, Log], b: int, ended: float) -> Recording:
+def _recording(
+    plant: Plant, logs: dict[str, SampleLog], b: int, ended: float
+) -> Recording:
     tables = []
     for signal, log in logs.items():
         rows = int(np.searchsorted(log.time, ended, side="right"))

@@ -1,4 +1,4 @@
-"""SimulatedArm: an arm that misbehaves as real ones do."""
+"""SimulatedArm: a plant with friction, elasticity, payload and sensor errors."""
 
 from __future__ import annotations
 
@@ -98,10 +98,10 @@ class SimulatedArm(RiggedPlant):
             speed_bound=speed_bound,
         )
         self._backend = backend
-        chosen = IDEAL_SENSORS if sensors is None else tuple(sensors)
+        mounted = IDEAL_SENSORS if sensors is None else tuple(sensors)
         truth = batch == 1 if keeps_truth is None else keeps_truth
         self._rig = Rig(
-            self._engine, clock, actuator, chosen, seed, self._wrench, truth
+            self._engine, clock, actuator, mounted, seed, self._wrench, truth
         )
 
     @property
@@ -128,10 +128,10 @@ class SimulatedArm(RiggedPlant):
         return WristWrench(self._bare, self._payloads, frame, self._backend)
 
 
-def _several(given: object, kind: type) -> tuple:
-    if given is None:
+def _several(value: object, kind: type) -> tuple:
+    if value is None:
         return ()
-    return (given,) if isinstance(given, kind) else tuple(given)  # type: ignore[arg-type]
+    return (value,) if isinstance(value, kind) else tuple(value)  # type: ignore[arg-type]
 
 
 def _batch_size(batch: int | None, *counts: int) -> int:
@@ -146,8 +146,8 @@ def _batch_size(batch: int | None, *counts: int) -> int:
     return max(sizes, default=1)
 
 
-def _spread(given: tuple, batch: int) -> tuple:
-    return given * batch if len(given) == 1 else given
+def _spread(values: tuple, batch: int) -> tuple:
+    return values * batch if len(values) == 1 else values
 
 
 def _loaded(

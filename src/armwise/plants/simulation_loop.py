@@ -1,4 +1,4 @@
-"""What every simulated plant does around its engine: commands in, samples out."""
+"""Simulation loop shared by plants: clock, actuator delay, sensors and logs."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-# Growing arrays of what was sampled, and when.
+# Growing logs of samples and their times.
 
 _BLOCK = 128
 """Rows that are turned into columns together, while they are in cache."""
 
 
-class Log:
+class SampleLog:
     """Time stamps and the rows (batch, width) that go with them, kept as columns.
 
     Attributes:
@@ -89,7 +89,7 @@ class Log:
         return self._columns[:, :, : self._stored]
 
 
-# All sensors of a plant: when each samples, what it said, what is remembered.
+# Sensors of a plant: sampling times and logs.
 
 IDEAL_SENSORS: tuple[Sensor, ...] = (Encoder(), Tachometer(), TorqueSensor())
 """Position, velocity and motor torque, exactly."""
@@ -105,7 +105,7 @@ class _Mounted:
     signal: str
     sample: Sampler
     ticks: float
-    log: Log
+    log: SampleLog
     due: int = 0
     taken: int = 0
 
@@ -144,19 +144,19 @@ class Instruments:
             ticks = _ticks(sensor, tick, control_ticks)
             mount = Mount(batch, dof, ticks * tick, stream, wrench)
             width = 6 if sensor.signal == "wrench" else dof
-            log = Log(batch, width, sensor.unit)
+            log = SampleLog(batch, width, sensor.unit)
             self._mounted.append(
                 _Mounted(sensor.signal, sensor.mounted(mount), ticks, log)
             )
-        self._truth = {name: Log(batch, dof, "") for name in TRUTH if keeps_truth}
+        self._truth = {name: SampleLog(batch, dof, "") for name in TRUTH if keeps_truth}
         self._control_ticks = control_ticks
         self.is_single_rate = all(m.ticks == control_ticks for m in self._mounted)
 
     @property
-    def logs(self) -> dict[str, Log]:
+    def logs(self) -> dict[str, SampleLog]:
         """Everything remembered, by signal."""
-        found = {m.signal: m.log for m in self._mounted}
-        return found | {f"true_{name}": log for name, log in self._truth.items()}
+        by_signal = {m.signal: m.log for m in self._mounted}
+        return by_signal | {f"true_{name}": log for name, log in self._truth.items()}
 
     def next_due(self, after: int) -> int:
         """Return the first tick later than `after` at which a sensor samples."""
@@ -175,6 +175,7 @@ class Instruments:
     def skip_to(self, tick: int) -> None:
         """Let time pass without sampling; sensors are next due at or after a tick."""
         for mounted in self._mounted:
+            # A tick that is a sampling time but for rounding counts as one.
             mounted.taken = int(np.ceil(tick / mounted.ticks - 1e-9))
             mounted.due = round(mounted.taken * mounted.ticks)
 
@@ -202,14 +203,15 @@ def _ticks(sensor: Sensor, tick: float, control_ticks: int) -> float:
             f"{type(sensor).__name__} cannot sample at {sensor.rate_hz:g} Hz on a "
             f"plant of {1.0 / tick:g} Hz. Raise plant_rate_hz."
         )
+    # Rates that divide each other but for rounding sample at exactly the same ticks.
     whole = round(ticks)
     return float(whole) if abs(ticks - whole) < 1e-9 * whole else ticks
 
 
-# What every simulated plant does around its engine: commands in, samples out.
+# Rig: clock, delayed commands, engine and sensors.
 
 
-class Engine(Protocol):
+class PlantEngine(Protocol):
     """Moves a state through time under held torques."""
 
     @property
@@ -241,7 +243,7 @@ class Rig:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: PlantEngine,
         clock: Clock,
         actuator: Actuator,
         sensors: Sequence[Sensor],
@@ -274,7 +276,7 @@ class Rig:
         )
 
     @property
-    def logs(self) -> dict[str, Log]:
+    def logs(self) -> dict[str, SampleLog]:
         """What was sampled since the last reset."""
         return self._instruments.logs
 
@@ -343,7 +345,7 @@ class Rig:
         return np.ascontiguousarray(np.broadcast_to(array, self._shape))
 
 
-# What every plant on a rig offers, whoever simulates its arms.
+# Base class of plants on a rig.
 
 
 class RiggedPlant:
@@ -387,7 +389,7 @@ class RiggedPlant:
         return self._rig.engine.state
 
     @property
-    def logs(self) -> dict[str, Log]:
+    def logs(self) -> dict[str, SampleLog]:
         """What every sensor measured since the last reset, and the truth."""
         return self._rig.logs
 

@@ -1,4 +1,4 @@
-"""What is true of a batch of arms at one instant."""
+"""State and parameters of a batch of simulated arms, and their traced dynamics."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class State:
         return cls(0.0, q, qd, qdd, motor_q, motor_qd, tau, link_tau, diverged)
 
 
-# The numbers that make each arm of a batch what it is.
+# Parameters of each arm of a batch.
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ def _springs(
     )
 
 
-# The two traced programs that every simulated arm runs on.
+# Traced programs: accelerations, and the mobility that friction needs.
 
 
 def accelerate_program(mechanism: Mechanism) -> Program:
@@ -124,16 +124,18 @@ def accelerate_program(mechanism: Mechanism) -> Program:
     """
 
     def function(
-        q: Any, qd: Any, tau: Any, added: Any, **rest: Any
+        q: Any, qd: Any, tau: Any, added: Any, **others: Any
     ) -> dict[str, object]:
-        bodies = mechanism.bodies(rest["bodies"])
+        bodies = mechanism.bodies(others["bodies"])
         angles = mechanism.joints(q, is_position=True)
         speeds = mechanism.joints(qd)
         still = [0.0] * mechanism.skeleton.size
         load = inverse_dynamics(mechanism.skeleton, angles, speeds, still, bodies)
         carried = mechanism.coordinates(load)
         net = [t - c for t, c in zip(tau, carried, strict=True)]
-        matrix = _effective_mass(mechanism, angles, bodies, added, rest.get("coupled"))
+        matrix = _effective_mass(
+            mechanism, angles, bodies, added, others.get("coupled")
+        )
         return {"qdd": solve_mass_matrix(matrix, net)}
 
     return _trace("accelerate", function, mechanism, ("q", "qd", "tau", "added"))
@@ -142,10 +144,12 @@ def accelerate_program(mechanism: Mechanism) -> Program:
 def mobility_program(mechanism: Mechanism) -> Program:
     """Trace the lower triangle, row by row, of (M + diag(added) + coupled rotors)⁻¹."""
 
-    def function(q: Any, added: Any, **rest: Any) -> dict[str, object]:
-        bodies = mechanism.bodies(rest["bodies"])
+    def function(q: Any, added: Any, **others: Any) -> dict[str, object]:
+        bodies = mechanism.bodies(others["bodies"])
         angles = mechanism.joints(q, is_position=True)
-        matrix = _effective_mass(mechanism, angles, bodies, added, rest.get("coupled"))
+        matrix = _effective_mass(
+            mechanism, angles, bodies, added, others.get("coupled")
+        )
         columns = []
         for k in range(mechanism.dof):
             unit = [0.0] * mechanism.dof
@@ -186,7 +190,7 @@ def _effective_mass(
     return matrix
 
 
-# The rates of a plant: its own steps, and the controller's.
+# Clock: steps of the plant and of the controller.
 
 
 @dataclass(frozen=True)
@@ -217,6 +221,7 @@ class Clock:
         for name, rate in (("control", control_rate_hz), ("plant", plant_rate_hz)):
             if not (np.isfinite(rate) and rate > 0):
                 raise ArgumentError(f"{name}_rate_hz must be positive, not {rate!r}.")
+        # 1e-9: a quotient that is whole but for rounding needs no further tick.
         ticks = max(1, int(np.ceil(plant_rate_hz / control_rate_hz - 1e-9)))
         tick = 1.0 / (control_rate_hz * ticks)
         return cls(tick, ticks, round(delay / tick))

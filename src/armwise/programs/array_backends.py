@@ -1,4 +1,4 @@
-"""Run a program with NumPy, a block of samples at a time."""
+"""Programs as NumPy functions over blocks of samples, and as JAX functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from armwise.programs.program import Program
 from armwise.programs.scalars import Scalar
 
 BLOCK = 1024
-"""Samples at a time: a few kilobytes a step, so that steps stay in cache."""
+"""Samples at a time: 8 kB for each step, so that the live ones stay in cache."""
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 
@@ -34,11 +34,11 @@ def python_source(program: Program) -> str:
     """Return Python text of `run(x, u)` over a namespace called np."""
     names: dict[int, str] = {}
     lines = ["def run(x, u):"]
-    places = _input_places(program)
+    inputs = _input_names(program)
     for step in program.steps:
         name = f"t{step.index}"
         names[step.index] = name
-        lines.append(f"    {name} = {_expression(step, names, places)}")
+        lines.append(f"    {name} = {_expression(step, names, inputs)}")
     stored = [item.entries[k] for item in program.outputs for k in item.nonzero]
     entries = (
         names[x.index] if isinstance(x, Scalar) else repr(float(x)) for x in stored
@@ -47,27 +47,27 @@ def python_source(program: Program) -> str:
     return "\n".join(lines)
 
 
-def _input_places(program: Program) -> dict[str, str]:
-    places: dict[str, str] = {}
+def _input_names(program: Program) -> dict[str, str]:
+    names: dict[str, str] = {}
     for kind, letter in ((False, "x"), (True, "u")):
-        chosen = [item for item in program.inputs if item.is_uniform is kind]
-        places |= {item.name: f"{letter}[{k}]" for k, item in enumerate(chosen)}
-    return places
+        items = [item for item in program.inputs if item.is_uniform is kind]
+        names |= {item.name: f"{letter}[{k}]" for k, item in enumerate(items)}
+    return names
 
 
-def _expression(step: Scalar, names: dict[int, str], places: dict[str, str]) -> str:
+def _expression(step: Scalar, names: dict[int, str], inputs: dict[str, str]) -> str:
     if step.op == "constant":
         return repr(step.value)
     if step.op == "input":
         key, k = step.value  # type: ignore[misc]
-        return f"{places[str(key)]}[{k}]"
+        return f"{inputs[str(key)]}[{k}]"
     args = [names[a.index] for a in step.args]
     if step.op in _INFIX:
         return f"{args[0]} {_INFIX[step.op]} {args[1]}"
     return f"-{args[0]}" if step.op == "neg" else f"np.{step.op}({args[0]})"
 
 
-# A program as a JAX function: to differentiate, to vmap, to run where JAX runs.
+# JAX.
 
 
 def jax_function(program: Program) -> Callable[..., dict[str, Any]]:
@@ -89,12 +89,12 @@ def jax_function(program: Program) -> Callable[..., dict[str, Any]]:
         u = [jnp.asarray(inputs[name]) for name in uniform]
         entries = iter(scope["run"](x, u))
         batch = x[0].shape[1:] if x else ()
-        given: dict[str, Any] = {}
+        outputs: dict[str, Any] = {}
         for item in program.outputs:
             cells = [jnp.zeros(batch)] * len(item.entries)
             for k in item.nonzero:
                 cells[k] = jnp.broadcast_to(next(entries), batch)
-            given[item.name] = jnp.stack(cells, axis=-1).reshape(*batch, *item.shape)
-        return given
+            outputs[item.name] = jnp.stack(cells, axis=-1).reshape(*batch, *item.shape)
+        return outputs
 
     return function

@@ -1,4 +1,4 @@
-"""Save operations: take out what sums and products have in common, best first.
+"""Common sums and products of polynomials, extracted where they save most.
 
 Two kinds of thing are taken out and given a symbol of their own: a product of two
 factors that several terms contain, and a sum of two terms a + ρ b that several places
@@ -26,11 +26,12 @@ Product = tuple[Coefficient | int, int]
 """A known number or a symbol, and a symbol, multiplied."""
 
 _TIE = 0.4
-"""Gains this close are chosen between at random."""
+"""Gains this close are chosen between at random: gains are whole numbers, so only equal
+ones tie, and another try breaks the tie otherwise."""
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Occurrence:
     """Where a + ρ b occurs: terms first and second of a sum, both times `common`."""
 
     symbol: int
@@ -46,7 +47,7 @@ class _Kernel:
     gain: float
     first: float
     second: float
-    places: tuple[_Place, ...]
+    occurrences: tuple[_Occurrence, ...]
 
 
 def extract(system: System, rng: random.Random, noise: float = 0.0) -> None:
@@ -71,7 +72,7 @@ class _Extractor:
         self.system = system
         self.rng = rng
         self.noise = noise
-        self.places: dict[Pair, dict[int, list[_Place]]] = defaultdict(dict)
+        self.occurrences: dict[Pair, dict[int, list[_Occurrence]]] = defaultdict(dict)
         self.kernels: dict[Pair, _Kernel] = {}
         self.products: dict[Product, dict[int, int]] = defaultdict(dict)
         self.pairs_of: dict[int, set[Pair]] = {}
@@ -92,29 +93,33 @@ class _Extractor:
             return False
         least = max(gains) - _TIE - self.noise
         best = [pair for gain, pair in sums if gain >= least]
-        rest = [product for gain, product in products if gain >= least]
-        choice = self.rng.randrange(len(best) + len(rest))
+        candidates = [product for gain, product in products if gain >= least]
+        choice = self.rng.randrange(len(best) + len(candidates))
         if choice < len(best):
             self._take_sum(best[choice], self.kernels[best[choice]])
         else:
-            self._take_product(rest[choice - len(best)])
+            self._take_product(candidates[choice - len(best)])
         return True
 
     def _enter(self, symbol: int) -> None:
         """Note what a sum contains."""
         terms = self.system.sums[symbol]
-        found: dict[Pair, list[_Place]] = defaultdict(list)
+        occurrences: dict[Pair, list[_Occurrence]] = defaultdict(list)
         items = list(terms.items())
         for i, (m, c) in enumerate(items):
             for n, d in items[:i]:
                 common, a, b = _common(m, n)
                 if a < b:
-                    found[a, b, _rounded(d / c)].append(_Place(symbol, m, n, common))
+                    occurrences[a, b, _rounded(d / c)].append(
+                        _Occurrence(symbol, m, n, common)
+                    )
                 else:
-                    found[b, a, _rounded(c / d)].append(_Place(symbol, n, m, common))
-        self.pairs_of[symbol] = set(found)
-        for pair, places in found.items():
-            self.places[pair][symbol] = places
+                    occurrences[b, a, _rounded(c / d)].append(
+                        _Occurrence(symbol, n, m, common)
+                    )
+        self.pairs_of[symbol] = set(occurrences)
+        for pair, where in occurrences.items():
+            self.occurrences[pair][symbol] = where
             self._weigh(pair)
         counted = self._products_in(terms)
         self.products_of[symbol] = set(counted)
@@ -124,7 +129,7 @@ class _Extractor:
     def _leave(self, symbol: int) -> None:
         """Forget what a sum contained."""
         for pair in self.pairs_of.pop(symbol):
-            del self.places[pair][symbol]
+            del self.occurrences[pair][symbol]
             self._weigh(pair)
         for product in self.products_of.pop(symbol):
             del self.products[product][symbol]
@@ -133,69 +138,69 @@ class _Extractor:
 
     def _weigh(self, pair: Pair) -> None:
         """Work out again what taking out a sum would save."""
-        where = self.places.get(pair)
+        where = self.occurrences.get(pair)
         if not where:
-            self.places.pop(pair, None)
+            self.occurrences.pop(pair, None)
             self.kernels.pop(pair, None)
             return
         self.kernels[pair] = self._kernel(pair, where)
 
-    def _kernel(self, pair: Pair, where: dict[int, list[_Place]]) -> _Kernel:
+    def _kernel(self, pair: Pair, where: dict[int, list[_Occurrence]]) -> _Kernel:
         """Choose a scale of a + ρ b that saves most."""
-        places = tuple(_disjoint(where))
+        disjoint = tuple(_disjoint(where))
         a, b, _ = pair
-        terms = self.system.sums[places[0].symbol]
-        ratio = terms[places[0].second] / terms[places[0].first]  # not rounded
+        terms = self.system.sums[disjoint[0].symbol]
+        ratio = terms[disjoint[0].second] / terms[disjoint[0].first]  # not rounded
         sizes = {1.0, 1.0 / abs(ratio)}
-        sizes |= {abs(self.system.sums[p.symbol][p.first]) for p in places}
-        best = _Kernel(-1.0, 1.0, ratio, places)
+        sizes |= {abs(self.system.sums[p.symbol][p.first]) for p in disjoint}
+        best = _Kernel(-1.0, 1.0, ratio, disjoint)
         for size in sizes:
             first, second = _unit(size), _unit(size * ratio)
             gain = -1.0 - self.system.multiplications(first, a)
             gain -= self.system.multiplications(second, b)
-            gain += sum(self._saving(place, first) for place in places)
-            if self._is_known(a, b):
+            gain += sum(self._saving(one, first) for one in disjoint)
+            if self._is_named(a, b):
                 gain = -1.0
             if gain > best.gain:
-                best = _Kernel(gain, first, second, places)
+                best = _Kernel(gain, first, second, disjoint)
         return best
 
-    def _is_known(self, a: Monomial, b: Monomial) -> bool:
+    def _is_named(self, a: Monomial, b: Monomial) -> bool:
         return not self.system.factors(a) and not self.system.factors(b)
 
-    def _saving(self, place: _Place, first: float) -> float:
+    def _saving(self, occurrence: _Occurrence, first: float) -> float:
         """Operations that one place has less when it refers to the sum."""
-        terms = self.system.sums[place.symbol]
-        c, d = terms[place.first], terms[place.second]
-        before = self.system.multiplications(c, place.first)
-        before += self.system.multiplications(d, place.second)
-        varying = self.system.factors(place.common)
-        known = len(place.common) > varying or not is_one(c / first)
-        return 1.0 + before - (varying + known)
+        terms = self.system.sums[occurrence.symbol]
+        c, d = terms[occurrence.first], terms[occurrence.second]
+        before = self.system.multiplications(c, occurrence.first)
+        before += self.system.multiplications(d, occurrence.second)
+        varying = self.system.factors(occurrence.common)
+        is_scaled = len(occurrence.common) > varying or not is_one(c / first)
+        return 1.0 + before - (varying + is_scaled)
 
     def _take_sum(self, pair: Pair, kernel: _Kernel) -> None:
         a, b, _ = pair
         first, second = kernel.first, kernel.second
         symbol = None
-        for place in kernel.places:  # the sum may be there already
-            terms = self.system.sums[place.symbol]
-            size = abs(terms[place.first] / kernel.first)
-            if len(terms) == 2 and not place.common and is_one(size):
-                symbol = place.symbol
-                first = terms[place.first]
-        touched = {place.symbol for place in kernel.places} - {symbol}
+        for occurrence in kernel.occurrences:  # the sum may be there already
+            terms = self.system.sums[occurrence.symbol]
+            size = abs(terms[occurrence.first] / kernel.first)
+            if len(terms) == 2 and not occurrence.common and is_one(size):
+                symbol = occurrence.symbol
+                first = terms[occurrence.first]
+        touched = {occurrence.symbol for occurrence in kernel.occurrences} - {symbol}
         if symbol is None:
             symbol = self.system.symbol()
             self.system.sums[symbol] = {a: first, b: second}
             self.pairs_of[symbol], self.products_of[symbol] = set(), set()
         for other in touched:
             self._leave(other)
-        for place in kernel.places:
-            if place.symbol != symbol:
-                terms = self.system.sums[place.symbol]
-                factor = _unit(terms.pop(place.first) / first)
-                del terms[place.second]
-                _add_term(terms, (*place.common, symbol), factor)
+        for occurrence in kernel.occurrences:
+            if occurrence.symbol != symbol:
+                terms = self.system.sums[occurrence.symbol]
+                factor = _unit(terms.pop(occurrence.first) / first)
+                del terms[occurrence.second]
+                _add_term(terms, (*occurrence.common, symbol), factor)
         for other in (*touched, symbol):
             if other in self.pairs_of:
                 self._leave(other)
@@ -205,10 +210,10 @@ class _Extractor:
         """Count the pairs of factors in the terms of a sum."""
         counted: dict[Product, int] = defaultdict(int)
         for monomial, coefficient in terms.items():
-            known, varying = self._split(monomial, coefficient)
-            if known is not None:
+            coefficient_factor, varying = self._split(monomial, coefficient)
+            if coefficient_factor is not None:
                 for x in set(varying):
-                    counted[known, x] += 1
+                    counted[coefficient_factor, x] += 1
             for i, x in enumerate(varying):
                 for y in varying[:i]:
                     counted[y, x] += 1
@@ -221,17 +226,17 @@ class _Extractor:
         uniform = tuple(x for x in monomial if x in self.system.uniform)
         varying = tuple(x for x in monomial if x not in self.system.uniform)
         size = _rounded(abs(coefficient))
-        known = (size, uniform) if not is_one(size) or uniform else None
-        return known, varying
+        factor = (size, uniform) if not is_one(size) or uniform else None
+        return factor, varying
 
     def _take_product(self, product: Product) -> None:
-        left, right = product
+        a, b = product
         symbol = self.system.symbol()
-        if isinstance(left, tuple):
-            size = self._exactly(left, product)
-            self.system.sums[symbol] = {tuple(sorted((*left[1], right))): size}
+        if isinstance(a, tuple):
+            size = self._exactly(a, product)
+            self.system.sums[symbol] = {tuple(sorted((*a[1], b))): size}
         else:
-            self.system.sums[symbol] = {tuple(sorted((left, right))): 1.0}
+            self.system.sums[symbol] = {tuple(sorted((a, b))): 1.0}
         for other in list(self.products[product]):
             self._leave(other)
             changed: Sum = {}
@@ -242,56 +247,56 @@ class _Extractor:
             self._enter(other)
         self._enter(symbol)
 
-    def _exactly(self, known: Coefficient, product: Product) -> float:
+    def _exactly(self, factor: Coefficient, product: Product) -> float:
         """Return a number that was rounded to be compared as it was before."""
         terms = self.system.sums[next(iter(self.products[product]))]
-        return next(abs(c) for m, c in terms.items() if self._split(m, c)[0] == known)
+        return next(abs(c) for m, c in terms.items() if self._split(m, c)[0] == factor)
 
     def _divided(
         self, monomial: Monomial, coefficient: float, product: Product, symbol: int
     ) -> tuple[Monomial, float]:
         """Put a symbol in place of a product, once, where a term contains it."""
-        left, right = product
-        known, varying = self._split(monomial, coefficient)
-        rest = list(varying)
-        if isinstance(left, tuple):
-            if known != left or right not in rest:
+        a, b = product
+        factor, varying = self._split(monomial, coefficient)
+        quotient = list(varying)
+        if isinstance(a, tuple):
+            if factor != a or b not in quotient:
                 return monomial, coefficient
-            rest.remove(right)
-            return (*rest, symbol), 1.0 if coefficient > 0 else -1.0
-        for x in (left, right):
-            if x not in rest:
+            quotient.remove(b)
+            return (*quotient, symbol), 1.0 if coefficient > 0 else -1.0
+        for x in (a, b):
+            if x not in quotient:
                 return monomial, coefficient
-            rest.remove(x)
+            quotient.remove(x)
         uniform = tuple(x for x in monomial if x in self.system.uniform)
-        return (*rest, *uniform, symbol), coefficient
+        return (*quotient, *uniform, symbol), coefficient
 
 
-def _disjoint(where: dict[int, list[_Place]]) -> Iterable[_Place]:
+def _disjoint(where: dict[int, list[_Occurrence]]) -> Iterable[_Occurrence]:
     """Places that do not need the same term twice."""
-    for places in where.values():
+    for occurrences in where.values():
         used: set[Monomial] = set()
-        for place in places:
-            if place.first not in used and place.second not in used:
-                used |= {place.first, place.second}
-                yield place
+        for occurrence in occurrences:
+            if occurrence.first not in used and occurrence.second not in used:
+                used |= {occurrence.first, occurrence.second}
+                yield occurrence
 
 
 def _common(a: Monomial, b: Monomial) -> tuple[Monomial, Monomial, Monomial]:
     """Common factors of two products, and what is left of each."""
-    common, left, right = [], [], []
+    common, only_a, only_b = [], [], []
     i = j = 0
     while i < len(a) and j < len(b):
         if a[i] == b[j]:
             common.append(a[i])
             i, j = i + 1, j + 1
         elif a[i] < b[j]:
-            left.append(a[i])
+            only_a.append(a[i])
             i += 1
         else:
-            right.append(b[j])
+            only_b.append(b[j])
             j += 1
-    return tuple(common), (*left, *a[i:]), (*right, *b[j:])
+    return tuple(common), (*only_a, *a[i:]), (*only_b, *b[j:])
 
 
 def _add_term(terms: Sum, monomial: Monomial, coefficient: float) -> None:

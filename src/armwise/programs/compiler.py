@@ -159,13 +159,13 @@ def cached_object(source: str, compiler: Compiler, extra: tuple[str, ...] = ()) 
 
 
 def _require_private(folder: Path) -> None:
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise ArmwiseError(
             f"The cache folder {folder} is not a folder of yours. "
             "Set ARMWISE_CACHE to one that is."
         )
-    if found.st_mode & 0o077:
+    if status.st_mode & 0o077:
         folder.chmod(0o700)
 
 
@@ -173,13 +173,13 @@ def _is_trustworthy(path: Path) -> bool:
     """Whether the entry is ours alone and is what was compiled."""
     try:
         with open(path, "rb", opener=_open_no_link) as file:
-            found = os.fstat(file.fileno())
+            status = os.fstat(file.fileno())
             body = file.read()
         recorded = path.with_suffix(".sha256").read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         return False
-    ours = found.st_uid == os.getuid() and not found.st_mode & 0o022
-    return ours and hashlib.sha256(body).hexdigest() == recorded
+    is_private = status.st_uid == os.getuid() and not status.st_mode & 0o022
+    return is_private and hashlib.sha256(body).hexdigest() == recorded
 
 
 def _open_no_link(path: str, flags: int) -> int:
@@ -213,5 +213,5 @@ def _machine() -> str:
     except OSError:
         return platform.processor() + platform.machine()
     lines = text.split("\n\n")[0].splitlines()
-    wanted = ("model name", "flags", "Features", "CPU part")
-    return "|".join(line for line in lines if line.startswith(wanted))
+    fields = ("model name", "flags", "Features", "CPU part")
+    return "|".join(line for line in lines if line.startswith(fields))

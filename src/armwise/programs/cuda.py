@@ -101,7 +101,7 @@ class CudaRunner:
         layouts: list[int],
     ) -> int:
         """Fill `out`; return −1, or the first sample that is not finite."""
-        given = self._device.upload(np.concatenate([np.zeros(0), *uniforms, [0.0]]))
+        uniform = self._device.upload(np.concatenate([np.zeros(0), *uniforms, [0.0]]))
         samples = inputs[0].shape[0]
         for start in range(0, samples, CHUNK):
             rows = slice(start, min(start + CHUNK, samples))
@@ -115,7 +115,7 @@ class CudaRunner:
                 self._program.name,
                 -(-count // _THREADS),
                 _THREADS,
-                [count, self._device.upload(block), given, results],
+                [count, self._device.upload(block), uniform, results],
             )
             self._device.wait()
             entries = self._device.download(results, (self._stored, count))

@@ -54,6 +54,7 @@ class Patches:
             for b in range(a, blocks)
         ]
         self.threads = max(LARGEST_TILE, -(-len(self.corners) // 32) * 32)
+        # A thread for each patch, in whole warps, and at least one for each sample.
         fitting = SHARED_BYTES // (8 * (self.padded + 2))
         self.tile = max(8, min(LARGEST_TILE, 8 * (fitting // 8)))
 
@@ -108,6 +109,7 @@ class GramSums:
         self._module = self._device.compile(
             gram_source(program, self.patches, weighted)
         )
+        # Programs without uniform inputs still take the argument.
         self._nothing = self._device.upload(np.zeros(1))
 
     def empty(self, groups: int = 1) -> Memory:

@@ -38,8 +38,8 @@ def replay(
     for step in program.steps:
         args = [done[a.index] for a in step.args]
         if step.op == "input":
-            name, place = step.value  # type: ignore[misc]
-            done[step.index] = inputs[str(name)][int(place)]
+            name, index = step.value  # type: ignore[misc]
+            done[step.index] = inputs[str(name)][int(index)]
         elif step.op == "constant":
             done[step.index] = float(step.value)  # type: ignore[arg-type]
         elif step.op in rules:
@@ -94,8 +94,8 @@ def _adjoints(
             continue
         slopes = _slopes(step, [done[a.index] for a in step.args], done[step.index])
         for argument, slope in zip(step.args, slopes, strict=True):
-            share = slope * adjoints[step.index]
-            adjoints[argument.index] = adjoints.get(argument.index, 0.0) + share
+            term = slope * adjoints[step.index]
+            adjoints[argument.index] = adjoints.get(argument.index, 0.0) + term
     return adjoints
 
 
@@ -133,11 +133,11 @@ def _collect(
     program: Program, key: str, adjoints: Mapping[int, Number]
 ) -> list[Number]:
     size = next(item.size for item in program.inputs if item.name == key)
-    found: list[Number] = [0.0] * size
+    derivatives: list[Number] = [0.0] * size
     for step in program.steps:
         if step.op == "input" and step.value[0] == key:  # type: ignore[index]
-            found[int(step.value[1])] = adjoints.get(step.index, 0.0)  # type: ignore[index]
-    return found
+            derivatives[int(step.value[1])] = adjoints.get(step.index, 0.0)  # type: ignore[index]
+    return derivatives
 
 
 def _operate(op: str, args: Sequence[Number]) -> Number:

@@ -1,4 +1,4 @@
-"""Kernels: programs made runnable over batches of samples."""
+"""Kernels: programs over batches of samples, in C, NumPy or CUDA."""
 
 from __future__ import annotations
 
@@ -145,14 +145,14 @@ class Kernel:
             call = partial(function, *fixed)
         else:
             call = partial(run, inputs, uniforms, out, sizes)
-        kept = (inputs, uniforms, out)
+        arrays = (inputs, uniforms, out)
 
-        def run_again() -> None:
+        def run_bound() -> None:
             bad = call()
             if bad >= 0:
-                raise ArgumentError(self._not_finite(kept[0], int(bad)))
+                raise ArgumentError(self._not_finite(arrays[0], int(bad)))
 
-        return run_again
+        return run_bound
 
     def _not_finite(self, inputs: Sequence[np.ndarray], bad: int) -> str:
         for item, array in zip(self._varying, inputs, strict=True):

@@ -1,4 +1,4 @@
-"""Programs with fewer operations that give the same results."""
+"""Operation count of programs, and a search for equal programs with fewer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from armwise.programs.program import Output, Program, build_program
 from armwise.programs.scalars import Graph, Number, Scalar
 
 LONGEST = 40
-"""Sums of up to this many terms may be copied into the sums that use them."""
+"""Sums of up to this many terms may be copied into the sums that use them; beyond,
+the number of terms explodes and the search takes minutes."""
 
 _Signed = tuple[float, Scalar]
 """A sign and a node: signs are free, so they are carried to where they are used."""
@@ -31,11 +32,13 @@ def fewer_operations(program: Program, tries: int = 4, seed: int = 0) -> Program
     rng = random.Random(seed)
     best = program
     for k in range(tries):
+        # Half of the tries keep sums apart, and those after the fourth take gains that
+        # are not quite the best: a greedy search ends in local minima.
         system = expand(program, longest=LONGEST if k % 2 else 0)
         extract(system, rng, noise=0.0 if k < 4 else 0.6 * rng.random())
-        found = rebuild(system, program)
-        if operations(found) < operations(best):
-            best = found
+        candidate = rebuild(system, program)
+        if operations(candidate) < operations(best):
+            best = candidate
     return best
 
 
@@ -51,8 +54,8 @@ def rebuild(system: System, program: Program) -> Program:
     entries = iter(system.outputs)
     outputs = []
     for item in program.outputs:
-        made = tuple(build.entry(next(entries)) for _ in item.entries)
-        outputs.append(Output(item.name, item.shape, made))
+        nodes = tuple(build.entry(next(entries)) for _ in item.entries)
+        outputs.append(Output(item.name, item.shape, nodes))
     return build_program(program.name, program.inputs, tuple(outputs))
 
 
@@ -99,8 +102,8 @@ class _Build:
         args = [self._done[x] for x in leaf.args]
         nodes = [n if s > 0 else self.graph.raw("neg", n) for s, n in args]
         if leaf.step.op in ("sin", "cos"):  # quarter turns fold away, signs come out
-            made = self._scalar(self.graph.apply(leaf.step.op, nodes[0]))
-            return (-1.0, made.args[0]) if made.op == "neg" else (1.0, made)
+            node = self._scalar(self.graph.apply(leaf.step.op, nodes[0]))
+            return (-1.0, node.args[0]) if node.op == "neg" else (1.0, node)
         return 1.0, self.graph.raw(leaf.step.op, *nodes)
 
     def _copy(self, step: Scalar) -> Number:
@@ -108,12 +111,12 @@ class _Build:
         if step.index not in self._copied:
             args = [self._copy(argument) for argument in step.args]
             if step.op == "input":
-                made: Number = self.graph.input(*step.value)  # type: ignore[misc]
+                node: Number = self.graph.input(*step.value)  # type: ignore[misc]
             elif step.op == "constant":
-                made = float(step.value)  # type: ignore[arg-type]
+                node = float(step.value)  # type: ignore[arg-type]
             else:
-                made = self.graph.operate(step.op, args)
-            self._copied[step.index] = made
+                node = self.graph.operate(step.op, args)
+            self._copied[step.index] = node
         return self._copied[step.index]
 
     def _scalar(self, x: Number) -> Scalar:
@@ -121,16 +124,16 @@ class _Build:
 
     def _sum(self, symbol: int) -> _Signed:
         """Add terms in pairs, so that additions need not wait for each other."""
-        known: Number = 0.0
+        uniform: Number = 0.0
         terms: list[_Signed] = []
         for monomial, coefficient in self.system.sums[symbol].items():
             if self.system.factors(monomial):
                 terms.append(self._term(monomial, coefficient))
             else:
-                known = known + self._known(monomial, coefficient)
-        if isinstance(known, Scalar) or known:
-            sign = -1.0 if not isinstance(known, Scalar) and known < 0 else 1.0
-            terms.append((sign, self._scalar(sign * known)))
+                uniform = uniform + self._uniform_product(monomial, coefficient)
+        if isinstance(uniform, Scalar) or uniform:
+            sign = -1.0 if not isinstance(uniform, Scalar) and uniform < 0 else 1.0
+            terms.append((sign, self._scalar(sign * uniform)))
         while len(terms) > 1:
             pairs = [self._pair(terms[k : k + 2]) for k in range(0, len(terms), 2)]
             terms = pairs
@@ -144,7 +147,7 @@ class _Build:
             return s, self.graph.raw("add", a, b)
         return (1.0, self.graph.raw("sub", *((a, b) if s > 0 else (b, a))))
 
-    def _known(self, monomial: Monomial, coefficient: float) -> Number:
+    def _uniform_product(self, monomial: Monomial, coefficient: float) -> Number:
         product: Number = coefficient
         for x in monomial:
             sign, node = self._done[x]
@@ -154,18 +157,18 @@ class _Build:
     def _term(self, monomial: Monomial, coefficient: float) -> _Signed:
         """Multiply what varies, then by what is known, unless it is one."""
         uniform = tuple(x for x in monomial if x in self.system.uniform)
-        known = self._known(uniform, coefficient)
+        factor = self._uniform_product(uniform, coefficient)
         sign = 1.0
-        if not isinstance(known, Scalar) and known < 0:
-            sign, known = -1.0, -known
+        if not isinstance(factor, Scalar) and factor < 0:
+            sign, factor = -1.0, -factor
         factors: list[Scalar] = []
         for x in monomial:
             if x not in self.system.uniform:
                 s, node = self._done[x]
                 sign *= s
                 factors.append(node)
-        if isinstance(known, Scalar) or not is_one(known):
-            factors.insert(0, self._scalar(known))
+        if isinstance(factor, Scalar) or not is_one(factor):
+            factors.insert(0, self._scalar(factor))
         while len(factors) > 1:
             last = factors.pop()
             factors[-1] = self.graph.raw("mul", factors[-1], last)

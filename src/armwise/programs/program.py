@@ -1,4 +1,4 @@
-"""Straight-line programs: what a traced function leaves behind."""
+"""Straight-line programs, and the tracing of functions into them."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ class Program:
     def varying(self) -> frozenset[int]:
         """Indices of the steps that differ from sample to sample."""
         uniform = {item.name for item in self.inputs if item.is_uniform}
-        found: set[int] = set()
+        indices: set[int] = set()
         for step in self.steps:
             if step.op == "input":
                 if step.value[0] not in uniform:  # type: ignore[index]
-                    found.add(step.index)
-            elif any(argument.index in found for argument in step.args):
-                found.add(step.index)
-        return frozenset(found)
+                    indices.add(step.index)
+            elif any(argument.index in indices for argument in step.args):
+                indices.add(step.index)
+        return frozenset(indices)
 
     def to_jax(self) -> Callable[..., dict[str, Any]]:
         """Return the program as a JAX function, to differentiate and vmap."""
@@ -117,8 +117,8 @@ def trace(
         item.name: [graph.input(item.name, k) for k in range(item.size)]
         for item in taken
     }
-    given = function(**arguments)
-    outputs = tuple(_output(key, value) for key, value in given.items())
+    results = function(**arguments)
+    outputs = tuple(_output(key, value) for key, value in results.items())
     return build_program(name, tuple(taken), outputs)
 
 

@@ -85,12 +85,12 @@ class Graph:
 
     def __init__(self) -> None:
         self.nodes: list[Scalar] = []
-        self._known: dict[tuple[object, ...], Scalar] = {}
+        self._nodes: dict[tuple[object, ...], Scalar] = {}
         self._trig: dict[int, tuple[str, Number]] = {}
 
-    def input(self, name: str, place: int) -> Scalar:
+    def input(self, name: str, index: int) -> Scalar:
         """Return entry `place` of the input called `name`."""
-        return self._node("input", (), (name, place))
+        return self._node("input", (), (name, index))
 
     def constant(self, value: float) -> Scalar:
         """Return a number as a node."""
@@ -100,11 +100,11 @@ class Graph:
         self, op: str, args: tuple[Scalar, ...], value: float | tuple[str, int] | None
     ) -> Scalar:
         key = (op, value, *[a.index for a in args])
-        node = self._known.get(key)
+        node = self._nodes.get(key)
         if node is None:
             node = Scalar(self, op, args, value, len(self.nodes))
             self.nodes.append(node)
-            self._known[key] = node
+            self._nodes[key] = node
         return node
 
     def raw(self, op: str, *args: Scalar) -> Scalar:
@@ -147,19 +147,20 @@ class Graph:
             return self.subtract(b, a.args[0])
         if (merged := self._trigonometric(a, b, +1)) is not None:
             return merged
+        # One order for both a + b and b + a, so that they are one node.
         if a.index > b.index:
             a, b = b, a
         return self._node("add", (a, b), None)
 
     def _add_constant(self, a: Scalar, c: float) -> Number:
         if a.op in ("add", "sub"):
-            left, right = a.args
-            if left.op == "constant":
-                total = float(left.value) + c  # type: ignore[arg-type]
+            a_term, right = a.args
+            if a_term.op == "constant":
+                total = float(a_term.value) + c  # type: ignore[arg-type]
                 return self.subtract(total, right) if a.op == "sub" else right + total
             if right.op == "constant":
-                known = float(right.value)  # type: ignore[arg-type]
-                return left + (c - known if a.op == "sub" else c + known)
+                constant = float(right.value)  # type: ignore[arg-type]
+                return a_term + (c - constant if a.op == "sub" else c + constant)
         if a.op == "neg":
             return self.subtract(c, a.args[0])
         if c < 0:
@@ -184,7 +185,8 @@ class Graph:
             return self.negate(self.add(a.args[0], b))
         if (merged := self._trigonometric(a, b, -1)) is not None:
             return merged
-        opposite = self._known.get(("sub", None, b.index, a.index))
+        # b − a may be there already; a sign is free, a second subtraction is not.
+        opposite = self._nodes.get(("sub", None, b.index, a.index))
         if opposite is not None:
             return self.negate(opposite)
         return self._node("sub", (a, b), None)
@@ -262,6 +264,7 @@ class Graph:
         """Fold quarter turns away: cos(q + π/2) is −sin(q)."""
         angle, offset = split_offset(a)
         quarters = round(offset / _HALF_PI)
+        # Descriptions write π/2 with some 13 digits: 1.5707963267949.
         if quarters and abs(offset - quarters * _HALF_PI) < 1e-12:
             turn = (quarters + (function == "cos")) % 4
             node = self.apply("cos" if turn % 2 else "sin", angle)

@@ -10,7 +10,14 @@ from armwise.regression.accumulator import (
     accumulate_stretches,
     factor_of_gram,
 )
-from armwise.regression.columns import BLOCK, FORMS, Block, Columns, FrictionTerm
+from armwise.regression.columns import (
+    BLOCK,
+    FORMS,
+    SETTLED_DIRECTION,
+    Block,
+    Columns,
+    FrictionTerm,
+)
 from armwise.regression.jackknife import (
     STRETCHES,
     StretchScores,
@@ -40,6 +47,7 @@ __all__ = [
     "BLOCK",
     "FORMS",
     "RANK_TOLERANCE",
+    "SETTLED_DIRECTION",
     "STRETCHES",
     "Accumulator",
     "Block",

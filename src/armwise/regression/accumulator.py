@@ -344,13 +344,9 @@ class FactorSum:
     """
 
     def __init__(self, factor: np.ndarray) -> None:
-        from scipy.linalg import blas
-
-        self._blas = blas
         self._settled = factor
-        self._preconditioner = np.zeros((0, 0))
+        self._preconditioner: np.ndarray | None = None
         self._gram = np.zeros(factor.shape, order="F")
-        self._renew(factor)
 
     def precondition(self, matrix: Float[np.ndarray, "width samples"]) -> None:
         """Expect more samples like these."""
@@ -358,12 +354,20 @@ class FactorSum:
         self._renew(triangle(np.vstack([self._settled, matrix.T])))
 
     def add(self, matrix: Float[np.ndarray, "width samples"]) -> None:
-        """Add samples, by products if the preconditioner fits them."""
-        whitened = self._blas.dtrmm(1.0, self._preconditioner, matrix.T, side=1)
+        """Add samples, by products if a preconditioner fits them."""
+        if self._preconditioner is None:
+            if not self._settled.any():
+                # The first samples are what later ones are preconditioned with.
+                self._settled = triangle(matrix.T)
+                return
+            self._renew(self._settled)
+        from scipy.linalg import blas
+
+        whitened = blas.dtrmm(1.0, self._preconditioner, matrix.T, side=1)
         if len(matrix) < _NARROW:
-            gram = self._blas.dgemm(1.0, whitened, whitened, 1.0, self._gram, trans_a=1)
+            gram = blas.dgemm(1.0, whitened, whitened, 1.0, self._gram, trans_a=1)
         else:
-            gram = self._blas.dsyrk(1.0, whitened, 1.0, self._gram, trans=1)
+            gram = blas.dsyrk(1.0, whitened, 1.0, self._gram, trans=1)
         if np.max(np.diag(gram) - np.diag(self._gram)) <= _LARGEST_GROWTH:
             self._gram = gram
             return
@@ -380,6 +384,8 @@ class FactorSum:
 
     def factor(self) -> np.ndarray:
         """Return the R factor of all that was added."""
+        if self._preconditioner is None:
+            return self._settled
         full = np.triu(self._gram) + np.triu(self._gram, 1).T
         values, vectors = np.linalg.eigh(full)
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T

@@ -86,7 +86,7 @@ BLOCK = 1000
 """Samples at a time: the columns of a block stay in the second-level cache. Not a power
 of two, or all columns would fall on the same few cache lines."""
 
-_SETTLED = 0.9
+SETTLED_DIRECTION = 0.9
 """Fraction of its size that filtered friction reaches while a drive moves one way;
 below it, the low-pass still mixes both directions."""
 
@@ -215,9 +215,9 @@ class Columns:
         A drive that turns back most of its time is learnt from throughout.
         """
         moves = self._moves(samples)
-        reversing = (moves & (np.abs(direction) < _SETTLED)).sum(axis=0)
+        reversing = (moves & (np.abs(direction) < SETTLED_DIRECTION)).sum(axis=0)
         rarely = reversing <= _MOST_REVERSING * np.maximum(moves.sum(axis=0), 1)
-        return np.where(rarely, _SETTLED, 0.0)
+        return np.where(rarely, SETTLED_DIRECTION, 0.0)
 
     def dead_band(self, samples: Signals) -> Float[np.ndarray, " drives"]:
         """Speed below which a drive's direction is not known."""

@@ -28,6 +28,21 @@ if TYPE_CHECKING:
     from armwise.report.load import write_load_files, write_load_report
     from armwise.report.world import write_world
 
+# Each brings the folder it reports on along, so it waits until it is used.
+_IMPORTED_WHEN_USED = {
+    "write_calibration_report": "armwise.report.calibration",
+    "write_load_files": "armwise.report.load",
+    "write_load_report": "armwise.report.load",
+    "write_world": "armwise.report.world",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _IMPORTED_WHEN_USED:
+        return getattr(import_module(_IMPORTED_WHEN_USED[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = [
     "PLOTLY",
     "Figure",
@@ -50,17 +65,3 @@ __all__ = [
     "write_report",
     "write_world",
 ]
-
-# The folders these are about take longer to import than an estimate's report to write.
-_ON_DEMAND = {
-    "write_calibration_report": "calibration",
-    "write_load_files": "load",
-    "write_load_report": "load",
-    "write_world": "world",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _ON_DEMAND:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_ON_DEMAND[name]}"), name)

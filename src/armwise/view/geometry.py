@@ -94,7 +94,7 @@ def read_urdf_visuals(path: Path, arm: Arm) -> dict[int, list[Shape]]:
     shapes: dict[int, list[Shape]] = defaultdict(list)
     for link in read_xml(path).all("link"):
         for visual in link.all("visual"):
-            index, T = arm.place(link.text("name"))
+            index, T = arm.find_frame(link.text("name"))
             shape = read_shape(visual, T)
             if shape is not None:
                 shapes[index].append(shape)
@@ -189,7 +189,7 @@ def read_mjcf_geometry(
     model = compile_mjcf(path)
     shapes: dict[int, list[Shape]] = defaultdict(list)
     for body in range(model.nbody):
-        index, T = arm.place(arm.base if body == 0 else body_name(model, body))
+        index, T = arm.find_frame(arm.base if body == 0 else body_name(model, body))
         first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
         geoms = range(first, first + count)
         # Models mark visual geometry by letting it collide with nothing.

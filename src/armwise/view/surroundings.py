@@ -181,7 +181,7 @@ def _path(relation: Relation) -> np.ndarray | None:
     straight = len(relation.directions) == 2 and len(relation.points) == 1
     if straight and not (relation.is_moving or relation.is_velocity):
         along = np.cross(*np.asarray(relation.directions))
-        return np.asarray(relation.place) + np.outer([-0.5, 0.5], along)
+        return np.asarray(relation.fixed_target) + np.outer([-0.5, 0.5], along)
     return None
 
 

@@ -1,4 +1,4 @@
-"""An arm standing in the world, at one state: the same four operations, in its joints.
+"""Motion of an articulated body at one state: the four operations in joint space.
 
 Everything about the arm comes from `armwise.dynamics`; here it is only asked in world
 axes, point by point.
@@ -128,8 +128,8 @@ class ArticulatedMotion:
         """Return pushᵀ M⁻¹ other."""
         if push.sweep is None or other.sweep is None or self._factors is None:
             return dot(push.load, other.response)
-        found: Number = self._factors.product(push.sweep, other.sweep)
-        return found
+        product_value: Number = self._factors.product(push.sweep, other.sweep)
+        return product_value
 
     def combine(self, terms: Sequence[tuple[Number, Answer]]) -> Array:
         """Return q̈ under a weighted sum of loads, in one outward sweep."""
@@ -242,9 +242,9 @@ class ArticulatedMotion:
         return self._points[point]
 
     def _inside(self, point: Point) -> tuple[int, Array]:
-        """Return a point's link and its place in the link's internal frame."""
+        """Return a point's link and its position in the link's internal frame."""
         assert point.link is not None
-        link, T = self.arm.place(point.link)
+        link, T = self.arm.find_frame(point.link)
         local = T[:3, :3] @ np.asarray(point.at) + T[:3, 3]
         if link == BASE:
             return link, symbols(local)
@@ -253,29 +253,29 @@ class ArticulatedMotion:
 
     def _locate(self, link: int, inside: Array) -> tuple[PointMotion, Array]:
         if link == BASE:
-            place = product(self._turn, inside) + self._base
-            still = PointMotion(place, zeros(3), zeros(3))
+            position = product(self._turn, inside) + self._base
+            still = PointMotion(position, zeros(3), zeros(3))
             return still, zeros(3, self.arm.dof)
         R, origin = self._poses[link]
-        place = origin + product(R, inside)
+        position = origin + product(R, inside)
         motion = self._motions[link]
         bend = symbols(motion.acceleration) + product(symbols(motion.rates), inside)
         turning = product(R, bend) + symbols(self.arm.gravity)
-        jacobian = product_all(self._turn, self._jacobian(link, place))
+        jacobian = product_all(self._turn, self._jacobian(link, position))
         return PointMotion(
-            product(self._turn, place) + self._base,
+            product(self._turn, position) + self._base,
             product(jacobian, self.joints[1]),
             product(self._turn, turning),
         ), jacobian
 
-    def _jacobian(self, link: int, place: Array) -> Array:
-        """Return how the coordinates move a place on a link, in base axes."""
+    def _jacobian(self, link: int, position: Array) -> Array:
+        """Return how the coordinates move a point on a link, in base axes."""
         columns = zeros(self._skeleton.size, 3)
         for i in self._skeleton.ancestors(link):
             R, origin = self._poses[i]
             axis = R[:, 2]
             turns = self._skeleton.segments[i].is_revolute
-            columns[i] = cross(axis, place - origin) if turns else axis
+            columns[i] = cross(axis, position - origin) if turns else axis
         return symbols([self.mechanism.coordinates(row) for row in columns.T.tolist()])
 
 

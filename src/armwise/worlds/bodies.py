@@ -1,4 +1,4 @@
-"""The bodies a world is made of, as data: one piece, or an arm of many links."""
+"""Bodies of a world as data: rigid ones, and arms of many links."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Solid segments a body is made of, and the inertia they have together.
+# Solid segments, and the inertia of several.
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,19 +122,19 @@ def _cylinder(radius: float, length: float) -> Float[np.ndarray, " 3"]:
 def _capsule(radius: float, length: float) -> Float[np.ndarray, " 3"]:
     """Return a cylinder's and two half balls' moments, each by its share of volume."""
     cylinder, ball = pi * radius**2 * length, 4 / 3 * pi * radius**3
-    share = ball / (cylinder + ball)
+    ball_fraction = ball / (cylinder + ball)
     offset = length / 2 + 3 / 8 * radius
     half_ball = (0.4 - 9 / 64) * radius**2 + offset**2
     ends = np.array([half_ball, half_ball, 0.4 * radius**2])
-    return (1 - share) * _cylinder(radius, length) + share * ends
+    return (1 - ball_fraction) * _cylinder(radius, length) + ball_fraction * ends
 
 
-# The bodies a world is made of, as data: one piece, or an arm of many links.
+# Points and bodies.
 
 
 @dataclass(frozen=True)
 class Point:
-    """A place on a body.
+    """A point fixed to a body.
 
     Attributes:
         body: Name of the body.
@@ -150,8 +150,8 @@ class Point:
         object.__setattr__(self, "at", vector_of(self.at, f"a point of {self.body!r}"))
 
     def __str__(self) -> str:
-        place = f"{self.body}/{self.link}" if self.link else self.body
-        return f"{place} at ({', '.join(f'{x:g}' for x in self.at)})"
+        owner = f"{self.body}/{self.link}" if self.link else self.body
+        return f"{owner} at ({', '.join(f'{x:g}' for x in self.at)})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,6 +183,7 @@ class RigidBody:
             )
         self.inertia.require_physical(f"The body {self.name!r}")
         smallest, largest = self.inertia.principal[0][[0, 2]]
+        # About its own axis an ideal rod has nothing but rounding, 1e-16 or so.
         if not smallest > 1e-12 * largest:
             raise ArgumentError(
                 f"The body {self.name!r} has no inertia about one of its axes "
@@ -234,12 +235,12 @@ class ArticulatedBody:
         where = f"the body {self.name!r}"
         object.__setattr__(self, "pose", pose_of(self.pose, where))
         for name in ("q", "qd"):
-            given = tuple(float(x) for x in getattr(self, name))
-            values = given or (0.0,) * self.arm.dof
+            numbers = tuple(float(x) for x in getattr(self, name))
+            values = numbers or (0.0,) * self.arm.dof
             if len(values) != self.arm.dof or not np.all(np.isfinite(values)):
                 raise ArgumentError(
                     f"{name} of {where} needs {self.arm.dof} finite numbers, one for "
-                    f"each joint of {self.arm.name}, not {given}."
+                    f"each joint of {self.arm.name}, not {numbers}."
                 )
             object.__setattr__(self, name, values)
 
@@ -268,7 +269,7 @@ def pose_of(values: Float[np.ndarray, "4 4"], what: str) -> Float[np.ndarray, "4
     return T
 
 
-# A plain arm for examples and measurements: equal rods, joint after joint.
+# Example arm of equal rods.
 
 
 def planar_chain(

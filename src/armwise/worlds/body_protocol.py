@@ -1,4 +1,4 @@
-"""What any body must offer to be constrained by points (`mitchell1997` §2.4.3).
+"""Protocol of a body that points constrain (`mitchell1997` §2.4.3).
 
 Arrays go on the left of a product with a symbolic scalar.
 """
@@ -15,7 +15,7 @@ from armwise.dynamics import Sweep
 from armwise.programs import Number, sqrt
 from armwise.worlds.bodies import Point
 
-# Vectors of scalars that may be symbolic: arrays of objects, three by three.
+# Algebra of vectors and rotations of symbolic scalars.
 
 Array = Any
 """A NumPy array of objects: numbers or symbolic scalars."""
@@ -104,7 +104,7 @@ def quaternion_from_rotation(R: np.ndarray) -> np.ndarray:
     return np.asarray(quaternion if quaternion[0] >= 0 else -quaternion)
 
 
-# What any body must offer to be constrained by points (`mitchell1997` §2.4.3).
+# Protocol.
 
 
 class PointMotion(NamedTuple):

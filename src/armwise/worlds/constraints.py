@@ -1,4 +1,4 @@
-"""Constraints between points: what is to hold, how briskly, and how strong it is.
+"""Point constraints: their equations, stabilising frequency, force and break bounds.
 
 Every constraint has a `frequency` λ in [1/s]: its deviation D obeys
 D̈ + 2λḊ + λ²D = 0, the critically damped return to zero (Eq. 2.21). `max_force` [N] is
@@ -22,11 +22,11 @@ from armwise.motions import Motion
 from armwise.programs import Number, cos, sin
 from armwise.worlds.bodies import Point, vector_of
 
-# Curves in the world that a point can be made to follow.
+# Curves.
 
 
 class Curve(Protocol):
-    """A smooth curve c(s): its place and its first two derivatives by s."""
+    """A smooth curve c(s): its position and its first two derivatives by s."""
 
     def at(self, s: Number) -> tuple[list[Number], list[Number], list[Number]]:
         """Return c(s), c′(s) and c″(s), symbolic or numeric."""
@@ -59,8 +59,8 @@ class CircleCurve:
         c, d = cos(s) * self.radius, sin(s) * self.radius
         out = [c * a + d * b for a, b in zip(u, w, strict=True)]
         along = [c * b - d * a for a, b in zip(u, w, strict=True)]
-        place = [o + x for o, x in zip(self.center, out, strict=True)]
-        return place, along, [-x for x in out]
+        position = [o + x for o, x in zip(self.center, out, strict=True)]
+        return position, along, [-x for x in out]
 
     def samples(self) -> np.ndarray:
         """Return angles all around in [rad]."""
@@ -107,10 +107,12 @@ def nearest(curve: Curve, point: Sequence[float]) -> float:
     def distance(s: float) -> float:
         return float(np.linalg.norm(p - np.asarray(curve.at(s)[0], dtype=float)))
 
+    # Newton finds the nearest of many extrema only from nearby.
     s = float(min(curve.samples(), key=distance))
     for _ in range(50):
         c, d, e = (np.asarray(x, dtype=float) for x in curve.at(s))
         slope = d @ d - (p - c) @ e
+        # A slope below zero is at a farthest point: stay with the sampled one.
         step = float((p - c) @ d / slope) if slope > 0 else 0.0
         s += step
         if abs(step) < 1e-15:
@@ -123,18 +125,20 @@ def normals_of(
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return two unit vectors that make a right-handed frame with a unit axis."""
     z = np.asarray(axis, dtype=float)
+    # The coordinate axis farthest from z: the cross product is never small.
     helper = np.eye(3)[int(np.argmin(np.abs(z)))]
     x = np.cross(helper, z)
     x /= np.linalg.norm(x)
     y = np.cross(z, x)
+    # + 0.0 turns −0.0 into 0.0, which tracing drops.
     return tuple((x + 0.0).tolist()), tuple((y + 0.0).tolist())
 
 
-# Constraints between points: what is to hold, how briskly, and how strong it is.
+# Relations and constraints.
 
 Vector = tuple[float, float, float]
 Target = Vector | Motion
-"""A place [m] that stays, or a motion of three coordinates that carries it along."""
+"""A position [m] that stays, or a motion of three coordinates that carries it along."""
 
 _ALL: tuple[Vector, ...] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
@@ -148,7 +152,7 @@ class Relation:
         points: The points pᵢ.
         signs: The numbers sᵢ, one per point.
         directions: Rows of G, orthonormal; ignored on a curve, where they follow it.
-        target: The place n(t), or, for a velocity, the velocity.
+        target: The position n(t), or, for a velocity, the velocity.
         frequency, max_force, max_deviation: See the module.
         is_velocity: Whether Σ sᵢ ṗᵢ is held instead, by Ḋ + λD = 0.
         curve: The curve whose nearest point is n, if there is one.
@@ -184,8 +188,8 @@ class Relation:
         return 2 if self.curve is not None else len(self.directions)
 
     @property
-    def place(self) -> Vector:
-        """Its target, if that stays where it is."""
+    def fixed_target(self) -> Vector:
+        """Its target, which must not move."""
         assert not isinstance(self.target, Motion)
         return self.target
 
@@ -210,7 +214,7 @@ class Constraint(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class PointToNail:
-    """Hold a point of a body at a place in the world, which may move."""
+    """Hold a point of a body at a position in the world, which may move."""
 
     name: str
     point: Point

@@ -1,4 +1,4 @@
-"""Say in words why a world cannot run, before it starts or at the step it fails."""
+"""Diagnosis of worlds that cannot run: step too large, contradictory constraints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from armwise.errors import ArgumentError
 from armwise.plants import Integrator
 from armwise.worlds.bodies import ArticulatedBody, RigidBody
 from armwise.worlds.constraints import Relation
-from armwise.worlds.engine import Engine
+from armwise.worlds.engine import WorldEngine
 from armwise.worlds.world import World
 
 
@@ -35,27 +35,30 @@ def contradiction(world: World) -> str | None:
     for relation in nails:
         body = world.body(relation.points[0].body)
         if isinstance(body, ArticulatedBody) and np.isinf(relation.max_deviation):
-            found = _out_of_reach(body, relation)
-            if found:
-                return found
+            sentence = _out_of_reach(body, relation)
+            if sentence:
+                return sentence
     for one, other in combinations(nails, 2):
         if one.points[0].body != other.points[0].body:
             continue
         if isinstance(world.body(one.points[0].body), RigidBody):
-            found = _stretched(one, other)
-            if found and np.isinf(min(one.max_deviation, other.max_deviation)):
-                return found
+            sentence = _stretched(one, other)
+            if sentence and np.isinf(min(one.max_deviation, other.max_deviation)):
+                return sentence
     return None
 
 
-def unsatisfied(engine: Engine, rest: np.ndarray, deviation: np.ndarray) -> str:
+def unsatisfied(
+    engine: WorldEngine, residual: np.ndarray, deviation: np.ndarray
+) -> str:
     """Name the constraints whose equation no force solves."""
     sizes = {
-        name: float(np.linalg.norm(rest[rows]))
+        name: float(np.linalg.norm(residual[rows]))
         for name, rows in engine.layout.rows.items()
         if name not in engine.broken
     }
     worst = sorted(sizes, key=lambda name: -sizes[name])[:2]
+    # The second is named only if it has a part in it.
     worst = [name for name in worst if sizes[name] > 0.1 * sizes[worst[0]]]
     names = " and ".join(f"{name!r}" for name in worst)
     rows = engine.layout.rows[worst[0]]
@@ -78,7 +81,8 @@ def _is_nail(relation: Relation) -> bool:
 
 def _stretched(one: Relation, other: Relation) -> str | None:
     inside = float(np.linalg.norm(np.subtract(one.points[0].at, other.points[0].at)))
-    outside = float(np.linalg.norm(np.subtract(one.place, other.place)))
+    outside = float(np.linalg.norm(np.subtract(one.fixed_target, other.fixed_target)))
+    # Lengths typed by hand, such as 0.7071068, agree to six digits.
     if abs(inside - outside) <= 1e-6 * max(inside, outside, 1e-9):
         return None
     return (
@@ -92,7 +96,7 @@ def _out_of_reach(body: ArticulatedBody, relation: Relation) -> str | None:
     """Compare a nail's distance from the first joint with the stretched chain."""
     point = relation.points[0]
     assert point.link is not None
-    link, T = body.arm.place(point.link)
+    link, T = body.arm.find_frame(point.link)
     if link == BASE:
         return None
     local = T[:3, :3] @ np.asarray(point.at) + T[:3, 3]
@@ -100,7 +104,7 @@ def _out_of_reach(body: ArticulatedBody, relation: Relation) -> str | None:
     if not np.isfinite(reach):
         return None
     first = (body.pose @ np.append(root, 1.0))[:3]
-    distance = float(np.linalg.norm(np.subtract(relation.place, first)))
+    distance = float(np.linalg.norm(np.subtract(relation.fixed_target, first)))
     if distance <= reach * (1 + 1e-9):
         return None
     return (

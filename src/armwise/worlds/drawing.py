@@ -46,7 +46,7 @@ def outline_of(world: World) -> list[Stroke]:
 def nails_of(world: World) -> list[Position]:
     """Return the positions in the world that constraints hold on to and that stay."""
     return [
-        relation.place
+        relation.fixed_target
         for relation in world.relations
         if len(relation.points) == 1
         and relation.curve is None

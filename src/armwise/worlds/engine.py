@@ -1,4 +1,4 @@
-"""A world ready to run: traced, compiled, and solved with care where needed."""
+"""World engine: traced equations, compiled rates, and constraint forces."""
 
 from __future__ import annotations
 
@@ -26,7 +26,13 @@ from armwise.worlds.equations import (
     equations_of,
     move_bodies,
 )
-from armwise.worlds.layout import Layout, Signals, layout_of, signals_of, starting_state
+from armwise.worlds.layout import (
+    StateLayout,
+    WorldSignals,
+    layout_of,
+    signals_of,
+    starting_state,
+)
 from armwise.worlds.methods import Bound, ForceMethod, ForceSolution
 from armwise.worlds.native import (
     NativeFunction,
@@ -62,17 +68,19 @@ class Snapshot:
     @classmethod
     def from_outputs(cls, outputs: list[np.ndarray]) -> Snapshot:
         """Form A = J U from what the traced equation gives."""
-        rate, response, jacobian, *rest = outputs
-        return cls(rate, response, jacobian @ response, *rest)
+        rate, response, jacobian, *others = outputs
+        return cls(rate, response, jacobian @ response, *others)
 
 
-# A world's equations, traced.
+# Tracing.
 
 
 class TracedWorld:
     """The programs of a world, each traced when first asked for."""
 
-    def __init__(self, world: World, layout: Layout, signals: Signals) -> None:
+    def __init__(
+        self, world: World, layout: StateLayout, signals: WorldSignals
+    ) -> None:
         self.world, self.layout, self.signals = world, layout, signals
 
     @cached_property
@@ -94,8 +102,8 @@ class TracedWorld:
         """The constraint equation at a state, unsolved."""
 
         def equations(state: list[Number], signal: list[Number]) -> dict[str, object]:
-            _, found = self._write_down(state, signal)
-            return {name: getattr(found, name).tolist() for name in OUTPUTS}
+            _, terms = self._write_down(state, signal)
+            return {name: getattr(terms, name).tolist() for name in OUTPUTS}
 
         return trace("world_equations", equations, self._inputs)
 
@@ -108,15 +116,15 @@ class TracedWorld:
 
         return trace("world_energies", energies, {"state": self.layout.size})
 
-    def places(self, points: tuple[Point, ...]) -> Program:
-        """Where points are in the world."""
+    def positions(self, points: tuple[Point, ...]) -> Program:
+        """Positions of points in the world."""
 
-        def places(state: list[Number]) -> dict[str, object]:
+        def positions(state: list[Number]) -> dict[str, object]:
             moving = move_bodies(self.world, self.layout, symbols(state))
-            found = [moving[p.body].point(p).position.tolist() for p in points]
-            return {"places": found}
+            rows = [moving[p.body].point(p).position.tolist() for p in points]
+            return {"positions": rows}
 
-        return trace("world_places", places, {"state": self.layout.size})
+        return trace("world_positions", positions, {"state": self.layout.size})
 
     @property
     def _inputs(self) -> dict[str, int]:
@@ -128,8 +136,8 @@ class TracedWorld:
         """Write the equations at a symbolic state."""
         x, s = symbols(state), symbols(signal)
         moving = move_bodies(self.world, self.layout, x)
-        found = equations_of(self.world, self.layout, self.signals, moving, x, s)
-        return moving, found
+        terms = equations_of(self.world, self.layout, self.signals, moving, x, s)
+        return moving, terms
 
 
 def coupled_entries(world: World) -> int:
@@ -144,17 +152,20 @@ def coupled_entries(world: World) -> int:
     )
 
 
-# A world ready to run: traced, compiled, and solved with care where needed.
+# Engine.
 
 MOST_TRACED = 300
-"""Entries of A that are not zero up to which the solution is traced as well."""
+"""Entries of A that are not zero up to which the solution is traced as well: beyond,
+the straight-line code no longer fits the processor's instruction cache."""
 
 
-_SOLVED = 1e-4
-"""Residual, relative to the right side, below which an equation counts as solved."""
+_SATISFIED = 1e-4
+"""Residual, relative to the right side, below which an equation counts as solved.
+
+Far above the cut-off of singular values, whose residual is accepted."""
 
 
-class Engine:
+class WorldEngine:
     """Finds the rate of a world's state.
 
     Args:
@@ -174,12 +185,12 @@ class Engine:
         self.world = world
         self.method = method
         self.backend = resolve_backend(backend)
-        self.layout: Layout = layout_of(world)
-        self.signals: Signals = signals_of(world, self.layout, releasable)
+        self.layout: StateLayout = layout_of(world)
+        self.signals: WorldSignals = signals_of(world, self.layout, releasable)
         self.broken: set[str] = set()
         self.held: int | None = None
         self.traced = TracedWorld(world, self.layout, self.signals)
-        self._places_known: dict[tuple[Point, ...], Kernel] = {}
+        self._position_kernels: dict[tuple[Point, ...], Kernel] = {}
         self.whole = (np.arange(self.layout.row_count), self.bounds)
 
     @property
@@ -225,21 +236,21 @@ class Engine:
         )
 
     def start(self) -> np.ndarray:
-        """Return the state at the start, each bead at its nearest place."""
+        """Return the state at the start, each bead at its nearest position."""
         state = starting_state(self.world, self.layout)
         for relation in self.world.relations:
             if relation.curve is not None:
-                place = self.positions(state[None], relation.points)[0, 0]
-                where = nearest(relation.curve, place)
+                position = self.positions(state[None], relation.points)[0, 0]
+                where = nearest(relation.curve, position)
                 state[self.layout.curves[relation.name]] = where
         return state
 
     def positions(self, states: np.ndarray, points: Sequence[Point]) -> np.ndarray:
         """Return where points are in the world at some states: (samples, points, 3)."""
         key = tuple(points)
-        if key not in self._places_known:
-            self._places_known[key] = Kernel(self.traced.places(key), "numpy")
-        return self._places_known[key]([np.ascontiguousarray(states)])[0]
+        if key not in self._position_kernels:
+            self._position_kernels[key] = Kernel(self.traced.positions(key), "numpy")
+        return self._position_kernels[key]([np.ascontiguousarray(states)])[0]
 
     def signal(self, t: float, state: np.ndarray) -> np.ndarray:
         """Return what the world is told from outside at a time [s] and state."""
@@ -249,8 +260,8 @@ class Engine:
         """Evaluate the constraint equation at some states."""
         if len(states) > 1 or self.backend != "c":
             return Snapshot.from_outputs(self._many([states, signals]))
-        found = self._one(states[0], signals[0])
-        return Snapshot.from_outputs([value[None] for value in found])
+        outputs = self._one(states[0], signals[0])
+        return Snapshot.from_outputs([value[None] for value in outputs])
 
     def energies(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return kinetic and gravitational energy by body, stored energy by force."""
@@ -274,29 +285,29 @@ class Engine:
         self, state: np.ndarray, signal: np.ndarray
     ) -> tuple[np.ndarray, Snapshot, ForceSolution | None]:
         """Return the rate with the method's forces, and how they came about."""
-        found = self.snapshot(state[None], signal[None])
-        rate = found.rate[0]
+        snapshot = self.snapshot(state[None], signal[None])
+        rate = snapshot.rate[0]
         if not self.layout.rows:
-            return rate, found, None
-        solution = self.forces(found, 0)
+            return rate, snapshot, None
+        solution = self.forces(snapshot, 0)
         force = solution.force
-        rate[self.layout.velocity_slice] += found.response[0] @ force
-        error, carrier = found.error[0], found.carrier[0]
-        for places, rows, power in (
+        rate[self.layout.velocity_slice] += snapshot.response[0] @ force
+        error, carrier = snapshot.error[0], snapshot.carrier[0]
+        for accounts, rows, power in (
             (self._ideal, self._starts, solution.ideal * error),
             (self._stabilising, self._starts, solution.stabilising * error),
             (self._carriers, None, force * carrier),
         ):
             if rows is not None:
-                rate[places] = np.add.reduceat(power, rows)
+                rate[accounts] = np.add.reduceat(power, rows)
             else:
-                for place, part in places:
-                    rate[place] = power[part].sum()
-        return rate, found, solution
+                for account, part in accounts:
+                    rate[account] = power[part].sum()
+        return rate, snapshot, solution
 
-    def forces(self, found: Snapshot, k: int) -> ForceSolution:
+    def forces(self, snapshot: Snapshot, k: int) -> ForceSolution:
         """Return the constraint forces at sample k, zero where broken."""
-        A, free, pull = found.matrix[k], found.free[k], found.pull[k]
+        A, free, pull = snapshot.matrix[k], snapshot.free[k], snapshot.pull[k]
         if not self.broken:
             return self.method.solve(A, free, pull, self.bounds, self.held)
         keep, bounds = self.whole
@@ -312,34 +323,36 @@ class Engine:
             ideal, stabilising, part.singular_values, part.dropped, part.at_bound
         )
 
-    def residual(self, found: Snapshot, k: int, force: np.ndarray) -> np.ndarray:
+    def residual(self, snapshot: Snapshot, k: int, force: np.ndarray) -> np.ndarray:
         """Return A F + β + pull at sample k in [m/s²], zero where broken."""
-        rest = found.matrix[k] @ force + found.free[k] + found.pull[k]
+        residual = snapshot.matrix[k] @ force + snapshot.free[k] + snapshot.pull[k]
         for name in self.broken:
-            rest[self.layout.rows[name]] = 0.0
-        return np.asarray(rest)
+            residual[self.layout.rows[name]] = 0.0
+        return np.asarray(residual)
 
-    def is_satisfied(self, found: Snapshot, k: int, force: np.ndarray) -> bool:
+    def is_satisfied(self, snapshot: Snapshot, k: int, force: np.ndarray) -> bool:
         """Whether the forces solve the constraint equation."""
-        right = found.free[k] + found.pull[k]
-        rest = self.residual(found, k, force)
-        return bool(rest @ rest <= _SOLVED**2 * (right @ right + 1.0))
+        right = snapshot.free[k] + snapshot.pull[k]
+        residual = self.residual(snapshot, k, force)
+        return bool(residual @ residual <= _SATISFIED**2 * (right @ right + 1.0))
 
     def remove(self, name: str) -> None:
         """Take a constraint out of the equation."""
         self.broken.add(name)
-        kept: list[int] = []
+        remaining: list[int] = []
         bounds: list[Bound] = []
         for bound in self.bounds:
             if bound.name not in self.broken:
                 size = bound.rows.stop - bound.rows.start
                 bounds.append(
                     Bound(
-                        bound.name, slice(len(kept), len(kept) + size), bound.max_force
+                        bound.name,
+                        slice(len(remaining), len(remaining) + size),
+                        bound.max_force,
                     )
                 )
-                kept += range(bound.rows.start, bound.rows.stop)
-        self.whole = (np.array(kept, dtype=np.intp), tuple(bounds))
+                remaining += range(bound.rows.start, bound.rows.stop)
+        self.whole = (np.array(remaining, dtype=np.intp), tuple(bounds))
 
     @cached_property
     def _starts(self) -> np.ndarray:
@@ -347,13 +360,13 @@ class Engine:
 
     @cached_property
     def _ideal(self) -> np.ndarray:
-        return self._places("constraint")
+        return self._accounts("constraint")
 
     @cached_property
     def _stabilising(self) -> np.ndarray:
-        return self._places("stabilisation")
+        return self._accounts("stabilisation")
 
-    def _places(self, kind: str) -> np.ndarray:
+    def _accounts(self, kind: str) -> np.ndarray:
         names = [relation.name for relation in self.world.relations]
         return np.array([self.layout.account(kind, name) for name in names])
 

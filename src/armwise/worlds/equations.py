@@ -1,4 +1,4 @@
-"""The equations of motion of a world, over symbolic scalars.
+"""Equations of motion of a world, over symbolic scalars.
 
 Constraint forces F follow from A F + β = −2λḊ − λ²D (Eq. 2.21, 2.22, 2.41): A says
 how forces accelerate the deviations, β is how they accelerate without, and the right
@@ -26,7 +26,7 @@ from armwise.worlds.body_protocol import (
 )
 from armwise.worlds.constraints import Relation
 from armwise.worlds.force_evaluation import Deviation, Push, deviation_of, push_of
-from armwise.worlds.layout import Layout, Signals
+from armwise.worlds.layout import StateLayout, WorldSignals
 from armwise.worlds.rigid import RigidMotion
 from armwise.worlds.world import World
 
@@ -72,8 +72,8 @@ class Equations:
     free_answers: dict[str, Answer]
 
 
-def move_bodies(world: World, layout: Layout, state: Array) -> dict[str, Moving]:
-    """Put every body at its place in a state."""
+def move_bodies(world: World, layout: StateLayout, state: Array) -> dict[str, Moving]:
+    """Build every body's motion from a state."""
     gravity = symbols(world.gravity)
     moving: dict[str, Moving] = {}
     for body in world.bodies:
@@ -86,8 +86,8 @@ def move_bodies(world: World, layout: Layout, state: Array) -> dict[str, Moving]
 
 def equations_of(
     world: World,
-    layout: Layout,
-    signals: Signals,
+    layout: StateLayout,
+    signals: WorldSignals,
     moving: dict[str, Moving],
     state: Array,
     signal: Array,
@@ -126,7 +126,9 @@ def equations_of(
     )
 
 
-def energies_of(world: World, layout: Layout, state: Array) -> dict[str, list[Number]]:
+def energies_of(
+    world: World, layout: StateLayout, state: Array
+) -> dict[str, list[Number]]:
     """Return kinetic and gravitational energy of each body, stored of each force."""
     moving = move_bodies(world, layout, state)
     held = [force for force in world.forces if hasattr(force, "stiffness")]
@@ -140,20 +142,24 @@ def energies_of(world: World, layout: Layout, state: Array) -> dict[str, list[Nu
     }
 
 
-def _effort(signals: Signals, name: str, signal: Array) -> Array | None:
+def _effort(signals: WorldSignals, name: str, signal: Array) -> Array | None:
     return signal[signals.efforts[name]] if name in signals.efforts else None
 
 
 def _outside(
-    relation: Relation, layout: Layout, signals: Signals, state: Array, signal: Array
+    relation: Relation,
+    layout: StateLayout,
+    signals: WorldSignals,
+    state: Array,
+    signal: Array,
 ) -> tuple[PointMotion | None, Number | None]:
-    """Return the target's motion, if carried, and the place on a curve, if any."""
+    """Return the target's motion, if carried, and the parameter of a curve, if any."""
     carried = None
     if relation.name in signals.targets:
         n = signal[signals.targets[relation.name]]
         carried = PointMotion(n[:3], n[3:6], n[6:])
-    place = layout.curves.get(relation.name)
-    return carried, None if place is None else state[place]
+    index = layout.curves.get(relation.name)
+    return carried, None if index is None else state[index]
 
 
 def _free_answers(
@@ -169,7 +175,7 @@ def _free_answers(
 
 def _rate(
     world: World,
-    layout: Layout,
+    layout: StateLayout,
     moving: dict[str, Moving],
     pushes: dict[str, Push],
     free: dict[str, Answer],
@@ -215,7 +221,7 @@ def _load(body: Moving, pushes: Pushes) -> Array:
 
 
 def _by_velocity(
-    layout: Layout,
+    layout: StateLayout,
     rows: list[dict[str, list[tuple[Point, Array]]]],
     function: Callable[[str, Pushes], Array],
 ) -> Array:

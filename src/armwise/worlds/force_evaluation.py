@@ -1,4 +1,4 @@
-"""The forces of a world on its moving bodies: pushes, their power, what they store."""
+"""Evaluation of applied forces: generalised forces, power and stored energy."""
 
 from __future__ import annotations
 
@@ -165,8 +165,8 @@ def _joint_limit(limit: JointLimit, world: World, moving: dict[str, Moving]) -> 
     stored: Number = 0.0
     braking: Number = 0.0
     for side, outward in (("lower", -1.0), ("upper", 1.0)):
-        given = getattr(limit, side)
-        end = float(own[side] if given is None else given)
+        bound = getattr(limit, side)
+        end = float(own[side] if bound is None else bound)
         if not np.isfinite(end):
             continue
         past = (q - end) * outward
@@ -180,10 +180,10 @@ def _joint_limit(limit: JointLimit, world: World, moving: dict[str, Moving]) -> 
     return Push([(limit.body, load)], powers, stored)
 
 
-# How far a relation between points is from holding, and how that changes.
+# Deviation of relations between points, and its derivatives.
 
 CURVE_RATE = 50.0
-"""How fast, in [1/s], a place on a curve returns to the nearest one."""
+"""How fast, in [1/s], a bead's curve parameter returns to the nearest point."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +197,7 @@ class Deviation:
         turning: D̈ at no acceleration of the coordinates (Ḋ for a velocity).
         error: The part of the points' velocity that violates the relation.
         carrier: The part that its moving target gives.
-        slip: Rate of the place on the curve, if there is one.
+        slip: Rate of the curve's parameter, if there is one.
     """
 
     directions: Array
@@ -249,16 +249,16 @@ def _pull(relation: Relation, value: Array, rate: Array) -> Array:
 def _velocity(
     relation: Relation, G: Array, points: PointMotion, carried: PointMotion | None
 ) -> Deviation:
-    wanted = carried.velocity if carried else symbols(relation.target)
+    target = carried.velocity if carried else symbols(relation.target)
     change = carried.turning if carried else zeros(3)
-    value = product(G, points.velocity - wanted)
+    value = product(G, points.velocity - target)
     return Deviation(
         G,
         value,
         value * relation.frequency,
         product(G, points.turning - change),
         value,
-        product(G, wanted),
+        product(G, target),
     )
 
 

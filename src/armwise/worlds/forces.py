@@ -1,4 +1,4 @@
-"""What pushes on bodies besides constraints: springs, dampers, motors, drag, stops."""
+"""Applied forces as data: springs, dampers, motors, drag, joint stops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Effort = float | Callable[[float, np.ndarray, np.ndarray], float]
 
 @dataclass(frozen=True, eq=False)
 class Spring:
-    """A spring between two points, or a point and a place, with a damper inside.
+    """A spring between two points, or a point and a position, with a damper inside.
 
     With a rest length it pulls and damps along its own line. Without, it pulls to
     zero length and damps the difference of velocities in every direction.
@@ -25,7 +25,7 @@ class Spring:
     Attributes:
         name: What the ledger calls it.
         a: One end.
-        b: The other end, or a place in the world [m].
+        b: The other end, or a position in the world [m].
         stiffness: In [N/m].
         rest_length: In [m].
         damping: In [N s/m].

@@ -1,4 +1,4 @@
-"""Joints between bodies made of nothing but points (`mitchell1997` §2.3.4)."""
+"""Joints between bodies as sets of point constraints (`mitchell1997` §2.3.4)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Hinge:
 
     Attributes:
         a: A point on the axis, on the body that turns.
-        b: The same place on the other body, or in the world [m].
+        b: The same point on the other body, or in the world [m].
         axis_a: The axis in the frame of a.
         axis_b: The axis in the frame of b, or in the world; the same if not given.
         spread: Distance of the two points in [m].
@@ -64,7 +64,7 @@ class Weld:
 
     Attributes:
         a: A point on one body.
-        b: The same place on the other body, or in the world [m].
+        b: The same point on the other body, or in the world [m].
         rotation: R_b_a, how a's frame stands in b's, as rows.
         spread: Distance of the outer points from the first in [m].
     """
@@ -151,13 +151,13 @@ def _joined(
     arm_a: Vector | np.ndarray,
     arm_b: Vector | np.ndarray,
 ) -> Relation:
-    """Hold together the places `distance` along each body's own arm."""
+    """Hold together the points `distance` along each body's own arm."""
     a = _moved(joint.a, distance * np.asarray(arm_a))
     if isinstance(joint.b, Point):
         other: Point | Vector = _moved(joint.b, distance * np.asarray(arm_b))
     else:
-        place = np.asarray(joint.b) + distance * np.asarray(arm_b)
-        other = (float(place[0]), float(place[1]), float(place[2]))
+        position = np.asarray(joint.b) + distance * np.asarray(arm_b)
+        other = (float(position[0]), float(position[1]), float(position[2]))
     return _as_point_constraint(joint, name, a, other).relations()[0]
 
 

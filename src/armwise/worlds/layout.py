@@ -1,6 +1,6 @@
-"""Where everything sits in a world's state vector, and the state at the start.
+"""Layout of a world's state and signal vectors, and the initial state.
 
-The state is [positions | velocities | places on curves | work of each account].
+The state is [positions | velocities | curve parameters | work of each account].
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Account:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class StateLayout:
     """The parts of the state vector.
 
     Attributes:
         positions, velocities: Body name → its slice of the state.
-        curves: Constraint name → place of its curve's parameter s.
+        curves: Constraint name → index of its curve's parameter s.
         accounts: Accounts, in the order of the work states.
         works: The slice of the work states.
         quaternions: First index of each rigid body's quaternion.
@@ -84,14 +84,14 @@ class Layout:
         return max((part.stop for part in self.rows.values()), default=0)
 
     def account(self, kind: str, name: str) -> int:
-        """Return the place in the state of an account's work."""
+        """Return the index in the state of an account's work."""
         return int(self.works.start) + self.accounts.index(Account(kind, name))
 
 
-def layout_of(world: World) -> Layout:
+def layout_of(world: World) -> StateLayout:
     """Lay out the state of a world."""
-    positions, place = _slices(world, 0, POSITIONS)
-    velocities, place = _slices(world, place, VELOCITIES)
+    positions, index = _slices(world, 0, POSITIONS)
+    velocities, index = _slices(world, index, VELOCITIES)
     curves: dict[str, int] = {}
     rows: dict[str, slice] = {}
     row = 0
@@ -99,27 +99,27 @@ def layout_of(world: World) -> Layout:
         rows[relation.name] = slice(row, row + relation.size)
         row += relation.size
         if relation.curve is not None:
-            curves[relation.name] = place
-            place += 1
+            curves[relation.name] = index
+            index += 1
     accounts = _accounts(world)
-    works = slice(place, place + len(accounts))
+    works = slice(index, index + len(accounts))
     quaternions = tuple(
         positions[body.name].start + 3
         for body in world.bodies
         if isinstance(body, RigidBody)
     )
-    return Layout(
+    return StateLayout(
         positions, velocities, curves, accounts, works, quaternions, rows, works.stop
     )
 
 
-def _slices(world: World, place: int, rigid: int) -> tuple[dict[str, slice], int]:
-    found = {}
+def _slices(world: World, index: int, rigid: int) -> tuple[dict[str, slice], int]:
+    slices = {}
     for body in world.bodies:
         size = rigid if isinstance(body, RigidBody) else body.arm.dof
-        found[body.name] = slice(place, place + size)
-        place += size
-    return found, place
+        slices[body.name] = slice(index, index + size)
+        index += size
+    return slices, index
 
 
 def _accounts(world: World) -> tuple[Account, ...]:
@@ -144,8 +144,8 @@ def _accounts(world: World) -> tuple[Account, ...]:
     return tuple(accounts)
 
 
-def starting_state(world: World, layout: Layout) -> np.ndarray:
-    """Return the state at the start, except places on curves, which are zero."""
+def starting_state(world: World, layout: StateLayout) -> np.ndarray:
+    """Return the state at the start, except curve parameters, which are zero."""
     state = np.zeros(layout.size)
     for body in world.bodies:
         if isinstance(body, RigidBody):
@@ -159,23 +159,23 @@ def starting_state(world: World, layout: Layout) -> np.ndarray:
     return state
 
 
-# What changes with time from outside: carried targets and sampled efforts.
+# External signals: moving targets and sampled efforts.
 
 
 @dataclass(frozen=True, eq=False)
-class Signals:
+class WorldSignals:
     """The numbers a world is told from outside at each instant.
 
     Attributes:
-        targets: Name of a carried constraint → its slice: place, velocity,
+        targets: Name of a carried constraint → its slice: position, velocity,
             acceleration of the target.
         efforts: Name of a force that is a function → its slice.
-        alive: Name of a constraint that may go → the place of its 1 (or 0).
+        alive: Name of a constraint that may go → the index of its 1 (or 0).
         size: How many numbers in all.
     """
 
     world: World
-    layout: Layout
+    layout: StateLayout
     targets: dict[str, slice]
     efforts: dict[str, slice]
     alive: dict[str, int]
@@ -212,8 +212,8 @@ class Signals:
     ) -> np.ndarray:
         """Ask every function for its effort at the start of a step."""
         values = np.zeros(self.size)
-        for name, place in self.alive.items():
-            values[place] = name not in broken
+        for name, index in self.alive.items():
+            values[index] = name not in broken
         for force in self._forces:
             if force.name in self.efforts:
                 values[self.efforts[force.name]] = self._effort(force, t, state)
@@ -238,28 +238,28 @@ class Signals:
 
 
 def signals_of(
-    world: World, layout: Layout, releasable: Collection[str] = ()
-) -> Signals:
+    world: World, layout: StateLayout, releasable: Collection[str] = ()
+) -> WorldSignals:
     """List what a world must be told from outside."""
-    place = 0
+    index = 0
     targets: dict[str, slice] = {}
     for relation in world.relations:
         if relation.is_moving:
-            targets[relation.name] = slice(place, place + 9)
-            place += 9
+            targets[relation.name] = slice(index, index + 9)
+            index += 9
     efforts: dict[str, slice] = {}
     for force in world.forces:
         size = _effort_size(force)
         if size:
-            efforts[force.name] = slice(place, place + size)
-            place += size
+            efforts[force.name] = slice(index, index + size)
+            index += size
     mortal = [
         relation.name
         for relation in world.relations
         if np.isfinite(relation.max_deviation) or relation.name in releasable
     ]
-    alive = {name: place + k for k, name in enumerate(mortal)}
-    return Signals(world, layout, targets, efforts, alive, place + len(mortal))
+    alive = {name: index + k for k, name in enumerate(mortal)}
+    return WorldSignals(world, layout, targets, efforts, alive, index + len(mortal))
 
 
 def _effort_size(force: Force) -> int:

@@ -1,4 +1,4 @@
-"""Ways to find constraint forces when the equation is singular or asks too much.
+"""Solution methods for constraint forces, singular or bounded.
 
 All take the symmetric, positive semidefinite A and return F for A F = −β − pull.
 """
@@ -76,7 +76,8 @@ class SingularValueDropping:
     The scheme of `mitchell1997` §2.3.4.
 
     Attributes:
-        cutoff: Singular values below this, relative to the largest, are zero.
+        cutoff: Singular values below this, relative to the largest, are zero: those
+            of repeated constraints are rounding, 1e-16 or so.
     """
 
     cutoff: float = 1e-7
@@ -92,6 +93,7 @@ class SingularValueDropping:
     ) -> ForceSolution:
         """Return the forces with the fewest singular values dropped."""
         values, vectors = np.linalg.eigh(A)
+        # A is symmetric and positive semidefinite: eigenvalues are singular values.
         least = int(
             np.searchsorted(values, self.cutoff * max(values[-1], 0.0), "right")
         )
@@ -197,20 +199,20 @@ class Yielding:
             yielded.append(worst.name)
             force[worst.rows] *= worst.max_force / np.linalg.norm(force[worst.rows])
             fixed[worst.rows] = True
-            force[~fixed] = self._rest(A, free + pull, force, fixed)
+            force[~fixed] = self._unbounded_force(A, free + pull, force, fixed)
         nothing = np.zeros(len(force))
         return ForceSolution(force, nothing, whole.singular_values, 0, tuple(yielded))
 
-    def _rest(
+    def _unbounded_force(
         self, A: np.ndarray, right: np.ndarray, force: np.ndarray, fixed: np.ndarray
     ) -> np.ndarray:
-        left = ~fixed
-        load = right[left] + A[np.ix_(left, fixed)] @ force[fixed]
-        values, vectors = np.linalg.eigh(A[np.ix_(left, left)])
+        is_free = ~fixed
+        load = right[is_free] + A[np.ix_(is_free, fixed)] @ force[fixed]
+        values, vectors = np.linalg.eigh(A[np.ix_(is_free, is_free)])
         if not len(values):
             return np.asarray(load)
-        kept = values > self.cutoff * max(values[-1], 0.0)
-        gains = np.where(kept, 1.0 / np.where(kept, values, 1.0), 0.0)
+        is_regular = values > self.cutoff * max(values[-1], 0.0)
+        gains = np.where(is_regular, 1.0 / np.where(is_regular, values, 1.0), 0.0)
         return np.asarray(-vectors @ (gains * (vectors.T @ load)))
 
 
@@ -261,4 +263,5 @@ def _worst(
         if bound.name not in done and np.isfinite(bound.max_force)
     ]
     ratio, bound = max(ratios, key=lambda pair: pair[0], default=(0.0, None))
+    # A force scaled to its bound may be above it by rounding, and must not yield twice.
     return bound if ratio > 1.0 + 1e-12 else None

@@ -1,4 +1,4 @@
-"""Steps in C: the traced rates in a loop, for as long as all is well.
+"""Compiled steps of a world: traced rates in a C loop until one needs care.
 
 The loop knows no physics. It takes steps with the program's rates until the work is
 done or the program's health says that a step needs a closer look; that step is then
@@ -27,7 +27,7 @@ from armwise.programs import (
     core_source,
     fill,
 )
-from armwise.worlds.layout import Layout, Signals
+from armwise.worlds.layout import StateLayout, WorldSignals
 from armwise.worlds.solution import REFINEMENTS, REGULARISATION, RESIDUAL
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -38,16 +38,16 @@ _LARGE = 30_000
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """How far the loop came: steps taken, and the states it was asked to keep."""
+    """How far the loop came: steps taken, and the states to be recorded."""
 
     taken: int
-    kept: np.ndarray
+    states: np.ndarray
 
 
 class NativeLoop:
     """A world's rates compiled for one state at a time, and loops around them."""
 
-    def __init__(self, program: Program, source: str, layout: Layout) -> None:
+    def __init__(self, program: Program, source: str, layout: StateLayout) -> None:
         flags = ("-O1",) if len(program.steps) > _LARGE else ()
         library, name = compiled_library(source, *flags), program.name
         self._size = layout.size
@@ -110,17 +110,17 @@ class NativeLoop:
             every: Keep every so many-th state.
             phase: Steps taken since the last one that was kept.
         """
-        kept = np.empty(((phase + steps) // every, self._size))
+        states = np.empty(((phase + steps) // every, self._size))
         stride = signal.shape[1] if len(signal) > 1 else 0
         start = (steps, h, state.ctypes.data, signal.ctypes.data, stride)
-        keep = (kept.ctypes.data, every, phase)
+        keep = (states.ctypes.data, every, phase)
         if tableau is None:
             taken = self._semi_implicit(*start, *keep)
         else:
             a, b = tableau.a.ctypes.data, tableau.b.ctypes.data
             stages = (len(tableau.b), a, b)
             taken = self._explicit(*start, *stages, *keep)
-        return Steps(taken, kept[: (phase + taken) // every])
+        return Steps(taken, states[: (phase + taken) // every])
 
 
 class NativeFunction:
@@ -131,7 +131,7 @@ class NativeFunction:
         self._size = sum(item.size for item in program.inputs)
         self._ends = np.cumsum([len(item.entries) for item in program.outputs])
         starts = self._ends - [len(item.entries) for item in program.outputs]
-        places = [
+        indices = [
             int(start) + k
             for start, item in zip(starts, program.outputs, strict=True)
             for k in item.nonzero
@@ -139,8 +139,8 @@ class NativeFunction:
         entry = fill(
             _TEMPLATES / "one_call.c.in",
             NAME=program.name,
-            COUNT=len(places),
-            PLACES=_list(places),
+            COUNT=len(indices),
+            PLACES=_list(indices),
         )
         # Called seldom: a quick compilation is worth more than quick code.
         text = "\n".join([SCALAR_PRELUDE, core_source(program), entry])
@@ -159,7 +159,7 @@ class NativeFunction:
         ]
 
 
-def traced_source(program: Program, layout: Layout) -> str:
+def traced_source(program: Program, layout: StateLayout) -> str:
     """Return the C text of rates that were traced whole, and the loops."""
     rate, health = program.outputs
     rates = fill(
@@ -176,11 +176,11 @@ def traced_source(program: Program, layout: Layout) -> str:
     )
 
 
-def looped_source(program: Program, layout: Layout, signals: Signals) -> str:
+def looped_source(program: Program, layout: StateLayout, signals: WorldSignals) -> str:
     """Return the C text of a traced equation with a solver, and the loops."""
     sizes = [len(item.entries) for item in program.outputs]
     starts = np.cumsum([0, *sizes[:-1]]).tolist()
-    places = [
+    indices = [
         start + k
         for start, item in zip(starts, program.outputs, strict=True)
         for k in item.nonzero
@@ -195,9 +195,9 @@ def looped_source(program: Program, layout: Layout, signals: Signals) -> str:
         VELOCITIES=span.stop,
         VELOCITIES_COUNT=span.stop - span.start,
         ROWS=layout.row_count,
-        STORED=len(places),
+        STORED=len(indices),
         TOTAL=sum(sizes),
-        PLACES=_list(places),
+        PLACES=_list(indices),
         ALIVE=_list(_alive(layout, signals)),
         HELD=_list(_held(layout, signals)),
         PARTS=max(len(runs) for runs in touched),
@@ -212,7 +212,7 @@ def looped_source(program: Program, layout: Layout, signals: Signals) -> str:
     )
 
 
-def _steps(program: Program, layout: Layout) -> str:
+def _steps(program: Program, layout: StateLayout) -> str:
     return fill(
         _TEMPLATES / "steps.c.in",
         NAME=program.name,
@@ -223,7 +223,7 @@ def _steps(program: Program, layout: Layout) -> str:
     )
 
 
-def _alive(layout: Layout, signals: Signals) -> list[int]:
+def _alive(layout: StateLayout, signals: WorldSignals) -> list[int]:
     """Return, for each row, where the signals say whether it is still there."""
     return [
         signals.alive.get(name, -1)
@@ -232,7 +232,7 @@ def _alive(layout: Layout, signals: Signals) -> list[int]:
     ]
 
 
-def _touched(layout: Layout, signals: Signals) -> list[list[tuple[int, int]]]:
+def _touched(layout: StateLayout, signals: WorldSignals) -> list[list[tuple[int, int]]]:
     """Return, for each row, the runs of velocities of the bodies it holds."""
     first = layout.velocity_slice.start
     runs = []
@@ -252,7 +252,7 @@ def _touched_text(runs: list[list[tuple[int, int]]]) -> list[str]:
     ]
 
 
-def _held(layout: Layout, signals: Signals) -> list[str]:
+def _held(layout: StateLayout, signals: WorldSignals) -> list[str]:
     """Return the rows, accounts and bounds of every constraint as C initialisers."""
     lines = []
     for relation in signals.world.relations:
@@ -266,6 +266,7 @@ def _held(layout: Layout, signals: Signals) -> list[str]:
             layout.account("carrier", relation.name) if carried else -1,
         )
         bounds = (relation.max_force, relation.max_deviation)
+        # No bound: a number whose square is still finite.
         texts = ["1e150" if np.isinf(b) else repr(float(b)) for b in bounds]
         lines.append("{" + ", ".join([*map(str, numbers), *texts]) + "}")
     return lines

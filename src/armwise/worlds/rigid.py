@@ -1,4 +1,4 @@
-"""One rigid body at one state: the four operations of `mitchell1997` §2.4.3.
+"""Motion of a rigid body at one state: the four operations of `mitchell1997` §2.4.3.
 
 Its position is where its centre of mass is and a quaternion; its velocity is that of
 the centre of mass in world axes and the angular velocity in body axes.
@@ -46,13 +46,14 @@ class RigidMotion:
         self, body: RigidBody, position: Array, velocity: Array, gravity: Array
     ) -> None:
         self.body = body
-        self.place, self.quaternion = position[:3], position[3:]
+        self.position, self.quaternion = position[:3], position[3:]
         self.rotation = rotation_of(self.quaternion)
         self.velocity, self.omega = velocity[:3], velocity[3:]
         self.gravity = gravity
         self.mass = body.inertia.mass
         self.center = body.inertia.center_of_mass
         inertia = body.inertia.central_inertia
+        # Rounding noise of rotated inertias would be traced as real operations.
         self._inertia = symbols(np.where(np.abs(inertia) < 1e-15, 0.0, inertia))
         inverse = np.linalg.inv(inertia)
         tiny = 1e-15 * np.abs(inverse).max()
@@ -69,7 +70,7 @@ class RigidMotion:
         b = self._lever(point)
         spin = cross(self.omega, b)
         return PointMotion(
-            self.place + product(self.rotation, b),
+            self.position + product(self.rotation, b),
             self.velocity + product(self.rotation, spin),
             product(self.rotation, cross(self.omega, spin)),
         )
@@ -134,7 +135,7 @@ class RigidMotion:
     @property
     def gravitational_energy(self) -> Number:
         """−m g·x in [J]."""
-        return -dot(self.gravity, self.place) * self.mass
+        return -dot(self.gravity, self.position) * self.mass
 
     def _lever(self, point: Point) -> Array:
         return symbols((np.asarray(point.at) - self.center + 0.0).tolist())
@@ -143,7 +144,7 @@ class RigidMotion:
 def rigid_start(body: RigidBody) -> tuple[np.ndarray, np.ndarray]:
     """Return position and velocity of a rigid body at the start."""
     R = body.pose[:3, :3]
-    place = body.pose[:3, 3] + R @ body.inertia.center_of_mass
-    position = np.concatenate([place, quaternion_from_rotation(R)])
+    center = body.pose[:3, 3] + R @ body.inertia.center_of_mass
+    position = np.concatenate([center, quaternion_from_rotation(R)])
     turning = R.T @ np.asarray(body.angular_velocity)
     return position, np.concatenate([body.velocity, turning])

@@ -1,4 +1,4 @@
-"""What happened in a simulated world."""
+"""Result of a simulated world: states, forces, energy ledger, events and files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from armwise.errors import ArgumentError, ArmwiseError
 from armwise.files import write_atomically
 from armwise.recordings import Recording
 from armwise.worlds.bodies import ArticulatedBody, Point
-from armwise.worlds.engine import Engine, Snapshot
+from armwise.worlds.engine import Snapshot, WorldEngine
 from armwise.worlds.layout import Account
 from armwise.worlds.methods import Bound, SingularValueDropping
 from armwise.worlds.world import World
 
-# Things that happen at an instant: found, logged, acted upon.
+# Events.
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Moment:
 
     time: float
     state: np.ndarray
-    engine: Engine
+    engine: WorldEngine
 
     def position(self, body: str) -> np.ndarray:
         """Return q of an articulated body; centre and quaternion of a rigid one."""
@@ -39,7 +39,7 @@ class Moment:
         """Return q̇, or the velocity of the centre and the angular one (body axes)."""
         return self.state[self.engine.layout.velocities[body]]
 
-    def place(self, point: Point) -> np.ndarray:
+    def point_position(self, point: Point) -> np.ndarray:
         """Return where a point is in the world in [m]."""
         return np.asarray(self.engine.positions(self.state[None], (point,))[0, 0])
 
@@ -85,7 +85,7 @@ class Happening:
     cause: str
 
 
-# Constraint forces at every kept state, in one batch where nothing is bounded.
+# Constraint forces of recorded states, in one batch where none is bounded.
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +104,11 @@ class ForceHistory:
 
 
 def force_history(
-    engine: Engine, found: Snapshot, time: np.ndarray, log: Sequence[Happening]
+    engine: WorldEngine, snapshot: Snapshot, time: np.ndarray, log: Sequence[Happening]
 ) -> ForceHistory:
     """Solve for the forces at all times, with what was whole at each."""
-    fresh = Engine(engine.world, engine.method, engine.backend)
-    samples, rows = found.free.shape
+    fresh = WorldEngine(engine.world, engine.method, engine.backend)
+    samples, rows = snapshot.free.shape
     history = ForceHistory(
         np.zeros((samples, rows)),
         np.full((samples, rows), np.nan),
@@ -120,20 +120,25 @@ def force_history(
         if k:
             fresh.remove(gone[k - 1][1])
         if stop > start and rows:
-            _fill(history, fresh, found, start, stop)
+            _fill(history, fresh, snapshot, start, stop)
     return history
 
 
 def _fill(
-    history: ForceHistory, engine: Engine, found: Snapshot, start: int, stop: int
+    history: ForceHistory,
+    engine: WorldEngine,
+    snapshot: Snapshot,
+    start: int,
+    stop: int,
 ) -> None:
     keep, bounds = engine.whole
     if not len(keep):
         return
     part = slice(start, stop)
-    right = (found.free + found.pull)[part][:, keep]
-    A = found.matrix[part][:, keep[:, None], keep]
+    right = (snapshot.free + snapshot.pull)[part][:, keep]
+    A = snapshot.matrix[part][:, keep[:, None], keep]
     hard = np.ones(stop - start, dtype=bool)
+    # Samples within all bounds are solved in one batch, the others one by one.
     if engine.method.is_exact:
         cutoff = getattr(engine.method, "cutoff", SingularValueDropping.cutoff)
         values, forces, dropped = _smallest_forces(A, right, cutoff)
@@ -142,7 +147,7 @@ def _fill(
         history.force[part.start : part.stop, keep] = forces
         history.dropped[part] = dropped
     for k in np.flatnonzero(hard):
-        solution = engine.forces(found, start + int(k))
+        solution = engine.forces(snapshot, start + int(k))
         history.force[start + k] = solution.force
         history.singular_values[start + k, : len(keep)] = solution.singular_values
         history.dropped[start + k] = solution.dropped
@@ -153,11 +158,11 @@ def _smallest_forces(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return singular values, smallest exact forces and how many were zero."""
     values, vectors = np.linalg.eigh(A)
-    kept = values > cutoff * np.maximum(values[:, -1:], 0.0)
-    gains = np.where(kept, -1.0 / np.where(kept, values, 1.0), 0.0)
+    is_regular = values > cutoff * np.maximum(values[:, -1:], 0.0)
+    gains = np.where(is_regular, -1.0 / np.where(is_regular, values, 1.0), 0.0)
     weights = gains * np.einsum("tij,ti->tj", vectors, right)
     forces = np.einsum("tij,tj->ti", vectors, weights)
-    return values, forces, (~kept).sum(axis=1)
+    return values, forces, (~is_regular).sum(axis=1)
 
 
 def _fits(forces: np.ndarray, bounds: Sequence[Bound]) -> np.ndarray:
@@ -168,7 +173,7 @@ def _fits(forces: np.ndarray, bounds: Sequence[Bound]) -> np.ndarray:
     return fits
 
 
-# Where every joule went.
+# Energy ledger.
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,8 +205,8 @@ class Ledger:
     def work_of(self, kind: str) -> np.ndarray:
         """Return the work of all accounts of one kind in [J]."""
         zero = np.zeros_like(self.time)
-        chosen = (w for account, w in self.work.items() if account.kind == kind)
-        return sum(chosen, start=zero)
+        amounts = (w for account, w in self.work.items() if account.kind == kind)
+        return sum(amounts, start=zero)
 
     @property
     def balance(self) -> np.ndarray:
@@ -237,7 +242,7 @@ class Ledger:
         return lines
 
 
-# What happened in a simulated world.
+# Run.
 
 
 @dataclass(frozen=True)
@@ -268,7 +273,7 @@ class Run:
     states: np.ndarray
     log: tuple[Happening, ...]
     steps: StepCount
-    engine: Engine
+    engine: WorldEngine
     signals: np.ndarray
 
     def position(self, body: str) -> np.ndarray:
@@ -281,7 +286,7 @@ class Run:
         self.world.body(body, "The question")
         return self.states[:, self.engine.layout.velocities[body]]
 
-    def places(self, points: Sequence[Point]) -> np.ndarray:
+    def point_positions(self, points: Sequence[Point]) -> np.ndarray:
         """Return where points were in the world in [m]: (samples, points, 3)."""
         for point in points:
             self.world.locate(point, "The question")
@@ -303,23 +308,23 @@ class Run:
     def largest_deviation(self) -> float:
         """Largest ‖D‖ of any constraint at any time that was not broken, in [m]."""
         gone = {h.name: h.time for h in self.log if h.kind == "broken"}
-        found = [0.0]
+        deviations = [0.0]
         for name, rows in self.engine.layout.rows.items():
             there = self.time < gone.get(name, np.inf)
             size = np.linalg.norm(self._snapshot.deviation[there, rows], axis=1)
-            found.append(float(size.max(initial=0.0)))
-        return max(found)
+            deviations.append(float(size.max(initial=0.0)))
+        return max(deviations)
 
     @property
     def residual(self) -> np.ndarray:
         """‖A F + β + 2λḊ + λ²D‖ at every time in [m/s²]."""
-        found = self._snapshot
-        pushed = np.einsum("tij,tj->ti", found.matrix, self._history.force)
-        rest = pushed + found.free + found.pull
+        snapshot = self._snapshot
+        pushed = np.einsum("tij,tj->ti", snapshot.matrix, self._history.force)
+        residual = pushed + snapshot.free + snapshot.pull
         for line in self.log:
             if line.kind in ("broken", "released"):
-                rest[self.time >= line.time, self._rows(line.name)] = 0.0
-        return np.asarray(np.linalg.norm(rest, axis=1))
+                residual[self.time >= line.time, self._rows(line.name)] = 0.0
+        return np.asarray(np.linalg.norm(residual, axis=1))
 
     @property
     def singular_values(self) -> np.ndarray:
@@ -349,8 +354,8 @@ class Run:
 
     def to_recording(self, body: str) -> Recording:
         """Return the joint motion of an articulated body as a recording."""
-        found = self.world.body(body, "The recording")
-        if not isinstance(found, ArticulatedBody):
+        named_body = self.world.body(body, "The recording")
+        if not isinstance(named_body, ArticulatedBody):
             raise ArgumentError(
                 f"{body!r} is one rigid body and has no joints to record. "
                 "Use `table` for its state."
@@ -359,7 +364,7 @@ class Run:
             self.time,
             q=self.position(body),
             qd=self.velocity(body),
-            joint_names=found.arm.coordinate_names,
+            joint_names=named_body.arm.coordinate_names,
             source=f"{self.world.name}/{body}",
         )
 
@@ -379,9 +384,9 @@ class Run:
 
     def _rows(self, name: str) -> slice:
         if name not in self.engine.layout.rows:
-            known = ", ".join(self.engine.layout.rows) or "none"
+            names = ", ".join(self.engine.layout.rows) or "none"
             raise ArgumentError(
-                f"{self.world.name} has no constraint {name!r}. It has: {known}."
+                f"{self.world.name} has no constraint {name!r}. It has: {names}."
             )
         return self.engine.layout.rows[name]
 
@@ -398,11 +403,11 @@ def _coordinate_names(body: object) -> list[str]:
     if isinstance(body, ArticulatedBody):
         names = body.arm.coordinate_names
         return [*(f"q_{n}" for n in names), *(f"qd_{n}" for n in names)]
-    place = ["x", "y", "z", "qw", "qx", "qy", "qz"]
-    return [*place, "vx", "vy", "vz", "wx", "wy", "wz"]
+    pose = ["x", "y", "z", "qw", "qx", "qy", "qz"]
+    return [*pose, "vx", "vy", "vz", "wx", "wy", "wz"]
 
 
-# Files of a run: either the old one or the whole new one.
+# Files.
 
 
 def write_file(path: Path, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Worlds as TOML files: what there is, and how long to run it."""
+"""Worlds in TOML files: bodies, constraints, forces and run settings."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from armwise.worlds.run import Run
 from armwise.worlds.simulation import simulate
 from armwise.worlds.world import EARTH, World
 
-# Read bodies and points of a world from TOML.
+# Bodies and points.
 
 Vector = tuple[float, float, float]
 
@@ -80,16 +80,16 @@ def read_point(row: TomlTable, key: str) -> Point:
     if "body" not in table.values:
         raise row.error(f'needs a point {{ body = "…", at = [x, y, z] }} for "{key}".')
     link = table.text("link", "-")
-    place = vector(table, "at", (0.0, 0.0, 0.0))
-    return Point(table.text("body", "-"), place, None if link == "-" else link)
+    position = vector(table, "at", (0.0, 0.0, 0.0))
+    return Point(table.text("body", "-"), position, None if link == "-" else link)
 
 
 def read_end(row: TomlTable, key: str) -> Point | Vector:
-    """Read a point, or a place [x, y, z] in the world."""
+    """Read a point, or a position [x, y, z] in the world."""
     if isinstance(row.values.get(key), dict):
         return read_point(row, key)
     if key not in row.values:
-        raise row.error(f'has no "{key}": give a point or a place [x, y, z].')
+        raise row.error(f'has no "{key}": give a point or a position [x, y, z].')
     return vector(row, key, (0.0, 0.0, 0.0))
 
 
@@ -178,7 +178,7 @@ def _pose(row: TomlTable) -> np.ndarray:
     return pose(rotation_from_rpy(angles), row.vector("position", zero))
 
 
-# Read constraints of a world from TOML.
+# Constraints.
 
 _COMMON = ("name", "kind", "frequency", "max_force", "max_deviation")
 _ZERO = (0.0, 0.0, 0.0)
@@ -209,7 +209,7 @@ def _name(row: TomlTable) -> str:
 
 
 def _target(row: TomlTable, key: str) -> Vector | Motion:
-    """Read a place that stays, or one carried by a sinusoid in `motion`."""
+    """Read a position that stays, or one carried by a sinusoid in `motion`."""
     if "motion" not in row.values:
         return vector(row, key, _ZERO)
     motion = row.table("motion").only(
@@ -340,7 +340,7 @@ _CONSTRAINT_READERS: dict[str, Callable[[TomlTable], Constraint]] = {
 }
 
 
-# Read forces of a world from TOML.
+# Forces.
 
 
 def read_force(row: TomlTable) -> Force:
@@ -432,7 +432,7 @@ _FORCE_READERS: dict[str, Callable[[TomlTable], Force]] = {
 }
 
 
-# Worlds as TOML files: what there is, and how long to run it.
+# Scenario.
 
 _Chosen = TypeVar("_Chosen")
 
@@ -514,9 +514,11 @@ def read_world(path: str | Path) -> Scenario:
 
 
 def _choose(
-    table: TomlTable, key: str, default: str, known: dict[str, type[_Chosen]]
+    table: TomlTable, key: str, default: str, choices: dict[str, type[_Chosen]]
 ) -> _Chosen:
     name = table.text(key, default)
-    if name not in known:
-        raise table.error(f'has the unknown {key} "{name}". Known: {", ".join(known)}.')
-    return known[name]()
+    if name not in choices:
+        raise table.error(
+            f'has the unknown {key} "{name}". Known: {", ".join(choices)}.'
+        )
+    return choices[name]()

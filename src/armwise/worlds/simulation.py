@@ -1,4 +1,4 @@
-"""Run a world: the compiled loop while all is well, step by careful step else."""
+"""Simulation of worlds: compiled blocks of steps, careful single steps, monitoring."""
 
 from __future__ import annotations
 
@@ -19,22 +19,26 @@ from armwise.plants import (
 )
 from armwise.programs import Backend
 from armwise.worlds.diagnosis import check_step, contradiction, unsatisfied
-from armwise.worlds.engine import Engine, Snapshot
-from armwise.worlds.layout import Layout
+from armwise.worlds.engine import Snapshot, WorldEngine
+from armwise.worlds.layout import StateLayout
 from armwise.worlds.methods import ForceMethod, ForceSolution, SingularValueDropping
 from armwise.worlds.run import Event, Happening, Moment, Run, StepCount
 from armwise.worlds.world import World
 
-# Keep an eye on a simulation: what breaks, what is hopeless, what blows up.
+# Monitoring: constraints that break, contradictions, energy from nowhere.
 
-_PATIENCE = 50.0
-"""An equation that stays unsolved for this many times 1/λ is a contradiction."""
+_UNSOLVED_PERIODS = 50.0
+"""An equation that stays unsolved for this many times 1/λ is a contradiction.
 
-_WRONG_ENERGY = 0.5
-"""Largest part of the energy in play that may have come from nowhere."""
+A deviation decays as (1 + λt)e^(−λt): after 50/λ nothing of a transient is left."""
+
+_LARGEST_IMBALANCE = 0.5
+"""Largest fraction of the energy in play that may come from the steps' own errors.
+
+A run that is merely inaccurate stays far below; one that diverges passes it at once."""
 
 
-class Watch:
+class StepMonitor:
     """Looks at the steps that the compiled loop would not take.
 
     Args:
@@ -43,7 +47,7 @@ class Watch:
         state: The state at the start.
     """
 
-    def __init__(self, engine: Engine, step: float, state: np.ndarray) -> None:
+    def __init__(self, engine: WorldEngine, step: float, state: np.ndarray) -> None:
         self.engine, self.step = engine, step
         self.trouble: str | None = None
         self._unsolved_since: float | None = None
@@ -71,19 +75,19 @@ class Watch:
             self.is_solved()
             return None, []
         with np.errstate(over="ignore", invalid="ignore"):
-            _, found, solution = engine.careful_rates(state, signal)
+            _, snapshot, solution = engine.careful_rates(state, signal)
             assert solution is not None
-            happened = self._break(t, found, solution)
-            self._notice_hopeless(t, found, solution)
+            happened = self._break(t, snapshot, solution)
+            self._notice_contradiction(t, snapshot, solution)
         return solution, happened
 
     def _break(
-        self, t: float, found: Snapshot, solution: ForceSolution
+        self, t: float, snapshot: Snapshot, solution: ForceSolution
     ) -> list[Happening]:
         """Remove constraints whose deviation has passed its bound."""
         engine, happened = self.engine, []
         for relation in engine.world.relations:
-            gap = found.deviation[0, engine.layout.rows[relation.name]]
+            gap = snapshot.deviation[0, engine.layout.rows[relation.name]]
             size = float(np.linalg.norm(gap))
             if relation.name in engine.broken or size <= relation.max_deviation:
                 continue
@@ -94,21 +98,21 @@ class Watch:
             happened.append(Happening(t, "broken", relation.name, cause))
         return happened
 
-    def _notice_hopeless(
-        self, t: float, found: Snapshot, solution: ForceSolution
+    def _notice_contradiction(
+        self, t: float, snapshot: Snapshot, solution: ForceSolution
     ) -> None:
         """Call an equation that stays unsolved, though no force is bounded, trouble."""
         engine, force = self.engine, solution.force
-        solved = engine.is_satisfied(found, 0, force)
+        solved = engine.is_satisfied(snapshot, 0, force)
         if solved or solution.at_bound or not engine.method.is_exact:
             self.is_solved()
             return
         if self._unsolved_since is None:
             self._unsolved_since = t
         slowest = min(r.frequency for r in engine.world.relations)
-        if t - self._unsolved_since > _PATIENCE / slowest:
-            rest = engine.residual(found, 0, force)
-            self.trouble = unsatisfied(engine, rest, found.deviation[0])
+        if t - self._unsolved_since > _UNSOLVED_PERIODS / slowest:
+            residual = engine.residual(snapshot, 0, force)
+            self.trouble = unsatisfied(engine, residual, snapshot.deviation[0])
 
     def energy_trouble(self, state: np.ndarray) -> str | None:
         """Say so when much of the energy in play came from nowhere."""
@@ -116,7 +120,7 @@ class Watch:
         self._most = max(self._most, moving + abs(height - self._height))
         work = float(state[self.engine.layout.works].sum())
         gap = abs(total - self._first - work)
-        if gap <= _WRONG_ENERGY * self._most + 1e-6:
+        if gap <= _LARGEST_IMBALANCE * self._most + 1e-6:
             return None
         return (
             f"the energy ledger no longer closes: {gap:.3g} J of {self._most:.3g} J "
@@ -132,7 +136,7 @@ class Watch:
         return height + moving, height, moving
 
 
-# A simulation under way: leaps in C, careful strides, events.
+# Runner: blocks of steps in C, careful single steps, events.
 
 _BLOCK = 4096
 """Steps of the compiled loop between looks at the energy."""
@@ -146,7 +150,7 @@ class Runner:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: WorldEngine,
         integrator: Integrator,
         step: float,
         count: int,
@@ -158,12 +162,12 @@ class Runner:
         self.index, self.block = 0, _BLOCK
         self.t = 0.0
         self.state = engine.start()
-        self.kept: list[np.ndarray] = [self.state[None].copy()]
+        self.recorded: list[np.ndarray] = [self.state[None].copy()]
         self.times: list[np.ndarray] = [np.zeros(1)]
         self.log: list[Happening] = []
         self.fast = self.careful = self.rejected = self.unlooked = 0
         self.adapted = step
-        self.watch = Watch(engine, step, self.state)
+        self.monitor = StepMonitor(engine, step, self.state)
         self.crossings = [event.function(self._moment()) for event in events]
 
     def go(self, progress: Callable[[float], None]) -> Run:
@@ -173,7 +177,7 @@ class Runner:
             done = self._leap() or self._stride()
             if done == "all" or self.unlooked >= _LOOK:
                 self.unlooked = 0
-                self._stop_if(self.watch.energy_trouble(self.state))
+                self._stop_if(self.monitor.energy_trouble(self.state))
             progress(self.index / self.count)
             if done == "final":
                 break
@@ -182,7 +186,7 @@ class Runner:
     def run(self) -> Run:
         """Return what happened so far."""
         time = np.concatenate(self.times)
-        states = np.concatenate(self.kept)
+        states = np.concatenate(self.recorded)
         signals = np.zeros((len(time), self.engine.signals.size))
         if not self.engine.signals.is_constant:
             for row, t, state in zip(signals, time, states, strict=True):
@@ -215,16 +219,16 @@ class Runner:
             self.index % self.every,
         )
         first = self.index // self.every + 1
-        if len(taken.kept):
-            self.kept.append(taken.kept)
-            places = np.arange(first, first + len(taken.kept))
-            self.times.append(places * (self.every * self.step))
+        if len(taken.states):
+            self.recorded.append(taken.states)
+            indices = np.arange(first, first + len(taken.states))
+            self.times.append(indices * (self.every * self.step))
         self.index += taken.taken
         self.fast += taken.taken
         self.unlooked += taken.taken
         self.t = self.index * self.step
         if taken.taken:
-            self.watch.is_solved()
+            self.monitor.is_solved()
         if taken.taken < steps:
             self.block = 1  # trouble seldom comes alone: start small again
             return ""
@@ -270,9 +274,11 @@ class Runner:
             size = np.abs(error) / (1.0 + np.abs(self.state))
             ratio = float(np.max(size)) / self.integrator.tolerance
             if not np.isfinite(ratio):
-                ratio = 1e6
+                ratio = 1e6  # a step into the absurd: retry with a far smaller one
             if ratio <= 1.0:
                 self._accept(new, h)
+                # Errors grow with h⁵ (taken as h⁴ after a failure); 0.9 leaves a
+                # margin, 5 and 0.1 keep the step from jumping.
                 grown = h * min(5.0, 0.9 * max(ratio, 1e-9) ** -0.2)
                 self.adapted = min(
                     self.step, max(grown, self.adapted if h < self.adapted else 0.0)
@@ -325,17 +331,17 @@ class Runner:
     def _accept(self, new: np.ndarray, h: float) -> None:
         if not np.all(np.isfinite(new)):
             raise self._failure(_not_finite(self))
-        for place in self.engine.layout.quaternions:
-            new[place : place + 4] /= np.linalg.norm(new[place : place + 4])
+        for start in self.engine.layout.quaternions:
+            new[start : start + 4] /= np.linalg.norm(new[start : start + 4])
         self.state, self.t = new, self.t + h
         self.careful += 1
         self.unlooked += 1
 
     def _look_closer(self) -> None:
         """Where the fast path does not hold: break what must, hold what was chosen."""
-        solution, happened = self.watch.look(self.t, self.state)
+        solution, happened = self.monitor.look(self.t, self.state)
         self.log += happened
-        self._stop_if(self.watch.trouble)
+        self._stop_if(self.monitor.trouble)
         is_adaptive = isinstance(self.integrator, CashKarp)
         if is_adaptive and solution is not None:
             self.engine.held = solution.dropped
@@ -374,7 +380,7 @@ class Runner:
                 high, after = middle, self.state
             else:
                 low = middle
-            if high - low < 1e-12:
+            if high - low < 1e-12:  # a picosecond, well below any step
                 break
         self.state, self.t = after, begin + high
 
@@ -382,7 +388,7 @@ class Runner:
         return Moment(self.t, self.state, self.engine)
 
     def _keep(self) -> None:
-        self.kept.append(self.state[None].copy())
+        self.recorded.append(self.state[None].copy())
         self.times.append(np.array([self.t]))
 
     def _stop_if(self, trouble: str | None) -> None:
@@ -410,7 +416,7 @@ def semi_implicit_step(
     rates: Callable[[np.ndarray, float], np.ndarray],
     state: np.ndarray,
     h: float,
-    layout: Layout,
+    layout: StateLayout,
 ) -> np.ndarray:
     """Step velocities first, then positions with the new velocities.
 
@@ -428,12 +434,12 @@ def semi_implicit_step(
     return new
 
 
-# Run a world: the compiled loop while all is well, step by careful step else.
+# Entry point.
 
 _INTEGRATORS = (RungeKutta4, CashKarp, SemiImplicit)
 
 _LARGEST_RUN = 2 * 1024**3
-"""Largest size of the kept states in bytes."""
+"""Largest size of the recorded states in bytes: what a laptop has to spare."""
 
 
 def simulate(
@@ -473,7 +479,8 @@ def simulate(
     if not (np.isfinite(duration / step) and duration > 0):
         raise ArgumentError(f"The duration must be positive in [s], not {duration!r}.")
     releasable = {name for event in events for name in event.releases}
-    engine = Engine(world, method or SingularValueDropping(), backend, releasable)
+    engine = WorldEngine(world, method or SingularValueDropping(), backend, releasable)
+    # A duration that is a whole number of steps but for rounding takes no further one.
     count = ceil(duration / step - 1e-9)
     if (
         record_every < 1

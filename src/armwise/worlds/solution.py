@@ -1,4 +1,4 @@
-"""The constraint equation solved symbolically, and how far to trust the answer.
+"""Symbolic solution of the constraint equation, with health bounds.
 
 A is symmetric and positive semidefinite. It may be singular where constraints repeat
 each other, as in a hinge of two points, so a trace of ρ is added to its diagonal and
@@ -15,16 +15,17 @@ import numpy as np
 from armwise.programs import Number
 from armwise.worlds.body_protocol import Answer, Array, Moving, dot, symbols, zeros
 from armwise.worlds.equations import Equations
-from armwise.worlds.layout import Layout
+from armwise.worlds.layout import StateLayout
 from armwise.worlds.world import World
 
-# Solve the constraint equation symbolically, zeros left out.
+# Sparse symbolic factorisation.
 
 REGULARISATION = 1e-8
-"""ρ relative to the mean of A's diagonal."""
+"""ρ relative to the mean of A's diagonal: the square root of rounding, so that factors
+of a singular A keep half their digits, and refinement restores the others."""
 
 REFINEMENTS = 2
-"""How often the error of ρ is taken out."""
+"""How often the error of ρ is removed: each time it shrinks by about ρ."""
 
 
 class Factors:
@@ -48,9 +49,9 @@ class Factors:
         work: dict[int, Number] = {}
         for j in range(k):
             value = row[j]
-            for m, left in work.items():
+            for m, entry in work.items():
                 if m in self._lower[j]:
-                    value = value - left * self._lower[j][m]
+                    value = value - entry * self._lower[j][m]
             if _is_used(value):
                 work[j] = value
         pivot = row[k] + rho
@@ -68,8 +69,8 @@ class Factors:
         """
         answer = self._substitute(right)
         for _ in range(REFINEMENTS):
-            rest = right - symbols([dot(row, answer) for row in self._matrix])
-            answer = answer + self._substitute(rest)
+            residual = right - symbols([dot(row, answer) for row in self._matrix])
+            answer = answer + self._substitute(residual)
         return answer
 
     def _substitute(self, right: Array) -> Array:
@@ -91,15 +92,17 @@ def _is_used(value: Number) -> bool:
     return not (isinstance(value, float | int) and value == 0)
 
 
-# The constraint equation solved symbolically, and how far to trust the answer.
+# Rates with constraint forces, and their health.
 
 RESIDUAL = 1e-8
-"""Largest ‖A F + β + …‖ relative to the right side, plus 1 m/s², of a good solution."""
+"""Largest ‖A F + β + …‖ relative to the right side, plus 1 m/s², of a good solution.
+
+Beyond it refinement has not converged: A is singular and cannot give that side."""
 
 
 def solved_rate(
     world: World,
-    layout: Layout,
+    layout: StateLayout,
     moving: dict[str, Moving],
     equations: Equations,
     alive: dict[str, Number],
@@ -133,18 +136,18 @@ def solved_rate(
             ("carrier", force, equations.carrier),
         ):
             if kind != "carrier" or relation.is_moving or relation.is_velocity:
-                place = layout.account(kind, relation.name)
-                rate[place] = dot(f[rows], velocity[rows])
+                account = layout.account(kind, relation.name)
+                rate[account] = dot(f[rows], velocity[rows])
     return rate, _health(world, layout, equations, matrix, force)
 
 
 def _health(
-    world: World, layout: Layout, equations: Equations, matrix: Array, force: Array
+    world: World, layout: StateLayout, equations: Equations, matrix: Array, force: Array
 ) -> list[Number]:
     right = equations.free + equations.pull
-    rest = symbols([dot(row, force) for row in matrix]) + right
+    residual = symbols([dot(row, force) for row in matrix]) + right
     scale = (dot(right, right) + 1.0) * RESIDUAL**2
-    health = [dot(rest, rest) / scale]
+    health = [dot(residual, residual) / scale]
     for relation in world.relations:
         rows = layout.rows[relation.name]
         for bound, values in (
@@ -157,7 +160,7 @@ def _health(
 
 
 def _living(
-    layout: Layout, equations: Equations, alive: dict[str, Number]
+    layout: StateLayout, equations: Equations, alive: dict[str, Number]
 ) -> Equations:
     """Ask nothing of constraints that are gone."""
     if not alive:
@@ -172,7 +175,7 @@ def _living(
 
 
 def _living_matrix(
-    layout: Layout,
+    layout: StateLayout,
     moving: dict[str, Moving],
     equations: Equations,
     alive: dict[str, Number],
@@ -193,11 +196,12 @@ def _living_matrix(
             if owners[i] != owners[j]:
                 value = value * weights[j]
             A[i, j] = A[j, i] = value
+        # A row of zeros with 1 on the diagonal reads F = 0.
         A[i, i] = A[i, i] + (1.0 - weights[i])
     return A
 
 
-def _owners(layout: Layout) -> list[str]:
+def _owners(layout: StateLayout) -> list[str]:
     """Return the name of the constraint of every row."""
     return [
         name for name, rows in layout.rows.items() for _ in range(rows.start, rows.stop)

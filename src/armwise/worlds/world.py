@@ -1,4 +1,4 @@
-"""The world: bodies, what holds them together and what pushes them."""
+"""World: bodies, constraints and applied forces, checked for consistency."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ class World:
         for body in self.bodies:
             if body.name == name:
                 return body
-        known = ", ".join(body.name for body in self.bodies)
+        names = ", ".join(body.name for body in self.bodies)
         raise ArgumentError(
             f"{who} names the body {name!r}, which {self.name} does not have. "
-            f"It has: {known}."
+            f"It has: {names}."
         )
 
     def locate(self, point: Point, who: str) -> Body:
@@ -93,7 +93,7 @@ class World:
                     f"{who} has a point on {body.name!r} without a link. Name one "
                     f"of: {names}."
                 )
-            body.arm.place(point.link)
+            body.arm.find_frame(point.link)
         return body
 
     def arm_of(self, name: str, joint: str, who: str) -> Arm:
@@ -117,13 +117,13 @@ class World:
 
 
 def _require_unique(items: Sequence[Named], what: str, world: str) -> None:
-    seen: set[str] = set()
+    names: set[str] = set()
     for item in items:
-        if item.name in seen:
+        if item.name in names:
             raise ArgumentError(
                 f"{world} has two {what} called {item.name!r}; rename one."
             )
-        seen.add(item.name)
+        names.add(item.name)
 
 
 def _check_force(world: World, force: Force) -> None:
@@ -163,7 +163,7 @@ def _require(who: str, force: object, *names: str) -> None:
 
 def _check_overlap(relations: Sequence[Relation]) -> None:
     """Refuse the same points held twice, alike or in contradiction."""
-    seen: dict[tuple[object, ...], Relation] = {}
+    first_with: dict[tuple[object, ...], Relation] = {}
     for relation in relations:
         if relation.curve is not None or relation.is_moving:
             continue
@@ -173,10 +173,12 @@ def _check_overlap(relations: Sequence[Relation]) -> None:
             relation.directions,
             relation.is_velocity,
         )
-        twin = seen.setdefault(key, relation)
+        twin = first_with.setdefault(key, relation)
         if twin is relation:
             continue
-        distance = float(np.linalg.norm(np.subtract(twin.place, relation.place)))
+        distance = float(
+            np.linalg.norm(np.subtract(twin.fixed_target, relation.fixed_target))
+        )
         where = " and ".join(str(point) for point in relation.points)
         if distance == 0:
             raise ArgumentError(
@@ -185,6 +187,6 @@ def _check_overlap(relations: Sequence[Relation]) -> None:
             )
         raise ArgumentError(
             f"The constraints {twin.name!r} and {relation.name!r} contradict each "
-            f"other: they hold {where} at two places {distance:.4g} m apart. "
+            f"other: they hold {where} at two positions {distance:.4g} m apart. "
             "Remove one or move its target."
         )

@@ -1,4 +1,4 @@
-"""Read an arm from a Denavit–Hartenberg table in TOML.
+"""Reader of Denavit–Hartenberg tables in TOML.
 
     name = "arm"                   convention = "modified"    # "standard", "frames"
     gravity = [0.0, 0.0, -9.81]    base = "base"
@@ -116,6 +116,7 @@ def dh_joint(
     """Build a bare revolute joint from a row α [rad], a [m], θ [rad], d [m]."""
     across = pose(rotation_about(_X, alpha), (a, 0.0, 0.0))
     along = pose(rotation_about(_Z, theta), (0.0, 0.0, d))
+    # Modified DH: the axis is z of the link's own frame.
     if convention == "modified":
         return Joint("", "revolute", BASE, across @ along, np.array(_Z))
     # The joint turns about z of the frame before `across`: seen from after it,
@@ -133,7 +134,7 @@ def _read_parent(row: TomlTable, links: list[str]) -> int:
 
 
 def _read_link(row: TomlTable, key: str, links: list[str]) -> int:
-    name = row.text(key, "")
+    name = row.text(key)
     if name == "base":
         return BASE
     if name not in links:
@@ -184,13 +185,10 @@ def _read_inertia(row: TomlTable) -> InertialParameters:
 
 def _with_coupling(arm: Arm, table: TomlTable) -> Arm:
     table.only("name", "weights", "drive")
-    known, weights = (
-        arm.coordinate_names,
-        table.table("weights").only(*arm.coordinate_names),
-    )
+    weights = table.table("weights").only(*arm.coordinate_names)
     return arm.with_coupling(
-        table.text("name", ""),
-        {name: weights.number(name, 0.0) for name in known},
+        table.text("name"),
+        {name: weights.number(name, 0.0) for name in arm.coordinate_names},
         _read_drive(table.table("drive")),
     )
 
@@ -198,7 +196,7 @@ def _with_coupling(arm: Arm, table: TomlTable) -> Arm:
 def _read_frame(table: TomlTable, links: list[Link]) -> Frame:
     table.only("name", "link", "xyz", "rpy", "rpy_deg")
     link = _read_link(table, "link", [x.name for x in links])
-    return Frame(table.text("name", ""), link, _read_pose(table))
+    return Frame(table.text("name"), link, _read_pose(table))
 
 
 def _read_pose(table: TomlTable) -> Float[np.ndarray, "4 4"]:

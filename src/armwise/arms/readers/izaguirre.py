@@ -1,4 +1,4 @@
-"""Read the specification file of Izaguirre, Hashimoto, Paul and Hayward (1992, App. A).
+"""Reader of specification files of Izaguirre, Hashimoto, Paul and Hayward (1992).
 
 A line is a keyword and one value per link; `%` starts a comment; a value is a number or
 a name that a `variable` or `constant` line defines. Standard DH, angles in degrees,
@@ -146,7 +146,7 @@ def _keep(file: _File, number: int, words: list[str]) -> None:
     elif key in ("number_links", *KINEMATICS, *MOMENTS):
         file.rows[key] = (number, values)
     elif key not in _IGNORED:
-        known = ", ".join(
+        names = ", ".join(
             ("number_links", *KINEMATICS, *MOMENTS, "variable", "constant")
         )
-        raise file.error(number, f'"{key}" is not a keyword. Known: {known}.')
+        raise file.error(number, f'"{key}" is not a keyword. Known: {names}.')

@@ -1,4 +1,4 @@
-"""Read an arm from MJCF, through MuJoCo's own compiler."""
+"""Reader of MJCF, through MuJoCo's own compiler."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# The outlines of MuJoCo's bodies.
+# Outlines of bodies.
 
 
 def read_shapes(model: Any, body: int, T: Float[np.ndarray, "4 4"]) -> list[Shape]:
     """Return a body's outline, moved by T: what it collides with, else what shows."""
     first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
     geoms = range(first, first + count)
+    # Geoms that collide with nothing are only for show.
     solid = [g for g in geoms if model.geom_contype[g] or model.geom_conaffinity[g]]
-    found = (read_geom(model, g, T) for g in solid or geoms)
-    return [shape for shape in found if shape is not None]
+    shapes = (read_geom(model, g, T) for g in solid or geoms)
+    return [shape for shape in shapes if shape is not None]
 
 
 def read_geom(model: Any, g: int, T: Float[np.ndarray, "4 4"]) -> Shape | None:
@@ -61,7 +62,7 @@ def read_geom(model: Any, g: int, T: Float[np.ndarray, "4 4"]) -> Shape | None:
     return None
 
 
-# Read an arm from MJCF, through MuJoCo's own compiler.
+# The tree of bodies and joints.
 
 OFFSET = "armwise_offset_"
 """Name, before the joint's, of the <custom><numeric> that holds a constant torque."""
@@ -127,10 +128,10 @@ class _Reader:
     inertias: list[InertialParameters] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     shapes: dict[int, list[Shape]] = field(default_factory=dict)
-    places: dict[int, tuple[int, np.ndarray]] = field(default_factory=dict)
+    poses_on_links: dict[int, tuple[int, np.ndarray]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.places[0] = (BASE, np.eye(4))
+        self.poses_on_links[0] = (BASE, np.eye(4))
         self.shapes[BASE] = read_shapes(self.model, 0, np.eye(4))
 
     @property
@@ -143,17 +144,18 @@ class _Reader:
 
     def add_body(self, body: int) -> None:
         model = self.model
-        parent, T_parent = self.places[int(model.body_parentid[body])]
+        parent, T_parent = self.poses_on_links[int(model.body_parentid[body])]
         T = T_parent @ _pose(model.body_pos[body], model.body_quat[body])
         inertia, name = self._inertia(body), body_name(model, body)
         count = int(model.body_jntnum[body])
         if count == 0:
-            self.places[body] = (parent, T)
+            self.poses_on_links[body] = (parent, T)
             self.frames.append(Frame(name, parent, T, inertia))
             self.shapes[parent] += read_shapes(model, body, T)
             if parent != BASE:
                 self.inertias[parent] += inertia.transformed(T)
             return
+        # Several joints of one body: all but the last carry a massless link.
         for k in range(count):
             j = int(model.body_jntadr[body]) + k
             last = k == count - 1
@@ -163,7 +165,7 @@ class _Reader:
             self.names.append(name if last else f"{name}_{joint.name}")
             self.inertias.append(inertia if last else InertialParameters.zero())
             self.shapes[parent] = read_shapes(model, body, T) if last else []
-        self.places[body] = (parent, T)
+        self.poses_on_links[body] = (parent, T)
 
     def _joint(self, j: int, parent: int, T: Float[np.ndarray, "4 4"]) -> Joint:
         model = self.model
@@ -221,14 +223,14 @@ class _Reader:
     def sites(self) -> list[Frame]:
         model = self.model
         taken = {*self.names, *(frame.name for frame in self.frames)}
-        found = []
+        frames = []
         for i in range(model.nsite):
-            link, T = self.places[int(model.site_bodyid[i])]
+            link, T = self.poses_on_links[int(model.site_bodyid[i])]
             name = str(model.site(i).name)
             if name and name not in taken:
                 at = T @ _pose(model.site_pos[i], model.site_quat[i])
-                found.append(Frame(name, link, at))
-        return found
+                frames.append(Frame(name, link, at))
+        return frames
 
     def led_joints(self) -> tuple[Joint, ...]:
         follow = dict(self._equality(e) for e in range(self.model.neq))
@@ -249,12 +251,14 @@ class _Reader:
                 f'equality "{name}"',
                 "is not between two joints; loops and welds are not supported.",
             )
-        rest, slope, *higher = (float(x) for x in model.eq_data[e][:5])
+        constant, slope, *higher = (float(x) for x in model.eq_data[e][:5])
+        # MuJoCo allows a quartic between two joints; a coupling here is linear.
         if any(higher):
             raise self.error(f'equality "{name}"', "is not linear; make it so.")
         follower = int(model.eq_obj1id[e])
         zero = {j: float(model.qpos0[model.jnt_qposadr[j]]) for j in (follower, leader)}
-        offset = zero[follower] + rest - slope * zero[leader]
+        # MuJoCo's polynomial is between deviations from the reference position.
+        offset = zero[follower] + constant - slope * zero[leader]
         return follower, Mimic(leader, slope, offset)
 
 

@@ -1,4 +1,4 @@
-"""Read an arm from URDF: any tree of joints about any axes; fixed joints are merged.
+"""Reader of URDF: any tree of joints about any axes; fixed joints are merged.
 
 <robot> <armwise gravity="0 0 -9.80665">
           <coupling name="motor_6" rotor_inertia="" viscous="" coulomb="" offset="">
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# What URDF has no word for, kept in <armwise> elements that other readers pass over.
+# <armwise> elements, for what URDF has no word for; other readers skip them.
 
 EXTENSION = "armwise"
 ANCHOR = "armwise_anchor"
@@ -49,14 +49,14 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 def read_gravity(robot: Element) -> Float[np.ndarray, " 3"]:
     """Return the gravity a file gives, or the usual one."""
-    ours = robot.find(EXTENSION)
-    return np.array(ours.vector("gravity", GRAVITY) if ours else GRAVITY)
+    extension = robot.find(EXTENSION)
+    return np.array(extension.vector("gravity", GRAVITY) if extension else GRAVITY)
 
 
 def read_couplings(robot: Element, arm: Arm) -> Arm:
     """Return the arm with the couplings a file gives."""
-    ours = robot.find(EXTENSION)
-    for coupling in ours.all("coupling") if ours else ():
+    extension = robot.find(EXTENSION)
+    for coupling in extension.all("coupling") if extension else ():
         weights = {w.text("joint"): w.number("value") for w in coupling.all("weight")}
         drive = Drive(*(coupling.number(name, 0.0) for name in DRIVE_NAMES))
         try:
@@ -66,7 +66,7 @@ def read_couplings(robot: Element, arm: Arm) -> Arm:
     return arm
 
 
-# What a URDF says of a joint: its axis, limits, friction, and whom it follows.
+# Joints: axis, limits, friction, mimic.
 
 MOVING: dict[str, Literal["revolute", "prismatic"]] = {
     "revolute": "revolute",
@@ -86,6 +86,7 @@ def read_axis(joint: Element) -> Float[np.ndarray, " 3"]:
         return np.array([1.0, 0.0, 0.0])
     axis = np.array(element.vector("xyz", (1.0, 0.0, 0.0)))
     length = float(np.linalg.norm(axis))
+    # Below this the direction is only rounding.
     if length < 1e-9:
         raise joint.error("has an axis of length zero; give it a direction.")
     return axis / length + 0.0
@@ -98,6 +99,7 @@ def read_limits(joint: Element) -> Limits:
         return Limits()
     values = {name: limit.number(name, 0.0, inf) for name in ("lower", "upper")}
     lower, upper = values["lower"], values["upper"]
+    # URDF's default for both is zero, which would forbid all motion.
     if joint.text("type") == "continuous" or lower == upper == 0.0:
         lower, upper = -inf, inf
     if lower > upper:
@@ -121,12 +123,12 @@ def _bounded(value: float) -> float:
 
 def read_drive(joint: Element) -> Drive:
     """Return friction from <dynamics>, rotor inertia and offset from <armwise>."""
-    dynamics, ours = joint.find("dynamics"), joint.find(EXTENSION)
+    dynamics, extension = joint.find("dynamics"), joint.find(EXTENSION)
     return Drive(
-        rotor_inertia=ours.number("rotor_inertia", 0.0) if ours else 0.0,
+        rotor_inertia=extension.number("rotor_inertia", 0.0) if extension else 0.0,
         viscous=dynamics.number("damping", 0.0) if dynamics else 0.0,
         coulomb=dynamics.number("friction", 0.0) if dynamics else 0.0,
-        offset=ours.number("offset", 0.0) if ours else 0.0,
+        offset=extension.number("offset", 0.0) if extension else 0.0,
     )
 
 
@@ -164,7 +166,7 @@ def _read_mimic(joint: Element, index: dict[str, int]) -> Mimic:
     return Mimic(index[leader], multiplier, offset)
 
 
-# What a URDF says of a link: its inertia, its outline, its place.
+# Links: inertia, outline, pose.
 
 NOTHING = (0.0, 0.0, 0.0)
 
@@ -207,6 +209,7 @@ def _refuse_impossible(
     if mass < 0:
         raise link.error(f"has the negative mass {mass:g} kg; {remedy}")
     smallest = float(np.linalg.eigvalsh(central)[0])
+    # Relative to the largest moment: rounding of a slender link must pass.
     if smallest < -1e-9 * max(float(np.abs(central).max()), 1e-12):
         raise link.error(
             f"has an inertia no body can have: a principal moment is negative "
@@ -217,8 +220,8 @@ def _refuse_impossible(
 def read_shapes(link: Element, T: Float[np.ndarray, "4 4"]) -> list[Shape]:
     """Return a link's outline, moved by T: what it collides with, else what shows."""
     kind = "collision" if link.find("collision") is not None else "visual"
-    found = (read_shape(element, T) for element in link.all(kind))
-    return [shape for shape in found if shape is not None]
+    shapes = (read_shape(element, T) for element in link.all(kind))
+    return [shape for shape in shapes if shape is not None]
 
 
 def read_shape(element: Element, T: Float[np.ndarray, "4 4"]) -> Shape | None:
@@ -244,7 +247,7 @@ def read_shape(element: Element, T: Float[np.ndarray, "4 4"]) -> Shape | None:
     return None
 
 
-# A URDF as a tree: who hangs on whom, and every way in which that can be wrong.
+# The tree of links, and the ways in which it can be wrong.
 
 
 def _refuse_other_dialects(robot: Element) -> None:
@@ -304,6 +307,7 @@ class Tree:
         for i, joint in enumerate(self.joints):
             waiting.setdefault(link_of(joint, "parent"), []).append(i)
         ready = waiting.pop(self.root, [])
+        # A heap keeps the file's order among joints that are ready together.
         heapq.heapify(ready)
         order: list[Element] = []
         while ready:
@@ -323,27 +327,28 @@ def link_of(joint: Element, end: str) -> str:
 
 
 def _by_name(robot: Element, tag: str) -> dict[str, Element]:
-    found: dict[str, Element] = {}
+    elements: dict[str, Element] = {}
     for element in robot.all(tag):
         name = element.text("name")
-        if name in found:
+        if name in elements:
             raise element.error(
-                f"has the name of the <{tag}> in line {found[name].line}; rename one."
+                f"has the name of the <{tag}> in line {elements[name].line}; "
+                "rename one."
             )
-        found[name] = element
-    return found
+        elements[name] = element
+    return elements
 
 
 def _require_known(joint: Element, end: str, links: Mapping[str, Element]) -> None:
     name = link_of(joint, end)
     if name not in links:
-        known = ", ".join(list(links)[:8]) + (", …" if len(links) > 8 else "")
+        names = ", ".join(list(links)[:8]) + (", …" if len(links) > 8 else "")
         raise joint.error(
-            f'has the {end} "{name}", which is no <link> of the file. It has: {known}.'
+            f'has the {end} "{name}", which is no <link> of the file. It has: {names}.'
         )
 
 
-# Read an arm from URDF: any tree of joints about any axes; fixed joints are merged.
+# The whole arm; fixed joints are merged.
 
 
 def read_urdf(
@@ -379,7 +384,7 @@ def read_urdf(
 
 
 @dataclass
-class _Place:
+class _FixedFrame:
     """Where a URDF link went: the moving link that carries it, and T_link_frame."""
 
     link: int
@@ -398,11 +403,11 @@ class _Body:
     inertias: list[InertialParameters] = field(default_factory=list)
     frames: list[Frame] = field(default_factory=list)
     shapes: dict[int, list[Shape]] = field(default_factory=dict)
-    places: dict[str, _Place] = field(default_factory=dict)
+    fixed: dict[str, _FixedFrame] = field(default_factory=dict)
     anchored: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.places[self.tree.root] = _Place(BASE, np.eye(4))
+        self.fixed[self.tree.root] = _FixedFrame(BASE, np.eye(4))
         self.shapes[BASE] = read_shapes(self.tree.links[self.tree.root], np.eye(4))
 
     def add(self, joint: Element) -> None:
@@ -418,10 +423,10 @@ class _Body:
             )
 
     def _append(self, joint: Element) -> None:
-        parent = self.places[link_of(joint, "parent")]
+        parent = self.fixed[link_of(joint, "parent")]
         name = link_of(joint, "child")
         index = len(self.joints)
-        self.places[name] = _Place(index, np.eye(4))
+        self.fixed[name] = _FixedFrame(index, np.eye(4))
         self.joints.append(
             Joint(
                 name=joint.text("name"),
@@ -440,9 +445,9 @@ class _Body:
 
     def _merge(self, joint: Element) -> None:
         """Let the carrying link take over what a fixed joint carries."""
-        parent, name = self.places[link_of(joint, "parent")], link_of(joint, "child")
+        parent, name = self.fixed[link_of(joint, "parent")], link_of(joint, "child")
         T = parent.pose @ read_origin(joint)
-        self.places[name] = _Place(parent.link, T)
+        self.fixed[name] = _FixedFrame(parent.link, T)
         inertia = self._inertia(name)
         if joint.find(ANCHOR) is not None and parent.link != BASE:
             self._anchor(parent.link, name, T, inertia)
@@ -473,7 +478,7 @@ class _Body:
         )
         self.names[i] = name
         self.inertias[i] = inertia
-        self.places[name] = _Place(i, np.eye(4))
+        self.fixed[name] = _FixedFrame(i, np.eye(4))
         self.shapes[i] = read_shapes(self.tree.links[name], np.eye(4))
 
     def _inertia(self, name: str) -> InertialParameters:

@@ -1,4 +1,4 @@
-"""XML read as if it came from an enemy: no DTD, no entities, bounded size and depth."""
+"""XML from untrusted files: no DTD, no entities, bounded size and depth."""
 
 from __future__ import annotations
 
@@ -93,6 +93,7 @@ class Element:
         self, attribute: str, word: str, largest: float = LARGEST_NUMBER
     ) -> float:
         try:
+            # Python reads 1_000 as a number; no other XML reader does.
             value = float(word) if "_" not in word else math.nan
         except ValueError:
             value = math.nan
@@ -146,6 +147,7 @@ class _Builder:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         line, offset = self.parser.CurrentLineNumber, self.parser.CurrentByteIndex
         self.count += 1
+        # Bounds memory and recursion of later readers, whatever the file holds.
         if self.count > MOST_ELEMENTS or len(self.open) >= DEEPEST:
             raise ArmError(
                 f"{self.file}, line {line}: more than {MOST_ELEMENTS} elements or "

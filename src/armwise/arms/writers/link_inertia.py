@@ -1,4 +1,4 @@
-"""Share a link's inertia out among the bodies that make it up in a file."""
+"""Division of a link's inertia among the bodies that make it up in a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RESIDUE = 1e-12
 
 
 @dataclass(frozen=True)
-class Shares:
+class InertiaDivision:
     """Who carries what of a moving link.
 
     Attributes:
@@ -29,19 +29,23 @@ class Shares:
     keeps_frames: bool
 
 
-def share_inertia(total: InertialParameters, frames: Sequence[Frame]) -> Shares:
+def divide_inertia(
+    total: InertialParameters, frames: Sequence[Frame]
+) -> InertiaDivision:
     """Let fixed links keep their inertia where the rest is still a body."""
     fixed = InertialParameters.zero()
     for frame in frames:
         fixed += frame.inertia.transformed(frame.pose)
     if not np.any(fixed.vector):
-        return Shares(total, True)
+        return InertiaDivision(total, True)
     own = total - fixed
+    # Nothing but rounding is left for the link itself.
     if np.abs(own.vector).max() <= RESIDUE * np.abs(total.vector).max():
-        return Shares(InertialParameters.zero(), True)
+        return InertiaDivision(InertialParameters.zero(), True)
+    # Else the identified link is lighter than what was fixed to it.
     if own.is_physical():
-        return Shares(own, True)
-    return Shares(total, False)
+        return InertiaDivision(own, True)
+    return InertiaDivision(total, False)
 
 
 def require_writable(arm: Arm, links: Sequence[int], allow_unphysical: bool) -> None:

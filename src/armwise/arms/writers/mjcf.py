@@ -1,4 +1,4 @@
-"""Write an arm as a complete MJCF."""
+"""Writer of MJCF: a complete file, or new numbers in an old one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from armwise.arms.inertia import InertialParameters
 from armwise.arms.layout import BASE
 from armwise.arms.readers.mjcf import OFFSET, body_name, compile_mjcf, read_mjcf
 from armwise.arms.readers.xml import Element
-from armwise.arms.writers.link_inertia import frames_on, require_writable, share_inertia
+from armwise.arms.writers.link_inertia import (
+    divide_inertia,
+    frames_on,
+    require_writable,
+)
 from armwise.arms.writers.urdf import changed_links, number, numbers, require_same_arm
 from armwise.arms.writers.xml_edit import Editor
 from armwise.errors import ArmError
@@ -81,13 +85,13 @@ def _bodies(arm: Arm) -> list[str]:
 
 def _body(arm: Arm, i: int) -> Iterator[str]:
     joint, link = arm.joints[i], arm.links[i]
-    shares = share_inertia(link.inertia, frames_on(arm, i))
+    division = divide_inertia(link.inertia, frames_on(arm, i))
     yield f"<body name={quoteattr(link.name)} {_place(joint.origin)}>"
     yield f"  {_joint(joint)}"
-    if np.any(shares.own.vector):
-        yield f"  {_inertial(shares.own)}"
+    if np.any(division.own.vector):
+        yield f"  {_inertial(division.own)}"
     yield from (f"  {line}" for line in _geoms(link.shapes))
-    yield from (f"  {line}" for line in _fixed(arm, i, shares.keeps_frames))
+    yield from (f"  {line}" for line in _fixed(arm, i, division.keeps_frames))
 
 
 def _joint(joint: Joint) -> str:
@@ -115,13 +119,13 @@ def _inertial(inertia: InertialParameters) -> str:
 
 def _fixed(arm: Arm, i: int, keeps: bool) -> Iterator[str]:
     for frame in frames_on(arm, i):
-        place = f"name={quoteattr(frame.name)} {_place(frame.pose)}"
+        attributes = f"name={quoteattr(frame.name)} {_place(frame.pose)}"
         if not np.any(frame.inertia.vector):
-            yield f"<site {place}/>"
+            yield f"<site {attributes}/>"
         elif keeps:
-            yield f"<body {place}>{_inertial(frame.inertia)}</body>"
+            yield f"<body {attributes}>{_inertial(frame.inertia)}</body>"
         else:
-            yield f"<body {place}/>"
+            yield f"<body {attributes}/>"
 
 
 def _geoms(shapes: tuple[Shape, ...]) -> Iterator[str]:
@@ -133,8 +137,8 @@ def _geoms(shapes: tuple[Shape, ...]) -> Iterator[str]:
             "box": tuple(x / 2 for x in shape.size),
         }.get(shape.kind)
         if size is not None:  # a mesh's file is not ours to find
-            place = _place(shape.pose)
-            yield f'<geom type="{shape.kind}" size="{numbers(size)}" {place}/>'
+            pose = _place(shape.pose)
+            yield f'<geom type="{shape.kind}" size="{numbers(size)}" {pose}/>'
 
 
 def _mimics(arm: Arm) -> Iterator[str]:
@@ -181,7 +185,7 @@ def _indented(lines: Iterator[str] | list[str], depth: int) -> list[str]:
     return ["  " * depth + line for line in lines]
 
 
-# Put an arm's numbers back into the MJCF it came from, leaving the rest alone.
+# New numbers in an existing MJCF.
 
 _ORIENTED = ("diaginertia", "quat", "axisangle", "xyaxes", "zaxis", "euler")
 """Attributes of <inertial> that `fullinertia` takes the place of."""
@@ -202,9 +206,9 @@ def fill_mjcf(
     notes = []
     for i in changed:
         frames = frames_on(before, i)
-        shares = share_inertia(arm.links[i].inertia, frames)
-        _put_inertia(editor, bodies[arm.links[i].name], shares.own)
-        if not shares.keeps_frames:
+        division = divide_inertia(arm.links[i].inertia, frames)
+        _put_inertia(editor, bodies[arm.links[i].name], division.own)
+        if not division.keeps_frames:
             emptied = [f.name for f in frames if np.any(f.inertia.vector)]
             for name in emptied:
                 _put_inertia(editor, bodies[name], InertialParameters.zero())
@@ -244,13 +248,13 @@ def _elements(
 
 
 def _joints(model: Any, bodies: list[Element]) -> dict[str, Element]:
-    found = {}
+    elements = {}
     for i, body in enumerate(bodies):
         own = [x for x in _inside(body) if x.tag in ("joint", "freejoint")]
         for k, joint in enumerate(own):
             j = int(model.body_jntadr[i + 1]) + k
-            found[str(model.joint(j).name) or f"joint_{j}"] = joint
-    return found
+            elements[str(model.joint(j).name) or f"joint_{j}"] = joint
+    return elements
 
 
 def _nested(root: Element, tag: str) -> Iterator[Element]:

@@ -1,4 +1,4 @@
-"""Write an arm as a complete URDF."""
+"""Writer of URDF: a complete file, or new numbers in an old one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ from armwise.arms.readers.urdf import (
     read_urdf,
 )
 from armwise.arms.readers.xml import Element
-from armwise.arms.writers.link_inertia import frames_on, require_writable, share_inertia
+from armwise.arms.writers.link_inertia import (
+    divide_inertia,
+    frames_on,
+    require_writable,
+)
 from armwise.arms.writers.xml_edit import Editor
 from armwise.errors import ArmError
 
@@ -57,10 +61,10 @@ def numbers(values: Iterable[float]) -> str:
 
 def extension_lines(arm: Arm) -> list[str]:
     """Write gravity and couplings, where they differ from what readers assume."""
-    usual = np.array_equal(arm.gravity, GRAVITY)
-    if usual and not arm.couplings:
+    is_standard = np.array_equal(arm.gravity, GRAVITY)
+    if is_standard and not arm.couplings:
         return []
-    head = "" if usual else f' gravity="{numbers(arm.gravity)}"'
+    head = "" if is_standard else f' gravity="{numbers(arm.gravity)}"'
     if not arm.couplings:
         return [f"<{EXTENSION}{head}/>"]
     lines = [f"<{EXTENSION}{head}>"]
@@ -94,7 +98,7 @@ def inertial_lines(inertia: InertialParameters) -> list[str]:
 
 def _moving_link(arm: Arm, i: int) -> Iterator[str]:
     joint, link = arm.joints[i], arm.links[i]
-    shares = share_inertia(link.inertia, frames_on(arm, i))
+    division = divide_inertia(link.inertia, frames_on(arm, i))
     parent = arm.base if joint.parent == BASE else arm.links[joint.parent].name
     if joint.is_revolute and np.any(joint.anchor):
         # URDF's joints turn about the origin of their child: put a massless link there.
@@ -102,14 +106,14 @@ def _moving_link(arm: Arm, i: int) -> Iterator[str]:
         yield from _link(axis_link, InertialParameters.zero(), ())
         at = joint.origin @ pose(None, joint.anchor)
         yield from _joint(arm, joint, parent, axis_link, at)
-        yield from _link(link.name, shares.own, link.shapes)
+        yield from _link(link.name, division.own, link.shapes)
         back = pose(None, -joint.anchor)
         name = f"{joint.name}_anchor"
         yield from _fixed(name, axis_link, link.name, back, [f"  <{ANCHOR}/>"])
     else:
-        yield from _link(link.name, shares.own, link.shapes)
+        yield from _link(link.name, division.own, link.shapes)
         yield from _joint(arm, joint, parent, link.name, joint.origin)
-    yield from _fixed_links(arm, i, shares.keeps_frames)
+    yield from _fixed_links(arm, i, division.keeps_frames)
 
 
 def _unused(name: str, arm: Arm) -> str:
@@ -242,7 +246,7 @@ def _comment(defect: tuple[str, str]) -> str:
     return f"{name}: no body has this inertia: {why}".replace("--", "- -")
 
 
-# Put an arm's numbers back into the URDF it came from, leaving the rest alone.
+# New numbers in an existing URDF.
 
 
 def fill_urdf(
@@ -274,13 +278,13 @@ def fill_urdf(
 def require_same_arm(arm: Arm, template: Arm, path: Path) -> None:
     """Refuse a template whose joints or links are not the arm's."""
     for what in ("joints", "links"):
-        ours = [x.name for x in getattr(arm, what)]
-        theirs = [x.name for x in getattr(template, what)]
-        if ours != theirs:
+        names = [x.name for x in getattr(arm, what)]
+        expected = [x.name for x in getattr(template, what)]
+        if names != expected:
             raise ArmError(
                 f"{path} is no template for {arm.name}: its {what} are "
-                f"{', '.join(theirs[:10])}, not {', '.join(ours[:10])}. Give the file "
-                "the arm was loaded from."
+                f"{', '.join(expected[:10])}, not {', '.join(names[:10])}. Give the "
+                "file the arm was loaded from."
             )
 
 
@@ -302,9 +306,9 @@ class _Filler:
     def put_inertia(self, i: int) -> str | None:
         """Write one moving link, and empty those fixed to it if that cannot be."""
         link, frames = self.arm.links[i], frames_on(self.before, i)
-        shares = share_inertia(link.inertia, frames)
-        self._put(link.name, shares.own)
-        if shares.keeps_frames:
+        division = divide_inertia(link.inertia, frames)
+        self._put(link.name, division.own)
+        if division.keeps_frames:
             return None
         emptied = [frame.name for frame in frames if np.any(frame.inertia.vector)]
         for name in emptied:
@@ -341,9 +345,9 @@ class _Filler:
 
 def _put_drive(editor: Editor, element: Element, joint: Joint, old: Joint) -> None:
     new, was = joint.drive, old.drive
-    ours = {"rotor_inertia": new.rotor_inertia, "offset": new.offset}
-    if ours != {"rotor_inertia": was.rotor_inertia, "offset": was.offset}:
-        _put_values(editor, element, EXTENSION, ours)
+    extension = {"rotor_inertia": new.rotor_inertia, "offset": new.offset}
+    if extension != {"rotor_inertia": was.rotor_inertia, "offset": was.offset}:
+        _put_values(editor, element, EXTENSION, extension)
     friction = {"damping": new.viscous, "friction": new.coulomb}
     if friction != {"damping": was.viscous, "friction": was.coulomb}:
         _put_values(editor, element, "dynamics", friction)

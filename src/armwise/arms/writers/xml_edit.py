@@ -1,4 +1,4 @@
-"""Change attributes of an XML file and leave every other byte where it is."""
+"""Editor of XML attributes that leaves every other byte unchanged."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Editor:
     def set(self, element: Element, values: Mapping[str, str]) -> None:
         """Give attributes other values; add those that are not there."""
         tag = self._tag(element)
-        found = {m.group(1).decode(): m.span(2) for m in _ATTRIBUTE.finditer(tag)}
+        spans = {m.group(1).decode(): m.span(2) for m in _ATTRIBUTE.finditer(tag)}
         added = ""
         for name, value in values.items():
-            if name not in found:
+            if name not in spans:
                 added += f" {name}={quoteattr(value)}"
             elif not _same_numbers(element.attributes[name], value):
-                start, end = (element.start + x for x in found[name])
+                start, end = (element.start + x for x in spans[name])
                 self.changes.append((start, end, quoteattr(value).encode()))
         if added:
             end = element.start + len(tag) - (2 if tag.endswith(b"/>") else 1)
@@ -70,12 +70,14 @@ class Editor:
     def result(self) -> bytes:
         """Return the file with every change made."""
         data = self.data
+        # From the end, so that earlier positions stay valid.
         for start, end, new in sorted(self.changes, key=lambda x: x[0], reverse=True):
             data = data[:start] + new + data[end:]
         return data
 
     @property
     def _newline(self) -> bytes:
+        # The file's own line ends; its first lines decide.
         return b"\r\n" if b"\r\n" in self.data[:10_000] else b"\n"
 
     def _tag(self, element: Element) -> bytes:

@@ -1,4 +1,4 @@
-"""Sensors as descriptions, one file each: what they measure and how they err."""
+"""Sensors: what they measure and their errors, one file each."""
 
 from armwise.plants.sensors.position import (
     AnalogSensor,

@@ -62,7 +62,7 @@ def rounded(x: np.ndarray, step: np.ndarray | float) -> np.ndarray:
     return steps
 
 
-# Tachometers, and the velocity that is made from an encoder instead.
+# Velocity: tachometers, and differences of encoder counts.
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +127,7 @@ class EncoderVelocity:
         if not self.cutoff_hz > 0:
             raise ArgumentError("The cut-off of a velocity filter must be positive.")
         read = self.encoder.mounted(mount)
-        share = -np.expm1(-2.0 * np.pi * self.cutoff_hz * mount.period)
+        gain = -np.expm1(-2.0 * np.pi * self.cutoff_hz * mount.period)
         before: np.ndarray | None = None
         speed = np.zeros((mount.batch, mount.dof))
 
@@ -135,7 +135,7 @@ class EncoderVelocity:
             nonlocal before, speed
             now = read(state)
             if before is not None:
-                speed = speed + share * ((now - before) / mount.period - speed)
+                speed = speed + gain * ((now - before) / mount.period - speed)
             before = now
             return speed
 

@@ -1,4 +1,4 @@
-"""What a sensor is: a description that, once mounted, samples the truth."""
+"""Sensor protocol: a description that, once mounted on a plant, takes samples."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def spread(
     return full if full.any() else None
 
 
-# Gain error, bias, drift and noise: what every analog signal suffers.
+# Gain error, bias, drift and noise of analog signals.
 
 _BLOCK = 256
 

@@ -80,7 +80,7 @@ class Ripple:
         return wave
 
 
-# Motor currents: torque by way of the motor's constant.
+# Motor currents.
 
 
 @dataclass(frozen=True, eq=False)

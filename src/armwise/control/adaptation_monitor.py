@@ -1,4 +1,4 @@
-"""Look over an adaptive controller's shoulder while it works."""
+"""Monitor of an adaptive controller: estimates, Lyapunov function, excitation."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class SlidingController(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
-    """What was seen; the first axis is time, the second the plant.
+class AdaptationHistory:
+    """Signals of an adaptation; the first axis is time, the second the plant.
 
     Attributes:
         time: In [s].
@@ -56,7 +56,7 @@ class Watched:
         lyapunov: V = ½ sᵀ M s + ½ ãᵀ P⁻¹ ã with the true M and ã; NaN if the truth
             was not given. Under the gradient law it never grows but by sampling.
         excitation: Smallest eigenvalue of ∫ YᵀY dt over the window: how much the
-            worst seen direction of parameter space is being moved.
+            least excited direction of parameter space is excited.
     """
 
     time: Float[np.ndarray, " samples"]
@@ -66,13 +66,13 @@ class Watched:
     excitation: Float[np.ndarray, "samples batch"]
 
 
-class Watch:
-    """The same controller, watched.
+class AdaptationMonitor:
+    """The same controller, with a record of its adaptation.
 
     Args:
         controller: An adaptive controller.
-        truth: The arm as it really is, where that is known.
-        every: Control periods between two looks.
+        truth: The arm as it really is, in simulation.
+        every: Control periods between two rows.
         window: Time in [s] over which excitation is forgotten.
     """
 
@@ -96,15 +96,15 @@ class Watch:
         self._period = 0.0
 
     @property
-    def watched(self) -> Watched:
-        """Everything seen since the last reset."""
+    def history(self) -> AdaptationHistory:
+        """Everything recorded since the last reset."""
         columns = [np.array(column) for column in zip(*self._rows, strict=True)]
         if not columns:
             columns = [np.zeros((0, 0, 0)), *(np.zeros((0, 0)) for _ in range(3))]
-        return Watched(np.array(self._time), *columns)
+        return AdaptationHistory(np.array(self._time), *columns)
 
     def reset(self, batch: int, period: float) -> None:
-        """Begin anew, for `batch` plants, to be asked every `period` [s]."""
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
         self.controller.reset(batch, period)
         self._velocity.reset(period)
         self._rows, self._time, self._count, self._period = [], [], 0, period
@@ -114,13 +114,13 @@ class Watch:
     def torque(
         self, t: float, reference: MotionSample, measurement: Measurement
     ) -> Float[np.ndarray, "batch dof"]:
-        """Return the controller's torques; look on every few periods."""
+        """Return the controller's torques; record every n-th period."""
         if self._count % self.every == 0:
-            self._look(t, reference, measurement)
+            self._record(t, reference, measurement)
         self._count += 1
         return self.controller.torque(t, reference, measurement)
 
-    def _look(
+    def _record(
         self, t: float, reference: MotionSample, measurement: Measurement
     ) -> None:
         model, rate = self.controller.model, self.controller.rate
@@ -130,6 +130,7 @@ class Watch:
         qddr = reference.qdd - apply_feedback(rate, qd - reference.qd)
         Y = model.tracking_regressor(q, qd, qdr, qddr)
         dt = self.every * self._period
+        # Exponential forgetting: a window that costs no memory.
         self._information *= np.exp(-dt / self.window)
         self._information += dt * np.swapaxes(Y, -1, -2) @ Y
         excitation = np.linalg.eigvalsh(self._information)[..., 0]
