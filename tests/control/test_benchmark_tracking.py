@@ -20,6 +20,7 @@ from armwise.control.comparison import (
 from armwise.errors import ArgumentError
 from armwise.motions import Quintic, Sinusoid, check_limits
 from armwise.plants import Plant, SimulatedArm, perturbed
+from armwise.report import write_tracking_report
 
 TASKS = {
     "reach": Quintic(np.zeros(2), np.ones(2), 0.4),
@@ -67,7 +68,7 @@ def test_the_table_survives_the_disk(table: TrackingTable, tmp_path: Path) -> No
     table.write(tmp_path / "t.parquet")
     again = TrackingTable.read(tmp_path / "t.parquet")
     assert again.frame.equals(table.frame, null_equal=True)
-    table.write_figures(tmp_path / "f.html", "PD")
+    write_tracking_report(table, tmp_path / "f.html", "PD")
     page = (tmp_path / "f.html").read_text(encoding="utf-8")
     assert "Tracking error" in page
     assert "Error relative to PD" in page

@@ -1,4 +1,4 @@
-"""What subcommands print: one JSON object for machines, tables for people."""
+"""Output of subcommands: one JSON object for machines, tables and bars for people."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def console(*, error: bool = False) -> Console:
     """Return where people read: coloured on a terminal, plain elsewhere."""
     from rich.console import Console
 
-    made = Console(stderr=error, highlight=False, soft_wrap=error)
-    if not made.is_terminal:
-        made.width = max(made.width, 120)
-    return made
+    screen = Console(stderr=error, highlight=False, soft_wrap=error)
+    if not screen.is_terminal:
+        screen.width = max(screen.width, 120)  # a pipe has no width; 80 folds tables
+    return screen
 
 
 def table(title: str, columns: Sequence[str]) -> Table:
@@ -61,25 +61,22 @@ def table(title: str, columns: Sequence[str]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    made = Table(title=title, box=SIMPLE_HEAD, title_justify="left", title_style="bold")
+    rows = Table(title=title, box=SIMPLE_HEAD, title_justify="left", title_style="bold")
     for i, column in enumerate(columns):
-        made.add_column(column, justify="right" if i else "left", overflow="fold")
-    return made
+        rows.add_column(column, justify="right" if i else "left", overflow="fold")
+    return rows
 
 
 def warn(message: str) -> None:
-    """Tell people about something that is not as it should be."""
+    """Print a warning to standard error."""
     from rich.text import Text
 
     console(error=True).print(Text(f"Warning: {message}", style="yellow"))
 
 
 def figure(value: float, digits: int = 4) -> str:
-    """Write a number for people; a dash where nothing is known."""
+    """Write a number for people; a dash where it is not finite."""
     return f"{value:.{digits}g}" if math.isfinite(value) else "–"
-
-
-# Progress for people: a bar on a terminal, nothing for machines.
 
 
 @contextmanager
@@ -89,13 +86,12 @@ def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress]:
     if quiet or not screen.is_terminal:
         yield lambda step, fraction: None  # nobody watches: no bar to import
         return
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
+    from rich import progress as rich
 
-    with Bars(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
+    with rich.Progress(
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.TimeElapsedColumn(),
         console=screen,
         transient=True,
     ) as bar:

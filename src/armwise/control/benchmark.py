@@ -18,7 +18,7 @@ import numpy as np
 
 from armwise.control.feedback import ResumableController
 from armwise.errors import ArgumentError
-from armwise.files import replacing, write_atomically
+from armwise.files import replacing
 from armwise.motions import Motion
 from armwise.plants import Plant, run_batch
 
@@ -87,7 +87,7 @@ def _feed_name(digest: Any, thing: object) -> None:
     digest.update(name.encode())
 
 
-# The table of results and its figures.
+# The result of a comparison of controllers: a tidy table.
 
 KEYS = ("task", "plant", "controller", "seed")
 
@@ -155,48 +155,6 @@ class TrackingTable:
         joined = overall.join(base, on=keys, how="left", maintain_order="left")
         ratio = pl.col("rms_error") / pl.col("baseline")
         return joined.with_columns(ratio.alias("normalised")).drop("baseline")
-
-    def figures(self, baseline: str | None = None) -> dict[str, Any]:
-        """Interactive figures: errors by controller, and ratios to a baseline."""
-        import plotly.graph_objects as go
-
-        overall = self.overall()
-        names = overall["controller"].unique(maintain_order=True).to_list()
-        box = go.Figure(layout={"title": "Tracking error", "yaxis_type": "log"})
-        for name in names:
-            values = overall.filter(overall["controller"] == name)
-            box.add_box(y=values["rms_error"].to_numpy(), name=name, boxpoints="all")
-        box.update_yaxes(title="RMS error over all joints [rad, m]")
-        figures = {"errors": box}
-        if baseline is not None:
-            figures["normalised"] = self._normalised_figure(baseline, names)
-        return figures
-
-    def _normalised_figure(self, baseline: str, names: list[str]) -> Any:
-        import plotly.graph_objects as go
-
-        table = self.normalised(baseline)
-        figure = go.Figure(layout={"title": f"Error relative to {baseline}"})
-        for name in names:
-            values = table.filter(table["controller"] == name)["normalised"].to_numpy()
-            finite = values[np.isfinite(values)]
-            spread = float(finite.std()) if finite.size else 0.0
-            mean = float(finite.mean()) if finite.size else float("nan")
-            figure.add_bar(x=[name], y=[mean], error_y={"array": [spread]}, name=name)
-        figure.update_yaxes(title="normalised RMS error")
-        return figure
-
-    def write_figures(self, path: str | Path, baseline: str | None = None) -> None:
-        """Write the figures to one HTML file that needs no network."""
-        from plotly.io import to_html
-
-        figures = self.figures(baseline).values()
-        parts = [
-            to_html(figure, include_plotlyjs=i == 0, full_html=False)
-            for i, figure in enumerate(figures)
-        ]
-        page = f"<!doctype html><meta charset='utf-8'>{''.join(parts)}"
-        write_atomically(path, page)
 
     def write(self, path: str | Path) -> None:
         """Write to a Parquet file, all at once or not at all."""

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from armwise.plants import Sensor
 
 _BATCH = 50
-"""Plants that are simulated side by side."""
+"""Plants that are simulated side by side: a batch fills the vector registers, and its
+recordings still fit in memory."""
 
 TORQUE_LAG = 0.5e-3
 """A torque is logged when its control period ends; it was there in the middle, [s]."""
@@ -39,11 +40,12 @@ NORMAL_FACTOR = 1.96
 
 @dataclass(frozen=True, eq=False)
 class CoverageStudy:
-    """How often 95 % intervals held the truth.
+    """How often 95 % intervals contained the truth.
 
     Attributes:
         names: The base parameters.
-        coverage: Share of experiments whose interval held the truth, per parameter.
+        coverage: Fraction of experiments whose interval contained the truth, per
+            parameter.
         plain_coverage: The same for ordinary least squares with the textbook
             covariance, which takes every sample for new information.
         experiments: How many there were.
@@ -128,21 +130,21 @@ def coverage_study(
         raise ArgumentError(
             f"A study needs two experiments or more, not {experiments}."
         )
-    chosen = method or WeightedLeastSquares()
-    tell = progress or (lambda what, share: None)
+    solver = method or WeightedLeastSquares()
+    report = progress or (lambda step, fraction: None)
     setting = loop_setting(arm, motion, seed, encoder_counts, torque_noise)
-    held = _Held(experiments)
+    counts = _CoverageCounts(experiments)
     first: Samples | None = None
     for recording in loop_recordings(setting, experiments, seed):
         first = first or prepare(recording, cutoff_hz, arm=arm, lag=TORQUE_LAG)
         samples = prepare(recording, like=first)
-        held.add(pose_problem(Columns(arm), [samples]), chosen)
-        tell("experiments", len(held.inside) / experiments)
-    return held.study()
+        counts.add(pose_problem(Columns(arm), [samples]), solver)
+        report("experiments", len(counts.inside) / experiments)
+    return counts.study()
 
 
-class _Held:
-    """Counts the intervals that held the truth."""
+class _CoverageCounts:
+    """Counts the intervals that contain the truth."""
 
     def __init__(self, experiments: int) -> None:
         self.inside: list[np.ndarray] = []
@@ -153,18 +155,18 @@ class _Held:
     def add(self, problem: Problem, method: Method) -> None:
         """Identify one experiment."""
         truth = problem.prior_base
-        found = method.solve(problem)
-        std = np.sqrt(np.diag(review(problem, found).covariance))
-        self.inside.append(np.abs(found.values - truth) <= interval_factor() * std)
+        solution = method.solve(problem)
+        std = np.sqrt(np.diag(review(problem, solution).covariance))
+        self.inside.append(np.abs(solution.values - truth) <= interval_factor() * std)
         plain = OrdinaryLeastSquares().solve(problem)
         std = np.sqrt(np.diag(plain.covariance))
         self._plain.append(np.abs(plain.values - truth) <= NORMAL_FACTOR * std)
         self._names = base_names(problem)
 
     def study(self) -> CoverageStudy:
-        """Return the shares."""
-        ours, plain = (np.mean(held, axis=0) for held in (self.inside, self._plain))
-        return CoverageStudy(self._names, ours, plain, self._experiments)
+        """Return the fractions."""
+        robust, plain = (np.mean(x, axis=0) for x in (self.inside, self._plain))
+        return CoverageStudy(self._names, robust, plain, self._experiments)
 
 
 def base_names(problem: Problem) -> tuple[str, ...]:
@@ -176,6 +178,7 @@ def interval_factor() -> float:
     """Standard deviations of a 95 % interval from so many stretches."""
     from scipy.stats import t
 
+    # Student's t: the jackknife's variance is itself an estimate from few stretches.
     return float(t.ppf(0.975, STRETCHES - 1))
 
 
@@ -190,12 +193,12 @@ def loop_setting(
     from armwise.control import largest_torque
     from armwise.plants import perturbed
 
-    wanted = motion or random_motion(arm, seed)
-    size = largest_torque(arm, wanted)
+    followed = motion or random_motion(arm, seed)
+    size = largest_torque(arm, followed)
     return LoopSetting(
         arm=arm,
         model=perturbed(arm, 0.1, seed),
-        motion=wanted,
+        motion=followed,
         kp=20.0 * size,
         kd=2.0 * size,
         velocity_cutoff_hz=60.0,

@@ -1,4 +1,4 @@
-"""Closed-loop validation: does the identified arm move as the real one did?"""
+"""Closed-loop validation: the identified arm beside a recorded run of the real one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LoopValidation:
 
     Attributes:
         position_rmse: Difference of the motions in [rad] or [m], per joint.
-        tracking_rmse: What the recorded run itself strayed from the plan, for scale.
+        tracking_rmse: Distance of the recorded run from the plan, for scale.
         torque_error: ‖τ − τ_simulated‖ / ‖τ‖, per joint, as a fraction.
     """
 
@@ -42,10 +42,10 @@ def validate_in_loop(
     """Run the identified arm under the controller that was recorded, and compare.
 
     Args:
-        estimate: The estimate; its arm must be a body, or it cannot be simulated.
+        estimate: The estimate; its arm must be physically realisable to be simulated.
         recording: What the real arm did.
         controller: The controller that drove it.
-        motion: What it was asked to do.
+        motion: The planned motion.
         cutoff_hz: Low-pass for both in [Hz].
 
     Raises:
@@ -60,17 +60,17 @@ def validate_in_loop(
             f"The identified arm runs away under the recorded controller: {error}"
         ) from error
     real = prepare(recording, cutoff_hz, lag=0.0, keep_rest=True)
-    ours = prepare(simulated, like=real)
-    start, stop = max(real.time[0], ours.time[0]), min(real.time[-1], ours.time[-1])
+    model = prepare(simulated, like=real)
+    start, stop = max(real.time[0], model.time[0]), min(real.time[-1], model.time[-1])
     times = real.time[(real.time >= start) & (real.time <= stop)]
     planned = motion.sample(times).q
     q, tau = (_at(real.time, x, times) for x in (real.q, real.tau))
-    q_ours, tau_ours = (_at(ours.time, x, times) for x in (ours.q, ours.tau))
+    q_model, tau_model = (_at(model.time, x, times) for x in (model.q, model.tau))
     size = np.linalg.norm(tau, axis=0)
     return LoopValidation(
-        position_rmse=np.sqrt(np.mean((q - q_ours) ** 2, axis=0)),
+        position_rmse=np.sqrt(np.mean((q - q_model) ** 2, axis=0)),
         tracking_rmse=np.sqrt(np.mean((q - planned) ** 2, axis=0)),
-        torque_error=np.linalg.norm(tau - tau_ours, axis=0)
+        torque_error=np.linalg.norm(tau - tau_model, axis=0)
         / np.where(size > 0, size, 1),
     )
 

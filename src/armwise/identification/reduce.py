@@ -1,4 +1,4 @@
-"""Keep the parameters that matter, and find those again."""
+"""Reduction of a model to the parameters whose torque matters."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def reduce(
     largest_relative_std: float | None = None,
     method: Method | None = None,
 ) -> Estimate:
-    """Drop parameters whose torque never matters, and identify the rest again.
+    """Drop parameters whose torque never matters, and identify the others again.
 
     A parameter stays if, somewhere in the data, its torque reaches `threshold` of the
-    largest torque measured at that joint (`izaguirre1992` §6). What is kept leads its
-    combination alone, all else is zero: the fewest operations in generated code.
+    largest torque measured at that joint (`izaguirre1992` §6). What remains leads
+    its combination alone, all else is zero: the fewest operations in generated code.
 
     Args:
         estimate: What to reduce.
@@ -41,32 +41,32 @@ def reduce(
         threshold: Fraction of a joint's largest torque.
         largest_relative_std: Also drop, worst first, what is less certain than this
             fraction of its value.
-        method: How to identify the rest.
+        method: How to identify the others; weighted least squares if None.
     """
     if not 0 <= threshold < 1:
         raise ArgumentError(f"threshold is a fraction in [0, 1), not {threshold}.")
     from threadpoolctl import threadpool_limits
 
     runs = [data] if isinstance(data, Samples) else list(data)
-    chosen = method or WeightedLeastSquares()
+    solver = method or WeightedLeastSquares()
     with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
-        kept = np.flatnonzero(significance(estimate, runs) >= threshold)
-        small = _search(_problem(estimate, runs), kept, chosen, largest_relative_std)
+        rows = np.flatnonzero(significance(estimate, runs) >= threshold)
+        small = _search(_problem(estimate, runs), rows, solver, largest_relative_std)
     note = f"{small.base.count} of {estimate.base.count} base parameters matter."
     return replace(small, notes=(*small.notes, note))
 
 
 def _search(
-    problem: Problem, kept: np.ndarray, method: Method, largest: float | None
+    problem: Problem, rows: np.ndarray, method: Method, largest: float | None
 ) -> Estimate:
-    """Identify what is kept; while something is too uncertain, drop the worst."""
-    small = _identify(_restricted(problem, kept), method)
-    while largest is not None and len(kept) > 1:
-        doubt = small.base_std / np.maximum(np.abs(small.base_values), 1e-300)
-        if doubt.max() <= largest:
+    """Identify what matters; while something is too uncertain, drop the worst."""
+    small = _identify(_restricted(problem, rows), method)
+    while largest is not None and len(rows) > 1:
+        relative_std = small.base_std / np.maximum(np.abs(small.base_values), 1e-300)
+        if relative_std.max() <= largest:
             break
-        kept = np.delete(kept, int(np.argmax(doubt)))
-        small = _identify(_restricted(problem, kept), method)
+        rows = np.delete(rows, int(np.argmax(relative_std)))
+        small = _identify(_restricted(problem, rows), method)
     return small
 
 
@@ -75,12 +75,12 @@ def significance(
 ) -> Float[np.ndarray, " base"]:
     """Largest torque of each base parameter, as a fraction of its joint's largest."""
     columns = estimate.columns
-    wanted = columns.user[:, list(estimate.base.indices)] * estimate.base_values
+    torques = columns.user[:, list(estimate.base.indices)] * estimate.base_values
     size = np.zeros((columns.arm.dof, estimate.base.count))
     largest = np.zeros(columns.arm.dof)
     for block in columns.blocks(data):
         for i, support in enumerate(columns.support):
-            torque = wanted[support].T @ block.joints[i][:-1]
+            torque = torques[support].T @ block.joints[i][:-1]
             size[i] = np.maximum(size[i], np.abs(torque).max(axis=1))
             largest[i] = max(largest[i], float(np.abs(block.joints[i][-1]).max()))
     return (size / np.where(largest > 0, largest, np.inf)[:, None]).max(axis=0)
@@ -93,14 +93,14 @@ def _problem(estimate: Estimate, runs: Sequence[Samples]) -> Problem:
     return replace(problem, base=estimate.base, is_estimated=free)
 
 
-def _restricted(problem: Problem, kept: np.ndarray) -> Problem:
-    if not len(kept):
+def _restricted(problem: Problem, rows: np.ndarray) -> Problem:
+    if not len(rows):
         raise NotIdentifiable("No parameter reaches the threshold. Lower it.")
     base = problem.base
     small = BaseParameters(
         base.names,
-        tuple(base.indices[k] for k in kept),
-        base.matrix[kept],
+        tuple(base.indices[k] for k in rows),
+        base.matrix[rows],
         base.unidentifiable,
     )
     return replace(problem, base=small)

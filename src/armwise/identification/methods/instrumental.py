@@ -42,22 +42,24 @@ class InstrumentalVariables:
 
     def solve(self, problem: Problem) -> Solution:
         """Return the base parameters and how far to trust them."""
-        found = WeightedLeastSquares().solve(problem)
-        if found.rank < found.values.size:
+        solution = WeightedLeastSquares().solve(problem)
+        if solution.rank < solution.values.size:
             raise NotIdentifiable(
                 "The recording does not determine every parameter; instruments cannot "
                 "help. Excite every joint, or estimate fewer terms."
             )
         for _ in range(self.iterations):
             arm = problem.columns.arm.with_parameters(
-                problem.parameters(found.values)[: problem.columns.arm.parameters.size]
+                problem.parameters(solution.values)[
+                    : problem.columns.arm.parameters.size
+                ]
             )
-            found = _solve(problem, found, self.instruments(arm))
-        return found
+            solution = _solve(problem, solution, self.instruments(arm))
+        return solution
 
 
-def _solve(problem: Problem, last: Solution, given: Sequence[Samples]) -> Solution:
-    instruments = list(given)
+def _solve(problem: Problem, last: Solution, motions: Sequence[Samples]) -> Solution:
+    instruments = list(motions)
     _check(problem, instruments)
     crossed, right = _moments(problem, instruments, last.torque_std, None)[:2]
     values = np.linalg.solve(crossed, right)
@@ -81,7 +83,7 @@ def _moments(
 ) -> tuple[np.ndarray, np.ndarray, Float[np.ndarray, "stretches base"]]:
     """Return Zᵀ W Y, Zᵀ W τ and, for given values, the scores of every stretch."""
     columns = problem.columns
-    wanted = columns.user[:, list(problem.base.indices)]
+    leaders = columns.user[:, list(problem.base.indices)]
     fixed = columns.user @ np.where(problem.is_estimated, 0.0, problem.prior)
     weights = (
         fixed if values is None else columns.user @ base_to_parameters(problem, values)
@@ -98,10 +100,10 @@ def _moments(
             for row, part in parts:
                 sums.values[row, support] += Z[:, part] @ error[part]
             if values is None:
-                left = wanted[support].T @ (Z @ Y.T) @ wanted[support]
-                crossed += left / torque_std[i] ** 2
-                right += wanted[support].T @ (Z @ error)
-    return crossed, right, sums.values @ wanted
+                cross = leaders[support].T @ (Z @ Y.T) @ leaders[support]
+                crossed += cross / torque_std[i] ** 2
+                right += leaders[support].T @ (Z @ error)
+    return crossed, right, sums.values @ leaders
 
 
 def _check(problem: Problem, instruments: Sequence[Samples]) -> None:

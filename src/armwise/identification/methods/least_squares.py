@@ -1,4 +1,4 @@
-"""Ordinary least squares: every joint's torque counts the same."""
+"""Least squares: ordinary, weighted, ridge, with a prior, and total."""
 
 from __future__ import annotations
 
@@ -34,10 +34,9 @@ class OrdinaryLeastSquares:
         return solve_system(stack(systems, std), problem.prior_base, std)
 
 
-# Weighted least squares: each joint counts as much as its noise allows.
-
 _SMALLEST_NOISE = 1e-9
-"""Noise no torque is better than, relative to the torque itself."""
+"""Noise no torque is better than, relative to the torque itself: exact data must not
+get an infinite weight."""
 
 
 @dataclass(frozen=True)
@@ -76,21 +75,19 @@ def solve_weighted(
         samples: How many samples the systems stand for.
         iterations: How often the weights are renewed.
     """
+    # The first weights are the torques' own sizes, so that wrists count from the start.
     size = torque_size(systems, samples)
     floor = _SMALLEST_NOISE * np.where(size > 0, size, 1.0)
     std = np.where(size > 0, size, 1.0)
     for _ in range(iterations + 1):
-        found = solve_system(stack(systems, std), prior, std)
-        std = np.maximum(residual_std(systems, found.values, samples), floor)
+        solution = solve_system(stack(systems, std), prior, std)
+        std = np.maximum(residual_std(systems, solution.values, samples), floor)
     return solve_system(stack(systems, std), prior, std)
-
-
-# Ridge regression, as `aah1986` used it: a little pull on every parameter.
 
 
 @dataclass(frozen=True)
 class Ridge:
-    """Minimise ‖(Y β − τ)/σ‖² + d ‖β/b‖², b each column's scale.
+    """Minimise ‖(Y β − τ)/σ‖² + d ‖β/b‖², b each column's scale, as `aah1986` did.
 
     Attributes:
         strength: d, relative to the largest squared singular value; far below the
@@ -110,16 +107,13 @@ class Ridge:
         pull = np.sqrt(self.strength) * first.singular_values[0] * np.diag(first.scale)
         rows = np.column_stack([pull, np.zeros(len(pull))])
         zero = np.zeros(len(pull))
-        found = solve_system(np.vstack([system, rows]), zero, first.torque_std)
-        return replace(found, notes=("Ridge pulls undetermined values to zero.",))
-
-
-# Prior-weighted: what the drawing says, corrected by what the motion says.
+        solution = solve_system(np.vstack([system, rows]), zero, first.torque_std)
+        return replace(solution, notes=("Ridge pulls undetermined values to zero.",))
 
 
 @dataclass(frozen=True)
 class PriorWeighted:
-    """Add the arm's own parameters as measurements of limited trust.
+    """Add the arm's own parameters as measurements with a standard deviation.
 
     Attributes:
         relative_std: How far a parameter of the description may be off, as a fraction.
@@ -139,13 +133,11 @@ class PriorWeighted:
         spread = np.hypot(self.relative_std * problem.prior, self.absolute_std)
         K = problem.base.matrix
         covariance = (K * (spread * problem.is_estimated) ** 2) @ K.T
+        # Whitened by the Cholesky factor, the prior is so many more rows of the system.
         root = np.linalg.inv(np.linalg.cholesky(covariance))
         rows = np.column_stack([root, root @ problem.prior_base])
         system = np.vstack([stack(problem.systems(), first.torque_std), rows])
         return solve_system(system, problem.prior_base, first.torque_std)
-
-
-# Total least squares: noise in the motion as well as in the torque.
 
 
 @dataclass(frozen=True)
@@ -170,17 +162,15 @@ class TotalLeastSquares:
             note = "The data do not determine every parameter: weighted least squares."
             return replace(first, notes=(note,))
         system = triangle(stack(problem.systems(), first.torque_std))
+        # Scaled by their noise, the errors of all columns are alike (Golub, Van Loan).
         noise = np.append(self.regressor_noise * first.scale, 0.0)
         noise[-1] = float(np.linalg.norm(system[:, -1]))
         vector = np.linalg.svd(system / noise)[2][-1] / noise
         return replace(first, values=-vector[:-1] / vector[-1])
 
 
-# What every method of identification offers.
-
-
 class Method(Protocol):
-    """Finds the base parameters of a problem."""
+    """A method of identification: solves a problem for its base parameters."""
 
     def solve(self, problem: Problem) -> Solution:
         """Return the base parameters and how far to trust them."""

@@ -1,4 +1,4 @@
-"""Acceleration-free: momentum gained over a window equals the impulse given.
+"""Momentum balance: momentum gained over a window equals its impulse, no acceleration.
 
 τ = d(M q̇)/dt − ∂T/∂q + g + friction, averaged over windows: no acceleration appears,
 so its noise does not either.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 _WINDOWS = 512
-"""Windows handled at a time."""
+"""Windows handled at a time: their columns stay in the cache."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +57,17 @@ class MomentumBalance:
                 f"There are only {count} windows of {self.window} s for "
                 f"{problem.base.count} parameters. Record longer or shorten the window."
             )
-        found = solve_weighted(factors, problem.prior_base, float(count))
-        return replace(found, scores=self._scores(problem, found, count))
+        solution = solve_weighted(factors, problem.prior_base, float(count))
+        return replace(solution, scores=self._scores(problem, solution, count))
 
     def _scores(
-        self, problem: Problem, found: Solution, count: int
+        self, problem: Problem, solution: Solution, count: int
     ) -> Float[np.ndarray, "stretches base"]:
         """Gradient of the cost over stretches of windows."""
         sums = StretchScores(count, problem.base.count)
-        unknowns = np.append(-found.values, 1.0)
+        unknowns = np.append(-solution.values, 1.0)
         for rows in self._rows(problem):
-            errors = (rows @ unknowns) / found.torque_std**2
+            errors = (rows @ unknowns) / solution.torque_std**2
             for row, part in sums.parts(rows.shape[0]):
                 sums.values[row] += np.einsum(
                     "wib,wi->b", rows[part, :, :-1], errors[part]
@@ -77,7 +77,7 @@ class MomentumBalance:
     def _rows(
         self, problem: Problem
     ) -> Iterator[Float[np.ndarray, "windows dof base+1"]]:
-        wanted = list(problem.base.indices)
+        leaders = list(problem.base.indices)
         fixed = np.where(problem.is_estimated, 0.0, problem.prior)
         for samples in problem.data:
             for part in samples.segments:
@@ -85,7 +85,7 @@ class MomentumBalance:
                 for starts, length in self._windows(run):
                     Y = _window_columns(problem, run, starts, length)
                     torque = _means(run.tau, run.time, starts, length) - Y @ fixed
-                    yield np.concatenate([Y[..., wanted], torque[..., None]], axis=-1)
+                    yield np.concatenate([Y[..., leaders], torque[..., None]], axis=-1)
 
     def _windows(self, run: Samples) -> Iterator[tuple[np.ndarray, int]]:
         length = max(1, round(self.window * run.rate_hz))
@@ -105,11 +105,11 @@ def _window_columns(
     momentum = dyn.momentum_regressor(q, qd)
     lasting = time[local + length] - time[local]
     gained = (momentum[local + length] - momentum[local]) / lasting[:, None, None]
-    rest = dyn.regressor(q, np.zeros_like(q), np.zeros_like(q))
-    rest -= dyn.kinetic_gradient_regressor(q, qd)
-    rest[..., problem.columns.arm.layout.drives] = _drives(problem, run, rows)
+    columns = dyn.regressor(q, np.zeros_like(q), np.zeros_like(q))
+    columns -= dyn.kinetic_gradient_regressor(q, qd)
+    columns[..., problem.columns.arm.layout.drives] = _drives(problem, run, rows)
     extra = _friction(problem, run, rows)
-    averaged = _means(np.concatenate([rest, extra], axis=-1), time, local, length)
+    averaged = _means(np.concatenate([columns, extra], axis=-1), time, local, length)
     averaged[..., : gained.shape[-1]] += gained
     return averaged
 

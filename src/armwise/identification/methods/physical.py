@@ -1,4 +1,4 @@
-"""Physically consistent: the best fit among bodies that can exist."""
+"""Physically consistent fit: a semidefinite program over pseudo-inertias."""
 
 from __future__ import annotations
 
@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 _SMALLEST_NOISE = 1e-5
-"""Noise no torque is better than, relative to itself, for the solver's digits."""
+"""Noise no torque is better than, relative to itself: an interior-point solver has half
+of float64's digits, and sharper weights would ask for more."""
+
+_FREE = 1e4
+"""How much further than its size the description of a drive may be off: friction is
+hardly ever described, so that the prior must not hold it."""
 
 _TRIANGLE = np.triu_indices(4)
 
@@ -32,7 +37,8 @@ class PhysicallyConsistent:
     parameters decide.
 
     Attributes:
-        margin: How far inside the set of bodies to stay, relative to a link's size.
+        margin: How far inside the cone of realisable bodies to stay, relative to a
+            link's size.
         prior_std: How far a parameter of the description may be off, as a fraction.
         mass: Bounds on the mass of named links in [kg].
         center_of_mass: Bounds on the centre of mass of named links in [m]: the lower
@@ -53,11 +59,11 @@ class PhysicallyConsistent:
         size_of_torque = torque_size(systems, problem.accumulator.samples)
         std = np.maximum(first.torque_std, _SMALLEST_NOISE * size_of_torque)
         system = triangle(stack(systems, std))
-        left = system[:, :-1] @ problem.base.matrix
+        rows = system[:, :-1] @ problem.base.matrix
         size = _sizes(problem)
         prior = problem.prior
-        pull = np.diag(1.0 / (self.prior_std * _doubt(problem, size)))
-        root = triangle(np.vstack([left, pull]) * size)
+        pull = np.diag(1.0 / (self.prior_std * _prior_std(problem, size)))
+        root = triangle(np.vstack([rows, pull]) * size)
         start = problem.parameters(first.values)  # here only the prior pulls
         gradient = pull.T @ (pull @ (start - prior))
         step = _minimise(root, gradient, size, _Constraints(problem, self, size, start))
@@ -80,15 +86,15 @@ def _sizes(problem: Problem) -> Float[np.ndarray, " parameters"]:
         reach = max(float(np.linalg.norm(link.inertia.center_of_mass)), 0.1)
         typical = np.array([m, *[m * reach] * 3, *[m * reach**2] * 6])
         sizes.append(np.maximum(typical, np.abs(link.inertia.vector)))
-    rest = problem.prior[problem.columns.arm.layout.links.stop :]
-    return np.concatenate([*sizes, np.maximum(np.abs(rest), 1.0)])
+    drives = problem.prior[problem.columns.arm.layout.links.stop :]
+    return np.concatenate([*sizes, np.maximum(np.abs(drives), 1.0)])
 
 
-def _doubt(problem: Problem, size: np.ndarray) -> Float[np.ndarray, " parameters"]:
+def _prior_std(problem: Problem, size: np.ndarray) -> Float[np.ndarray, " parameters"]:
     """How far the description may be off: links by their size, friction by anything."""
-    doubt = size.copy()
-    doubt[problem.columns.arm.layout.links.stop :] *= 1e4
-    return doubt
+    std = size.copy()
+    std[problem.columns.arm.layout.links.stop :] *= _FREE
+    return std
 
 
 class _Constraints:
@@ -119,7 +125,7 @@ class _Constraints:
             if link.name in method.center_of_mass:
                 self._bound_center(first, method.center_of_mass[link.name])
         for first in arm.layout.mass:
-            self._keep_a_body(first, method.margin)
+            self._keep_realisable(first, method.margin)
 
     @property
     def matrix(self) -> np.ndarray:
@@ -164,7 +170,7 @@ class _Constraints:
             rows[3 + k, [start, start + 1 + k]] = (-box[1][k], 1.0)
         self._add(rows, np.zeros(6), self._clarabel.NonnegativeConeT(6))
 
-    def _keep_a_body(self, start: int, margin: float) -> None:
+    def _keep_realisable(self, start: int, margin: float) -> None:
         """Pseudo-inertia ⪰ margin, as its scaled upper triangle, column by column."""
         rows = np.zeros((10, self._width))
         scale = np.where(_TRIANGLE[0] == _TRIANGLE[1], 1.0, np.sqrt(2.0))
@@ -206,5 +212,5 @@ def _minimise(
             return (unit @ np.asarray(answer.x)) * size
     raise NotConverged(
         f"The physically consistent fit stopped: {answer.status}. Check that "
-        "bounds on mass and centre of mass leave room for a body."
+        "bounds on mass and centre of mass leave room for a realisable body."
     )

@@ -1,4 +1,4 @@
-"""Robust: samples that nothing explains lose their vote."""
+"""Reweighted least squares: robust against outliers, and recursive with forgetting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 
 _HUBER = 1.345
+"""Residual, in standard deviations, from which on Huber's weight falls: 95 % efficient
+on Gaussian noise."""
+
 _BISQUARE = 4.685
+"""Residual at which Tukey's bisquare weight reaches zero: the same efficiency."""
+
+_MAD_TO_STD = 1.4826
+"""Standard deviation over median absolute deviation, of a Gaussian."""
 
 
 @dataclass(frozen=True)
@@ -47,20 +54,20 @@ class Robust:
 
     def solve(self, problem: Problem) -> Solution:
         """Return the base parameters and how far to trust them."""
-        found = WeightedLeastSquares().solve(problem)
+        solution = WeightedLeastSquares().solve(problem)
         for _ in range(self.iterations):
-            errors = residuals(problem, found.values)
+            errors = residuals(problem, solution.values)
             std = _spread(errors)
             weights = [np.sqrt(self._weight(e / std)) for e in errors]
             system = stack(problem.systems(problem.accumulate(weights)), std)
             new = solve_system(system, problem.prior_base, std)
-            moved = np.abs(new.values - found.values)
+            moved = np.abs(new.values - solution.values)
             finite = np.isfinite(np.diag(new.covariance))
             error = np.sqrt(np.where(finite, np.diag(new.covariance), 1.0))
-            found = new
+            solution = new
             if np.all(moved <= self.tolerance * error):
                 break
-        return found
+        return solution
 
     def _weight(self, u: np.ndarray) -> np.ndarray:
         size = np.abs(u)
@@ -72,11 +79,8 @@ class Robust:
 def _spread(errors: list[np.ndarray]) -> np.ndarray:
     """Standard deviation of each joint from the median, which outliers cannot move."""
     joined = np.concatenate(errors)
-    spread = 1.4826 * np.median(np.abs(joined - np.median(joined, axis=0)), axis=0)
+    spread = _MAD_TO_STD * np.median(np.abs(joined - np.median(joined, axis=0)), axis=0)
     return np.maximum(spread, 1e-12)
-
-
-# Recursive: an estimate that is always up to date, and forgets.
 
 
 @dataclass(frozen=True)
@@ -105,15 +109,15 @@ class Recursive:
             accumulator.add_block(block)
         accumulator.settle()
         aged = replace(problem, accumulator=accumulator)
-        found = WeightedLeastSquares().solve(aged)
-        return replace(found, scores=self._scores(problem, found))
+        solution = WeightedLeastSquares().solve(aged)
+        return replace(solution, scores=self._scores(problem, solution))
 
     def _scores(
-        self, problem: Problem, found: Solution
+        self, problem: Problem, solution: Solution
     ) -> Float[np.ndarray, "stretches base"]:
-        """Gradient of the cost over stretches, each sample at its worth."""
+        """Gradient of the cost over stretches, each sample by its weight."""
         columns = problem.columns
-        weights = columns.user @ base_to_parameters(problem, found.values)
+        weights = columns.user @ base_to_parameters(problem, solution.values)
         total = sum(len(samples) for samples in problem.data)
         sums = StretchScores(total, columns.count)
         age = total
@@ -121,11 +125,11 @@ class Recursive:
             width = block.rows.stop - block.rows.start
             parts = sums.parts(width)
             age -= width
-            worth = self.forgetting ** np.arange(age + width - 1, age - 1, -1)
+            weight = self.forgetting ** np.arange(age + width - 1, age - 1, -1)
             for support, matrix, std in zip(
-                columns.support, block.joints, found.torque_std, strict=True
+                columns.support, block.joints, solution.torque_std, strict=True
             ):
-                error = worth * (matrix[-1] - weights[support] @ matrix[:-1]) / std**2
+                error = weight * (matrix[-1] - weights[support] @ matrix[:-1]) / std**2
                 for row, part in parts:
                     sums.values[row, support] += matrix[:-1, part] @ error[part]
         return sums.values @ columns.user[:, list(problem.base.indices)]
