@@ -1,6 +1,6 @@
-"""Papers: five classic ones redone, ours beside theirs."""
+"""Reproductions of five classic papers, our figures beside theirs."""
 
-from papers.catalogue import PAPERS, Group, Made, Paper, groups
+from papers.catalogue import PAPERS, Group, GroupResult, Paper, groups
 from papers.experiments import Experiment, experiments
 from papers.gallery import Gallery
 from papers.pages import write_gallery
@@ -11,7 +11,7 @@ __all__ = [
     "Experiment",
     "Gallery",
     "Group",
-    "Made",
+    "GroupResult",
     "Paper",
     "experiments",
     "groups",

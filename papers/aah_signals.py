@@ -1,4 +1,4 @@
-"""`aah1986` Figures 3, 4, 5 and 9, Eq. 23–27: what the wrist and the encoders said.
+"""`aah1986` Figures 3, 4, 5 and 9, Eq. 23–27: signals of the wrist and the encoders.
 
 The rigs of Tables 1 and 2 move the bar with two end masses; their signals, what the
 estimated load says they should be, and what spoils them.
@@ -10,14 +10,16 @@ import numpy as np
 
 from armwise.report import Figure, Series
 from papers.drawings import Drawing, line
-from papers.force_sensor import TAP, moved_wrench, tapped
 from papers.rows import Row, row
 from papers.wrist_signals import (
     JOINT,
+    TAP,
     axis_errors,
     integral_errors,
     joint_4,
+    moved_wrench,
     prediction,
+    tapped,
 )
 
 CHANNELS = ("fx", "fy", "fz", "nx", "ny", "nz")

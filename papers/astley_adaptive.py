@@ -1,4 +1,4 @@
-"""`astley1996` ch. 3: adaptive control with and without what it assumes."""
+"""`astley1996` ch. 3: adaptive control, its assumptions met and violated."""
 
 from __future__ import annotations
 

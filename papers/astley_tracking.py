@@ -1,4 +1,4 @@
-"""`astley1996` Fig. 5.9: the same wave with adaptation and without."""
+"""`astley1996` Fig. 5.9: tracking with and without adaptation."""
 
 from __future__ import annotations
 

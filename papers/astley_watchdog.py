@@ -1,4 +1,4 @@
-"""`astley1996` ch. 6, future work: a watchdog that notices when a sensor drifts."""
+"""`astley1996` ch. 6, future work: a monitor of drifting sensors."""
 
 from __future__ import annotations
 

@@ -8,18 +8,16 @@ from armwise.report import Figure, Series
 from papers.drawings import Drawing, joint_names, line, lines
 from papers.learning_trials import (
     MOTION,
+    PUBLISHED,
     decoupled_case,
     impulse_errors,
+    norm_optimal_errors,
     practise,
     practise_exactly,
+    proportional_learning,
     sampled_example,
 )
 from papers.rows import Row, row
-from papers.spring_plant import (
-    PUBLISHED,
-    norm_optimal_errors,
-    proportional_learning,
-)
 
 TABLE_6_1 = ((5.0, 10.3), (5.0, 10.3), (5.6, 11.5))
 """Peak velocity [rad/s] and acceleration [rad/s²] of each joint."""

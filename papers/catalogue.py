@@ -41,8 +41,8 @@ class Paper:
 
 
 @dataclass(frozen=True)
-class Made:
-    """What a group gave.
+class GroupResult:
+    """Rows and figures of a group.
 
     Attributes:
         rows: Ours beside the paper's.
@@ -83,14 +83,14 @@ class Group:
         """How long it is expected to take in [s]."""
         return expected_seconds(self.module)
 
-    def redo(self, progress: Progress | None = None) -> Made:
+    def redo(self, progress: Progress | None = None) -> GroupResult:
         """Redo the experiments and draw their figures."""
         began = perf_counter()
         rows, drawings = self.rows(progress), tuple[Drawing, ...]()
         draw = getattr(import_module(self.module), "figures", tuple)
         with suppress(MissingExtra):  # the rows say so
             drawings = tuple(draw())
-        return Made(tuple(rows), drawings, perf_counter() - began)
+        return GroupResult(tuple(rows), drawings, perf_counter() - began)
 
     def rows(self, progress: Progress | None = None) -> list[Row]:
         """Redo the experiments; ours beside the paper's."""
@@ -99,10 +99,10 @@ class Group:
         if progress is not None and "progress" in signature(redo).parameters:
             extra["progress"] = lambda done, every: progress(self.name, done / every)
         try:
-            made = redo(**extra)
+            rows = redo(**extra)
         except MissingExtra as missing:
             return _not_run(self, str(missing))
-        return [{key: row[key] for key in KEYS} for row in made]
+        return [{key: row[key] for key in KEYS} for row in rows]
 
 
 PAPERS = (
@@ -171,35 +171,35 @@ def groups(paper: str) -> tuple[Group, ...]:
     import papers
 
     prefix = f"{find_paper(paper).prefix}_"
-    known = [entry.name for entry in pkgutil.iter_modules(papers.__path__)]
-    chosen = [name for name in known if name.startswith(prefix)]
-    shared = [name for name in SHARED.get(paper, ()) if name in known]
-    found = []
-    for name in (*chosen, *shared):
+    names = [entry.name for entry in pkgutil.iter_modules(papers.__path__)]
+    own = [name for name in names if name.startswith(prefix)]
+    shared = [name for name in SHARED.get(paper, ()) if name in names]
+    result = []
+    for name in (*own, *shared):
         module = import_module(f"papers.{name}")
         if hasattr(module, "rows"):
             short = name.split("_", 1)[1]
-            found.append(Group(paper, short, module.__name__, _title(module)))
-    return tuple(found)
+            result.append(Group(paper, short, module.__name__, _title(module)))
+    return tuple(result)
 
 
 def _title(module: ModuleType) -> str:
     """What a module is about: the first line of its description, from the colon on."""
     first = (module.__doc__ or "").strip().split("\n")[0]
-    told = first.partition(": ")[2] or first
-    return told[:1].upper() + told[1:]
+    title = first.partition(": ")[2] or first
+    return title[:1].upper() + title[1:]
 
 
 def find_groups(paper: str, group: str | None = None) -> tuple[Group, ...]:
     """Return all groups of a paper, or the one that is named."""
-    known = groups(paper)
+    every = groups(paper)
     if group is None:
-        return known
-    chosen = tuple(g for g in known if g.name == group)
-    if not chosen:
-        names = ", ".join(g.name for g in known)
+        return every
+    selection = tuple(g for g in every if g.name == group)
+    if not selection:
+        names = ", ".join(g.name for g in every)
         raise ArgumentError(f"{paper} has no group {group!r}. Known: {names}.")
-    return chosen
+    return selection
 
 
 def _not_run(group: Group, why: str) -> list[Row]:

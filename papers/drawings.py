@@ -1,4 +1,4 @@
-"""Figures of the papers, drawn again: descriptions that a page and a terminal show."""
+"""Figures of the papers as data, for a page or a terminal."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ def from_plain(plain: dict[str, Any]) -> Drawing:
 
 def to_lines(drawings: Sequence[Drawing]) -> list[str]:
     """Say in words what is drawn: every curve's range and end."""
-    told = []
+    texts = []
     for drawing in drawings:
         figure = drawing.figure
-        told.append(f"{drawing.experiment}: {figure.title}; {figure.y_label}")
-        told += [f"  {curve.name}: {_range(curve)}" for curve in figure.curves]
-    return told
+        texts.append(f"{drawing.experiment}: {figure.title}; {figure.y_label}")
+        texts += [f"  {curve.name}: {_range(curve)}" for curve in figure.curves]
+    return texts
 
 
 def _range(curve: Series) -> str:

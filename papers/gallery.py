@@ -1,4 +1,4 @@
-"""The gallery: every experiment of every paper, ours beside theirs.
+"""Gallery as data: every experiment of every paper, with rows and figures.
 
 A gallery is data; `pages.py` writes it as a static site, `to_dict` as JSON.
 """
@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from papers.catalogue import PAPERS, Group, Made, Paper
+from papers.catalogue import PAPERS, Group, GroupResult, Paper
 from papers.drawings import Drawing, to_plain
 from papers.experiments import Experiment, experiments, unlisted
 from papers.rows import Row
-from papers.store import plain_row, program_hash
+from papers.running import plain_row, program_hash
 
 VERDICTS = ("agrees", "differs", "shown", "not run", "illustration")
 """What can become of an experiment."""
@@ -97,12 +97,12 @@ class Gallery:
         }
 
 
-def arrange(made: Mapping[Group, Made]) -> Gallery:
+def arrange(made: Mapping[Group, GroupResult]) -> Gallery:
     """Hang what groups made under the experiments it belongs to."""
     return Gallery({paper: _hung(paper, made) for paper in PAPERS})
 
 
-def unplaced(made: Mapping[Group, Made]) -> list[str]:
+def unplaced(made: Mapping[Group, GroupResult]) -> list[str]:
     """Rows and drawings that belong to no experiment of the list."""
     return [
         f"{group.paper} {label}"
@@ -134,7 +134,7 @@ def count_exhibits(shown: Sequence[Exhibit]) -> Counter[str]:
     return Counter(exhibit.verdict for exhibit in shown)
 
 
-def _hung(paper: Paper, made: Mapping[Group, Made]) -> tuple[Exhibit, ...]:
+def _hung(paper: Paper, made: Mapping[Group, GroupResult]) -> tuple[Exhibit, ...]:
     own = [part for group, part in made.items() if group.paper == paper.name]
     return tuple(
         Exhibit(

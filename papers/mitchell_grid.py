@@ -14,11 +14,12 @@ from armwise.arms import load_arm
 from armwise.control import Partition
 from armwise.motions import MotionSample
 from armwise.plants import Encoder, Measurement, SimulatedArm, Tachometer
-from papers.mitchell_tasks import TASKS, Scheme, Task, schemes
+from papers.mitchell_tasks import ADAPTIVE, TASKS, Scheme, Task, schemes
 
 if TYPE_CHECKING:
     import polars as pl
     from jaxtyping import Float
+
 
 VISCOSITY = {"two_link_slotine": 0.3, "two_link_uno": 0.03}
 """c of the unmodelled viscosity −c |q̇| q̇ in [N m s²/rad²]; the thesis gives none."""
@@ -239,3 +240,49 @@ def _references(plans: list[Any], times: np.ndarray, copies: int) -> list[np.nda
     samples = [plan.sample(times) for plan in plans]
     parts = (np.stack(part, axis=1) for part in zip(*samples, strict=True))
     return [np.tile(part, (1, copies, 1)) for part in parts]
+
+
+# Statistics of the grid, scheme by scheme.
+
+
+def medians(
+    frame: pl.DataFrame, rule: str, eta: float, force: str, arm: str | None = None
+) -> dict[str, float]:
+    """Median normalised error of every adaptive scheme, unstable cells left out."""
+    found = errors(frame, rule, eta, force, arm)
+    return {name: float(np.median(values)) for name, values in found.items()}
+
+
+def unstable(frame: pl.DataFrame, rule: str, eta: float) -> dict[str, int]:
+    """Number of unstable cells of every scheme, all forces together."""
+    import polars as pl
+
+    chosen = frame.filter(
+        (pl.col("rule") == rule) & (pl.col("eta") == eta) & ~pl.col("stable")
+    )
+    counts = chosen["controller"].to_list()
+    return {name: counts.count(name) for name in ADAPTIVE if name in counts}
+
+
+def errors(
+    frame: pl.DataFrame,
+    rule: str,
+    eta: float,
+    force: str,
+    arm: str | None = None,
+    *,
+    motion: str | None = None,
+    column: str = "normalised",
+) -> dict[str, Float[np.ndarray, " cells"]]:
+    """Errors of every adaptive scheme in all its cells that were stable."""
+    import polars as pl
+
+    wanted = {"rule": rule, "eta": eta, "force": force, "arm": arm, "motion": motion}
+    chosen = frame.filter(pl.col("stable"))
+    for key, value in wanted.items():
+        if value is not None:
+            chosen = chosen.filter(pl.col(key) == value)
+    return {
+        name: chosen.filter(pl.col("controller") == name)[column].to_numpy()
+        for name in ADAPTIVE
+    }

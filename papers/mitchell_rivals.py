@@ -1,4 +1,4 @@
-"""The same mechanisms held by others: MuJoCo's equality constraints, penalty springs.
+"""The same mechanisms under MuJoCo's equality constraints and penalty springs.
 
 Two mechanisms, both starting with the constraint fulfilled, at the same step: a
 four-bar linkage and three links on a nail with a spring (`mitchell1997` §2.3.3, 2.5).

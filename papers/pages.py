@@ -1,4 +1,4 @@
-"""The gallery as a static site that opens from disk: pages, one library, one JSON."""
+"""Gallery as a static site that opens from disk."""
 
 from __future__ import annotations
 
@@ -32,8 +32,7 @@ from papers.gallery import (
     count_verdicts,
 )
 from papers.rows import Row
-from papers.running import run_groups
-from papers.store import Store
+from papers.running import Store, run_groups
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -49,7 +48,7 @@ _INTRO = (
 
 def write_gallery(
     folder: str | Path,
-    chosen: Sequence[Group] | None = None,
+    selection: Sequence[Group] | None = None,
     progress: Progress | None = None,
     *,
     workers: int = 2,
@@ -61,28 +60,31 @@ def write_gallery(
 
     Args:
         folder: Where the site goes.
-        chosen: The groups to redo; all of them when not given.
+        selection: The groups to redo; all of them when not given.
         progress: Called with what is being done and how much of it is done.
         workers: Processes to share the work among.
     """
     every = [group for paper in PAPERS for group in groups(paper.name)]
     store = Store(Path(folder) / "parts")
-    made = run_groups(
-        every if chosen is None else chosen, progress, workers=workers, store=store
+    results = run_groups(
+        every if selection is None else selection,
+        progress,
+        workers=workers,
+        store=store,
     )
     for group in every:
-        kept = None if group in made else store.read(group.module)
-        if kept is not None:
-            made[group] = kept
-    gallery = arrange(made)
+        stored = None if group in results else store.read(group.module)
+        if stored is not None:
+            results[group] = stored
+    gallery = arrange(results)
     write_pages(folder, gallery)
     return gallery
 
 
 def write_pages(folder: str | Path, gallery: Gallery) -> list[Path]:
     """Write the site; returns the files written, index first."""
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
     contents = {
         "index.html": _index_page(gallery),
         **{f"{p.name}.html": _paper_page(p, x) for p, x in gallery.exhibits.items()},
@@ -90,8 +92,8 @@ def write_pages(folder: str | Path, gallery: Gallery) -> list[Path]:
         PLOTLY: plotly_source(),
     }
     for name, text in reversed(contents.items()):  # the index last: it means complete
-        write_atomically(place / name, text)
-    return [place / name for name in contents]
+        write_atomically(target / name, text)
+    return [target / name for name in contents]
 
 
 def _index_page(gallery: Gallery) -> str:
@@ -198,9 +200,9 @@ def _exhibit(exhibit: Exhibit, figures: list[Figure | PlotlyFigure]) -> str:
 
 
 def _drawing(drawing: Drawing, figures: list[Figure | PlotlyFigure]) -> str:
-    place = figure_to_html(drawing.figure, figures)
+    figure = figure_to_html(drawing.figure, figures)
     note = f'<p class="soft note">{escape(drawing.note)}</p>' if drawing.note else ""
-    return f"<div>{place}{note}</div>"
+    return f"<div>{figure}{note}</div>"
 
 
 def _counts(shown: Sequence[Exhibit], rows: Sequence[Row]) -> str:
@@ -211,10 +213,10 @@ def _counts(shown: Sequence[Exhibit], rows: Sequence[Row]) -> str:
         for v in VERDICTS
         if experiments[v]
     ]
-    told = ", ".join(_counted(lines[v], v) for v in VERDICTS if lines[v])
+    counted = ", ".join(_counted(lines[v], v) for v in VERDICTS if lines[v])
     return (
         f"{len(shown)} experiments: {', '.join(words)}<br>"
-        f"{len(rows)} rows: {told or 'none'}; {figures} figures"
+        f"{len(rows)} rows: {counted or 'none'}; {figures} figures"
     )
 
 

@@ -1,4 +1,4 @@
-"""The hand controller of `astley1996`, once: all of it, and its outer link alone."""
+"""The hand controller of `astley1996`: one run of the arm and of its outer link."""
 
 from __future__ import annotations
 

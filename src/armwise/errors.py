@@ -12,9 +12,13 @@ ArmwiseError
 ├── WorkerError       start the workers, give them memory, or use fewer
 ├── WorldError        a simulated world cannot go on; `run` holds it up to there
 └── MissingExtra      install the optional package that is named
+
+`EstimateWarning` is not raised: estimates carry what looks wrong, each with a code.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 
 class ArmwiseError(Exception):
@@ -81,3 +85,19 @@ class MissingExtra(ArmwiseError, ImportError):  # noqa: N818
             f"{purpose} needs the package {package}, which is not installed. "
             f"Install it with: pip install 'armwise[{extra}]'"
         )
+
+
+@dataclass(frozen=True)
+class EstimateWarning:
+    """Something that looks wrong with an estimate or the data behind it.
+
+    Attributes:
+        code: What kind it is, in words that do not change: `joint-did-not-move`.
+        text: What is wrong, where, and what to check.
+    """
+
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text

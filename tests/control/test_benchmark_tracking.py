@@ -20,6 +20,7 @@ from armwise.control.comparison import (
 from armwise.errors import ArgumentError
 from armwise.motions import Quintic, Sinusoid, check_limits
 from armwise.plants import Plant, SimulatedArm, perturbed
+from armwise.report import write_tracking_report
 
 TASKS = {
     "reach": Quintic(np.zeros(2), np.ones(2), 0.4),
@@ -67,7 +68,7 @@ def test_the_table_survives_the_disk(table: TrackingTable, tmp_path: Path) -> No
     table.write(tmp_path / "t.parquet")
     again = TrackingTable.read(tmp_path / "t.parquet")
     assert again.frame.equals(table.frame, null_equal=True)
-    table.write_figures(tmp_path / "f.html", "PD")
+    write_tracking_report(table, tmp_path / "f.html", "PD")
     page = (tmp_path / "f.html").read_text(encoding="utf-8")
     assert "Tracking error" in page
     assert "Error relative to PD" in page
@@ -99,9 +100,9 @@ def test_results_are_remembered_until_something_changes(tmp_path: Path) -> None:
 
     first, second = bench(1.0), bench(1.0)
     assert first.frame.equals(second.frame)
-    assert len(list(tmp_path.glob("*.parquet"))) == 1
+    assert len(list(tmp_path.glob("*.part"))) == 1
     bench(2.0)
-    assert len(list(tmp_path.glob("*.parquet"))) == 2
+    assert len(list(tmp_path.glob("*.part"))) == 2
     assert told == [(1, 1)] * 3
 
 

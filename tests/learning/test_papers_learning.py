@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from papers import atkeson_panda, learning_trials
-from papers.spring_plant import PUBLISHED, norm_optimal_errors
+from papers.learning_trials import PUBLISHED, norm_optimal_errors
 
 
 def test_table_6_1_reaches_the_noise_by_the_fourth_attempt() -> None:

@@ -148,7 +148,8 @@ def test_an_empty_hand_is_said_to_be_empty() -> None:
     load = identify_load(
         rig.samples(rig.GRIPPER), rig.puma(), gripper=rig.GRIPPER, checked=False
     )
-    assert "hand may be empty" in load.notes[-1]
+    assert load.warnings[-1].code == "mass-not-significant"
+    assert "hand may be empty" in load.warnings[-1].text
 
 
 def test_a_load_no_body_can_be_is_not_exported() -> None:

@@ -107,7 +107,8 @@ def test_missing_torques_leave_mass_and_centre() -> None:
     blind[:, 2] = 0.0
     partial = identify_load(replace(data, wrench=blind), rig.puma())
     assert "fz" not in partial.channels
-    assert "fz" in partial.notes[0]
+    assert partial.warnings[0].code == "component-not-measured"
+    assert "fz" in partial.warnings[0].text
     assert partial.is_complete
     assert partial.mass == pytest.approx(1.6, abs=0.02)
 
@@ -208,7 +209,8 @@ def test_a_consistent_load_can_exist() -> None:
     assert bound.is_physical
     z = (bound.parameters.vector - free.parameters.vector) / free.std.parameters
     assert np.abs(z).max() < 4.0
-    assert "nearest physical body" in bound.notes[-1]
+    assert bound.warnings[-1].code == "moved-to-physical"
+    assert "nearest physical body" in bound.statement()
 
 
 def test_equal_principal_moments_make_the_axes_ill_determined() -> None:

@@ -117,6 +117,7 @@ def test_json_and_text_tell_the_same(still):
     told = json.loads(report_to_json(report))
     assert set(SECTIONS) < set(told)
     assert "mind this" in told["warnings"]["warnings"]
+    assert told["warnings"]["codes"] == [w.code for w in still.warnings]
     unknown = [c for c in told["parameters"]["combinations"] if c["std"] is None]
     assert unknown  # a joint that stands still hides something
     text = report_to_text(report)

@@ -34,7 +34,7 @@ def quick(monkeypatch):
     def redo(self, progress=None):
         only = row("Table 4", f"of {self.name}", 1.0, 1.25, False, "said why")
         figure = Figure("Torque", "time [s]", "torque [N m]", (line("τ", [0], [1]),))
-        return catalogue.Made((only,), (Drawing("Fig. 8", figure),))
+        return catalogue.GroupResult((only,), (Drawing("Fig. 8", figure),))
 
     monkeypatch.setattr(catalogue.Group, "redo", redo)
 
@@ -149,7 +149,7 @@ def test_works_from_any_directory(armwise, monkeypatch, tmp_path):
 
 def test_kept_groups_count_only_for_the_program_that_made_them(monkeypatch, tmp_path):
     """A change in papers/ or in the package makes what was kept out of date."""
-    import papers.store as store
+    import papers.running as store
 
     package, own = tmp_path / "armwise", tmp_path / "papers"
     names = set()
@@ -157,7 +157,7 @@ def test_kept_groups_count_only_for_the_program_that_made_them(monkeypatch, tmp_
         folder.mkdir()
         (folder / "a.css").write_text("1")
     monkeypatch.setattr("armwise.__file__", str(package / "__init__.py"))
-    monkeypatch.setattr(store, "__file__", str(own / "store.py"))
+    monkeypatch.setattr(store, "__file__", str(own / "running.py"))
     for path in (None, package / "a.css", own / "a.css"):
         if path is not None:
             path.write_text("2")

@@ -11,12 +11,12 @@ import pytest
 
 from armwise.report import Figure
 from papers import PAPERS, experiments, run_groups
-from papers.catalogue import Group, Made
+from papers.catalogue import Group, GroupResult
 from papers.drawings import Drawing, from_plain, line, paper_points, to_plain
 from papers.gallery import arrange, unplaced
 from papers.pages import write_pages
 from papers.rows import row
-from papers.store import Store
+from papers.running import Store
 
 GROUP = Group("aah1986", "links", "papers.aah_links", "Links")
 
@@ -31,13 +31,13 @@ def drawing(experiment: str = "Fig. 8", title: str = "Torque <i>") -> Drawing:
 
 
 @pytest.fixture
-def made() -> dict[Group, Made]:
+def made() -> dict[Group, GroupResult]:
     rows = (
         row("Table 4", "<b>mass</b>", 1.0, 1.1, False, "because & so"),
         row("Table 5", "sum", 2.0, (2.0, 3.0), True),
         row("Table 5", "other sum", 2.0, np.array([2.0, 3.0]), True, "said"),
     )
-    return {GROUP: Made(rows, (drawing(),), 1.5)}
+    return {GROUP: GroupResult(rows, (drawing(),), 1.5)}
 
 
 @pytest.fixture
@@ -73,7 +73,9 @@ def test_every_experiment_hangs_with_its_verdict(made):
 
 def test_what_is_on_no_list_is_noticed(made):
     assert unplaced(made) == []
-    made[GROUP] = Made((row("Table 99", "x", 1, 1, True),), (drawing("Fig. 99"),))
+    made[GROUP] = GroupResult(
+        (row("Table 99", "x", 1, 1, True),), (drawing("Fig. 99"),)
+    )
     assert unplaced(made) == ["aah1986 Table 99", "aah1986 Fig. 99"]
 
 
@@ -148,7 +150,7 @@ def test_finished_groups_are_not_done_again(made, tmp_path: Path, monkeypatch):
 
 
 def test_what_another_program_made_does_not_count(made, tmp_path: Path, monkeypatch):
-    import papers.store as module
+    import papers.running as module
 
     store = Store(tmp_path)
     store.write(GROUP.module, made[GROUP])
@@ -165,5 +167,5 @@ def test_half_a_file_and_what_was_not_run_do_not_count(made, tmp_path: Path):
     assert store.read(GROUP.module) is None
     kept.unlink()
     absent = {**row("Table 4", "x", 1, 1, True), "verdict": "not run"}
-    store.write(GROUP.module, Made((absent,)))
+    store.write(GROUP.module, GroupResult((absent,)))
     assert store.read(GROUP.module) is None

@@ -6,8 +6,7 @@ import numpy as np
 
 from armwise.arms import load_arm
 from armwise.dynamics import Dynamics
-from papers.izaguirre_code import operation_counts
-from papers.puma_open_loop import FAST, SLOW, play, worst
+from papers.izaguirre_code import FAST, SLOW, operation_counts, play, worst
 from papers.puma_printed_code import printed_gravity, printed_inertia
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 from armwise.errors import ArmwiseError
 from armwise.report import write_world
-from armwise.report.world import animation_figure
+from armwise.report.simulation import animation, make_world_report
 from armwise.worlds import CashKarp, Run, Yielding, read_world
 from armwise.worlds.drawing import nails_of, outline_of
 from armwise.worlds.run import write_table
@@ -46,7 +47,7 @@ def run() -> Run:
 
 def test_a_run_fills_a_folder(run: Run, tmp_path: Path) -> None:
     files = write_world(run, tmp_path / "out")
-    names = ["states.csv", "summary.json", "figures.html", "world.html"]
+    names = ["states.csv", "summary.json", "world.html"]
     assert [file.name for file in files] == names
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(names)
     table = pl.read_csv(files[0])
@@ -59,20 +60,30 @@ def test_a_run_fills_a_folder(run: Run, tmp_path: Path) -> None:
 
 
 def test_pages_hold_their_figures(run: Run, tmp_path: Path) -> None:
-    *_, figures, scene = write_world(run, tmp_path)
-    curves, frames = (
-        json.loads(page.read_text().split('id="figures">')[1].split("</script>")[0])[0]
-        for page in (figures, scene)
-    )
-    names = {trace["name"] for trace in curves["data"]}
+    page = write_world(run, tmp_path)[-1].read_text()
+    scene, *figures = json.loads(page.split('id="figures">')[1].split("</script>")[0])
+    names = {curve["name"] for figure in figures for curve in figure["curves"]}
     assert {"nail", "kinetic", "balance"} <= names
-    assert len(frames["frames"]) == 120
+    assert len(scene["frames"]) == 120
+    assert page.count('class="figure') == 1 + len(figures)
+
+
+def test_the_report_has_motion_constraints_and_energy(run: Run) -> None:
+    report = make_world_report(run, frames=5)
+    names = [section.name for section in report.sections]
+    assert names == ["motion", "constraints", "energy"]
+    assert report.to_dict()["energy"]["ledger"] == run.ledger.summary()
+
+
+def _numbers(array: dict) -> np.ndarray:
+    """Decode an array as Plotly writes it in JSON."""
+    return np.frombuffer(b64decode(array["bdata"]), array["dtype"])
 
 
 def test_the_animation_moves(run: Run) -> None:
-    figure = animation_figure(run, frames=5)
-    assert len(figure.frames) == 5
-    first, last = (np.array(figure.frames[k].data[0].z, dtype=float) for k in (0, -1))
+    frames = animation(run, frames=5)["frames"]
+    assert len(frames) == 5
+    first, last = (_numbers(frames[k]["data"][0]["z"]) for k in (0, -1))
     assert np.nanmax(np.abs(first - last)) > 0.05
     assert nails_of(run.world) == [(0.6, 0.2, 0.4)]
 

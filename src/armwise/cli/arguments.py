@@ -1,4 +1,4 @@
-"""Arguments and options that mean the same wherever they stand."""
+"""Arguments and options that several subcommands share."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 LONGEST = 3600.0
-"""The longest motion [s] that is planned or simulated at once."""
+"""The longest motion [s] that is planned or simulated at once: more fills memory."""
 FASTEST = 1e5
-"""The highest rate [Hz]."""
+"""The highest rate [Hz]: no controller of an arm runs faster."""
 
 METHODS = {
     "physical": "PhysicallyConsistent",
@@ -53,11 +53,11 @@ def number(explanation: str, least: float = 0.0, most: float = LONGEST) -> Any:
 
 
 def output_file(explanation: str) -> Any:
-    """Declare -o for one file; a folder that is not there is told before the work."""
-    return typer.Option("-o", "--output", help=explanation, callback=check_place)
+    """Declare -o for one file; a missing folder is an error before the work."""
+    return typer.Option("-o", "--output", help=explanation, callback=check_output_file)
 
 
-def check_place(path: Path | None) -> Path | None:
+def check_output_file(path: Path | None) -> Path | None:
     """Refuse a file whose folder is not there, or that is a folder itself."""
     if path is not None and not path.parent.is_dir():
         raise typer.BadParameter(f"{path} cannot be written: no folder {path.parent}.")
@@ -92,7 +92,7 @@ Model = Annotated[
         autocompletion=bundled_names,
     ),
 ]
-"""Another arm, which stands for what is known of the first."""
+"""Another arm: the assumed model of the first."""
 
 Logs = Annotated[
     list[Path], typer.Argument(metavar="LOG", help="CSV, Parquet, NPZ, MAT, bag.")
@@ -103,7 +103,7 @@ Validate = Annotated[
     list[Path] | None,
     typer.Option("--validate", help="A log to validate on; repeatable."),
 ]
-"""Logs that are kept out of the fit."""
+"""Logs that are not used to fit."""
 
 MappingFile = Annotated[
     Path | None, typer.Option("--mapping", help="TOML that describes the logs.")
@@ -137,15 +137,15 @@ NotNegative = Annotated[
 """Parameters of which a calibration knows the sign."""
 
 SkipBadRows = Annotated[
-    bool, typer.Option("--skip-bad-rows", help="Leave out and count bad rows.")
+    bool, typer.Option("--skip-bad-rows", help="Drop and count bad rows.")
 ]
-"""Whether rows that make no sense are left out, or an error."""
+"""Whether unreadable rows are dropped and counted, or an error."""
 
 CutoffHz = Annotated[
     float | None,
     typer.Option("--cutoff-hz", help="Low-pass [Hz]; from the data if absent."),
 ]
-"""Where measured signals are cut off."""
+"""Cut-off frequency of the low-pass on measured signals."""
 
 Seed = Annotated[int, typer.Option(min=0, help="Seed of all random numbers.")]
 """Same seed, same result."""
@@ -157,7 +157,7 @@ Folder = Annotated[Path | None, output_folder()]
 """Where a command that writes several files puts them."""
 
 
-# What subcommands on logs share: the arm as the mapping has it, and the logs.
+# Arms and logs, loaded as the options say.
 
 
 def load_described(arm: str, mapping: Path | None) -> tuple[Arm, LogMapping | None]:
@@ -168,8 +168,8 @@ def load_described(arm: str, mapping: Path | None) -> tuple[Arm, LogMapping | No
     described = load_arm(arm)
     if mapping is None:
         return described, None
-    mapped = load_mapping(mapping)
-    return apply_mapping_to_arm(described, mapped), mapped
+    log_mapping = load_mapping(mapping)
+    return apply_mapping_to_arm(described, log_mapping), log_mapping
 
 
 def read_logs(

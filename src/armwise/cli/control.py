@@ -11,7 +11,7 @@ from armwise.cli.arguments import (
     ArmName,
     Duration,
     Model,
-    check_place,
+    check_output_file,
     number,
     output_file,
 )
@@ -53,7 +53,9 @@ def compare(
     output: Annotated[Path | None, output_file("Write the table (.parquet).")] = None,
     figures: Annotated[
         Path | None,
-        typer.Option(help="Write interactive figures (.html).", callback=check_place),
+        typer.Option(
+            help="Write interactive figures (.html).", callback=check_output_file
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -70,6 +72,7 @@ def compare(
         tracking_tasks,
     )
     from armwise.plants import perturbed
+    from armwise.report import write_tracking_report
 
     loaded = load_arm(arm)
     assumed = load_arm(model) if model is not None else perturbed(loaded, model_error)
@@ -86,7 +89,7 @@ def compare(
     if output is not None:
         result.write(output)
     if figures is not None:
-        result.write_figures(figures, "PD")
+        write_tracking_report(result, figures, "PD")
     _show(result, json)
 
 

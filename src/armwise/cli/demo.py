@@ -1,4 +1,4 @@
-"""armwise demo: from nothing to a trusted model, in less than a minute."""
+"""armwise demo: identification of a simulated arm, from motion to C code."""
 
 from __future__ import annotations
 
@@ -33,40 +33,40 @@ def demo(
 
     begin = time.perf_counter()
     with progress_bar("Demo", quiet=json) as tell:
-        outcome = demonstrate(output, seed, tell)
-    summary = summarise(outcome, time.perf_counter() - begin)
+        done = demonstrate(output, seed, tell)
+    summary = summarise(done, time.perf_counter() - begin)
     if json:
         print_json(summary)
         return
-    _show(outcome, summary)
+    _show(done, summary)
 
 
-def summarise(outcome: Outcome, seconds: float) -> dict[str, Any]:
-    """Collect what a machine wants to know."""
-    estimate = outcome.result
-    checked = outcome.result.validation
-    assert checked is not None
+def summarise(done: Demonstration, seconds: float) -> dict[str, Any]:
+    """Collect the figures of a demonstration."""
+    estimate = done.estimate
+    validation = estimate.validation
+    assert validation is not None
     terms = len(estimate.columns.friction)
     return {
         "seconds": seconds,
-        "excitation_condition_number": outcome.plan.condition_number,
+        "excitation_condition_number": done.plan.condition_number,
         "base_parameter_count": estimate.base.count - terms,
         "friction": [term.name for term in estimate.columns.friction],
         "condition_number": estimate.condition_number,
-        "description": outcome.described.to_dict(),
+        "description": done.described.to_dict(),
         "fit": estimate.fit.to_dict(),
-        "validation": checked.to_dict(),
-        "reduced_parameter_count": outcome.small.base.count,
+        "validation": validation.to_dict(),
+        "reduced_parameter_count": done.small.base.count,
         "determined_count": estimate.base.count,
-        "reduced_validation": outcome.reduced.to_dict(),
-        "code": outcome.code,
-        "warnings": [warning.text for warning in outcome.result.warnings],
-        "files": {name: str(path) for name, path in outcome.files.items()},
+        "reduced_validation": done.reduced.to_dict(),
+        "code": done.code,
+        "warnings": [warning.text for warning in estimate.warnings],
+        "files": {name: str(path) for name, path in done.files.items()},
     }
 
 
-def _show(outcome: Outcome, summary: dict[str, Any]) -> None:
-    estimate = outcome.result
+def _show(done: Demonstration, summary: dict[str, Any]) -> None:
+    estimate = done.estimate
     out = console()
     shown = table(
         "Torque that is not predicted, on a motion not used to fit",
@@ -77,20 +77,20 @@ def _show(outcome: Outcome, summary: dict[str, Any]) -> None:
         errors = [f"{100 * c['relative_error'][j]:.1f} %" for c in columns]
         shown.add_row(name, *errors)
     out.print(shown)
-    plan, matter = outcome.plan, outcome.small.base.count
+    plan, matter = done.plan, done.small.base.count
     out.print(
         f"A motion of {plan.duration:g} s was designed (condition number "
         f"{plan.condition_number:.1f}) and run in MuJoCo with friction and noise.\n"
         f"It determined {summary['base_parameter_count']} base parameters and "
         f"{len(summary['friction'])} further friction term(s); {matter} of them matter."
     )
-    out.print(_said_of_code(outcome.code))
-    for warning in outcome.result.warnings:
+    out.print(_code_sentence(done.code))
+    for warning in estimate.warnings:
         warn(warning.text)
-    files = outcome.files
+    files = done.files
     out.print(
         f"\nOpen  {files['report']}\n"
-        f"Use   {files['urdf']}, {outcome.code.source}\n"
+        f"Use   {files['urdf']}, {done.code.source}\n"
         f"Redo  armwise identify panda {files['log']} --validate "
         f"{files['validation_log']} -o out\n"
         f"{summary['seconds']:.0f} s in all.",
@@ -98,24 +98,25 @@ def _show(outcome: Outcome, summary: dict[str, Any]) -> None:
     )
 
 
-def _said_of_code(code: Code) -> str:
-    told = (
-        f"C of the {code.of} model: {code.counts['multiplications']} multiplications "
-        f"and {code.counts['additions']} additions for inverse dynamics; "
+def _code_sentence(code: CheckedCode) -> str:
+    counts = (
+        f"C of the {code.model} model: {code.counts['multiplications']} "
+        f"multiplications and {code.counts['additions']} additions for inverse "
+        "dynamics; "
     )
     if code.error is None:
-        return told + "not checked, for no C compiler was found."
-    return told + f"compiled, it equals the model to {code.error:.1e} N m."
+        return counts + "not checked, for no C compiler was found."
+    return counts + f"compiled, it equals the model to {code.error:.1e} N m."
 
 
-# What `armwise demo` does, step by step, on an arm that is not as described.
-
+# The demonstration, step by step.
 
 DURATION = 8.0
 """Length of each motion in [s]."""
 
 BUDGET = (8.0, 5.0)
-"""Longest search for the motion to fit and the one to validate in [s]."""
+"""Longest search for the motion to fit and the one to validate in [s]: the whole
+demonstration stays below a minute."""
 
 MISMATCH = 0.1
 """How far the real arm's inertias are off their description, as a fraction."""
@@ -127,47 +128,47 @@ TORQUE_NOISE = (0.3, 0.3, 0.3, 0.3, 0.1, 0.1, 0.1)
 
 
 @dataclass(frozen=True)
-class Code:
+class CheckedCode:
     """Generated C.
 
     Attributes:
         source: Its main file.
-        of: Which model, "reduced" or "whole".
+        model: Which model, "reduced" or "whole".
         counts: Operations of its inverse dynamics.
         error: Largest difference to the model in [N m], compiled and called in 200
             random states; None: not evaluated, no C compiler was found.
     """
 
     source: Path
-    of: str
+    model: str
     counts: dict[str, int]
     error: float | None
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """What the demonstration found.
+class Demonstration:
+    """All that a demonstration computed.
 
     Attributes:
         plan: The motion that was designed.
-        described: Errors of the description's torques on data left out.
-        result: What the log told.
+        described: Errors of the description's torques on the validation data.
+        estimate: What the log determined.
         small: The parameters that matter.
-        reduced: Errors of those on data left out.
+        reduced: Errors of those on the validation data.
         code: C of those.
         files: What was written.
     """
 
     plan: ExcitationPlan
     described: Validation
-    result: Estimate
+    estimate: Estimate
     small: Estimate
     reduced: Validation
-    code: Code
+    code: CheckedCode
     files: dict[str, Path]
 
 
-def demonstrate(folder: Path, seed: int, progress: Progress) -> Outcome:
+def demonstrate(folder: Path, seed: int, progress: Progress) -> Demonstration:
     """Design, record, identify, validate, reduce, generate, report."""
     from threadpoolctl import threadpool_limits
 
@@ -178,7 +179,7 @@ def demonstrate(folder: Path, seed: int, progress: Progress) -> Outcome:
     import_mujoco()  # fail now rather than at the end
     folder.mkdir(parents=True, exist_ok=True)
     arm = load_arm("panda")
-    progress("design a motion that tells most", 0.02)
+    progress("design an exciting motion", 0.02)
     plan, other = _motions(arm, seed)
     progress("move the arm in MuJoCo", 0.4)
     logs = record(arm, real_arm(arm, seed), (plan, other), seed)
@@ -192,7 +193,7 @@ def demonstrate(folder: Path, seed: int, progress: Progress) -> Outcome:
     progress("write the model and the report", 0.95)
     files = write_files(folder, logs, result)
     progress("done", 1.0)
-    return Outcome(
+    return Demonstration(
         plan,
         description_errors(result),
         result,
@@ -204,7 +205,7 @@ def demonstrate(folder: Path, seed: int, progress: Progress) -> Outcome:
 
 
 def real_arm(arm: Arm, seed: int) -> Arm:
-    """The arm as it really is: other inertias, and friction nobody wrote down."""
+    """The arm as it really is: other inertias, and friction the description lacks."""
     from armwise.arms import Drive
     from armwise.plants import perturbed
 
@@ -217,7 +218,7 @@ def real_arm(arm: Arm, seed: int) -> Arm:
 
 
 def record(
-    believed: Arm, real: Arm, plans: tuple[ExcitationPlan, ...], seed: int
+    assumed: Arm, real: Arm, plans: tuple[ExcitationPlan, ...], seed: int
 ) -> list[Recording]:
     """Follow motions in MuJoCo under computed torque by the description's model."""
     from armwise.control import ComputedTorque
@@ -228,19 +229,19 @@ def record(
         TorqueSensor(noise_std=TORQUE_NOISE),
     )
     plant = MujocoArm(real, sensors=sensors, seed=seed)
-    controller = ComputedTorque(believed, 400.0, 40.0)
+    controller = ComputedTorque(assumed, 400.0, 40.0)
     return [run(plant, controller, plan) for plan in plans]
 
 
 def description_errors(estimate: Estimate) -> Validation:
-    """How far off the description alone is on the data left out."""
+    """How far off the description alone is on the validation data."""
     described = np.zeros(estimate.all_parameters.size)
     described[: estimate.parameters.size] = estimate.prior_arm.parameters
     unidentified = replace(estimate, all_parameters=described)
     return unidentified.validate(estimate.validation_samples)
 
 
-def generated_code(small: Estimate, whole: Estimate, folder: Path) -> Code:
+def generated_code(small: Estimate, whole: Estimate, folder: Path) -> CheckedCode:
     """Customised C, compiled and compared with the model.
 
     Of the reduced model; of the whole one where the reduced mass matrix could not be
@@ -251,20 +252,20 @@ def generated_code(small: Estimate, whole: Estimate, folder: Path) -> Code:
     from armwise.errors import NotPhysical
     from armwise.programs import find_compiler
 
-    arm, of = small.arm, "reduced"
+    arm, model = small.arm, "reduced"
     try:
-        made = generate(small, folder)
+        generated = generate(small, folder)
     except NotPhysical:
-        arm, of = whole.arm, "whole"
-        made = generate(whole, folder)
+        arm, model = whole.arm, "whole"
+        generated = generate(whole, folder)
     error = None
     if find_compiler() is not None:
         q, qd, qdd = np.random.default_rng(0).uniform(-1, 1, (3, 200, arm.dof))
-        ours = Dynamics(arm).inverse_dynamics(q, qd, qdd)
-        theirs = load_generated(folder).inverse_dynamics(q, qd, qdd)
-        error = float(np.abs(ours - theirs).max())
-    source = next(path for path in made.files if path.suffix == ".c")
-    return Code(source, of, made.counts["inverse_dynamics"], error)
+        expected = Dynamics(arm).inverse_dynamics(q, qd, qdd)
+        computed = load_generated(folder).inverse_dynamics(q, qd, qdd)
+        error = float(np.abs(computed - expected).max())
+    source = next(path for path in generated.files if path.suffix == ".c")
+    return CheckedCode(source, model, generated.counts["inverse_dynamics"], error)
 
 
 def write_files(

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from armwise.cli.arguments import FASTEST, ArmName, Duration, Model, check_place, number
+from armwise.cli.arguments import (
+    FASTEST,
+    ArmName,
+    Duration,
+    Model,
+    check_output_file,
+    number,
+)
 from armwise.cli.output import AsJson, console, figure, print_json, table
 
 if TYPE_CHECKING:
@@ -34,7 +41,8 @@ def learn(
     memory: Annotated[
         Path | None,
         typer.Option(
-            help="Resume from this file (.npz), and save to it.", callback=check_place
+            help="Resume from this file (.npz), and save to it.",
+            callback=check_output_file,
         ),
     ] = None,
     json: AsJson = False,

@@ -1,4 +1,4 @@
-"""The `armwise` command: finds its subcommands, and turns errors into one line.
+"""The `armwise` command: its subcommands, and errors as one line.
 
 A subcommand NAME lives in armwise/cli/NAME.py as a function NAME (typer reads its
 signature), or as a typer app called `app`. Nothing of it is imported until it is used.
@@ -57,14 +57,14 @@ _MOVED = {
 """Subcommand → the one that was made of it, and the options that went there."""
 
 FAILED, MISUSED, INTERRUPTED = 1, 2, 130
-"""Exit codes beside 0: it could not be done; not so; Ctrl-C."""
+"""Exit codes beside 0: it could not be done; wrong use; Ctrl-C (128 + SIGINT)."""
 
 # Whether typer carries its own click or uses the installed one, this is its base.
 _UsageError: Any = typer.BadParameter.__base__
 
 
 class _Subcommands(TyperGroup):
-    """Imports a subcommand's file when it is asked for."""
+    """Imports a subcommand's file only when it is used: a quick start for the rest."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
@@ -94,8 +94,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         from armwise.version import __version__
 
         typer.echo(f"armwise {__version__}")
@@ -133,8 +133,8 @@ def main() -> None:
     except MemoryError as problem:
         _fail(f"Not enough memory. {problem}")
     except OSError as problem:
-        place = f"{problem.filename}: " if problem.filename else ""
-        _fail(f"{place}{problem.strerror or problem}")
+        file = f"{problem.filename}: " if problem.filename else ""
+        _fail(f"{file}{problem.strerror or problem}")
     except Exception as problem:
         if os.environ.get("ARMWISE_DEBUG"):
             raise
@@ -148,7 +148,7 @@ def main() -> None:
 
 
 def _refuse(problem: Any) -> NoReturn:
-    """Say what is wrong with the words that were typed, and where to read more."""
+    """Say what is wrong with the arguments, and where to read more."""
     message = problem.format_message()
     if not message:  # the help was shown instead
         sys.exit(MISUSED)

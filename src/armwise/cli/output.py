@@ -1,15 +1,17 @@
-"""What subcommands print: one JSON object for machines, tables for people."""
+"""Output of subcommands: one JSON object for machines, tables and bars for people."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from armwise.progress import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,10 +50,10 @@ def console(*, error: bool = False) -> Console:
     """Return where people read: coloured on a terminal, plain elsewhere."""
     from rich.console import Console
 
-    made = Console(stderr=error, highlight=False, soft_wrap=error)
-    if not made.is_terminal:
-        made.width = max(made.width, 120)
-    return made
+    screen = Console(stderr=error, highlight=False, soft_wrap=error)
+    if not screen.is_terminal:
+        screen.width = max(screen.width, 120)  # a pipe has no width; 80 folds tables
+    return screen
 
 
 def table(title: str, columns: Sequence[str]) -> Table:
@@ -59,42 +61,37 @@ def table(title: str, columns: Sequence[str]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    made = Table(title=title, box=SIMPLE_HEAD, title_justify="left", title_style="bold")
+    rows = Table(title=title, box=SIMPLE_HEAD, title_justify="left", title_style="bold")
     for i, column in enumerate(columns):
-        made.add_column(column, justify="right" if i else "left", overflow="fold")
-    return made
+        rows.add_column(column, justify="right" if i else "left", overflow="fold")
+    return rows
 
 
 def warn(message: str) -> None:
-    """Tell people about something that is not as it should be."""
+    """Print a warning to standard error."""
     from rich.text import Text
 
     console(error=True).print(Text(f"Warning: {message}", style="yellow"))
 
 
 def figure(value: float, digits: int = 4) -> str:
-    """Write a number for people; a dash where nothing is known."""
+    """Write a number for people; a dash where it is not finite."""
     return f"{value:.{digits}g}" if math.isfinite(value) else "–"
 
 
-# Progress for people: a bar on a terminal, nothing for machines.
-
-
 @contextmanager
-def progress_bar(
-    title: str, *, quiet: bool = False
-) -> Iterator[Callable[[str, float], None]]:
+def progress_bar(title: str, *, quiet: bool = False) -> Iterator[Progress]:
     """Show how far a task is; call what it yields with a step and a fraction done."""
     screen = console(error=True)
     if quiet or not screen.is_terminal:
         yield lambda step, fraction: None  # nobody watches: no bar to import
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich import progress as rich
 
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
+    with rich.Progress(
+        rich.TextColumn("{task.description}"),
+        rich.BarColumn(),
+        rich.TimeElapsedColumn(),
         console=screen,
         transient=True,
     ) as bar:

@@ -22,7 +22,7 @@ from armwise.cli.output import (
 from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from papers import Gallery, Group, Made
+    from papers import Gallery, Group, GroupResult
 
 _STYLES = {"agrees": "green", "differs": "red", "shown": "yellow", "not run": "dim"}
 
@@ -97,7 +97,7 @@ def papers(
 def _list(json: bool) -> None:
     from papers import PAPERS, experiments, groups
 
-    found = {paper: groups(paper.name) for paper in PAPERS}
+    listing = {paper: groups(paper.name) for paper in PAPERS}
     if json:
         print_json(
             [
@@ -111,14 +111,14 @@ def _list(json: bool) -> None:
                         for g in parts
                     ],
                 }
-                for paper, parts in found.items()
+                for paper, parts in listing.items()
             ]
         )
         return
     shown = table("Papers", ["paper", "group", "what", "shows", "takes"])
     for column in shown.columns[:-1]:
         column.justify = "left"
-    for paper, parts in found.items():
+    for paper, parts in listing.items():
         shown.add_row(paper.name, "", paper.citation, "", "")
         for part in parts:
             own = [e.name for e in experiments(paper.name) if e.group == part.name]
@@ -130,19 +130,19 @@ def _list(json: bool) -> None:
 
 
 def _redo(
-    chosen: Sequence[Group] | None, output: Path | None, workers: int, json: bool
+    selection: Sequence[Group] | None, output: Path | None, workers: int, json: bool
 ) -> None:
     from papers import run_groups, write_gallery
 
     if output is None:
-        assert chosen is not None
-        with progress_bar("Redo", quiet=json) as tell:
-            made = run_groups(chosen, tell)
-        _show(made, json)
+        assert selection is not None
+        with progress_bar("Redo", quiet=json) as progress:
+            results = run_groups(selection, progress)
+        _show(results, json)
         return
     output.mkdir(parents=True, exist_ok=True)  # fail now rather than at the end
-    with progress_bar("Redo", quiet=json) as tell:
-        gallery = write_gallery(output, chosen, tell, workers=workers)
+    with progress_bar("Redo", quiet=json) as progress:
+        gallery = write_gallery(output, selection, progress, workers=workers)
     _summarise(gallery, output, json)
 
 
@@ -167,15 +167,15 @@ def _summarise(gallery: Gallery, output: Path, json: bool) -> None:
     console().print(f"Open {output / 'index.html'}", soft_wrap=True)
 
 
-def _show(made: dict[Group, Made], json: bool) -> None:
+def _show(results: dict[Group, GroupResult], json: bool) -> None:
     if json:
-        print_json([row for part in made.values() for row in part.rows])
+        print_json([row for part in results.values() for row in part.rows])
         return
-    for group, part in made.items():
+    for group, part in results.items():
         _show_group(f"{group.paper} {group.name}: {group.title}", part)
 
 
-def _show_group(title: str, made: Made) -> None:
+def _show_group(title: str, result: GroupResult) -> None:
     from rich.text import Text
 
     from papers.drawings import to_lines
@@ -185,13 +185,13 @@ def _show_group(title: str, made: Made) -> None:
     shown = table(title, columns)
     for column in shown.columns:
         column.justify = "left"
-    for row in made.rows:
+    for row in result.rows:
         texts = [Text(cell(row[key])) for key in columns]
         texts[-1].stylize(_STYLES.get(str(row["verdict"]), ""))
         shown.add_row(*texts)
     out = console()
     out.print(shown)
-    for note in dict.fromkeys(str(row["note"]) for row in made.rows if row["note"]):
+    for note in dict.fromkeys(str(row["note"]) for row in result.rows if row["note"]):
         out.print(Text(f"  {note}", style="dim"))
-    for line in to_lines(made.drawings):
+    for line in to_lines(result.drawings):
         out.print(Text(f"  {line}"))

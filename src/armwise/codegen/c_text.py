@@ -131,6 +131,7 @@ class Statements:
         texts = [self._angle(by_index[index]) for index in angles]
         size = padded(len(angles))
         kind = self._type
+        # Zeros fill the last vector register; their sines are not read.
         rows = ", ".join(texts + ["0"] * (size - len(texts)))
         self.lines += [
             f"const {kind} angle[{size}] = {{{rows}}};",
@@ -185,6 +186,8 @@ class Statements:
         args = [self._argument(argument) for argument in step.args]
         if step.op in _INFIX:
             rank = _RANK[step.op]
+            # The second operand keeps brackets of equal rank: a - (b - c) needs them,
+            # and a + (b + c) rounds as the program's bounds assume only with them.
             first, second = args[0].inside(rank), args[1].inside(rank + 1)
             return _Text(f"{first} {_INFIX[step.op]} {second}", rank)
         if step.op == "neg":
@@ -346,6 +349,7 @@ def is_identifier(text: str) -> bool:
 def comment(text: str) -> str:
     """Return a text that cannot end a C comment or confuse a reader."""
     plain = "".join(c if c.isascii() and c.isprintable() else "?" for c in str(text))
+    # A backslash at the end of a line would join it with the next.
     return plain.replace("*/", "* /").replace("/*", "/ *").replace("\\", "/")
 
 

@@ -48,6 +48,7 @@ class Prepared:
             key, index = step.value  # type: ignore[misc]
             return f"p->{key}[{index}]"
         text = self._expression(step, names)
+        # What several functions have in common is worked out once.
         if text not in self._names:
             self._count += 1
             kind = self.constants.precision.type
@@ -201,6 +202,7 @@ def write_code(
         texts = prepared.add(program)
         body = Statements(program, constants, texts).write()
         varying = [i.name for i in program.inputs if not i.is_uniform]
+        # Builds of controllers often take warnings for errors: say what is not read.
         unused = [f"(void){key};" for key in varying if _is_unread(program, key)]
         if texts == {} and any(i.is_uniform for i in program.inputs):
             unused.append("(void)p;")

@@ -338,8 +338,9 @@ def _motion(code: CodeText) -> tuple[str, str, str]:
     arm = code.model.arm
     states = random_states(arm, 2000, 0)
     lower, upper = states.q.min(axis=0), states.q.max(axis=0)
+    # A quarter of the range, and slow enough that the speed stays within limits.
     middle, reach = (lower + upper) / 2, np.minimum((upper - lower) / 4, 0.8)
     fastest = np.abs(states.qd).max(axis=0)
     rates = 0.6 * fastest / reach * np.linspace(1.0, 0.6, arm.dof)
-    rates = np.minimum(rates, 2 * np.pi * 2.0)
+    rates = np.minimum(rates, 2 * np.pi * 2.0)  # 2 Hz: no arm swings faster
     return tuple(", ".join(repr(float(v)) for v in x) for x in (middle, reach, rates))  # type: ignore[return-value]

@@ -41,6 +41,7 @@ def write_folder(
     folder.parent.mkdir(parents=True, exist_ok=True)
     hashes = {name: digest(text) for name, text in files.items()}
     manifest = json.dumps({**about, "files": hashes}, indent=2) + "\n"
+    # Beside the folder, so that renaming works: a crash leaves the old code whole.
     scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
         for name, text in {**files, MANIFEST: manifest}.items():
@@ -50,7 +51,7 @@ def write_folder(
         for old in replaceable - set(files):
             with contextlib.suppress(FileNotFoundError):
                 (folder / old).unlink()
-        for name in (*files, MANIFEST):
+        for name in (*files, MANIFEST):  # the manifest last: it vouches for the rest
             os.replace(scratch / name, folder / name)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -80,6 +81,7 @@ def read_manifest(folder: Path) -> dict[str, object]:
     except (OSError, ValueError, KeyError, TypeError) as problem:
         raise ArgumentError(f"{path} cannot be read: {problem}.") from None
     for name, expected in hashes.items():
+        # A manifest may come from anywhere: it must not name files elsewhere.
         if Path(name).name != name:
             raise ArgumentError(f"{path} names a file outside its folder: {name!r}.")
         try:

@@ -95,6 +95,8 @@ def prune(model: CodeModel, tolerance: float) -> Pruning:
     relative = (effect / np.where(peak > 0, peak, 1.0)[:, None]).max(axis=0)
     left_out: set[int] = set()
     bound = np.zeros(arm.dof)
+    # The smallest effects first: most parameters dropped for the same error. Their
+    # largest effects are added as if they came in the same state: an upper bound.
     for k in np.argsort(relative):
         if values[k] == 0.0:
             continue

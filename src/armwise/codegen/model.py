@@ -117,6 +117,7 @@ class CodeModel:
             )
         columns = self.mechanism.group_matrix[:, self.arm.layout.link(link)]
         matrix = columns @ inertial_transform(T)
+        # Rounding of the frame's rotation: as exact zeros they cost no operation.
         small = np.abs(matrix) <= 1e-12 * np.abs(matrix).max(initial=0.0)
         return np.where(small, 0.0, matrix)
 

@@ -233,9 +233,11 @@ def two_rate_error(
         )
     times = np.arange(0.0, motion.duration, 1.0 / synchronous_hz)
     now = motion.sample(times)
+    # What is in use was begun one whole background period before the present one.
     taken = np.maximum(np.arange(times.size) // ratio - 1, 0) * ratio
     then = MotionSample(now.q[taken], now.qd[taken], now.qdd[taken])
     seconds = lead * ratio / synchronous_hz
+    # The background extrapolates the state it took, at constant acceleration.
     q = then.q + seconds * (then.qd + 0.5 * seconds * then.qdd)
     qd = then.qd + seconds * then.qdd
     dynamics = Dynamics(arm)

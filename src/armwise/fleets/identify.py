@@ -19,7 +19,6 @@ from armwise.fleets.hierarchy import Hierarchy, fit_family
 from armwise.fleets.job import Job
 from armwise.fleets.results import (
     FleetResults,
-    Progress,
     run_chunks,
     separate_unreadable,
 )
@@ -37,6 +36,7 @@ from armwise.identification import (
     pose_problem,
 )
 from armwise.jobs import JobRunner, ResultFolder, cores, open_runner
+from armwise.progress import Progress
 from armwise.recordings import LogMapping, Preparation
 from armwise.regression import Columns, FrictionTerm
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,8 +13,7 @@ from armwise.fleets.chunks import LogChunk, RobotLog
 from armwise.fleets.job import ChunkSums, Job, run_job
 from armwise.fleets.robot import join
 from armwise.jobs import JobRunner, ResultFolder
-
-Progress = Callable[[str, float], None]
+from armwise.progress import Progress
 
 
 @dataclass(frozen=True)

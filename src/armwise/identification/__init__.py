@@ -3,10 +3,10 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from armwise.errors import EstimateWarning
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import (
     Estimate,
-    EstimateWarning,
     build_estimate,
     read_estimate,
     write_estimate,

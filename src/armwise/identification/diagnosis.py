@@ -10,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.identification.estimate import Estimate, EstimateWarning
+from armwise.errors import EstimateWarning
+from armwise.identification.estimate import Estimate
 from armwise.identification.review import Agreement, compare_description
 
 _LEAST_MOTION = 1e-3

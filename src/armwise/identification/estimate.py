@@ -14,7 +14,7 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.dynamics import BaseParameters
-from armwise.errors import ArmwiseError
+from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import write_atomically
 from armwise.identification.problem import Problem
 from armwise.identification.review import Review
@@ -32,22 +32,6 @@ if TYPE_CHECKING:
 
 
 Origin = Literal["identified", "in combination", "prior"]
-
-
-@dataclass(frozen=True)
-class EstimateWarning:
-    """Something that looks wrong with an estimate or the data behind it.
-
-    Attributes:
-        code: What kind it is, in words that do not change: `joint-did-not-move`.
-        text: What is wrong, where, and what to check.
-    """
-
-    code: str
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -20,6 +20,7 @@ from armwise.identification.methods import Method, PhysicallyConsistent
 from armwise.identification.problem import TERMS, Problem, pose_problem
 from armwise.identification.review import review
 from armwise.identification.validation import Validation
+from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
 from armwise.regression import Columns, FrictionTerm
 
@@ -28,8 +29,6 @@ Data: TypeAlias = "Samples | Recording | Sequence[Samples] | Sequence[Recording]
 
 Friction: TypeAlias = "Literal['auto', 'linear'] | Sequence[FrictionTerm]"
 """Friction beyond viscous, Coulomb and offset: selected, none, or these terms."""
-
-Progress = Callable[[str, float], None]
 
 
 def identify(

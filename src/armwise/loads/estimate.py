@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from armwise.arms import InertialParameters, inertial_transform
-from armwise.errors import ArgumentError, NotConverged
+from armwise.errors import ArgumentError, EstimateWarning, NotConverged
 from armwise.loads.generalized_least_squares import LoadSolution
 from armwise.loads.noise_spectrum import NoiseModel, RegressionRows
 from armwise.loads.rigidity import Rigidity
@@ -80,7 +80,7 @@ class LoadEstimate:
         pose_offset: Rotation vector [rad], then translation [m] by which the sensor is
             off from the named frame, where it was estimated.
         pose_offset_std: Its standard deviation.
-        notes: Remarks on the data and the result.
+        warnings: What looks wrong with the data or the result, each with a code.
     """
 
     frame: str
@@ -96,7 +96,7 @@ class LoadEstimate:
     prediction: LoadPrediction | None = None
     pose_offset: Float[np.ndarray, " _"] | None = None
     pose_offset_std: Float[np.ndarray, " _"] | None = None
-    notes: tuple[str, ...] = ()
+    warnings: tuple[EstimateWarning, ...] = ()
 
     @property
     def mass(self) -> float:
@@ -182,7 +182,7 @@ class LoadEstimate:
         lines.append(axes_statement(std.principal_moments, std.principal_axes))
         if self.rigidity is not None:
             lines.append(self.rigidity.statement)
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *(warning.text for warning in self.warnings)])
 
 
 def estimate_of(
@@ -191,7 +191,7 @@ def estimate_of(
     solution: LoadSolution,
     frame: str,
     rigidity: Rigidity | None,
-    notes: tuple[str, ...] = (),
+    warnings: tuple[EstimateWarning, ...] = (),
 ) -> LoadEstimate:
     """Return a regression's solution as an estimate, with what it predicts.
 
@@ -213,7 +213,7 @@ def estimate_of(
         condition_number=solution.condition_number,
         rigidity=rigidity,
         prediction=LoadPrediction(time, rows.channels, rows.target, predicted),
-        notes=notes,
+        warnings=warnings,
     )
 
 
@@ -366,8 +366,12 @@ def make_physical(estimate: LoadEstimate) -> LoadEstimate:
     defect = estimate.parameters.defect()
     information = np.linalg.inv(estimate.covariance)
     nearest = nearest_physical(estimate.parameters.vector, information)
-    note = f"The best fit was moved to the nearest physical body: {defect}."
-    return replace(estimate, parameters=nearest, notes=(*estimate.notes, note))
+    moved = EstimateWarning(
+        "moved-to-physical",
+        f"The best fit was moved to the nearest physical body: {defect}.",
+    )
+    warnings = (*estimate.warnings, moved)
+    return replace(estimate, parameters=nearest, warnings=warnings)
 
 
 def nearest_physical(

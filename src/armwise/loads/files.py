@@ -53,7 +53,8 @@ def load_to_dict(load: LoadEstimate) -> dict[str, Any]:
         },
         "pose_offset": None if load.pose_offset is None else _plain(load.pose_offset),
         "rmse": None if load.prediction is None else _plain(load.prediction.rmse),
-        "notes": list(load.notes),
+        "notes": [warning.text for warning in load.warnings],
+        "warnings": [{"code": w.code, "text": w.text} for w in load.warnings],
     }
 
 

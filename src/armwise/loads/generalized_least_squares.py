@@ -203,8 +203,8 @@ def weighted_fit(
             f"{condition:.1e}). Turn the load about every axis, in other directions "
             "against gravity, or ask for less with method=StaticPoses()."
         )
-    # H⁻¹ = root rootᵀ, and leverage is the diagonal of Y H⁻¹ Yᵀ.
-    root = solution.directions.T / solution.singular_values / solution.scale[:, None]
+    # H⁻¹ = G Gᵀ, and leverage is the diagonal of Y H⁻¹ Yᵀ.
+    root = solution.inverse_root
     leverage = np.sum((system[:, :-1] @ root) ** 2, axis=1).reshape(target.shape)
     return WeightedFit(solution.values, solution.covariance, leverage, condition)
 

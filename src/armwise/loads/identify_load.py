@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.arms import Arm, InertialParameters, load_arm, rotation_about
-from armwise.errors import ArgumentError
+from armwise.errors import ArgumentError, EstimateWarning
 from armwise.loads.estimate import LoadEstimate, estimate_of, make_physical
 from armwise.loads.generalized_least_squares import (
     Bias,
@@ -130,7 +130,7 @@ class _Options:
 def _from_wrench(
     data: Samples | WristSamples, arm: Arm | None, options: _Options
 ) -> LoadEstimate:
-    problem, notes = build_wrench_problem(
+    problem, warnings = build_wrench_problem(
         data, arm, options.frame, options.components, options.bias, options.has_drift
     )
     method = options.method
@@ -149,7 +149,7 @@ def _from_wrench(
         problem, solution = mounted.problem.without(gripper), mounted.solution
         solution = replace(solution, values=solution.values - gripper)
         offset, offset_std = mounted.offset, mounted.offset_std
-    estimate = _estimate(problem, solution, options.frame, notes)
+    estimate = _estimate(problem, solution, options.frame, warnings)
     if isinstance(options.gripper, LoadEstimate):
         # Two independent estimates: their covariances add.
         summed = estimate.covariance + options.gripper.covariance
@@ -158,31 +158,38 @@ def _from_wrench(
 
 
 def _estimate(
-    problem: WrenchProblem, solution: LoadSolution, frame: str, notes: tuple[str, ...]
+    problem: WrenchProblem,
+    solution: LoadSolution,
+    frame: str,
+    warnings: tuple[EstimateWarning, ...],
 ) -> LoadEstimate:
     rows = problem.rows()
     rigidity = None
     if np.all(np.isfinite(solution.values)):
         rigidity = assess_rigidity(rows, solution.values)
-    notes = (*notes, *_notes_on_mass(solution))
-    return estimate_of(rows, problem.time, solution, frame, rigidity, notes)
+    warnings = (*warnings, *_mass_warnings(solution))
+    return estimate_of(rows, problem.time, solution, frame, rigidity, warnings)
 
 
-def _notes_on_mass(solution: LoadSolution) -> tuple[str, ...]:
+def _mass_warnings(solution: LoadSolution) -> tuple[EstimateWarning, ...]:
     mass, std = float(solution.values[0]), float(np.sqrt(solution.covariance[0, 0]))
     if np.isnan(mass):
-        return ("The mass was not determined.",)
-    if mass < -_MASS_TEST * std:
-        return (
+        code, text = "mass-undetermined", "The mass was not determined."
+    elif mass < -_MASS_TEST * std:
+        code, text = (
+            "mass-negative",
             f"The mass comes out negative ({mass:.3f} kg): the wrench may have the "
             "wrong sign, or a gripper was subtracted that is not there.",
         )
-    if mass < _MASS_TEST * std:
-        return (
+    elif mass < _MASS_TEST * std:
+        code, text = (
+            "mass-not-significant",
             f"The mass does not differ from zero ({mass:.4f} ± {std:.4f} kg): the hand "
             "may be empty, and then its centre of mass means nothing.",
         )
-    return ()
+    else:
+        return ()
+    return (EstimateWarning(code, text),)
 
 
 def _parameters_of(

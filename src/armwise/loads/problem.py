@@ -10,7 +10,12 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics, HeldBody, wrench_regressor
-from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
+from armwise.errors import (
+    ArgumentError,
+    EstimateWarning,
+    NotIdentifiable,
+    RecordingError,
+)
 from armwise.loads.generalized_least_squares import Bias
 from armwise.loads.noise_spectrum import RegressionRows, even_rate_hz
 from armwise.recordings import WRENCH_NAMES, Samples
@@ -133,8 +138,8 @@ def build_wrench_problem(
     components: tuple[str, ...] | None,
     bias: Bias,
     has_drift: bool,
-) -> tuple[WrenchProblem, tuple[str, ...]]:
-    """Gather motion and wrench; return notes on channels that were not measured, too.
+) -> tuple[WrenchProblem, tuple[EstimateWarning, ...]]:
+    """Gather motion and wrench; warn of channels that were not measured.
 
     Raises:
         ArgumentError: If the arm is missing, or a component has no such name.
@@ -146,7 +151,7 @@ def build_wrench_problem(
             "joint torques with bare=SAMPLES or an identified arm."
         )
     wrench = np.asarray(data.wrench, dtype=float)
-    channels, notes = _channels(wrench, components)
+    channels, warnings = _channels(wrench, components)
     common = {
         "time": np.asarray(data.time, dtype=float),
         "wrench": wrench,
@@ -157,7 +162,7 @@ def build_wrench_problem(
     }
     if isinstance(data, WristSamples):
         motion = np.stack([data.acceleration, data.omega, data.alpha], axis=1)
-        return WrenchProblem(frame_motion=motion, **common), notes  # type: ignore[arg-type]
+        return WrenchProblem(frame_motion=motion, **common), warnings  # type: ignore[arg-type]
     body = HeldBody(require_arm(data, arm), frame)
     highest = data.preparation.cutoff_hz or np.inf
     problem = WrenchProblem(
@@ -167,7 +172,7 @@ def build_wrench_problem(
         samples=data,
         **common,  # type: ignore[arg-type]
     )
-    return problem, notes
+    return problem, warnings
 
 
 def require_arm(data: Samples, arm: Arm | None) -> Arm:
@@ -188,7 +193,7 @@ def require_arm(data: Samples, arm: Arm | None) -> Arm:
 
 def _channels(
     wrench: np.ndarray, components: tuple[str, ...] | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+) -> tuple[tuple[str, ...], tuple[EstimateWarning, ...]]:
     """Which components to use; ones that are zero throughout were not measured."""
     if components is not None:
         if unknown := [c for c in components if c not in WRENCH_NAMES]:
@@ -209,7 +214,8 @@ def _channels(
     missing = [c for c in WRENCH_NAMES if c not in present]
     if not missing:
         return present, ()
-    return present, (f"Not measured (zero throughout): {', '.join(missing)}.",)
+    text = f"Not measured (zero throughout): {', '.join(missing)}."
+    return present, (EstimateWarning("component-not-measured", text),)
 
 
 # Checks of the data, each with a remedy.

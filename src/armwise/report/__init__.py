@@ -26,14 +26,20 @@ from armwise.report.report import (
 if TYPE_CHECKING:
     from armwise.report.calibration import write_calibration_report
     from armwise.report.load import write_load_files, write_load_report
-    from armwise.report.world import write_world
+    from armwise.report.simulation import (
+        write_tracking_report,
+        write_world,
+        write_world_report,
+    )
 
 # Each brings the folder it reports on along, so it waits until it is used.
 _IMPORTED_WHEN_USED = {
     "write_calibration_report": "armwise.report.calibration",
     "write_load_files": "armwise.report.load",
     "write_load_report": "armwise.report.load",
-    "write_world": "armwise.report.world",
+    "write_tracking_report": "armwise.report.simulation",
+    "write_world": "armwise.report.simulation",
+    "write_world_report": "armwise.report.simulation",
 }
 
 
@@ -63,5 +69,7 @@ __all__ = [
     "write_load_files",
     "write_load_report",
     "write_report",
+    "write_tracking_report",
     "write_world",
+    "write_world_report",
 ]

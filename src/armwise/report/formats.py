@@ -92,17 +92,13 @@ def page_to_html(
     """
     scripts = _drawing_scripts(figures, is_shared) if figures else []
     scripts += [f"<script>\n{script}</script>"] if script else []
-    sources = [" 'self' file:"] if is_shared and figures else []
-    if any(isinstance(figure, PlotlyFigure) for figure in figures):
-        # Plotly compiles its three-dimensional scenes at run time.
-        sources.append(" 'unsafe-eval'")
     return fill(
         _TEMPLATES / "page.html",
         TITLE=escape(title),
         CSS=(_TEMPLATES / "style.css").read_text("utf-8") + style,
         BODY=body,
         SCRIPTS="\n".join(scripts),
-        SOURCES="".join(sources),
+        SOURCES=" 'self' file:" if is_shared and figures else "",
     )
 
 

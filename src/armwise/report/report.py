@@ -183,6 +183,7 @@ def envelope_rows(
     """
     if values.size <= most:
         return np.arange(values.size)
+    # Two rows of each stretch, so half as many stretches as rows.
     edges = np.linspace(0, values.size, most // 2 + 1).astype(int)
     rows: set[int] = set()
     for first, last in pairwise(edges.tolist()):

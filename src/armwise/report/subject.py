@@ -45,14 +45,12 @@ class Subject:
         fitted: Samples of the fit; None: not given.
         validated: Samples not used to fit; None: not given.
         validation: Errors on those; None: not evaluated.
-        warnings: What looks wrong with the data, in words.
     """
 
     estimate: Estimate
     fitted: Samples | None
     validated: Samples | None
     validation: Validation | None
-    warnings: tuple[str, ...]
 
     @classmethod
     def of(
@@ -80,8 +78,7 @@ class Subject:
             validation = estimate.validate(validated)
         elif estimate.validation_samples:
             validated = Samples.concatenate(estimate.validation_samples)
-        texts = tuple(warning.text for warning in estimate.warnings)
-        return cls(estimate, fitted, validated, validation, texts)
+        return cls(estimate, fitted, validated, validation)
 
     @property
     def arm(self) -> Arm:

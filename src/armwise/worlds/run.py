@@ -440,7 +440,7 @@ def write_table(run: Run, path: str | Path) -> None:
 def write_run(run: Run, folder: str | Path) -> list[Path]:
     """Write a run's table and summary into a folder.
 
-    `armwise.report.write_world` adds figures and an animation.
+    `armwise.report.write_world` adds a page with figures and an animation.
 
     Returns:
         The files that were written.

@@ -97,9 +97,11 @@ def _errors(subject: Subject) -> ReportTable:
 
 def warnings_section(subject: Subject) -> Section:
     """Repeat every warning, and what the estimate itself remarks."""
-    notes = subject.estimate.notes
-    if subject.warnings:
-        first: Block = BulletList(subject.warnings)
+    notes, warnings = subject.estimate.notes, subject.estimate.warnings
+    texts = [warning.text for warning in warnings]
+    if warnings:
+        rows = tuple((warning.code, warning.text) for warning in warnings)
+        first: Block = ReportTable(("code", "warning"), rows)
     elif subject.fitted is None:
         first = Paragraph("Not evaluated: the data behind the estimate were not given.")
     else:
@@ -110,7 +112,8 @@ def warnings_section(subject: Subject) -> Section:
         "Warnings",
         blocks,
         {
-            "warnings": None if subject.fitted is None else list(subject.warnings),
+            "warnings": None if subject.fitted is None else texts,
+            "codes": [warning.code for warning in warnings],
             "notes": list(notes),
         },
     )

@@ -113,6 +113,7 @@ def _information(estimate: Estimate) -> Float[np.ndarray, "base base"]:
 
 
 def _std(information: np.ndarray) -> Float[np.ndarray, " base"]:
+    # Scaled to a unit diagonal first: masses and inertias differ by many orders.
     scale = 1.0 / np.sqrt(np.diag(information))
     inverse = np.linalg.inv(information * np.outer(scale, scale))
     return np.asarray(scale * np.sqrt(np.maximum(np.diag(inverse), 0.0)))
@@ -154,6 +155,7 @@ def _motion_information(
 def _motion(arm: Arm, moving: tuple[int, ...], rng: np.random.Generator) -> Samples:
     """Random instants with some joints moving, others anywhere at rest."""
     shape = (_SAMPLES, arm.dof)
+    # One turn where a joint has no limits; 5 / s turns a speed into an acceleration.
     lower = np.maximum(arm.limits("lower"), -np.pi)
     upper = np.minimum(arm.limits("upper"), np.pi)
     speed = arm.limits("velocity")
