@@ -12,7 +12,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.errors import EstimateWarning
 from armwise.identification.estimate import Estimate
-from armwise.identification.review import Agreement, compare_description
+from armwise.identification.validation import Agreement, compare_description
 
 _LEAST_MOTION = 1e-3
 """Range in [rad] or [m] below which a joint stood still: a few counts of an encoder."""
