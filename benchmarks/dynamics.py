@@ -80,7 +80,7 @@ def _start_up(arm: aw.Arm) -> list[Row]:
     for _ in range(5):
         from armwise.dynamics import mechanism
 
-        mechanism._known.clear()
+        mechanism._mechanisms.clear()
         start = time.perf_counter()
         aw.base_parameters(arm)
         found = min(found, time.perf_counter() - start)
