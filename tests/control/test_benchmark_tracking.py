@@ -100,9 +100,9 @@ def test_results_are_remembered_until_something_changes(tmp_path: Path) -> None:
 
     first, second = bench(1.0), bench(1.0)
     assert first.frame.equals(second.frame)
-    assert len(list(tmp_path.glob("*.parquet"))) == 1
+    assert len(list(tmp_path.glob("*.part"))) == 1
     bench(2.0)
-    assert len(list(tmp_path.glob("*.parquet"))) == 2
+    assert len(list(tmp_path.glob("*.part"))) == 2
     assert told == [(1, 1)] * 3
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
+import json
 import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +19,7 @@ import numpy as np
 from armwise.control.feedback import ResumableController
 from armwise.errors import ArgumentError
 from armwise.files import replacing
+from armwise.jobs import ResultFolder, open_runner
 from armwise.motions import Motion
 from armwise.plants import Plant, run_batch
 
@@ -242,23 +243,20 @@ def benchmark_tracking(
         for controller in controllers.items()
         for seed in seeds
     ]
-    folder = None if cache is None else Path(cache)
-    rows: list[dict[str, Any]] = []
-    for done, group_rows in enumerate(_results(groups, workers, folder), start=1):
-        rows += group_rows
-        if progress is not None:
-            progress(done, len(groups))
-    return TrackingTable.from_rows(rows)
+    if workers > 1:
+        _require_picklable(groups)
+    work = partial(_remembered, None if cache is None else Path(cache))
+    results: dict[int, list[dict[str, Any]]] = {}
+    with open_runner(max(1, workers)) as runner:
+        for number, rows in runner.run(work, groups):
+            results[number] = rows
+            if progress is not None:
+                progress(len(results), len(groups))
+    # Processes finish in any order; the table's order must not depend on it.
+    return TrackingTable.from_rows([row for k in sorted(results) for row in results[k]])
 
 
-def _results(groups: list[_Group], workers: int, folder: Path | None) -> Any:
-    if workers <= 1:
-        for group in groups:
-            yield _remembered(group, folder)
-        return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
+def _require_picklable(groups: list[_Group]) -> None:
     try:
         pickle.dumps(groups)
     except Exception as error:
@@ -266,21 +264,19 @@ def _results(groups: list[_Group], workers: int, folder: Path | None) -> Any:
             f"These plants or controllers cannot be sent to other processes ({error}). "
             "Use functools.partial instead of lambda, or workers=1."
         ) from error
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(_remembered, groups, [folder] * len(groups))
 
 
-def _remembered(group: _Group, folder: Path | None) -> list[dict[str, Any]]:
+def _remembered(cache: Path | None, group: _Group) -> list[dict[str, Any]]:
     """Run a group, or read what it gave before."""
-    key = None if folder is None else _key(group)
-    if folder is None or key is None:
+    key = None if cache is None else _key(group)
+    if cache is None or key is None:
         return _run(group)
-    path = folder / f"{key}.parquet"
-    if path.exists():
-        return TrackingTable.read(path).rows
+    folder = ResultFolder(cache)
+    if (data := folder.read(key)) is not None:
+        stored: list[dict[str, Any]] = json.loads(data)
+        return stored
     rows = _run(group)
-    folder.mkdir(parents=True, exist_ok=True)
-    TrackingTable.from_rows(rows).write(path)
+    folder.write(key, json.dumps(rows).encode())
     return rows
 
 
@@ -345,8 +341,3 @@ def _errors(
 
 def _or_nan(value: float, stable: bool, error: np.ndarray) -> float:
     return float(value) if stable and error.size else float("nan")
-
-
-def available_workers() -> int:
-    """Processor cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1

@@ -185,7 +185,7 @@ class LogReading:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class LogChunk:
     """Some rows of a log.
 
     Attributes:
@@ -209,7 +209,7 @@ class Chunk:
         return f"{self.log.path}, {self.rows} rows from {self.first} on,"
 
 
-def cut_into_chunks(logs: Sequence[RobotLog]) -> tuple[Chunk, ...]:
+def cut_into_chunks(logs: Sequence[RobotLog]) -> tuple[LogChunk, ...]:
     """Cut logs into chunks, and give every robot stretches enough for a jackknife.
 
     Only Parquet is cut; files of other kinds are one chunk each.
@@ -219,8 +219,11 @@ def cut_into_chunks(logs: Sequence[RobotLog]) -> tuple[Chunk, ...]:
     cut = []
     for log, first, rows in bounds:
         stretches = _stretches(chunks[log.robot])
+        # Size and time of change stand for the content, which is too long to hash.
         state = log.path.stat()
-        cut.append(Chunk(log, first, rows, stretches, state.st_size, state.st_mtime_ns))
+        cut.append(
+            LogChunk(log, first, rows, stretches, state.st_size, state.st_mtime_ns)
+        )
     return tuple(cut)
 
 
@@ -243,7 +246,7 @@ def _bounds(log: RobotLog) -> list[tuple[int, int | None]]:
     return [(a, b - a) for a, b in pairwise(edges)]
 
 
-def read_chunk(chunk: Chunk, arm: Arm, reading: LogReading) -> Recording:
+def read_chunk(chunk: LogChunk, arm: Arm, reading: LogReading) -> Recording:
     """Read the rows of a chunk.
 
     Raises:

@@ -169,6 +169,7 @@ class PointMass:
         def residual(values: np.ndarray) -> np.ndarray:
             return rotated + R @ point_mass(values[0], values[1:])
 
+        # Halton points without scrambling: the same fleet gives the same names.
         starts = qmc.scale(qmc.Halton(4, scramble=False).random(_STARTS), low, high)
         size = np.array([0.1 * self.most, *self.reach])
         solutions = [

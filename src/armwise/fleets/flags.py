@@ -147,6 +147,7 @@ def slip_directions(
         rows.append(np.hstack([own @ leaders[support], slips]))
     matrix = np.vstack(rows)
     A, D = matrix[:, : leaders.shape[1]], matrix[:, leaders.shape[1] :]
+    # How β moves when the torque moves along D: least squares with D on the right.
     scale = np.linalg.norm(A, axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     return np.asarray(np.linalg.lstsq(A / scale, D, rcond=1e-9)[0] / scale[:, None])

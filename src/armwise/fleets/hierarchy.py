@@ -147,6 +147,7 @@ def _noise(fits: Sequence[RobotFit]) -> tuple[np.ndarray, np.ndarray]:
     ratios = np.where(is_determined, jackknifed, 1.0) / np.where(
         is_determined, own, 1.0
     )
+    # The median over robots: one robot's jackknife alone is too noisy to divide by.
     growth = np.sqrt(np.median(ratios, axis=0))
     pairs = is_determined[:, :, None] & is_determined[:, None, :]
     return np.where(pairs, plain, 0.0) * np.outer(growth, growth), is_determined
@@ -208,6 +209,7 @@ def _shrunk(
 
     As many robots as parameters would leave a plain covariance without an inverse.
     """
+    # Two at least: a parameter that one robot determines has no covariance.
     n = np.maximum(counts, 2.0)
     size = np.sqrt(np.sum(differences**2, axis=0) / (np.diag(n) - 1.0))
     x = differences / np.where(size > 0, size, 1.0)

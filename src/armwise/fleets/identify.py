@@ -11,7 +11,7 @@ from pathlib import Path
 
 from armwise.arms import Arm
 from armwise.errors import ArgumentError
-from armwise.fleets.chunks import Chunk, LogReading, cut_into_chunks, find_logs
+from armwise.fleets.chunks import LogChunk, LogReading, cut_into_chunks, find_logs
 from armwise.fleets.cluster import DaskCluster
 from armwise.fleets.estimate import FleetEstimate, FleetWork
 from armwise.fleets.flags import Flag, differing_robots, flag, slip_directions
@@ -19,7 +19,6 @@ from armwise.fleets.hierarchy import Hierarchy, fit_family
 from armwise.fleets.job import Job
 from armwise.fleets.results import (
     FleetResults,
-    Progress,
     run_chunks,
     separate_unreadable,
 )
@@ -37,6 +36,7 @@ from armwise.identification import (
     pose_problem,
 )
 from armwise.jobs import JobRunner, ResultFolder, cores, open_runner
+from armwise.progress import Progress
 from armwise.recordings import LogMapping, Preparation
 from armwise.regression import Columns, FrictionTerm
 
@@ -188,7 +188,7 @@ def _flagged(
     family: Hierarchy,
     fits: Mapping[str, RobotFit],
     results: FleetResults,
-    run: Callable[[Job, Sequence[Chunk]], FleetResults],
+    run: Callable[[Job, Sequence[LogChunk]], FleetResults],
     false_alarms: float,
 ) -> tuple[Flag, ...]:
     """Look again at the logs of robots that differ, for slipped encoders, and name."""

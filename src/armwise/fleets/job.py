@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import ArmwiseError, RecordingError, WorkerError
-from armwise.fleets.chunks import Chunk, LogReading, read_chunk
+from armwise.fleets.chunks import LogChunk, LogReading, read_chunk
 from armwise.jobs import digest
 from armwise.programs import core_source
 from armwise.recordings import prepare
@@ -71,7 +71,7 @@ class Job:
         """Return the same job for a second look, at an arm with mean parameters."""
         return Job.describe(arm, self.preparation, self.friction, self.reading, True)
 
-    def chunk_key(self, chunk: Chunk) -> str:
+    def chunk_key(self, chunk: LogChunk) -> str:
         """Name the sums of a chunk by everything they are made of."""
         return digest(self.key, chunk)[:40]
 
@@ -98,7 +98,7 @@ class JobResult:
     peak_memory: int
 
 
-def run_job(job: Job, chunk: Chunk) -> JobResult:
+def run_job(job: Job, chunk: LogChunk) -> JobResult:
     """Turn one chunk into sums; what is wrong with it is returned, not raised.
 
     Raises:
@@ -117,7 +117,7 @@ def run_job(job: Job, chunk: Chunk) -> JobResult:
     return JobResult(sums, "", peak_memory())
 
 
-def _sum_chunk(job: Job, chunk: Chunk) -> ChunkSums:
+def _sum_chunk(job: Job, chunk: LogChunk) -> ChunkSums:
     recording = read_chunk(chunk, job.arm, job.reading)
     if job.preparation.velocity == "measured" and "qd_1" not in recording:
         raise RecordingError(
@@ -136,7 +136,7 @@ def _columns(job: Job) -> Columns | SlipColumns:
     return SlipColumns(plain) if job.with_slips else plain
 
 
-def _naming_file(chunk: Chunk, message: str) -> str:
+def _naming_file(chunk: LogChunk, message: str) -> str:
     """Make sure that a message names the file."""
     path = str(chunk.log.path)
     return message if path in message else f"{path}: {message}"

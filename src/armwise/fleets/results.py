@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from zipfile import BadZipFile
 
 from armwise.errors import RecordingError
-from armwise.fleets.chunks import Chunk, RobotLog
+from armwise.fleets.chunks import LogChunk, RobotLog
 from armwise.fleets.job import ChunkSums, Job, run_job
 from armwise.fleets.robot import join
 from armwise.jobs import JobRunner, ResultFolder
-
-Progress = Callable[[str, float], None]
+from armwise.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -40,14 +39,14 @@ class FleetResults:
 
     job: Job
     folder: ResultFolder
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[LogChunk, ...]
     bad_logs: tuple[BadLog, ...]
     reused: int
     peak_memory: int
 
     @cached_property
-    def _by_robot(self) -> dict[str, list[Chunk]]:
-        groups: dict[str, list[Chunk]] = {}
+    def _by_robot(self) -> dict[str, list[LogChunk]]:
+        groups: dict[str, list[LogChunk]] = {}
         for chunk in self.chunks:
             groups.setdefault(chunk.log.robot, []).append(chunk)
         return groups
@@ -61,7 +60,7 @@ class FleetResults:
         """Return all stretches of one robot, in the order of its logs and time."""
         return join([self._sums(chunk) for chunk in self._by_robot[robot]])
 
-    def _sums(self, chunk: Chunk) -> ChunkSums:
+    def _sums(self, chunk: LogChunk) -> ChunkSums:
         sums = read_sums(self.folder, self.job.chunk_key(chunk))
         if sums is None:
             raise RecordingError(
@@ -82,7 +81,7 @@ def read_sums(folder: ResultFolder, key: str) -> ChunkSums | None:
 
 def run_chunks(
     job: Job,
-    chunks: Sequence[Chunk],
+    chunks: Sequence[LogChunk],
     folder: ResultFolder,
     runner: JobRunner,
     *,
@@ -103,6 +102,7 @@ def run_chunks(
         RecordingError: If a log cannot be used and none may be skipped.
     """
     report = progress or (lambda step, fraction: None)
+    # Read, not only listed: a damaged file is made again.
     missing = [c for c in chunks if read_sums(folder, job.chunk_key(c)) is None]
     reused, peak = len(chunks) - len(missing), 0
     bad: dict[Path, str] = {}

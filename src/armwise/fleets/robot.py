@@ -92,6 +92,7 @@ def fit(problem: Problem, sums: ChunkSums, method: Method | None = None) -> Robo
     solver = method or WeightedLeastSquares()
     sums = coarsened(sums)
     whole = total(sums)
+    # Factors of all stretches merge into one: the fit never sees a sample.
     posed = problem.with_data((), whole.stretches(problem.columns)[0])
     solution = solver.solve(posed)
     covariance = jackknife(*_scores(posed, sums, solution), solution)

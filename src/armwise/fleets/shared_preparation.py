@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from armwise.errors import ArmwiseError, RecordingError
-from armwise.fleets.chunks import Chunk, LogReading, read_chunk
+from armwise.fleets.chunks import LogChunk, LogReading, read_chunk
 from armwise.jobs import JobRunner
 from armwise.recordings import prepare
 
@@ -30,7 +30,7 @@ def choose_shared_preparation(
     arm: Arm,
     reading: LogReading,
     cutoff_hz: float | None,
-    chunks: Sequence[Chunk],
+    chunks: Sequence[LogChunk],
     runner: JobRunner,
 ) -> Preparation:
     """Choose cut-off, lag and velocity: those of the median of a few robots.
@@ -53,6 +53,7 @@ def choose_shared_preparation(
         batch = list(islice(candidates, _ROBOTS - len(suggestions)))
         if not batch:
             break
+        # Sorted by number: the choice must not depend on who finishes first.
         for _, answer in sorted(runner.run(work, batch), key=lambda pair: pair[0]):
             if isinstance(answer, str):
                 problem = problem or f" The first of them: {answer}"
@@ -65,7 +66,7 @@ def choose_shared_preparation(
 
 
 def suggest_preparation(
-    arm: Arm, reading: LogReading, cutoff_hz: float | None, chunk: Chunk
+    arm: Arm, reading: LogReading, cutoff_hz: float | None, chunk: LogChunk
 ) -> Preparation | str:
     """Return how a chunk would best be prepared, or why it cannot be."""
     rows = None if chunk.rows is None else min(chunk.rows, _MOST_ROWS)
@@ -78,12 +79,13 @@ def suggest_preparation(
     return samples.preparation
 
 
-def _candidates(chunks: Sequence[Chunk]) -> Iterator[Chunk]:
+def _candidates(chunks: Sequence[LogChunk]) -> Iterator[LogChunk]:
     """Chunks in the order they are tried: robots from all over the fleet first."""
-    firsts: dict[str, Chunk] = {}
+    firsts: dict[str, LogChunk] = {}
     for chunk in chunks:
         firsts.setdefault(chunk.log.robot, chunk)
     order = list(firsts.values())
+    # Neighbours in a list of robots are often neighbours in the hall.
     step = max(1, len(order) // _ROBOTS)
     yield from (chunk for k in range(step) for chunk in order[k::step])
     yield from (chunk for chunk in chunks if firsts[chunk.log.robot] is not chunk)

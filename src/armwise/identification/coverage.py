@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.control import PD, Feedforward, largest_torque
 from armwise.errors import ArgumentError
 from armwise.identification.methods import (
     Method,
@@ -19,7 +18,6 @@ from armwise.identification.methods import (
 from armwise.identification.problem import Problem, pose_problem
 from armwise.identification.review import review
 from armwise.motions import Motion, random_motion
-from armwise.plants import Encoder, SimulatedArm, TorqueSensor, perturbed, run_batch
 from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
 from armwise.regression import STRETCHES, Columns
@@ -192,6 +190,9 @@ def loop_setting(
     torque_noise: float,
 ) -> LoopSetting:
     """The closed loop that every experiment goes through."""
+    from armwise.control import largest_torque
+    from armwise.plants import perturbed
+
     followed = motion or random_motion(arm, seed)
     size = largest_torque(arm, followed)
     return LoopSetting(
@@ -211,6 +212,10 @@ def loop_recordings(
     setting: LoopSetting, experiments: int, seed: int
 ) -> Iterator[Recording]:
     """Closed-loop runs, a batch of plants at a time."""
+    # Here, not above: identification itself needs neither, and they take long to load.
+    from armwise.control import PD, Feedforward
+    from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run_batch
+
     rng = np.random.default_rng([seed, 1])
     feedback = PD(setting.kp, setting.kd, cutoff_hz=setting.velocity_cutoff_hz)
     controller = Feedforward(feedback, setting.model)

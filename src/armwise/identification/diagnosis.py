@@ -109,6 +109,7 @@ def _weak_directions(estimate: Estimate) -> list[EstimateWarning]:
     s = estimate.singular_values
     if not s.size or s[-1] <= 0 or s[0] / s[-1] < _LARGEST_CONDITION:
         return []
+    # The last right singular vector is the combination that moves torques least.
     loadings = np.abs(estimate.directions[-1])
     names = [estimate.base.names[i] for i in estimate.base.indices]
     top = [names[k] for k in np.argsort(loadings)[::-1][:3]]
@@ -201,6 +202,7 @@ def _scaled(agreement: Agreement, is_heavy: np.ndarray) -> list[EstimateWarning]
     is_alike = is_heavy & (np.diag(agreement.cosines) > _ALIKE)
     if not is_alike.any():
         return []
+    # The median: one joint with a wrong torque constant is not a wrong unit.
     factor = float(np.median(ratio[is_alike]))
     if _UNIT_FACTORS[0] < factor < _UNIT_FACTORS[1]:
         return []

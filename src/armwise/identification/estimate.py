@@ -174,6 +174,7 @@ LARGEST = 1e100
 
 def write_estimate(estimate: Estimate, path: str | Path) -> None:
     """Write an estimate as JSON, under a temporary name first."""
+    # Floats are written by repr, so that they are read back bit by bit.
     text = json.dumps(estimate_to_dict(estimate), indent=1, ensure_ascii=False)
     write_atomically(path, text)
 
@@ -187,6 +188,7 @@ def read_estimate(path: str | Path, arm: Arm) -> Estimate:
     """
     try:
         data = json.loads(Path(path).read_text(encoding="utf-8"))
+    # RecursionError: brackets nested without end in a damaged file.
     except (OSError, ValueError, RecursionError) as error:
         raise ArmwiseError(f"{path} cannot be read as an estimate: {error}.") from error
     if not isinstance(data, dict) or data.get("version") != VERSION:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -20,6 +20,7 @@ from armwise.identification.methods import Method, PhysicallyConsistent
 from armwise.identification.problem import TERMS, Problem, pose_problem
 from armwise.identification.review import review
 from armwise.identification.validation import Validation
+from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
 from armwise.regression import Columns, FrictionTerm
 
@@ -28,8 +29,6 @@ Data: TypeAlias = "Samples | Recording | Sequence[Samples] | Sequence[Recording]
 
 Friction: TypeAlias = "Literal['auto', 'linear'] | Sequence[FrictionTerm]"
 """Friction beyond viscous, Coulomb and offset: selected, none, or these terms."""
-
-Progress = Callable[[str, float], None]
 
 
 def identify(
@@ -90,7 +89,7 @@ def identify(
     report("fit", 0.7)
     solver = PhysicallyConsistent() if method is None else method
     with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
-        solution = solver.solve(problem)
+        solution = solver.solve(problem)  # no pass over the data: R factors suffice
         checked = review(problem, solution)
         estimate = build_estimate(problem, solution, checked, type(solver).__name__)
         report("validate", 0.9)
@@ -127,6 +126,7 @@ def build_problem(
     report = progress or (lambda step, fraction: None)
     report("prepare", 0.0)
     runs, others = _prepared(arm, data, validation, hold_out, cutoff_hz)
+    # Refuse bad data before the long work, not in the middle of it.
     described = Columns(arm)
     for run in (*runs, *others):
         described.check(run)
@@ -179,6 +179,7 @@ def _prepared(
     if logs:
         if not samples:
             raise NotIdentifiable("There are no samples. Record a motion first.")
+        # Compared with the same filters, or the errors would be the filters'.
         others = [prepare(logs, like=samples[0])]
     if hold_out:
         pairs = [run.split(1.0 - hold_out) for run in samples]

@@ -61,6 +61,7 @@ def validate_in_loop(
         ) from error
     real = prepare(recording, cutoff_hz, lag=0.0, keep_rest=True)
     model = prepare(simulated, like=real)
+    # Preparation cuts the ends of each run by its own filters.
     start, stop = max(real.time[0], model.time[0]), min(real.time[-1], model.time[-1])
     times = real.time[(real.time >= start) & (real.time <= stop)]
     planned = motion.sample(times).q

@@ -53,6 +53,7 @@ class OnlineIdentification:
         """Add samples; those before fade by their number."""
         self._columns.check(data)
         if self._forgetting < 1:
+            # All new samples at once: within an update none is older than another.
             self._accumulator.forget(self._forgetting ** len(data))
         self._accumulator.add(data)
 

@@ -91,6 +91,7 @@ class Problem:
         factors = (self.accumulator if accumulator is None else accumulator).factors
         user = self.columns.user
         fixed = user @ np.where(self.is_estimated, 0.0, self.prior)
+        # A base parameter's column is its leader's: the others are grouped into it.
         leaders = user[:, list(self.base.indices)]
         systems = []
         for support, factor in zip(self.columns.support, factors, strict=True):
@@ -113,6 +114,7 @@ class Problem:
         # 1e-3 (kg, kg m, kg m²): parameters described as zero can still move.
         size = np.maximum(np.abs(self.prior), 1e-3) * self.is_estimated
         scaled = K * size**2
+        # The least-norm step in scaled parameters; lstsq, as K may lose rank.
         step = np.linalg.lstsq(scaled @ K.T, values - self.prior_base, rcond=1e-12)[0]
         return self.prior + scaled.T @ step
 

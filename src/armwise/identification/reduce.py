@@ -62,6 +62,7 @@ def _search(
     """Identify what matters; while something is too uncertain, drop the worst."""
     small = _identify(_restricted(problem, rows), method)
     while largest is not None and len(rows) > 1:
+        # One at a time: without the worst, others may become certain.
         relative_std = small.base_std / np.maximum(np.abs(small.base_values), 1e-300)
         if relative_std.max() <= largest:
             break

@@ -93,6 +93,7 @@ def review(problem: Problem, solution: Solution) -> Review:
     """Predict the torques that were fitted; see how the residuals are correlated."""
     columns = problem.columns
     weights = columns.user @ base_to_parameters(problem, solution.values)
+    # The description's torques ride along: diagnosis needs no third pass.
     described = columns.user @ problem.prior
     sums = StretchScores(sum(len(samples) for samples in problem.data), columns.count)
     tally = Tally(columns.arm.dof)

@@ -59,6 +59,7 @@ class Tally:
         error: Float[np.ndarray, "samples dof"],
     ) -> None:
         """Add a block: the torque, and the residual of its prediction."""
+        # The last residual of a block goes with the first of the next.
         before = self._last if self._last is not None else np.zeros(error.shape[1])
         lagged = np.vstack([before, error[:-1]])
         self._count += len(measured)

@@ -140,7 +140,7 @@ class NativeFunction:
             _TEMPLATES / "one_call.c.in",
             NAME=program.name,
             COUNT=len(indices),
-            PLACES=_list(indices),
+            TARGETS=_list(indices),
         )
         # Called seldom: a quick compilation is worth more than quick code.
         text = "\n".join([SCALAR_PRELUDE, core_source(program), entry])
@@ -169,7 +169,7 @@ def traced_source(program: Program, layout: StateLayout) -> str:
         SIGNALS=program.inputs[1].size,
         RATES=len(rate.nonzero),
         HEALTH=len(health.nonzero),
-        PLACES=_list(rate.nonzero),
+        TARGETS=_list(rate.nonzero),
     )
     return "\n".join(
         [SCALAR_PRELUDE, core_source(program), rates, _steps(program, layout)]
@@ -197,7 +197,7 @@ def looped_source(program: Program, layout: StateLayout, signals: WorldSignals) 
         ROWS=layout.row_count,
         STORED=len(indices),
         TOTAL=sum(sizes),
-        PLACES=_list(indices),
+        TARGETS=_list(indices),
         ALIVE=_list(_alive(layout, signals)),
         HELD=_list(_held(layout, signals)),
         PARTS=max(len(runs) for runs in touched),

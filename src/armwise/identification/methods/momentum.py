@@ -143,6 +143,7 @@ def _means(
     """Mean over each window by the trapezoidal rule."""
     shape = (-1, *[1] * (values.ndim - 1))
     steps = np.diff(time).reshape(shape)
+    # One running integral serves all windows, which overlap by half.
     area = np.cumsum(0.5 * (values[1:] + values[:-1]) * steps, axis=0)
     area = np.concatenate([np.zeros_like(area[:1]), area])
     lasting = (time[starts + length] - time[starts]).reshape(shape)

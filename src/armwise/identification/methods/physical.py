@@ -64,7 +64,8 @@ class PhysicallyConsistent:
         prior = problem.prior
         pull = np.diag(1.0 / (self.prior_std * _prior_std(problem, size)))
         root = triangle(np.vstack([rows, pull]) * size)
-        start = problem.parameters(first.values)  # here only the prior pulls
+        # Start from the unconstrained optimum: there only the prior pulls.
+        start = problem.parameters(first.values)
         gradient = pull.T @ (pull @ (start - prior))
         step = _minimise(root, gradient, size, _Constraints(problem, self, size, start))
         parameters = start + step
@@ -173,6 +174,7 @@ class _Constraints:
     def _keep_realisable(self, start: int, margin: float) -> None:
         """Pseudo-inertia ⪰ margin, as its scaled upper triangle, column by column."""
         rows = np.zeros((10, self._width))
+        # √2 off the diagonal makes the vector's norm the matrix's (Clarabel's format).
         scale = np.where(_TRIANGLE[0] == _TRIANGLE[1], 1.0, np.sqrt(2.0))
         order = np.lexsort((_TRIANGLE[0], _TRIANGLE[1]))
         for k in range(10):

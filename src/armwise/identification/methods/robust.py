@@ -58,6 +58,7 @@ class Robust:
         for _ in range(self.iterations):
             errors = residuals(problem, solution.values)
             std = _spread(errors)
+            # Rows are multiplied by the root, squares by the weight itself.
             weights = [np.sqrt(self._weight(e / std)) for e in errors]
             system = stack(problem.systems(problem.accumulate(weights)), std)
             new = solve_system(system, problem.prior_base, std)
