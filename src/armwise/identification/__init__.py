@@ -7,6 +7,7 @@ from armwise.errors import EstimateWarning
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import (
     Estimate,
+    Identification,
     build_estimate,
     read_estimate,
     write_estimate,
