@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
     from armwise.plants import Sensor
 
+# Judgement: no count depends on it.
 _BATCH = 50
 """Plants that are simulated side by side: a batch fills the vector registers, and its
 recordings still fit in memory."""
 
+# Half of the plant's control period of 1 ms.
 TORQUE_LAG = 0.5e-3
 """A torque is logged when its control period ends; it was there in the middle, [s]."""
 
@@ -136,6 +138,8 @@ def coverage_study(
     counts = _CoverageCounts(experiments)
     first: Samples | None = None
     for recording in loop_recordings(setting, experiments, seed):
+        # Lag and cut-off are decided once: what varies from run to run is then the
+        # noise, not the choice of filters.
         first = first or prepare(recording, cutoff_hz, arm=arm, lag=TORQUE_LAG)
         samples = prepare(recording, like=first)
         counts.add(pose_problem(Columns(arm), [samples]), solver)
@@ -154,12 +158,15 @@ class _CoverageCounts:
 
     def add(self, problem: Problem, method: Method) -> None:
         """Identify one experiment."""
+        # The arm that is described is the true one, so its parameters are the truth.
         truth = problem.prior_base
         solution = method.solve(problem)
         std = np.sqrt(np.diag(review(problem, solution).covariance))
         self.inside.append(np.abs(solution.values - truth) <= interval_factor() * std)
         plain = OrdinaryLeastSquares().solve(problem)
         std = np.sqrt(np.diag(plain.covariance))
+        # The textbook interval has its textbook factor: with independent residuals so
+        # many degrees of freedom make Student's t normal.
         self._plain.append(np.abs(plain.values - truth) <= NORMAL_FACTOR * std)
         self._names = base_names(problem)
 
@@ -199,8 +206,12 @@ def loop_setting(
         arm=arm,
         model=perturbed(arm, 0.1, seed),
         motion=followed,
+        # Judgement: 0.05 rad of error draws the largest torque of the motion, and
+        # damping acts on the scale of 0.1 s; the study is about noise, not about
+        # control.
         kp=20.0 * size,
         kd=2.0 * size,
+        # Judgement: several times the cut-off at which samples are prepared.
         velocity_cutoff_hz=60.0,
         resolution=2.0 * np.pi / encoder_counts,
         zero_spread=1.0,
@@ -216,6 +227,7 @@ def loop_recordings(
     from armwise.control import PD, Feedforward
     from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run_batch
 
+    # A stream of its own: zeros must not repeat the numbers of the plants' noise.
     rng = np.random.default_rng([seed, 1])
     feedback = PD(setting.kp, setting.kd, cutoff_hz=setting.velocity_cutoff_hz)
     controller = Feedforward(feedback, setting.model)

@@ -14,17 +14,22 @@ from armwise.errors import EstimateWarning
 from armwise.identification.estimate import Estimate
 from armwise.identification.validation import Agreement, compare_description
 
+# A count of a 13-bit encoder is 0.8e-3 rad; of 17 bits, 5e-5 rad.
 _LEAST_MOTION = 1e-3
 """Range in [rad] or [m] below which a joint stood still: a few counts of an encoder."""
 
+# Schröer's rule of thumb is 100; the report's verdicts use the same two numbers.
 _LARGEST_CONDITION = 300.0
 """Condition number from which on a direction is named as weak: textbooks ask for about
 100 of an exciting motion; a factor of three is left to real ones."""
 
+# One-sided z-test of each coefficient against zero: 0.13 % under the hypothesis, so
+# that six joints with two coefficients each warn in vain once in some sixty logs.
 _SURELY_NEGATIVE = 3.0
 """Standard deviations below zero at which friction is surely negative (one in a
 thousand by chance)."""
 
+# Judgement: in amplitude; a quarter of the power.
 _POOR_FIT = 0.5
 """Relative error above which most of a joint's torque counts as unexplained."""
 
@@ -32,6 +37,7 @@ _LEAST_TORQUE = 0.1
 """Joints with less than this fraction of the largest described torque are mostly
 friction, which descriptions rarely hold: they are not compared."""
 
+# Judgement, as are the two cosines below: angles of 143°, 26° and 60°.
 _OPPOSITE = -0.8
 """Cosine between described and measured torque below which signs differ: friction and
 wrong inertias turn a torque by far less than a right angle."""
@@ -42,10 +48,13 @@ _ALIKE = 0.9
 _UNLIKE = 0.5
 """Cosine below which they have not."""
 
+# Judgement: gear ratios and per cent usually lie far beyond; a factor such as 1.36 (lbf
+# ft) cannot be distinguished from wrong inertias.
 _UNIT_FACTORS = (0.2, 5.0)
 """Ratios of measured to described torque that wrong inertias may explain; beyond them
 it is a unit, a gear ratio or a torque constant."""
 
+# Judgement: another motion at other speeds easily doubles the error.
 _WORSE = 3.0
 """Validation over fit error from which on the fit saw too little motion."""
 
@@ -107,6 +116,7 @@ def _unexcited(estimate: Estimate) -> list[EstimateWarning]:
 def _weak_directions(estimate: Estimate) -> list[EstimateWarning]:
     """The combination that the motion determines worst, if it is much worse."""
     s = estimate.singular_values
+    # Directions that are not determined at all have a warning of their own.
     if not s.size or s[-1] <= 0 or s[0] / s[-1] < _LARGEST_CONDITION:
         return []
     # The last right singular vector is the combination that moves torques least.
@@ -125,6 +135,7 @@ def _weak_directions(estimate: Estimate) -> list[EstimateWarning]:
 def _negative_friction(estimate: Estimate) -> list[EstimateWarning]:
     """Coulomb or viscous friction that would drive the arm (one-sided z-test)."""
     warnings = []
+    # An infinite deviation, of what is undetermined, never lets the test reject.
     rows = zip(
         estimate.base.indices, estimate.base_values, estimate.base_std, strict=True
     )
@@ -150,6 +161,7 @@ def _compare_with_description(arm: Arm, agreement: Agreement) -> list[EstimateWa
     out against it.
     """
     predicted = agreement.predicted
+    # A joint without any torque has no cosine.
     if not np.all(predicted * agreement.measured > 0):
         return []
     is_heavy = predicted > _LEAST_TORQUE * predicted.max()
@@ -168,6 +180,7 @@ def _flipped(
     names = [name for name, is_one in flipped if is_one]
     if not names:
         return []
+    # All at once is one mistake, not several.
     if len(names) == int(is_heavy.sum()) and len(names) > 1:
         text = (
             "Every torque runs against the description's: the sign of the torque is "
@@ -191,6 +204,7 @@ def _swapped(arm: Arm, agreement: Agreement) -> list[EstimateWarning]:
             "of the columns.",
         )
         for i, j in pairwise(range(arm.dof))
+        # Judgement: neighbours only; more pairs are more chances of a false alarm.
         if min(cosines[i, j], cosines[j, i]) > _ALIKE
         and max(cosines[i, i], cosines[j, j]) < _UNLIKE
     ]

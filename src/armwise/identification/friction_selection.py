@@ -28,13 +28,18 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
+# Judgement: at six, a fit still has five sixths of the log; at two, motions that one
+# half lacks would decide.
 FOLDS = 6
 """Stretches of the log, each left out once: few enough to be different motions."""
 
+# Judgement: 5 % in power is 2.5 % of the residual's size.
 _LEAST_GAIN = 0.05
 """Fall of the squared error below which a term is not worth its column and what it
 adds to the uncertainty of the others."""
 
+# A sign test over the folds: 0.75 asks for five of six, which a useless term reaches
+# with a probability of 7/64. It stands beside the least gain, not alone.
 _MOST_FOLDS = 0.75
 """Fraction of the stretches left out on which a term must help: by luck alone it would
 help on half of them."""
@@ -43,6 +48,7 @@ _MOST_TERMS = 2
 """Terms per joint beyond viscous, Coulomb and offset: the forms overlap, and more of
 them would only trade coefficients."""
 
+# Judgement: about a factor of three apart.
 _STRIBECK_SPEEDS = (0.02, 0.06, 0.2)
 """Stribeck speeds that are tried, as fractions of a joint's top speed: the fall of
 friction lies well below it, at a speed that differs between drives."""
@@ -92,6 +98,8 @@ def select_friction(
         search = _FoldErrors(columns, folds, total, terms)
         selection: list[int] = []
         before = error = search.error(selection)
+        # Forward selection: the best single term of each joint, then the best beside
+        # it.
         for _ in range(_MOST_TERMS):
             selection += search.best_additions(selection, error)
             error = search.error(selection)
@@ -111,6 +119,7 @@ def _candidates(arm: Arm, runs: Sequence[Samples]) -> tuple[FrictionTerm, ...]:
     fastest = np.max([np.abs(run.qd).max(axis=0) for run in runs], axis=0)
     terms: list[FrictionTerm] = []
     for j, name in enumerate(arm.coordinate_names):
+        # A joint that never moves has columns of zeros.
         if fastest[j] <= 0.0:
             continue
         terms += [FrictionTerm(j, name, f) for f in ("asymmetric", "root", "cubic")]
@@ -124,6 +133,8 @@ def _folds(
     columns: Columns, runs: Sequence[Samples]
 ) -> tuple[list[Accumulator], Accumulator]:
     """Accumulate stretches that are long enough to be different motions, and all."""
+    # Stretches, not random rows: neighbours repeat each other after the low-pass, and
+    # rows drawn at random would validate on what was fitted.
     length = max(1, -(-sum(len(run) for run in runs) // FOLDS))
     pairs = [accumulate_folds(columns, run, length) for run in runs if len(run)]
     totals = [total for _, total in pairs]
@@ -141,6 +152,8 @@ class _FoldErrors:
         terms: Sequence[str],
     ) -> None:
         self._candidates = columns.friction
+        # Noise from the fit without further terms, the same for every trial: errors
+        # before and after are then in the same unit.
         linear = Columns(columns.arm, (), columns.dynamics)
         first = pose_problem(linear, (), terms, total.restrict(linear))
         self._std = WeightedLeastSquares().solve(first).torque_std
@@ -153,11 +166,14 @@ class _FoldErrors:
         self, systems: Sequence[np.ndarray]
     ) -> Float[np.ndarray, "joints base+1 base+1"]:
         return np.stack(
+            # Gram matrices are enough: gains of 5 % are compared, which needs few
+            # digits, and leaving a fold out is a subtraction.
             [s.T @ s / d**2 for s, d in zip(systems, self._std, strict=True)]
         )
 
     def error(self, selection: Sequence[int]) -> Float[np.ndarray, "folds joints"]:
         """Squared error of each joint on each fold when it is left out."""
+        # xᵀ G x with x = (β, −1) is the squared residual of the fold.
         x = self._solutions(selection)
         products = np.matmul(self._grams, x[:, None, :, None])[..., 0]
         return np.asarray(np.sum(products * x[:, None], axis=-1))
@@ -176,6 +192,7 @@ class _FoldErrors:
         index.append(self._grams.shape[-1] - 1)
         folds = self._sums[:, index][:, :, index]
         everything = folds.sum(axis=0)
+        # Columns scaled to one, so that the ridge means the same for all of them.
         scale = np.sqrt(np.maximum(np.diag(everything), 1e-300))
         train = (everything - folds) / np.outer(scale, scale)
         # A ridge of 1e-9 of a column: what the other folds leave undetermined is zero.
@@ -196,6 +213,8 @@ class _FoldErrors:
                 continue
             trial = self.joint_error([*selection, k], term.joint)
             before = error[:, term.joint]
+            # 1e-300: a joint without residual gains nothing instead of dividing by
+            # zero.
             gain = 1.0 - trial.sum() / max(before.sum(), 1e-300)
             helps = np.mean(trial < before) >= _MOST_FOLDS
             if helps and gain > max(_LEAST_GAIN, best.get(term.joint, (0.0, 0))[0]):

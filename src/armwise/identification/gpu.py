@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _PLAIN_ROWS = "grouped_rows"
 """Rows whose Coulomb columns are sign(q̇) of the very sample."""
 
+# Four signals of seven joints in float64 are 0.9 GB.
 CHUNK = 4_000_000
 """Samples on the GPU at a time: under a gigabyte of motion and torque."""
 
@@ -37,6 +38,7 @@ class GpuAccumulator:
         self.columns = columns
         self._widths = [support.size + 1 for support in columns.support]
         self._kinds: dict[str, tuple[GramSums, Memory]] = {}
+        # Compiled here, so that a missing GPU is refused before data are read.
         self._kind(_PLAIN_ROWS)
         self.samples = 0
 
@@ -46,6 +48,7 @@ class GpuAccumulator:
             self.columns.check(run)
             kind, signals = self.columns.signals(run)
             trust = self.columns.trust(run, signals[4:])
+            # Trust travels as one more signal: it multiplies the rows on the chip.
             signals += [] if trust is None else [trust]
             for start in range(0, len(run), CHUNK):
                 part = slice(start, start + CHUNK)
@@ -81,5 +84,7 @@ class GpuAccumulator:
 
     def result(self) -> Accumulator:
         """Return the accumulator, as if it had been filled on the CPU."""
+        # Normal equations cost half of the digits, which torque noise rarely needs; in
+        # exchange no column is written to memory.
         factors = [factor_of_gram(gram) for gram in self.information()]
         return Accumulator(self.columns, float(self.samples), factors)

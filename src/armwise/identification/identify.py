@@ -69,6 +69,7 @@ def identify(
 
     if isinstance(arm, Problem):
         options = (data, validation, cutoff_hz, hold_out or None)
+        # Options that would be ignored without a word are refused.
         if any(x is not None for x in options) or friction != "auto" or terms != TERMS:
             raise ArgumentError(
                 "A problem brings its own data, friction and terms: give those to "
@@ -89,6 +90,7 @@ def identify(
             progress=progress,
         )
     report = progress or (lambda step, fraction: None)
+    # Judgement: rough fractions of the time it takes, here as in build_problem.
     report("fit", 0.7)
     solver = PhysicallyConsistent() if method is None else method
     with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
@@ -156,6 +158,7 @@ def _with_named_friction(
         raise ArgumentError(
             f'friction is "auto", "linear" or a list of terms, not {friction!r}.'
         )
+    # Without samples there is nothing to select by.
     if friction == "linear" or not any(len(run) for run in runs):
         return pose_problem(columns, runs, terms)
     selection = select_friction(columns.arm, runs, terms)
@@ -185,6 +188,8 @@ def _prepared(
         # Compared with the same filters, or the errors would be the filters'.
         others = [prepare(logs, like=samples[0])]
     if hold_out:
+        # The end of each run, in one part: rows drawn at random would be neighbours of
+        # those fitted, and the low-pass makes neighbours alike.
         pairs = [run.split(1.0 - hold_out) for run in samples]
         samples = [first for first, _ in pairs]
         others += [last for _, last in pairs]

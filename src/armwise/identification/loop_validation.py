@@ -52,6 +52,7 @@ def validate_in_loop(
         PlantDiverged: If the identified arm runs away under that controller.
     """
     for link in estimate.arm.links:
+        # An arm with a mass matrix that is not positive runs away by itself.
         link.inertia.require_physical(link.name)
     try:
         simulated = run(SimulatedArm(estimate.arm), controller, motion)
@@ -59,6 +60,8 @@ def validate_in_loop(
         raise PlantDiverged(
             f"The identified arm runs away under the recorded controller: {error}"
         ) from error
+    # No lag is taken out: both runs have the same loop, and a delay is a difference.
+    # Rest stays in, so that the two can be compared sample by sample.
     real = prepare(recording, cutoff_hz, lag=0.0, keep_rest=True)
     model = prepare(simulated, like=real)
     # Preparation cuts the ends of each run by its own filters.

@@ -67,5 +67,6 @@ class OnlineIdentification:
         solver = method or WeightedLeastSquares()
         problem = pose_problem(self._columns, (), self._terms, self._accumulator)
         solution = solver.solve(problem)
+        # No second pass: the covariance is the textbook one, for independent samples.
         review = Review(solution.covariance, fit_from_sums(problem, solution.values))
         return build_estimate(problem, solution, review, type(solver).__name__)

@@ -90,14 +90,16 @@ class Problem:
         """
         factors = (self.accumulator if accumulator is None else accumulator).factors
         user = self.columns.user
+        # R stands for all rows, so that moving columns to the right needs no data
+        # either.
         fixed = user @ np.where(self.is_estimated, 0.0, self.prior)
         # A base parameter's column is its leader's: the others are grouped into it.
         leaders = user[:, list(self.base.indices)]
         systems = []
         for support, factor in zip(self.columns.support, factors, strict=True):
-            left, right = factor[:, :-1], factor[:, -1]
-            torque = right - left @ fixed[support]
-            systems.append(np.column_stack([left @ leaders[support], torque]))
+            regressor, torques = factor[:, :-1], factor[:, -1]
+            torque = torques - regressor @ fixed[support]
+            systems.append(np.column_stack([regressor @ leaders[support], torque]))
         return systems
 
     def accumulate(self, weights: Sequence[np.ndarray]) -> Accumulator:
@@ -146,6 +148,7 @@ def structural_base(columns: Columns, free: np.ndarray) -> BaseParameters:
     width = factor.shape[1]
     order = [k for k in _order(columns) if free[k]]
     grouping = successive_ranks(factor * free[:width], [k for k in order if k < width])
+    # In the order of the parameters, not in that in which ranks were found.
     rank = np.argsort(grouping.indices)
     # A friction term is no combination of others, nor part of one: it stands alone.
     extra = len(columns.friction)
@@ -156,14 +159,16 @@ def structural_base(columns: Columns, free: np.ndarray) -> BaseParameters:
     is_observable = np.any(matrix != 0, axis=0)
     unidentifiable = tuple(
         name
-        for name, seen, is_free in zip(names, is_observable, free, strict=True)
-        if is_free and not seen
+        for name, is_shown, is_free in zip(names, is_observable, free, strict=True)
+        if is_free and not is_shown
     )
     return BaseParameters(names, tuple(indices), matrix, unidentifiable)
 
 
 def _order(columns: Columns) -> list[int]:
     layout = columns.arm.layout
+    # The first of dependent columns leads its group: with masses last, they are grouped
+    # into moments and inertias.
     return [*layout.mass_last, *range(layout.size, len(columns.names))]
 
 

@@ -49,6 +49,8 @@ def reduce(
     runs = [data] if isinstance(data, Samples) else list(data)
     solver = method or WeightedLeastSquares()
     with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
+        # The largest torque anywhere, not the mean: a parameter may matter in one
+        # posture.
         rows = np.flatnonzero(significance(estimate, runs) >= threshold)
         small = _search(_problem(estimate, runs), rows, solver, largest_relative_std)
     note = f"{small.base.count} of {estimate.base.count} base parameters matter."
@@ -62,6 +64,7 @@ def _search(
     small = _identify(_restricted(problem, rows), method)
     while largest is not None and len(rows) > 1:
         # One at a time: without the worst, others may become certain.
+        # 1e-300: a value of zero is infinitely uncertain, and goes first.
         relative_std = small.base_std / np.maximum(np.abs(small.base_values), 1e-300)
         if relative_std.max() <= largest:
             break
@@ -83,12 +86,14 @@ def significance(
             torque = torques[support].T @ block.joints[i][:-1]
             size[i] = np.maximum(size[i], np.abs(torque).max(axis=1))
             largest[i] = max(largest[i], float(np.abs(block.joints[i][-1]).max()))
+    # A joint without torque makes no parameter matter.
     return (size / np.where(largest > 0, largest, np.inf)[:, None]).max(axis=0)
 
 
 def _problem(estimate: Estimate, runs: Sequence[Samples]) -> Problem:
     problem = pose_problem(estimate.columns, runs)
     hidden = np.isin(estimate.base.names, estimate.base.unidentifiable)
+    # What never shows is free as well: in the reduced model it is zero, not described.
     free = np.any(estimate.base.matrix != 0, axis=0) | hidden
     return replace(problem, base=estimate.base, is_estimated=free)
 
@@ -108,6 +113,7 @@ def _restricted(problem: Problem, rows: np.ndarray) -> Problem:
 
 def _identify(problem: Problem, method: Method) -> Estimate:
     solution = method.solve(problem)
+    # All but the leaders are zero: generated code has no operation for them.
     alone = base_to_parameters(problem, solution.values)
     solution = replace(solution, parameters=alone)
     name = type(method).__name__

@@ -27,22 +27,28 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
+# √ε of float64 is 1.5e-8, rounded up to the next power of ten.
 _SMALLEST_PIVOT = 1e-7
 """Smallest pivot of a preconditioner, relative to its column: half of float64's digits,
 so that what a few samples leave undetermined can still be determined by others."""
 
+# Judgement: where the two BLAS products cost about the same; the sums are the same.
 _NARROW = 40
 """Columns below which the general product is faster than the symmetric one, which
 computes half as much but in smaller tiles."""
 
+# Judgement: the twelve digits that remain are far more than torques have.
 _LARGEST_GROWTH = 1e4
 """Squared size of a preconditioned column beyond which a block does not fit: its Gram
 matrix would lose four of sixteen digits."""
 
+# The first block of a stretch is factored by reflections in any case, so products pay
+# only from the later ones on. Three is a judgement.
 _LONG_STRETCH = 3 * BLOCK
 """Samples of a stretch from which on Cholesky-QR is faster than Householder's."""
 
 
+# Directions are of size one: far above the filter's own rounding of some 1e-15.
 _SAME = 1e-10
 """Directions of friction closer than this are the same: what a filter remembers of an
 edge fades exponentially, and the few rows in question do not matter to this digit."""
@@ -116,6 +122,8 @@ class Accumulator:
     def _precondition(self, run: Signals, weights: np.ndarray | None) -> None:
         """Precondition with a few samples from all over a run."""
         self._open()
+        # One block at most, spread evenly: its factor then has every motion of the log
+        # in it, and the preconditioner rarely needs to be renewed.
         stride = max(1, -(-len(run) // BLOCK))
         scale = None if weights is None else weights[::stride]
         for block in self.columns.blocks([run[::stride]]):
@@ -152,6 +160,8 @@ class Accumulator:
             self.columns,
             sum(one.samples for one in every),
             [
+                # Stacked R factors have the Gram matrix of all rows: QR merges them
+                # without ever squaring the condition number.
                 triangle(np.vstack(factors))
                 for factors in zip(*(one.factors for one in every), strict=True)
             ],
@@ -170,12 +180,14 @@ class Accumulator:
         for (old, new), factor in zip(supports, self.factors, strict=True):
             labels = _labels(self.columns, old)
             index = [labels.index(label) for label in _labels(columns, new)]
+            # Dropping columns of R keeps all inner products of those that stay.
             factors.append(triangle(factor[:, [*index, -1]]))
         return replace(self, columns=columns, factors=factors, _sums=[])
 
     def forget(self, factor: float) -> None:
         """Let what was learnt so far weigh `factor` times as much as new samples."""
         self.settle()
+        # Squares fade by the factor, rows by its root.
         self.factors = [np.sqrt(factor) * r for r in self.factors]
         self.samples *= factor
         self.trusted = factor * self.trusted
@@ -212,6 +224,7 @@ def accumulate_stretches(
         samples: One run.
         count: How many stretches; fewer if there are fewer samples.
     """
+    # Equal in length to one sample: the jackknife gives every stretch the same weight.
     edges = np.linspace(0, len(samples), min(count, len(samples)) + 1).astype(int)
     is_long = len(samples) > _LONG_STRETCH * (len(edges) - 1)
     stretches: list[Accumulator] = []
@@ -250,6 +263,8 @@ def accumulate_folds(
     for start in range(0, len(run), length):
         part = run[start : start + length]
         own = state[start : start + length]
+        # Only rows that look different alone are worth a second evaluation; the others
+        # serve the stretch and the whole.
         is_end = np.any(np.abs(_friction_state(columns, part) - own) > _SAME, axis=1)
         differs[start : start + length] = is_end
         interior, ends = Accumulator(columns), Accumulator(columns)
@@ -282,6 +297,7 @@ def _friction_state(
 
 def _ranges(mask: np.ndarray) -> list[slice]:
     """Rows of every uninterrupted stretch of true."""
+    # Padded with false at both ends, so that edges come in pairs.
     edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))
     return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
@@ -312,6 +328,7 @@ def _split(block: Block, edges: np.ndarray) -> Iterator[tuple[int, Block]]:
     """Cut a block where stretches end: (number of the stretch, its part)."""
     begin, end = block.rows.start, block.rows.stop
     first = int(np.searchsorted(edges, begin, side="right")) - 1
+    # Left and right: an edge that falls on the block's end opens no empty part.
     last = int(np.searchsorted(edges, end, side="left"))
     for k in range(first, last):
         part = slice(max(edges[k] - begin, 0), min(edges[k + 1], end) - begin)
@@ -363,11 +380,16 @@ class FactorSum:
             self._renew(self._settled)
         from scipy.linalg import blas
 
+        # Multiplying by the inverse is one triangular product, faster than solving with
+        # R.
         whitened = blas.dtrmm(1.0, self._preconditioner, matrix.T, side=1)
+        # The old sum is not overwritten: a block that turns out not to fit is taken
+        # back.
         if len(matrix) < _NARROW:
             gram = blas.dgemm(1.0, whitened, whitened, 1.0, self._gram, trans_a=1)
         else:
             gram = blas.dsyrk(1.0, whitened, 1.0, self._gram, trans=1)
+        # The diagonal grows by the squared size of the block's preconditioned columns.
         if np.max(np.diag(gram) - np.diag(self._gram)) <= _LARGEST_GROWTH:
             self._gram = gram
             return
@@ -377,6 +399,8 @@ class FactorSum:
     def _renew(self, factor: np.ndarray) -> None:
         """Precondition with a factor from here on."""
         size = np.linalg.norm(factor, axis=0)
+        # Rows of a small multiple of one bound every pivot from below, as a ridge does;
+        # they only shape the preconditioner and are not part of the sum.
         floor = np.diag(_SMALLEST_PIVOT * np.where(size > 0, size, 1.0))
         guarded = triangle(np.vstack([factor, floor]))
         self._preconditioner = np.asfortranarray(np.triu(np.linalg.inv(guarded)))
@@ -387,8 +411,11 @@ class FactorSum:
         if self._preconditioner is None:
             return self._settled
         full = np.triu(self._gram) + np.triu(self._gram, 1).T
+        # Eigenvalues instead of Cholesky: columns that no row has moved make it
+        # singular.
         values, vectors = np.linalg.eigh(full)
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        # Back to the columns themselves, then joined by QR to what was settled before.
         added = np.linalg.solve(self._preconditioner.T, root.T).T
         return triangle(np.vstack([self._settled, added]))
 
@@ -413,6 +440,7 @@ class GramSum:
         """Upper triangular R with RᵀR = AᵀA."""
         gram = np.asarray(self._sum)
         size = np.sqrt(np.diag(gram))
+        # A column of zeros stays one; dividing by its size would make it NaN.
         size[size == 0.0] = 1.0
         scaled = gram / np.outer(size, size)
         # Rounding may leave a tiny negative eigenvalue, which Cholesky refuses.
@@ -425,6 +453,8 @@ def factor_of_gram(
     gram: Float[np.ndarray, "width width"],
 ) -> Float[np.ndarray, "width width"]:
     """R with RᵀR = gram, by eigenvalues: singular matrices are no trouble."""
+    # Scaled to one before eigenvalues, or small columns would drown in the rounding of
+    # large ones; 1e-300 only keeps a zero column from dividing by zero.
     size = np.sqrt(np.maximum(np.diag(gram), 1e-300))
     values, vectors = np.linalg.eigh(gram / np.outer(size, size))
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T

@@ -82,10 +82,13 @@ class FrictionTerm:
 
 # Columns of all joints, block by block.
 
+# A joint with 60 columns then takes half a megabyte.
 BLOCK = 1000
 """Samples at a time: the columns of a block stay in the second-level cache. Not a power
 of two, or all columns would fall on the same few cache lines."""
 
+# A filter that puts a fraction p of its weight on the other direction shows 1 − 2p: 0.9
+# allows a twentieth. Judgement, as is the fraction below.
 SETTLED_DIRECTION = 0.9
 """Fraction of its size that filtered friction reaches while a drive moves one way;
 below it, the low-pass still mixes both directions."""
@@ -139,6 +142,8 @@ class Columns:
     @cached_property
     def coulomb(self) -> np.ndarray:
         """Which columns are Coulomb friction, one per drive."""
+        # Found by what moves with the Coulomb parameters: coupled motors have columns
+        # too.
         of_friction = [name.endswith(".coulomb") for name in self.names]
         return np.flatnonzero(np.any(self.user[:, of_friction] != 0.0, axis=1))
 
@@ -150,6 +155,7 @@ class Columns:
         width = output.shape[1] - 1  # the last one is the torque itself
         supports = []
         for i in range(self.arm.dof):
+            # The last entry of a joint's row is its torque.
             own = (entries[entries // (width + 1) == i] % (width + 1))[:-1]
             extra = [width + k for k, t in enumerate(self.friction) if t.joint == i]
             supports.append(np.concatenate([own, extra]).astype(int))
@@ -204,6 +210,9 @@ class Columns:
             return None
         rows = self.dynamics.mechanism.drive_rows
         reverses = np.abs(direction[0]) < self.certainty(samples, direction[0])
+        # A motor that several joints turn masks all of them. A drive at rest has no
+        # direction either, but masking it would lose every row in which it only holds
+        # its load.
         masked = (reverses & self._moves(samples)) @ (rows != 0.0)
         return np.where(masked, 0.0, 1.0)
 
@@ -216,6 +225,7 @@ class Columns:
         """
         moves = self._moves(samples)
         reversing = (moves & (np.abs(direction) < SETTLED_DIRECTION)).sum(axis=0)
+        # The one in the maximum: a drive that never moves has nothing to mask.
         rarely = reversing <= _MOST_REVERSING * np.maximum(moves.sum(axis=0), 1)
         return np.where(rarely, SETTLED_DIRECTION, 0.0)
 
@@ -269,6 +279,7 @@ class _Buffer:
         self._trust = columns.trust(samples, self._signals[4:])
         self._kernel = columns.dynamics.kernel(kind)
         stored = len(self._kernel.program.output("rows").nonzero)
+        # One row per column: splitting it by joint copies nothing.
         self._traced = np.empty((stored, BLOCK))
         stops = np.cumsum(columns._traced_counts + 1)
         self._parts = [slice(a, b) for a, b in pairwise([0, *stops.tolist()])]

@@ -23,13 +23,16 @@ STRETCHES = 40
 """Stretches a log is cut into: enough that the variance itself is known to a quarter
 (√(2/40)), few enough that one of them is longer than residuals stay correlated."""
 
+# With three, the variance would be as uncertain as it is large: √(2/2).
 _FEWEST_STRETCHES = 4
 """Fewer stretches than these say nothing of correlation."""
 
+# 1/(1 − 0.95): one stretch may count twenty times its score, and no more.
 _LARGEST_FRACTION = 0.95
 """A stretch that holds all information on a direction counts as holding this much: what
 β would be without it is not defined, and the scatter shall stay finite."""
 
+# Judgement: enough samples that every phase of a stretch's motion is among them.
 _LOOKS_PER_STRETCH = 32
 """Samples of a stretch whose products stand for all of it: Yᵀ W Y of a stretch only
 corrects for its leverage, and a few per cent of error do not matter there."""
@@ -58,6 +61,8 @@ def jackknife_covariance(
         np.eye(root.shape[1]) - fractions, (scores @ root)[..., None]
     )
     steps = moves[..., 0] @ root.T
+    # Tukey's factor for g groups: pseudo-values g β − (g − 1) β₋ scatter (g − 1) times
+    # as far as the estimates β₋ without a group, and β is the mean of g of them.
     return np.asarray(steps.T @ steps * (count - 1) / count)
 
 
@@ -67,6 +72,7 @@ def jackknife(
     solution: Solution,
 ) -> Float[np.ndarray, "base base"]:
     """Covariance of a linear solution from its scores; infinite where undetermined."""
+    # Only the textbook covariance is left, as if residuals were independent.
     if len(scores) < _FEWEST_STRETCHES:
         return solution.covariance
     covariance = jackknife_covariance(scores, information, solution.inverse_root)
@@ -80,6 +86,7 @@ def sandwich(
     count = len(scores)
     if count < _FEWEST_STRETCHES:
         return solution.covariance
+    # g/(g − 1): the small-sample factor of cluster-robust covariance (CR1).
     scatter = scores.T @ scores * count / (count - 1)
     covariance = solution.sensitivity @ scatter @ solution.sensitivity.T
     return _with_undetermined(covariance, solution)
@@ -138,11 +145,13 @@ class StretchScores:
         for i, support in enumerate(columns.support):
             matrix = block.joints[i][:-1]
             if block.trust is not None:
+                # Rows that the fit ignored must not contribute a score either.
                 matrix = matrix * block.trust[:, i]
             error = errors[:, i] / torque_std[i] ** 2
             for row, part in parts:
                 self.values[row, support] += matrix[:, part] @ error[part]
                 some = matrix[:, part.start : part.stop : self._stride]
+                # Thinned rows stand for those between them.
                 weight = (part.stop - part.start) / (some.shape[1] * torque_std[i] ** 2)
                 self._information[i][row] += weight * (some @ some.T)
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 Sections = tuple[tuple[float, float, float], ...]
 """Gain, a₁ and a₂ of second-order sections."""
 
+# Both ways it falls by 48 dB an octave: noise that is differentiated twice grows by 12
+# and still falls. Higher orders ring for longer at the ends; four is a convention.
 ORDER = 4
 """Order of the Butterworth low-pass; run both ways its gain at the cut-off is ½."""
 
@@ -91,6 +93,7 @@ def butterworth(cutoff_hz: float, rate_hz: float) -> Sections:
             f"A cut-off of {cutoff_hz:g} Hz does not fit a sampling rate of "
             f"{rate_hz:g} Hz; choose one between 0 and {0.5 * rate_hz:g} Hz."
         )
+    # The bilinear transform maps ω to tan(ωT/2).
     warped = np.tan(np.pi * cutoff_hz / rate_hz)
     sections = []
     for k in range(ORDER // 2):

@@ -20,6 +20,7 @@ from armwise.regression.signals import Signals, friction_direction
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+# Judgement: some thousand roundings of float64, as sums over a log gather them.
 _VANISHING = 1e-12
 """A column this small beside the largest is zero but for rounding."""
 
@@ -43,6 +44,8 @@ class TorqueProjection:
     @classmethod
     def of(cls, signals: Signals, columns: Columns | None) -> TorqueProjection:
         """Project on the columns of an arm, or, without one, on the rough stand-in."""
+        # Joints count alike whatever their torque, or those with the largest torque
+        # alone would fix the lag. A joint without torque keeps a finite scale.
         sizes = np.maximum(np.linalg.norm(signals.tau, axis=0), 1e-12)
         if columns is None:
             return cls(signals, _rough_systems(signals, sizes))
@@ -70,6 +73,9 @@ class TorqueProjection:
             unexplained = system.without_fit(np.stack(scaled))
             flat = unexplained.reshape(-1, unexplained.shape[2])
             friction = self._friction(system, bandwidth_hz)
+            # Friction last (Frisch, Waugh, Lovell: partial regression): the smooth
+            # columns are projected out once, and a new bandwidth needs only these few
+            # columns.
             inverse, _ = _pseudo_inverse(friction.T @ friction)
             flat = flat - friction @ (inverse @ (friction.T @ flat))
             residual[:, joints] = flat.reshape(unexplained.shape).transpose(1, 0, 2)
@@ -109,6 +115,8 @@ class _System:
         gram = np.zeros((count, count))
         for matrix, index in zip(self.matrices, self.indices, strict=True):
             gram[np.ix_(index, index)] += matrix.T @ matrix
+        # Normal equations suffice: only residuals are compared, never coefficients, and
+        # residuals hardly suffer from columns that are nearly dependent.
         return _pseudo_inverse(gram)
 
     @property
@@ -146,8 +154,11 @@ def _rough_systems(signals: Signals, sizes: np.ndarray) -> tuple[_System, ...]:
     """Functions of the motion that some arm might need, for each joint by itself."""
     q, qd, qdd = signals.q, signals.qd, signals.qdd
     n = q.shape[1]
+    # Gravity of links in a row turns with sums of angles; a first joint that stands
+    # upright does not change it, so sums without it are there as well.
     sums = np.cumsum(q, axis=1)
     angles = np.concatenate([q, sums[:, 1:], sums[:, 1:] - q[:, :1]], axis=1)
+    # Most useful first: short logs cut the list off at its end.
     columns = [np.ones((len(q), 1)), qd, qdd, np.sin(angles), np.cos(angles)]
     columns += [qdd * np.cos(q[:, [j]]) for j in range(n)]
     # Ten samples a column at least, or the fit would follow noise.
@@ -161,6 +172,7 @@ def _rough_systems(signals: Signals, sizes: np.ndarray) -> tuple[_System, ...]:
 def _pseudo_inverse(gram: np.ndarray) -> tuple[np.ndarray, int]:
     """Inverse of a Gram matrix where it has one, zero elsewhere; also its rank."""
     scale = np.sqrt(np.diag(gram))
+    # 1e-300: a Gram matrix of zeros has no used column, and no division by zero.
     used = np.flatnonzero(scale > _VANISHING * max(scale.max(initial=0.0), 1e-300))
     inverse = np.zeros(gram.shape)
     if not used.size:

@@ -82,8 +82,10 @@ def friction_direction(
     matrix = np.eye(signals.dof) if weights is None else np.asarray(weights)
     speeds = signals.qd if weights is None else signals.qd @ matrix.T
     resolution = signals.speed_resolution
+    # No resolution: the samples were given, not filtered, and their sign is exact.
     if not resolution:
         return np.asarray(np.sign(speeds))
+    # Errors of the joints' speeds add up in the worst case.
     dead_bands = np.abs(matrix) @ np.asarray(resolution)
     signs = np.empty(speeds.shape)
     for rows in signals.segments:
@@ -103,6 +105,7 @@ def through_torque_filter(
     torque. Signals that were not filtered come back unchanged.
     """
     bandwidth, rate = bandwidth_hz or signals.torque_bandwidth_hz, signals.rate_hz
+    # 0.45: where `low_pass` itself leaves a signal alone.
     if bandwidth is None or bandwidth >= 0.45 * rate:
         return columns
     filtered = np.empty(columns.shape)
@@ -124,9 +127,11 @@ def averaged_sign(
     sign = np.where(np.abs(speed) > dead_band, np.sign(speed), 0.0)
     crossing = np.flatnonzero(sign[1:] * sign[:-1] < 0)
     before, after = speed[crossing], speed[crossing + 1]
-    share = before / (before - after)  # where in the step the speed is zero
-    early = share < 0.5
-    sign[crossing[early]] *= 2.0 * share[early]
+    fraction = before / (before - after)  # where in the step the speed is zero
+    # A sample stands for half a step on either side. With the zero at a fraction f < ½
+    # after it, its average is ½ + f − (½ − f) = 2 f; else the next sample's changes.
+    early = fraction < 0.5
+    sign[crossing[early]] *= 2.0 * fraction[early]
     late = crossing[~early]
-    sign[late + 1] *= 2.0 * (1.0 - share[~early])
+    sign[late + 1] *= 2.0 * (1.0 - fraction[~early])
     return sign

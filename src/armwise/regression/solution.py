@@ -81,6 +81,8 @@ def triangle(matrix: np.ndarray) -> Float[np.ndarray, "width width"]:
     width = matrix.shape[1]
     if matrix.shape[0] < width:
         matrix = np.vstack([matrix, np.zeros((width - matrix.shape[0], width))])
+    # Householder's QR and not AᵀA: forming that squares the condition number, which
+    # costs half of the digits.
     return np.asarray(np.linalg.qr(matrix, mode="r"))
 
 
@@ -113,8 +115,11 @@ def solve_system(
     # Columns of kilograms and of kg m² differ by orders of magnitude; scaled to one,
     # singular values measure how alike columns are, not their units.
     scale = np.where(is_zero, 1.0, norms)
+    # The SVD of the small R costs nothing beside the log and names the directions that
+    # are undetermined, which QR alone would not.
     U, s, Vt = np.linalg.svd(A / scale, full_matrices=False)
     some = s > RANK_TOLERANCE * max(s[0], 1e-300) if s.size else np.zeros(0, bool)
+    # Solved for the step from the prior: along undetermined directions it is zero.
     residual = b - A @ prior
     step = Vt[some].T @ ((U[:, some].T @ residual) / s[some])
     inverse = (Vt[some].T / s[some] ** 2) @ Vt[some] / np.outer(scale, scale)
@@ -135,6 +140,8 @@ def residual_std(
     floor: float = 0.0,
 ) -> Float[np.ndarray, " joints"]:
     """Standard deviation of each joint's residual torque in [N m]."""
+    # Not samples − parameters: these are weights, and a log has many samples for every
+    # parameter; intervals come from the jackknife instead.
     count = max(samples, 1.0)
     sizes = [np.linalg.norm(s[:, :-1] @ values - s[:, -1]) for s in systems]
     return np.maximum(np.array(sizes) / np.sqrt(count), floor)

@@ -38,6 +38,8 @@ class InstrumentalVariables:
     """
 
     instruments: Instruments = field(repr=False)
+    # Judgement: the first instruments come from least squares and share its bias, the
+    # second from an estimate that has little of it.
     iterations: int = 2
 
     def solve(self, problem: Problem) -> Solution:
@@ -61,10 +63,15 @@ class InstrumentalVariables:
 def _solve(problem: Problem, last: Solution, motions: Sequence[Samples]) -> Solution:
     instruments = list(motions)
     _check(problem, instruments)
+    # Two passes: scores need the residuals of the new β.
     crossed, right = _moments(problem, instruments, last.torque_std, None)[:2]
+    # Square moment equations, not a least-squares problem: there is no R factor to
+    # take.
     values = np.linalg.solve(crossed, right)
     scores = _moments(problem, instruments, last.torque_std, values)[2]
     sensitivity = np.linalg.inv(crossed)
+    # The sandwich of the method of moments; Zᵀ W Y is not symmetric, hence the
+    # transpose on the right.
     scatter = scores.T @ scores
     return replace(
         last,

@@ -30,10 +30,12 @@ class OrdinaryLeastSquares:
         std = np.ones(len(systems))
         first = solve_system(stack(systems, std), problem.prior_base, std)
         spread = residual_std(systems, first.values, problem.accumulator.samples)
+        # 1e-12: exact data have no spread, and weights must stay finite.
         std *= max(float(np.sqrt(np.mean(spread**2))), 1e-12)
         return solve_system(stack(systems, std), problem.prior_base, std)
 
 
+# Squared it is 1e-18, below the rounding of the squares themselves.
 _SMALLEST_NOISE = 1e-9
 """Noise no torque is better than, relative to the torque itself: exact data must not
 get an infinite weight."""
@@ -48,6 +50,8 @@ class WeightedLeastSquares:
         torque_std: σ of each joint in [N m], if it is known.
     """
 
+    # Judgement: feasible generalised least squares; the fit depends only weakly on the
+    # weights, and a round costs one small SVD.
     iterations: int = 4
     torque_std: tuple[float, ...] | None = None
 
@@ -94,6 +98,7 @@ class Ridge:
             smallest one it changes nothing that the data determine.
     """
 
+    # Its root is 1e-4: only directions beyond a condition number of 10⁴ are damped.
     strength: float = 1e-8
 
     def __post_init__(self) -> None:
@@ -104,6 +109,7 @@ class Ridge:
         """Return the base parameters and how far to trust them."""
         first = WeightedLeastSquares().solve(problem)
         system = stack(problem.systems(), first.torque_std)
+        # As rows of the system rather than on AᵀA: QR keeps all digits.
         pull = np.sqrt(self.strength) * first.singular_values[0] * np.diag(first.scale)
         rows = np.column_stack([pull, np.zeros(len(pull))])
         zero = np.zeros(len(pull))
@@ -120,6 +126,8 @@ class PriorWeighted:
         absolute_std: The same as a number, for parameters that are near zero.
     """
 
+    # Judgement: descriptions from CAD lack cables, motors and gears. The absolute part
+    # is in kg, kg m, kg m² and N m alike.
     relative_std: float = 0.3
     absolute_std: float = 0.05
 
@@ -134,6 +142,7 @@ class PriorWeighted:
         K = problem.base.matrix
         covariance = (K * (spread * problem.is_estimated) ** 2) @ K.T
         # Whitened by the Cholesky factor, the prior is so many more rows of the system.
+        # K has full row rank, hence this is positive definite.
         root = np.linalg.inv(np.linalg.cholesky(covariance))
         rows = np.column_stack([root, root @ problem.prior_base])
         system = np.vstack([stack(problem.systems(), first.torque_std), rows])
@@ -149,6 +158,7 @@ class TotalLeastSquares:
             relative noise of the torque. One: motion and torque are equally uncertain.
     """
 
+    # Judgement: motion is ten times as certain as torque.
     regressor_noise: float = 0.1
 
     def __post_init__(self) -> None:
@@ -158,6 +168,8 @@ class TotalLeastSquares:
     def solve(self, problem: Problem) -> Solution:
         """Return the base parameters and how far to trust them."""
         first = WeightedLeastSquares().solve(problem)
+        # The smallest singular vector would be the undetermined direction, not the
+        # solution.
         if first.rank < first.values.size:
             note = "The data do not determine every parameter: weighted least squares."
             return replace(first, notes=(note,))
@@ -165,6 +177,7 @@ class TotalLeastSquares:
         # Scaled by their noise, the errors of all columns are alike (Golub, Van Loan).
         noise = np.append(self.regressor_noise * first.scale, 0.0)
         noise[-1] = float(np.linalg.norm(system[:, -1]))
+        # Of R, not of all rows: the right singular vectors are the same.
         vector = np.linalg.svd(system / noise)[2][-1] / noise
         return replace(first, values=-vector[:-1] / vector[-1])
 

@@ -35,6 +35,7 @@ class MomentumBalance:
             noise. Each window begins in the middle of the one before.
     """
 
+    # Judgement: a tenth of a period at 1 Hz, and a hundred samples at 1 kHz.
     window: float = 0.1
 
     def __post_init__(self) -> None:
@@ -52,6 +53,7 @@ class MomentumBalance:
                 triangle(np.vstack([factor, rows[:, i]]))
                 for i, factor in enumerate(factors)
             ]
+        # Necessary, not sufficient: the rank shows when it is solved.
         if count < problem.base.count:
             raise NotIdentifiable(
                 f"There are only {count} windows of {self.window} s for "
@@ -89,6 +91,8 @@ class MomentumBalance:
 
     def _windows(self, run: Samples) -> Iterator[tuple[np.ndarray, int]]:
         length = max(1, round(self.window * run.rate_hz))
+        # Half overlapped: every sample counts twice but those at the ends. The
+        # correlation that comes of it is in the scatter of the stretches.
         starts = np.arange(0, len(run) - length, max(1, length // 2))
         for k in range(0, len(starts), _WINDOWS):
             yield starts[k : k + _WINDOWS], length
@@ -105,8 +109,10 @@ def _window_columns(
     momentum = dyn.momentum_regressor(q, qd)
     lasting = time[local + length] - time[local]
     gained = (momentum[local + length] - momentum[local]) / lasting[:, None, None]
+    # At zero speed and acceleration only gravity is left.
     columns = dyn.regressor(q, np.zeros_like(q), np.zeros_like(q))
     columns -= dyn.kinetic_gradient_regressor(q, qd)
+    # Friction is put in by itself: the regressor at rest has none.
     columns[..., problem.columns.arm.layout.drives] = _drives(problem, run, rows)
     extra = _friction(problem, run, rows)
     averaged = _means(np.concatenate([columns, extra], axis=-1), time, local, length)

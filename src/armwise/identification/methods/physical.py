@@ -21,6 +21,7 @@ _SMALLEST_NOISE = 1e-5
 """Noise no torque is better than, relative to itself: an interior-point solver has half
 of float64's digits, and sharper weights would ask for more."""
 
+# Judgement: large enough that any friction in the data outweighs it.
 _FREE = 1e4
 """How much further than its size the description of a drive may be off: friction is
 hardly ever described, so that the prior must not hold it."""
@@ -45,6 +46,8 @@ class PhysicallyConsistent:
             and the upper corner of a box in the link's frame.
     """
 
+    # Judgement: strictly inside, so that the mass matrix is positive definite, and
+    # small beside the thickness of real links.
     margin: float = 1e-4
     prior_std: float = 1.0
     mass: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -63,12 +66,14 @@ class PhysicallyConsistent:
         size = _sizes(problem)
         prior = problem.prior
         pull = np.diag(1.0 / (self.prior_std * _prior_std(problem, size)))
+        # The prior as rows makes R invertible where data determine nothing.
         root = triangle(np.vstack([rows, pull]) * size)
         # Start from the unconstrained optimum: there only the prior pulls.
         start = problem.parameters(first.values)
         gradient = pull.T @ (pull @ (start - prior))
         step = _minimise(root, gradient, size, _Constraints(problem, self, size, start))
         parameters = start + step
+        # An interior-point solver keeps equalities to its tolerance only.
         parameters = np.where(problem.is_estimated, parameters, prior)
         return replace(
             first,
@@ -83,6 +88,8 @@ def _sizes(problem: Problem) -> Float[np.ndarray, " parameters"]:
     links = problem.columns.arm.links
     sizes = []
     for link in links:
+        # Judgement: a link described as empty may still turn out to weigh something;
+        # 0.1 kg and 0.1 m are small for an arm. Only scaling depends on it.
         m = max(link.inertia.mass, 0.1)
         reach = max(float(np.linalg.norm(link.inertia.center_of_mass)), 0.1)
         typical = np.array([m, *[m * reach] * 3, *[m * reach**2] * 6])
@@ -118,6 +125,8 @@ class _Constraints:
         self.cones: list[Any] = []
         self._clarabel = clarabel
         arm = problem.columns.arm
+        # Rows and cones are appended together: Clarabel assigns rows in the cones'
+        # order.
         self._keep_fixed(problem)
         self._keep_positive(problem)
         for first, link in zip(arm.layout.mass, arm.links, strict=True):
@@ -180,6 +189,7 @@ class _Constraints:
         for k in range(10):
             pseudo = InertialParameters(np.eye(10)[k]).pseudo_inertia
             rows[:, start + k] = -(scale * pseudo[_TRIANGLE])[order]
+        # In units of the pseudo-inertia: kg m² in its upper block, kg in its corner.
         least = np.diag(
             [self.size[start + 4] * margin] * 3 + [self.size[start] * margin]
         )
@@ -210,6 +220,7 @@ def _minimise(
             constraints.cones,
             settings,
         ).solve()
+        # AlmostSolved meets Clarabel's reduced tolerances: better than a refusal.
         if str(answer.status) in ("Solved", "AlmostSolved"):
             return (unit @ np.asarray(answer.x)) * size
     raise NotConverged(
