@@ -198,6 +198,7 @@ class Arm:
     joints: tuple[Joint, ...]
     links: tuple[Link, ...]
     gravity: Float[np.ndarray, " 3"] = field(
+        # The convention of URDF and MuJoCo; standard gravity would be 9.80665.
         default_factory=lambda: np.array([0.0, 0.0, -9.81])
     )
     frames: tuple[Frame, ...] = ()
@@ -241,6 +242,7 @@ class Arm:
         parts = [link.inertia.vector for link in self.links]
         parts += [driven.drive.vector for driven in self.driven]
         vector = np.concatenate(parts) if parts else np.zeros(0)
+        # Cached: a caller that wrote into it would change the arm.
         vector.setflags(write=False)
         return vector
 

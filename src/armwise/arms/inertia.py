@@ -13,6 +13,7 @@ from armwise.errors import NotPhysical
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+# Not zero: dividing by a denormal mass would overflow the centre.
 LEAST_MASS = 1e-30
 """In [kg]: less counts as no mass, and leaves no centre of mass."""
 

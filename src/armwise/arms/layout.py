@@ -66,6 +66,8 @@ class ParameterLayout:
 
     def link(self, i: int) -> slice:
         """Return the ten inertial parameters of one link."""
+        # Indexing a range refuses what is out of bounds; negative ones count from the
+        # end.
         i = range(self.link_count)[i]
         return slice(_LINK * i, _LINK * (i + 1))
 

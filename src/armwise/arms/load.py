@@ -53,6 +53,7 @@ def load_arm(
 
 
 def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:
+    # By suffix first: TOML has no mark of its own to recognise its content by.
     if path.suffix.lower() == ".toml":
         return read_dh(path, data)
     if is_specification(data):

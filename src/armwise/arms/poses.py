@@ -46,6 +46,7 @@ def rpy_from_rotation(R: Float[np.ndarray, "3 3"]) -> tuple[float, float, float]
     """Return roll, pitch and yaw in [rad] for which Rz Ry Rx = R."""
     level = hypot(R[2, 1], R[2, 2])
     pitch = atan2(-R[2, 0], level)
+    # Closer to gimbal lock, atan2 of both entries would only see rounding.
     if level > 1e-9:
         return atan2(R[2, 1], R[2, 2]), pitch, atan2(R[1, 0], R[0, 0])
     # Looking straight up or down only yaw ± roll is defined: let yaw take it all.

@@ -126,6 +126,8 @@ class UpdateLaw:
             shrunk = gain - (spread * inverse) * across
         else:
             shrunk = gain - spread @ inverse @ across
+        # After the shrinking, by the shrunk norm: x e^(a(1 − x)) ≤ 1 for x ≤ 1 and a ≤
+        # 1, so that ‖P‖ never passes its bound while λ0 dt ≤ 1.
         if self.forgetting:
             # Frobenius' norm: cheaper than the spectral one, and never below it.
             size = np.sqrt(np.einsum("...ij,...ij->...", shrunk, shrunk))
@@ -143,6 +145,8 @@ def innovation(
     spread = gain @ np.swapaxes(excitation, -1, -2)
     inner = excitation @ spread
     n = inner.shape[-1]
+    # The matrix inversion lemma: an n × n inverse, n joints, in place of p × p, p
+    # parameters.
     inner[..., range(n), range(n)] += 1.0 / dt
     return spread, 1.0 / inner if n == 1 else np.linalg.inv(inner)
 

@@ -80,7 +80,10 @@ class AdaptationMonitor:
         self,
         controller: SlidingController,
         truth: Arm | None = None,
+        # Judgement: an eigenvalue decomposition per period would cost more than
+        # control.
         every: int = 10,
+        # Judgement: about one repetition of a usual motion, in [s].
         window: float = 2.0,
     ) -> None:
         self.controller = controller
@@ -133,6 +136,8 @@ class AdaptationMonitor:
         # Exponential forgetting: a window that costs no memory.
         self._information *= np.exp(-dt / self.window)
         self._information += dt * np.swapaxes(Y, -1, -2) @ Y
+        # Persistent excitation is the smallest eigenvalue of ∫ YᵀY dt staying above
+        # zero.
         excitation = np.linalg.eigvalsh(self._information)[..., 0]
         s = qd - qdr
         tracking = np.linalg.norm(s, axis=-1)

@@ -161,6 +161,7 @@ class FilteredRegressor:
         s = self._state
         s["FH"] = self._keep * s["FH"] + self._old * s["H"] + self._new * H
         s["FG"] = self._keep * s["FG"] + self._old * s["G"] + self._new * G
+        # Torque is held over a period, unlike H and G: a zero-order hold is exact.
         s["Ftau"] = self._keep * s["Ftau"] + (1.0 - self._keep) * tau
         s["H"], s["G"] = H, G
         W = self.bandwidth * (H - s["FH"]) + s["FG"]

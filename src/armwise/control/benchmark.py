@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 class NotDescribable(TypeError):  # noqa: N818
-    """Something whose content cannot be told from outside."""
+    """Something whose content cannot be determined from outside."""
 
 
 def fingerprint(*things: object) -> str | None:
-    """Return a digest of what things are made of; None if that cannot be told.
+    """Return a digest of what things are made of; None if that is unknown.
 
     Functions and classes count by name, frozen data by content, so that equal
-    descriptions agree between processes and after use. Lambdas cannot be told.
+    descriptions agree between processes and after use. Lambdas have no name.
     """
     digest = hashlib.sha256()
     try:
@@ -48,6 +48,7 @@ def fingerprint(*things: object) -> str | None:
             _feed(digest, thing)
     except NotDescribable:
         return None
+    # 128 bits: far from any accidental collision.
     return digest.hexdigest()[:32]
 
 

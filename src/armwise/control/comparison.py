@@ -70,6 +70,8 @@ def _swing(
 ) -> Float[np.ndarray, " dof"]:
     """How far each joint may go to either side, with something to spare."""
     room = np.minimum(arm.limits("upper") - middle, middle - arm.limits("lower"))
+    # Judgement: 1 rad without limits, and 1.2 rad at most, so that arms with wide
+    # ranges are not sent through themselves.
     room = np.minimum(np.where(np.isfinite(room), room, 1.0), 1.2)
     # A quintic over 2 s in T/2 peaks at 7.5 s/T and 46.2 s/T².
     speed = arm.limits("velocity") / np.maximum(omega, 7.5 / duration)

@@ -70,6 +70,7 @@ class Gating:
 
     def weights(self, q: Float[np.ndarray, "... dof"]) -> Float[np.ndarray, "... g"]:
         """How far each expert is responsible at q; the last axis adds up to one."""
+        # One expert is a plain linear compensator: no exponentials.
         if self.experts == 1:
             return np.ones((*q.shape[:-1], 1))
         away = q[..., None, :] - self.centers

@@ -108,6 +108,7 @@ class PhysicalProjection:
     """
 
     parameters: ParameterSet
+    # Judgement, in [kg m²] and [kg]: above zero, so that M̂ stays invertible.
     floor: float = 1e-6
 
     def __post_init__(self) -> None:
@@ -121,10 +122,13 @@ class PhysicalProjection:
         """Return the nearest allowed parameters."""
         layout = self.parameters.arm.layout
         ten = layout.by_link(values)
+        # Clipping eigenvalues is the nearest positive semidefinite matrix in the
+        # Frobenius norm.
         weights, vectors = np.linalg.eigh(_pseudo_inertia(ten))
         bounded = layout.non_negative
         out = values.copy()
         out[..., bounded] = np.maximum(values[..., bounded], 0.0)
+        # Rare in a run: the common case copies nothing but the drives' bounds.
         if weights.min() < self.floor:
             cut = np.maximum(weights, self.floor)
             pseudo = (vectors * cut[..., None, :]) @ np.swapaxes(vectors, -1, -2)

@@ -91,6 +91,8 @@ class ArticulatedInertias:
         pivots: list[_Pivot | None] = [None] * skeleton.size
         for i in reversed(range(skeleton.size)):
             segment = skeleton.segments[i]
+            # From the tips to the base: a link's articulated inertia is complete once
+            # all that it carries has been added.
             pivot = _pivot(inertias[i], segment.is_revolute, rotors[i])
             pivots[i] = pivot
             if segment.parent != BASE:
@@ -106,6 +108,7 @@ class ArticulatedInertias:
 
     def product(self, a: Sweep, b: Sweep) -> Scalar:
         """Return aᵀ M⁻¹ b of two sweeps' loads."""
+        # With M = Lᵀ D L, aᵀ M⁻¹ b is Σ u_a u_b / d: no outward sweep is needed.
         pairs = zip(a.innovations, b.pushes, strict=True)
         return total(*[mul(u, push) for u, push in pairs])
 
@@ -206,6 +209,8 @@ def _carry(crossing: Crossing, inertia: Inertia) -> Inertia:
     """Express an inertia at the child's origin at the parent's, in its axes."""
     I, H, M = (_turned(crossing, part) for part in (inertia.I, inertia.H, inertia.M))
     P = _skew(crossing.position)
+    # The parallel-axis theorem of a spatial inertia: H + P M, and for the moments I − H
+    # P + P (H + P M)ᵀ, symmetric since Pᵀ = −P.
     lever = _plus(H, _times(P, M))
     moved = _plus(_minus(I, _times(H, P)), _times(P, _transposed(lever)))
     return Inertia(moved, lever, M)
@@ -217,6 +222,8 @@ def _sum(a: Inertia, b: Inertia) -> Inertia:
 
 def _turned(crossing: Crossing, matrix: Matrix) -> Matrix:
     """R A Rᵀ for the crossing's rotation R."""
+    # Rows first, then columns: two passes of turning vectors, which knows the zeros and
+    # ones of each rotation, cost less than two full products.
     half = tuple(crossing.to_parent(row) for row in matrix)
     columns = tuple(crossing.to_parent(_column(half, k)) for k in range(3))  # type: ignore[arg-type]
     return _transposed(columns)  # type: ignore[arg-type]

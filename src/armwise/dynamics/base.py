@@ -95,6 +95,7 @@ def base_parameters(
     """
     names, factor = arm.parameter_names, structural_factor(mechanism_of(arm))
     free = np.ones(len(names), dtype=bool) if is_free is None else is_free
+    # Zeroed columns cannot lead or join a combination: known parameters drop out.
     grouping = successive_ranks(
         factor * free, [k for k in _order(arm, order) if free[k]]
     )
@@ -149,4 +150,5 @@ def _order(arm: Arm, order: Sequence[str] | None) -> list[int]:
 def _term(weight: float, name: str) -> str:
     sign = "-" if weight < 0 else "+"
     size = abs(weight)
+    # For display only: 1 but for rounding of a geometry is written as 1.
     return f"{sign} {name}" if abs(size - 1) < 1e-9 else f"{sign} {size:.6g}·{name}"

@@ -183,6 +183,8 @@ def _compound(
 ) -> Compound:
     """Turn a link into its run's axes and add what follows in the run."""
     body = turn_body(station, link)
+    # Kept apart from the ten numbers: the trace in the plane is the same in any axes
+    # about z, so that it needs no rotation.
     about_axis = add(link[4], link[7])
     for next_station, compound in further:
         moved = _shift(next_station.lever, compound.body)
@@ -215,6 +217,8 @@ def _matrix(
         i = j
         while i != BASE:
             along = moment if stations[i].segment.is_revolute else force
+            # Computed once for both halves: symmetry saves half the work and makes M
+            # symmetric to the last bit.
             matrix[i][j] = matrix[j][i] = along[2]
             parent = stations[i].segment.parent
             if parent != BASE:
@@ -344,6 +348,7 @@ def solve_mass_matrix(
     work = [list(row) for row in matrix]
     inverse: list[Scalar] = [0.0] * size
     for k in reversed(range(size)):
+        # The only division per joint; every later use is a multiplication.
         inverse[k] = 1.0 / work[k][k]
         for i in reversed(range(k)):
             if _is_zero(work[k][i]):
@@ -365,4 +370,6 @@ def solve_mass_matrix(
 
 
 def _is_zero(a: Scalar) -> bool:
+    # A structural zero is a float; a symbol is never known to be zero, and an array
+    # that happens to be must not change the program.
     return type(a) is float and a == 0.0

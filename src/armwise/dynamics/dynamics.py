@@ -125,6 +125,7 @@ class Dynamics:
         arrays = [self._array(k, v) for k, v in (("q", q), ("qd", qd), ("qdd", qdd))]
         kernel = self._kernel("regressor")
         samples = arrays[0].shape[0]
+        # Zeros once: kernels never write structural zeros, so that they stay.
         buffer = np.zeros((block, self.arm.dof, self.arm.parameters.size))
         for start in range(0, samples, block):
             part = slice(start, min(start + block, samples))
@@ -166,6 +167,7 @@ class Dynamics:
 
     def _frame_kernel(self, name: str, frame: str) -> Kernel:
         link, T = self.arm.find_frame(frame)
+        # Frames differ in pose, not only in name: the key holds every bit of T.
         key = (self.mechanism.key, f"{name}:{link}:{T.tobytes().hex()}", self.backend)
         if key not in _kernels:
             equation = frame_equations(self.mechanism, link, T)[name]

@@ -138,6 +138,7 @@ class _Terms:
         for k in range(self.mechanism.dof):
             unit = [0.0] * self.mechanism.dof
             unit[k] = 1.0
+            # C(q, q̇) q̇r is linear in q̇r: unit vectors give the columns.
             columns.append(self._velocity(q, qd, unit, bodies))
         return {"C": [list(row) for row in zip(*columns, strict=True)]}
 
@@ -163,6 +164,7 @@ class _Terms:
         matrix = compound.mass_matrix(
             self.skeleton, m.joints(q, True), m.bodies(bodies)
         )
+        # Cᵀ M C in two passes: rows, then columns, through the coupling.
         half = [m.coordinates(row) for row in matrix]
         full = [m.coordinates(column) for column in zip(*half, strict=True)]
         rotors = self._rotor_inertia(drives)
@@ -172,6 +174,7 @@ class _Terms:
         self, q: Scalars, qd: Scalars, tau: Scalars, bodies: Scalars, drives: Scalars
     ) -> Any:
         unaccelerated = [0.0] * self.mechanism.dof
+        # Inverse dynamics at q̈ = 0 is everything but M q̈.
         load = self.inverse_dynamics(q, qd, unaccelerated, bodies, drives)["tau"]
         matrix = self.mass_matrix(q, bodies, drives)["M"]
         net = [sub(a, b) for a, b in zip(tau, load, strict=True)]
@@ -214,6 +217,8 @@ class _Terms:
 
     def grouped_rows(self, q: Scalars, qd: Scalars, qdd: Scalars, tau: Scalars) -> Any:
         rows = self.grouped_regressor(q, qd, qdd)["Y"]
+        # The torque as a last column: one QR then holds the regressor, the right side
+        # and the residual.
         return {"rows": [[*row, t] for row, t in zip(rows, tau, strict=True)]}
 
     def directed_rows(

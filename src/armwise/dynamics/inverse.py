@@ -89,6 +89,8 @@ def inverse_dynamics(
 
 def _inside(stations: Sequence[Station]) -> list[bool]:
     """Whether each link is followed in its run and carries nothing else."""
+    # A link inside a run keeps the run's axes and saves a rotation; one that carries
+    # another run, too, must be turned to its own axes anyway.
     followed = [False] * len(stations)
     branches = [False] * len(stations)
     for station in stations:

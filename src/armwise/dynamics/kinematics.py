@@ -55,6 +55,7 @@ def place_pose(pose: Pose, T: np.ndarray) -> Pose:
 
 def constant_pose(T: np.ndarray) -> Pose:
     """Turn a 4×4 matrix into a pose of floats."""
+    # Exact zeros and ones let the tracer drop products.
     T = clean(T)
     return (vector(T[:3, 0]), vector(T[:3, 1]), vector(T[:3, 2])), vector(T[:3, 3])
 
@@ -93,6 +94,7 @@ def kinetic_energy(
     bodies: Sequence[Sequence[Scalar]],
 ) -> Scalar:
     """½ q̇ᵀ M q̇ in [J], from the momentum."""
+    # p = M q̇ without M: T = ½ pᵀ q̇ needs one pass over the links.
     rows = momentum_regressor(skeleton, q, qd)
     momenta = [
         total(*[mul(y, p) for link, b in zip(row, bodies, strict=True)

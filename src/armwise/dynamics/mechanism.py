@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # Independent columns of a matrix, by successive ranks.
 
+# Judgement: R comes from a QR of random states with errors near 1e-14; geometry that is
+# written with ten digits still counts as exact.
 TOLERANCE = 1e-9
 """A column whose part outside the earlier ones is smaller than this is dependent."""
 
@@ -76,6 +78,8 @@ def successive_ranks(
         span = basis[:, : len(independent)]
         # In the span of the independent columns the others are exact combinations.
         matrix = np.linalg.solve(span.T @ columns[:, independent], span.T @ columns)
+        # Weights whose contribution is below 1e-10 of the column are rounding; written
+        # out, they would clutter every combination.
         matrix[np.abs(matrix * norms[independent][:, None]) < 1e-10 * norms] = 0.0
         matrix[:, vanishing] = 0.0
         matrix[:, independent] = np.eye(len(independent))
@@ -84,12 +88,14 @@ def successive_ranks(
 
 # The mechanism.
 
+# Judgement: three or four arms' worth of joints.
 LONGEST_GROUPED = 24
 """Joints beyond which parameters are left ungrouped: finding groups is cubic."""
 
 _PREFERENCE = ("mx", "my", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mz", "m")
 """Within a link, m, hz and Σzz are tried last: a revolute joint passes them on."""
 
+# Judgement: more geometries than a program handles at once.
 _MOST_REMEMBERED = 64
 _mechanisms: OrderedDict[str, Mechanism] = OrderedDict()
 
@@ -213,6 +219,7 @@ def mechanism_of(arm: Arm) -> Mechanism:
 def _key(arm: Arm) -> str:
     digest = hashlib.sha256(np.asarray(arm.gravity, dtype=float).tobytes())
     for joint in arm.joints:
+        # Inertial parameters are left out on purpose: programs take them as inputs.
         digest.update(f"{joint.kind}{joint.parent}{joint.mimic}".encode())
         for part in (joint.origin, joint.axis, joint.anchor):
             digest.update(np.asarray(part, dtype=float).tobytes())

@@ -134,6 +134,8 @@ def accelerations(
     for i, crossing in enumerate(crossings):
         parent = skeleton.segments[i].parent
         if parent == BASE:
+            # Gravity as an upward acceleration of the base: every link's weight follows
+            # without a term of its own.
             start = vector(-skeleton.segments[i].gravity) if with_gravity else ZERO
             carrier = body_motion(ZERO, ZERO, ZERO, start)
         else:
@@ -205,6 +207,8 @@ def _next(
         spun_r = spun if same else (omega_r[0], omega_r[1], add(omega_r[2], qdr))
         return body_motion(spun, spun_r, alpha, origin)
     sx, sy = swept(omega, omega_r, qd, qdr)
+    # Coriolis acceleration 2 ω × q̇ z of a slide; a revolute joint has it once, in the
+    # angular acceleration.
     twice = (add(sx, sx), add(sy, sy), qdd)
     return body_motion(omega, omega_r, alpha, vadd(origin, twice))
 
@@ -215,6 +219,8 @@ def swept(
     """First two entries of ω × (q̇ z), symmetric in the two velocities."""
     if omega is omega_r and qd is qdr:
         return mul(omega[1], qd), _neg(mul(omega[0], qd))
+    # Symmetrised in q̇ and q̇r: C is then the one of Christoffel's symbols, with which
+    # Ṁ − 2C is skew. Any other C would spoil Slotine and Li's proof.
     x = mul(0.5, add(mul(omega[1], qdr), mul(omega_r[1], qd)))
     y = mul(0.5, add(mul(omega[0], qdr), mul(omega_r[0], qd)))
     return x, _neg(y)
@@ -338,6 +344,7 @@ def _products(motion: LinkMotion, screw: Screw) -> list[Scalar]:
     a = motion.acceleration
     (u11, u12, u13), (u21, u22, u23), (u31, u32, u33) = motion.rates
     sx, sy, sz = motion.squares
+    # z · (h × a) = h · (a × z): the first moment's coefficients in one product.
     lever = cross(a, z)
     columns = ((u11, u21, u31), (u12, u22, u32), (u13, u23, u33))
     moments = [add(dot(u, v), lever[k]) for k, u in enumerate(columns)]

@@ -19,6 +19,8 @@ from armwise.dynamics.vectors import NOISE, clean
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+# Judgement: at 1e-3 the common normal of axes 1 m apart may lie a kilometre away, and
+# levers of that length would cost six digits.
 _NEARLY_PARALLEL = 1e-3
 """Sine below which the common normal of two axes is too far away to be of use."""
 
@@ -163,6 +165,7 @@ def _frame_towards(
     origin = point + z * ((target - point) @ z)
     across = target - origin
     distance = float(np.linalg.norm(across))
+    # Coincident axes have no normal: the child's x makes the turn between them zero.
     x = across / distance if distance > 1e-9 else child[:3, 0]
     return _pose(x - z * (x @ z), z, origin)
 
@@ -186,6 +189,7 @@ def _leaf(
         return _pose(_outwards(normal / sine, gap), z, foot)
     foot = points[i] + z * ((points[parent] - points[i]) @ z)
     across = foot - points[parent]
+    # Coincident axes: any x will do, and the base axis farthest from z is safest.
     if np.linalg.norm(across) < 1e-9:
         across = np.eye(3)[int(np.argmin(np.abs(z)))]
     return _pose(across - z * (across @ z), z, foot)

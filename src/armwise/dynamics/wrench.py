@@ -220,6 +220,7 @@ class HeldBody:
     def _kernel(
         self, name: str, function: Callable[..., dict[str, object]], inputs: int
     ) -> Kernel:
+        # By link and pose, not by the frame's name: equal frames share a kernel.
         key = (self._mechanism.key, str(self.link), self.pose.tobytes().hex(), name)
         sizes = dict.fromkeys(("q", "qd", "qdd")[:inputs], self._mechanism.dof)
         return _kernel(key, self.backend, function, sizes)
@@ -276,6 +277,7 @@ def _internal_columns() -> np.ndarray:
     columns = []
     for unit in np.eye(10):
         P = InertialParameters(unit).pseudo_inertia
+        # The upper triangle of Σ by rows, the order of `link_wrench`.
         sigma = P[[0, 0, 0, 1, 1, 2], [0, 1, 2, 1, 2, 2]]
         columns.append([P[3, 3], *P[:3, 3], *sigma])
     return np.array(columns).T

@@ -13,9 +13,12 @@ from armwise.errors import ArgumentError
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+# Judgement: a joint without stops can turn once; half a metre is a modest axis. Every
+# such assumption is named in the plan's notes.
 DEFAULT_SPAN = {True: 2.0 * np.pi, False: 0.5}
 """Range of a joint without position limits, by whether it turns, in [rad] or [m]."""
 
+# Judgement: slow for most arms, so that a missing limit errs on the safe side.
 DEFAULT_VELOCITY = {True: 2.0, False: 0.5}
 """Speed of a joint without a limit of speed in [rad/s] or [m/s]."""
 
@@ -83,6 +86,8 @@ def bounds_of(arm: Arm) -> Bounds:
 def _limits(arm: Arm, key: str) -> np.ndarray:
     """One symmetric limit of each coordinate, its followers' limits included."""
     limit = arm.limits(key)
+    # A coupling scales position and its rates alike; efforts add up through it, so that
+    # a follower's limit does not narrow its leader's.
     if key == "effort":
         return limit
     for joint in arm.joints:
@@ -100,6 +105,7 @@ def _positions(arm: Arm) -> tuple[np.ndarray, np.ndarray]:
             leader = arm.coordinates.index(joint.mimic.leader)
             ends = np.array([joint.limits.lower, joint.limits.upper])
             ends = (ends - joint.mimic.offset) / joint.mimic.multiplier
+            # A negative multiplier swaps the ends.
             lower[leader] = max(lower[leader], ends.min())
             upper[leader] = min(upper[leader], ends.max())
     return lower, upper
@@ -151,12 +157,14 @@ def _accelerations(
             f"No acceleration limit is known for {names}: that of a "
             f"{DEFAULT_CORNER_HZ:g} Hz sinusoid at the speed limit is assumed."
         )
+    # A sinusoid of frequency f whose speed peaks at v accelerates by up to 2π f v.
     default = 2.0 * np.pi * DEFAULT_CORNER_HZ * velocity
     return np.where(np.isinf(acceleration), default, acceleration)
 
 
 def _check(arm: Arm, limits: dict[str, np.ndarray]) -> None:
     for key, values in limits.items():
+        # Not `values <= 0`: NaN must be refused too.
         bad = np.flatnonzero(~(values > 0.0))
         if bad.size:
             raise ArgumentError(

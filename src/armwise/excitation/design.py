@@ -106,6 +106,8 @@ class ExcitationPlan:
 
 # The search problem that follows from the arguments.
 
+# Judgement: half as many as random motions (`search.TRIED`), so that each posture is
+# tried twice.
 POSTURES = 12
 """Postures at rest from which random motions start."""
 
@@ -167,6 +169,7 @@ def arrange(
     period = duration / _whole("periods", periods, 1)
     if harmonics is None:
         harmonics = choose_harmonics(bounds, period)
+    # Two at least: the conditions of rest take up both amplitudes of one harmonic.
     series = RestingSeries(bounds, period, _whole("harmonics", harmonics, 2))
     model = InformationModel(arm, bounds, noise_of(arm, torque_std), backend)
     before = prior_matrix(model, prior)
@@ -282,6 +285,8 @@ def settle(
     Raises:
         NotConverged: If even hardly any motion fails there.
     """
+    # Between the samples of the search a motion may peak a little higher; scaled
+    # towards rest it keeps its shape, and with it most of its information.
     for fraction in retreats():
         z = candidate.still + fraction * (candidate.z - candidate.still)
         motion = problem.series.motion(z)

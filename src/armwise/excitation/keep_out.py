@@ -66,6 +66,7 @@ class KeepOut:
     floor: float | Literal["auto"] | None = "auto"
     avoid_self: bool = True
     boxes: Sequence[Box] = ()
+    # Judgement: 2 cm for the spheres' approximation and the controller's error.
     clearance: float = 0.02
     radius: float | None = None
     tools: Mapping[str, float] = field(default_factory=dict)
@@ -85,12 +86,15 @@ class KeepOut:
 
 # Spheres that cover the arm, from its links' outlines or the lines between joints.
 
+# Judgement: links 8 cm across for a metre of arm.
 THICKNESS = 0.04
 """Radius of a link without an outline, as a fraction of the arm's length."""
 
+# Judgement: pairs to watch grow with the square of this number.
 _MOST = 12
 """Spheres per outline at most."""
 
+# In [m]: end points closer than a micrometre are one point, written twice.
 _SHORT = 1e-6
 
 
@@ -221,6 +225,7 @@ def _stack(
 
 def _count(length: float, radius: float) -> int:
     """Pieces about as long as the shape is wide, so that spheres bulge by 12 %."""
+    # No thickness to compare with: as many as are allowed.
     if radius <= 0.0:
         return _MOST
     return int(np.clip(np.ceil(length / radius), 1, _MOST))

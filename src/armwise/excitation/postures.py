@@ -13,6 +13,8 @@ from armwise.excitation.requirements import QUANTITIES, Requirements, Usage
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+# Judgement: one evaluation of 600 postures costs about as much as one of a motion;
+# the spread halves from round to round.
 TRIED, ROUNDS = 600, 6
 """Random postures per round; rounds around the best so far when none will do."""
 
@@ -39,7 +41,9 @@ def resting_postures(
     """
     b = requirements.bounds
     reach = limit_fraction * b.half_range
+    # Judgement: 10 % off the ends, so that a motion has room to either side.
     q = b.middle + rng.uniform(-0.9, 0.9, (TRIED, arm.dof)) * reach
+    # Always tried, so that an easy arm does not depend on luck.
     q[0] = b.middle
     for k in range(ROUNDS):
         usage = _at_rest(requirements, q)

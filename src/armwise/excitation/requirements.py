@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 QUANTITIES = ("position", "velocity", "acceleration", "effort")
 """What has limits, in the order of a usage's fractions."""
 
+# Judgement: what a thousand random postures never bring within 5 cm seldom limits a
+# motion. `verify` measures the final one against everything all the same.
 _POSTURES, _NEAR = 1000, 0.05
 
 
@@ -44,6 +46,8 @@ class Usage:
         """How far each sample is outside, at most; negative if it is inside."""
         used = np.max([np.abs(s).max(axis=1) for s in self.fractions], axis=0)
         lacking = -self.room.min(axis=0, initial=np.inf)
+        # A fraction of a limit and metres of room, compared as they are: the sign
+        # decides, and 1 % of a limit ranks with 1 cm.
         return np.maximum(used / limit_fraction - 1.0, lacking)
 
 
@@ -132,6 +136,7 @@ class Requirements:
 RATE_HZ = 1000.0
 """Instants a second at which a plan is verified."""
 
+# Bounds the memory of long motions; arrays of 2048 samples stay in cache.
 _BLOCK = 2048
 
 

@@ -18,6 +18,7 @@ FEWEST, TYPICAL, MOST = 6, 10, 25
 """Fewest, typical and most harmonics: fewer leave parameters correlated, more cost time
 and add hardly any information."""
 
+# Judgement: a stiffer structure than an ordinary arm's would bear more.
 FASTEST_HZ = 3.0
 """Highest frequency planned: structures ring and filters cut not far above it."""
 
@@ -81,6 +82,8 @@ class RestingSeries:
         maps = np.zeros((self.bounds.dof, 2 * K + 1, self.free))
         for j, reach in enumerate(self._reach()):
             maps[j, 0, 0] = self.bounds.half_range[j]
+            # Amplitudes are reach · N z: Σ ω a = (ω reach)ᵀ N z vanishes for all z, and
+            # q̇(0) with it. The cosines likewise, with ω² for q̈(0).
             maps[j, 1 : K + 1, 1:K] = reach[:, None] * _complement(self.omega * reach)
             squared = self.omega**2 * reach
             maps[j, K + 1 :, K:] = reach[:, None] * _complement(squared)

@@ -70,6 +70,7 @@ def find_logs(
         RecordingError: If a source holds no log.
     """
     several = [sources] if isinstance(sources, str | Path) else list(sources)
+    # A set: overlapping globs name a file twice, and its rows must count once.
     files = sorted({path for source in several for path in _files(source)})
     logs = [log for path in files for log in _logs_of_file(path, group_by)]
     return tuple(sorted(logs, key=lambda log: (log.robot, log.path)))
@@ -102,6 +103,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _is_bag(path: Path) -> bool:
+    # rosbag2 writes this file into the folder of every bag.
     return (path / "metadata.yaml").exists()
 
 
@@ -128,6 +130,8 @@ def _robot_folder(path: Path, group_by: str) -> str:
 def _columns(path: Path) -> set[str]:
     import polars as pl
 
+    # Without hive_partitioning polars adds no column for a folder robot=NAME, which is
+    # read from the path already.
     return set(_collected(path, pl.scan_parquet(path, hive_partitioning=False).head(0)))
 
 
@@ -142,6 +146,7 @@ def _rows_by(path: Path, column: str) -> dict[str, int]:
     import polars as pl
 
     scan = pl.scan_parquet(path, hive_partitioning=False)
+    # Robots may be numbered in the file; everywhere else their names are text.
     robot = pl.col(column).cast(pl.String)
     table = _collected(path, scan.group_by(robot).agg(rows=pl.len()))
     if None in table[column]:
@@ -155,6 +160,7 @@ def _collected(path: Path, scan: pl.LazyFrame) -> dict[str, list]:
 
     try:
         return scan.collect().to_dict(as_series=False)
+    # PanicException is not a PolarsError: it is how polars' Rust code reports a panic.
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         first = str(error).splitlines()[0]
         raise RecordingError(
@@ -233,6 +239,7 @@ def _stretches(chunks: int) -> int:
     A power of two: a robot's next log seldom changes what its others are summed up in,
     so that their sums are found again.
     """
+    # Rounded up: all chunks of a robot together give at least STRETCHES stretches.
     needed = -(-STRETCHES // chunks)
     return 1 << (needed - 1).bit_length()
 
@@ -242,6 +249,7 @@ def _bounds(log: RobotLog) -> list[tuple[int, int | None]]:
     if log.rows is None:
         return [(0, None)]
     count = max(1, -(-log.rows // ROWS))
+    # In integers: chunks differ by one row at most, and depend on the log alone.
     edges = [log.rows * k // count for k in range(count + 1)]
     return [(a, b - a) for a, b in pairwise(edges)]
 
@@ -254,6 +262,8 @@ def read_chunk(chunk: LogChunk, arm: Arm, reading: LogReading) -> Recording:
     """
     log = chunk.log
     columns, skip = dict(reading.columns), reading.skip_bad_rows
+    # A whole file takes the ordinary reader, which knows every format. Only Parquet is
+    # ever cut, so what follows may assume it.
     if chunk.rows in (None, log.rows) and not log.column:
         return read_recording(
             log.path, arm, reading.mapping, columns=columns, skip_bad_rows=skip

@@ -76,7 +76,10 @@ class DaskCluster:
 
         cluster = LocalCluster(
             n_workers=self._workers,
+            # Processes, not threads: work between compiled kernels holds Python's lock.
             threads_per_worker=1,
+            # Any free port: a fixed one would collide with another dask on this
+            # machine.
             dashboard_address=":0",
             env={"POLARS_MAX_THREADS": "1"},
         )
@@ -104,13 +107,18 @@ def _results(
     running: dict[Any, int] = {}
 
     def submitted(number: int) -> Any:
+        # pure=False: dask would otherwise identify tasks by a hash of their arguments
+        # and reuse results, which `ResultFolder` already does by content.
         future = client.submit(_on_one_core, work, items[number], pure=False)
         running[future] = number
         return future
 
+    # A bounded window: results are consumed before more is submitted, so that neither
+    # the scheduler nor this process holds the sums of all chunks at once.
     window = QUEUE_PER_WORKER * max(1, sum(client.nthreads().values()))
     finished = as_completed([submitted(n) for n in islice(numbers, window)])
     for future in finished:
+        # Forgotten here, so that dask may free the result once it has been used.
         number = running.pop(future)
         yield number, _result(future, items[number])
         if (following := next(numbers, None)) is not None:

@@ -109,6 +109,7 @@ class FleetEstimate:
         Better than its estimate alone where its logs say little. A robot that differs
         keeps what it has been estimated at.
         """
+        # Shrinkage assumes a robot of the family; it would hide the very defect.
         if robot in {one.robot for one in self.flagged}:
             return self.robots[robot].arm
         return self._arm(self.mean + self.deviations[robot])
@@ -197,4 +198,5 @@ def flag_to_dict(flag: Flag) -> dict[str, Any]:
 
 
 def _plain(values: Iterable[float]) -> list[float | None]:
+    # JSON has no infinity or NaN: an undetermined parameter is null.
     return [float(v) if math.isfinite(v) else None for v in values]

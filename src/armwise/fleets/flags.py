@@ -34,6 +34,7 @@ _REACH = 3.0
 """Farthest position of a lost mass from a link's centre, in radii of gyration: a
 slender body ends at √3 of them, and its flange stands out further."""
 
+# Judgement: the size of a small flange.
 _LEAST_REACH = 0.05
 """The same in [m], for links that are described as points."""
 
@@ -41,6 +42,8 @@ _STARTS = 12
 """Points from which the search for a lost mass begins: mass and position make a valley
 with a few bends, and a dozen low-discrepancy starts find its bottom."""
 
+# Judgement: far above rounding of whitened numbers of size one, far below anything that
+# a t-test could show.
 _INVISIBLE = 1e-6
 """A hypothesis that moves no estimate by this many standard deviations of it, for a
 change of one, cannot be tested."""
@@ -133,6 +136,8 @@ class ParameterShift:
         if self.is_growth:
             values = nnls(whitened, target)[0]
         else:
+            # Singular values below 1e-9 of the largest are rounding (judgement: between
+            # √ε and ε): their directions get no shift instead of a huge one.
             values = np.linalg.lstsq(whitened, target, rcond=1e-9)[0]
         residual = target - whitened @ values
         gain = float(target @ target - residual @ residual)
@@ -178,6 +183,8 @@ class PointMass:
 
         # Halton points without scrambling: the same fleet gives the same names.
         starts = qmc.scale(qmc.Halton(4, scramble=False).random(_STARTS), low, high)
+        # x_scale: a tenth of the link's mass and half the box count as steps of one; in
+        # kg and m the trust region would be a thin slab.
         size = np.array([0.1 * self.most, *self.reach])
         solutions = [
             least_squares(residual, start, bounds=(low, high), x_scale=size)
@@ -229,7 +236,10 @@ def known_defects(
 def _lost_bolt(link: Link, directions: np.ndarray) -> PointMass:
     body = link.inertia
     center = body.center_of_mass
+    # A gram at the least: a link without mass would divide by zero below and leave the
+    # search for a lost mass an empty interval.
     mass = max(body.mass, 1e-3)
+    # Σ/m − c cᵀ: mean square distance from the centre of mass along each axis.
     gyration = np.diag(body.pseudo_inertia)[:3] / mass - center**2
     reach = np.maximum(_REACH * np.sqrt(np.maximum(gyration, 0.0)), _LEAST_REACH)
     return PointMass(link.name, directions, center, reach, mass)
@@ -266,16 +276,21 @@ def name_defect(
     Returns:
         The best; None if even that explains too little of what is unusual.
     """
+    # With Ω + C = L Lᵀ, L⁻¹ times the difference has unit covariance: χ² becomes a
+    # plain sum of squares, and every hypothesis a least-squares fit.
     whitener = np.linalg.inv(np.linalg.cholesky(covariance))
     target = whitener @ difference
     fits = [one.fit(target, whitener) for one in hypotheses]
     penalty = np.log(len(target))
+    # −½ BIC up to a constant common to all: the logarithm of approximate posterior odds
+    # under equal priors.
     evidence = 0.5 * np.array(
         [f.gain - h.freedom * penalty for f, h in zip(fits, hypotheses, strict=True)]
     )
     # No defect at all is one more hypothesis, of evidence zero; exp never overflows.
     weights = np.exp(evidence - max(float(evidence.max()), 0.0))
     k = int(np.argmax(evidence))
+    # 1e-300 only keeps the division defined for a robot no stranger than typical.
     unusual = max(float(target @ target) - typical, 1e-300)
     explained = min(fits[k].gain / unusual, 1.0)
     if explained < _LEAST_EXPLAINED:
@@ -366,6 +381,7 @@ def slip_directions(
     matrix = np.vstack(rows)
     A, D = matrix[:, : leaders.shape[1]], matrix[:, leaders.shape[1] :]
     # How β moves when the torque moves along D: least squares with D on the right.
+    # Columns of length one: otherwise rcond would cut parameters for their units.
     scale = np.linalg.norm(A, axis=0)
     scale = np.where(scale > 0, scale, 1.0)
     return np.asarray(np.linalg.lstsq(A / scale, D, rcond=1e-9)[0] / scale[:, None])
@@ -389,6 +405,7 @@ def flag(
     """
     precision = np.linalg.inv(family.covariance[family.is_alike])
     alike = family.differences[family.is_alike]
+    # The median: a robot just below the flagging limit must not set what is typical.
     typical = float(np.median(np.einsum("rk,rkl,rl->r", alike, precision, alike)))
     flags = []
     for r, directions in slips.items():
@@ -404,6 +421,7 @@ def flag(
     return tuple(flags)
 
 
+# Judgement: a defect moves a handful of combinations; further ones repeat it.
 _SHOWN = 5
 """Differences named of a robot."""
 
@@ -420,6 +438,7 @@ def _differences(
         2.0 * t.sf(np.abs(scores), family.freedom) * family.scores.size, 1.0
     )
     order = [int(k) for k in np.argsort(-np.abs(scores))[:_SHOWN]]
+    # A Bonferroni bound of one says nothing: such differences are not listed.
     notable = [k for k in order if chances[k] < 1.0]
     expressions = problem.base.expressions
     differences = tuple(

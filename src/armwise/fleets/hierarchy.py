@@ -73,6 +73,8 @@ def total(sums: ChunkSums) -> ChunkSums:
 def coarsened(sums: ChunkSums) -> ChunkSums:
     """Merge neighbouring stretches where there are more than the jackknife needs."""
     count = len(sums.samples)
+    # Below twice as many, merging would leave some stretches double and others single,
+    # while the jackknife costs hardly more with all of them.
     if count <= 2 * STRETCHES:
         return sums
     return _merged(sums, np.linspace(0, count, STRETCHES + 1).astype(int))
@@ -126,9 +128,12 @@ def _scores(
 
 # Hierarchical model of a fleet: its mean, spread, and every robot's deviation.
 
+# Judgement: a cap against two sets that alternate for ever; the loop otherwise ends
+# when the set repeats.
 _ROUNDS = 10
 """Times robots that differ are set aside and the spread is estimated again, at most."""
 
+# 1 / Φ⁻¹(3/4), Φ the normal distribution function.
 _MAD_TO_STD = 1.4826
 """Standard deviation over median absolute deviation, of a Gaussian."""
 
@@ -185,6 +190,7 @@ class Hierarchy:
     @cached_property
     def deviations(self) -> Float[np.ndarray, "robots base"]:
         """Every robot's own deviation u_r, shrunk towards the mean."""
+        # u = Ω (Ω + C)⁻¹ (β − μ), the best linear predictor (empirical Bayes).
         gain = np.linalg.solve(self.covariance, self.differences[..., None])
         return gain[..., 0] @ self.spread
 
@@ -193,6 +199,7 @@ class Hierarchy:
         """How far the deviations may be off."""
         gain = np.linalg.solve(self.covariance, self.spread[None])
         posterior = np.diag(self.spread) - np.einsum("kl,rlk->rk", self.spread, gain)
+        # Rounding can turn a variance of zero slightly negative.
         return np.sqrt(np.maximum(posterior, 0.0))
 
 
@@ -204,8 +211,10 @@ def largest_score(false_alarms: float, tests: int, freedom: int) -> float:
     """
     from scipy.stats import t
 
+    # One robot has nothing to differ from, and Student's t needs a degree of freedom.
     if freedom < 1:
         return float("inf")
+    # One half for each tail: a robot may differ upwards or downwards.
     return float(t.isf(0.5 * false_alarms / max(tests, 1), freedom))
 
 
@@ -222,6 +231,8 @@ def fit_family(fits: Sequence[RobotFit], false_alarms: float) -> Hierarchy:
     scaled = (values - center) / size
     noise = noise / np.outer(size, size)
     limit = largest_score(false_alarms, scaled.size, len(fits) - 1)
+    # The first round goes by median and MAD alone: moments over all robots would be
+    # pulled by the very ones that are to be set aside.
     alike = _alike(scaled * is_determined, limit)
     for _ in range(_ROUNDS):
         family = _moments(scaled, noise, is_determined, alike)
@@ -268,6 +279,8 @@ def _medians(
         estimates = values[is_determined[:, k], k]
         center[k] = np.median(estimates)
         scatter[k] = np.median(np.abs(estimates - center[k]))
+    # Relative to the largest parameter: one that is zero in all robots, such as a
+    # symmetric product of inertia, has no size of its own.
     floor = _LEAST_SCATTER * np.maximum(np.abs(center), np.abs(center).max())
     return center, np.maximum(_MAD_TO_STD * scatter, floor)
 
@@ -275,6 +288,8 @@ def _medians(
 def _alike(scores: np.ndarray, limit: float) -> np.ndarray:
     """Robots without a score beyond the limit; half of the fleet at the least."""
     worst = np.max(np.abs(scores), axis=1)
+    # The median as a floor gives the breakdown point of one half that median and MAD
+    # have: no set of outliers can vote out the majority.
     alike: np.ndarray = worst <= max(limit, float(np.median(worst)))
     return alike
 
@@ -325,6 +340,8 @@ def _shrunk(
     correlation = products / (n - 1.0)
     squares = np.sum(correlation[off] ** 2)
     excess = float(np.sum((variance * n / (n - 1.0) ** 3)[off]))
+    # λ* = Σ Var(r) / Σ r² over pairs minimises the expected squared error; with no
+    # correlation at all, shrinking fully changes nothing.
     intensity = min(1.0, excess / squares) if squares > 0 else 1.0
     shrunk = (1.0 - intensity) * correlation
     np.fill_diagonal(shrunk, 1.0)
@@ -333,6 +350,8 @@ def _shrunk(
 
 def _positive(matrix: np.ndarray) -> np.ndarray:
     """Return the nearest covariance: no variance below zero in any direction."""
+    # Noise was subtracted, so eigenvalues may be negative; clipping them gives the
+    # nearest positive semidefinite matrix in the Frobenius norm.
     values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
     floor = _LEAST_SCATTER * max(float(values[-1]), _LEAST_SCATTER)
     return (vectors * np.maximum(values, floor)) @ vectors.T

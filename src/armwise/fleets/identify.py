@@ -87,6 +87,8 @@ def choose_shared_preparation(
                 suggestions.append(answer)
     if not suggestions:
         raise RecordingError(f"No log can be used.{problem}")
+    # The whole preparation of one robot, not medians setting by setting: its lag and
+    # velocity were chosen for its cut-off.
     ranked = sorted(suggestions, key=lambda one: one.cutoff_hz or float("inf"))
     return ranked[len(ranked) // 2]
 
@@ -119,6 +121,8 @@ def _candidates(chunks: Sequence[LogChunk]) -> Iterator[LogChunk]:
 
 # identify_fleet: many robots from many logs, each read once by some worker.
 
+# Their weights or instruments depend on residuals sample by sample, or they
+# use another regressor than the summed one, or the order of samples.
 _NEED_SAMPLES = (InstrumentalVariables, MomentumBalance, Recursive, Robust)
 
 _FEW_ROBOTS = 4
@@ -143,6 +147,7 @@ def identify_fleet(
     workers: int | None = None,
     cluster: str | None = None,
     parts: str | Path | None = None,
+    # Judgement: per fleet, not per test; one false flag in a thousand clean fleets.
     false_alarms: float = 1e-3,
     progress: Progress | None = None,
     dashboard: Callable[[str], None] | None = None,
@@ -190,6 +195,7 @@ def identify_fleet(
     with (
         _folder(parts) as folder,
         _runner(workers, cluster, dashboard) as runner,
+        # Workers already occupy every core, and matrices of a fit are small.
         threadpool_limits(1),
     ):
         preparation = like or choose_shared_preparation(
@@ -255,6 +261,8 @@ def _pooled(
     method: Method | None,
 ) -> Estimate:
     """Fit all robots as one arm; the jackknife leaves out a robot at a time."""
+    # Robots are the independent units: leaving out one at a time also covers what
+    # differs between them. Too few of those, and stretches must do.
     if len(fits) < _FEW_ROBOTS:
         sums = [results.sums_of(robot) for robot in results.robots]
     else:

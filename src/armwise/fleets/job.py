@@ -62,7 +62,11 @@ class Job:
     ) -> Job:
         """Describe a job, named by the program and all the settings behind its sums."""
         settings = (preparation, tuple(friction), reading, with_slips)
+        # The generated C text stands for geometry and equations: whatever changes the
+        # columns changes it, and nothing else does.
         program = core_source(Columns(arm).dynamics.program("grouped_rows"))
+        # Only slip columns depend on the parameters: without them, sums survive a
+        # change of the arm's numbers.
         numbers = arm.parameters.tolist() if with_slips else None
         key = digest(__version__, _FORMAT, program, numbers, settings)
         return cls(arm, *settings, key=key)
@@ -73,6 +77,7 @@ class Job:
 
     def chunk_key(self, chunk: LogChunk) -> str:
         """Name the sums of a chunk by everything they are made of."""
+        # 160 bits: no accidental collision, and a file name of modest length.
         return digest(self.key, chunk)[:40]
 
     # Workers remember the columns of a job (`lru_cache`), and jobs arrive as copies.
@@ -129,6 +134,8 @@ def _sum_chunk(job: Job, chunk: LogChunk) -> ChunkSums:
     return sum_samples(_columns(job), samples, chunk.stretches)
 
 
+# A worker meets two jobs per fleet, with and without slips; four also serve a second
+# fleet in the same process.
 @lru_cache(maxsize=4)
 def _columns(job: Job) -> Columns | SlipColumns:
     """Trace an arm once per worker, not once per chunk."""

@@ -75,6 +75,7 @@ def read_sums(folder: ResultFolder, key: str) -> ChunkSums | None:
     data = folder.read(key)
     try:
         return None if data is None else ChunkSums.from_bytes(data)
+    # A damaged or foreign file counts as missing: its chunk is simply done again.
     except (KeyError, ValueError, BadZipFile):
         return None
 
@@ -117,6 +118,7 @@ def run_chunks(
         peak = max(peak, result.peak_memory)
         done = reused + count
         report(f"{done} of {len(chunks)} chunks", done / len(chunks))
+    # One bad chunk condemns its log: part of one would pass for a shorter log.
     good = tuple(chunk for chunk in chunks if chunk.log.path not in bad)
     left_out = tuple(BadLog(path, bad[path]) for path in sorted(bad))
     return FleetResults(job, folder, good, left_out, reused, peak)

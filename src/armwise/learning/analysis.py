@@ -14,6 +14,8 @@ from armwise.learning.operators import LearningOperator
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+# Judgement: an error that grows by a thousandth per trial needs a thousand trials to
+# grow by e.
 LEFT_ALONE = 1e-3
 """What a correction filter removes is neither learned nor forgotten: its eigenvalues
 are 1, give or take the filter's edges, and do not count as divergence."""
@@ -92,6 +94,7 @@ def analyse_learning(
     loop: LiftedLoop,
     operator: LearningOperator,
     updates: int = 10,
+    # Judgement: an error may double on the way; more would risk the plant.
     allowed_growth: float = 2.0,
 ) -> LearningAnalysis:
     """Predict from a linear loop and an operator how learning converges.
@@ -202,6 +205,8 @@ def _growth(
 def _peak_gain(
     loop: LiftedLoop, operator: LearningOperator
 ) -> tuple[float | None, float | None]:
+    # A gain per frequency exists only for time-invariant loops and operators; smoothing
+    # is a finite matrix without a frequency response.
     if loop.loop is None or operator.response is None or operator.smoothing is not None:
         return None, None
     # Resonances of slow loops are narrow near zero: logarithmic there.
@@ -215,6 +220,7 @@ def _peak_gain(
 
 
 def _verdict(radius: float, sigma: float, growth: float, allowed: float) -> Verdict:
+    # Checked first: growth over a few updates may look harmless for a slow divergence.
     if radius >= 1.0:
         return "diverges"
     if growth > allowed:

@@ -44,8 +44,12 @@ class Stopping:
         patience: Stop after so many trials in a row without a better one.
     """
 
+    # Two is the least that shows scatter; averaged over all samples of a trial, that is
+    # many degrees of freedom.
     repeats: int = 2
+    # Judgement: within 10 % of the noise floor a further trial learns noise.
     tolerance: float = 1.1
+    # Judgement: single trials are noisy; three without a new best are not luck.
     patience: int = 3
 
 
@@ -54,6 +58,7 @@ def learn(
     motion: Motion,
     model: Arm | InverseModel,
     trials: int = 4,
+    # Judgement: 8 Hz, above what planned motions hold, below where rigid models fail.
     filter: ZeroPhase | None = ZeroPhase(8.0),  # noqa: A002, B008
     *,
     feedback: ResumableController,
@@ -117,6 +122,8 @@ def _models(model: Arm | InverseModel) -> tuple[InverseModel, InverseModel]:
     if not isinstance(model, Arm):
         return model, model
     smooth = model.parameters.copy()
+    # Near rest the sign of a noisy velocity flips: a Coulomb term in the correction
+    # would write square waves into the command.
     smooth[model.layout.drive("coulomb")] = 0.0
     return Dynamics(model), Dynamics(model.with_parameters(smooth))
 
@@ -163,6 +170,7 @@ def _with_floor(
     runs = [trial.qd]
     for number in range(repeats - 1):
         repeated = attempt(plant, number, feedback, motion, learned.next_command)
+        # A repeat that ran away is shorter and says nothing about scatter.
         if repeated.qd.shape == trial.qd.shape:
             runs.append(repeated.qd)
     if len(runs) < 2:

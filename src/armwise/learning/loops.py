@@ -62,6 +62,7 @@ class LinearLoop:
         cls,
         rate_hz: float,
         natural_hz: float,
+        # 1/√2: the least damping without a resonance peak in the frequency response.
         damping: float = 0.707,
         inertia: float = 1.0,
     ) -> LinearLoop:
@@ -80,6 +81,7 @@ class LinearLoop:
         omega = 2.0 * np.pi * natural_hz
         feedback = -inertia * np.array([[omega**2, 2.0 * damping * omega]])
         step = np.array([[1.0, h], [0.0, 1.0]])
+        # The exact zero-order hold of a double integrator.
         push = np.array([[h * h / 2.0], [h]]) / inertia
         position = np.array([[1.0, 0.0]])
         return cls(
@@ -140,6 +142,7 @@ class LinearLoop:
     ]:
         """Frequency responses of the actuator command and of the output at each z."""
         eye = np.eye(self.A.shape[0])
+        # Solved, not inverted, for all frequencies in one batched call.
         state = np.linalg.solve(z[:, None, None] * eye - self.A, self.B.astype(complex))
         return (
             self.C_applied @ state + self.D_applied,

@@ -70,6 +70,7 @@ class Learned:
     def improvement(self) -> float:
         """First error over best error."""
         errors = self.overall_error
+        # A simulated, noise-free plant may reach an error of exactly zero.
         return float(errors[0] / max(errors.min(), np.finfo(float).tiny))
 
     def with_trial(
@@ -160,6 +161,8 @@ class LocalCorrection:
         model: Arm | InverseModel,
         practised: list[tuple[Motion, Learned]],
         reach: float = 0.25,
+        # Judgement: neighbouring control periods are nearly the same state, and the
+        # cost grows with the rows.
         every: int = 4,
     ) -> LocalCorrection:
         """Build from motions and what was learned of each.
@@ -194,6 +197,8 @@ class LocalCorrection:
         """Return the correction at new states in [N m] or [N]."""
         query = np.concatenate([q, qd, qdd], axis=1)
         away = (query[:, None] - self.states[None]) / self.spread
+        # The mean, not the sum, over dimensions: `reach` then means the same for any
+        # number of joints.
         distance = np.einsum("snk,snk->sn", away, away) / query.shape[1]
         weight = np.exp(-0.5 * distance / self.reach**2)
         columns = [self._joint(weight, query, j) for j in range(self.leftover.shape[1])]

@@ -56,6 +56,8 @@ def scaled_error(
 ) -> LearningOperator:
     """Correct with a multiple of the error, taken `lead` samples later."""
     name = f"{scale:.4g} × error"
+    # Above the diagonal: a later error corrects an earlier command, which is possible
+    # because the whole trial is known.
     gain = scale * np.eye(samples, k=lead)
     return LearningOperator(
         name, gain, None, from_applied, lambda z: scale * z[:, None, None] ** lead
@@ -99,6 +101,7 @@ def norm_optimal(
     normal = T.T @ T
     eye = np.eye(T.shape[1])
     step = change_weight * eye + normal
+    # Solved as systems: λ may be tiny, and TᵀT alone is nearly singular.
     smoothing = np.linalg.solve(command_weight * eye + step, step)
     gain = np.linalg.solve(step, T.T)
     return LearningOperator("norm-optimal", gain, smoothing, from_applied=False)
@@ -123,6 +126,8 @@ def impulse_operator(
 
 # An arm linearised along a motion, for small errors.
 
+# Near the cube root of rounding, 6e-6, at which truncation and rounding of a central
+# difference balance.
 _STEP = 1e-5
 """Step of the central differences in [rad], [rad/s] and [rad/s²]."""
 
@@ -156,6 +161,7 @@ def linearise_along(
     for k in range(samples):
         after = steps[k] @ state
         after[:, k * n : (k + 1) * n] += pushes[k]
+        # The torque of an interval belongs to its middle, as in `corrected_command`.
         middle = 0.5 * (state + after)
         applied[k] = -back @ middle
         applied[k][:, k * n : (k + 1) * n] += np.eye(n)

@@ -86,8 +86,10 @@ class ZeroPhase:
         """Filter along the first axis."""
         from scipy.signal import butter, sosfiltfilt
 
+        # Nothing above the cut-off can be in the data: there is nothing to remove.
         if self.cutoff_hz >= rate_hz / 2:
             return signal
+        # Second-order sections: a polynomial form loses digits at low cut-offs.
         sos = butter(self.order, self.cutoff_hz, fs=rate_hz, output="sos")
         # Three periods of the cut-off let the filter settle before the data begin.
         pad = min(len(signal) - 1, int(3 * rate_hz / self.cutoff_hz))
@@ -201,6 +203,8 @@ def corrected_command(
 
     def torque(q: np.ndarray, qd: np.ndarray) -> np.ndarray:
         q, qd = smooth(q), smooth(qd)
+        # Position, velocity and acceleration at the same instant, between two samples:
+        # a plain difference would put q̈ half a period late.
         middle_q, middle_qd = 0.5 * (q[1:] + q[:-1]), 0.5 * (qd[1:] + qd[:-1])
         qdd = np.diff(qd, axis=0) * rate
         return model.inverse_dynamics(middle_q, middle_qd, qdd)

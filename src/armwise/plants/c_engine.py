@@ -93,6 +93,7 @@ def _rows(rows: np.ndarray) -> str:
     feel = ["static inline void add_drive_torques(const V *f, V *t) {"]
     for k, row in enumerate(rows):
         terms = [f"{float(w)!r} * v[{j}]" for j, w in enumerate(row) if w]
+        # 0.0 * v[0] is a zero of type V in either prelude, vector or scalar.
         see.append(f"  u[{k}] = {' + '.join(terms) or '0.0 * v[0]'};")
         feel += [f"  t[{j}] += {float(w)!r} * f[{k}];" for j, w in enumerate(row) if w]
     squares = ", ".join(repr(float(x)) for x in (rows**2).ravel())
@@ -145,8 +146,11 @@ class CEngine:
         self.state = State.at_rest(batch, mechanism.dof, is_elastic)
         self._friction = np.zeros((batch, len(mechanism.drive_rows)))
         self._trial = np.zeros(batch)
+        # C gets a valid pointer even where no spring is read.
         springs = np.zeros(1) if numbers.springs is None else numbers.springs
         self._numbers = (numbers.drives, springs, numbers.bodies)
+        # Eight arms at a time cost hardly more than one; a single arm would only carry
+        # seven idle lanes.
         self._function = _compiled(mechanism, is_elastic, batch > 1)
         rtol = atol = 0.0
         if isinstance(integrator, DormandPrince):
@@ -195,6 +199,7 @@ def _compiled(
 ) -> Callable[..., int]:
     key = (mechanism.key, is_elastic, in_lanes)
     if key not in _loaded:
+        # -O3, unlike kernels: the stepper's loops over joints gain from unrolling.
         library = compiled_library(
             stepper_source(mechanism, is_elastic, in_lanes), "-O3"
         )

@@ -60,6 +60,7 @@ class Actuator:
             raise ArgumentError(
                 "A converter of some bits needs a finite saturation: its full scale."
             )
+        # 2ⁿ codes over a full scale from −limit to +limit.
         step: np.ndarray = 2.0 * limit / 2**self.bits
         return step
 
@@ -106,7 +107,10 @@ class Friction:
     """
 
     static: ArrayLike = 1.0
+    # Judgement: some 3 °/s.
     stribeck_speed: ArrayLike = 0.05
+    # Judgement: far below speeds that matter, yet not so stiff that explicit methods
+    # need steps below those of the arm itself.
     smoothing: float = 1e-3
 
     def __post_init__(self) -> None:
@@ -117,7 +121,7 @@ class Friction:
 
 
 DRIVE_ROWS = ("inertia", "viscous", "coulomb", "static", "stribeck_speed", "offset")
-"""What an engine is told of each drive, in order."""
+"""Numbers of each drive that an engine takes, in order."""
 
 
 def drive_table(arm: Arm, friction: Friction) -> Float[np.ndarray, "6 drives"]:

@@ -63,6 +63,8 @@ class SemiImplicit:
     """
 
     tableau: ClassVar[None] = None
+    # First order: twice the rate of RungeKutta4, whose step costs four evaluations.
+    # Judgement.
     default_rate_hz: ClassVar[float] = 4000.0
     stability_limit: ClassVar[float] = 0.8
 
@@ -74,6 +76,7 @@ class RungeKutta4:
     tableau: ClassVar[Tableau] = Tableau.from_rows(
         [[1 / 2], [0, 1 / 2], [0, 0, 1]], [1 / 6, 1 / 3, 1 / 3, 1 / 6]
     )
+    # Judgement: two steps within a usual control period of 1 ms.
     default_rate_hz: ClassVar[float] = 2000.0
     # Stable on the real axis up to 2.78; a constraint's double pole needs a margin.
     stability_limit: ClassVar[float] = 2.5
@@ -133,6 +136,7 @@ class DormandPrince:
         [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0],
         [5179 / 57600, 0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40],
     )
+    # No rate of its own: it takes the controller's and subdivides as errors demand.
     default_rate_hz: ClassVar[float] = 0.0
     stability_limit: ClassVar[float] = np.inf
 
@@ -232,6 +236,7 @@ def dormand_prince_span(
         z, slopes = explicit_step(tableau, rates, y, now, first)
         allowed = tolerance.atol + tolerance.rtol * np.abs(z)
         miss = np.abs(step_error(tableau, slopes, now)) / allowed
+        # NaN is skipped: an arm that ran away must not stop the others of its batch.
         error = float(np.nanmax(miss, initial=0.0))
         # Order five: the error grows with h⁵; 0.9 leaves room, 0.2 and 5 damp jumps.
         factor = min(5.0, max(0.2, 0.9 * error**-0.2)) if error > 0 else 5.0
@@ -240,6 +245,8 @@ def dormand_prince_span(
         if error <= 1.0 or now < 1e-9 * span:
             y, first = z, slopes[-1]
             done = span if is_last else done + now
+            # The last step was cut short by the span: its success says nothing against
+            # the longer step that was on trial.
             if not is_last or factor < 1.0:
                 trial = h
         else:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # MuJoCo model of an arm: every inertial parameter, no geometry.
 
+# Judgement: a microgram changes no torque that a sensor could show.
 _LEAST = 1e-9
 """Mass [kg] and inertia [kg m²] of a link without mass; MuJoCo refuses none at all."""
 
@@ -123,7 +124,10 @@ def _set_inertia(body: Any, inertia: InertialParameters) -> None:
     body.mass = max(inertia.mass, _LEAST)
     body.ipos = inertia.center_of_mass
     C = inertia.central_inertia
+    # A multiple of the identity lifts the smallest principal moment and keeps both the
+    # axes and the triangle inequality.
     C = C + max(0.0, _LEAST - float(np.linalg.eigvalsh(C)[0])) * np.eye(3)
+    # MuJoCo's order: xx, yy, zz, xy, xz, yz.
     body.fullinertia = C[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
 
 
@@ -323,6 +327,8 @@ class MujocoArm(RiggedPlant):
         actuator: Actuator | None = None,
         payload: Payload | None = None,
         control_rate_hz: float = 1000.0,
+        # Judgement: two steps within a control period of 1 ms; MuJoCo's own default is
+        # a step of 2 ms.
         plant_rate_hz: float = 2000.0,
         integrator: str = "implicitfast",
         speed_bound: float = 1e3,
@@ -372,6 +378,7 @@ def _model(
         model = mujoco.MjModel.from_xml_path(str(path))
     except ValueError as error:
         raise ArmError(f"MuJoCo cannot read {path}: {error}") from None
+    # Torques come in through qfrc_applied; the file's own servos would fight them.
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
     return None, model
 
@@ -380,6 +387,7 @@ def _is_mjcf(path: Path) -> bool:
     if path.suffix.lower() not in (".xml", ".mjcf") or not path.is_file():
         return False
     with path.open("rb") as stream:
+        # The root element stands at the top; 64 KiB leave room for long comments.
         return b"<mujoco" in stream.read(65_536)
 
 

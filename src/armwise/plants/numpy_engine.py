@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # Dry friction of a batch of drives: its bound, and its value.
 
+# Judgement: a cap for ill-conditioned A; the loop ends when nothing changes.
 _SWEEPS = 200
 """Gauss–Seidel sweeps; a few suffice unless joints are strongly coupled."""
 
@@ -69,6 +70,7 @@ def solve_friction(
     for _ in range(_SWEEPS):
         change = 0.0
         for k in range(f.shape[1]):
+            # A drive that moves nothing has A_kk = 0; its level is masked out below.
             with np.errstate(divide="ignore", invalid="ignore"):
                 holding = f[:, k] + u[:, k] / A[:, k, k]
             bounded = np.clip(holding, -level[:, k], level[:, k])
@@ -177,6 +179,7 @@ class NumpyEquations:
         batch, dof = varying[0].shape
         W = np.zeros((batch, dof, dof))
         i, j = self._lower
+        # Only the lower triangle is computed: an inverse mass matrix is symmetric.
         W[:, i, j] = W[:, j, i] = stored
         return W
 
@@ -242,6 +245,7 @@ class NumpyEquations:
 
 def _is_wrong(level: np.ndarray, before: np.ndarray, after: np.ndarray) -> bool:
     """Whether some drive that can stick was not sliding one way before and after."""
+    # Negated product: rest (zero) and NaN also count as a possible change of sense.
     return bool(np.any((level > 0) & ~(before * after > 0)))
 
 
@@ -285,6 +289,7 @@ class NumpyEngine:
         """Hold torques (batch, dof) for some ticks."""
         self.state.tau[:] = tau
         motion = self._motion()
+        # An arm that runs away overflows; it is flagged as diverged, not warned about.
         with np.errstate(over="ignore", invalid="ignore"):
             motion = self._carried(motion, ticks)
             self._observe(motion)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from numpy.typing import ArrayLike
 
+# Sampling a motion in blocks is vectorised; all at once, a long run would hold
+# references of the whole motion several times over.
 _BLOCK = 4096
 """Control periods whose references are sampled together."""
 
@@ -87,6 +89,7 @@ def run_batch(
     motions = (motion,) if isinstance(motion, Motion) else tuple(motion)
     _check(plant, motions)
     length = max(m.duration for m in motions) if duration is None else duration
+    # Rounded, not truncated: 1.0 / 0.001 may come out just below 1000.
     steps = max(1, round(length / plant.control_period))
     begin = _references(motions, np.zeros(1))
     controller.reset(plant.batch, plant.control_period)
@@ -165,7 +168,9 @@ def _recording(
 ) -> Recording:
     tables = []
     for signal, log in logs.items():
+        # Up to and including the period in which the arm ran away.
         rows = int(np.searchsorted(log.time, ended, side="right"))
+        # A shared motion has one row of references for all plants.
         values = log.columns[min(b, len(log.columns) - 1)]
         names = [f"{signal}_{j + 1}" for j in range(len(values))]
         units = [log.unit] * len(values)

@@ -71,6 +71,7 @@ class SimulatedArm(RiggedPlant):
         integrator: ArmIntegrator | None = None,
         control_rate_hz: float = 1000.0,
         plant_rate_hz: float | None = None,
+        # Judgement: some hundred times what arms reach; faster is divergence.
         speed_bound: float = 1e3,
         keeps_truth: bool | None = None,
         backend: Backend = "auto",
@@ -99,6 +100,7 @@ class SimulatedArm(RiggedPlant):
         )
         self._backend = backend
         mounted = IDEAL_SENSORS if sensors is None else tuple(sensors)
+        # The truth of large batches would take more memory than their measurements.
         truth = batch == 1 if keeps_truth is None else keeps_truth
         self._rig = Rig(
             self._engine, clock, actuator, mounted, seed, self._wrench, truth

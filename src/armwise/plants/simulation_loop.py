@@ -63,6 +63,7 @@ class SampleLog:
             self._store()
         total = self._stored + self._held
         if total == self._time.size:
+            # Doubling: appending stays constant time on average.
             self.reserve(2 * total + _BLOCK)
         self._time[total] = time
         self._block[self._held] = row
@@ -139,6 +140,7 @@ class Instruments:
         self._shape = (batch, dof)
         self._held: dict[str, np.ndarray] = {}
         self._mounted: list[_Mounted] = []
+        # A stream for each sensor: adding one leaves the others' noise unchanged.
         streams = np.random.default_rng(seed).spawn(len(sensors))
         for sensor, stream in zip(sensors, streams, strict=True):
             ticks = _ticks(sensor, tick, control_ticks)
@@ -297,12 +299,14 @@ class Rig:
         torque = self._convert(tau)
         end = self._tick + self.clock.control_ticks
         instruments, state = self._instruments, self.engine.state
+        # The common case: nothing happens within the period, so one call does all.
         if self.clock.delay_ticks == 0 and instruments.is_single_rate:
             self.engine.advance(torque, self.clock.control_ticks)
             self._tick = end
             state.time = end * self.clock.tick
             instruments.sample(state, end)
             return instruments.measurement(state)
+        # The delay is constant: arrivals stay in order and a queue suffices.
         self._pending.append((self._tick + self.clock.delay_ticks, torque))
         self._advance_by_events(end)
         return instruments.measurement(state)

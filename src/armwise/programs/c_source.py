@@ -35,6 +35,8 @@ def _template_text(template: Path) -> str:
     return template.read_text(encoding="utf-8")
 
 
+# Polynomials over one reduced interval, without branches or tables: the compiler can
+# then do a whole vector of angles at once, which libm's functions prevent.
 # Coefficients of sine and cosine between −π/4 and π/4.
 
 SINE = (
@@ -148,6 +150,7 @@ def core_source(program: Program) -> str:
             prepare.append(f"  {names[step.index]} = {_scalar(step, names)};")
     stored = [item.entries[k] for item in program.outputs for k in item.nonzero]
     core += [_store(program, k, entry, names) for k, entry in enumerate(stored)]
+    # Programs may leave an argument unused, and generated C must compile under -Werror.
     prepare += ["  (void)uniform; (void)u;", "}"]
     core += ["  (void)x; (void)u; (void)y;", "}"]
     return "\n".join([*prepare, *core, ""])
@@ -200,6 +203,7 @@ def _scalar(step: Scalar, names: dict[int, str]) -> str:
         return f"{args[0]} {_BINARY[step.op]} {args[1]}"
     if step.op == "neg":
         return f"-{args[0]}"
+    # Two comparisons instead of a branch; sign(0) is 0 and NaN gives 0.
     if step.op == "sign":
         return f"(double)(({args[0]} > 0.0) - ({args[0]} < 0.0))"
     return f"{'fabs' if step.op == 'abs' else step.op}({args[0]})"

@@ -58,6 +58,8 @@ def extract(system: System, rng: random.Random, noise: float = 0.0) -> None:
         rng: Breaks ties, so that another try may end elsewhere.
         noise: How far below the best gain a choice may be, in operations.
     """
+    # Greedy: the best set of common subexpressions is a hard combinatorial problem, so
+    # the largest gain is taken at every step and `noise` varies the path.
     extractor = _Extractor(system, rng, noise)
     terms = sum(len(m) + 1 for terms in system.sums.values() for m in terms)
     for _ in range(2 * terms):  # each step saves an operation: far fewer are needed
@@ -150,7 +152,9 @@ class _Extractor:
         disjoint = tuple(_disjoint(where))
         a, b, _ = pair
         terms = self.system.sums[disjoint[0].symbol]
+        # Pairs are compared by a rounded ratio; what is written must be the exact one.
         ratio = terms[disjoint[0].second] / terms[disjoint[0].first]  # not rounded
+        # Only scales at which some factor becomes ±1 can save a multiplication.
         sizes = {1.0, 1.0 / abs(ratio)}
         sizes |= {abs(self.system.sums[p.symbol][p.first]) for p in disjoint}
         best = _Kernel(-1.0, 1.0, ratio, disjoint)
@@ -159,6 +163,7 @@ class _Extractor:
             gain = -1.0 - self.system.multiplications(first, a)
             gain -= self.system.multiplications(second, b)
             gain += sum(self._saving(one, first) for one in disjoint)
+            # Both terms are the same for a whole call: their sum costs nothing anyway.
             if self._is_named(a, b):
                 gain = -1.0
             if gain > best.gain:
@@ -305,6 +310,7 @@ def _add_term(terms: Sum, monomial: Monomial, coefficient: float) -> None:
 
 
 def _rounded(x: float) -> float:
+    # Fourteen digits, as in `SAME`: coefficients that differ by rounding share a key.
     return float(f"{x:.13e}")
 
 

@@ -39,6 +39,8 @@ class Compiler:
     @property
     def flags(self) -> tuple[str, ...]:
         """Flags for shared objects that run on this machine only."""
+        # Without errno and trapping semantics sqrt and comparisons vectorise. Not
+        # -ffast-math: it may reorder sums and drop the tests for finite numbers.
         return ("-std=gnu11", "-O2", "-march=native", "-fPIC", "-shared",
                 "-fno-math-errno", "-fno-trapping-math", "-fno-semantic-interposition",
                 "-w")  # fmt: skip
@@ -65,6 +67,8 @@ def find_compiler() -> Compiler | None:
 
 
 def _version(command: tuple[str, ...]) -> str | None:
+    # 20 s (judgement): far beyond a slow start, and a command that hangs must not hang
+    # everything.
     try:
         run = subprocess.run(
             [*command, "--version"], capture_output=True, text=True, timeout=20
@@ -135,6 +139,7 @@ def cache_folder() -> Path:
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "armwise"
     )
     folder = Path(root)
+    # Whoever can write here can run code as this user: private from the start.
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
@@ -149,6 +154,7 @@ def cached_object(source: str, compiler: Compiler, extra: tuple[str, ...] = ()) 
     """
     flags = (*compiler.flags, *extra)
     text = "\0".join([source, compiler.version, _machine(), *compiler.command, *flags])
+    # 160 bits of everything that decides on the object, processor included.
     key = hashlib.sha256(text.encode()).hexdigest()[:40]
     folder = cache_folder()
     _require_private(folder)
@@ -159,6 +165,7 @@ def cached_object(source: str, compiler: Compiler, extra: tuple[str, ...] = ()) 
 
 
 def _require_private(folder: Path) -> None:
+    # lstat: a symbolic link to someone else's folder must not pass.
     status = folder.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise ArmwiseError(
@@ -172,6 +179,8 @@ def _require_private(folder: Path) -> None:
 def _is_trustworthy(path: Path) -> bool:
     """Whether the entry is ours alone and is what was compiled."""
     try:
+        # Owner and mode are read from the open file, not from its name: nobody can swap
+        # the file between check and use.
         with open(path, "rb", opener=_open_no_link) as file:
             status = os.fstat(file.fileno())
             body = file.read()
@@ -201,6 +210,8 @@ def _build(source: str, path: Path, compiler: Compiler, flags: tuple[str, ...]) 
         product.chmod(0o700)
         digest = Path(scratch, "program.sha256")
         digest.write_text(hashlib.sha256(product.read_bytes()).hexdigest(), "ascii")
+        # Atomic renames: processes that compile the same program at once overwrite each
+        # other with equal files. A digest of another build only means building again.
         os.replace(product, path)
         os.replace(digest, path.with_suffix(".sha256"))
 

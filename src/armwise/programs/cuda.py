@@ -58,6 +58,7 @@ def device_core(program: Program, indices: Sequence[int] | None = None) -> str:
     text = (
         core_source(program)
         .replace("static void", "static __forceinline__ void")
+        # On the GPU V is double: there are no lanes to fill.
         .replace("(V){0} + ", "")
     )
     if indices is None:
@@ -80,6 +81,8 @@ def prepare_uniforms(program: Program) -> str:
 CHUNK = 1_000_000
 """Samples on the GPU at a time: a few hundred megabytes even for a full regressor."""
 
+# Four warps. Judgement: straight-line programs need many registers a thread, and larger
+# blocks would leave multiprocessors partly empty.
 _THREADS = 128
 """Threads of a block: enough warps to hide memory latency, few enough registers."""
 
@@ -101,11 +104,14 @@ class CudaRunner:
         layouts: list[int],
     ) -> int:
         """Fill `out`; return −1, or the first sample that is not finite."""
+        # The appended number keeps the array from being empty.
         uniform = self._device.upload(np.concatenate([np.zeros(0), *uniforms, [0.0]]))
         samples = inputs[0].shape[0]
         for start in range(0, samples, CHUNK):
             rows = slice(start, min(start + CHUNK, samples))
             block = np.concatenate([a[rows] for a in inputs], axis=1)
+            # Tested before the copy, as the C loop does: one NaN would spread
+            # unnoticed.
             finite = np.isfinite(block).all(axis=1)
             if not finite.all():
                 return start + int(np.argmin(finite))
@@ -123,6 +129,8 @@ class CudaRunner:
         return -1
 
 
+# Judgement: eight sums stay in registers; neighbouring rows overlap in most of their
+# columns.
 _ROWS = 8
 """Rows a thread works on at once: each number it reads serves all of them."""
 
@@ -190,6 +198,7 @@ def grouped(
     groups = -(-rows // _ROWS)
     parts = [slice(g * _ROWS, (g + 1) * _ROWS) for g in range(groups)]
     width = reach + max(int(np.ptp(first[part])) for part in parts)
+    # Shifted left at the right edge: a group must not read past the last column.
     starts = np.array([min(int(first[p].min()), size - width) for p in parts])
     blocks = np.zeros((groups, width, _ROWS))
     for start, part, block in zip(starts, parts, blocks, strict=True):

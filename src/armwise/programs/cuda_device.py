@@ -93,6 +93,7 @@ class Device:
     def empty(self, size: int) -> Memory:
         """Reserve so many bytes on the GPU."""
         try:
+            # Eight bytes at least: an allocation of none has no valid address.
             buffer = self._gpu.allocate(max(8, size), stream=self.stream)
         except Exception:
             raise CudaError(
@@ -107,6 +108,8 @@ class Device:
         data = np.ascontiguousarray(array, dtype=kind)
         memory = self.empty(data.nbytes)
         with _attempt("copy to the GPU"):
+            # An empty array needs no copy. The wait below: the host array may be freed
+            # as soon as this returns.
             if data.nbytes:
                 target = memory.part(0, data.nbytes).buffer
                 target.copy_from(self._host(data), stream=self.stream)
@@ -178,6 +181,7 @@ class Module:
         core, owner = self._owner._core, self._owner
         with _attempt(f"start the kernel {name}"):
             kernel = self._code.get_kernel(name)
+            # CUDA grants more than 48 KiB only to kernels that opt in.
             if shared_bytes > _STATIC_SHARED_BYTES:
                 self._allow(kernel, shared_bytes)
             config = core.LaunchConfig(

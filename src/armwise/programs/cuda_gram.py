@@ -44,6 +44,9 @@ class Patches:
 
     def __init__(self, widths: Sequence[int]) -> None:
         self.widths = tuple(widths)
+        # Judgement: in 4×4 patches a thread reads 8 numbers from shared memory for 16
+        # products; larger ones would need too many registers. Blocks are padded to
+        # multiples of 4.
         across = [-(-width // 4) for width in widths]
         self.starts = [4 * sum(across[:k]) for k in range(len(across))]
         self.padded = 4 * sum(across)
@@ -51,11 +54,14 @@ class Patches:
             (start + 4 * a, start + 4 * b)
             for start, blocks in zip(self.starts, across, strict=True)
             for a in range(blocks)
+            # The upper triangle only: a Gram matrix is symmetric.
             for b in range(a, blocks)
         ]
         self.threads = max(LARGEST_TILE, -(-len(self.corners) // 32) * 32)
         # A thread for each patch, in whole warps, and at least one for each sample.
         fitting = SHARED_BYTES // (8 * (self.padded + 2))
+        # Multiples of eight; at least eight even if that does not fit, for then the
+        # launch fails with a message that says so.
         self.tile = max(8, min(LARGEST_TILE, 8 * (fitting // 8)))
 
     @property
@@ -204,4 +210,5 @@ def _weigh(patches: Patches, inputs: int) -> str:
 
 
 def _list(values: Sequence[int], size: int) -> str:
+    # Threads beyond the last patch are marked −1 and only help to fill the tile.
     return ", ".join(map(str, [*values, *[-1] * (size - len(values))]))

@@ -89,6 +89,8 @@ def _adjoints(
     for entry, weight in zip(entries, weights, strict=True):
         if isinstance(entry, Scalar):
             adjoints[entry.index] = adjoints.get(entry.index, 0.0) + weight
+    # Arguments have smaller indices, so backwards every adjoint is complete before it
+    # is passed on.
     for step in reversed(program.steps):
         if step.index not in adjoints or not step.args:
             continue
@@ -111,6 +113,8 @@ def _slopes(step: Scalar, args: Sequence[Number], value: Number) -> list[Number]
         case "mul":
             return [args[1], args[0]]
         case "div":
+            # The quotient itself is used again: −a/b² costs one division less as
+            # −(a/b)/b.
             return [1.0 / args[1], -value / args[1]]
         case "sin":
             return [apply("cos", args[0])]

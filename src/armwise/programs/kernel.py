@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Backend = Literal["auto", "c", "numpy", "cuda"]
 
+# Judgement: near here -O2 begins to take minutes.
 _LARGE = 20_000
 """Steps of a program beyond which the compiler is asked for less effort."""
 
@@ -93,6 +94,8 @@ class Kernel:
         samples = inputs[0].shape[0]
         if out is None:
             out = [
+                # Structural zeros are never written, so only full outputs may start
+                # uninitialised.
                 (np.empty if len(o.nonzero) == len(o.entries) else np.zeros)(
                     (samples, *o.shape)
                 )
@@ -112,6 +115,7 @@ class Kernel:
         if out is None:
             shapes = [(len(o.nonzero), samples) for o in self.program.outputs]
             out = [np.empty(shape) for shape in shapes]
+        # In doubles, and negative: the C loop takes a negative layout for columns.
         layouts = [-int(array.strides[0] // 8) for array in out]
         return self._fill(inputs, uniforms, out, layouts)
 
@@ -145,6 +149,7 @@ class Kernel:
             call = partial(function, *fixed)
         else:
             call = partial(run, inputs, uniforms, out, sizes)
+        # Keeps the arrays alive: the bound call holds only their addresses.
         arrays = (inputs, uniforms, out)
 
         def run_bound() -> None:

@@ -163,6 +163,8 @@ class _Expansion:
     def _term(self, step: Scalar) -> Sum:
         """Copy a step's sum, or refer to it by its symbol."""
         form = self.forms[step.index]
+        # A sum that is used once costs nothing to copy, and its terms can then meet
+        # those of the sum that uses it.
         copied = self.uses[step.index] == 1 or len(form) <= max(1, self.longest)
         return form if copied else self._factor(step)
 
@@ -183,6 +185,7 @@ class _Expansion:
         form = self.forms[step.index]
         if len(form) == 1:
             ((monomial, coefficient),) = form.items()
+            # Exactly one, not within `SAME`: the symbol must stand for the step itself.
             if len(monomial) == 1 and coefficient == 1.0:
                 return monomial[0]
         return self._symbol(step)
@@ -206,6 +209,7 @@ class _Expansion:
         if not form or list(form) == [()]:
             return form.get((), 0.0)
         terms = tuple(sorted(form.items()))
+        # Normalised to a positive first coefficient: a and −a then share a key.
         sign = -1.0 if terms[0][1] < 0 else 1.0
         key = tuple((m, sign * c) for m, c in terms)
         if key not in symbols:

@@ -133,6 +133,7 @@ def build_program(
         if step.index not in live:
             live[step.index] = step
             stack.extend(step.args)
+    # The graph appends a node after its arguments: ascending indices are a valid order.
     steps = tuple(live[index] for index in sorted(live))
     return Program(name, inputs, outputs, steps)
 

@@ -31,8 +31,8 @@ class Scalar:
         graph: The graph it belongs to.
         op: "input", "constant", "add", "sub", "mul", "div", "neg" or a function.
         args: The nodes it is made of.
-        value: The number of a constant, the name and place of an input.
-        index: Its place in the graph; arguments have smaller ones.
+        value: The number of a constant, the name and index of an input.
+        index: Its index in the graph; arguments have smaller ones.
     """
 
     __slots__ = ("args", "graph", "index", "op", "value")
@@ -86,10 +86,11 @@ class Graph:
     def __init__(self) -> None:
         self.nodes: list[Scalar] = []
         self._nodes: dict[tuple[object, ...], Scalar] = {}
+        # Sines and cosines by node, so that products of two can be recognised at once.
         self._trig: dict[int, tuple[str, Number]] = {}
 
     def input(self, name: str, index: int) -> Scalar:
-        """Return entry `place` of the input called `name`."""
+        """Return entry `index` of the input called `name`."""
         return self._node("input", (), (name, index))
 
     def constant(self, value: float) -> Scalar:
@@ -99,6 +100,7 @@ class Graph:
     def _node(
         self, op: str, args: tuple[Scalar, ...], value: float | tuple[str, int] | None
     ) -> Scalar:
+        # Hash-consing: equal expressions are one node, so that equality is identity.
         key = (op, value, *[a.index for a in args])
         node = self._nodes.get(key)
         if node is None:
@@ -108,7 +110,8 @@ class Graph:
         return node
 
     def raw(self, op: str, *args: Scalar) -> Scalar:
-        """Return a node just as it is told, without simplifying it."""
+        """Return a node as given, without simplifying it."""
+        # Commutative: one order, so that a·b and b·a are one node.
         if op in ("add", "mul") and args[0].index > args[1].index:
             args = (args[1], args[0])
         return self._node(op, args, None)
@@ -282,9 +285,11 @@ class Graph:
             (h, u), (k, v) = (self._trig[n.index] for n in b.args)
         except KeyError:
             return None
+        # By identity: angles are hash-consed, so that equal ones are one object.
         if {id(x), id(y)} != {id(u), id(v)}:
             return None
         if x is y:
+            # sin² x + cos² x; the difference, cos 2x, would save nothing.
             if sign > 0 and f == g and h == k and f != h:
                 return 1.0
             return None

@@ -44,9 +44,11 @@ from armwise.worlds.body_protocol import (
     zeros,
 )
 
+# Judgement: some fifty roundings of 2⁻⁵³.
 _NOISE = 1e-14
 """Below this, relative to the largest, a constant is rounding and becomes zero."""
 
+# Cubic against linear growth, the linear one with the larger constant.
 LONGEST_DENSE = 7
 """Joints up to which factoring the mass matrix takes fewer operations."""
 
@@ -138,6 +140,8 @@ class ArticulatedMotion:
         pushes = zeros(self.arm.dof)
         for weight, answer in terms:
             assert answer.sweep is not None
+            # Sweeps are linear in their loads: sums of inward results need only one way
+            # out.
             pushes = pushes + symbols(answer.sweep.pushes) * weight
         return symbols(self._factors.outwards(pushes.tolist()))
 
@@ -202,6 +206,8 @@ class ArticulatedMotion:
     def _factors(self) -> ArticulatedInertias | None:
         """M⁻¹ in linear time, where the arm is long and its joints independent."""
         joined = self.mechanism.is_coupled or len(self.mechanism.weights)
+        # Coupled joints make M dense beyond the tree: articulated inertias do not
+        # apply.
         if joined or self.mechanism.dof <= LONGEST_DENSE:
             return None
         rotors = [joint.drive.rotor_inertia for joint in self.arm.joints]
@@ -260,6 +266,7 @@ class ArticulatedMotion:
         position = origin + product(R, inside)
         motion = self._motions[link]
         bend = symbols(motion.acceleration) + product(symbols(motion.rates), inside)
+        # Link accelerations hold minus free fall; adding gravity leaves J̇ q̇.
         turning = product(R, bend) + symbols(self.arm.gravity)
         jacobian = product_all(self._turn, self._jacobian(link, position))
         return PointMotion(

@@ -91,6 +91,7 @@ def sphere(
 
 def _frame_along(z: Float[np.ndarray, " 3"]) -> Float[np.ndarray, "3 3"]:
     """Return a rotation whose third column is the unit vector z."""
+    # The coordinate axis farthest from z: the cross product is never small.
     helper = np.eye(3)[int(np.argmin(np.abs(z)))]
     x = np.cross(helper, z)
     x /= np.linalg.norm(x)
@@ -123,6 +124,8 @@ def _capsule(radius: float, length: float) -> Float[np.ndarray, " 3"]:
     """Return a cylinder's and two half balls' moments, each by its share of volume."""
     cylinder, ball = pi * radius**2 * length, 4 / 3 * pi * radius**3
     ball_fraction = ball / (cylinder + ball)
+    # A half ball's centre of mass lies 3/8 r from its flat side; about that centre its
+    # transverse moment is (2/5 − 9/64) m r².
     offset = length / 2 + 3 / 8 * radius
     half_ball = (0.4 - 9 / 64) * radius**2 + offset**2
     ends = np.array([half_ball, half_ball, 0.4 * radius**2])

@@ -65,6 +65,8 @@ def product(A: Array, b: Array) -> Array:
 def rotation_of(quaternion: Array) -> Array:
     """Return the rotation of a quaternion (w, x, y, z) of any length but zero."""
     w, x, y, z = quaternion.tolist()
+    # Within a step a quaternion leaves unit length; divided by its square it still
+    # gives a rotation, and the integrator's stages stay consistent.
     s = 2.0 / (w * w + x * x + y * y + z * z)
     xx, yy, zz = x * x, y * y, z * z
     xy, xz, yz = x * y, x * z, y * z
@@ -100,6 +102,9 @@ def quaternion_from_rotation(R: np.ndarray) -> np.ndarray:
             ],
         ]
     )
+    # Bar-Itzhack's method: the eigenvector of the largest eigenvalue, well conditioned
+    # at any angle, and nearest if R is slightly off. eigh reads the lower triangle
+    # only.
     quaternion = np.linalg.eigh(K / 3.0)[1][:, -1]
     return np.asarray(quaternion if quaternion[0] >= 0 else -quaternion)
 

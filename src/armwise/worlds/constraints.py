@@ -64,6 +64,7 @@ class CircleCurve:
 
     def samples(self) -> np.ndarray:
         """Return angles all around in [rad]."""
+        # Every half degree: far finer than the extrema of a distance to a circle.
         return np.linspace(-np.pi, np.pi, 721)
 
 
@@ -97,6 +98,7 @@ class PolynomialCurve:
 
     def samples(self) -> np.ndarray:
         """Return values of s over the span."""
+        # As many as for a circle (judgement): Newton only needs the right valley.
         return np.linspace(*self.span, 721)
 
 
@@ -109,12 +111,14 @@ def nearest(curve: Curve, point: Sequence[float]) -> float:
 
     # Newton finds the nearest of many extrema only from nearby.
     s = float(min(curve.samples(), key=distance))
+    # Newton converges in a handful of steps; 50 only bounds a bad case.
     for _ in range(50):
         c, d, e = (np.asarray(x, dtype=float) for x in curve.at(s))
         slope = d @ d - (p - c) @ e
         # A slope below zero is at a farthest point: stay with the sampled one.
         step = float((p - c) @ d / slope) if slope > 0 else 0.0
         s += step
+        # Rounding of a parameter of order one.
         if abs(step) < 1e-15:
             break
     return s
@@ -318,6 +322,7 @@ class PointVelocity:
     def relations(self) -> tuple[Relation, ...]:
         """D = ṗ − v, driven to zero by Ḋ + λD = 0."""
         rows = tuple(unit_vector(row, self.name) for row in self.directions) or _ALL
+        # Orthonormal rows: only then is the norm of the force rows a force in [N].
         if not np.allclose(np.array(rows) @ np.array(rows).T, np.eye(len(rows))):
             raise ArgumentError(
                 f"The directions of the constraint {self.name!r} must be at right "

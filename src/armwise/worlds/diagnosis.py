@@ -20,6 +20,8 @@ def check_step(world: World, integrator: Integrator, step: float) -> None:
     if not (np.isfinite(step) and step > 0):
         raise ArgumentError(f"The step must be a positive time in [s], not {step!r}.")
     for relation in world.relations:
+        # The stabilised deviation has a double pole at −λ: an explicit method is stable
+        # only while λh lies within its region.
         if relation.frequency * step > integrator.stability_limit:
             largest = integrator.stability_limit / relation.frequency
             raise ArgumentError(
@@ -105,6 +107,7 @@ def _out_of_reach(body: ArticulatedBody, relation: Relation) -> str | None:
         return None
     first = (body.pose @ np.append(root, 1.0))[:3]
     distance = float(np.linalg.norm(np.subtract(relation.fixed_target, first)))
+    # A stretched chain that just reaches must not fail by rounding.
     if distance <= reach * (1 + 1e-9):
         return None
     return (

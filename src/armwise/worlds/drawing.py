@@ -118,6 +118,7 @@ def _box_edges(size: tuple[float, ...]) -> list[tuple[Position, Position]]:
         (a, b)
         for i, a in enumerate(corners)
         for b in corners[i + 1 :]
+        # An edge joins corners that differ in exactly one coordinate.
         if sum(one != other for one, other in zip(a, b, strict=True)) == 1
     ]
 
@@ -144,6 +145,7 @@ class Frames:
 
 def frames_of(run: Run, count: int) -> Frames:
     """Return `count` frames, evenly spread over a run."""
+    # Unique: short runs have fewer states than frames.
     picks = np.unique(np.linspace(0, len(run.time) - 1, count).round().astype(int))
     strokes = outline_of(run.world)
     points = [p for s in strokes for p in (s.a, s.b) if isinstance(p, Point)]

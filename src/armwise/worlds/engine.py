@@ -154,6 +154,7 @@ def coupled_entries(world: World) -> int:
 
 # Engine.
 
+# Judgement; the traced elimination grows with the cube of the rows.
 MOST_TRACED = 300
 """Entries of A that are not zero up to which the solution is traced as well: beyond,
 the straight-line code no longer fits the processor's instruction cache."""
@@ -253,7 +254,7 @@ class WorldEngine:
         return self._position_kernels[key]([np.ascontiguousarray(states)])[0]
 
     def signal(self, t: float, state: np.ndarray) -> np.ndarray:
-        """Return what the world is told from outside at a time [s] and state."""
+        """Return the external signals of the world at a time [s] and state."""
         return self.signals.at(t, self.signals.sampled(t, state, self.broken))
 
     def snapshot(self, states: np.ndarray, signals: np.ndarray) -> Snapshot:
@@ -299,6 +300,8 @@ class WorldEngine:
             (self._carriers, None, force * carrier),
         ):
             if rows is not None:
+                # Rows of a constraint are consecutive: sums between starts, all at
+                # once.
                 rate[accounts] = np.add.reduceat(power, rows)
             else:
                 for account, part in accounts:
@@ -334,6 +337,7 @@ class WorldEngine:
         """Whether the forces solve the constraint equation."""
         right = snapshot.free[k] + snapshot.pull[k]
         residual = self.residual(snapshot, k, force)
+        # +1 (m/s²)²: near rest the right side vanishes, and a relative test with it.
         return bool(residual @ residual <= _SATISFIED**2 * (right @ right + 1.0))
 
     def remove(self, name: str) -> None:

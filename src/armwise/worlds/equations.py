@@ -281,6 +281,7 @@ class Factors:
         mean: Number = 0.0
         for i in self.rows:
             mean = mean + A[i, i]
+        # Relative to the mean diagonal: the same for grams and tonnes.
         rho = mean * (REGULARISATION / max(1, len(self.rows)))
         self._matrix = A
         self._lower: list[dict[int, Number]] = []
@@ -298,6 +299,7 @@ class Factors:
                     value = value - entry * self._lower[j][m]
             if _is_used(value):
                 work[j] = value
+        # No pivoting: A + ρ is positive definite, and a traced program cannot branch.
         pivot = row[k] + rho
         lower: dict[int, Number] = {}
         for j, value in work.items():
@@ -333,6 +335,7 @@ class Factors:
 
 
 def _is_used(value: Number) -> bool:
+    # Structural zeros are floats; a symbol always counts, whatever its value.
     return not (isinstance(value, float | int) and value == 0)
 
 
@@ -399,6 +402,8 @@ def _health(
             (relation.max_deviation, equations.deviation[rows]),
         ):
             if np.isfinite(bound):
+                # Squares: no root in the compiled loop, and above 1 exactly when the
+                # norm is above its bound.
                 health.append(dot(values, values) * (1.0 / bound**2))
     return health
 
@@ -437,8 +442,11 @@ def _living_matrix(
                     other = equations.answers[j][name]
                     value = value + moving[name].product(one, other)
             value = value * weights[i]
+            # Once within a constraint, twice between two: either may be gone.
             if owners[i] != owners[j]:
                 value = value * weights[j]
+            # One half computed, both written: A is symmetric to the last bit, as LDLᵀ
+            # assumes.
             A[i, j] = A[j, i] = value
         # A row of zeros with 1 on the diagonal reads F = 0.
         A[i, i] = A[i, i] + (1.0 - weights[i])

@@ -80,6 +80,8 @@ def _ends(
 
 def _spring(spring: Spring, moving: dict[str, Moving]) -> Push:
     vector, rate = _ends(spring.a, spring.b, moving)
+    # Without a rest length the force is linear in the vector itself and needs no
+    # direction, which at length zero does not exist.
     if spring.rest_length > 0:
         length = norm(vector)
         unit = vector / length
@@ -170,6 +172,7 @@ def _joint_limit(limit: JointLimit, world: World, moving: dict[str, Moving]) -> 
         if not np.isfinite(end):
             continue
         past = (q - end) * outward
+        # A branch as arithmetic: traced programs have no conditions.
         pressed = (sign(past) + 1.0) * 0.5
         depth = past * pressed
         brake = qd * pressed * -limit.damping
@@ -243,6 +246,7 @@ def _sum(relation: Relation, moving: dict[str, Moving]) -> PointMotion:
 
 def _pull(relation: Relation, value: Array, rate: Array) -> Array:
     frequency = relation.frequency
+    # Baumgarte stabilisation, critically damped: the fastest return without overshoot.
     return rate * (2.0 * frequency) + value * frequency**2
 
 
@@ -271,6 +275,8 @@ def _on_curve(relation: Relation, p: PointMotion, s: Number) -> Deviation:
     assert relation.curve is not None
     c, tangent, bend = (symbols(x) for x in relation.curve.at(s))
     gap = p.position - c
+    # Positive while the point is nearer than the centre of curvature; beyond, the
+    # nearest point is no longer unique.
     slope = dot(tangent, tangent) - dot(gap, bend)
     follow = dot(tangent, p.velocity) / slope
     slip = follow + dot(gap, tangent) / slope * CURVE_RATE

@@ -88,6 +88,8 @@ class Weld:
         zero = np.zeros(3)
         return tuple(
             _joined(self, f"{self.name}{mark}", self.spread, arm, R @ arm)
+            # Three points that are not on a line fix a rigid body: nine rows for six
+            # freedoms.
             for mark, arm in zip("0xy", (zero, *np.eye(3)[:2]), strict=True)
         )
 
@@ -126,6 +128,7 @@ class Orientation:
         if self.free_axis is not None:
             arms = [np.asarray(unit_vector(self.free_axis, self.name))]
         else:
+            # Two directions fix an orientation; the third follows.
             arms = [np.eye(3)[0], np.eye(3)[1]]
         return tuple(
             self._pair(f"{self.name}{k}", self.spread * arm, self.spread * (R @ arm))
@@ -177,6 +180,7 @@ def _moved(point: Point, by: np.ndarray) -> Point:
 
 def _rotation(rows: tuple[Vector, Vector, Vector], name: str) -> np.ndarray:
     R = np.asarray(rows, dtype=float)
+    # 1e-9: a matrix that is not quite a rotation asks for points no rigid body has.
     if R.shape != (3, 3) or not np.allclose(R @ R.T, np.eye(3), atol=1e-9):
         raise ArgumentError(f"The rotation of {name!r} must be a 3×3 rotation matrix.")
     return R

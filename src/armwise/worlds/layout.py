@@ -90,6 +90,8 @@ class StateLayout:
 
 def layout_of(world: World) -> StateLayout:
     """Lay out the state of a world."""
+    # Positions of all bodies, then velocities: both stay contiguous slices, which the
+    # compiled loops and semi-implicit steps rely on.
     positions, index = _slices(world, 0, POSITIONS)
     velocities, index = _slices(world, index, VELOCITIES)
     curves: dict[str, int] = {}
@@ -164,7 +166,7 @@ def starting_state(world: World, layout: StateLayout) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class WorldSignals:
-    """The numbers a world is told from outside at each instant.
+    """The external numbers that enter a world at each instant.
 
     Attributes:
         targets: Name of a carried constraint → its slice: position, velocity,
@@ -240,11 +242,12 @@ class WorldSignals:
 def signals_of(
     world: World, layout: StateLayout, releasable: Collection[str] = ()
 ) -> WorldSignals:
-    """List what a world must be told from outside."""
+    """List the external signals of a world."""
     index = 0
     targets: dict[str, slice] = {}
     for relation in world.relations:
         if relation.is_moving:
+            # Position, velocity and acceleration of three coordinates.
             targets[relation.name] = slice(index, index + 9)
             index += 9
     efforts: dict[str, slice] = {}
@@ -256,6 +259,7 @@ def signals_of(
     mortal = [
         relation.name
         for relation in world.relations
+        # Only these can go: the others need no factor in the traced equations.
         if np.isfinite(relation.max_deviation) or relation.name in releasable
     ]
     alive = {name: index + k for k, name in enumerate(mortal)}

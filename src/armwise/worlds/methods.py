@@ -103,6 +103,7 @@ class SingularValueDropping:
             over = _overloaded(ideal + stabilising, bounds)
             if not over:
                 return ForceSolution(ideal, stabilising, values, least)
+            # At least those that are zero anyway: they must not come back.
             k = max(_first_fit(vectors, weights.sum(axis=1), bounds), least)
         else:
             k, over = max(held, least), ()
@@ -144,6 +145,8 @@ class DampedLeastSquares:
         damping: ρ relative to the largest singular value.
     """
 
+    # Judgement: forces off by 1e-6 where A is regular, (ρ/σ)², and at most 1/(2ρ) times
+    # the right side where it is not.
     damping: float = 1e-3
     is_exact: bool = False
 
@@ -157,6 +160,7 @@ class DampedLeastSquares:
     ) -> ForceSolution:
         """Return forces that give way near a singularity."""
         values, vectors = np.linalg.eigh(A)
+        # 1e-300: an A of zeros must give zero forces, not 0/0.
         rho = self.damping * max(values[-1], 1e-300)
         gains = values / (values**2 + rho**2)
         ideal, stabilising = (
@@ -197,6 +201,8 @@ class Yielding:
         yielded: list[str] = []
         while (worst := _worst(force, bounds, yielded)) is not None:
             yielded.append(worst.name)
+            # One at a time, worst first: once it yields, the others may have to bear
+            # more, or less.
             force[worst.rows] *= worst.max_force / np.linalg.norm(force[worst.rows])
             fixed[worst.rows] = True
             force[~fixed] = self._unbounded_force(A, free + pull, force, fixed)
@@ -209,6 +215,7 @@ class Yielding:
         is_free = ~fixed
         load = right[is_free] + A[np.ix_(is_free, fixed)] @ force[fixed]
         values, vectors = np.linalg.eigh(A[np.ix_(is_free, is_free)])
+        # Everything has yielded: there is no force left to solve for.
         if not len(values):
             return np.asarray(load)
         is_regular = values > self.cutoff * max(values[-1], 0.0)
@@ -241,6 +248,7 @@ def _first_fit(
     for bound in bounds:
         if np.isfinite(bound.max_force):
             fits &= np.linalg.norm(tails[:, bound.rows], axis=1) <= bound.max_force
+    # argmax of booleans is the first that fits; the empty force always does.
     return int(np.argmax(fits))
 
 

@@ -32,6 +32,7 @@ from armwise.worlds.layout import StateLayout, WorldSignals
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
+# Judgement, as in `programs.kernel`: compiling would otherwise outlast the run.
 _LARGE = 30_000
 """Programs of more steps than this are compiled with less effort."""
 
@@ -111,6 +112,7 @@ class NativeLoop:
             phase: Steps taken since the last one that was kept.
         """
         states = np.empty(((phase + steps) // every, self._size))
+        # A stride of zero reads the one row again for every stage.
         stride = signal.shape[1] if len(signal) > 1 else 0
         start = (steps, h, state.ctypes.data, signal.ctypes.data, stride)
         keep = (states.ctypes.data, every, phase)

@@ -29,6 +29,7 @@ from armwise.worlds.body_protocol import (
     zeros,
 )
 
+# Centre of mass and unit quaternion; velocity and angular velocity (body axes).
 POSITIONS, VELOCITIES = 7, 6
 
 
@@ -86,6 +87,8 @@ class RigidMotion:
 
     def respond(self, force: Array) -> Array:
         """Return the acceleration of the coordinates that a generalised force gives."""
+        # At the centre of mass linear and angular motion decouple: M is block diagonal
+        # and its inverse constant in body axes.
         linear = force[:3] * (1.0 / self.mass)
         return np.concatenate([linear, product(self._inverse, force[3:])])
 
@@ -138,6 +141,7 @@ class RigidMotion:
         return -dot(self.gravity, self.position) * self.mass
 
     def _lever(self, point: Point) -> Array:
+        # + 0.0 turns −0.0 into 0.0, which tracing drops.
         return symbols((np.asarray(point.at) - self.center + 0.0).tolist())
 
 

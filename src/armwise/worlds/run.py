@@ -64,6 +64,7 @@ class Event:
 
     def is_crossed(self, before: float, after: float) -> bool:
         """Whether the event lies between two values of its function."""
+        # Zero belongs to the new side: an event that was just met is not met again.
         up, down = before < 0 <= after, before > 0 >= after
         return (up and self.direction >= 0) or (down and self.direction <= 0)
 
@@ -107,6 +108,7 @@ def force_history(
     engine: WorldEngine, snapshot: Snapshot, time: np.ndarray, log: Sequence[Happening]
 ) -> ForceHistory:
     """Solve for the forces at all times, with what was whole at each."""
+    # A fresh engine: the run's own has lost what broke, also for earlier times.
     fresh = WorldEngine(engine.world, engine.method, engine.backend)
     samples, rows = snapshot.free.shape
     history = ForceHistory(
@@ -114,6 +116,8 @@ def force_history(
         np.full((samples, rows), np.nan),
         np.zeros(samples, dtype=int),
     )
+    # In order of time: between two losses one set of constraints holds, and all its
+    # samples are solved together.
     gone = sorted((h.time, h.name) for h in log if h.kind in ("broken", "released"))
     edges = [0, *(int(np.searchsorted(time, t)) for t, _ in gone), samples]
     for k, (start, stop) in enumerate(pairwise(edges)):
@@ -227,6 +231,7 @@ class Ledger:
     @property
     def relative_balance(self) -> float:
         """Largest |balance| relative to the most energy in play."""
+        # A world at rest has no energy in play: 0/0 must read as 0.
         return float(np.max(np.abs(self.balance)) / max(self.scale, 1e-300))
 
     def summary(self) -> dict[str, float]:

@@ -61,7 +61,7 @@ from armwise.worlds.world import EARTH, World
 
 Vector = tuple[float, float, float]
 
-_PLACE = ("name", "kind", "position", "rpy", "rpy_deg")
+_POSE_KEYS = ("name", "kind", "position", "rpy", "rpy_deg")
 
 
 def read_body(row: TomlTable, folder: Path) -> Body:
@@ -100,7 +100,7 @@ def vector(row: TomlTable, key: str, default: Vector) -> Vector:
 
 
 def _rigid(row: TomlTable) -> RigidBody:
-    row.only(*_PLACE, "segment", "velocity", "angular_velocity")
+    row.only(*_POSE_KEYS, "segment", "velocity", "angular_velocity")
     segments = [_segment(part) for part in row.tables("segment")]
     if not segments:
         raise row.error("has no [[body.segment]]: a rigid body is made of segments.")
@@ -120,6 +120,7 @@ def _segment(part: TomlTable) -> Segment:
     if kind == "rod":
         part.only("kind", "mass", "from", "to", "radius")
         ends = vector(part, "from", zero), vector(part, "to", zero)
+        # Judgement: 2 cm, visible in drawings and negligible beside a rod's length.
         return rod(part.number("mass"), *ends, part.number("radius", 0.02))
     if kind == "box":
         part.only("kind", "mass", "extents", "center")
@@ -134,7 +135,7 @@ def _segment(part: TomlTable) -> Segment:
 
 def _articulated(row: TomlTable, folder: Path) -> ArticulatedBody:
     if row.text("kind", "articulated") == "chain":
-        row.only(*_PLACE, "q", "qd", "links", "length", "mass", "radius", "viscous")
+        row.only(*_POSE_KEYS, "q", "qd", "links", "length", "mass", "radius", "viscous")
         arm = planar_chain(
             int(row.number("links")),
             _one_or_more(row, "length"),
@@ -143,9 +144,10 @@ def _articulated(row: TomlTable, folder: Path) -> ArticulatedBody:
             row.number("viscous", 0.0),
         )
     else:
-        row.only(*_PLACE, "q", "qd", "arm")
+        row.only(*_POSE_KEYS, "q", "qd", "arm")
         name = row.text("arm", "-")
         file = folder / name
+        # Beside the scenario first, then bundled arms by name.
         arm = load_arm(file if file.exists() else name)
     return ArticulatedBody(
         row.text("name", arm.name),
@@ -198,6 +200,7 @@ def read_constraint(row: TomlTable) -> Constraint:
 
 def _strength(row: TomlTable) -> tuple[float, float, float]:
     return (
+        # As in `constraints`: 5 to 10 suits steps of 1 ms.
         row.number("frequency", 10.0),
         row.number("max_force", inf),
         row.number("max_deviation", inf),
@@ -219,6 +222,7 @@ def _target(row: TomlTable, key: str) -> Vector | Motion:
         vector(motion, "center", _ZERO),  # type: ignore[arg-type]
         vector(motion, "amplitude", _ZERO),  # type: ignore[arg-type]
         vector(motion, "omega", _ZERO),  # type: ignore[arg-type]
+        # In [s], eleven days: longer than any run, since a sinusoid need not end.
         motion.number("duration", 1e6),
         vector(motion, "phase", _ZERO),  # type: ignore[arg-type]
     )
@@ -415,6 +419,8 @@ def _limit(row: TomlTable) -> Force:
         _name(row),
         row.text("body", "-"),
         row.text("joint", "-"),
+        # Judgement: 1e3 N m/rad gives a few degrees under the weight of an arm, and
+        # stays within what a step of 1 ms integrates.
         row.number("stiffness", 1e3),
         row.number("damping", 10.0),
         row.number("lower") if "lower" in row.values else None,
@@ -500,6 +506,7 @@ def read_world(path: str | Path) -> Scenario:
             table.text("name", file.stem),
         )
     except ArmwiseError as problem:
+        # Messages of TOML tables name the file themselves; those of the world do not.
         if str(file) in str(problem):
             raise
         raise ArgumentError(f"{file}: {problem}") from problem

@@ -68,6 +68,7 @@ class StepMonitor:
         """
         engine = self.engine
         engine.held = None
+        # Nothing is left to break or to contradict.
         if len(engine.broken) == len(engine.bounds):
             return None, []
         signal = engine.signal(t, state)
@@ -109,6 +110,7 @@ class StepMonitor:
             return
         if self._unsolved_since is None:
             self._unsolved_since = t
+        # By the slowest constraint, whose transient lasts longest.
         slowest = min(r.frequency for r in engine.world.relations)
         if t - self._unsolved_since > _UNSOLVED_PERIODS / slowest:
             residual = engine.residual(snapshot, 0, force)
@@ -120,6 +122,7 @@ class StepMonitor:
         self._most = max(self._most, moving + abs(height - self._height))
         work = float(state[self.engine.layout.works].sum())
         gap = abs(total - self._first - work)
+        # A microjoule lets worlds at rest, whose energy in play is zero, pass.
         if gap <= _LARGEST_IMBALANCE * self._most + 1e-6:
             return None
         return (
@@ -138,9 +141,11 @@ class StepMonitor:
 
 # Runner: blocks of steps in C, careful single steps, events.
 
+# Judgement: looks at the energy must stay cheap beside the steps between them.
 _BLOCK = 4096
 """Steps of the compiled loop between looks at the energy."""
 
+# Judgement: single steps are slow already, and trouble is likelier here.
 _LOOK = 16
 """Single steps between looks at the energy."""
 
@@ -204,6 +209,8 @@ class Runner:
     def _leap(self) -> str:
         """Take as many steps as the compiled loop will; say whether it took all."""
         engine = self.engine
+        # Adaptive steps need the error after each, and events a look at each state:
+        # neither can run ahead in a block.
         if not engine.is_fast or isinstance(self.integrator, CashKarp) or self.events:
             return ""
         single = engine.signals.needs_state
@@ -250,6 +257,7 @@ class Runner:
     def _stride(self) -> str:
         """Take one step with care, to the next multiple of the step."""
         end = (self.index + 1) * self.step
+        # Substeps add up with rounding: a remainder of 1e-12 steps is none.
         while self.t < end - 1e-12 * self.step:
             self._look_closer()
             before, begin = self.state, self.t
@@ -331,6 +339,8 @@ class Runner:
     def _accept(self, new: np.ndarray, h: float) -> None:
         if not np.all(np.isfinite(new)):
             raise self._failure(_not_finite(self))
+        # Integration drifts off the unit sphere by the method's error; scaling is the
+        # shortest way back and does not turn the body.
         for start in self.engine.layout.quaternions:
             new[start : start + 4] /= np.linalg.norm(new[start : start + 4])
         self.state, self.t = new, self.t + h
@@ -371,6 +381,7 @@ class Runner:
         """Halve the substep until the event's time is known."""
         low, high, after = 0.0, self.t - begin, self.state
         start = event.function(Moment(begin, before, self.engine))
+        # 2⁻⁵⁰ of a step is below the resolution of a double.
         for _ in range(50):
             middle = 0.5 * (low + high)
             self.state, self.t = before, begin
@@ -446,6 +457,7 @@ def simulate(
     world: World,
     duration: float,
     *,
+    # Judgement: λh = 0.01 for the default frequency of 10, far inside stability.
     step: float = 1e-3,
     integrator: object = None,
     method: ForceMethod | None = None,
@@ -465,7 +477,7 @@ def simulate(
         record_every: Keep every so many-th state.
         events: Things to look for.
         backend: What runs traced programs.
-        progress: Told the fraction done now and then.
+        progress: Called with the fraction done now and then.
 
     Raises:
         ArgumentError: If the step or the duration make no sense.

@@ -37,6 +37,7 @@ MOMENTS = {
 
 KINEMATICS = ("sigma", "alpha", "dpar", "apar")
 MOTORS = "motor inertia"
+# Settings of the program these files were written for; they describe no arm.
 _IGNORED = ("option", "option_update")
 _START = re.compile(rb"\A(?:\s|%[^\n]*\n)*number_links\b")
 
@@ -60,6 +61,7 @@ class _File:
     @property
     def count(self) -> int:
         line, words = self.rows["number_links"]
+        # 999 (judgement): a number of links that memory can bear, whatever a file says.
         if len(words) != 1 or not words[0].isdigit() or not 0 < int(words[0]) < 1000:
             raise self.error(line, "number_links needs one whole number, 1 to 999.")
         return int(words[0])
@@ -141,6 +143,8 @@ def _keep(file: _File, number: int, words: list[str]) -> None:
         if len(values) != 2:
             raise file.error(number, f'write "{key} NAME VALUE".')
         file.names[values[0]] = file.value(number, values[1])
+    # The motors' line has no keyword of its own: its values are the names ia1, ia2, …,
+    # so that the first word is a value too.
     elif key == "ia1":
         file.rows[MOTORS] = (number, words)
     elif key in ("number_links", *KINEMATICS, *MOMENTS):

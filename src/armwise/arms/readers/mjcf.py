@@ -137,6 +137,7 @@ class _Reader:
     @property
     def model_name(self) -> str:
         name = self.model.names.split(b"\0", 1)[0].decode()
+        # MuJoCo's own default name says nothing.
         return name if name and name != "MuJoCo Model" else self.path.stem
 
     def error(self, what: str, problem: str) -> ArmError:
@@ -205,6 +206,7 @@ class _Reader:
 
     def _limits(self, j: int) -> Limits:
         model = self.model
+        # An unlimited joint has the range 0 … 0 in the compiled model.
         lower, upper = model.jnt_range[j] if model.jnt_limited[j] else (-inf, inf)
         effort = inf
         if model.jnt_actfrclimited[j]:
@@ -227,6 +229,7 @@ class _Reader:
         for i in range(model.nsite):
             link, T = self.poses_on_links[int(model.site_bodyid[i])]
             name = str(model.site(i).name)
+            # A site with a body's name could never be found: links are looked up first.
             if name and name not in taken:
                 at = T @ _pose(model.site_pos[i], model.site_quat[i])
                 frames.append(Frame(name, link, at))

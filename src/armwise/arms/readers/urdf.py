@@ -75,6 +75,7 @@ MOVING: dict[str, Literal["revolute", "prismatic"]] = {
 }
 """URDF's joint types that move, and what they are here."""
 
+# Judgement: below the largest double, 1.8e308, and beyond any real limit.
 UNBOUNDED = 1e300
 """A limit at least this large is none: URDF has no word for infinity."""
 
@@ -89,6 +90,7 @@ def read_axis(joint: Element) -> Float[np.ndarray, " 3"]:
     # Below this the direction is only rounding.
     if length < 1e-9:
         raise joint.error("has an axis of length zero; give it a direction.")
+    # + 0.0 turns −0.0 into 0.0: equal axes must have equal bytes to share programs.
     return axis / length + 0.0
 
 
@@ -219,6 +221,7 @@ def _refuse_impossible(
 
 def read_shapes(link: Element, T: Float[np.ndarray, "4 4"]) -> list[Shape]:
     """Return a link's outline, moved by T: what it collides with, else what shows."""
+    # Collision shapes are simpler and closed; visual ones are often meshes.
     kind = "collision" if link.find("collision") is not None else "visual"
     shapes = (read_shape(element, T) for element in link.all(kind))
     return [shape for shape in shapes if shape is not None]
@@ -449,6 +452,8 @@ class _Body:
         T = parent.pose @ read_origin(joint)
         self.fixed[name] = _FixedFrame(parent.link, T)
         inertia = self._inertia(name)
+        # Written by our own writer for joints whose axis misses the link's frame, which
+        # URDF cannot say.
         if joint.find(ANCHOR) is not None and parent.link != BASE:
             self._anchor(parent.link, name, T, inertia)
             return

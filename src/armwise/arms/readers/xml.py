@@ -11,7 +11,9 @@ from xml.parsers import expat
 from armwise.errors import ArmError
 from armwise.tables import LARGEST_NUMBER, read_bounded
 
+# Judgement: robots have thousands; a million elements still fit in memory.
 MOST_ELEMENTS = 1_000_000
+# Python's own default limit of recursion, for whoever walks the tree recursively.
 DEEPEST = 1000
 
 
@@ -125,6 +127,7 @@ class _Builder:
         parser.StartElementHandler = self.start
         parser.EndElementHandler = self.finish
         parser.StartDoctypeDeclHandler = self.refuse
+        # Entities may expand exponentially ("billion laughs") or read other files.
         parser.EntityDeclHandler = self.refuse
 
     def build(self) -> Element:

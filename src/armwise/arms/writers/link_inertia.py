@@ -11,6 +11,7 @@ from armwise.arms.arm import Arm, Frame
 from armwise.arms.inertia import InertialParameters
 from armwise.errors import NotPhysical
 
+# Judgement: thousands of roundings, far less than six digits of a file.
 RESIDUE = 1e-12
 """Of a link's largest parameter: less than this is left over from rounding."""
 
@@ -57,6 +58,7 @@ def require_writable(arm: Arm, links: Sequence[int], allow_unphysical: bool) -> 
                 f"{arm.name}: {name} has first moments but no mass, so no centre of "
                 "mass to write. Identify parameters a body can have, then save those."
             )
+        # A broken triangle inequality alone passes: published files often have one.
         if inertia.has_negative() and not allow_unphysical:
             raise NotPhysical(
                 f"{arm.name}: {name}: {inertia.defect()}; not written. Identify "

@@ -102,6 +102,7 @@ def _joint(joint: Joint) -> str:
         words += [f'pos="{numbers(joint.anchor)}"']
     limits = joint.limits
     if (limits.lower, limits.upper) != (-inf, inf):
+        # MJCF has no word for infinity: beyond any real limit stands for the open side.
         pair = np.clip((limits.lower, limits.upper), -1e300, 1e300)
         words += [f'range="{numbers(pair)}"']
     if limits.effort != inf:
@@ -120,6 +121,7 @@ def _inertial(inertia: InertialParameters) -> str:
 def _fixed(arm: Arm, i: int, keeps: bool) -> Iterator[str]:
     for frame in frames_on(arm, i):
         attributes = f"name={quoteattr(frame.name)} {_place(frame.pose)}"
+        # A massless body without joints is what MJCF calls a site.
         if not np.any(frame.inertia.vector):
             yield f"<site {attributes}/>"
         elif keeps:
@@ -170,6 +172,7 @@ def quaternion(R: Float[np.ndarray, "3 3"]) -> Float[np.ndarray, " 4"]:
     K[1:, 1:] = R + R.T - np.trace(R) * np.eye(3)
     # The eigenvector of the largest eigenvalue: exact even where the trace vanishes.
     q = np.linalg.eigh(K)[1][:, -1]
+    # Rounding, which would be written out with sixteen digits.
     q = np.where(np.abs(q) < 1e-15, 0.0, q)
     signed: np.ndarray = q * (np.sign(q[np.flatnonzero(q)[0]]) or 1.0)
     return signed

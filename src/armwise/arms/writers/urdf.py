@@ -51,6 +51,7 @@ def urdf_text(arm: Arm) -> str:
 
 def number(value: float) -> str:
     """Write a number so that reading it gives back the very same one."""
+    # repr is the shortest text that reads back exactly; + 0.0 turns −0.0 into 0.0.
     return repr(float(value) + 0.0).removesuffix(".0")
 
 
@@ -243,6 +244,7 @@ def _indented(lines: Iterable[str]) -> list[str]:
 
 def _comment(defect: tuple[str, str]) -> str:
     name, why = defect
+    # Two hyphens would end an XML comment.
     return f"{name}: no body has this inertia: {why}".replace("--", "- -")
 
 

@@ -33,6 +33,7 @@ class Editor:
         for name, value in values.items():
             if name not in spans:
                 added += f" {name}={quoteattr(value)}"
+            # Equal numbers stay as they were typed: a diff shows only what changed.
             elif not _same_numbers(element.attributes[name], value):
                 start, end = (element.start + x for x in spans[name])
                 self.changes.append((start, end, quoteattr(value).encode()))

@@ -127,6 +127,8 @@ class EncoderVelocity:
         if not self.cutoff_hz > 0:
             raise ArgumentError("The cut-off of a velocity filter must be positive.")
         read = self.encoder.mounted(mount)
+        # The exact step of a first-order low-pass, 1 − e^(−ωT), which is stable at any
+        # rate; expm1 keeps its digits when ωT is small.
         gain = -np.expm1(-2.0 * np.pi * self.cutoff_hz * mount.period)
         before: np.ndarray | None = None
         speed = np.zeros((mount.batch, mount.dof))
@@ -144,6 +146,7 @@ class EncoderVelocity:
 
 # Analog joint sensors θ = α v + β behind a converter (`astley1996`).
 
+# x − x³ has its maximum 2 / (3√3) at x = 1/√3.
 _BOW = 1.5 * np.sqrt(3.0)
 """Scales x − x³ to a largest value of 1 on [0, 1]."""
 
@@ -194,6 +197,7 @@ class AnalogSensor:
             volts = disturbed(volts)
             if step is None:
                 return volts
+            # Two's complement: 2ⁿ codes reach from −limit to limit less one step.
             return rounded(np.clip(volts, -limit, limit - step), step)
 
         return sample

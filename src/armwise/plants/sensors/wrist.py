@@ -106,6 +106,8 @@ def _transition(omega: float, damping: float, period: float) -> np.ndarray:
     A[0, 1] = 1.0
     A[1, :3] = -(omega**2), -2.0 * damping * omega, omega**2
     A[2, 3] = 1.0 / period
+    # First-order hold: with w and its slope as states the matrix exponential is exact
+    # for an input that is piecewise linear, at any step and damping.
     transition: np.ndarray = expm(A * period)[:2]
     return transition
 
