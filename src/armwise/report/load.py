@@ -65,6 +65,8 @@ def write_load_files(
     for kind, name in _DRIVER_FILES.items():
         try:
             files[kind] = str(write_load(load, folder / name))
+        # A driver needs all ten numbers of a body that can exist; the estimate and its
+        # report are worth having without.
         except (NotPhysical, NotIdentifiable) as problem:
             unwritten.append(f"{name} was not written. {problem}")
     return files, unwritten
@@ -108,6 +110,7 @@ def _wrench(load: LoadEstimate) -> Section:
     most = points_per_curve(2 * len(series.channels))
     figures = []
     for k, name in enumerate(series.channels):
+        # Rows by the residual, whose spikes one looks for, not by the signal.
         rows = envelope_rows(series.measured[:, k] - series.predicted[:, k], most)
         t = series.time[rows]
         curves = (
