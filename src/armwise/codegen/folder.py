@@ -181,7 +181,8 @@ class GeneratedLibrary:
             )
         for name, values in arrays.items():
             # What `prepare` works out is not for callers to set.
-            sizes = {key: size for key, size in self.about["struct"] if key != "known"}
+            fields = self.about["struct"]
+            sizes = {key: size for key, size in fields if key != "prepared"}
             vector = np.asarray(values, dtype=float)
             if vector.shape != (sizes.get(name),) or not np.all(np.isfinite(vector)):
                 raise ArgumentError(
