@@ -23,7 +23,7 @@ import armwise as aw
 from armwise.arms import Arm, Drive
 from armwise.control import PD, Feedforward, largest_torque
 from armwise.fleets import FleetEstimate, identify_fleet
-from armwise.fleets.defects import point_mass
+from armwise.fleets.flags import point_mass
 from armwise.motions import random_motion
 from armwise.recordings import Recording
 from benchmarks.figures import Row

@@ -9,14 +9,15 @@ import pytest
 
 import armwise as aw
 from armwise.arms import Drive
-from armwise.fleets.defects import (
+from armwise.fleets.flags import (
     Defect,
     ParameterShift,
     PointMass,
     known_defects,
+    name_defect,
     point_mass,
+    slip_directions,
 )
-from armwise.fleets.flags import name_defect, slip_directions
 from armwise.fleets.job import SlipColumns, sum_samples
 from armwise.identification import Columns
 from armwise.identification.problem import pose_problem

@@ -63,7 +63,7 @@ def generate(
         return
     if arm is None or output is None:
         raise typer.BadParameter(
-            "name an arm and a folder: armwise generate ARM -o DIR"
+            "name an arm and a folder: armwise generate ARM -o DIR."
         )
     from armwise.arms import load_arm
     from armwise.codegen import DEFAULT_FUNCTIONS, FUNCTIONS

@@ -90,7 +90,7 @@ def _with_data(
     estimate = replace(
         estimate,
         samples=(samples,),
-        validation=estimate.validate(held_out) if held_out else None,
+        validation=estimate.validate(held_out) if held_out else estimate.validation,
         validation_samples=held_out,
     )
     return replace(estimate, warnings=diagnose(estimate))

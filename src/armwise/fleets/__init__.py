@@ -6,7 +6,6 @@ those.
 """
 
 from armwise.fleets.chunks import RobotLog, find_logs
-from armwise.fleets.defects import Defect
 from armwise.fleets.estimate import (
     FleetEstimate,
     FleetWork,
@@ -14,7 +13,7 @@ from armwise.fleets.estimate import (
     read_preparation,
     write_fleet,
 )
-from armwise.fleets.flags import Difference, Flag
+from armwise.fleets.flags import Defect, Difference, Flag
 from armwise.fleets.hierarchy import Hierarchy
 from armwise.fleets.identify import identify_fleet
 from armwise.fleets.results import BadLog

@@ -10,8 +10,8 @@ from zipfile import BadZipFile
 
 from armwise.errors import RecordingError
 from armwise.fleets.chunks import LogChunk, RobotLog
+from armwise.fleets.hierarchy import join
 from armwise.fleets.job import ChunkSums, Job, run_job
-from armwise.fleets.robot import join
 from armwise.jobs import JobRunner, ResultFolder
 from armwise.progress import Progress
 

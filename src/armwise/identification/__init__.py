@@ -7,13 +7,13 @@ from armwise.errors import EstimateWarning
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import (
     Estimate,
+    Identification,
     build_estimate,
     read_estimate,
     write_estimate,
 )
 from armwise.identification.friction_selection import FrictionSelection, select_friction
 from armwise.identification.identify import (
-    Identification,
     build_problem,
     identify,
     identify_recordings,
@@ -34,12 +34,13 @@ from armwise.identification.methods import (
 from armwise.identification.online import OnlineIdentification
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
 from armwise.identification.reduce import reduce
-from armwise.identification.review import Review, review
 from armwise.identification.validation import (
+    Review,
     Tally,
     Validation,
     fit_from_sums,
     predict_torque,
+    review,
 )
 from armwise.regression import Accumulator, Columns, FrictionTerm, accumulate
 

@@ -16,7 +16,7 @@ from armwise.identification.methods import (
     WeightedLeastSquares,
 )
 from armwise.identification.problem import Problem, pose_problem
-from armwise.identification.review import review
+from armwise.identification.validation import review
 from armwise.motions import Motion, random_motion
 from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare

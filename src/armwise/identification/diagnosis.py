@@ -12,7 +12,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.errors import EstimateWarning
 from armwise.identification.estimate import Estimate
-from armwise.identification.review import Agreement, compare_description
+from armwise.identification.validation import Agreement, compare_description
 
 # A count of a 13-bit encoder is 0.8e-3 rad; of 17 bits, 5e-5 rad.
 _LEAST_MOTION = 1e-3

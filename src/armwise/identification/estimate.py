@@ -17,8 +17,8 @@ from armwise.dynamics import BaseParameters
 from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import write_atomically
 from armwise.identification.problem import Problem
-from armwise.identification.review import Review
 from armwise.identification.validation import (
+    Review,
     Tally,
     Validation,
     predict_torque,
@@ -134,6 +134,17 @@ class Estimate:
             predicted = predicted_block(self.columns, block, weights)
             tally.add(measured, measured - predicted)
         return tally.result()
+
+
+@dataclass(frozen=True, eq=False)
+class Identification:
+    """What `identify_recordings` returns; `identify` puts all of it in the estimate."""
+
+    estimate: Estimate
+    fitted: Samples
+    validated: Samples | None
+    validation: Validation | None
+    warnings: tuple[str, ...]
 
 
 def build_estimate(

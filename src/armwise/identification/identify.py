@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from armwise.arms import Arm
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.identification.diagnosis import diagnose
-from armwise.identification.estimate import Estimate, build_estimate
+from armwise.identification.estimate import (
+    Estimate,
+    Identification,
+    build_estimate,
+)
 from armwise.identification.friction_selection import select_friction
 from armwise.identification.methods import Method, PhysicallyConsistent
 from armwise.identification.problem import TERMS, Problem, pose_problem
-from armwise.identification.review import review
-from armwise.identification.validation import Validation
+from armwise.identification.validation import review
 from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
 from armwise.regression import Columns, FrictionTerm
@@ -185,6 +188,8 @@ def _prepared(
         # Compared with the same filters, or the errors would be the filters'.
         others = [prepare(logs, like=samples[0])]
     if hold_out:
+        if not 0.0 < hold_out < 1.0:
+            raise ArgumentError(f"hold_out lies between 0 and 1, not {hold_out:g}.")
         # The end of each run, in one part: rows drawn at random would be neighbours of
         # those fitted, and the low-pass makes neighbours alike.
         pairs = [run.split(1.0 - hold_out) for run in samples]
@@ -209,17 +214,6 @@ def _sorted_by_kind(data: Data) -> tuple[list[Samples], list[Recording]]:
             "first (aw.prepare)."
         )
     return samples, recordings
-
-
-@dataclass(frozen=True, eq=False)
-class Identification:
-    """What `identify_recordings` returns; `identify` puts all of it in the estimate."""
-
-    estimate: Estimate
-    fitted: Samples
-    validated: Samples | None
-    validation: Validation | None
-    warnings: tuple[str, ...]
 
 
 def identify_recordings(

@@ -9,8 +9,7 @@ from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.identification.estimate import Estimate, build_estimate
 from armwise.identification.methods import Method, WeightedLeastSquares
 from armwise.identification.problem import TERMS, pose_problem
-from armwise.identification.review import Review
-from armwise.identification.validation import fit_from_sums
+from armwise.identification.validation import Review, fit_from_sums
 from armwise.recordings import Samples
 from armwise.regression import Accumulator, Columns, FrictionTerm
 

@@ -13,8 +13,7 @@ from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.identification import Estimate, Method, WeightedLeastSquares
 from armwise.identification.estimate import build_estimate
 from armwise.identification.problem import Problem, pose_problem
-from armwise.identification.review import review
-from armwise.identification.validation import base_to_parameters
+from armwise.identification.validation import base_to_parameters, review
 from armwise.recordings import Samples
 
 if TYPE_CHECKING:

@@ -358,8 +358,8 @@ def make_physical(estimate: LoadEstimate) -> LoadEstimate:
     """
     if not estimate.is_complete:
         raise ArgumentError(
-            "consistent=True needs all ten parameters; this method does not find the "
-            "inertia."
+            "A physically consistent load needs all ten parameters; this method does "
+            "not find the inertia."
         )
     if estimate.parameters.is_physical():
         return estimate
@@ -430,6 +430,6 @@ def _solve(
     if "Solved" not in str(answer.status):
         raise NotConverged(
             f"No physical load was found near the estimate ({answer.status}). Look at "
-            "the data, or identify without consistent=True."
+            "the data, or identify without consistent=True (--consistent)."
         )
     return np.array(answer.x)

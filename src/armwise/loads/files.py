@@ -232,7 +232,8 @@ def _require_physical(load: LoadEstimate) -> None:
         defect = f"the mass {load.mass:g} kg is not positive"
     if defect is not None:
         raise NotPhysical(
-            f"The load is not exported: {defect}. Identify it with consistent=True."
+            f"The load is not exported: {defect}. Identify it with consistent=True "
+            "(--consistent)."
         )
 
 

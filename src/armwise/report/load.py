@@ -55,21 +55,25 @@ def write_load_files(
     """Write the estimate, a report, and a file for every robot driver.
 
     Returns:
-        The files by kind, and for each driver's that cannot be written the reason.
+        The files by kind, and the drivers' files that cannot be written, one sentence
+        per reason.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = {"estimate": str(write_load_estimate(load, folder / "load.json"))}
     title = f"{arm}: the load at {load.frame}"
     files["report"] = str(write_load_report(load, folder / "report.html", title))
-    unwritten = []
+    unwritten: dict[str, list[str]] = {}
     for kind, name in _DRIVER_FILES.items():
         try:
             files[kind] = str(write_load(load, folder / name))
         # A driver needs all ten numbers of a body that can exist; the estimate and its
         # report are worth having without.
         except (NotPhysical, NotIdentifiable) as problem:
-            unwritten.append(f"{name} was not written. {problem}")
-    return files, unwritten
+            unwritten.setdefault(str(problem), []).append(name)
+    return files, [
+        f"Not written: {', '.join(names)}. {reason}"
+        for reason, names in unwritten.items()
+    ]
 
 
 def _summary(load: LoadEstimate) -> Section:

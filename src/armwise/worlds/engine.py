@@ -25,6 +25,7 @@ from armwise.worlds.equations import (
     energies_of,
     equations_of,
     move_bodies,
+    solved_rate,
 )
 from armwise.worlds.layout import (
     StateLayout,
@@ -40,7 +41,6 @@ from armwise.worlds.native import (
     looped_source,
     traced_source,
 )
-from armwise.worlds.solution import solved_rate
 from armwise.worlds.world import World
 
 

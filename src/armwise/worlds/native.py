@@ -27,8 +27,8 @@ from armwise.programs import (
     core_source,
     fill,
 )
+from armwise.worlds.equations import REFINEMENTS, REGULARISATION, RESIDUAL
 from armwise.worlds.layout import StateLayout, WorldSignals
-from armwise.worlds.solution import REFINEMENTS, REGULARISATION, RESIDUAL
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
