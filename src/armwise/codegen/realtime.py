@@ -111,6 +111,7 @@ def run_stress(code: GeneratedCode, exchanges: int, flags: Sequence[str] = ()) -
         program = Path(scratch, "stress")
         source = code.folder / f"{code.name}_exchange_stress.c"
         _compile([str(source)], program, flags)
+        # Judgement: ten minutes, as sanitizers slow such loops down many times.
         return _run([str(program), str(exchanges)], 600.0)
 
 

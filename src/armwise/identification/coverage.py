@@ -101,6 +101,7 @@ class LoopSetting:
 def coverage_study(
     arm: Arm,
     motion: Motion | None = None,
+    # With 200, a coverage of 95 % is itself known to ± 1.5 % per parameter (binomial).
     experiments: int = 200,
     *,
     seed: int = 0,

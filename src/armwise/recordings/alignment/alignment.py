@@ -249,6 +249,8 @@ def _log_residual(problem: Problem, settings: Preparation) -> float | None:
         return None
     shown = min(settings.low_pass_hz, 0.45 * projection.signals.rate_hz)
     residual = projection.residuals(projection.signals.tau, shown)
+    # Logarithms, so that a difference is a ratio of powers whatever the joint; 1e-300
+    # for a residual that is exactly zero.
     return float(np.log(np.maximum((residual**2).sum(axis=0), 1e-300)).mean())
 
 
