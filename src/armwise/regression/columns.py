@@ -1,4 +1,4 @@
-"""The columns of the identification: what the torque of each joint is made of.
+"""Columns of the regressor: what the torque of each joint is made of.
 
 Grouped inertial columns and drives come from the traced regressor; further friction
 columns are functions of the motion. Of joint i only the columns that can move its
