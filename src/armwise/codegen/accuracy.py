@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Judgement: fast for an industrial arm, so that velocity terms are not negligible.
+# Judgement: usual for an industrial arm, so that velocity terms are not negligible.
 _DEFAULT_SPEED, _DEFAULT_ACCELERATION = 2.0, 5.0
 """Speed in [rad/s] and acceleration in [rad/s²] where the arm's limits say nothing."""
 
@@ -289,7 +289,7 @@ def _measured(
 ) -> float:
     """Run the very program in the code's precision and in a better one."""
     run = numpy_function(routine.program)
-    # Where long double is no longer than double, the difference is zero, as it must be.
+    # Where long double is no longer than double, nothing is measured: zero.
     better = np.float64 if kind is np.float32 else np.longdouble
     results = []
     for type_ in (kind, better):

@@ -308,7 +308,7 @@ def _reduced(parts: list[str]) -> str:
 # Names and comments.
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
-# Judgement: C promises 63 significant characters, and function names are appended.
+# Judgement: C promises 31 characters of external names, linkers take far more.
 _LONGEST_NAME = 40
 
 _WORDS = """

@@ -218,7 +218,7 @@ def unit_lengths(mechanism: Mechanism, bodies: Sequence[float] = ()) -> list[flo
     orders = moment_orders(mechanism)
     moments = [x for order, x in zip(orders, bodies, strict=False) if order == 1]
     lengths += [abs(1.0 / x) for x in moments if x]
-    # Duplicates out; reversed twice, so that the first of equals stays in its position.
+    # Lengths that agree to twelve digits are tried once.
     return list({f"{x:.12g}": x for x in reversed(lengths)}.values())[::-1]
 
 
@@ -286,7 +286,7 @@ def customise(
     """
     lengths = unit_lengths(model.mechanism, model.bodies) if function.bodies else [1.0]
     traced = [trace_function(model, function, length) for length in lengths]
-    # Stable: among equals the metre, which comes first, wins.
+    # Stable: among equals the order of the lengths decides, and results repeat.
     traced.sort(key=operations)
     steps = len(traced[0].steps)
     if steps > LONGEST_REDUCED:

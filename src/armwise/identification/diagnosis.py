@@ -23,8 +23,8 @@ _LARGEST_CONDITION = 300.0
 """Condition number from which on a direction is named as weak: textbooks ask for about
 100 of an exciting motion; a factor of three is left to real ones."""
 
-# One-sided z-test of each coefficient against zero: 0.13 % under the hypothesis, so
-# that six joints with two coefficients each warn in vain once in some sixty logs.
+# One-sided z-test of each coefficient: 0.13 % if it truly is zero. Were all twelve of
+# six joints zero, one log in some sixty would warn in vain.
 _SURELY_NEGATIVE = 3.0
 """Standard deviations below zero at which friction is surely negative (one in a
 thousand by chance)."""

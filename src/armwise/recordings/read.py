@@ -79,7 +79,7 @@ def _bad_rows(source: str, table: SignalTable, skip: bool) -> np.ndarray:
 
 
 def _is_standard(name: str) -> bool:
-    # Names of two letters are a wrench's: fx … tz.
+    # Names of two letters are taken for a wrench's: fx … tz.
     return name.split("_")[0] in ("q", "qd", "qdd", "tau") or len(name) == 2
 
 

@@ -131,7 +131,8 @@ def band_powers(
     length = int(min(signal.size, max(64, seconds * rate_hz)))
     signal = signal[:LONGEST]
     frequency, power, _, _ = cross_spectrum(signal, signal, rate_hz, length)
-    # From the third line on: in a Hann window the lines below hold the mean's leakage.
+    # From the third line on: in a Hann window the lines below hold what leaks from
+    # drift.
     edges = 2.0 ** np.arange(np.log2(frequency[2]), np.log2(frequency[-1]), 0.25)
     index = np.digitize(frequency, edges)
     bands = np.unique(index[(index > 0) & (frequency > 0)])
@@ -163,7 +164,7 @@ def motion_band(positions: Float[np.ndarray, "joints samples"], rate_hz: float) 
     """
     least, most = [], []
     spread = positions.std(axis=1)
-    # A joint that moves a thousandth of another has no spectrum but noise.
+    # Judgement: a joint that moves a thousandth of another shows noise only.
     for signal in positions[spread > 1e-3 * spread.max()]:
         centres, power = band_powers(signal, rate_hz)
         acceleration = power * centres**4

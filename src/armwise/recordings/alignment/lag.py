@@ -64,8 +64,8 @@ def find_lag(projection: TorqueProjection, bandwidth_hz: float) -> Lag:
         blocks = np.array_split(residual**2, BLOCKS)
         return np.array([block.sum(axis=0) for block in blocks]).transpose(2, 0, 1)
 
-    # First 5 ms apart, then 1.25 ms, then a parabola: the residual's power has one
-    # valley that is as wide as the motion is slow.
+    # The valley of the residual's power is as wide as the motion is slow: steps of 5 ms
+    # do not miss it, steps of 1.25 ms and a parabola resolve it.
     coarse = np.linspace(-LONGEST_LAG, LONGEST_LAG, 41)
     centre = coarse[np.argmin(_score(powers(coarse).sum(axis=1)))]
     step = coarse[1] - coarse[0]
@@ -130,8 +130,8 @@ def explained_band(
         noise = band_powers(unexplained, rate_hz, 2.0)[1]
         ratios.append(noise / np.maximum(power, 1e-300))
     ratio = np.median(ratios, axis=0)
-    # From the best explained band upwards: below it, bands hold a few periods only and
-    # their ratio is chance.
+    # Judgement: from the best explained band upwards; the lowest bands hold few
+    # periods, and their ratio is chance.
     strongest = int(np.argmin(np.where(centres < 0.25 * highest_hz, ratio, np.inf)))
     above = np.flatnonzero(ratio[strongest:] > EXPLAINED**2)
     if not above.size:

@@ -36,8 +36,8 @@ TYPES = {
 }  # fmt: skip
 """Number of a data type in the file → NumPy's name of it."""
 
-# Judgement: 16 GiB are two thousand million numbers; a few kilobytes of zeros can claim
-# to unpack to more.
+# Judgement: 16 GiB are two thousand million numbers; zeros pack a thousand to one, so
+# that 20 MB can unpack to more.
 LARGEST = 1 << 34
 """Bytes one compressed array may unpack to."""
 

@@ -165,7 +165,7 @@ def _head(path: Path) -> bytes:
         head = file.read(LONGEST_LINE)
     if not head.strip():
         raise RecordingError(f"{path} is empty.")
-    # No text has a zero byte; images and archives have one early.
+    # UTF-8 text has no zero byte; images and archives have one early.
     if b"\0" in head[:4096]:
         raise RecordingError(f"{path} is not a text file. Name its real format.")
     if b"\n" not in head and len(head) == LONGEST_LINE:
