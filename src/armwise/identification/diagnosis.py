@@ -134,7 +134,8 @@ def _weak_directions(estimate: Estimate) -> list[EstimateWarning]:
 
 def negative_friction(estimate: Estimate) -> dict[str, float]:
     """Coulomb or viscous friction that would drive the arm (one-sided z-test)."""
-    rows = zip(estimate.base.names, estimate.all_parameters, estimate.std, strict=True)
+    names = estimate.prior_arm.parameter_names
+    rows = zip(names, estimate.parameters, estimate.std, strict=True)
     # An infinite deviation, of what is undetermined, never lets the test reject.
     return {
         name: float(value)
