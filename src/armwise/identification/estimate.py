@@ -249,8 +249,14 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     }
 
 
+def _friction_term(stored: dict[str, Any]) -> FrictionTerm:
+    # Until 2026-11 files called the drag q̇ |q̇| cubic.
+    form = "quadratic" if stored["form"] == "cubic" else stored["form"]
+    return FrictionTerm(**{**stored, "form": form})
+
+
 def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
-    columns = Columns(arm, tuple(FrictionTerm(**term) for term in data["friction"]))
+    columns = Columns(arm, tuple(_friction_term(term) for term in data["friction"]))
     if tuple(data["names"]) != columns.names:
         raise ValueError(f"it names other parameters than {arm.name} has")
     base = data["base"]

@@ -122,7 +122,7 @@ def _candidates(arm: Arm, runs: Sequence[Samples]) -> tuple[FrictionTerm, ...]:
         # A joint that never moves has columns of zeros.
         if fastest[j] <= 0.0:
             continue
-        terms += [FrictionTerm(j, name, f) for f in ("asymmetric", "root", "cubic")]
+        terms += [FrictionTerm(j, name, f) for f in ("asymmetric", "root", "quadratic")]
         for fraction in _STRIBECK_SPEEDS:
             speed = fraction * float(fastest[j])
             terms.append(FrictionTerm(j, name, "stribeck", speed))

@@ -11,7 +11,12 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.errors import ArgumentError
-from armwise.identification import Estimate, Identification, Validation
+from armwise.identification import (
+    Estimate,
+    Identification,
+    Validation,
+    negative_friction,
+)
 from armwise.recordings import Samples
 from armwise.report.report import Verdict
 
@@ -205,18 +210,17 @@ def _physical(subject: Subject) -> Judgement:
 
 
 def _friction(subject: Subject) -> Judgement:
-    names, values = subject.estimate.base.names, subject.estimate.all_parameters
     endings = (".viscous", ".coulomb")
-    terms = [k for k, name in enumerate(names) if name.endswith(endings)]
     question = "Does friction only brake?"
-    if not terms:
+    if not any(name.endswith(endings) for name in subject.estimate.base.names):
         return Judgement(question, "not evaluated", "no friction was estimated")
-    # A sign, without a test: here it is a question; the warning asks for three sigma.
-    driving = [names[k] for k in terms if values[k] < 0]
+    driving = negative_friction(subject.estimate)
     return Judgement(
         question,
         "look" if driving else "pass",
-        f"negative: {', '.join(driving)}" if driving else "no coefficient is negative",
+        f"negative: {', '.join(driving)}"
+        if driving
+        else "no coefficient is clearly negative",
     )
 
 

@@ -25,7 +25,7 @@ ROWS = 3000
 """Samples that are enough to find a lag and a band: a lag's error is then a hundredth
 of a sample, and no drive is steady enough to make use of more."""
 
-Problem = Callable[[Preparation], TorqueProjection | None]
+ProjectionFor = Callable[[Preparation], TorqueProjection | None]
 """Gives what the motion explains of the torque after a preparation."""
 
 
@@ -159,7 +159,7 @@ def _longest_motion(samples: Samples, rate_hz: float) -> Samples | None:
 
 
 def _with_torque(
-    problem: Problem,
+    problem: ProjectionFor,
     choice: Preparation,
     rate_hz: float,
     is_rough: bool,
@@ -192,7 +192,7 @@ def _with_torque(
 
 
 def with_velocity(
-    stretch: Stretch, settings: Preparation, problem: Problem
+    stretch: Stretch, settings: Preparation, problem: ProjectionFor
 ) -> Preparation:
     """Take the measured velocity if it agrees with the position and is better.
 
@@ -242,7 +242,7 @@ def _aligned(stretch: Stretch, settings: Preparation) -> tuple[Preparation, str]
     return replace(settings, velocity="measured", velocity_lag=late), ""
 
 
-def _log_residual(problem: Problem, settings: Preparation) -> float | None:
+def _log_residual(problem: ProjectionFor, settings: Preparation) -> float | None:
     """Mean log fraction of torque power that the motion leaves, over the joints."""
     projection = problem(settings)
     if projection is None:
