@@ -1,5 +1,6 @@
-"""Panda on a GPU: fused identification beside JAX on it and one core of the CPU, in
-samples a second, data on the device they are used on; and a hundred thousand coverage
+"""Identification and coverage experiments of `panda` on a GPU, beside JAX and the CPU.
+
+Samples a second, data on the device they are used on; and a hundred thousand coverage
 experiments, simulated, prepared and fitted there. Skips where there is no GPU.
 """
 

@@ -116,3 +116,14 @@ def test_a_load_must_be_described(logs, tmp_path, options, said):
     result = CliRunner().invoke(app, [*arguments, *options])
     assert result.exit_code != 0
     assert said in " ".join(result.output.split())
+
+
+def test_an_assumed_centre_is_said(logs, tmp_path):
+    paths = [written(x, tmp_path / f"{i}.csv") for i, x in enumerate(logs)]
+    arguments = [str(paths[0]), "--loaded", str(paths[1]), "--load-mass", "0.2"]
+    result = CliRunner().invoke(
+        app, ["calibrate-torques", "hand_controller", *arguments, "--json"]
+    )
+    assert result.exit_code == 0, result.output
+    notes = json.loads(result.stdout)["notes"]
+    assert any("--load-center" in note for note in notes)

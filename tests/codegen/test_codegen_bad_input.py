@@ -166,3 +166,6 @@ def test_struct_parameters_follow(arm, tmp_path):
     assert library.check_against(other) < 1e-12
     with pytest.raises(ArgumentError, match="finite numbers"):
         library.set_parameters(body=[1.0])
+    prepared = dict(library.about["struct"])["prepared"]
+    with pytest.raises(ArgumentError, match="must be one of"):
+        library.set_parameters(prepared=np.zeros(prepared))

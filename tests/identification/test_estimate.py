@@ -107,13 +107,13 @@ def test_terms_left_out_keep_the_arms_values(arm, data):
 
 def test_friction_that_is_there_is_found(arm, described):
     data = samples_of(arm, noise=0.002, seconds=30.0)
-    term = aw.identification.FrictionTerm(1, "joint_2", "cubic")
+    term = aw.identification.FrictionTerm(1, "joint_2", "quadratic")
     tau = data.tau.copy()
     tau[:, 1] += 6.0 * term.column(data)
     bent = replaced(data, tau=tau)
     chosen = select_friction(described, bent, TERMS)
     assert {t.joint for t in chosen.terms} == {1}
-    assert "cubic" in {t.form for t in chosen.terms}
+    assert "quadratic" in {t.form for t in chosen.terms}
     estimate = weighted(described, bent, friction=[term])
     assert estimate.all_parameters[-1] == pytest.approx(6.0, rel=0.1)
 

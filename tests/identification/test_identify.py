@@ -70,7 +70,7 @@ def test_a_problem_can_be_looked_at_before_it_is_solved(small, logs):
 
 def test_friction_is_named_or_listed(small, logs):
     data = aw.prepare(logs, arm=small)
-    term = FrictionTerm(0, "joint_1", "cubic")
+    term = FrictionTerm(0, "joint_1", "quadratic")
     assert aw.identify(small, data, friction="linear").columns.friction == ()
     assert aw.identify(small, data, friction=[term]).columns.friction == (term,)
 

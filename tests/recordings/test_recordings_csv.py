@@ -126,7 +126,7 @@ BAD_ROWS = {
 @pytest.mark.parametrize("kind", BAD_ROWS)
 @pytest.mark.parametrize("piece", [80, 1 << 20])
 def test_bad_rows_are_named_or_skipped_and_counted(tmp_path, monkeypatch, kind, piece):
-    monkeypatch.setattr(csv, "PIECE", piece)
+    monkeypatch.setattr(csv, "CHUNK", piece)
     row, message = BAD_ROWS[kind]
     body = lines()
     body[5] = row
@@ -149,7 +149,7 @@ def test_pieces_join_without_a_seam(tmp_path, monkeypatch):
     path = standard(tmp_path, lines(values))
     whole = read_recording(path)
     shares = []
-    monkeypatch.setattr(csv, "PIECE", 777)
+    monkeypatch.setattr(csv, "CHUNK", 777)
     cut = read_recording(path, progress=lambda what, share: shares.append(share))
     for name in whole.channels:
         np.testing.assert_array_equal(whole[name].values, cut[name].values)

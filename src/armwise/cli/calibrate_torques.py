@@ -34,8 +34,8 @@ def calibrate_torques(
     ],
     load_mass: Annotated[float, number("Mass of that load [kg].", 1e-6, 1e4)],
     load_center: Annotated[
-        str, typer.Option(help="Its centre of mass x,y,z in its frame [m].")
-    ] = "0,0,0",
+        str | None, typer.Option(help="Its centre of mass x,y,z in its frame [m].")
+    ] = None,
     load_frame: Annotated[
         str | None, typer.Option(help="The frame it is held at; the last link's.")
     ] = None,
@@ -68,17 +68,24 @@ def calibrate_torques(
         calibration.Structure(described, tuple(known or ()), tuple(positive or ())),
         bare,
         carrying,
-        _payload(described, load_mass, load_center, load_frame),
+        _payload(described, load_mass, load_center or "0,0,0", load_frame),
         cutoff_hz=cutoff_hz,
     )
+    notes = list(gains.notes)
+    if load_center is None:
+        frame = load_frame or described.links[-1].name
+        notes.append(
+            f"The load's centre of mass is taken to be at the origin of {frame}: a few "
+            "centimetres change the gains by per cents. Measure it: --load-center."
+        )
     if json:
-        print_json({"torque_gains": _rows(gains), "notes": list(gains.notes)})
+        print_json({"torque_gains": _rows(gains), "notes": notes})
         return
     rows = table("True over recorded torque", ("joint", "gain", "±"))
     for row in _rows(gains):
         rows.add_row(row["name"], figure(row["gain"]), figure(row["std"]))
     console().print(rows)
-    for note in gains.notes:
+    for note in notes:
         warn(note)
 
 

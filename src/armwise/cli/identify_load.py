@@ -1,4 +1,4 @@
-"""Command `armwise identify-load`."""
+"""armwise identify-load: inertia of what the hand holds, from a log."""
 
 from __future__ import annotations
 

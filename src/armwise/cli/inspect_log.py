@@ -1,4 +1,4 @@
-"""Command `armwise inspect-log`."""
+"""armwise inspect-log: contents of a log, and of its samples once prepared."""
 
 from __future__ import annotations
 

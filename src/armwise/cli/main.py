@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from armwise.errors import ArmwiseError
 
 COMMANDS = (
+    "demo",
     "inspect",
     "inspect-log",
     "excite",
@@ -29,18 +30,16 @@ COMMANDS = (
     "calibrate",
     "calibrate-torques",
     "reduce",
-    "bench",
-    "world",
-    "control",
-    "learn",
-    "papers",
-    "report",
-    "view",
-    "demo",
     "generate",
     "realtime",
-    "doctor",
-    # one line each, in the order of the pipeline
+    "control",
+    "learn",
+    "world",
+    "report",
+    "view",
+    "papers",
+    "bench",
+    "doctor",  # in the order of the pipeline
 )
 """The subcommands, as the user types them."""
 

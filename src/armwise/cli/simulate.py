@@ -1,4 +1,4 @@
-"""Command `armwise simulate`."""
+"""armwise simulate: log of a simulated arm that follows a motion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command `armwise view`."""
+"""armwise view: an arm in the browser, with its motion, torques and inertias."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
+# Judgement: usual for an industrial arm, so that velocity terms are not negligible.
 _DEFAULT_SPEED, _DEFAULT_ACCELERATION = 2.0, 5.0
 """Speed in [rad/s] and acceleration in [rad/s²] where the arm's limits say nothing."""
 
@@ -71,6 +72,7 @@ def reference_arm(model: CodeModel, load: np.ndarray | None = None) -> Arm:
     K = model.mechanism.group_matrix
     if model.pruned:
         missing = np.array(model.bodies) - model.mechanism.grouped(arm.parameters)
+        # The least change of the parameters whose groups are the pruned ones.
         vector[arm.layout.links] += np.linalg.lstsq(K, missing, rcond=None)[0]
     if load is not None:
         link, T = arm.find_frame(model.frame)
@@ -82,6 +84,7 @@ def reference_arm(model: CodeModel, load: np.ndarray | None = None) -> Arm:
 def random_load(seed: int) -> Float[np.ndarray, " 10"]:
     """Return the ten parameters of some solid box, to test with."""
     rng = np.random.default_rng(seed)
+    # Judgement: a workpiece, 5 to 20 cm and 0.5 to 2 kg.
     size = rng.uniform(0.05, 0.2, 3)
     mass = float(rng.uniform(0.5, 2.0))
     central = np.diag(mass / 12 * (size @ size - size**2))
@@ -119,6 +122,8 @@ def reference_values(
             torque = (M @ qdd[..., None])[..., 0] + h + friction_torque(arm, qd)
             return {"M": M, "h": h, "qd": qd, "qdd": qdd}, {"tau": torque}
         case "forward_dynamics":
+            # Near what the state needs by itself: torques at random would accelerate a
+            # light wrist beyond anything a bound should be taken over.
             rest_torque = dynamics.inverse_dynamics(q, qd, zero)
             push = rest_torque + tau
             result = {"qdd": dynamics.forward_dynamics(q, qd, push)}
@@ -130,6 +135,7 @@ def reference_values(
         case "regressor":
             arguments = {"q": q, "qd": qd, "qdd": qdd}
             return arguments, {"Y": dynamics.regressor(q, qd, qdd)}
+    # Another velocity than q̇, or C(q, q̇) could be any matrix with the right product.
     arguments = {"q": q, "qd": qd, "qdr": 0.5 * qd[::-1], "qddr": qdd}
     return arguments, {"Y": dynamics.slotine_li_regressor(*arguments.values())}
 
@@ -138,6 +144,7 @@ def friction_torque(arm: Arm, qd: np.ndarray) -> np.ndarray:
     """Friction alone: inverse dynamics of the drives, without any link."""
     vector = np.array(arm.parameters, dtype=float)
     vector[arm.layout.links] = 0.0
+    # Without links and gravity only the drives' torques are left.
     bare = replace(arm, gravity=np.zeros(3)).with_parameters(vector)
     zero = np.zeros_like(qd)
     return Dynamics(bare).inverse_dynamics(zero, qd, zero)
@@ -185,10 +192,12 @@ def _step(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Value and error bound of one operation."""
     if step.op == "constant":
+        # A number is rounded once, when it is written into the code.
         value = np.asarray(float(step.value))  # type: ignore[arg-type]
         return value, unit * np.abs(value)
     if step.op == "input":
         name, index = step.value  # type: ignore[misc]
+        # Inputs are what the caller gives: exact by definition.
         value = inputs[str(name)][..., int(index)]
         return value, np.zeros_like(value)
     a, ea = values[step.args[0].index], errors[step.args[0].index]
@@ -200,6 +209,8 @@ def _step(
             case "sub":
                 value, error = a - b, ea + eb
             case "mul":
+                # With the product of the errors it is a bound, not a first-order
+                # estimate.
                 value, error = a * b, np.abs(a) * eb + np.abs(b) * ea + ea * eb
             case _:
                 # A divisor that may be zero has no bound; tiny makes it huge instead.
@@ -210,6 +221,8 @@ def _step(
         case "neg":
             return -a, ea
         case "sin":
+            # |sin'| ≤ 1 passes the argument's error on; ULP counts whole units in the
+            # last place, `unit` is half of one.
             value = np.sin(a)
             return value, ea + 2 * ULP * unit * np.abs(value)
         case "cos":
@@ -256,6 +269,8 @@ def precision_error(code: CodeText, routine: Routine) -> PrecisionError:
         routine.function.name, arm, code.model.frame, states
     )
     inputs = {
+        # Rounded to what the code can be given: errors of the inputs are not the
+        # code's.
         k: v.reshape(STATES, -1).astype(kind).astype(float)
         for k, v in arguments.items()
     }
@@ -274,6 +289,7 @@ def _measured(
 ) -> float:
     """Run the very program in the code's precision and in a better one."""
     run = numpy_function(routine.program)
+    # Where long double is no longer than double, nothing is measured: zero.
     better = np.float64 if kind is np.float32 else np.longdouble
     results = []
     for type_ in (kind, better):

@@ -24,6 +24,7 @@ from armwise.programs import (
     split_offset,
 )
 
+# Judgement: for people who read the code; compilers do not care.
 _LONGEST = 60
 """Characters up to which an expression used once is written where it is used."""
 
@@ -46,12 +47,14 @@ class Precision:
 
     def number(self, value: float) -> str:
         """Write a number so that it reads back the same."""
+        # repr is the shortest text that reads back; nine digits determine a float32.
         text = repr(float(value)) if self.name == "double" else f"{value:.9g}"
         if not any(mark in text for mark in ".en"):
             text += ".0"
         return f"{text}{self.suffix}"
 
 
+# Units are half a unit in the last place of one: the error of rounding to nearest.
 DOUBLE = Precision("double", "double", "", 17, 2.0**-53)
 SINGLE = Precision("float", "float", "f", 9, 2.0**-24)
 PRECISIONS: Mapping[str, Precision] = {"double": DOUBLE, "float": SINGLE}
@@ -67,6 +70,7 @@ class Constants:
     def name(self, value: float) -> str:
         """Return a number's name; one, two and a half stand for themselves."""
         text = self.precision.number(value)
+        # Exact in any precision, and clearer as they are than as names.
         if value in (0.0, 0.5, 1.0, 2.0):
             return text
         return self.names.setdefault(text, f"K{len(self.names) + 1}")
@@ -125,6 +129,7 @@ class Statements:
         if not steps:
             return
         names = _angle_names([s.args[0] for s in steps])
+        # Sorted by name: the same arm always gives the same text.
         order = sorted(names, key=lambda index: names[index])
         angles = {index: k for k, index in enumerate(order)}
         by_index = {s.index: s for s in self.program.steps}
@@ -168,6 +173,7 @@ class Statements:
 
     def _write(self, step: Scalar) -> None:
         text = self._expression(step)
+        # Signs and atoms are written where they are used: a name would only hide them.
         single = self._uses[step.index] == 1 and len(text.text) <= _LONGEST
         if text.rank == _ATOM or step.op == "neg" or single:
             self._texts[step.index] = text
@@ -213,6 +219,7 @@ class Statements:
 
 def padded(count: int) -> int:
     """Return how many angles are taken at once: enough to fill vector registers."""
+    # Four doubles fill a 256-bit register.
     return -(-count // 4) * 4
 
 
@@ -278,6 +285,8 @@ def sincos_text(size: int, precision: Precision) -> str:
         FARTHEST=f"{farthest:g}",
         TWO_OVER_PI=number(0.6366197723675814),
         MOST=number(round(farthest)),
+        # The power of two above the clip: exact, and makes every shifted number
+        # positive, where truncation rounds down.
         SHIFT=131072 if is_double else 1024,
         SUFFIX=suffix,
         HALF=number(0.5),
@@ -299,6 +308,7 @@ def _reduced(parts: list[str]) -> str:
 # Names and comments.
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*\Z")
+# Judgement: C promises 31 characters of external names, linkers take far more.
 _LONGEST_NAME = 40
 
 _WORDS = """

@@ -40,6 +40,8 @@ class Prepared:
                 continue
             names[step.index] = self._name(step, names)
             if step.index in read:
+                # Only what a function reads takes room in the struct; the others are
+                # temporary.
                 texts[step.index] = self._field(step, names[step.index])
         return texts
 
@@ -65,6 +67,8 @@ class Prepared:
         ]
         if step.op in _INFIX:
             return f"{args[0]} {_INFIX[step.op]} {args[1]}"
+        # Parameters enter by sums, products and signs only; there is no other
+        # operation.
         return f"-{args[0]}"
 
     def _field(self, step: Scalar, name: str) -> str:

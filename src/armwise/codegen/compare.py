@@ -12,6 +12,7 @@ from armwise.codegen.model import CodeModel
 Counts = tuple[int, int]
 """Multiplications and additions."""
 
+# As constants: the other generator need not be installed to compare with it.
 SYMPYBOTICS: dict[str, tuple[Counts | None, Counts]] = {
     "puma560": ((503, 401), (431, 325)),
     "tx40": ((355, 294), (309, 238)),
@@ -64,6 +65,7 @@ def _compared(name: str, tries: int) -> Comparison:
     frame = arm.links[-1].name
     theirs_all, theirs_base = SYMPYBOTICS[name]
     models = (
+        # Open parameters, as there: numbers that happen to be zero must not help us.
         CodeModel(arm, frame, "struct", is_grouped=False),
         CodeModel(arm, frame, "struct"),
         CodeModel(arm, frame),

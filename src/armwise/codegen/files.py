@@ -13,6 +13,7 @@ from armwise.codegen.code import CodeText, Routine
 from armwise.codegen.functions import UNITS
 from armwise.version import __version__
 
+# Judgement: long expressions in few lines, still two files side by side.
 _WIDTH = 96
 
 
@@ -42,6 +43,7 @@ def source_file(code: CodeText) -> str:
         )
         parts.append("\n".join([meaning, *code.constants.lines()]))
     kind = code.precision.type
+    # Only where it is used: unused static functions are warnings, and warnings errors.
     if any(r.uses_sign for r in code.routines):
         parts.append(
             f"static {kind} sign_of({kind} x)\n{{\n"
@@ -71,6 +73,7 @@ def _parameter_lines(code: CodeText) -> list[str]:
     model = code.model
     if model.parameters == "struct":
         return []
+    # Groups that are exactly zero are not in the code.
     parameters = zip(model.body_names, model.bodies, model.body_units, strict=True)
     rows = [
         f"     {name} = {value:.9g} {unit}" for name, value, unit in parameters if value
@@ -334,13 +337,15 @@ def runtime_files(code: CodeText) -> dict[str, str]:
 
 
 def _motion(code: CodeText) -> tuple[str, str, str]:
-    """Sinusoids within limits, at a third of the fastest, each joint its own period."""
+    """Sinusoids within limits, at 36 to 60 % of top speed, each with its own period."""
     arm = code.model.arm
+    # Its extremes stand for the limits, where there are none as well.
     states = random_states(arm, 2000, 0)
     lower, upper = states.q.min(axis=0), states.q.max(axis=0)
     # A quarter of the range, and slow enough that the speed stays within limits.
     middle, reach = (lower + upper) / 2, np.minimum((upper - lower) / 4, 0.8)
     fastest = np.abs(states.qd).max(axis=0)
+    # Periods that differ from joint to joint: together they pass through many states.
     rates = 0.6 * fastest / reach * np.linspace(1.0, 0.6, arm.dof)
     rates = np.minimum(rates, 2 * np.pi * 2.0)  # 2 Hz: no arm swings faster
     return tuple(", ".join(repr(float(v)) for v in x) for x in (middle, reach, rates))  # type: ignore[return-value]

@@ -48,6 +48,8 @@ def write_folder(
             (scratch / name).write_text(text, encoding="utf-8")
         scratch.chmod(0o755)
         folder.mkdir(exist_ok=True)
+        # Files of an earlier generation that the new one has not; nothing else is
+        # touched.
         for old in replaceable - set(files):
             with contextlib.suppress(FileNotFoundError):
                 (folder / old).unlink()
@@ -178,7 +180,9 @@ class GeneratedLibrary:
                 'parameters="struct" or load="arbitrary".'
             )
         for name, values in arrays.items():
-            sizes = {key: size for key, size in self.about["struct"] if key != "known"}
+            # What `prepare` works out is not for callers to set.
+            fields = self.about["struct"]
+            sizes = {key: size for key, size in fields if key != "prepared"}
             vector = np.asarray(values, dtype=float)
             if vector.shape != (sizes.get(name),) or not np.all(np.isfinite(vector)):
                 raise ArgumentError(
@@ -226,6 +230,7 @@ class GeneratedLibrary:
             results = self.call(name, *flat)
             results = results if isinstance(results, tuple) else (results,)
             for got, (key, want) in zip(results, expected.items(), strict=True):
+                # 1e-12: results that are all zero are compared absolutely.
                 scale = max(float(np.abs(want).max(initial=0.0)), 1e-12)
                 gap = float(np.abs(got.reshape(want.shape) - want).max(initial=0.0))
                 # Far above rounding, far below what another arm's numbers change.
@@ -295,4 +300,5 @@ def _compiled(folder: Path, name: str, compiler: Compiler) -> Path:
     header = (folder / f"{name}.h").read_text(encoding="utf-8")
     source = (folder / f"{name}.c").read_text(encoding="utf-8")
     text = source.replace(f'#include "{name}.h"', header, 1)
+    # Without -ffast-math: the rounding bounds are those of IEEE arithmetic.
     return cached_object(text, compiler, ("-std=c99", "-O3"))

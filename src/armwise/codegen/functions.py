@@ -197,6 +197,7 @@ __all__ = ["FUNCTIONS", "RIGID", "UNITS", "Function", "friction_torques", "input
 
 # Units that save multiplications: a length that is one need not be multiplied by.
 
+# Some hundred roundings of float64: a quotient of lengths is off by a few.
 _EXACT = 1e-13
 """Scaled lengths this close to a whole number are that number."""
 
@@ -217,6 +218,7 @@ def unit_lengths(mechanism: Mechanism, bodies: Sequence[float] = ()) -> list[flo
     orders = moment_orders(mechanism)
     moments = [x for order, x in zip(orders, bodies, strict=False) if order == 1]
     lengths += [abs(1.0 / x) for x in moments if x]
+    # Lengths that agree to twelve digits are tried once.
     return list({f"{x:.12g}": x for x in reversed(lengths)}.values())[::-1]
 
 
@@ -259,9 +261,11 @@ def _rounded(x: np.ndarray) -> np.ndarray:
 
 # The cheapest program of a function.
 
+# Judgement on the time of the search, as are the two numbers below.
 LONGEST_REDUCED = 6000
 """Steps beyond which a program is left as it was traced: the search takes too long."""
 
+# Judgement: the cheapest as traced is usually, not always, the cheapest in the end.
 UNITS_TRIED = 3
 """Of all units of length, how many are worked out to the end, for a short program."""
 
@@ -282,6 +286,7 @@ def customise(
     """
     lengths = unit_lengths(model.mechanism, model.bodies) if function.bodies else [1.0]
     traced = [trace_function(model, function, length) for length in lengths]
+    # Stable: among equals the order of the lengths decides, and results repeat.
     traced.sort(key=operations)
     steps = len(traced[0].steps)
     if steps > LONGEST_REDUCED:

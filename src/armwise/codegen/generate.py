@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 # Leaving out parameters that hardly matter.
 
+# Judgement: extremes over random states, not a proof; hence "random" in the header.
 STATES = 2000
 """Random states that a bound is taken over: the maximum has settled by then."""
 _SEED = 3
@@ -89,9 +90,11 @@ def prune(model: CodeModel, tolerance: float) -> Pruning:
     torque = dynamics.inverse_dynamics(states.q, states.qd, states.qdd)
     peak = np.abs(torque).max(axis=0)
     kernel = dynamics.kernel("grouped_regressor")
+    # Regressors are linear: a parameter's torque is its column times its value.
     (Y,) = kernel([states.q, states.qd, states.qdd])
     values = np.array(model.bodies)
     effect = np.abs(Y[:, :, : values.size]).max(axis=0) * np.abs(values)
+    # A joint without torque has no scale; any effect on it counts as it is.
     relative = (effect / np.where(peak > 0, peak, 1.0)[:, None]).max(axis=0)
     left_out: set[int] = set()
     bound = np.zeros(arm.dof)
@@ -101,6 +104,7 @@ def prune(model: CodeModel, tolerance: float) -> Pruning:
         if values[k] == 0.0:
             continue
         raised = bound + effect[:, k]
+        # Stop at the first that does not fit: all that follow are larger.
         if np.any(raised > tolerance * peak):
             break
         left_out.add(int(k))
@@ -173,6 +177,7 @@ def frame_on(arm: Arm, frame: str | None) -> str:
 
 def require_physical(arm: Arm, functions: Sequence[str], allowed: bool) -> None:
     """Refuse a mass matrix that is not positive definite within the limits."""
+    # Sampled: there is no cheap test of positive definiteness in all poses at once.
     q = random_states(arm, 1000, 0).q
     least = np.linalg.eigvalsh(Dynamics(arm).mass_matrix(q)).min(axis=1)
     if not np.any(least <= 0):
@@ -316,6 +321,7 @@ def _notes(
     ]
     if pruning is not None:
         notes.append(pruning.sentence)
+    # An arm has neither: only estimates may know more than the code.
     every, own = (getattr(source, k, None) for k in ("all_parameters", "parameters"))
     if every is not None and own is not None and len(every) > len(own):
         notes.append(

@@ -78,6 +78,7 @@ class CodeModel:
         values = self.mechanism.grouped(self.arm.parameters)
         kinds = np.array(moment_orders(self.mechanism))
         rounded = np.array(values, dtype=float)
+        # Kind by kind: kg, kg m and kg m² have no common scale.
         for kind in range(3):
             group = np.abs(np.where(kinds == kind, values, 0.0))
             rounded[(kinds == kind) & (group <= _ROUNDING * group.max(initial=0.0))] = (
@@ -160,6 +161,7 @@ class CodeModel:
             return equation.function(q=q, bodies=bodies, drives=drives)
 
         program = trace("mass_matrix", function, {"q": self.arm.dof}, sizes)
+        # Traced, not sampled: zero for every posture, not by chance.
         nonzero = set(program.output("M").nonzero)
         dof = self.arm.dof
         return [[dof * i + j in nonzero for j in range(dof)] for i in range(dof)]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _FLAGS = ("-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-pthread")
 
+# Judgement: 33 minutes at 1 kHz; three arrays of them are 24 MB.
 MOST_SAMPLES = 2_000_000
 """Samples that the generated program keeps times of."""
 
@@ -100,6 +101,7 @@ def run_realtime(
         code = generate(arm_or_estimate, target, RUNTIME_FUNCTIONS, runtime=True)
         program = build_runtime(code, Path(scratch))
         arguments = [repr(float(x)) for x in (rate_hz, seconds, background_hz, lead)]
+        # A minute more than it runs: a loaded machine starts and sorts slowly.
         return _report(_run([str(program), *arguments], seconds + 60.0))
 
 
@@ -109,6 +111,7 @@ def run_stress(code: GeneratedCode, exchanges: int, flags: Sequence[str] = ()) -
         program = Path(scratch, "stress")
         source = code.folder / f"{code.name}_exchange_stress.c"
         _compile([str(source)], program, flags)
+        # Judgement: ten minutes, as sanitizers slow such loops down many times.
         return _run([str(program), str(exchanges)], 600.0)
 
 
@@ -123,6 +126,7 @@ def build_runtime(
 
 
 def _check(rate: float, seconds: float, background: float, lead: float) -> None:
+    # Judgement: beyond 100 kHz a system timer measures itself.
     if not (0 < rate <= 1e5 and 0 < seconds <= 3600):
         raise ArgumentError(
             f"A rate up to 100 kHz and a time up to an hour, not {rate} Hz for "

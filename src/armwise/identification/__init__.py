@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from armwise.errors import EstimateWarning
-from armwise.identification.diagnosis import diagnose
+from armwise.identification.diagnosis import diagnose, negative_friction
 from armwise.identification.estimate import (
     Estimate,
     Identification,
@@ -94,6 +94,7 @@ __all__ = [
     "fit_from_sums",
     "identify",
     "identify_recordings",
+    "negative_friction",
     "pose_problem",
     "predict_torque",
     "read_estimate",

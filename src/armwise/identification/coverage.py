@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from armwise.plants import Sensor
 
-# Judgement: no count depends on it.
+# Judgement. Noise is seeded batch by batch, so that another size draws other noise.
 _BATCH = 50
 """Plants that are simulated side by side: a batch fills the vector registers, and its
 recordings still fit in memory."""
@@ -101,6 +101,7 @@ class LoopSetting:
 def coverage_study(
     arm: Arm,
     motion: Motion | None = None,
+    # With 200, a coverage of 95 % is itself known to ± 1.5 % per parameter (binomial).
     experiments: int = 200,
     *,
     seed: int = 0,

@@ -23,8 +23,8 @@ _LARGEST_CONDITION = 300.0
 """Condition number from which on a direction is named as weak: textbooks ask for about
 100 of an exciting motion; a factor of three is left to real ones."""
 
-# One-sided z-test of each coefficient against zero: 0.13 % under the hypothesis, so
-# that six joints with two coefficients each warn in vain once in some sixty logs.
+# One-sided z-test of each coefficient: 0.13 % if it truly is zero. Were all twelve of
+# six joints zero, one log in some sixty would warn in vain.
 _SURELY_NEGATIVE = 3.0
 """Standard deviations below zero at which friction is surely negative (one in a
 thousand by chance)."""
@@ -73,7 +73,7 @@ def diagnose(
         agreement: The description's torques beside those measured, if a pass over the
             data has compared them already.
     """
-    warnings = [*_unexcited(estimate), *_negative_friction(estimate)]
+    warnings = [*_unexcited(estimate), *_driving_friction(estimate)]
     if agreement is None and estimate.samples:
         agreement = compare_description(estimate.columns, estimate.samples)
     if agreement is not None:
@@ -132,26 +132,27 @@ def _weak_directions(estimate: Estimate) -> list[EstimateWarning]:
     ]
 
 
-def _negative_friction(estimate: Estimate) -> list[EstimateWarning]:
+def negative_friction(estimate: Estimate) -> dict[str, float]:
     """Coulomb or viscous friction that would drive the arm (one-sided z-test)."""
-    warnings = []
+    names = estimate.prior_arm.parameter_names
+    rows = zip(names, estimate.parameters, estimate.std, strict=True)
     # An infinite deviation, of what is undetermined, never lets the test reject.
-    rows = zip(
-        estimate.base.indices, estimate.base_values, estimate.base_std, strict=True
-    )
-    for index, value, std in rows:
-        name = estimate.base.names[index]
-        is_friction = name.endswith((".viscous", ".coulomb"))
-        if is_friction and value < -_SURELY_NEGATIVE * std:
-            warnings.append(
-                EstimateWarning(
-                    "negative-friction",
-                    f"{name} comes out negative ({value:.3g}): friction that drives. "
-                    "Check the sign of the torque, and that velocity and torque are "
-                    "of the same instant.",
-                )
-            )
-    return warnings
+    return {
+        name: float(value)
+        for name, value, std in rows
+        if name.endswith((".viscous", ".coulomb")) and value < -_SURELY_NEGATIVE * std
+    }
+
+
+def _driving_friction(estimate: Estimate) -> list[EstimateWarning]:
+    return [
+        EstimateWarning(
+            "negative-friction",
+            f"{name} comes out negative ({value:.3g}): friction that drives. Check the "
+            "sign of the torque, and that velocity and torque are of the same instant.",
+        )
+        for name, value in negative_friction(estimate).items()
+    ]
 
 
 def _compare_with_description(arm: Arm, agreement: Agreement) -> list[EstimateWarning]:

@@ -104,6 +104,8 @@ class Estimate:
         for k, name in enumerate(self.base.names):
             rows = np.flatnonzero(self.base.matrix[:, k])
             alone = rows.size == 1 and np.count_nonzero(self.base.matrix[rows[0]]) == 1
+            # One undetermined combination is enough: the split is then the
+            # description's.
             if not rows.size or not np.all(is_finite[rows]):
                 origins[name] = "prior"
             else:
@@ -116,6 +118,7 @@ class Estimate:
         std = np.full(self.parameters.size, np.inf)
         leader = {index: row for row, index in enumerate(self.base.indices)}
         for k, name in enumerate(self.base.names[: std.size]):
+            # Within a combination a single parameter has no variance of its own.
             if self.origin[name] == "identified":
                 std[k] = self.base_std[leader[k]]
         return std
@@ -180,7 +183,8 @@ def build_estimate(
 VERSION = 1
 """Version of the file format; a reader refuses any other."""
 LARGEST = 1e100
-"""Products of numbers beyond this overflow, so a file that holds them is broken."""
+"""No estimate has such a number, so a file that holds one is broken. Products of three
+still fit float64."""
 
 
 def write_estimate(estimate: Estimate, path: str | Path) -> None:
@@ -202,6 +206,7 @@ def read_estimate(path: str | Path, arm: Arm) -> Estimate:
     # RecursionError: brackets nested without end in a damaged file.
     except (OSError, ValueError, RecursionError) as error:
         raise ArmwiseError(f"{path} cannot be read as an estimate: {error}.") from error
+    # No guess at other versions: a wrong model on a robot costs more than a refusal.
     if not isinstance(data, dict) or data.get("version") != VERSION:
         raise ArmwiseError(
             f"{path} is not an estimate of version {VERSION}. Identify again."
@@ -244,8 +249,14 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     }
 
 
+def _friction_term(stored: dict[str, Any]) -> FrictionTerm:
+    # Until 2026-11 files called the drag q̇ |q̇| cubic.
+    form = "quadratic" if stored["form"] == "cubic" else stored["form"]
+    return FrictionTerm(**{**stored, "form": form})
+
+
 def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
-    columns = Columns(arm, tuple(FrictionTerm(**term) for term in data["friction"]))
+    columns = Columns(arm, tuple(_friction_term(term) for term in data["friction"]))
     if tuple(data["names"]) != columns.names:
         raise ValueError(f"it names other parameters than {arm.name} has")
     base = data["base"]
@@ -286,6 +297,7 @@ def _array(values: list[Any]) -> np.ndarray:
 
 
 def _finite(values: np.ndarray) -> list[float | None]:
+    # JSON has no infinity.
     return [float(v) if math.isfinite(v) else None for v in values]
 
 

@@ -38,8 +38,8 @@ _LEAST_GAIN = 0.05
 """Fall of the squared error below which a term is not worth its column and what it
 adds to the uncertainty of the others."""
 
-# A sign test over the folds: 0.75 asks for five of six, which a useless term reaches
-# with a probability of 7/64. It stands beside the least gain, not alone.
+# A sign test over the folds: 0.75 asks for five of six, which pure luck reaches with a
+# probability of 7/64. It stands beside the least gain, not alone.
 _MOST_FOLDS = 0.75
 """Fraction of the stretches left out on which a term must help: by luck alone it would
 help on half of them."""
@@ -122,7 +122,7 @@ def _candidates(arm: Arm, runs: Sequence[Samples]) -> tuple[FrictionTerm, ...]:
         # A joint that never moves has columns of zeros.
         if fastest[j] <= 0.0:
             continue
-        terms += [FrictionTerm(j, name, f) for f in ("asymmetric", "root", "cubic")]
+        terms += [FrictionTerm(j, name, f) for f in ("asymmetric", "root", "quadratic")]
         for fraction in _STRIBECK_SPEEDS:
             speed = fraction * float(fastest[j])
             terms.append(FrictionTerm(j, name, "stribeck", speed))

@@ -1,4 +1,4 @@
-"""identify: from an arm and its recorded motion to an estimate, in one call.
+"""The identify verb: an arm and its recorded motion in, an estimate out.
 
 `build_problem` prepares and accumulates, so that one can look before solving;
 `identify` does that too, solves, reviews the residuals, and validates.

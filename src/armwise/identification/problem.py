@@ -148,7 +148,7 @@ def structural_base(columns: Columns, free: np.ndarray) -> BaseParameters:
     width = factor.shape[1]
     order = [k for k in _order(columns) if free[k]]
     grouping = successive_ranks(factor * free[:width], [k for k in order if k < width])
-    # In the order of the parameters, not in that in which ranks were found.
+    # In the order of the parameters, not in that of the search for ranks.
     rank = np.argsort(grouping.indices)
     # A friction term is no combination of others, nor part of one: it stands alone.
     extra = len(columns.friction)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 def reduce(
     estimate: Estimate,
     data: Samples | Sequence[Samples],
+    # Judgement: one per cent is below what torques are measured to.
     threshold: float = 0.01,
     *,
     largest_relative_std: float | None = None,

@@ -84,11 +84,15 @@ class Tally:
         """Return the errors of all that was added."""
         count = max(self._count, 1)
         mean, squares, _, errors, lagged = self._sums
+        # In one pass; digits are lost only where a torque's mean is far above its
+        # spread.
         spread = squares - mean**2 / count
         return Validation(
             relative_error=np.sqrt(errors / np.where(squares > 0, squares, 1.0)),
             rmse=np.sqrt(errors / count),
             r2=1.0 - errors / np.where(spread > 0, spread, 1.0),
+            # The lag-one autocorrelation (Durbin and Watson's statistic is 2 − 2
+            # times it), its mean not removed: a constant residual is not noise either.
             whiteness=lagged / np.where(errors > 0, errors, 1.0),
             samples=self._count,
         )
@@ -131,6 +135,7 @@ def residuals(
 
 def base_to_parameters(problem: Problem, values: np.ndarray) -> np.ndarray:
     """Parameters with these combinations: leaders carry them, all others are zero."""
+    # Torques depend on combinations only, so that leaders alone predict the same.
     parameters = np.where(problem.is_estimated, 0.0, problem.prior)
     parameters[list(problem.base.indices)] = values
     return parameters
@@ -143,6 +148,7 @@ def fit_from_sums(problem: Problem, values: np.ndarray) -> Validation:
     """
     sums = problem.accumulator
     count = np.maximum(sums.trusted, 1.0)
+    # R keeps norms: the residual of its rows is that of all samples.
     systems = problem.systems()
     errors = [np.sum((s[:, :-1] @ values - s[:, -1]) ** 2) for s in systems]
     squares = np.array([np.sum(factor[:, -1] ** 2) for factor in sums.factors])
@@ -216,6 +222,7 @@ class Agreement:
 
 def compare_description(columns: Columns, data: Sequence[Samples]) -> Agreement:
     """Compare an arm's own torques with those measured, in a pass of its own."""
+    # Descriptions have no friction terms beyond the arm's own.
     extra = np.zeros(len(columns.friction))
     weights = columns.user @ np.concatenate([columns.arm.parameters, extra])
     agreement = Agreement(columns.arm.dof)
@@ -240,9 +247,12 @@ def review(problem: Problem, solution: Solution) -> Review:
         errors = measured - predicted_block(columns, block, weights)
         tally.add(measured, errors)
         agreement.add(predicted_block(columns, block, described), measured)
+        # A method whose cost is another brings scores of its own.
         if solution.scores is None:
             sums.add(columns, block, errors, solution.torque_std, parts)
     if solution.scores is not None:
+        # No leverage of a stretch is known here, so that it is CR1 instead of the
+        # jackknife's CR3, which is a little wider for few stretches.
         covariance = sandwich(solution.scores, solution)
     else:
         selection = columns.user[:, list(problem.base.indices)]

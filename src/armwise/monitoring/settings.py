@@ -39,10 +39,11 @@ class WatchdogSettings:
     clock_step_back: float = 1.0
 
     # A stalled link repeats its last sample, and so does an arm at rest. Speed over
-    # the last 4 [samples] tells them apart: enough to average out a count of an encoder
+    # the last 4 [samples] tells them apart: enough to average out an encoder count.
     stall_window: int = 4
 
-    # …and 0.02 [rad/s] or [m/s] is above what noise of an arm at rest looks like.
+    # Speed [rad/s] or [m/s] over that window above which an arm moves: more than the
+    # noise of an encoder makes at rest.
     stall_speed: float = 0.02
 
     # --- Filter of positions and torques ---
@@ -70,11 +71,11 @@ class WatchdogSettings:
     speed_limit_margin: float = 2.0
 
     # Quantile of the largest steps of each second of learning that counts as ordinary:
-    # a tenth of the seconds may hold something odd without raising the threshold,
+    # a tenth of the seconds may hold something odd without raising the threshold.
     ordinary_quantile: float = 0.9
 
-    # …and a jump must be 4 times larger than that. Empirical: steps have no common
-    # distribution, and the benchmark asks for no false alarm in ten hours of work.
+    # A jump must be this many times larger than an ordinary step. Empirical: steps have
+    # no common distribution, and the benchmark asks for no false alarm in ten hours.
     step_margin: float = 4.0
 
     # Numbers of samples averaged before steps are searched for: the first finds clean

@@ -1,4 +1,4 @@
-"""Measured motion: read it, write it, and turn it into clean samples."""
+"""Measured motion: reading, writing, and preparation as clean samples."""
 
 from armwise.recordings.filters import differentiate
 from armwise.recordings.formats.arrays import table_of_frame

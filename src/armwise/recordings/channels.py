@@ -81,6 +81,7 @@ def _combined(matrix: np.ndarray, signals: Sequence[np.ndarray]) -> list[np.ndar
     """Multiply by a matrix signal by signal, without stacking long logs."""
     results = []
     for row in matrix:
+        # Zero weights are left out: 0 × NaN of a motor that is not used would be NaN.
         used = [(w, s) for w, s in zip(row, signals, strict=True) if w != 0.0]
         total = used[0][0] * used[0][1] if used else np.zeros_like(signals[0])
         for weight, signal in used[1:]:
@@ -135,9 +136,11 @@ def mapped(sources: Sources, quantity: str, where: SignalMapping) -> list[np.nda
                 f"Found: {', '.join(table.scalars) or 'none'}."
             )
         scales = [scale * table.scalars[where.scale_from] for scale in scales]
+    # Without a factor the log's own array is used: long logs are not copied.
     arrays = [a if s == 1.0 else a * s for a, s in zip(arrays, scales, strict=True)]
     if where.at == "motor":
         arrays = _through_gears(sources.mapping, quantity, arrays)
+    # Offsets last: they are the joint's, beyond the gears.
     offsets = per_joint(where.offset, len(arrays), f"{label}: offset")
     arrays = [a if o == 0.0 else a + o for a, o in zip(arrays, offsets, strict=True)]
     return arrays if quantity == "wrench" else _ordered(sources, arrays, label)
@@ -163,6 +166,7 @@ def _raw(
             f"{sources.mapping.source} names {len(columns)} columns for {quantity}, "
             f"but {expected} are needed."
         )
+    # Forces and torques have the same table of units.
     kind = "tau" if quantity == "wrench" else quantity
     return [in_si(table, column, kind, where.unit) for column in columns]
 
@@ -194,6 +198,7 @@ def _interleaved(
             "joints: its last sample is incomplete, or the arm is not this one."
         )
     unit = factor(quantity, where.unit, table.source)
+    # One row per joint, made contiguous below: filters run along time.
     dealt = numbers.reshape(-1, count).T * unit
     return [np.ascontiguousarray(row) for row in dealt]
 
@@ -240,6 +245,7 @@ def phase_torques(
     joints = signals["q"][1]
     gears = np.eye(len(joints)) if mapping.gears is None else mapping.gears
     offset = per_joint(mapping.signals["q"].offset, len(joints), mapping.source)
+    # Commutation goes by the motor's own angle, before the joint's offset.
     turned = [q - o for q, o in zip(joints, offset, strict=True)]
     motors = [sum(g * q for g, q in zip(row, turned, strict=True)) for row in gears]
     count = len(phases.columns)
@@ -316,10 +322,12 @@ def _add_others(sources: Sources, stamped: _Stamped, used: set[str]) -> None:
     main = sources.main
     for name, column in sources.mapping.channels.items():
         stamped.add("", name, main[resolve(column, main)])
+    # A mapping says what to keep; without one, everything numeric is kept.
     if sources.mapping.signals or not main.columns:
         return
     used = used | set(stamped.channels)
     for column, values in main.columns.items():
+        # Columns without a heading are numbered, and a number says nothing.
         if column not in used and not column.isdigit():
             stamped.add("", column, values, main.units.get(column, ""))
 
@@ -359,6 +367,7 @@ class _Stamped:
     def _read(self, file: str, rows: int) -> np.ndarray:
         """Return the stamps in [s] of a file's rows."""
         where, sources = self._sources.mapping.time, self._sources
+        # No stamps at all: rows count the time.
         if where.rate_hz:
             return np.arange(rows) / where.rate_hz
         table = sources.tables[where.file or file] if sources.tables else sources.main

@@ -31,6 +31,7 @@ _PREFIXES = {
     "effort": "tau",
 }
 
+# Longest first: q would otherwise match the beginning of qdd_1.
 _JOINT_COLUMN = re.compile(
     rf"^({'|'.join(sorted(_PREFIXES, key=len, reverse=True))})(?:_(.+)|(\d+))$"
 )
@@ -96,6 +97,7 @@ def _channel(
     if match is None:
         return None
     quantity, joint = _PREFIXES[match[1]], match[2] or match[3]
+    # A name before a number: joints may be called 1, 2, 3 in another order.
     if joint in order:
         return f"{quantity}_{order.index(joint) + 1}"
     if joint.isdigit() and int(joint) >= 1:
@@ -147,6 +149,7 @@ FACTORS: dict[str, dict[str, float]] = {
         "mNm": 1e-3,
         "kN": 1e3,
         "kNm": 1e3,
+        # Currents and voltages pass as they are; a mapping's scale is their constant.
         "A": 1.0,
         "V": 1.0,
     },
@@ -165,6 +168,7 @@ def factor(quantity: str, unit: str, where: str) -> float:
         where: File and column, for the message.
     """
     kind = {"qd": "q", "qdd": "q"}.get(quantity, quantity)
+    # Components of a wrench have the units of torques and forces.
     kind = kind if kind in FACTORS else "tau"
     plain = re.sub(r"[\s.·*]", "", unit).replace("N-m", "Nm")
     if quantity in ("qd", "qdd"):
@@ -185,6 +189,7 @@ def _per_second(unit: str, quantity: str) -> tuple[str, float]:
     """Take the time out of a rate's unit; rev/min is the one that is not per second."""
     if unit in ("rpm", "rev/min"):
         return "rev", 60.0
+    # What is left is a position's unit, so that rates need no table of their own.
     ending = r"/s$" if quantity == "qd" else r"/\(?s(\^?2|²)\)?$"
     return re.sub(ending, "", unit), 1.0
 

@@ -24,12 +24,14 @@ def thinned(
         return signal
     # A sinc under a Kaiser window; β = 8 gives the 80 dB. (scipy.signal has the same,
     # but takes longer to import than a log takes to prepare.)
+    # Three lobes of the sinc on either side: three new samples each way.
     offsets = np.arange(-3 * factor, 3 * factor + 1)
     taps = np.sinc(offsets / factor) * np.kaiser(offsets.size, 8.0)
     taps /= taps.sum()
     reach = 3 * factor
     padded = np.concatenate(
         [
+            # Reflected through the end point: a slope goes on, a step does not arise.
             2.0 * signal[0] - signal[reach:0:-1],
             signal,
             2.0 * signal[-1] - signal[-2 : -reach - 2 : -1],
@@ -50,9 +52,12 @@ def differentiate(
         step: Time between them in [s].
     """
     slope: np.ndarray = np.gradient(signal, step)
+    # The two outermost samples at each end stay at second order or less; preparation
+    # trims them with the filter's own edge.
     if signal.size >= 5:
         inner = slope[2:-2]
         np.subtract(signal[3:-1], signal[1:-3], out=inner)
+        # (8 (f₁ − f₋₁) − (f₂ − f₋₂)) / 12 h, in place: long logs are not copied.
         inner *= 8.0
         inner -= signal[4:]
         inner += signal[:-4]
@@ -68,9 +73,11 @@ def smoothing_spline(
     Knots stand two to a period of the cut-off, so the spline cannot follow anything
     faster; between them it is the least-squares fit.
     """
+    # Quintic, so that the acceleration is a cubic spline and smooth itself.
     from scipy.interpolate import make_lsq_spline
 
     count = max(2, int(2 * cutoff_hz * (signal.size - 1) / rate_hz))
+    # Fewer coefficients than samples, or the least squares would be singular.
     count = min(count, signal.size - 6)
     if count < 2:
         raise ArgumentError(
@@ -78,6 +85,7 @@ def smoothing_spline(
         )
     x = np.arange(signal.size, dtype=float)
     inner = np.linspace(0.0, signal.size - 1.0, count)[1:-1]
+    # Six-fold at the ends, degree plus one: the spline ends where the samples do.
     knots = np.r_[[0.0] * 6, inner, [signal.size - 1.0] * 6]
     spline = make_lsq_spline(x, signal, knots, k=5)
     slope = spline.derivative()(x) * rate_hz

@@ -159,6 +159,7 @@ def apply_mapping_to_arm(arm: Arm, mapping: LogMapping) -> Arm:
     Motors the arm already has are left as they are.
     """
     present = {coupling.name for coupling in arm.couplings}
+    # One at a time: each changes the arm that the next is added to.
     for name, weights in mapping.motors.items():
         if name in present:
             continue
@@ -197,6 +198,7 @@ def _mapping(source: str, top: TomlTable) -> LogMapping:
     csv = top.table("csv")
     csv.only("separator")
     channels = top.table("channels")
+    # A number says how many, a list says which.
     joints = top.values.get("joints")
     count = joints if isinstance(joints, int) else 0
     mapping = LogMapping(
@@ -289,6 +291,8 @@ def _gears(part: TomlTable) -> np.ndarray | None:
                 f"needs a motor and a joint, numbers from 1 to {len(matrix)}."
             )
         matrix[motor - 1, joint - 1] = extra.number("ratio")
+    # Judgement: gear ratios are of order one or far above, so that only rounding of a
+    # singular matrix comes out this small.
     if abs(np.linalg.det(matrix)) < 1e-12:
         raise part.error("has singular gears: a joint moves no motor.")
     return matrix

@@ -80,10 +80,13 @@ def _suspect_degrees(
     lower, upper = arm.limits("lower"), arm.limits("upper")
     turning = np.array([arm.joints[i].is_revolute for i in arm.coordinates])
     bounded = np.isfinite(lower) & np.isfinite(upper)
+    # Judgement: two turns either way, where a joint has no limits.
     limit = np.where(bounded, np.maximum(np.abs(lower), np.abs(upper)), 4.0 * np.pi)
     reach = np.maximum(np.abs(low), np.abs(high))
     # Twice the limit is no offset or slack any more; degrees overshoot 57 times.
     outside = turning & (reach > 2.0 * limit)
+    # All joints must fit as degrees, with a fifth to spare: one that does not makes
+    # degrees unlikely, and a false refusal is worse than none.
     fits = reach[turning] * DEGREE < 1.2 * limit[turning]
     if not outside.any() or not fits.all():
         return
@@ -109,6 +112,7 @@ def _suspect_order(
     if not broken:
         return
     for i, j in combinations(range(arm.dof), 2):
+        # Only if one exchange mends everything; otherwise the limits may be wrong.
         if set(broken) <= {i, j} and fits(i, j) and fits(j, i):
             raise RecordingError(
                 f"{recording.source}: q_{broken[0] + 1} leaves its limits, and would "

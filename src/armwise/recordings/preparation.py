@@ -111,6 +111,7 @@ def joined(parts: Sequence[Preparation]) -> Preparation:
     resolutions = [p.speed_resolution for p in parts if p.speed_resolution]
     common |= {
         "sample_rate_hz": float(np.mean(rates)) if rates else None,
+        # The coarsest of all, since one number serves all rows.
         "speed_resolution": tuple(map(max, zip(*resolutions, strict=True))),
         "rows_read": sum(p.rows_read for p in parts),
         "rows_dropped": tuple(dropped.items()),

@@ -124,6 +124,7 @@ def _settings(
     if velocity == "measured" and not all(part.qd for part in parts):
         raise RecordingError("The velocity was not measured (no column qd_1).")
     if like is not None:
+        # Nothing is decided anew: validation must not choose filters by its own data.
         earlier = like.preparation if isinstance(like, Samples) else like
         return earlier.settings
     fixed = None
@@ -131,6 +132,7 @@ def _settings(
         cutoff = cutoff_hz if np.isfinite(cutoff_hz) else None
         fixed = Preparation(cutoff_hz=cutoff, derivatives=derivatives).settings
     if velocity == "position":
+        # Taken out, so that no later step can choose it.
         parts = [replace(part, qd=()) for part in parts]
     settings = replace(choose(parts, fixed, arm, lag), derivatives=derivatives)
     if velocity == "measured":
@@ -144,6 +146,7 @@ def _samples(
     """Smooth every stretch of one recording and join its motions."""
     rate = table.parts[0].rate_hz
     if settings.sample_rate_hz is not None:
+        # The same time between samples, at whatever rate this recording has.
         thin = round(settings.decimation * rate / settings.sample_rate_hz)
         settings = replace(settings, decimation=max(1, thin))
     smoothed = [smooth(part, settings) for part in table.parts]
@@ -162,6 +165,8 @@ def _samples(
         motions = [
             part[first:stop]
             for part in parts
+            # At rest Coulomb friction may have any value up to its limit, and sign(q̇)
+            # none.
             for first, stop in motions_between_rests(part.qd, slow)
         ]
     samples = Samples.concatenate(motions)
@@ -185,6 +190,7 @@ def _described(
     if at_rest:
         dropped["at rest (after decimation)"] = at_rest
     cutoff = settings.low_pass_hz
+    # The narrower of the robot's own filter and ours.
     bandwidth = min(settings.torque_bandwidth_hz or np.inf, cutoff)
     # Close to half the sampling rate a low-pass does nothing, and is not done.
     return replace(

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 # Rows that cannot be used: refused, or skipped and counted.
 
 LARGEST = 1e30
-"""No joint is further, no torque larger; squares of more than this may overflow."""
+"""No joint is further and no torque larger: such a number is damage. Products of some
+ten of them are still finite in float64."""
 
 
 def without_bad_rows(recording: Recording, skip: bool) -> Recording:
@@ -50,8 +51,10 @@ def _bad_rows(source: str, table: SignalTable, skip: bool) -> np.ndarray:
     time = table.time
     bad = np.zeros(time.size, bool)
     for label, values in [("time", time), *table.columns.items()]:
+        # Other columns may hold anything; what uses them checks them.
         if label != "time" and not _is_standard(label):
             continue
+        # NaN compares false, and is refused by the same test.
         sensible = np.abs(values) < LARGEST
         if sensible.all():
             continue
@@ -62,6 +65,7 @@ def _bad_rows(source: str, table: SignalTable, skip: bool) -> np.ndarray:
                 f"{values[row]}. Repair the log, or skip such rows (--skip-bad-rows)."
             )
         bad |= ~sensible
+    # A stamp that is far ahead must not make all that follow run backwards.
     sound = np.where(bad, -np.inf, time)
     backwards = ~bad & (time < np.maximum.accumulate(sound))
     if backwards.any() and not skip:
@@ -75,6 +79,7 @@ def _bad_rows(source: str, table: SignalTable, skip: bool) -> np.ndarray:
 
 
 def _is_standard(name: str) -> bool:
+    # Names of two letters are taken for a wrench's: fx … tz.
     return name.split("_")[0] in ("q", "qd", "qdd", "tau") or len(name) == 2
 
 
@@ -199,6 +204,7 @@ def _from_tables(
     folder = path if path.is_dir() else path.parent
     parts = {signal.file for signal in mapping.signals.values()} | {mapping.time.file}
     parts.discard("")
+    # A log whose signals are all in files of their own need not be a table itself.
     main_needed = not path.is_dir() and (
         path.name not in parts or any(not s.file for s in mapping.signals.values())
     )
@@ -248,9 +254,9 @@ def _table(
     if path.suffix.lower() in readers:
         return readers[path.suffix.lower()](path)
     if path.suffix.lower() not in TEXT:
-        known = ", ".join((*TEXT, *readers, *BAGS))
+        endings = ", ".join((*TEXT, *readers, *BAGS))
         raise RecordingError(
-            f"{path}: the ending {path.suffix!r} is not known. Known: {known}."
+            f"{path}: the ending {path.suffix!r} is not known. Known: {endings}."
         )
 
     def needed(headings: tuple[str, ...]) -> set[str]:

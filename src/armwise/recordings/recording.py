@@ -228,12 +228,14 @@ class Recording:
         """Return what was measured from start (included) to stop (excluded) in [s]."""
         if not start < stop:
             raise ArgumentError(f"start {start:g} s must come before stop {stop:g} s.")
+        # Half open, so that parts cut at the same time share no sample.
         tables = [t.take((t.time >= start) & (t.time < stop)) for t in self.tables]
         return replace(self, tables=tuple(tables))
 
     def split(self, fraction: float) -> tuple[Recording, Recording]:
         """Cut in two by time: the first part, to fit, and the second, to validate."""
         middle = self.start + fraction * self.duration
+        # To infinity: the last sample is not lost to the half-open end.
         return self.between(self.start, middle), self.between(middle, np.inf)
 
 

@@ -61,6 +61,7 @@ class Samples:
         if rows.step is not None and rows.step < 0:
             raise ArgumentError("Samples cannot run backwards; use a positive step.")
         segment = np.searchsorted(np.asarray(self.starts), index, side="right")
+        # Rows whose segment differs from that of the row before begin one.
         new = np.flatnonzero(np.diff(segment, prepend=-1))
         cut = {n: getattr(self, n)[rows] for n in ("time", "q", "qd", "qdd", "tau")}
         wrench = None if self.wrench is None else self.wrench[rows]
@@ -79,6 +80,7 @@ class Samples:
     @property
     def rate_hz(self) -> float:
         """Usual number of samples a second in [Hz]; zero for fewer than two."""
+        # Ten thousand steps are enough for a median, and gaps do not move it.
         steps = np.diff(self.time[:10_000])
         return 1.0 / float(np.median(steps)) if steps.size else 0.0
 
@@ -120,6 +122,7 @@ class Samples:
             raise ArgumentError(
                 f"The fraction must lie between 0 and 1, not {fraction}."
             )
+        # In one part, not shuffled: filtered neighbours repeat each other.
         cut = round(fraction * len(self))
         return self[:cut], self[cut:]
 
@@ -161,6 +164,7 @@ def _frozen(name: str, value: np.ndarray) -> np.ndarray:
         raise ArgumentError(
             f"{name} is not finite in row {row}. Remove such rows, or use prepare()."
         )
+    # A view: the caller's own array stays writable.
     view = array.view()
     view.setflags(write=False)
     return view
@@ -177,6 +181,7 @@ def _check_shapes(samples: Samples) -> None:
         "time": (rows,),
         "qd": (rows, dof),
         "qdd": (rows, dof),
+        # No columns at all, where torque was not measured, or all of them.
         "tau": (rows, samples.tau.shape[-1] and dof),
         "wrench": (rows, 6),
     }

@@ -49,6 +49,8 @@ class SensorCalibration:
         for j, (alpha, beta) in enumerate(zip(self.alpha, self.beta, strict=True)):
             raw = recording[f"{sensor}_{j + 1}"]
             channels[f"q_{j + 1}"] = Channel(raw.time, alpha * raw.values + beta, "rad")
+            # Only a velocity of the same sensor has its units; an offset has no
+            # derivative.
             if sensor == "q" and f"qd_{j + 1}" in recording:
                 speed = recording[f"qd_{j + 1}"]
                 channels[f"qd_{j + 1}"] = replace(speed, values=alpha * speed.values)

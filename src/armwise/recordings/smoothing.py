@@ -61,6 +61,7 @@ def edge(preparation: Preparation, rate_hz: float) -> int:
     """Return how many samples at each end are not to be trusted."""
     cutoff = preparation.low_pass_hz
     # The low-pass continues the signal beyond its ends: two periods are its guess.
+    # 0.45: where `low_pass` leaves a signal alone, and has no edges either.
     filtering = 0.0 if cutoff >= 0.45 * rate_hz else 2.0 / cutoff
     lags = (preparation.lag, preparation.wrench_lag, preparation.velocity_lag)
     longest = max(filtering, *map(abs, lags))
@@ -70,6 +71,8 @@ def edge(preparation: Preparation, rate_hz: float) -> int:
 
 def early_decimation(preparation: Preparation, rate_hz: float) -> int:
     """Return the largest divisor of the decimation that leaves the band untouched."""
+    # At twenty samples a period the filter of `thinned`, flat to a tenth of the new
+    # rate, is flat to twice the cut-off.
     most = int(rate_hz / (20.0 * preparation.low_pass_hz))
     divisors = [d for d in range(1, most + 1) if preparation.decimation % d == 0]
     return max(divisors, default=1)
@@ -109,6 +112,7 @@ def _motion(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return position, velocity and acceleration of one joint over a stretch."""
     rate, cutoff = stretch.rate_hz, preparation.low_pass_hz
+    # Without a cut-off there is no distance between knots.
     if preparation.derivatives == "spline" and cutoff < 0.45 * rate:
         q, qd, qdd = smoothing_spline(stretch.q[j], cutoff, rate)
         return q, qd, qdd
@@ -118,6 +122,7 @@ def _motion(
         qd = shifted(measured, preparation.velocity_lag * rate)
     else:
         qd = differentiate(q, 1.0 / rate)
+    # Used where it was measured: differentiating twice amplifies noise by ω².
     if stretch.qdd:
         return q, qd, low_pass(stretch.qdd[j], cutoff, rate)
     return q, qd, differentiate(qd, 1.0 / rate)

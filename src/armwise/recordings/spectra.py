@@ -12,6 +12,7 @@ from armwise.errors import ArgumentError
 if TYPE_CHECKING:
     from jaxtyping import Complex, Float
 
+# Judgement: more samples refine a spectrum that is only averaged over bands.
 LONGEST = 200_000
 """Samples used at most when a spectrum is only needed roughly: minutes at 1 kHz."""
 
@@ -67,12 +68,14 @@ def noise_spectra(
             f"Two signals of one length are needed, not {first.shape} and "
             f"{second.shape}."
         )
+    # Judgement: some 31 half-overlapping windows; 256 samples at least, for resolution.
     length = segment or min(first.size, max(256, first.size // 16))
     frequency, power_1, power_2, cross = (
         spectrum[1:]  # at zero frequency a derivative says nothing
         for spectrum in cross_spectrum(first, second, rate_hz, length)
     )
     transfer = gain * (2j * np.pi * frequency) ** derivatives
+    # Independent noises average out of the cross-spectrum, the signal does not.
     true_1 = np.real(cross / transfer)
     true_2 = np.real(np.conj(transfer) * cross)
     return NoiseSpectra(
@@ -82,6 +85,7 @@ def noise_spectra(
         cross=cross,
         first_noise=np.clip(power_1 - true_1, 0.0, None),
         second_noise=np.clip(power_2 - true_2, 0.0, None),
+        # 1e-300: silence at a frequency has a coherence of zero, not NaN.
         coherence=np.abs(cross) ** 2 / (power_1 * power_2 + 1e-300),
     )
 
@@ -102,6 +106,7 @@ def cross_spectrum(
     spectra = []
     for signal in (first, second):
         windows = np.lib.stride_tricks.sliding_window_view(signal, length)
+        # Half is the usual overlap of Hann windows, whose weights then sum to one.
         windows = windows[:: length - length // 2]
         centred = windows - windows.mean(axis=1, keepdims=True)
         spectra.append(np.fft.rfft(taper * centred))
@@ -122,9 +127,12 @@ def band_powers(
     signal: Float[np.ndarray, " samples"], rate_hz: float, seconds: float = 4.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return centres [Hz] and mean power densities of quarter-octave bands."""
+    # Judgement: four seconds resolve a quarter of a hertz, well below an arm's motion.
     length = int(min(signal.size, max(64, seconds * rate_hz)))
     signal = signal[:LONGEST]
     frequency, power, _, _ = cross_spectrum(signal, signal, rate_hz, length)
+    # From the third line on: in a Hann window the lines below hold what leaks from
+    # drift.
     edges = 2.0 ** np.arange(np.log2(frequency[2]), np.log2(frequency[-1]), 0.25)
     index = np.digitize(frequency, edges)
     bands = np.unique(index[(index > 0) & (frequency > 0)])
@@ -156,19 +164,24 @@ def motion_band(positions: Float[np.ndarray, "joints samples"], rate_hz: float) 
     """
     least, most = [], []
     spread = positions.std(axis=1)
+    # Judgement: a joint that moves a thousandth of another shows noise only.
     for signal in positions[spread > 1e-3 * spread.max()]:
         centres, power = band_powers(signal, rate_hz)
         acceleration = power * centres**4
         fastest = int(np.argmax(power * centres**2))
+        # Judgement: close to half the rate, what folds back hides where the valley is.
         inside = np.flatnonzero(centres[fastest:] < 0.4 * rate_hz) + fastest
         if not inside.size:
             continue
+        # A factor of two in power is 3 dB.
         low = acceleration[inside] < 2.0 * acceleration[inside].min()
         valley = int(inside[np.argmax(low)])
+        # Density × f² is the velocity's; one more f for bands whose width grows with f.
         moving = np.cumsum(power[: valley + 1] * centres[: valley + 1] ** 3)
         edge = int(np.searchsorted(moving, 0.99 * moving[-1]))
         least.append(float(4.0 * centres[edge]))
         most.append(float(centres[valley]))
+    # Nothing moves, or there are too few samples: a low-pass that changes nothing.
     if not most:
         return Band(0.4 * rate_hz, 0.4 * rate_hz)
     lowest = min(float(np.median(least)), 0.4 * rate_hz)

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 # One even time base out of stamps that jitter, repeat, stop and start.
 
+# Judgement: at 1 kHz, 20 µs.
 EVEN = 0.02
 """Stamps this close to even, in steps, are taken as even: interpolation would cost more
 than a jitter of two per cent does."""
 
+# Judgement: 10 ms at 1 kHz, 0.1 s at 100 Hz.
 GAP_STEPS = 10.0
 """A hole of more than so many steps interrupts the motion: at usual rates that is still
 short beside a period of the motion, so a cubic bridges it."""
@@ -78,6 +80,7 @@ def clean_stamps(
     latest = np.maximum.accumulate(time)
     backwards = time < latest
     forward = np.flatnonzero(~backwards)
+    # Maxima so far never fall: what is left increases, and only repeats must go.
     keep = _thinned(time[forward], 0.1 * typical)
     dropped = {
         "time running backwards": int(backwards.sum()),
@@ -90,6 +93,7 @@ def clean_stamps(
 def _thinned(time: np.ndarray, least: float) -> np.ndarray:
     """Return indices of increasing stamps that follow the one before by `least`."""
     keep = np.flatnonzero(np.diff(time, prepend=-np.inf) > least)
+    # Again until none is left: dropping one of two leaves others closer to the last.
     while np.any(close := np.diff(time[keep], prepend=-np.inf) <= least):
         keep = keep[~close]
     return keep
@@ -137,6 +141,7 @@ class Resampler:
             step = (time[-1] - time[0]) / max(time.size - 1, 1)
             if np.max(np.abs(time - grid)) < EVEN * step:
                 return cls(None, None)
+        # A cubic takes four neighbours.
         if time.size < 4:
             return cls(*_linear(time, grid))
         return cls(*_cubic(time, grid))
@@ -165,6 +170,8 @@ def _cubic(time: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     i = np.clip(np.searchsorted(time, grid, side="right") - 1, 1, time.size - 3)
     a, b, c = time[i] - time[i - 1], time[i + 1] - time[i], time[i + 2] - time[i + 1]
     u = (grid - time[i]) / b
+    # Hermite's basis; slopes at the two inner points are those of the parabolas through
+    # three neighbours each, which is third-order accurate on uneven stamps.
     h10 = u * (1.0 - u) ** 2 * b
     h11 = u * u * (u - 1.0) * b
     h01 = u * u * (3.0 - 2.0 * u)
@@ -264,6 +271,7 @@ def stretches_of(
     start, stop = max(a for a, _ in spans), min(b for _, b in spans)
     overlaps = [(start, stop)]
     for table in tables.values():
+        # A slow table's own step: what is a gap at 1 kHz is one sample at 50 Hz.
         hole = max_gap or GAP_STEPS * max(step, typical_step(table.time))
         overlaps = _intersect(overlaps, table.time, hole)
     parts = [_stretch(recording, names, tables, a, b, step) for a, b in overlaps]
@@ -373,6 +381,7 @@ def _stretch(
     grid = np.linspace(start, stop, count)
     readers: dict[int, tuple[slice, Resampler]] = {}
     for key, table in tables.items():
+        # Two more stamps on either side, for the neighbours of a cubic.
         first = max(int(np.searchsorted(table.time, start, side="right")) - 2, 0)
         last = int(np.searchsorted(table.time, stop, side="left")) + 2
         # As many stamps as grid times: likely the same ones, without interpolation.
@@ -394,6 +403,7 @@ def _stretch(
 
 # Motion, rest, and the speed below which a direction is unknown.
 
+# Judgement, as is the resolution below: a half per cent and a tenth of that.
 STILL = 0.005
 """Fraction of a joint's top speed below which it counts as standing still: above what
 noise makes of rest, below any motion that was meant."""
@@ -417,6 +427,7 @@ def motions_between_rests(
     At rest friction may take any value, so a model learns nothing true from it.
     """
     top = _top_speed(qd)
+    # Nothing moves at all: there is no scale for rest, so all of it is one motion.
     if not top.max() > 0.0:
         return [(0, len(qd))]
     # A joint a hundred times slower than the fastest only shows noise.
@@ -426,6 +437,8 @@ def motions_between_rests(
     rests = [
         (a, b)
         for a, b in edges.reshape(-1, 2)
+        # Shorter rests are pauses between moves. At the ends any rest goes, however
+        # short.
         if b - a > longest_rest * rate_hz or (a == 0 or b == len(qd))
     ]
     starts = [0, *(int(b) for _, b in rests)]

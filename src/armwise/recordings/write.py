@@ -93,10 +93,12 @@ def _write_mcap(recording: Recording, path: Path) -> None:
             _write_joint_states(recording, bag, store, start)
             _write_wrench(recording, bag, store, start)
             _write_others(recording, bag, store, start)
+        # The MCAP file alone says everything; the folder's metadata only repeat it.
         os.replace(next(folder.glob("*.mcap")), temporary)
 
 
 def _nanoseconds(time: np.ndarray, start: float) -> list[int]:
+    # From zero before scaling: stamps since 1970 have no digits left for nanoseconds.
     stamps: list[int] = np.rint((time - start) * 1e9).astype(np.int64).tolist()
     return stamps
 
@@ -131,6 +133,7 @@ def _write_joint_states(
                 "positions, so it fits no joint state."
             )
         else:
+            # JointState leaves arrays empty for what was not measured.
             blocks.append(np.zeros((time.size, 0)))
     joints = list(recording.joint_names) or [str(j + 1) for j in range(n)]
     connection = bag.add_connection("/joint_states", kind, typestore=store)

@@ -224,7 +224,8 @@ def accumulate_stretches(
         samples: One run.
         count: How many stretches; fewer if there are fewer samples.
     """
-    # Equal in length to one sample: the jackknife gives every stretch the same weight.
+    # Equal in length to within a sample: the jackknife gives every stretch the same
+    # weight.
     edges = np.linspace(0, len(samples), min(count, len(samples)) + 1).astype(int)
     is_long = len(samples) > _LONG_STRETCH * (len(edges) - 1)
     stretches: list[Accumulator] = []
@@ -380,8 +381,7 @@ class FactorSum:
             self._renew(self._settled)
         from scipy.linalg import blas
 
-        # Multiplying by the inverse is one triangular product, faster than solving with
-        # R.
+        # The inverse is formed once; a block then costs one triangular product.
         whitened = blas.dtrmm(1.0, self._preconditioner, matrix.T, side=1)
         # The old sum is not overwritten: a block that turns out not to fit is taken
         # back.

@@ -1,4 +1,4 @@
-"""The columns of the identification: what the torque of each joint is made of.
+"""Columns of the regressor: what the torque of each joint is made of.
 
 Grouped inertial columns and drives come from the traced regressor; further friction
 columns are functions of the motion. Of joint i only the columns that can move its
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 # Friction beyond viscous, Coulomb and offset: linear once its shape is fixed.
 
-Form = Literal["asymmetric", "stribeck", "root", "cubic"]
+Form = Literal["asymmetric", "stribeck", "root", "quadratic"]
 
 FORMS: dict[Form, str] = {
     "asymmetric": "|q̇|: viscous friction that differs between the two directions",
     "stribeck": "sign(q̇) exp(−|q̇|/v): friction that falls as motion starts",
     "root": "sign(q̇) √|q̇|: lubricant that thins with speed",
-    "cubic": "q̇ |q̇|: drag that grows faster than speed",
+    "quadratic": "q̇ |q̇|: drag that grows faster than speed",
 }
 
 
@@ -51,6 +51,13 @@ class FrictionTerm:
     joint_name: str
     form: Form
     speed: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise ArgumentError(
+                f"There is no friction of the form {self.form!r}. "
+                f"Choose from: {', '.join(FORMS)}."
+            )
 
     @property
     def name(self) -> str:
@@ -73,7 +80,7 @@ class FrictionTerm:
         size = np.abs(speed)
         if self.form == "asymmetric":
             return size
-        if self.form == "cubic":
+        if self.form == "quadratic":
             return np.asarray(speed * size)
         if self.form == "stribeck":
             return np.asarray(direction * np.exp(-size / self.speed))

@@ -126,6 +126,7 @@ def _calibration_gravity(result: Calibration) -> Section:
         used = np.flatnonzero(evidence.is_used[:, j])
         most = points_per_curve(2 * len(result.joint_names))
         rows = used[:: max(1, used.size // most)]
+        # Over the angle, not over time: one curve instead of loops.
         order = rows[np.argsort(evidence.q[rows, j])]
         angle = np.rad2deg(evidence.q[order, j])
         curves = (
@@ -162,6 +163,7 @@ def _torque_figure(name: str, j: int, evidence: Evidence) -> Figure:
         Series("predicted", sample, evidence.predicted[rows, j], "predicted"),
         Series("residual", sample, residual[rows], "residual"),
     )
+    # Only while it slides: at rest friction takes up whatever it likes.
     used = residual[evidence.is_used[:, j]]
     size = float(np.sqrt(np.mean(used**2))) if used.size else float("nan")
     title = f"{name}: residual {size:.3g} N m (root mean square, while it slides)"
@@ -219,8 +221,10 @@ def _adapted(name: str, trace: Trace) -> Figure:
     """Every adapted parameter of the first arm, as a fraction of the largest."""
     assert trace.parameters is not None
     values = trace.parameters[:, 0]
+    # All zero at the end: nothing was adapted, and nothing is divided by zero.
     size = float(np.abs(values[-1]).max()) or 1.0
     time = trace.time[::PARAMETER_STRIDE][: len(values)]
+    # Every n-th row is enough here: adapted parameters are slow and have no spikes.
     step = max(1, len(time) // points_per_curve(4 * values.shape[1]))
     names = (
         _PARABOLA
@@ -246,6 +250,7 @@ def _curves(result: AdaptiveCalibration) -> Section:
 
 
 def _gravity(trace: Trace, j: int, fit: CosineFit, friction: float) -> Figure:
+    # Judgement: in the second half the adaptation has settled.
     late = slice(len(trace.time) // 2, None)
     step = max(1, len(trace.time) // (2 * points_per_curve(6)))
     x = trace.x[late, 0, j][::step]
@@ -273,6 +278,8 @@ def _errors(result: AdaptiveCalibration) -> Section:
             for j in range(error.shape[1])
         )
         figures.append(Figure(name, "time [s]", "scaled reading", curves))
+        # Judgement, as above: the transient at the start is not the error it settles
+        # to.
         late = error[len(error) // 2 :]
         worst[name] = [float(x) for x in np.sqrt(np.mean(late**2, axis=0))]
     return Section("errors", "Tracking errors", tuple(figures), {"late_rms": worst})

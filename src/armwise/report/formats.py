@@ -35,6 +35,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _COLOURED = (*VERDICTS, "agrees", "differs", "shown")
 """Cells that the style sheet colours."""
 
+# Judgement: fits terminals and mails.
 _TEXT_WIDTH = 100
 """Columns of running text; tables take what they need."""
 
@@ -47,6 +48,7 @@ def save_report(path: str | Path, make: Callable[[], Report]) -> Path:
         make: Collects the report; not called if the file's kind is unknown.
     """
     target = Path(path)
+    # Before the report is collected, which may take long.
     writer = _WRITERS.get(target.suffix.lower())
     if writer is None:
         raise ArgumentError(
@@ -208,6 +210,7 @@ def _series_to_dict(series: Series) -> dict[str, Any]:
     return {
         "name": escape(series.name),
         "role": series.role,
+        # A digit more along x: neighbouring samples of a long log must stay apart.
         "x": _rounded(series.x, 6),
         "y": _rounded(series.y, 5),
     }
@@ -217,13 +220,14 @@ def _rounded(values: np.ndarray, digits: int) -> list[float | None]:
     """Round to the digits a screen can show; a third of the page's size otherwise."""
     values = np.asarray(values, dtype=float)
     finite = np.isfinite(values)
+    # Zero has no logarithm.
     size = np.abs(np.where(finite & (values != 0.0), values, 1.0))
     shift = digits - 1 - np.floor(np.log10(size))
     # Whole numbers times or over a power of ten have the short form that is wanted.
     with np.errstate(over="ignore", invalid="ignore"):
         up, down = 10.0 ** np.maximum(shift, 0.0), 10.0 ** np.maximum(-shift, 0.0)
         short = (np.round(values * up / down) * down / up).tolist()
-    return [v if known else None for v, known in zip(short, finite, strict=True)]
+    return [v if is_one else None for v, is_one in zip(short, finite, strict=True)]
 
 
 # Text, for terminals, mails and diffs; and JSON.

@@ -66,6 +66,8 @@ def write_load_files(
     for kind, name in _DRIVER_FILES.items():
         try:
             files[kind] = str(write_load(load, folder / name))
+        # A driver needs all ten numbers of a body that can exist; the estimate and its
+        # report are worth having without.
         except (NotPhysical, NotIdentifiable) as problem:
             unwritten.setdefault(str(problem), []).append(name)
     return files, [
@@ -112,6 +114,7 @@ def _wrench(load: LoadEstimate) -> Section:
     most = points_per_curve(2 * len(series.channels))
     figures = []
     for k, name in enumerate(series.channels):
+        # Rows by the residual, whose spikes one looks for, not by the signal.
         rows = envelope_rows(series.measured[:, k] - series.predicted[:, k], most)
         t = series.time[rows]
         curves = (

@@ -161,9 +161,11 @@ def finite(values: Sequence[float] | np.ndarray) -> list[float | None]:
 
 # Thinning and breaking curves.
 
+# 1000 pixels, and two values in each: the envelope.
 POINTS = 2000
 """Most points of one curve: twice the pixels of a wide page, so nothing is lost."""
 
+# Some eight characters a number.
 _TOTAL = 130_000
 """Most points of all curves of a report: about a megabyte of digits."""
 
@@ -197,6 +199,7 @@ def continued_time(samples: Samples) -> Float[np.ndarray, " samples"]:
     time = np.array(samples.time)
     for start in samples.starts[1:]:
         if time[start] <= time[start - 1]:
+            # Judgement: a second, so that one sees where a run begins.
             time[start:] += time[start - 1] - time[start] + 1.0
     return time
 

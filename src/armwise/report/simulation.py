@@ -118,6 +118,7 @@ def _over_time(
     most = points_per_curve(6 * len(curves))  # six figures on the page
     series = []
     for name, values in curves.items():
+        # Without NaN, or every stretch's extremes would be at its first NaN.
         rows = envelope_rows(np.nan_to_num(values), most)
         shown = values[rows]
         if is_logarithmic:  # an exact zero has no logarithm: a gap
@@ -174,6 +175,7 @@ def _scene(strokes: Frames, nails: np.ndarray) -> dict[str, Any]:
     """Axes that hold every frame, of equal scale, so that nothing seems to stretch."""
     points = np.vstack([strokes.ends.reshape(-1, 3), nails])
     low, high = points.min(axis=0), points.max(axis=0)
+    # Half the largest extent and a tenth more; 1e-3 m for a world that is one point.
     half = 0.55 * float((high - low).max()) + 1e-3
     middle = (low + high) / 2
     ranges = {
@@ -185,6 +187,7 @@ def _scene(strokes: Frames, nails: np.ndarray) -> dict[str, Any]:
 
 
 def _buttons() -> dict[str, Any]:
+    # 33 ms: thirty frames a second.
     play = {"frame": {"duration": 33, "redraw": True}, "fromcurrent": True}
     stop = {"frame": {"duration": 0, "redraw": False}, "mode": "immediate"}
     return {
@@ -241,6 +244,7 @@ def _errors(table: TrackingTable) -> Section:
         "Tracking error", "", unit, (points,), True, True, x_names=tuple(errors)
     )
     rows = tuple(
+        # The median and both extremes: errors of runs are few and skewed.
         (name, *(float(np.percentile(x, p)) if x.size else None for p in (50, 0, 100)))
         for name, x in errors.items()
     )

@@ -11,7 +11,12 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.errors import ArgumentError
-from armwise.identification import Estimate, Identification, Validation
+from armwise.identification import (
+    Estimate,
+    Identification,
+    Validation,
+    negative_friction,
+)
 from armwise.recordings import Samples
 from armwise.report.report import Verdict
 
@@ -24,10 +29,12 @@ CONDITION = (100.0, 300.0)
 Schröer's rule of thumb for calibration is 100; three times that is still usable where
 torques are clean."""
 
+# The second bound is that of the warning "unexplained-torque".
 FIT = (0.15, 0.5)
 """Fraction of a joint's torque that may stay unexplained, to pass or not to fail. The
 last joints of an arm carry little torque and much friction, so 15 % is common."""
 
+# The second bound is that of the warning "overfitted".
 VALIDATION = (2.0, 3.0)
 """Error on validation data over the error of the fit, to pass or not to fail. Another
 motion at other speeds easily doubles it; more is overfitting or a change of the arm."""
@@ -136,6 +143,7 @@ def judge(subject: Subject) -> tuple[Judgement, ...]:
 
 def graded(value: float, bounds: tuple[float, float]) -> Verdict:
     """Pass below the first bound, look below the second, fail beyond and for NaN."""
+    # Comparisons with NaN are false, so that it falls through to the end.
     return "pass" if value <= bounds[0] else "look" if value <= bounds[1] else "fail"
 
 
@@ -153,6 +161,7 @@ def _determined(subject: Subject) -> Judgement:
     count = int(np.isfinite(std).sum())
     return Judgement(
         "Did it determine all that motion can show?",
+        # Undetermined combinations keep described values, which may well be good: look.
         "pass" if count == std.size else "look" if count else "fail",
         f"{count} of {std.size} combinations have a finite uncertainty",
     )
@@ -201,17 +210,17 @@ def _physical(subject: Subject) -> Judgement:
 
 
 def _friction(subject: Subject) -> Judgement:
-    names, values = subject.estimate.base.names, subject.estimate.all_parameters
     endings = (".viscous", ".coulomb")
-    terms = [k for k, name in enumerate(names) if name.endswith(endings)]
     question = "Does friction only brake?"
-    if not terms:
+    if not any(name.endswith(endings) for name in subject.estimate.base.names):
         return Judgement(question, "not evaluated", "no friction was estimated")
-    driving = [names[k] for k in terms if values[k] < 0]
+    driving = negative_friction(subject.estimate)
     return Judgement(
         question,
         "look" if driving else "pass",
-        f"negative: {', '.join(driving)}" if driving else "no coefficient is negative",
+        f"negative: {', '.join(driving)}"
+        if driving
+        else "no coefficient is clearly negative",
     )
 
 

@@ -1,4 +1,4 @@
-"""Methods of identification: small frozen objects, one file each."""
+"""Methods of identification, as small frozen objects."""
 
 from armwise.identification.methods.instrumental import InstrumentalVariables
 from armwise.identification.methods.least_squares import (

@@ -98,7 +98,8 @@ class Ridge:
             smallest one it changes nothing that the data determine.
     """
 
-    # Its root is 1e-4: only directions beyond a condition number of 10⁴ are damped.
+    # Its root is 1e-4: directions beyond a condition number of 10⁴ are damped by half
+    # or more.
     strength: float = 1e-8
 
     def __post_init__(self) -> None:

@@ -112,7 +112,8 @@ def _window_columns(
     # At zero speed and acceleration only gravity is left.
     columns = dyn.regressor(q, np.zeros_like(q), np.zeros_like(q))
     columns -= dyn.kinetic_gradient_regressor(q, qd)
-    # Friction is put in by itself: the regressor at rest has none.
+    # Friction is put in by itself: at rest the regressor has no viscous and Coulomb
+    # part.
     columns[..., problem.columns.arm.layout.drives] = _drives(problem, run, rows)
     extra = _friction(problem, run, rows)
     averaged = _means(np.concatenate([columns, extra], axis=-1), time, local, length)

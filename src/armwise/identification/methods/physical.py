@@ -89,7 +89,8 @@ def _sizes(problem: Problem) -> Float[np.ndarray, " parameters"]:
     sizes = []
     for link in links:
         # Judgement: a link described as empty may still turn out to weigh something;
-        # 0.1 kg and 0.1 m are small for an arm. Only scaling depends on it.
+        # 0.1 kg and 0.1 m are small for an arm. Scaling, the width of the prior and the
+        # margin depend on it.
         m = max(link.inertia.mass, 0.1)
         reach = max(float(np.linalg.norm(link.inertia.center_of_mass)), 0.1)
         typical = np.array([m, *[m * reach] * 3, *[m * reach**2] * 6])

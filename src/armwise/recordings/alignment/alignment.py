@@ -1,4 +1,4 @@
-"""Choice of what a preparation leaves open: cut-off, lag, velocity, decimation."""
+"""Selection of cut-off, lag, velocity source and decimation, from the data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROWS = 3000
 """Samples that are enough to find a lag and a band: a lag's error is then a hundredth
 of a sample, and no drive is steady enough to make use of more."""
 
-Problem = Callable[[Preparation], TorqueProjection | None]
+ProjectionFor = Callable[[Preparation], TorqueProjection | None]
 """Gives what the motion explains of the torque after a preparation."""
 
 
@@ -66,11 +66,15 @@ def _choose(
 
     band = motion_band(_positions(longest), rate)
     first = settings or Preparation(cutoff_hz=band.most).settings
+    # An octave above the usable band: with more, noise would decide between the two
+    # velocities.
     trial = min(first.low_pass_hz, 2.0 * band.most)
     choice = with_velocity(
         _window(longest, trial), replace(first, cutoff_hz=trial), problem
     )
     if choice.velocity == "measured":
+        # A measured velocity may show motion that noise hides in the position's
+        # derivative, hence the wider of the two bands.
         other = motion_band(_integrated(longest), rate)
         band = Band(max(band.least, other.least), max(band.most, other.most))
     cutoff = first.low_pass_hz if settings else band.most
@@ -82,6 +86,7 @@ def _choose(
         choice = _with_torque(problem, choice, rate, arm is None, lag, least)
     if settings:
         early = choice.torque_bandwidth_hz
+        # A filter above our own leaves no trace in the torque.
         if early is not None and early >= choice.low_pass_hz:
             early = None
         choice = replace(
@@ -103,6 +108,7 @@ def _integrated(stretch: Stretch) -> np.ndarray:
 def _window(stretch: Stretch, cutoff_hz: float) -> Stretch:
     """Cut the middle of a stretch, long enough for what has to be found."""
     thin = stretch.rate_hz / min(10.0 * cutoff_hz, stretch.rate_hz)
+    # Twice the rows that are needed: edges and rests are still to be cut off.
     spare = max(len(stretch) - int(2 * ROWS * thin), 0)
     return stretch.window(spare // 2, len(stretch) - (spare - spare // 2))
 
@@ -148,12 +154,12 @@ def _longest_motion(samples: Samples, rate_hz: float) -> Samples | None:
     if len(part) < 64:
         return None
     resolution = tuple(map(float, speed_resolution(part.qd)))
-    known = replace(part.preparation, speed_resolution=resolution)
-    return replace(part, preparation=known)
+    preparation = replace(part.preparation, speed_resolution=resolution)
+    return replace(part, preparation=preparation)
 
 
 def _with_torque(
-    problem: Problem,
+    problem: ProjectionFor,
     choice: Preparation,
     rate_hz: float,
     is_rough: bool,
@@ -173,9 +179,11 @@ def _with_torque(
         is_sure = abs(delay.seconds) > max(3.0 * delay.std, 1.0 / rate_hz)
         choice = replace(choice, lag=delay.seconds if is_sure else 0.0)
     torque = shifted(projection.signals.tau, choice.lag * rate)
+    # 0.45 of the rate: where `low_pass` leaves a signal alone.
     early = find_bandwidth(projection, torque, min(cutoff, 0.45 * rate))
     if least_hz is not None:
         residual = projection.residuals(torque, early)
+        # Never below the motion's own band, however noisy the torque.
         cutoff = max(least_hz, explained_band(residual, torque, rate, cutoff))
     return replace(choice, cutoff_hz=cutoff, torque_bandwidth_hz=min(early, cutoff))
 
@@ -184,7 +192,7 @@ def _with_torque(
 
 
 def with_velocity(
-    stretch: Stretch, settings: Preparation, problem: Problem
+    stretch: Stretch, settings: Preparation, problem: ProjectionFor
 ) -> Preparation:
     """Take the measured velocity if it agrees with the position and is better.
 
@@ -218,12 +226,14 @@ def _aligned(stretch: Stretch, settings: Preparation) -> tuple[Preparation, str]
         return settings, ""
     slope, rate = derived.qdd, stretch.rate_hz
     # Least squares for the delay in q̇(t − d) ≈ q̇ − d q̈.
+    # 1e-300: an arm that stands still has no delay instead of a division by zero.
     late = -np.sum((measured.qd - derived.qd) * slope) / max(np.sum(slope**2), 1e-300)
     # Below a quarter of a sample, interpolation would cost more than it mends.
     late = float(late) if abs(late) * rate > 0.25 else 0.0
     aligned = shifted(measured.qd, late * rate)
     scale = float(np.sum(aligned * derived.qd) / max(np.sum(derived.qd**2), 1e-300))
     # Another scale is another unit or a tachometer out of calibration.
+    # Judgement: 3 % and 50 ms are more than a sensor and its bus are off by.
     if not 0.97 < scale < 1.03 or abs(late) > 0.05:
         return settings, (
             f"The measured velocity does not fit the position (scale {scale:.3g}, "
@@ -232,13 +242,15 @@ def _aligned(stretch: Stretch, settings: Preparation) -> tuple[Preparation, str]
     return replace(settings, velocity="measured", velocity_lag=late), ""
 
 
-def _log_residual(problem: Problem, settings: Preparation) -> float | None:
+def _log_residual(problem: ProjectionFor, settings: Preparation) -> float | None:
     """Mean log fraction of torque power that the motion leaves, over the joints."""
     projection = problem(settings)
     if projection is None:
         return None
     shown = min(settings.low_pass_hz, 0.45 * projection.signals.rate_hz)
     residual = projection.residuals(projection.signals.tau, shown)
+    # Logarithms, so that a difference is a ratio of powers whatever the joint; 1e-300
+    # for a residual that is exactly zero.
     return float(np.log(np.maximum((residual**2).sum(axis=0), 1e-300)).mean())
 
 
@@ -248,5 +260,7 @@ def _noise(samples: Samples, settings: Preparation) -> float:
     for column in samples.qdd.T:
         centres, power = band_powers(column, samples.rate_hz)
         last = (centres > 0.5 * cutoff) & (centres < cutoff)
+        # The octave below the cut-off is where noise is strongest and motion least.
         powers.append(float(power[last].mean()) if last.any() else 0.0)
+    # The geometric mean: every joint counts alike, whatever its units and size.
     return float(np.exp(np.mean(np.log(np.maximum(powers, 1e-300)))))

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # MATLAB files, version 5 to 7: numeric arrays only, every length checked.
 
+# Numbers of the MAT-file format, level 5: 116 bytes of text, 8 of offset, version and
+# byte order; classes 6 … 15 are double to uint64.
 HEADER = 128
 COMPRESSED, MATRIX = 15, 14
 CHAR = 4
@@ -34,6 +36,8 @@ TYPES = {
 }  # fmt: skip
 """Number of a data type in the file → NumPy's name of it."""
 
+# Judgement: 16 GiB are two thousand million numbers; zeros pack a thousand to one, so
+# that 20 MB can unpack to more.
 LARGEST = 1 << 34
 """Bytes one compressed array may unpack to."""
 
@@ -72,6 +76,8 @@ def read_mat_file(path: Path) -> MatContents:
         raise RecordingError(
             f"{path} is a MATLAB 7.3 (HDF5) file. Save it again with save(…, '-v7')."
         )
+    # The writer stores the letters MI as a 16-bit number, so that a reader sees IM if
+    # its bytes are the other way round.
     order = {b"IM": "<", b"MI": ">"}.get(bytes(data[126:128]))
     if len(data) < HEADER or order is None:
         raise RecordingError(
@@ -106,6 +112,7 @@ def _contents(data: memoryview, order: str) -> MatContents:
 def _unpacked(data: memoryview) -> bytes:
     """Decompress, but no further than a log could need."""
     unpacker = zlib.decompressobj()
+    # The limit is given to zlib: checking afterwards would be too late.
     unpacked = unpacker.decompress(data, LARGEST)
     if unpacker.unconsumed_tail:
         raise _DamageError(f"an array unpacks to more than {LARGEST >> 30} GiB")
@@ -142,13 +149,16 @@ def _matrix(data: memoryview, order: str) -> tuple[str, np.ndarray | None]:
     kind = int(_numbers(flags, order)[0]) & 0xFF
     dims = [int(x) for x in _numbers(shape, order)]
     label = bytes(name.data).decode("ascii")
+    # Text is neither a signal nor an object worth a message.
     if kind == CHAR:
         return "", None
     if kind not in NUMERIC_CLASSES:
         return label, None
     values = _numbers(_next(parts), order)
+    # Before reshape, which would take a −1 for "whatever fits".
     if any(size < 0 for size in dims) or prod(dims) != values.size:
         raise _DamageError(f"{label!r} has {values.size} numbers for a shape of {dims}")
+    # MATLAB stores columns first.
     return label, values.astype(float).reshape(dims, order="F")
 
 
@@ -190,6 +200,7 @@ def table_of_frame(path: Path, frame: pl.DataFrame) -> RawTable:
     columns, units = {}, {}
     for series in frame.get_columns():
         name, unit = split_unit(series.name)
+        # Text columns are common in logs, and no reason to refuse one.
         if not series.dtype.is_numeric():
             continue
         values = series.cast(pl.Float64).to_numpy()

@@ -44,6 +44,7 @@ class Stream:
 
     def time(self, start: int) -> np.ndarray:
         """Return the stamps in [s] since a start in [ns]."""
+        # Subtracted as integers: nanoseconds since 1970 have 19 digits, float64 has 16.
         return (np.array(self.stamps, dtype=np.int64) - start) * 1e-9
 
 
@@ -71,11 +72,12 @@ def collect(
                 f"{path}, message {i + 1} of {connection.topic} is damaged: {error}."
             ) from None
         stamp = _stamp(message, received, mapping)
-        wanted = paths.get(connection.topic, [])
-        for key, row in _rows(path, connection, message, wanted, orders):
+        fields = paths.get(connection.topic, [])
+        for key, row in _rows(path, connection, message, fields, orders):
             stream = streams.setdefault(key, Stream())
             stream.stamps.append(stamp)
             stream.rows.append(row)
+        # Judgement: often enough to be seen, too rare to cost time.
         if progress and i % 2000 == 0:
             progress(i / total)
     return streams
@@ -142,6 +144,7 @@ def _stamp(message: Any, received: int, mapping: BagMapping) -> int:
     if mapping.stamps == "received" or header is None:
         return int(received)
     stamp = int(header.stamp.sec) * 1_000_000_000 + int(header.stamp.nanosec)
+    # A stamp of zero is ROS's default, of publishers that do not set it.
     return stamp or int(received)
 
 
@@ -166,6 +169,7 @@ def _rows(
     if kind == JOINT_STATE:
         values = (message.position, message.velocity, message.effort)
         names = tuple(message.name)
+        # Publishers may name the same joints in another order from message to message.
         order = orders.setdefault((connection.topic, frozenset(names)), names)
         yield (
             (connection.topic, "joints", *order),
@@ -218,7 +222,7 @@ def read_bag(
         path: Bag folder, or a .db3 or .mcap file alone.
         mapping: Which topics to read.
         arm: Its joint names pick and order the joints; without it, the messages' order.
-        progress: Called with the share of messages read.
+        progress: Called with the fraction of messages read.
     """
     try:
         with _reader(path) as reader:
@@ -226,6 +230,7 @@ def read_bag(
             mapping = _with_numbers(reader, mapping)
             topics = _topics(path, reader, mapping, needs_states)
             streams = collect(path, reader, topics, mapping, progress)
+    # Our own errors say it better than the general one below.
     except ArmwiseError:
         raise
     except Exception as error:  # rosbags, apsw and ruamel raise trees of their own
@@ -255,7 +260,7 @@ def _topics(
     if not present or reader.message_count == 0:
         raise RecordingError(f"{path} is an empty bag: it holds no messages.")
     listed = ", ".join(f"{topic} ({kind})" for topic, kind in sorted(present.items()))
-    chosen = {}
+    selection = {}
     states = [t for t, kind in present.items() if kind == JOINT_STATE]
     topic = mapping.joint_states or _only(states, "/joint_states")
     if not topic and needs_states:
@@ -271,13 +276,13 @@ def _topics(
     for name in filter(None, [topic, wrench, *extras]):
         if name not in present:
             raise RecordingError(f"{path} has no topic {name}. Found: {listed}.")
-        chosen[name] = present[name]
+        selection[name] = present[name]
     if topic and present[topic] != JOINT_STATE:
         raise RecordingError(
             f"{path}: {topic} holds {present[topic]}, not joint states. "
             f"Found: {listed}."
         )
-    return chosen
+    return selection
 
 
 def _with_numbers(reader: Any, mapping: BagMapping) -> BagMapping:
@@ -302,6 +307,7 @@ def _tables(
     arm: Arm | None,
 ) -> tuple[tuple[SignalTable, ...], tuple[str, ...]]:
     """Turn streams into tables of named channels, with time from zero."""
+    # From the first message of all: topics stay aligned with each other.
     start = min((s.stamps[0] for s in streams.values()), default=0)
     times = {key: stream.time(start) for key, stream in streams.items()}
     channels: dict[str, tuple[str, Channel]] = {}
@@ -321,8 +327,9 @@ def _tables(
     for j, name in enumerate(names if joints else ()):
         holders = [key for key in joints if name in key[2:]]
         if not holders:
-            known = ", ".join(sorted({x for key in joints for x in key[2:]}))
-            raise RecordingError(f"{path} has no joint {name!r}. Found: {known}.")
+            published = ", ".join(sorted({x for key in joints for x in key[2:]}))
+            raise RecordingError(f"{path} has no joint {name!r}. Found: {published}.")
+        # Several nodes may publish a joint; the one with most messages is taken.
         key = max(holders, key=messages)
         index, count = key[2:].index(name), len(key) - 2
         for k, quantity in enumerate(("q", "qd", "tau")):
@@ -346,6 +353,7 @@ def _column(
 ) -> np.ndarray | None:
     """Return one joint's positions, velocities or efforts; None if not published."""
     sizes = {row[k].size for row in stream.rows}
+    # Empty in every message: JointState leaves out what is not measured.
     if sizes == {0}:
         return None
     if sizes != {count}:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+# Judgement: 50,000 columns of 20 characters.
 LONGEST_LINE = 1 << 20
 """A line of more bytes than this is no log."""
 
@@ -62,29 +63,32 @@ def read_layout(path: Path, separator: str | None = None) -> Layout:
     """
     head = _head(path)
     lines = head.split(b"\n")
-    kept: list[tuple[int, int, str]] = []  # line number, offset, text
+    rows: list[tuple[int, int, str]] = []  # line number, offset, text
     offset = 0
     for number, raw in enumerate(lines, 1):
         text = raw.decode("utf-8", "replace").lstrip("\ufeff").strip("\r ")
         if text and not text.startswith(COMMENTS):
-            kept.append((number, offset, text))
+            rows.append((number, offset, text))
         offset += len(raw) + 1
-        if len(kept) == 4:
+        # A header, units under it, the first numbers, and one line to show in a
+        # message.
+        if len(rows) == 4:
             break
-    if not kept:
+    if not rows:
         raise RecordingError(f"{path} holds no rows, only comments or blank lines.")
-    return _layout(path, kept, separator)
+    return _layout(path, rows, separator)
 
 
 def _layout(
-    path: Path, kept: list[tuple[int, int, str]], separator: str | None
+    path: Path, rows: list[tuple[int, int, str]], separator: str | None
 ) -> Layout:
-    texts = [text for _, _, text in kept]
+    texts = [text for _, _, text in rows]
     first = next((i for i, text in enumerate(texts) if is_numeric_row(text)), None)
+    # More than a heading and a line of units before the numbers is not understood.
     if first is None or first > 2:
         raise RecordingError(
             f"{path} has no row of numbers among its first lines. "
-            f"Line {kept[-1][0]} reads {kept[-1][2][:60]!r}."
+            f"Line {rows[-1][0]} reads {rows[-1][2][:60]!r}."
         )
     between = separator or _separator(texts[: first + 1])
     data = split_row(texts[first], between)
@@ -92,7 +96,7 @@ def _layout(
     if first and len(headings) != len(data):
         raise RecordingError(
             f"{path}: the header names {len(headings)} columns, but line "
-            f"{kept[first][0]} has {len(data)} values."
+            f"{rows[first][0]} has {len(data)} values."
         )
     pairs = [split_unit(cell.strip('"')) for cell in headings]
     names = [name for name, _ in pairs] or [str(i + 1) for i in range(len(data))]
@@ -100,14 +104,15 @@ def _layout(
         raise RecordingError(f"{path} has two columns called {twice[0]!r}; rename one.")
     units = [unit for _, unit in pairs] or [""] * len(data)
     if first == 2:
-        units = _unit_row(path, kept[1], split_row(texts[1], between), len(data))
-    number, offset, text = kept[first]
+        units = _unit_row(path, rows[1], split_row(texts[1], between), len(data))
+    number, offset, text = rows[first]
     return Layout(
         separator=between,
         names=tuple(names),
         units=tuple(units),
         offset=offset,
         first_line=number,
+        # 1,5 between semicolons is a number, between commas it is two.
         decimal_comma=between != "," and bool(re.search(r"\d,\d", text)),
         is_padded=between != " " and bool(re.search(r"[ \"]", text)),
         has_header=first > 0,
@@ -122,6 +127,7 @@ def split_row(text: str, separator: str) -> list[str]:
 def is_numeric_row(text: str) -> bool:
     """Tell whether at least half the cells of a line are numbers."""
     cells = [cell.strip('" ') for cell in re.split(r"[,;\t| ]+", text.strip(" ,;"))]
+    # Half: a row of numbers may have empty cells, a mode in words, or nan.
     return 2 * sum(map(_is_number, cells)) >= len(cells)
 
 
@@ -134,6 +140,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _separator(texts: list[str]) -> str:
+    # The comma last: where there is another separator, it may be the decimal point.
     for candidate in SEPARATORS[1:4]:
         if all(candidate in text for text in texts):
             return candidate
@@ -158,6 +165,7 @@ def _head(path: Path) -> bytes:
         head = file.read(LONGEST_LINE)
     if not head.strip():
         raise RecordingError(f"{path} is empty.")
+    # UTF-8 text has no zero byte; images and archives have one early.
     if b"\0" in head[:4096]:
         raise RecordingError(f"{path} is not a text file. Name its real format.")
     if b"\n" not in head and len(head) == LONGEST_LINE:
@@ -170,16 +178,17 @@ def _head(path: Path) -> bytes:
 
 # Columns, read in chunks; every bad cell is named.
 
-PIECE = 8 << 20
+# Judgement: long beside a call of the parser, short beside the numbers in memory.
+CHUNK = 8 << 20
 """Bytes read at a time."""
 
 
 @dataclass(frozen=True)
 class BadCell:
-    """A place in a text log that cannot be used.
+    """A cell of a text log that cannot be used.
 
     Attributes:
-        line: Line number, from 1, in the piece that was read.
+        line: Line number, from 1, in the chunk that was read.
         problem: What is wrong there.
     """
 
@@ -203,7 +212,7 @@ def read_csv(
             others become NaN.
         separator: Between values; found when None.
         skip_bad_rows: Leave out rows with a bad cell, and count them.
-        progress: Called with the share of the file that was read.
+        progress: Called with the fraction of the file that was read.
 
     Raises:
         RecordingError: For the first bad cell, naming line and column.
@@ -213,7 +222,7 @@ def read_csv(
     size = max(path.stat().st_size - layout.offset, 1)
     buffer = _Buffer(len(layout.names))
     skipped = 0
-    for offset, text in _pieces(path, layout):
+    for offset, text in _chunks(path, layout):
         block, bad = _parse(text, layout, required)
         if bad and not skip_bad_rows:
             line = _line_number(path, offset) + bad[0].line
@@ -241,9 +250,12 @@ class _Buffer:
         self._values = np.empty((count, 0))
 
     def add(self, block: np.ndarray, done: float) -> None:
-        """Append a block; `done` is the share of the file it completes."""
+        """Append a block; `done` is the fraction of the file it completes."""
         rows = self.rows + block.shape[1]
         if rows > self._values.shape[1]:
+            # Sized by what was read so far and 2 % more: rows are about equally long,
+            # so that few copies are needed. A thousandth bounds the guess from a short
+            # first block.
             grown = np.empty(
                 (len(block), max(rows, int(1.02 * rows / max(done, 1e-3))))
             )
@@ -257,31 +269,32 @@ class _Buffer:
         return [column[: self.rows] for column in self._values]
 
 
-def _pieces(path: Path, layout: Layout) -> Iterator[tuple[int, bytes]]:
+def _chunks(path: Path, layout: Layout) -> Iterator[tuple[int, bytes]]:
     """Yield whole lines of text, and where in the file they start."""
     offset = layout.offset
     with path.open("rb") as file:
         file.seek(offset)
-        while piece := file.read(PIECE):
+        while chunk := file.read(CHUNK):
+            # To the end of the line, so that every chunk is whole rows.
             end = file.readline(LONGEST_LINE + 1)
             if len(end) > LONGEST_LINE:
-                line = _line_number(path, offset) + piece.count(b"\n") + 1
+                line = _line_number(path, offset) + chunk.count(b"\n") + 1
                 raise RecordingError(
                     f"{path}, line {line}: longer than {LONGEST_LINE >> 20} MiB. "
                     "This is not a log with one row a line."
                 )
-            text = piece + end
+            text = chunk + end
             yield offset, text
             offset += len(text)
 
 
 def _line_number(path: Path, offset: int) -> int:
-    """Count the lines before a place in a file."""
+    """Count the lines before an offset in a file."""
     lines = 0
     with path.open("rb") as file:
-        while offset > 0 and (piece := file.read(min(offset, PIECE))):
-            lines += piece.count(b"\n")
-            offset -= len(piece)
+        while offset > 0 and (chunk := file.read(min(offset, CHUNK))):
+            lines += chunk.count(b"\n")
+            offset -= len(chunk)
     return lines
 
 
@@ -294,6 +307,7 @@ def _parse(
     clean = _tidied(text, layout)
     try:
         block = _block(_frame(clean, layout, ignore_errors=False), layout)
+    # The fast reader says only that something is wrong; the slow one says where.
     except polars.exceptions.PolarsError:
         return _examine(clean, layout, required)
     watched = [i for i, name in enumerate(layout.names) if name in required]
@@ -320,6 +334,7 @@ def _frame(text: bytes, layout: Layout, ignore_errors: bool) -> pl.DataFrame:
         has_header=False,
         schema=dict.fromkeys(layout.names, pl.Float64),
         separator=layout.separator,
+        # Quotes have been taken out; one that is left must not swallow lines.
         quote_char=None,
         comment_prefix="#",
         decimal_comma=layout.decimal_comma,
@@ -338,7 +353,7 @@ def _block(frame: Any, layout: Layout) -> np.ndarray:
 def _examine(
     text: bytes, layout: Layout, required: set[str]
 ) -> tuple[np.ndarray, list[BadCell]]:
-    """Sort the lines of a piece into good ones and bad ones, and say why."""
+    """Sort the lines of a chunk into good ones and bad ones, and say why."""
     separator = layout.separator.encode()
     comments = tuple(mark.encode() for mark in COMMENTS)
     count = len(layout.names)

@@ -53,6 +53,7 @@ class RawTable:
     def found(self) -> str:
         """List the columns, shortened if there are many."""
         names = list(self.columns)
+        # Judgement: thirty names are as many as one reads in a message.
         return ", ".join(names[:30]) + (", …" if len(names) > 30 else "")
 
     def group(self, name: str) -> list[str]:
@@ -73,12 +74,14 @@ def table_from_arrays(source: str, arrays: dict[str, np.ndarray]) -> RawTable:
     """
     scalars = {k: float(v.ravel()[0]) for k, v in arrays.items() if v.size == 1}
     signals = {k: v for k, v in arrays.items() if v.size > 1}
+    # The longest side of all is time: logs have more samples than joints.
     rows = max((max(v.shape) for v in signals.values()), default=0)
     columns: dict[str, np.ndarray] = {}
     for name, value in signals.items():
         matrix = np.asarray(value, dtype=float)
         if matrix.ndim > 2 or rows not in matrix.shape:
             continue
+        # A square matrix is taken as samples first.
         matrix = matrix.reshape(rows, -1) if matrix.shape[0] == rows else matrix.T
         if matrix.shape[1] == 1:
             columns[name] = np.ascontiguousarray(matrix[:, 0])

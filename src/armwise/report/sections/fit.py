@@ -41,6 +41,7 @@ def summary_section(subject: Subject) -> Section:
         tuple((j.question, j.verdict, j.why) for j in judgements),
         "Verdicts",
     )
+    # The validation error stands beside that of the fit, never instead of it.
     checked = subject.validation
     return Section(
         "summary",
@@ -125,6 +126,7 @@ def warnings_section(subject: Subject) -> Section:
 def torques_section(subject: Subject) -> Section:
     """Draw the torques of validation data first, then those of the fit."""
     runs = [
+        # Validation first and open, the fit folded: it is the harder test.
         ("validation", subject.validated, subject.validation_prediction),
         ("fit", subject.fitted, subject.fit_prediction),
     ]
@@ -248,6 +250,7 @@ def _figure(
 
 # Singular spectrum of the regressor.
 
+# Judgement: the first few explain a large condition number.
 _WEAKEST = 5
 """Directions to name; the singular values of all are drawn."""
 
@@ -256,6 +259,7 @@ def spectrum_section(subject: Subject) -> Section:
     """Draw the singular values, and name the weakest directions."""
     estimate = subject.estimate
     values = estimate.singular_values
+    # Zero has no place on a logarithmic axis.
     shown = np.where(values > 0, values, np.nan)
     curve = Series("singular value", np.arange(1.0, values.size + 1), shown, "measured")
     figure = Figure(
@@ -291,6 +295,7 @@ def _weakest(subject: Subject) -> list[tuple[float, str]]:
     weakest = []
     for k in range(estimate.singular_values.size - 1, -1, -1)[:_WEAKEST]:
         row = estimate.directions[k]
+        # Three, as in the warning on weak directions.
         top = np.argsort(-np.abs(row))[:3]
         text = ", ".join(f"{row[i]:+.2f} {names[i]}" for i in top)
         weakest.append((float(estimate.singular_values[k]), text))

@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
+# Judgement; ± 1.96 × 0.3 is ± 59 %.
 LARGEST_RELATIVE_STD = 0.3
 """Standard deviation over value from which a parameter counts as poorly determined:
 at 30 % a 95 % interval is as wide as the value."""
 
+# Judgement: a simple motion recorded four times as long makes good a factor of two.
 _ALMOST_BEST = 2.0
 """A motion counts as good as the best if it leaves at most this many times its
 standard deviation; the simplest such motion is named."""
@@ -92,6 +94,7 @@ def revealing_motions(estimate: Estimate, most: int = 12) -> tuple[Unidentified,
         return ()
     candidates = _candidates(estimate)
     information = _information(estimate)
+    # Fisher information of independent data adds.
     total = information + sum(c.information.sum(axis=0) for c in candidates)
     information = information + _RIDGE * np.diag(np.maximum(np.diag(total), 1e-300))
     after = np.array(
@@ -108,6 +111,8 @@ def _information(estimate: Estimate) -> Float[np.ndarray, "base base"]:
     finite = np.isfinite(np.diag(estimate.base_covariance))
     rows = np.ix_(finite, finite)
     information = np.zeros(estimate.base_covariance.shape)
+    # The pseudo-inverse: combinations that are nearly certain together may leave the
+    # covariance singular to rounding.
     information[rows] = np.linalg.pinv(estimate.base_covariance[rows], hermitian=True)
     return information
 
@@ -122,6 +127,7 @@ def _std(information: np.ndarray) -> Float[np.ndarray, " base"]:
 def _candidates(estimate: Estimate) -> list[_Candidate]:
     """Kinds of motion, the simplest first."""
     arm = estimate.prior_arm
+    # A fixed seed: the same estimate gives the same report.
     rng = np.random.default_rng(0)
     names = arm.coordinate_names
     kinds: list[tuple[str, tuple[int, ...]]] = [("hold other postures", ())]
@@ -148,6 +154,7 @@ def _motion_information(
     for block in columns.blocks([samples]):
         for i, support in enumerate(columns.support):
             Y = block.joints[i][:-1].T @ base_columns[support]
+            # 1e-12: exact data have no noise, and information must stay finite.
             information[i] += Y.T @ Y / max(float(estimate.torque_std[i]), 1e-12) ** 2
     return information
 
@@ -163,6 +170,7 @@ def _motion(arm: Arm, moving: tuple[int, ...], rng: np.random.Generator) -> Samp
     mask = np.isin(np.arange(arm.dof), moving)
     return Samples(
         time=np.arange(_SAMPLES, dtype=float),
+        # 1e-6: a joint whose limits coincide still has an interval to draw from.
         q=rng.uniform(lower, np.maximum(upper, lower + 1e-6), shape),
         qd=rng.uniform(-1, 1, shape) * speed * mask,
         qdd=rng.uniform(-1, 1, shape) * 5.0 * speed * mask,
@@ -178,6 +186,7 @@ def _revealed_by(
     candidates: Sequence[_Candidate],
 ) -> Unidentified:
     """Take the first kind of motion that is nearly as good as the best."""
+    # argmax of a mask is its first true entry; candidates go from simple to complex.
     first = int(np.argmax(after <= _ALMOST_BEST * after.min()))
     by_joint = [
         _std(information + joint)[index] for joint in candidates[first].information
