@@ -269,6 +269,7 @@ class Arm:
         )
         joints = tuple(
             replace(joint, drive=drive)
+            # Not strict: the drives of couplings follow those of the joints.
             for joint, drive in zip(self.joints, drives, strict=False)
         )
         couplings = tuple(
@@ -330,6 +331,8 @@ class Arm:
             matrix[i, column] = 1.0
         for i, joint in enumerate(self.joints):
             if joint.mimic is not None:
+                # One pass suffices: `_check_joint` makes every leader a joint of its
+                # own.
                 matrix[i] = joint.mimic.multiplier * matrix[joint.mimic.leader]
         return matrix
 

@@ -49,6 +49,7 @@ def save_arm(
     if template is not None:
         data, notes = _fill(arm, Path(fspath(template)), allow_unphysical)
     else:
+        # Before anything is written: a refused arm must leave no half file behind.
         require_writable(arm, range(len(arm.links)), allow_unphysical)
         notes = _emptied(arm)
         if target.suffix.lower() == _MJCF:

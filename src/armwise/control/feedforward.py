@@ -125,6 +125,7 @@ class ComputedTorque:
         acceleration = reference.qdd + apply_feedback(self.kd, ed) + spring
         tau: np.ndarray = self.model.inverse_dynamics(q, qd, acceleration)
         if self.robust is not None:
+            # s is formed joint by joint; couplings within K_v are left out of it.
             diagonal = np.diag(self.kd) if self.kd.ndim == 2 else self.kd
             tau = tau + self.robust.torque(-ed - spring / diagonal)
         return tau
@@ -179,6 +180,7 @@ class Playback:
         self, t: float, reference: MotionSample, measurement: Measurement
     ) -> Float[np.ndarray, "batch dof"]:
         """Return the torques [N m] or forces [N] to hold from time t [s] on."""
+        # Rounded: t is a multiple of the period but for rounding.
         row = min(round(t / self._period), len(self.command) - 1)
         back = self.feedback.torque(t, reference, measurement)
         total: np.ndarray = self.command[row] + back

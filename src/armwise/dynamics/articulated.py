@@ -1,4 +1,4 @@
-"""M⁻¹ in time linear in the links: articulated-body inertias (Featherstone 1983).
+"""Articulated-body inertias: M⁻¹ in time linear in the links (Featherstone 1983).
 
 An articulated inertia is what a link feels like with all it carries hanging loose.
 Factored once for a configuration, M x = b is one sweep inwards and one outwards for

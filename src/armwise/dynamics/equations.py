@@ -1,4 +1,4 @@
-"""Every equation of motion of a mechanism, ready to trace.
+"""Equations of motion of a mechanism, ready to trace.
 
 Coordinates in, generalised torques out; parameters are inputs that stay the same for a
 whole call: `bodies` (grouped internal inertial parameters), `drives` (four per motor)

@@ -233,6 +233,7 @@ def _segment(
 
 def _split_turn(rotation: np.ndarray, is_revolute: bool) -> tuple[np.ndarray, float]:
     """Write a rotation as Rx(α) Rz(angle) where that is possible."""
+    # A slide does not turn about its axis: there is no angle to split off.
     if not is_revolute:
         return clean(rotation), 0.0
     if abs(rotation[0, 2]) > NOISE:  # z of the child is not in the parent's y-z plane

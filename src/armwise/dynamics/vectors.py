@@ -17,6 +17,8 @@ Vector = tuple[Scalar, Scalar, Scalar]
 
 ZERO: Vector = (0.0, 0.0, 0.0)
 
+# Judgement: a tenth of a nanometre, and more than the 5e-12 of angles that are written
+# with eleven decimals.
 NOISE = 1e-10
 """Below this, a length [m] or a direction cosine is rounding, not geometry."""
 

@@ -1,4 +1,4 @@
-"""The wrench that moves a body held at a frame: linear in the body's ten parameters.
+"""Wrench on a body held at a frame: linear in the body's ten parameters.
 
     [f]   [ p̈−g   [ω̇×]+[ω×][ω×]        0          ]
     [n] = [  0       [(g−p̈)×]     [·ω̇]+[ω×][·ω]   ] φ      (`aah1986` Eq. 8)

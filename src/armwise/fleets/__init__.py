@@ -1,4 +1,4 @@
-"""Fleets: many robots, many logs, many workers, one answer.
+"""Fleets: identification of many robots from many logs by many workers.
 
 Estimators are sums over samples, so they merge: workers read logs chunk by chunk and
 send back sums; what robots share, how they spread and which of them differ follows from

@@ -1,4 +1,4 @@
-"""Workers on many machines: dask.distributed carries paths out and sums back."""
+"""Cluster of workers on many machines, through dask.distributed."""
 
 from __future__ import annotations
 

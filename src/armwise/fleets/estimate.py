@@ -1,4 +1,4 @@
-"""The estimate of a fleet: of all robots, of each, of those that differ; its file."""
+"""Estimate of a fleet: pooled, robot by robot, and its outliers; its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""identify_fleet: many robots from many logs, each read once by some worker."""
+"""Identification of a fleet from many logs, each read once by some worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job of a worker: read a chunk, prepare it, and send back nothing but its sums."""
+"""Job of a worker: a chunk of a log, read, prepared and reduced to sums."""
 
 from __future__ import annotations
 

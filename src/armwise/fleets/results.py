@@ -1,4 +1,4 @@
-"""Results of a fleet's job: made now, or remembered from an earlier run."""
+"""Results of a fleet's job, computed now or reused from an earlier run."""
 
 from __future__ import annotations
 

@@ -95,6 +95,7 @@ class Session:
         loop = linearise_along(Dynamics(self.arm), motion, *self.gains, samples)
         lowpass = ZeroPhase(cutoff_hz)
         operator = inverse_model_along(Dynamics(self.model), motion, samples, lowpass)
+        # Judgement: few trials, as in practice; growth shows within the first ones.
         return analyse_learning(loop, operator, updates=5)
 
     def report(

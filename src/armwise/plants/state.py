@@ -101,6 +101,7 @@ def _springs(
         )
     for arm in arms:
         for joint in arm.joints:
+            # A motor without inertia behind a spring would accelerate without bound.
             if joint.drive.rotor_inertia <= 0:
                 raise ArgumentError(
                     f"{arm.name}: an elastic joint needs a motor with inertia, but "
@@ -156,6 +157,7 @@ def mobility_program(mechanism: Mechanism) -> Program:
             unit[k] = 1.0
             columns.append(solve_mass_matrix(matrix, unit))
         return {
+            # The inverse of a symmetric matrix is symmetric: one triangle is enough.
             "W": [columns[j][i] for i in range(mechanism.dof) for j in range(i + 1)]
         }
 

@@ -93,6 +93,7 @@ def jax_function(program: Program) -> Callable[..., dict[str, Any]]:
         for item in program.outputs:
             cells = [jnp.zeros(batch)] * len(item.entries)
             for k in item.nonzero:
+                # Entries that depend on uniform inputs only have no batch of their own.
                 cells[k] = jnp.broadcast_to(next(entries), batch)
             outputs[item.name] = jnp.stack(cells, axis=-1).reshape(*batch, *item.shape)
         return outputs

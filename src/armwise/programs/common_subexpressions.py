@@ -111,6 +111,8 @@ class _Extractor:
         for i, (m, c) in enumerate(items):
             for n, d in items[:i]:
                 common, a, b = _common(m, n)
+                # One order of the two terms, and the ratio accordingly: a + ρ b and b +
+                # a/ρ are one pair.
                 if a < b:
                     occurrences[a, b, _rounded(d / c)].append(
                         _Occurrence(symbol, m, n, common)
@@ -160,6 +162,7 @@ class _Extractor:
         best = _Kernel(-1.0, 1.0, ratio, disjoint)
         for size in sizes:
             first, second = _unit(size), _unit(size * ratio)
+            # The sum itself costs an addition and its own products, once.
             gain = -1.0 - self.system.multiplications(first, a)
             gain -= self.system.multiplications(second, b)
             gain += sum(self._saving(one, first) for one in disjoint)

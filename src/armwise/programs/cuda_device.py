@@ -1,4 +1,4 @@
-"""The GPU through `cuda.core`: arrays, compilation and kernel launches."""
+"""GPU device through `cuda.core`: arrays, compilation and kernel launches."""
 
 from __future__ import annotations
 

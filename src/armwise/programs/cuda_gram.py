@@ -127,6 +127,7 @@ class GramSums:
     @property
     def group_bytes(self) -> int:
         """Memory of the sums of one group in bytes."""
+        # Sixteen doubles for every thread, those without a patch included.
         return 8 * 16 * self.patches.threads
 
     def add(self, sums: Memory, samples: Memory, count: int) -> None:
@@ -139,6 +140,8 @@ class GramSums:
         """
         self._module.launch(
             f"{self._name}_gram",
+            # One block for each multiprocessor: each walks over many tiles, so that few
+            # partial sums end in atomic additions.
             self._device.multiprocessors,
             self.patches.threads,
             [count, samples, self._nothing, sums],

@@ -256,6 +256,7 @@ class _NumpyRunner:
         samples = inputs[0].shape[0]
         for start in range(0, samples, BLOCK):
             stop = min(start + BLOCK, samples)
+            # Transposed: every step of the program then works on a contiguous row.
             block = [np.ascontiguousarray(a[start:stop].T) for a in inputs]
             finite = np.all([np.isfinite(a).all(axis=0) for a in block], axis=0)
             if not finite.all():

@@ -77,6 +77,8 @@ class _Build:
 
     def _value(self, symbol: int) -> _Signed:
         """Return the node of a symbol, once all that it needs is there."""
+        # A stack of our own: chains of sums may be deeper than Python's recursion
+        # limit.
         stack = [symbol]
         while stack:
             needed = [x for x in self._needs(stack[-1]) if x not in self._done]
@@ -168,6 +170,8 @@ class _Build:
                 sign *= s
                 factors.append(node)
         if isinstance(factor, Scalar) or not is_one(factor):
+            # In front, so that it is multiplied last: products of what varies can be
+            # shared between terms with different coefficients.
             factors.insert(0, self._scalar(factor))
         while len(factors) > 1:
             last = factors.pop()

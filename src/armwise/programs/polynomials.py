@@ -228,6 +228,7 @@ def plus(a: Sum, b: Sum) -> Sum:
     total = dict(a)
     for monomial, coefficient in b.items():
         value = total.get(monomial, 0.0) + coefficient
+        # Relative to the summand: an absolute bound would drop small parameters.
         if abs(value) <= _VANISHED * abs(coefficient):
             total.pop(monomial, None)
         else:

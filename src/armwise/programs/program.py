@@ -33,7 +33,8 @@ class Output:
 
     @cached_property
     def nonzero(self) -> tuple[int, ...]:
-        """Places of the entries that are not structurally zero."""
+        """Indices of the entries that are not structurally zero."""
+        # A symbol counts even if it may be zero somewhere: structure, not value.
         return tuple(
             k for k, x in enumerate(self.entries) if isinstance(x, Scalar) or x != 0.0
         )

@@ -44,7 +44,7 @@ from armwise.worlds.body_protocol import (
     zeros,
 )
 
-# Judgement: some fifty roundings of 2⁻⁵³.
+# Judgement: some ninety roundings of 2⁻⁵³.
 _NOISE = 1e-14
 """Below this, relative to the largest, a constant is rounding and becomes zero."""
 

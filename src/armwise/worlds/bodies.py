@@ -41,6 +41,7 @@ class Segment:
     @property
     def inertia(self) -> InertialParameters:
         """Its ten inertial parameters in the body's frame."""
+        # About the segment's own centre and axes, in which it is diagonal.
         central = np.diag(self.mass * _moments_per_mass(self.shape))
         own = InertialParameters.from_center_of_mass(self.mass, (0, 0, 0), central)
         return own.transformed(self.shape.pose)

@@ -36,6 +36,7 @@ def contradiction(world: World) -> str | None:
     nails = [r for r in world.relations if _is_nail(r)]
     for relation in nails:
         body = world.body(relation.points[0].body)
+        # A constraint that may break is allowed to be impossible: it will break.
         if isinstance(body, ArticulatedBody) and np.isinf(relation.max_deviation):
             sentence = _out_of_reach(body, relation)
             if sentence:
@@ -123,6 +124,7 @@ def _reach(arm: Arm, link: int, local: np.ndarray) -> tuple[float, np.ndarray]:
     i = link
     while arm.joints[i].parent != BASE:
         joint, carrier = arm.joints[i], arm.joints[arm.joints[i].parent]
+        # A slide has no bounded reach: nothing can be said.
         if not joint.is_revolute:
             return np.inf, np.zeros(3)
         axis_point = joint.origin[:3, :3] @ joint.anchor + joint.origin[:3, 3]

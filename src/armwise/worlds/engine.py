@@ -200,12 +200,15 @@ class WorldEngine:
         return (
             self.backend == "c"
             and self.broken <= self.signals.alive.keys()
+            # The loop solves for the smallest exact forces; other methods must be
+            # asked.
             and (self.method.is_exact or not self.layout.rows)
         )
 
     @cached_property
     def loop(self) -> NativeLoop:
         """The compiled loop."""
+        # Traced whole, the solver's zeros vanish; beyond, a loop over rows is faster.
         if coupled_entries(self.world) <= MOST_TRACED:
             program = self.traced.rates
             source = traced_source(program, self.layout)
@@ -248,6 +251,7 @@ class WorldEngine:
 
     def positions(self, states: np.ndarray, points: Sequence[Point]) -> np.ndarray:
         """Return where points are in the world at some states: (samples, points, 3)."""
+        # Tracing costs more than evaluating: drawings ask for the same points again.
         key = tuple(points)
         if key not in self._position_kernels:
             self._position_kernels[key] = Kernel(self.traced.positions(key), "numpy")
@@ -259,6 +263,8 @@ class WorldEngine:
 
     def snapshot(self, states: np.ndarray, signals: np.ndarray) -> Snapshot:
         """Evaluate the constraint equation at some states."""
+        # One state at a time is called from the steps: compiled, without a samples
+        # axis.
         if len(states) > 1 or self.backend != "c":
             return Snapshot.from_outputs(self._many([states, signals]))
         outputs = self._one(states[0], signals[0])

@@ -277,6 +277,8 @@ class Factors:
 
     def __init__(self, A: Array) -> None:
         self.size = len(A)
+        # A diagonal that is structurally zero belongs to points that cannot move: no
+        # force of that row matters.
         self.rows = [i for i in range(self.size) if _is_used(A[i, i])]
         mean: Number = 0.0
         for i in self.rows:
@@ -367,6 +369,7 @@ def solved_rate(
     matrix = _living_matrix(layout, moving, equations, alive)
     factors = Factors(matrix)
     ideal = factors.solve(-equations.free)
+    # Solved apart, with the same factors: the ledger books both works separately.
     stabilising = factors.solve(-equations.pull)
     force = ideal + stabilising
     for name, body in moving.items():

@@ -140,6 +140,8 @@ def _accounts(world: World) -> tuple[Account, ...]:
             accounts.append(Account("damper", force.name))
     for relation in world.relations:
         accounts.append(Account("constraint", relation.name))
+        # Apart from the constraint's own work: it is the energy that violation costs,
+        # zero if all constraints held exactly.
         accounts.append(Account("stabilisation", relation.name))
         if relation.is_moving or relation.is_velocity:
             accounts.append(Account("carrier", relation.name))

@@ -150,5 +150,6 @@ def rigid_start(body: RigidBody) -> tuple[np.ndarray, np.ndarray]:
     R = body.pose[:3, :3]
     center = body.pose[:3, 3] + R @ body.inertia.center_of_mass
     position = np.concatenate([center, quaternion_from_rotation(R)])
+    # Given in world axes, kept in body axes, where the inertia is constant.
     turning = R.T @ np.asarray(body.angular_velocity)
     return position, np.concatenate([body.velocity, turning])

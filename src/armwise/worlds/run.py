@@ -146,6 +146,7 @@ def _fill(
     if engine.method.is_exact:
         cutoff = getattr(engine.method, "cutoff", SingularValueDropping.cutoff)
         values, forces, dropped = _smallest_forces(A, right, cutoff)
+        # Where the smallest exact forces fit, every exact method returns just these.
         hard = ~_fits(forces, bounds)
         history.singular_values[part, : len(keep)] = values
         history.force[part.start : part.stop, keep] = forces
@@ -315,6 +316,7 @@ class Run:
         gone = {h.name: h.time for h in self.log if h.kind == "broken"}
         deviations = [0.0]
         for name, rows in self.engine.layout.rows.items():
+            # What has broken deviates freely; that is no error of the run.
             there = self.time < gone.get(name, np.inf)
             size = np.linalg.norm(self._snapshot.deviation[there, rows], axis=1)
             deviations.append(float(size.max(initial=0.0)))

@@ -239,6 +239,7 @@ class Runner:
         if taken.taken < steps:
             self.block = 1  # trouble seldom comes alone: start small again
             return ""
+        # Doubling back up: a quiet stretch soon runs in full blocks again.
         self.block = min(2 * self.block, _BLOCK)
         return "step" if single else "all"
 
@@ -353,6 +354,8 @@ class Runner:
         self.log += happened
         self._stop_if(self.monitor.trouble)
         is_adaptive = isinstance(self.integrator, CashKarp)
+        # Within one adaptive step the number of dropped singular values stays: a choice
+        # that flips between stages would look like an error and shrink the step.
         if is_adaptive and solution is not None:
             self.engine.held = solution.dropped
 
@@ -386,6 +389,7 @@ class Runner:
             middle = 0.5 * (low + high)
             self.state, self.t = before, begin
             self._accept(self._try(middle)[0], middle)
+            # Trial steps of the bisection are not steps of the run.
             self.careful -= 1
             if event.is_crossed(start, event.function(self._moment())):
                 high, after = middle, self.state

@@ -154,6 +154,7 @@ def _check_force(world: World, force: Force) -> None:
 def _require(who: str, force: object, *names: str) -> None:
     for name in names:
         value = getattr(force, name)
+        # Negative damping or stiffness would create energy.
         if not (np.isfinite(value) and value >= 0):
             raise ArgumentError(
                 f"{who} needs a {name} that is a number and not negative, "
@@ -165,6 +166,8 @@ def _check_overlap(relations: Sequence[Relation]) -> None:
     """Refuse the same points held twice, alike or in contradiction."""
     first_with: dict[tuple[object, ...], Relation] = {}
     for relation in relations:
+        # Curves and moving targets cannot be compared by their numbers here; if they
+        # contradict, `StepMonitor` notices while the world runs.
         if relation.curve is not None or relation.is_moving:
             continue
         key = (
@@ -180,6 +183,7 @@ def _check_overlap(relations: Sequence[Relation]) -> None:
             np.linalg.norm(np.subtract(twin.fixed_target, relation.fixed_target))
         )
         where = " and ".join(str(point) for point in relation.points)
+        # Exactly: targets that differ by rounding already pull against each other.
         if distance == 0:
             raise ArgumentError(
                 f"The constraints {twin.name!r} and {relation.name!r} hold the same "

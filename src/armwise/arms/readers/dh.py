@@ -114,6 +114,7 @@ def dh_joint(
     d: float,
 ) -> Joint:
     """Build a bare revolute joint from a row α [rad], a [m], θ [rad], d [m]."""
+    # Both conventions are these two screws; only their order differs.
     across = pose(rotation_about(_X, alpha), (a, 0.0, 0.0))
     along = pose(rotation_about(_Z, theta), (0.0, 0.0, d))
     # Modified DH: the axis is z of the link's own frame.

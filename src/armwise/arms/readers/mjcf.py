@@ -177,6 +177,7 @@ class _Reader:
                 f'joint "{name}"', "is free or a ball; use hinge and slide joints."
             )
         drive, dof = self._drive(j, name), int(model.jnt_dofadr[j])
+        # Newer versions only; the terms beyond the linear one have no parameter here.
         if hasattr(model, "dof_dampingpoly") and np.any(model.dof_dampingpoly[dof]):
             raise self.error(
                 f'joint "{name}"', "has polynomial damping; make it linear."
@@ -210,6 +211,7 @@ class _Reader:
         lower, upper = model.jnt_range[j] if model.jnt_limited[j] else (-inf, inf)
         effort = inf
         if model.jnt_actfrclimited[j]:
+            # One symmetric limit: the larger side, since the arm has only one number.
             effort = float(np.abs(model.jnt_actfrcrange[j]).max())
         return Limits(float(lower), float(upper), effort=effort)
 
@@ -277,6 +279,7 @@ def _pose(
 
 def _direction(axis: Float[np.ndarray, " 3"]) -> Float[np.ndarray, " 3"]:
     unit = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
+    # MuJoCo normalises axes in floating point: exact zeros save traced operations.
     direction: np.ndarray = without_rounding(unit[None, :])[0]
     return direction
 

@@ -435,6 +435,8 @@ class _Body:
                 name=joint.text("name"),
                 kind=MOVING[joint.text("type")],
                 parent=parent.link,
+                # The parent may itself be fixed to a moving link: its pose comes in
+                # between.
                 origin=parent.pose @ read_origin(joint),
                 axis=read_axis(joint),
                 limits=read_limits(joint),

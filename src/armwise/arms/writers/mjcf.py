@@ -78,6 +78,7 @@ def _bodies(arm: Arm) -> list[str]:
             continue
         i, depth = item
         lines += _indented(_body(arm, i), depth)
+        # The end tag waits below the children on the stack.
         todo.append("  " * depth + "</body>")
         todo += [(k, depth + 1) for k in reversed(children.get(i, []))]
     return lines
@@ -241,6 +242,8 @@ def _elements(
     """Find the <body> and <joint> that each compiled body and joint came from."""
     model = compile_mjcf(path)
     bodies = list(_nested(root, "body"))
+    # Elements and compiled bodies are matched by order: counts that differ would put
+    # numbers into the wrong body.
     if len(bodies) != model.nbody - 1:
         raise ArmError(
             f"{path}: {len(bodies)} <body> elements make {model.nbody - 1} bodies "
@@ -287,6 +290,7 @@ def _put_inertia(editor: Editor, body: Element, inertia: InertialParameters) -> 
         words = " ".join(f'{name}="{text}"' for name, text in values.items())
         editor.insert(body, [f"<inertial {words}/>"])
         return
+    # MuJoCo refuses `fullinertia` beside any of them.
     editor.remove(inertial, _ORIENTED)
     editor.set(inertial, values)
 

@@ -119,6 +119,7 @@ def _moving_link(arm: Arm, i: int) -> Iterator[str]:
 
 def _unused(name: str, arm: Arm) -> str:
     taken = {arm.base, *(x.name for x in arm.links), *(x.name for x in arm.frames)}
+    # Link names are unique in a URDF; an underscore more is always free in the end.
     while name in taken:
         name += "_"
     return name
@@ -155,6 +156,7 @@ def _joint(
 ) -> Iterator[str]:
     limits, drive = joint.limits, joint.drive
     endless = limits.lower == -inf and limits.upper == inf
+    # "revolute" requires limits, and readers take missing ones as zero.
     kind = "continuous" if joint.is_revolute and endless else joint.kind
     yield f'<joint name={quoteattr(joint.name)} type="{kind}">'
     yield f"  <parent link={quoteattr(parent)}/>"
@@ -263,6 +265,7 @@ def fill_urdf(
         root: Its root element.
         allow_unphysical: Write negative masses and moments all the same.
     """
+    # The template may hold what is to be repaired.
     before = read_urdf(path, root=root, allow_unphysical=True)
     require_same_arm(arm, before, path)
     changed = changed_links(arm, before)

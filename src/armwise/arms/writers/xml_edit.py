@@ -39,6 +39,7 @@ class Editor:
                 self.changes.append((start, end, quoteattr(value).encode()))
         if added:
             end = element.start + len(tag) - (2 if tag.endswith(b"/>") else 1)
+            # Before trailing blanks: the new attribute follows the last one directly.
             end = len(self.data[:end].rstrip())
             self.changes.append((end, end, added.encode()))
 
@@ -95,6 +96,7 @@ class Editor:
         tag = self._tag(element)
         if tag.endswith(b"/>"):
             return element.start + len(tag)
+        # `close` is where the end tag begins; it holds no ">" but its own.
         return self.data.index(b">", element.close) + 1
 
     def _indent(self, element: Element) -> bytes:

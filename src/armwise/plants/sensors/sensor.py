@@ -83,11 +83,13 @@ def spread(
         ) from None
     if not np.all(np.isfinite(full)):
         raise ArgumentError(f"{name} is not finite.")
+    # None lets samplers skip the arithmetic of an error they do not have.
     return full if full.any() else None
 
 
 # Gain error, bias, drift and noise of analog signals.
 
+# Drawing single rows would cost more in calls than in random numbers.
 _BLOCK = 256
 
 
