@@ -109,7 +109,7 @@ class Composite(PredictingController):
         law: UpdateLaw,
         bandwidth: float = 20.0,
         torque_scale: ArrayLike = 1.0,
-        # Judgement: prediction leads, since its error is filtered and scaled to noise.
+        # Judgement: prediction errors lead, tracking errors help.
         weights: tuple[float, float] = (0.3, 1.0),
         initial: Float[np.ndarray, " p"] | None = None,
         projection: Projection | None = None,

@@ -230,8 +230,7 @@ class RobustTerm:
     """
 
     strength: float | Float[np.ndarray, " dof"]
-    # Judgement, in [rad/s] or [m/s]: wide enough that sampling at 1 kHz does not
-    # chatter.
+    # Judgement, in [rad/s] or [m/s]: narrower is more exact and chatters sooner.
     boundary: float = 0.05
 
     def __post_init__(self) -> None:

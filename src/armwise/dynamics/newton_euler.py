@@ -220,7 +220,7 @@ def swept(
     if omega is omega_r and qd is qdr:
         return mul(omega[1], qd), _neg(mul(omega[0], qd))
     # Symmetrised in q̇ and q̇r: C is then the one of Christoffel's symbols, with which
-    # Ṁ − 2C is skew. Any other C would spoil Slotine and Li's proof.
+    # Ṁ − 2C is skew. Slotine and Li's proof needs that.
     x = mul(0.5, add(mul(omega[1], qdr), mul(omega_r[1], qd)))
     y = mul(0.5, add(mul(omega[0], qdr), mul(omega_r[0], qd)))
     return x, _neg(y)

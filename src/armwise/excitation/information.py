@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 STATES = ("q", "qd", "qdd")
 
-# Judgement: a thousandth of the typical standard deviation of a column, below which a
+# Judgement: a thousandth of a column's typical root mean square, below which a
 # parameter is not excited for practical purposes.
 RIDGE = 1e-6
 """Regularisation, as a fraction of the information of random motion at the limits: it

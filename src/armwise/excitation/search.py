@@ -62,8 +62,7 @@ class Penalty:
         if clearance is not None:
             more, push = self._room(clearance, states[0])
             price += more
-            # No encounter is close: its gradient, the dearest part, need not be
-            # computed.
+            # No encounter is close: its gradient need not be computed.
             if push is not None:
                 slopes[0] = slopes[0] + clearance.slopes(states[0], push)
         return price, slopes
@@ -437,7 +436,7 @@ class Search:
             scaled, z.ravel() / FIRST_STEP, jac=True, method="L-BFGS-B",
             callback=self._step,
             # Judgement: maxcor twice SciPy's default, since memory is small beside one
-            # evaluation; ftol is per round, and gtol seldom decides.
+            # evaluation.
             options={"maxiter": steps, "maxcor": 20, "ftol": ftol, "gtol": 1e-6},
         )  # fmt: skip
         self._evaluations += int(answer.nfev) + 1

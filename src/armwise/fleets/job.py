@@ -63,7 +63,7 @@ class Job:
         """Describe a job, named by the program and all the settings behind its sums."""
         settings = (preparation, tuple(friction), reading, with_slips)
         # The generated C text stands for geometry and equations: whatever changes the
-        # columns changes it, and nothing else does.
+        # columns changes it.
         program = core_source(Columns(arm).dynamics.program("grouped_rows"))
         # Only slip columns depend on the parameters: without them, sums survive a
         # change of the arm's numbers.

@@ -63,8 +63,8 @@ class SemiImplicit:
     """
 
     tableau: ClassVar[None] = None
-    # First order: twice the rate of RungeKutta4, whose step costs four evaluations.
-    # Judgement.
+    # Judgement: first order, hence twice the rate of RungeKutta4, whose step costs four
+    # evaluations.
     default_rate_hz: ClassVar[float] = 4000.0
     stability_limit: ClassVar[float] = 0.8
 

@@ -89,7 +89,7 @@ def run_batch(
     motions = (motion,) if isinstance(motion, Motion) else tuple(motion)
     _check(plant, motions)
     length = max(m.duration for m in motions) if duration is None else duration
-    # Rounded, not truncated: 1.0 / 0.001 may come out just below 1000.
+    # Rounded, not truncated: 0.3 / 0.1 is just below 3.
     steps = max(1, round(length / plant.control_period))
     begin = _references(motions, np.zeros(1))
     controller.reset(plant.batch, plant.control_period)

@@ -140,7 +140,8 @@ class Instruments:
         self._shape = (batch, dof)
         self._held: dict[str, np.ndarray] = {}
         self._mounted: list[_Mounted] = []
-        # A stream for each sensor: adding one leaves the others' noise unchanged.
+        # A stream for each sensor: one more at the end leaves the others' noise
+        # unchanged.
         streams = np.random.default_rng(seed).spawn(len(sensors))
         for sensor, stream in zip(sensors, streams, strict=True):
             ticks = _ticks(sensor, tick, control_ticks)

@@ -112,7 +112,7 @@ class _Extractor:
             for n, d in items[:i]:
                 common, a, b = _common(m, n)
                 # One order of the two terms, and the ratio accordingly: a + ρ b and b +
-                # a/ρ are one pair.
+                # a/ρ are, up to a factor, one pair.
                 if a < b:
                     occurrences[a, b, _rounded(d / c)].append(
                         _Occurrence(symbol, m, n, common)

@@ -179,8 +179,8 @@ def _require_private(folder: Path) -> None:
 def _is_trustworthy(path: Path) -> bool:
     """Whether the entry is ours alone and is what was compiled."""
     try:
-        # Owner and mode are read from the open file, not from its name: nobody can swap
-        # the file between check and use.
+        # Owner, mode and content of one open file; that the folder is private keeps
+        # others from swapping it before it is loaded by name.
         with open(path, "rb", opener=_open_no_link) as file:
             status = os.fstat(file.fileno())
             body = file.read()

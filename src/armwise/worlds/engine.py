@@ -154,7 +154,7 @@ def coupled_entries(world: World) -> int:
 
 # Engine.
 
-# Judgement; the traced elimination grows with the cube of the rows.
+# Judgement; a traced elimination grows with up to the cube of the rows.
 MOST_TRACED = 300
 """Entries of A that are not zero up to which the solution is traced as well: beyond,
 the straight-line code no longer fits the processor's instruction cache."""

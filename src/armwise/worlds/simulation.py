@@ -384,7 +384,7 @@ class Runner:
         """Halve the substep until the event's time is known."""
         low, high, after = 0.0, self.t - begin, self.state
         start = event.function(Moment(begin, before, self.engine))
-        # 2⁻⁵⁰ of a step is below the resolution of a double.
+        # Fifty halvings reach 2⁻⁵⁰ of a step, near the rounding of the time itself.
         for _ in range(50):
             middle = 0.5 * (low + high)
             self.state, self.t = before, begin

@@ -154,7 +154,8 @@ def _check_force(world: World, force: Force) -> None:
 def _require(who: str, force: object, *names: str) -> None:
     for name in names:
         value = getattr(force, name)
-        # Negative damping or stiffness would create energy.
+        # Negative damping would create energy; with negative stiffness it has no
+        # minimum.
         if not (np.isfinite(value) and value >= 0):
             raise ArgumentError(
                 f"{who} needs a {name} that is a number and not negative, "

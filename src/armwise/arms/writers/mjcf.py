@@ -122,7 +122,7 @@ def _inertial(inertia: InertialParameters) -> str:
 def _fixed(arm: Arm, i: int, keeps: bool) -> Iterator[str]:
     for frame in frames_on(arm, i):
         attributes = f"name={quoteattr(frame.name)} {_place(frame.pose)}"
-        # A massless body without joints is what MJCF calls a site.
+        # A frame without mass needs no body: a site is enough.
         if not np.any(frame.inertia.vector):
             yield f"<site {attributes}/>"
         elif keeps:
