@@ -128,7 +128,7 @@ class PhysicalProjection:
         bounded = layout.non_negative
         out = values.copy()
         out[..., bounded] = np.maximum(values[..., bounded], 0.0)
-        # Rare in a run: the common case copies nothing but the drives' bounds.
+        # Otherwise nothing is clipped, and the links stay as they are.
         if weights.min() < self.floor:
             cut = np.maximum(weights, self.floor)
             pseudo = (vectors * cut[..., None, :]) @ np.swapaxes(vectors, -1, -2)

@@ -26,9 +26,9 @@ def simulate_log(
     arm: Arm,
     motion: Motion,
     *,
-    # Seventeen bits a turn, common among absolute encoders of industrial joints.
+    # Judgement: seventeen bits a turn.
     encoder_counts: int = 2**17,
-    # Judgement: 1 % of the largest torque, as of a good current measurement.
+    # Judgement: 1 % of the largest torque.
     torque_noise: float = 0.01,
     mujoco: bool = False,
     seed: int = 0,

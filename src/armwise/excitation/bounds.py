@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DEFAULT_SPAN = {True: 2.0 * np.pi, False: 0.5}
 """Range of a joint without position limits, by whether it turns, in [rad] or [m]."""
 
-# Judgement: slow for most arms, so that a missing limit errs on the safe side.
+# Judgement: meant to be slow, so that a missing limit errs on the safe side.
 DEFAULT_VELOCITY = {True: 2.0, False: 0.5}
 """Speed of a joint without a limit of speed in [rad/s] or [m/s]."""
 

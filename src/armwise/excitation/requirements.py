@@ -136,7 +136,7 @@ class Requirements:
 RATE_HZ = 1000.0
 """Instants a second at which a plan is verified."""
 
-# Bounds the memory of long motions; arrays of 2048 samples stay in cache.
+# Judgement: bounds the memory of long motions, two seconds at a time.
 _BLOCK = 2048
 
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from armwise.programs import Memory
 
 
-# Judgement: torque residuals are correlated over some 10 ms. It only weighs a motion
-# against a prior; without one the best motion does not depend on it.
+# Judgement: one independent sample every 10 ms. It only weighs a motion against a
+# prior; without one the best motion does not depend on it.
 RATE_HZ = 100.0
 """Samples a second that count as independent, unless said otherwise."""
 

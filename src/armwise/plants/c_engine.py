@@ -149,8 +149,7 @@ class CEngine:
         # C gets a valid pointer even where no spring is read.
         springs = np.zeros(1) if numbers.springs is None else numbers.springs
         self._numbers = (numbers.drives, springs, numbers.bodies)
-        # Eight arms at a time cost hardly more than one; a single arm would only carry
-        # seven idle lanes.
+        # Vectors of eight arms; a single arm would only carry seven idle lanes.
         self._function = _compiled(mechanism, is_elastic, batch > 1)
         rtol = atol = 0.0
         if isinstance(integrator, DormandPrince):
@@ -199,7 +198,8 @@ def _compiled(
 ) -> Callable[..., int]:
     key = (mechanism.key, is_elastic, in_lanes)
     if key not in _loaded:
-        # -O3, unlike kernels: the stepper's loops over joints gain from unrolling.
+        # Judgement: -O3, unlike kernels, since the stepper has loops over joints to
+        # unroll.
         library = compiled_library(
             stepper_source(mechanism, is_elastic, in_lanes), "-O3"
         )

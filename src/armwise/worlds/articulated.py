@@ -48,7 +48,7 @@ from armwise.worlds.body_protocol import (
 _NOISE = 1e-14
 """Below this, relative to the largest, a constant is rounding and becomes zero."""
 
-# Cubic against linear growth, the linear one with the larger constant.
+# Judgement: where cubic growth overtakes linear growth with a larger constant.
 LONGEST_DENSE = 7
 """Joints up to which factoring the mass matrix takes fewer operations."""
 

@@ -37,7 +37,7 @@ MOMENTS = {
 
 KINEMATICS = ("sigma", "alpha", "dpar", "apar")
 MOTORS = "motor inertia"
-# Settings of the program these files were written for; they describe no arm.
+# Keywords that are accepted and say nothing about the arm.
 _IGNORED = ("option", "option_update")
 _START = re.compile(rb"\A(?:\s|%[^\n]*\n)*number_links\b")
 

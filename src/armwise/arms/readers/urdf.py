@@ -221,7 +221,7 @@ def _refuse_impossible(
 
 def read_shapes(link: Element, T: Float[np.ndarray, "4 4"]) -> list[Shape]:
     """Return a link's outline, moved by T: what it collides with, else what shows."""
-    # Collision shapes are simpler and closed; visual ones are often meshes.
+    # Judgement: clearance is about collisions, so that their shapes come first.
     kind = "collision" if link.find("collision") is not None else "visual"
     shapes = (read_shape(element, T) for element in link.all(kind))
     return [shape for shape in shapes if shape is not None]

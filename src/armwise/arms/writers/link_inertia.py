@@ -58,7 +58,7 @@ def require_writable(arm: Arm, links: Sequence[int], allow_unphysical: bool) -> 
                 f"{arm.name}: {name} has first moments but no mass, so no centre of "
                 "mass to write. Identify parameters a body can have, then save those."
             )
-        # A broken triangle inequality alone passes: published files often have one.
+        # A broken triangle inequality alone is a defect, not refused, as in the reader.
         if inertia.has_negative() and not allow_unphysical:
             raise NotPhysical(
                 f"{arm.name}: {name}: {inertia.defect()}; not written. Identify "

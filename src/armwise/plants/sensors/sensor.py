@@ -89,7 +89,7 @@ def spread(
 
 # Gain error, bias, drift and noise of analog signals.
 
-# Drawing single rows would cost more in calls than in random numbers.
+# Judgement: many rows per call, so that calls do not outweigh the numbers.
 _BLOCK = 256
 
 
