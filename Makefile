@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 DEMO := $(VENV)/.demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test test-all browser lint types contract bench papers docs package clean
+.PHONY: setup demo test test-slow test-all browser lint types contract bench papers docs package clean
 
 setup: $(STAMP)
 
@@ -31,7 +31,11 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --durations=30
 test: $(STAMP)
 	$(PYTEST) -m "not slow"
 
-# With what takes long: statistics of many runs, every bad file, wheels, long papers.
+# What takes long: statistics of many runs, every bad file, wheels.
+test-slow: $(STAMP)
+	$(PYTEST) -m "slow and not papers"
+
+# Everything, with the reproductions that take minutes.
 test-all: $(STAMP)
 	$(PYTEST)
 

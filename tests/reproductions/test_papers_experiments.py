@@ -83,6 +83,7 @@ def test_what_runs_covers_its_experiments(made):
 
 
 @pytest.mark.slow
+@pytest.mark.papers
 @pytest.mark.parametrize(
     "group",
     [group for group in GROUPS if group.name not in QUICK],
