@@ -160,7 +160,7 @@ def test_sliders_move_an_arm_whose_names_mean_harm(browser: Browser, tmp_path: P
         open_viewer(browser, address)
         text = browser.run("document.body.innerText")
         assert f"{HOSTILE} [rad]" in text
-        assert f"{HOSTILE} (described) is no body" in text
+        assert f"{HOSTILE} (described) is not physically realisable" in text
         before = scene_pixels(browser)
         field = browser.find(label("joint_1 [rad]", "text"))
         field.send_keys(Keys.CONTROL, "a", Keys.NULL, "-0.9", Keys.ENTER)

@@ -262,7 +262,8 @@ def check_readings(sensed: Samples, names: tuple[str, ...]) -> None:
     """
     if sensed.dof != len(names):
         raise ArgumentError(
-            f"The samples have {sensed.dof} joints, but the arm has {len(names)}."
+            f"The samples have {sensed.dof} joints, but the arm has {len(names)}: "
+            f"{', '.join(names)}. Name the description of the arm that was recorded."
         )
     if not sensed.has_torque:
         raise RecordingError(

@@ -94,8 +94,8 @@ def calibrate_torques(
     first = np.broadcast_to(np.asarray(guess, dtype=float), (arm.dof,)).copy()
     parts = [_samples(log, cutoff_hz, torque) for log in (unloaded, loaded)]
     joined = Samples.concatenate(parts)
+    check_readings(joined, arm.coordinate_names)
     sensed = replace(joined, tau=joined.tau * first)
-    check_readings(sensed, arm.coordinate_names)
     known_load = KnownLoad(
         carrying(arm, load).parameters - arm.parameters,
         np.repeat([0.0, 1.0], [len(part) for part in parts]),
