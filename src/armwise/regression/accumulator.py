@@ -269,6 +269,8 @@ def accumulate_folds(
         is_end = np.any(np.abs(_friction_state(columns, part) - own) > _SAME, axis=1)
         differs[start : start + length] = is_end
         interior, ends = Accumulator(columns), Accumulator(columns)
+        if len(part) > BLOCK:
+            interior._precondition(part, None)
         for block in columns.blocks([part]):
             for target, mask in ((interior, ~is_end), (ends, is_end)):
                 if (rows := mask[block.rows]).any():
