@@ -269,7 +269,9 @@ def accumulate_folds(
         is_end = np.any(np.abs(_friction_state(columns, part) - own) > _SAME, axis=1)
         differs[start : start + length] = is_end
         interior, ends = Accumulator(columns), Accumulator(columns)
-        if len(part) > BLOCK:
+        # A block from all over a long stretch saves most of its renewals; in a short
+        # one it would cost more rows than it saves (judgement: an eighth at most).
+        if len(part) > 8 * BLOCK:
             interior._precondition(part, None)
         for block in columns.blocks([part]):
             for target, mask in ((interior, ~is_end), (ends, is_end)):
