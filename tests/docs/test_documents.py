@@ -110,7 +110,7 @@ def write_loaded_log(path: Path) -> None:
     """Let a ddarm with 2 kg at its last link move for a while."""
     arm = aw.load_arm("ddarm")
     body = aw.arms.InertialParameters.from_center_of_mass(
-        2.0, [0.0, 0.0, 0.0], 1e-3 * np.eye(3)
+        2.0, [0.1, 0.0, 0.05], 1e-3 * np.eye(3)
     )
     plant = aw.SimulatedArm(
         arm,

@@ -189,7 +189,9 @@ def _prepared(
         others = [prepare(logs, like=samples[0])]
     if hold_out:
         if not 0.0 < hold_out < 1.0:
-            raise ArgumentError(f"hold_out lies between 0 and 1, not {hold_out:g}.")
+            raise ArgumentError(
+                f"hold_out is a fraction between 0 and 1, not {hold_out:g}."
+            )
         # The end of each run, in one part: rows drawn at random would be neighbours of
         # those fitted, and the low-pass makes neighbours alike.
         pairs = [run.split(1.0 - hold_out) for run in samples]
