@@ -13,7 +13,7 @@ from armwise.control import ComputedTorque
 from armwise.monitoring import Watchdog
 from armwise.motions import Fourier
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run
-from papers.rows import Row, row
+from papers.rows import Row, own
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -79,8 +79,9 @@ def rows() -> list[Row]:
     """What the thesis wished for."""
     quiet = watched(None).alarms
     return [
-        row("watchdog", f"alarms in {END - LEARNING:.0f} s of undisturbed work", "none",
-            len(quiet), not quiet, _NOTE),
+        own("watchdog", f"alarms in {END - LEARNING:.0f} s of undisturbed work",
+            "the thesis' future work; our aim: none", len(quiet), below=0.5,
+            note=_NOTE),
         *(_shift_row(j, is_seen) for j in range(2) for is_seen in (True, False)),
     ]  # fmt: skip
 
@@ -88,18 +89,20 @@ def rows() -> list[Row]:
 def _shift_row(joint: int, is_seen: bool) -> Row:
     dog = watched(joint, is_seen)
     found = next((a for a in dog.alarms if a.time >= ONSET), None)
-    ours = "not in 45 s"
+    delay = np.inf if found is None else found.time - ONSET
+    shown = "not in 45 s"
     if found is not None:
-        ours = f"{found.time - ONSET:.2f}, {np.rad2deg(found.size):.2f}"
+        shown = f"{delay:.2f} s, as {np.rad2deg(found.size):.2f}°"
     visible = float(np.rad2deg(dog.visible(END - ONSET)[joint].drift))
-    return row(
+    return own(
         "watchdog",
         f"joint {joint + 1}, {'seen' if is_seen else 'unseen'} shift of 1°: found "
-        "after [s], as [°]",
-        "found, our aim: in 5 s" if is_seen else "—",
-        ours,
-        found is not None and found.time - ONSET < 5.0 if is_seen else None,
-        _NOTE
+        "after [s]",
+        "the thesis' future work; our aim: 5 s" if is_seen else "no aim",
+        delay,
+        below=5.0 if is_seen else None,
+        shown=shown,
+        note=_NOTE
         if is_seen
         else "a second is missing around it; by its own word gravity tells "
         f"{visible:.1f}° in 45 s",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +15,7 @@ from armwise.plants import Actuator, SimulatedArm, run
 from armwise.report import Figure
 from papers.direct_drive import believed_arm, direct_drive_arm, gains
 from papers.drawings import Drawing, line
-from papers.rows import Row, row
+from papers.rows import Row, agrees, better, claim
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -141,106 +140,79 @@ def _error_drawings(
 
 def rows() -> list[Row]:
     """Figures 2 and 3 of App. A, ours beside the thesis'."""
-    return [*_analog_rows(), *_digital_rows()]
+    return [*_motion_rows(), *_analog_rows(), *_digital_rows()]
+
+
+def _motion_rows() -> list[Row]:
+    sample = MOTION.sample(np.linspace(0.0, MOTION.duration, 3001))
+    speed, push = (float(np.rad2deg(np.abs(x).max())) for x in (sample.qd, sample.qdd))
+    return [
+        agrees("App. A, analog servos", "peak velocity of the motion [°/s]", 360, speed,
+               within=0.01),
+        agrees("App. A, analog servos", "peak acceleration of the motion [°/s²]", 854,
+               push, within=0.01),
+    ]  # fmt: skip
+
+
+_IDEAL = (
+    "amplifiers and motors are ideal here, bearing friction is that of `direct_drive`; "
+    "the thesis gives no gains: 3.2, 4.0, 4.8 Hz, critically damped"
+)
 
 
 def _analog_rows() -> list[Row]:
     errors = {name: found.peak for name, found in analog_errors().items()}
     full = errors["5 PD + full feedforward"]
     free = analog_errors(third_joint_friction=False)["5 PD + full feedforward"].peak
-    totals = [float(np.linalg.norm(e)) for e in errors.values()]
-    note = (
-        "Simulated ddarm with bearing friction; the controllers' model is 3 % off and "
-        "has none. The thesis gives no gains: 3.2, 4.0, 4.8 Hz, critically damped. "
-        "Ours are smaller: amplifiers and motors are ideal here."
-    )
+    one, two, three, four, five = (float(np.linalg.norm(e)) for e in errors.values())
     experiment = "App. A, analog servos"
-    made = [
-        row(
-            experiment, f"peak errors, {name}", _PAPER[name[0]], _degrees(e), None, note
-        )
-        for name, e in errors.items()
-    ]
-    made.append(
-        row(
-            experiment,
-            "order of the five",
-            "1 and 2 out of range, then 3, 4 a little better, 5 best",
-            " > ".join(f"{total:.2f}°" for total in totals),
-            all(a > b for a, b in pairwise(totals)),
-            note,
-        )
-    )
-    made.append(
-        row(
-            experiment,
-            "full feedforward, peak of joints 1 and 2",
-            "0.33°, 0.84°",
-            f"{full[0]:.2f}°, {full[1]:.2f}°",
-            bool(max(full[:2]) < 1.0),
-            note,
-        )
-    )
-    made.append(
-        row(
-            experiment,
-            "full feedforward, joint 3, with and without its friction",
-            "1.4°, ruled by friction and motor dynamics",
-            f"{full[2]:.2f}°, {free[2]:.2f}° without",
-            bool(full[2] > 2.0 * free[2]),
-            note,
-        )
-    )
-    return made
-
-
-_PAPER = {
-    "1": "out of the graph's range",
-    "2": "out of the graph's range",
-    "3": "much better than 1 and 2",
-    "4": "little better than 3",
-    "5": "0.33°, 0.84°, 1.4°",
-}
+    sizes = ", ".join(f"{x:.2f}°" for x in (one, two, three, four, five))
+    return [
+        claim(experiment, "peak error of 1 and 2 over that of 3",
+              "1 and 2 out of the graph's range, 3 much better",
+              (one / three, two / three), above=2.0, why="twice as far at least",
+              shown=f"{one / three:.1f}, {two / three:.1f} ({sizes} of 1 to 5)",
+              note=_IDEAL),
+        claim(experiment, "peak error of 3 over that of 4", "4 little better than 3",
+              three / four, above=1.0, below=1.5,
+              why="better, and by less than half", note=_IDEAL),
+        claim(experiment, "peak error of 4 over that of 5", "5 best", four / five,
+              above=1.1, why="a tenth at least", note=_IDEAL),
+        *(
+            better(experiment, f"full feedforward, peak error of joint {j + 1} [°]",
+                   printed, float(full[j]), note=_IDEAL)
+            for j, printed in enumerate((0.33, 0.84, 1.4))
+        ),
+        claim(experiment, "full feedforward, joint 3, with over without its friction",
+              "ruled by friction and motor dynamics", full[2] / free[2], above=2.0,
+              why="friction makes the larger part of the error",
+              shown=f"{full[2] / free[2]:.1f} ({full[2]:.2f}° and {free[2]:.2f}°)",
+              note=_IDEAL),
+    ]  # fmt: skip
 
 
 def _digital_rows() -> list[Row]:
     errors = {name: found.peak for name, found in digital_errors().items()}
     pd, forward, computed = errors.values()
     note = (
-        "133 Hz, torque one period late; gains 2.1, 3.2, 3.2 Hz (the thesis has none). "
-        "Feedforward gains more here: arithmetic is not fixed-point, motors are ideal."
+        "133 Hz, torque one period late; gains 2.1, 3.2, 3.2 Hz are ours (the thesis "
+        "has none): its PD error sets their scale, its gain by feedforward does not "
+        "follow, for arithmetic is not fixed-point and motors are ideal here"
     )
     experiment = "App. A, digital servos at 133 Hz"
-    made = [
-        row(experiment, f"peak errors, {name}", paper, _degrees(e), None, note)
-        for (name, e), paper in zip(
-            errors.items(), ("4.4°, 3.5°", "2.2°, 2.0°", "2.2°, 2.0°"), strict=True
-        )
-    ]
-    gain = np.array([pd[:2] / forward[:2], pd[:2] / computed[:2]])
-    made.append(
-        row(
-            experiment,
-            "PD error over feedforward's and computed torque's",
-            "2.0, 1.75",
-            f"{gain.min():.2f} at least",
-            bool(gain.min() >= 1.7),
-            note,
-        )
-    )
-    ratio = np.linalg.norm(forward) / np.linalg.norm(computed)
-    made.append(
-        row(
-            experiment,
-            "feedforward error over computed torque's",
-            "no clear distinction",
-            f"{ratio:.2f}",
-            bool(0.67 < ratio < 1.5),
-            note,
-        )
-    )
-    return made
-
-
-def _degrees(errors: np.ndarray) -> str:
-    return ", ".join(f"{e:.2f}°" for e in errors)
+    printed = {"PD": (4.4, 3.5), "feedforward": (2.2, 2.0), "computed torque": (2.2, 2)}
+    ratio = float(np.linalg.norm(forward) / np.linalg.norm(computed))
+    return [
+        *(
+            better(experiment, f"{name}: peak errors of joints 1 and 2 [°]",
+                   printed[name], e[:2], note=note)
+            for name, e in errors.items()
+        ),
+        better(experiment, "PD's error over feedforward's, joints 1 and 2",
+               (2.0, 1.75), pd[:2] / forward[:2], less=False, note=note),
+        better(experiment, "PD's error over computed torque's, joints 1 and 2",
+               (2.0, 1.75), pd[:2] / computed[:2], less=False, note=note),
+        claim(experiment, "feedforward error over computed torque's",
+              "no clear distinction", ratio, above=0.67, below=1.5,
+              why="less than half as much more either way", note=note),
+    ]  # fmt: skip

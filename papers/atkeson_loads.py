@@ -75,6 +75,12 @@ def puma_rig() -> LoadRig:
 
 
 @cache
+def rough_rig() -> LoadRig:
+    """The same with the kinematic errors the paper speaks of: a hand up to 4° off."""
+    return replace(puma_rig(), joint_error_std=np.deg2rad(0.8))
+
+
+@cache
 def ddarm_rig() -> LoadRig:
     """The direct-drive arm with the Astek sensor: tachometers, 240 Hz, no gears."""
     arm = load_arm("ddarm")
@@ -143,28 +149,39 @@ class Shifted:
     shift: float
 
 
-def table_1(kind: str, seed: int = 3) -> list[Shifted]:
+@cache
+def table_1(
+    kind: str, *, method: str = "", rig: LoadRig | None = None, seed: int = 3
+) -> list[Shifted]:
     """Weigh the block where it was and where it was moved to.
 
     Args:
         kind: "static" or "dynamic".
+        method: "static" for poses at rest, "paper" for plain least squares on data
+            differentiated at 33 Hz, "optimal" for the optimal filter on raw encoders.
+        rig: The PUMA and its faults.
         seed: Of all errors; the joints' own are the same in all sessions.
     """
-    rig = puma_rig()
+    rig = rig or puma_rig()
     loads = [InertialParameters.zero(), block(0.0), *map(block, SHIFTS)]
     errors = np.repeat(rig.joint_errors(1, seed), len(loads), axis=0)
     motion = static_poses() if kind == "static" else PUMA_MOTION
     runs = rig.record(motion, loads, len(loads), seed, errors)
-    found = [_weighed(rig, run, kind).parameters.vector for run in runs]
+    found = [_weighed(rig, run, method or kind).parameters.vector for run in runs]
     held = [InertialParameters(np.nan_to_num(x - found[0])) for x in found[1:]]
     start = held[0].center_of_mass[1]
     return [Shifted(x.mass, float(x.center_of_mass[1] - start)) for x in held[1:]]
 
 
-def _weighed(rig: LoadRig, run: Run, kind: str) -> LoadEstimate:
-    if kind == "static":
+def _weighed(rig: LoadRig, run: Run, method: str) -> LoadEstimate:
+    if method == "static":
         data = run.differentiated(CUTOFF_HZ["puma"])
         return identify_load(data, rig.arm, method=StaticPoses(), checked=False)
+    if method == "paper":
+        data = run.differentiated(CUTOFF_HZ["puma"])
+        return identify_load(
+            data, rig.arm, method=LeastSquares(), bias="none", checked=False
+        )
     optimal = OptimalFilter(rig.resolution / np.sqrt(12.0))
     raw = run.raw(CUTOFF_HZ["puma"])
     return identify_load(raw, rig.arm, method=optimal, checked=False)

@@ -14,7 +14,7 @@ from armwise.learning import Learned, ZeroPhase, learn
 from armwise.motions import Fourier, Motion, Quintic, check_limits
 from armwise.plants import Encoder, MujocoArm, Tachometer, TorqueSensor, run
 from armwise.recordings import prepare
-from papers.rows import Row, row
+from papers.rows import Row, own
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -134,20 +134,20 @@ def rows() -> list[Row]:
     )
     experiment = "panda in MuJoCo"
     return [
-        row(
+        own(
             experiment,
             "RMS error of PD over that of identified feedforward",
-            "at least 5 (our aim)",
-            f"{gain:.1f}",
-            gain >= 5,
-            note,
+            "our aim",
+            gain,
+            above=5.0,
+            note=note,
         ),
-        row(
+        own(
             experiment,
             f"RMS error, first of {len(practised)} trials over the best",
-            "at least 3 within three updates (our aim)",
-            f"{further:.1f}",
-            further >= 3,
-            note,
+            "our aim, within three updates",
+            further,
+            above=3.0,
+            note=note,
         ),
     ]

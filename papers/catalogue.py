@@ -20,7 +20,7 @@ from armwise.errors import ArgumentError, MissingExtra
 from armwise.progress import Progress
 from papers.drawings import Drawing
 from papers.experiments import expected_seconds, experiments
-from papers.rows import KEYS, Row
+from papers.rows import Row, not_run
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Group:
             rows = redo(**extra)
         except MissingExtra as missing:
             return _not_run(self, str(missing))
-        return [{key: row[key] for key in KEYS} for row in rows]
+        return list(rows)
 
 
 PAPERS = (
@@ -165,6 +165,12 @@ def find_paper(name: str) -> Paper:
     raise ArgumentError(f"There is no paper {name!r} here. Known: {known}.")
 
 
+def owner(group: Group) -> Paper:
+    """The paper to which a group's module belongs, though another may share it."""
+    word = group.module.rpartition(".")[2].partition("_")[0]
+    return next(paper for paper in PAPERS if paper.prefix == word)
+
+
 @cache
 def groups(paper: str) -> tuple[Group, ...]:
     """List the groups of experiments of a paper."""
@@ -204,14 +210,4 @@ def find_groups(paper: str, group: str | None = None) -> tuple[Group, ...]:
 
 def _not_run(group: Group, why: str) -> list[Row]:
     own = [e for e in experiments(group.paper) if e.group == group.name]
-    return [
-        {
-            "experiment": experiment.labels[0],
-            "quantity": experiment.title,
-            "paper": "—",
-            "ours": "—",
-            "verdict": "not run",
-            "note": why,
-        }
-        for experiment in own
-    ]
+    return [not_run(e.labels[0], e.title, why) for e in own]

@@ -10,14 +10,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from papers.catalogue import PAPERS, Group, GroupResult, Paper
+from papers.catalogue import PAPERS, Group, GroupResult, Paper, owner
 from papers.drawings import Drawing, to_plain
 from papers.experiments import Experiment, experiments, unlisted
-from papers.rows import Row
+from papers.rows import VERDICTS, Row
 from papers.running import plain_row, program_hash
 
-VERDICTS = ("agrees", "differs", "shown", "not run", "illustration")
-"""What can become of an experiment."""
+OUTCOMES = (*VERDICTS, "drawn", "illustration")
+"""What can become of an experiment: the gravest verdict of its rows, or none."""
+
+_GRAVITY = (
+    "not run", "differs", "claim fails", "agrees", "better", "recovered", "claim holds",
+    "paper's slip", "ours", "not comparable",
+)  # fmt: skip
+"""Which row speaks for its experiment, first to last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,22 +34,32 @@ class Exhibit:
         experiment: What the paper did.
         rows: Ours beside the paper's.
         drawings: Its figures.
+        counted_for: The other paper for which its rows are counted, if any:
+            `aah1986` is the clean print of two chapters of `atkeson1986`.
     """
 
     experiment: Experiment
     rows: tuple[Row, ...] = ()
     drawings: tuple[Drawing, ...] = ()
+    counted_for: str = ""
 
     @property
     def verdict(self) -> str:
-        """The gravest of its rows; `shown` if it is only drawn."""
+        """The gravest of its rows; `drawn` if there are only figures."""
         if self.experiment.illustration:
             return "illustration"
-        found = {str(row["verdict"]) for row in self.rows}
-        for verdict in ("not run", "differs", "agrees"):
-            if verdict in found:
+        verdicts = {str(row["verdict"]) for row in self.rows}
+        for verdict in _GRAVITY:
+            if verdict in verdicts:
                 return verdict
-        return "shown" if self.rows or self.drawings else "not run"
+        return "drawn" if self.drawings else "not run"
+
+    @property
+    def outcome(self) -> str:
+        """What came out, in a sentence: how many rows of each kind."""
+        counts = count_verdicts(self.rows)
+        parts = [_WORDS[v].format(counts[v]) for v in VERDICTS if counts[v]]
+        return f"{'; '.join(parts)}." if parts else ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain numbers and words."""
@@ -56,6 +72,8 @@ class Exhibit:
             "is_ours": own.is_ours,
             "illustration": own.illustration,
             "verdict": self.verdict,
+            "outcome": self.outcome,
+            "counted_for": self.counted_for,
             "rows": [plain_row(row) for row in self.rows],
             "figures": [to_plain(drawing) for drawing in self.drawings],
         }
@@ -77,9 +95,9 @@ class Gallery:
         ]
 
     def rows(self, paper: Paper) -> list[Row]:
-        """All rows of a paper, each once."""
-        found = [row for x in self.exhibits[paper] for row in x.rows]
-        return list({id(row): row for row in found}.values())
+        """The rows that count for a paper: each row counts for one paper only."""
+        own = [r for x in self.exhibits[paper] if not x.counted_for for r in x.rows]
+        return list({id(row): row for row in own}.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Return the gallery as plain numbers and words."""
@@ -125,24 +143,51 @@ def cell(value: Any) -> str:
 
 
 def count_verdicts(rows: Iterable[Row]) -> Counter[str]:
-    """How many rows agree, differ, are only shown, or were not run."""
+    """How many rows there are of each verdict."""
     return Counter(str(row["verdict"]) for row in rows)
 
 
+_WORDS = {
+    "agrees": "{} agree with the paper",
+    "better": "{} better than the paper",
+    "recovered": "{} found again as simulated",
+    "claim holds": "{} claims hold",
+    "claim fails": "{} claims fail",
+    "differs": "{} differ",
+    "paper's slip": "{} slips of the paper",
+    "ours": "{} of our own",
+    "not comparable": "{} not comparable",
+    "not run": "{} not run",
+}
+
+
 def count_exhibits(shown: Sequence[Exhibit]) -> Counter[str]:
-    """How many experiments agree, differ, …"""
+    """How many experiments there are of each verdict."""
     return Counter(exhibit.verdict for exhibit in shown)
 
 
 def _hung(paper: Paper, made: Mapping[Group, GroupResult]) -> tuple[Exhibit, ...]:
-    own = [part for group, part in made.items() if group.paper == paper.name]
-    return tuple(
-        Exhibit(
-            experiment,
-            tuple(r for p in own for r in p.rows if experiment.covers(r["experiment"])),
-            tuple(
-                d for p in own for d in p.drawings if experiment.covers(d.experiment)
-            ),
+    own = {g: part for g, part in made.items() if g.paper == paper.name}
+    exhibits = []
+    for experiment in experiments(paper.name):
+        sources = {
+            g: part
+            for g, part in own.items()
+            if any(experiment.covers(label) for label in part.labels)
+        }
+        rows = tuple(
+            r
+            for part in sources.values()
+            for r in part.rows
+            if experiment.covers(r["experiment"])
         )
-        for experiment in experiments(paper.name)
-    )
+        drawings = tuple(
+            d
+            for part in sources.values()
+            for d in part.drawings
+            if experiment.covers(d.experiment)
+        )
+        owners = {owner(g).name for g in sources}
+        other = "" if paper.name in owners or not owners else min(owners)
+        exhibits.append(Exhibit(experiment, rows, drawings, other))
+    return tuple(exhibits)

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
+import numpy as np
+
 from armwise.files import write_atomically
 from armwise.programs import fill
 from armwise.progress import Progress
@@ -15,15 +17,16 @@ from armwise.report import (
     PLOTLY,
     Figure,
     PlotlyFigure,
+    Series,
     figure_to_html,
     page_to_html,
     plotly_source,
 )
 from papers.catalogue import PAPERS, Group, Paper, groups
-from papers.drawings import Drawing
+from papers.drawings import Drawing, paper_points, tics
 from papers.experiments import Experiment
 from papers.gallery import (
-    VERDICTS,
+    OUTCOMES,
     Exhibit,
     Gallery,
     arrange,
@@ -31,18 +34,15 @@ from papers.gallery import (
     count_exhibits,
     count_verdicts,
 )
-from papers.rows import Row
+from papers.rows import MEANINGS, VERDICTS, Row
 from papers.running import Store, run_groups
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
-_MANY = {"agrees": "agree", "differs": "differ", "illustration": "illustrations"}
-
 _INTRO = (
     "Five classic papers done again. Every number under “ours” was computed by the "
-    "program that wrote this page. “Agrees” and “differs” compare with what the paper "
-    "prints or says; “shown” has nothing to compare with, or says why; an illustration "
-    "is a photograph or a diagram. Notes give conditions and reasons."
+    "program that wrote this page, and every verdict is one comparison with a stated "
+    "tolerance. A test perturbs every number and asks that its verdict changes."
 )
 
 
@@ -111,6 +111,9 @@ def _index_page(gallery: Gallery) -> str:
     body = _fill(
         "index",
         intro=escape(_INTRO),
+        kinds=_kinds(
+            [row for paper in gallery.exhibits for row in gallery.rows(paper)]
+        ),
         papers=f'<div class="cards">{cards}</div>',
         filter=_filter(count_exhibits(every)),
         lines="\n".join(_line(x) for x in every),
@@ -157,7 +160,8 @@ def _paper_page(paper: Paper, shown: Sequence[Exhibit]) -> str:
         f"{escape(x.experiment.name)}</a>"
         for x in shown
     )
-    rows = list({id(row): row for x in shown for row in x.rows}.values())
+    rows = [r for x in shown if not x.counted_for for r in x.rows]
+    rows = list({id(row): row for row in rows}.values())
     body = _fill(
         "paper",
         citation=escape(paper.citation),
@@ -175,6 +179,15 @@ def _exhibit(exhibit: Exhibit, figures: list[Figure | PlotlyFigure]) -> str:
     parts = []
     if own.did:
         parts.append(f"<p>{escape(own.did)}</p>")
+    if exhibit.outcome:
+        where = (
+            f" Counted for {exhibit.counted_for}, which prints it more cleanly."
+            if exhibit.counted_for
+            else ""
+        )
+        parts.append(
+            f'<p class="outcome">What came out: {escape(exhibit.outcome)}{where}</p>'
+        )
     if own.illustration:
         what = escape(own.illustration)
         parts.append(
@@ -184,10 +197,12 @@ def _exhibit(exhibit: Exhibit, figures: list[Figure | PlotlyFigure]) -> str:
     elif not exhibit.rows and not exhibit.drawings:
         run = f"armwise papers {own.paper} {own.group}"
         parts.append(f'<p class="soft">Not run yet: {escape(run)}</p>')
+    compared = ratio_drawing(exhibit)
+    drawings = (*([compared] if compared else []), *exhibit.drawings)
+    drawn = [_drawing(drawing, figures) for drawing in drawings]
+    parts.append(f'<div class="figures">{"".join(drawn)}</div>')
     if exhibit.rows:
         parts.append(_rows_to_html(own, exhibit.rows))
-    drawn = [_drawing(drawing, figures) for drawing in exhibit.drawings]
-    parts.append(f'<div class="figures">{"".join(drawn)}</div>')
     return _fill(
         "exhibit",
         anchor=own.anchor,
@@ -199,6 +214,35 @@ def _exhibit(exhibit: Exhibit, figures: list[Figure | PlotlyFigure]) -> str:
     )
 
 
+def ratio_drawing(exhibit: Exhibit) -> Drawing | None:
+    """Ours over the paper's, number by number, with the tolerance; the paper is 1."""
+    names, ratios, widths = [], [], []
+    for number, row in enumerate(exhibit.rows, start=1):
+        if row["kind"] not in ("agrees", "better", "recovered"):
+            continue
+        low, high = (np.asarray(row[k], float) for k in ("low", "high"))
+        values, target = np.asarray(row["values"], float), 0.5 * (low + high)
+        for k in np.flatnonzero(np.abs(target) > (high - low)):
+            if np.isfinite(values[k]):
+                names.append(str(number) + ("abcdefgh"[k] if values.size > 1 else ""))
+                ratios.append(values[k] / target[k])
+                widths.append(0.5 * (high[k] - low[k]) / abs(target[k]))
+    if len(names) < 2:
+        return None
+    x = np.arange(len(names), dtype=float)
+    ones = np.ones_like(x)
+    figure = Figure(
+        "Ours over the paper's", "row", "ratio",
+        (
+            Series("ours", x, np.array(ratios), "series"),
+            paper_points("the paper", x, ones),
+            tics("tolerance", x, ones, np.array(widths)),
+        ),
+        is_stems=True, x_names=tuple(names),
+    )  # fmt: skip
+    return Drawing(exhibit.experiment.name, figure, "rows as numbered below")
+
+
 def _drawing(drawing: Drawing, figures: list[Figure | PlotlyFigure]) -> str:
     figure = figure_to_html(drawing.figure, figures)
     note = f'<p class="soft note">{escape(drawing.note)}</p>' if drawing.note else ""
@@ -206,29 +250,36 @@ def _drawing(drawing: Drawing, figures: list[Figure | PlotlyFigure]) -> str:
 
 
 def _counts(shown: Sequence[Exhibit], rows: Sequence[Row]) -> str:
-    experiments, lines = count_exhibits(shown), count_verdicts(rows)
+    kinds = count_verdicts(rows)
     figures = sum(len(x.drawings) for x in shown)
-    words = [
-        f'<span class="{_css_class(v)}">{_counted(experiments[v], v)}</span>'
+    words = ", ".join(
+        f'<span class="{_css_class(v)}">{kinds[v]} {v}</span>'
         for v in VERDICTS
-        if experiments[v]
-    ]
-    counted = ", ".join(_counted(lines[v], v) for v in VERDICTS if lines[v])
+        if kinds[v]
+    )
     return (
-        f"{len(shown)} experiments: {', '.join(words)}<br>"
-        f"{len(rows)} rows: {counted or 'none'}; {figures} figures"
+        f"{len(rows)} rows: {words or 'none'}<br>{len(shown)} experiments, "
+        f"{figures} figures"
     )
 
 
-def _counted(count: int, verdict: str) -> str:
-    return f"{count} {verdict if count == 1 else _MANY.get(verdict, verdict)}"
+def _kinds(rows: Sequence[Row]) -> str:
+    """The verdicts, what each means, and how many rows of all papers have it."""
+    counts = count_verdicts(rows)
+    lines = "".join(
+        f'<tr><td class="verdict {_css_class(v)}">{v}</td>'
+        f'<td class="number">{counts[v]}</td><td>{escape(MEANINGS[v])}</td></tr>'
+        for v in VERDICTS
+        if counts[v]
+    )
+    return f'<table class="kinds"><tbody>{lines}</tbody></table>'
 
 
 def _filter(counts: Counter[str]) -> str:
     boxes = " ".join(
         f'<label><input type="checkbox" value="{v}" checked> '
         f'<span class="{_css_class(v)}">{v}</span> {counts[v]}</label>'
-        for v in VERDICTS
+        for v in OUTCOMES
         if counts[v]
     )
     return f'<form class="filter" aria-label="Show by verdict">Show {boxes}</form>'
@@ -244,15 +295,26 @@ def _rows_to_html(experiment: Experiment, rows: Sequence[Row]) -> str:
     """A table; notes that rows share stand below it, numbered if several."""
     notes = list(dict.fromkeys(str(row["note"]) for row in rows if row["note"]))
     is_below = len(rows) == 1 or len(notes) < sum(bool(row["note"]) for row in rows)
+    has_beside = any(row["beside"] for row in rows)
+    has_tolerance = any(row["tolerance"] for row in rows)
     lines = []
-    for row in rows:
+    for number, row in enumerate(rows, start=1):
         note = str(row["note"])
         if is_below:
             note = str(notes.index(note) + 1) if note and len(notes) > 1 else ""
-        texts = [_quantity(experiment, row), cell(row["paper"]), cell(row["ours"])]
+        texts = [str(number), _quantity(experiment, row), cell(row["paper"])]
+        texts += [str(row["beside"])] if has_beside else []
+        texts += [cell(row["ours"])]
+        texts += [str(row["tolerance"])] if has_tolerance else []
         lines.append(_row(texts, str(row["verdict"]), note))
     heading = "note" if notes and not (is_below and len(notes) == 1) else ""
-    table = _fill("rows", note=heading, rows="\n".join(lines))
+    columns = ["", "quantity", "paper", *(["beside"] if has_beside else []), "ours"]
+    columns += [*(["tolerance"] if has_tolerance else []), "verdict", heading]
+    table = _fill(
+        "rows",
+        columns="".join(f'<th scope="col">{name}</th>' for name in columns),
+        rows="\n".join(lines),
+    )
     return table + (_notes_to_html(notes) if is_below else "")
 
 
@@ -283,4 +345,4 @@ def _quantity(experiment: Experiment, row: Row) -> str:
 
 def _css_class(verdict: str) -> str:
     """The class that colours a verdict."""
-    return verdict.replace(" ", "-")
+    return verdict.replace(" ", "-").replace("'", "")

@@ -12,6 +12,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from armwise.files import write_atomically
 from armwise.progress import Progress
 from papers.catalogue import Group, GroupResult, find_groups
@@ -84,6 +86,8 @@ def _plain(value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)  # JSON has no infinity; NumPy reads "inf"
     return value if isinstance(value, str | bool | int | float) else str(value)
 
 

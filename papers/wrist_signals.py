@@ -136,6 +136,18 @@ def integral_errors(runs: int = 12) -> dict[str, Float[np.ndarray, " 2"]]:
     return found
 
 
+@cache
+def whole_rig_errors(runs: int = 12) -> tuple[float, float]:
+    """Inertia errors [kg m²] on Table 2's PUMA: differentiated, and integrated."""
+    rig = puma_rig()
+    errors = [
+        [_inertia_error(integral_fit(rig, run, way)) for way in (False, True)]
+        for run in rig.record(PUMA_MOTION, BAR, runs, seed=3)
+    ]
+    plain, integrated = np.sqrt(np.mean(np.square(errors), axis=0))
+    return float(plain), float(integrated)
+
+
 def axis_errors(
     gaps: np.ndarray, noise: float = 1e-4, runs: int = 400, seed: int = 0
 ) -> tuple[Float[np.ndarray, " gaps"], Float[np.ndarray, " gaps"]]:

@@ -13,13 +13,22 @@ def rows() -> list[dict]:
     return aah_links.rows()
 
 
-def test_only_the_papers_own_slips_differ(rows):
-    differing = {r["quantity"] for r in rows if r["verdict"] == "differs"}
-    assert differing == {
-        "SP2 = Ixx3 − Iyy3, CAD",
-        "SP4 = Izz1 + Ixx2 + Ixx3 + m3·l2², identified",
+def test_the_papers_own_slips_and_the_eigenvalue(rows):
+    verdicts = {r["quantity"]: r["verdict"] for r in rows}
+    assert {q for q, v in verdicts.items() if v == "paper's slip"} == {
+        "SP2 = Ixx3 − Iyy3, from Table 3 (CAD)",
+        "SP4 = Izz1 + Ixx2 + Ixx3 + m3·l2², from Table 4",
     }
-    assert all(r["note"] for r in rows if r["verdict"] == "differs")
+    assert {q for q, v in verdicts.items() if v == "differs"} == {
+        "smallest non-zero eigenvalue of KᵀK"
+    }
+
+
+def test_the_closed_form_of_appendix_i_is_the_regressor():
+    printed, ours = aah_links.closed_form()
+    assert len(printed) == 28
+    for key, term in printed.items():
+        np.testing.assert_allclose(ours[key], term, atol=1e-12, err_msg=str(key))
 
 
 def test_smallest_eigenvalue_on_the_planned_motion():

@@ -8,7 +8,7 @@ from armwise.errors import ArgumentError, MissingExtra
 from papers import PAPERS, groups, reproduce, run_groups
 from papers.catalogue import find_groups
 from papers.gallery import cell
-from papers.rows import KEYS, row
+from papers.rows import agrees
 
 
 def test_every_paper_has_groups_that_can_be_run():
@@ -79,22 +79,13 @@ def test_groups_tell_how_far_they_are(monkeypatch):
 
     def slow(progress=None):
         progress(1, 2)
-        return [row("Table 1", "x", 1, 1, True)]
+        return [agrees("Table 1", "x", 1, 1)]
 
     monkeypatch.setattr(module, "rows", slow)
     monkeypatch.setattr(module, "figures", list)
     told: list[float] = []
     run_groups(find_groups("aah1986", "links"), lambda what, share: told.append(share))
     assert told == [0.0, 0.5, 1.0, 1.0]
-
-
-@pytest.mark.parametrize(
-    ("agrees", "verdict"), [(True, "agrees"), (False, "differs"), (None, "shown")]
-)
-def test_verdicts(agrees, verdict):
-    made = row("Table 1", "mass [kg]", 1.0, 1.1, agrees)
-    assert tuple(made) == KEYS
-    assert made["verdict"] == verdict
 
 
 def test_cells_are_readable():

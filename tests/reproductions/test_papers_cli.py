@@ -11,7 +11,7 @@ import pytest
 from armwise.cli import main as cli
 from armwise.report import Figure
 from papers.drawings import Drawing, line
-from papers.rows import row
+from papers.rows import agrees
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def quick(monkeypatch):
     import papers.catalogue as catalogue
 
     def redo(self, progress=None):
-        only = row("Table 4", f"of {self.name}", 1.0, 1.25, False, "said why")
+        only = agrees("Table 4", f"of {self.name}", 1.0, 1.25, note="said why")
         figure = Figure("Torque", "time [s]", "torque [N m]", (line("τ", [0], [1]),))
         return catalogue.GroupResult((only,), (Drawing("Fig. 8", figure),))
 
@@ -55,10 +55,17 @@ def test_rows_for_machines(armwise, quick):
     assert only == {
         "experiment": "Table 4",
         "quantity": "of links",
-        "paper": 1.0,
-        "ours": 1.25,
+        "paper": "1",
+        "beside": "",
+        "ours": "1.25",
         "verdict": "differs",
+        "tolerance": "± 10 %",
         "note": "said why",
+        "kind": "agrees",
+        "values": [1.25],
+        "low": [0.9],
+        "high": [1.1],
+        "sign": [],
     }
 
 

@@ -15,7 +15,7 @@ from papers.catalogue import Group, GroupResult
 from papers.drawings import Drawing, from_plain, line, paper_points, to_plain
 from papers.gallery import arrange, unplaced
 from papers.pages import write_pages
-from papers.rows import row
+from papers.rows import agrees
 from papers.running import Store
 
 GROUP = Group("aah1986", "links", "papers.aah_links", "Links")
@@ -33,9 +33,9 @@ def drawing(experiment: str = "Fig. 8", title: str = "Torque <i>") -> Drawing:
 @pytest.fixture
 def made() -> dict[Group, GroupResult]:
     rows = (
-        row("Table 4", "<b>mass</b>", 1.0, 1.1, False, "because & so"),
-        row("Table 5", "sum", 2.0, (2.0, 3.0), True),
-        row("Table 5", "other sum", 2.0, np.array([2.0, 3.0]), True, "said"),
+        agrees("Table 4", "<b>mass</b>", 1.0, 1.2, note="because & so"),
+        agrees("Table 5", "sum", (2.0, 3.0), (2.0, 3.01)),
+        agrees("Table 5", "other sum", (2.0, 3.0), np.array([2.0, 3.0]), note="said"),
     )
     return {GROUP: GroupResult(rows, (drawing(),), 1.5)}
 
@@ -64,7 +64,8 @@ def test_every_experiment_hangs_with_its_verdict(made):
     }
     assert shown["Table 4"].verdict == "differs"
     assert shown["Table 5"].verdict == "agrees"
-    assert shown["Fig. 8"].verdict == "shown"
+    assert shown["Fig. 8"].verdict == "drawn"
+    assert shown["Table 5"].outcome == "2 agree with the paper."
     assert shown["Fig. 2"].verdict == "illustration"
     assert shown["Table 1"].verdict == "not run"
     assert "aah1986 Table 1" in gallery.missing()
@@ -73,9 +74,7 @@ def test_every_experiment_hangs_with_its_verdict(made):
 
 def test_what_is_on_no_list_is_noticed(made):
     assert unplaced(made) == []
-    made[GROUP] = GroupResult(
-        (row("Table 99", "x", 1, 1, True),), (drawing("Fig. 99"),)
-    )
+    made[GROUP] = GroupResult((agrees("Table 99", "x", 1, 1),), (drawing("Fig. 99"),))
     assert unplaced(made) == ["aah1986 Table 99", "aah1986 Fig. 99"]
 
 
@@ -119,7 +118,7 @@ def test_the_json_is_the_same_gallery(site: Path, made):
     plain = json.loads((site / "gallery.json").read_text(encoding="utf-8"))
     assert [paper["name"] for paper in plain["papers"]] == [p.name for p in PAPERS]
     found = {e["name"]: e for e in plain["papers"][1]["experiments"]}
-    assert found["Table 5"]["rows"][1]["ours"] == [2.0, 3.0]
+    assert found["Table 5"]["rows"][1]["values"] == [2.0, 3.0]
     assert found["Fig. 8"]["figures"][0]["curves"][1] == {
         "name": "paper",
         "role": "printed",
@@ -166,6 +165,6 @@ def test_half_a_file_and_what_was_not_run_do_not_count(made, tmp_path: Path):
     kept.write_text(kept.read_text()[:100])
     assert store.read(GROUP.module) is None
     kept.unlink()
-    absent = {**row("Table 4", "x", 1, 1, True), "verdict": "not run"}
+    absent = {**agrees("Table 4", "x", 1, 1), "verdict": "not run"}
     store.write(GROUP.module, GroupResult((absent,)))
     assert store.read(GROUP.module) is None

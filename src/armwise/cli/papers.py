@@ -24,7 +24,11 @@ from armwise.errors import ArgumentError
 if TYPE_CHECKING:
     from papers import Gallery, Group, GroupResult
 
-_STYLES = {"agrees": "green", "differs": "red", "shown": "yellow", "not run": "dim"}
+_STYLES = {
+    "agrees": "green", "better": "green", "recovered": "green", "claim holds": "green",
+    "differs": "red", "claim fails": "red", "paper's slip": "yellow", "ours": "dim",
+    "not comparable": "dim", "not run": "dim",
+}  # fmt: skip
 
 
 def _paper_names(incomplete: str) -> list[str]:
@@ -158,8 +162,9 @@ def _summarise(gallery: Gallery, output: Path, json: bool) -> None:
     console().print(f"{count} experiments, {len(rows)} rows: {counts}")
     for paper in gallery.exhibits:
         for row in gallery.rows(paper):
-            if row["verdict"] == "differs":
-                warn(f"{paper.name} {row['experiment']}: {row['quantity']} differs.")
+            if row["verdict"] in ("differs", "claim fails"):
+                what = f"{paper.name} {row['experiment']}: {row['quantity']}"
+                warn(f"{what}: {row['verdict']}.")
     missing = gallery.missing()
     if missing:
         few = ", ".join(missing[:3]) + (", …" if len(missing) > 3 else "")
@@ -179,9 +184,9 @@ def _show_group(title: str, result: GroupResult) -> None:
     from rich.text import Text
 
     from papers.drawings import to_lines
-    from papers.gallery import cell
+    from papers.gallery import cell, count_verdicts
 
-    columns = ["experiment", "quantity", "paper", "ours", "verdict"]
+    columns = ["experiment", "quantity", "paper", "ours", "tolerance", "verdict"]
     shown = table(title, columns)
     for column in shown.columns:
         column.justify = "left"
@@ -191,6 +196,8 @@ def _show_group(title: str, result: GroupResult) -> None:
         shown.add_row(*texts)
     out = console()
     out.print(shown)
+    kinds = ", ".join(f"{n} {v}" for v, n in count_verdicts(result.rows).items())
+    out.print(Text(f"  {len(result.rows)} rows: {kinds}"))
     for note in dict.fromkeys(str(row["note"]) for row in result.rows if row["note"]):
         out.print(Text(f"  {note}", style="dim"))
     for line in to_lines(result.drawings):
