@@ -264,7 +264,9 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
 def _friction_term(stored: dict[str, Any]) -> FrictionTerm:
     # Until 2026-11 files called the drag q̇ |q̇| cubic.
     form = "quadratic" if stored["form"] == "cubic" else stored["form"]
-    return FrictionTerm(**{**stored, "form": form})
+    # Until then the only scale was a speed.
+    scale = stored.get("scale", stored.get("speed", 1.0))
+    return FrictionTerm(stored["joint"], stored["joint_name"], form, scale)
 
 
 def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:

@@ -159,7 +159,7 @@ class _Constraints:
 
     def _keep_positive(self, problem: Problem) -> None:
         """Friction only ever takes energy, and rotors weigh something."""
-        bounded = problem.columns.arm.layout.non_negative
+        bounded = problem.columns.non_negative
         bounded = bounded[problem.is_estimated[bounded]]
         rows = -np.eye(self._width)[bounded]
         cone = self._clarabel.NonnegativeConeT(len(bounded))
