@@ -121,7 +121,7 @@ def central_differences(
     return Samples(time[inner], q[inner], qd[inner], qdd[inner], tau[inner])
 
 
-def simulated_recordings(arm: Arm, seed: int = 0) -> list[Recording]:
+def simulated_recordings(arm: Arm, seed: int = 0) -> tuple[Recording, ...]:
     """Run the ten trajectories on a simulated arm."""
     motions = trajectories(arm, seed)
     plant = SimulatedArm(
