@@ -188,9 +188,7 @@ def outside_chain(arm: Arm, base: str, tip: str) -> dict[str, float]:
             f"from its base. The root is {arm.base!r}."
         )
     if not path:
-        raise ArgumentError(
-            f"{arm.name}: no joint moves between {base!r} and {tip!r}."
-        )
+        raise ArgumentError(f"{arm.name}: no joint moves between {base!r} and {tip!r}.")
     mimics = {i: arm.joints[i].mimic for i in path}
     movers = {i if mimic is None else mimic.leader for i, mimic in mimics.items()}
     return rest_positions(arm, [i for i in arm.coordinates if i not in movers])

@@ -185,7 +185,9 @@ class _Reader:
 
     def _moving_joints(self, body: int) -> list[int]:
         """Hinges and slides of a body; what else it has is noted and held."""
-        first, count = (int(x[body]) for x in (self.model.body_jntadr, self.model.body_jntnum))
+        first, count = (
+            int(x[body]) for x in (self.model.body_jntadr, self.model.body_jntnum)
+        )
         every = range(first, first + count)
         moving = [j for j in every if int(self.model.jnt_type[j]) in (_SLIDE, _HINGE)]
         self.held += [self._joint_name(j) for j in every if j not in moving]
@@ -378,6 +380,10 @@ class _Reader:
         if any(int(model.body_mocapid[body]) >= 0 for body in ends):
             return set()
         first, second = (self._joints_below(body) for body in ends)
+        # Nor does one that flies freely by itself: tied to the arm it closes no loop.
+        for branch in (first - second, second - first):
+            if branch and all(int(model.jnt_type[j]) == _FREE for j in branch):
+                return set()
         return first ^ second
 
     def _joints_below(self, body: int) -> set[int]:
@@ -401,8 +407,8 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names[:4]) + more
 
 
-_SLIDE, _HINGE = 2, 3
-"""MuJoCo's mjJNT_SLIDE and mjJNT_HINGE."""
+_FREE, _SLIDE, _HINGE = 0, 2, 3
+"""MuJoCo's mjJNT_FREE, mjJNT_SLIDE and mjJNT_HINGE."""
 _CONNECT, _WELD, _JOINT_EQUALITY, _TENDON_EQUALITY = 0, 1, 2, 3
 """MuJoCo's mjEQ_CONNECT, mjEQ_WELD, mjEQ_JOINT and mjEQ_TENDON."""
 _WRAP_JOINT, _SITE = 1, 6

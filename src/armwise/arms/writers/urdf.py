@@ -283,8 +283,7 @@ def fill_urdf(
 
 
 def require_same_arm(arm: Arm, template: Arm, path: Path) -> None:
-    """Refuse a template whose joints or links, but for locked ones, are not the arm's.
-    """
+    """Refuse a template with other joints or links; locked ones do not count."""
     for what in ("joints", "links"):
         names = [x.name for x in getattr(arm, what)]
         expected = [x.name for x in getattr(template, what)]
