@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.identification import Estimate
-from armwise.identification.reduce import significance
+from armwise.identification import Estimate, significance
 from armwise.report import Figure, Series
 from papers.drawings import Drawing, joint_names, line, lines, tics
 from papers.puma_reduction import (
