@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -164,7 +164,7 @@ def build_estimate(
     if parameters is None:
         parameters = problem.parameters(solution.values)
     return Estimate(
-        columns=problem.columns,
+        columns=_loaded(problem.columns, parameters),
         base=problem.base,
         base_values=solution.values,
         base_covariance=review.covariance,
@@ -179,6 +179,13 @@ def build_estimate(
         samples=problem.data,
         validation_samples=problem.validation_data,
     )
+
+
+def _loaded(columns: Columns, parameters: np.ndarray) -> Columns:
+    """Columns whose gears carry what these parameters say."""
+    if not columns.uses_load:
+        return columns
+    return replace(columns, load=parameters[: columns.arm.layout.size])
 
 
 # The file: complete but for the samples, versioned, and read back as it was.
@@ -271,6 +278,7 @@ def _friction_term(stored: dict[str, Any]) -> FrictionTerm:
 
 def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     columns = Columns(arm, tuple(_friction_term(term) for term in data["friction"]))
+    columns = _loaded(columns, _array(data["parameters"]))
     if tuple(data["names"]) != columns.names:
         raise ValueError(f"it names other parameters than {arm.name} has")
     base = data["base"]

@@ -1,9 +1,8 @@
 """Selection of friction terms by prediction of stretches left out.
 
-The columns of all candidates are accumulated once, stretch by stretch; trying one beside
-those selected is then a small linear step. A term stays only if it lowers the error on
-stretches that were left out by more than chance and rounding would, and spoils none of
-them.
+The columns of all candidates are accumulated once, stretch by stretch; trying one
+beside those selected is then a small linear step. A term stays only if it lowers the
+error on most stretches that were left out, by more than rounding, and spoils none.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _LEAST_GAIN = 0.05
 """Fall of the squared error below which a term is not worth its column and what it
 adds to the uncertainty of the others."""
 
-# Judgement: filters, integrators and a joint that sticks leave some tenths of a percent.
+# Judgement: filters, integrators and joints that stick leave tenths of a percent.
 _LEAST_TORQUE = 0.01
 """Torque that a term must explain on stretches left out, as a fraction of the
 joint's."""
@@ -76,7 +75,7 @@ _WIDTHS = (1e-3, 4e-3, 16e-3, 64e-3)
 _LEVER = 0.1
 """Metres of a prismatic joint that count as a radian."""
 
-_FIRST_LOOK = (20, 500)
+_FIRST_LOOK = (10, 300)
 """Parts of the log, and rows of each, that the first estimate of the load takes."""
 
 _LOAD_STEPS = 3
@@ -237,7 +236,10 @@ class _Search:
         fitted, every_row = (
             np.stack(
                 [
-                    [x.T @ x / d**2 for x, d in zip(problem.systems(one), std, strict=True)]
+                    [
+                        x.T @ x / d**2
+                        for x, d in zip(problem.systems(one), std, strict=True)
+                    ]
                     for one in sums
                 ]
             )
@@ -317,13 +319,13 @@ class _Search:
             error = before[:, joints]
             trial = error + 2.0 * step * linear + step**2 * bent
             gain = self._gain(error, trial, joints)
-            if gain > best.get(term.joint, (0.0, 0))[0] and self._brakes(term, steps, k):
+            if gain > best.get(term.joint, (0.0, 0))[0] and self._brakes(
+                term, steps, k
+            ):
                 best[term.joint] = (gain, k)
         return [k for _, k in best.values()]
 
-    def _gain(
-        self, before: np.ndarray, after: np.ndarray, joints: np.ndarray
-    ) -> float:
+    def _gain(self, before: np.ndarray, after: np.ndarray, joints: np.ndarray) -> float:
         """Fraction of the squared error that a term takes away; 0 if it is refused."""
         was, now = before.sum(axis=1), after.sum(axis=1)
         torque = float(self._torque[joints].sum())

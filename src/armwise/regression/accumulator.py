@@ -270,9 +270,10 @@ def accumulate_folds(
     for block in columns.blocks([run]):
         for k, part in _split(block, edges):
             folds[k].add_block(part)
-            for i in range(len(part.joints) if part.trust is not None else 0):
-                few = part.joints[i][:, part.trust[:, i] == 0.0]
-                masked[k][i] += few @ few.T
+            if part.trust is not None:
+                for i, is_masked in enumerate(part.trust.T == 0.0):
+                    few = part.joints[i][:, is_masked]
+                    masked[k][i] += few @ few.T
     for fold in folds:
         fold.settle()
     # Good to half the digits, which is plenty for errors that are compared.

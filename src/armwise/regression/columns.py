@@ -90,7 +90,7 @@ class Columns:
 
     @cached_property
     def non_negative(self) -> np.ndarray:
-        """Which parameters cannot be negative: rotors, and friction that only brakes."""
+        """Which parameters cannot be negative: rotors, friction that only brakes."""
         own = self.arm.layout.size
         extra = [own + k for k, term in enumerate(self.friction) if term.kind.brakes]
         return np.concatenate([self.arm.layout.non_negative, extra]).astype(int)

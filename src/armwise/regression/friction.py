@@ -16,7 +16,7 @@ import numpy as np
 
 from armwise.errors import ArgumentError
 from armwise.regression.low_pass import low_pass
-from armwise.regression.signals import Signals, averaged_sign
+from armwise.regression.signals import Signals, averaged_sign, friction_direction
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -101,14 +101,18 @@ FORMS: dict[str, FrictionForm] = {
     # filtered direction passes zero.
     "load_driving": FrictionForm(
         "sign(q̇) |τ| while the motor drives the load",
-        lambda m, _: 0.5 * (m.direction * np.abs(m.load) + np.abs(m.direction) * m.load),
+        lambda m, _: (
+            0.5 * (m.direction * np.abs(m.load) + np.abs(m.direction) * m.load)
+        ),
         brakes=True,
         uses_load=True,
         undecided=_BOTH_LOADS,
     ),
     "load_back_driven": FrictionForm(
         "sign(q̇) |τ| while the load drives the motor",
-        lambda m, _: 0.5 * (m.direction * np.abs(m.load) - np.abs(m.direction) * m.load),
+        lambda m, _: (
+            0.5 * (m.direction * np.abs(m.load) - np.abs(m.direction) * m.load)
+        ),
         brakes=True,
         uses_load=True,
         undecided=_BOTH_LOADS,
@@ -166,6 +170,21 @@ class FrictionTerm:
         scale = f"({self.scale:.3g})" if self.kind.scale else ""
         return f"{self.joint_name}.{self.form}{scale}"
 
+    def column(self, samples: Signals) -> Float[np.ndarray, " samples"]:
+        """Torque of a unit coefficient of a joint's term, as the torque shows it.
+
+        What depends on the load needs an arm: `Columns.friction_columns`.
+        """
+        if self.kind.uses_load:
+            raise ArgumentError(
+                f"{self.name} depends on the load of its gear; take it from "
+                "Columns.friction_columns, which knows the arm."
+            )
+        rows = np.eye(samples.dof)
+        direction = friction_direction(samples)
+        columns = FrictionColumns((self,), rows, samples, direction)
+        return columns.fill(slice(0, len(samples)), lambda: samples.tau)[0]
+
 
 def load_rows(
     drive_rows: Float[np.ndarray, "drives dof"],
@@ -183,7 +202,8 @@ def load_rows(
         speeds[last[k]] = drive_rows[k]
     # The pseudo-inverse: two motors of the same joints share its load in no known way.
     torques = np.linalg.pinv(speeds).T
-    ratio = [1.0 if s else row[j] for s, row, j in zip(shared, drive_rows, last)]
+    rows = zip(shared, drive_rows, last, strict=True)
+    ratio = [1.0 if s else row[j] for s, row, j in rows]
     return np.asarray(torques[last] / np.array(ratio)[:, None])
 
 
