@@ -57,9 +57,7 @@ class ColumnSource(Protocol):
         """For each joint, which columns can move its torque."""
         ...
 
-    def blocks(
-        self, data: Sequence[Signals], rows: Sequence[slice] | None = None
-    ) -> Iterator[Block]:
+    def blocks(self, data: Sequence[Signals]) -> Iterator[Block]:
         """Yield the columns of recorded samples, block by block."""
         ...
 
@@ -288,7 +286,7 @@ def accumulate_folds(
 
 
 def accumulate_thinned(
-    columns: ColumnSource, run: Signals, length: int, step: int
+    columns: Columns, run: Signals, length: int, step: int
 ) -> list[Accumulator]:
     """Accumulate one sample in so many, stretch by stretch, to half of the digits.
 
@@ -410,6 +408,7 @@ class FactorSum:
             self._renew(self._settled)
         # The inverse is formed once; a block then costs one product, and another one
         # with its own transpose, of which BLAS computes half.
+        assert self._preconditioner is not None
         if self._whitened.shape[1] != matrix.shape[1]:
             self._whitened = np.empty(matrix.shape)
         whitened = np.matmul(self._preconditioner.T, matrix, out=self._whitened)
