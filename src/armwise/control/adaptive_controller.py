@@ -52,7 +52,7 @@ class AdaptiveModel:
         effort = parameters.arm.limits("effort")
         self._effort = effort if np.all(np.isfinite(effort)) else None
         self._columns = None if parameters.is_whole else parameters.columns
-        self.adaptation = Adaptation(law, self.initial, (), projection)
+        self.adaptation = self._adaptation(())
         self.period = 0.0
 
     @property
@@ -63,7 +63,13 @@ class AdaptiveModel:
     def reset(self, batch: int, period: float) -> None:
         """Forget everything, for `batch` plants controlled every `period` [s]."""
         self.period = period
-        self.adaptation = Adaptation(self.law, self.initial, (batch,), self.projection)
+        self.adaptation = self._adaptation((batch,))
+
+    def _adaptation(self, batch: tuple[int, ...]) -> Adaptation:
+        described = self.parameters.values()
+        return Adaptation(
+            self.law, self.initial, batch, self.projection, center=described
+        )
 
     def tracking_regressor(
         self, q: np.ndarray, qd: np.ndarray, qdr: np.ndarray, qddr: np.ndarray
