@@ -156,8 +156,8 @@ class UpdateLaw:
             size = np.sqrt(np.einsum("...ij,...ij->...", shrunk, shrunk))
             rate = self.forgetting * (1.0 - size / self.bound)
             shrunk *= np.exp(rate * dt)[..., None, None]
-        # Forgetting multiplies an antisymmetric rounding by e^(λ0 t), and no measurement
-        # shrinks it: after 40/λ0 P would not be positive definite any more.
+        # Forgetting multiplies an antisymmetric rounding by e^(λ0 t), and nothing that is
+        # measured shrinks it: after 40/λ0 P would not be positive definite any more.
         symmetric: np.ndarray = shrunk + np.swapaxes(shrunk, -1, -2)
         symmetric *= 0.5
         return symmetric
@@ -337,7 +337,7 @@ class Adaptation:
         return self.gain * np.eye(self.parameters.shape[-1])
 
     def _distance(self, parameters: np.ndarray) -> np.ndarray:
-        """How far parameters are from the described ones, in the first gain's metric."""
+        """Distance from the described parameters, in the first gain's metric."""
         away = parameters - self._center
         return np.sqrt(np.sum(away * apply_gain(self._metric, away), axis=-1))
 
