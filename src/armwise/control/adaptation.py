@@ -156,8 +156,8 @@ class UpdateLaw:
             size = np.sqrt(np.einsum("...ij,...ij->...", shrunk, shrunk))
             rate = self.forgetting * (1.0 - size / self.bound)
             shrunk *= np.exp(rate * dt)[..., None, None]
-        # Forgetting multiplies an antisymmetric rounding by e^(λ0 t), and nothing that is
-        # measured shrinks it: after 40/λ0 P would not be positive definite any more.
+        # Forgetting multiplies an antisymmetric rounding by e^(λ0 t), and nothing
+        # measured shrinks it: 40/λ0 later P would not be positive definite any more.
         symmetric: np.ndarray = shrunk + np.swapaxes(shrunk, -1, -2)
         symmetric *= 0.5
         return symmetric
