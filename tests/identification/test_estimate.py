@@ -138,6 +138,30 @@ def test_an_estimate_is_read_back_as_it_was(described, data, tmp_path):
     np.testing.assert_array_equal(again.validation.rmse, estimate.validation.rmse)
 
 
+def test_an_estimate_is_an_arm_wherever_one_is_asked_for(described, data, tmp_path):
+    estimate = aw.identify(described, data, friction="linear")
+    path = tmp_path / "estimate.json"
+    aw.write_estimate(estimate, path)
+    arm = aw.load_arm(path)
+    np.testing.assert_array_equal(arm.parameters, estimate.parameters)
+    alone = aw.read_estimate(path)
+    np.testing.assert_array_equal(alone.predict(data), estimate.predict(data))
+    assert alone.prior_arm.parameter_names == described.parameter_names
+
+
+def test_a_file_without_its_arm_says_so(described, data, tmp_path):
+    path = tmp_path / "old.json"
+    aw.write_estimate(aw.identify(described, data, friction="linear"), path)
+    document = json.loads(path.read_text())
+    del document["description"]
+    path.write_text(json.dumps(document))
+    aw.read_estimate(path, described)
+    with pytest.raises(ArmwiseError, match=r"old\.json is of an older version"):
+        aw.read_estimate(path)
+    with pytest.raises(ArmwiseError, match=r"no estimate with its arm"):
+        aw.load_arm(path)
+
+
 @pytest.mark.parametrize(
     "text", ["", "{}", "[1]", '{"version": 99}', '{"version": 1}', "\x00\x01"]
 )
@@ -146,6 +170,8 @@ def test_a_bad_estimate_file_is_named(described, tmp_path, text):
     path.write_text(text)
     with pytest.raises(ArmwiseError, match=r"bad\.json"):
         aw.read_estimate(path, described)
+    with pytest.raises(ArmwiseError, match=r"bad\.json"):
+        aw.load_arm(path)
 
 
 def test_numbers_in_the_file_are_plain_json(described, data, tmp_path):

@@ -14,6 +14,7 @@ from armwise.arms.arm import (
 from armwise.arms.inertia import InertialParameters, inertial_transform
 from armwise.arms.layout import BASE, DRIVE_NAMES, INERTIAL_NAMES, ParameterLayout
 from armwise.arms.load import bundled_arms, load_arm
+from armwise.arms.plain import arm_from_dict, arm_to_dict
 from armwise.arms.poses import pose, rotation_about, rotation_from_rpy
 from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom
 from armwise.arms.readers.urdf import read_shape
@@ -35,6 +36,8 @@ __all__ = [
     "Mimic",
     "ParameterLayout",
     "Shape",
+    "arm_from_dict",
+    "arm_to_dict",
     "body_name",
     "bundled_arms",
     "compile_mjcf",

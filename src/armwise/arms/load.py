@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import json
 from os import PathLike, fspath
 from pathlib import Path
 
+import numpy as np
+
 from armwise.arms.arm import Arm
+from armwise.arms.plain import arm_from_dict
 from armwise.arms.readers.dh import read_dh
 from armwise.arms.readers.izaguirre import is_specification, read_specification
 from armwise.arms.readers.urdf import read_urdf
@@ -32,8 +36,9 @@ def load_arm(
 ) -> Arm:
     """Load an arm from a file or by the name of a bundled one.
 
-    The kind of a file follows from its content: URDF, MJCF, a DH table in TOML, or a
-    specification file of Izaguirre et al. (1992).
+    The kind of a file follows from its content: URDF, MJCF, a DH table in TOML, a
+    specification file of Izaguirre et al. (1992), or an estimate, which gives the arm
+    as it was identified.
 
     Args:
         path_or_name: A path, or a name `bundled_arms` lists, such as "panda".
@@ -47,7 +52,10 @@ def load_arm(
         if (bundled := bundled_path(str(path_or_name))) is not None:
             return read_dh(bundled)
         if path.exists():
-            raise ArmError(f"{path} is not a file; give a URDF, MJCF or DH .toml file.")
+            raise ArmError(
+                f"{path} is not a file; give a URDF, MJCF or DH .toml file, "
+                "or an estimate."
+            )
         raise ArmError(_unknown(str(path_or_name)))
     return _read(path, read_bounded(path), allow_unphysical)
 
@@ -58,12 +66,35 @@ def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:
         return read_dh(path, data)
     if is_specification(data):
         return read_specification(path, data)
+    if data.lstrip()[:1] == b"{":
+        return _read_estimated(path, data)
     root = read_xml(path, data)
     if root.tag == "mujoco":
         from armwise.arms.readers.mjcf import read_mjcf
 
         return read_mjcf(path)
     return read_urdf(path, root=root, allow_unphysical=allow_unphysical)
+
+
+def _read_estimated(path: Path, data: bytes) -> Arm:
+    """Read the arm of an estimate's file, with the numbers that were identified."""
+    try:
+        document = json.loads(data)
+    # RecursionError: brackets nested without end in a damaged file.
+    except (ValueError, RecursionError) as problem:
+        raise ArmError(f"{path} cannot be read as JSON: {problem}.") from problem
+    if not {"description", "parameters"} <= document.keys():
+        raise ArmError(
+            f"{path} is JSON but no estimate with its arm's description in it. Give an "
+            "estimate.json that armwise identify or reduce of this version wrote."
+        )
+    arm = arm_from_dict(document["description"], str(path))
+    try:
+        values = np.array(document["parameters"], dtype=float)
+    except (TypeError, ValueError) as problem:
+        raise ArmError(f"{path}: its parameters are not numbers.") from problem
+    # Friction terms beyond those of a drive follow the arm's own parameters.
+    return arm.with_parameters(values[..., : arm.parameters.size])
 
 
 def _unknown(name: str) -> str:

@@ -12,6 +12,7 @@ from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
+    from armwise.identification import Estimate
     from armwise.recordings import LogMapping, Recording
 
 
@@ -31,7 +32,7 @@ METHODS = {
 }
 """Methods of identification, as the user types them."""
 
-DESCRIPTIONS = "URDF, MJCF, DH .toml or bundled name."
+DESCRIPTIONS = "URDF, MJCF, DH .toml, estimate .json or bundled name."
 
 
 def bundled_names(incomplete: str) -> list[str]:
@@ -160,12 +161,30 @@ Folder = Annotated[Path | None, output_folder()]
 # Arms and logs, loaded as the options say.
 
 
+def load_named(arm: str) -> Arm:
+    """Load the arm that ARM names, as described or, of an estimate, as identified."""
+    from armwise.arms import load_arm
+
+    return load_arm(arm)
+
+
+def load_model(arm: str) -> Arm | Estimate:
+    """Load what ARM names, for commands that use more of an estimate than its arm."""
+    described = load_named(arm)
+    path = Path(arm)
+    # By content, as `load_arm` decides: no other description begins with a brace.
+    if not path.is_file() or path.read_bytes().lstrip()[:1] != b"{":
+        return described
+    from armwise.identification import read_estimate
+
+    return read_estimate(path)
+
+
 def load_described(arm: str, mapping: Path | None) -> tuple[Arm, LogMapping | None]:
     """Load an arm, with the motors a mapping file adds to it, and that mapping."""
-    from armwise.arms import load_arm
     from armwise.recordings import apply_mapping_to_arm, load_mapping
 
-    described = load_arm(arm)
+    described = load_named(arm)
     if mapping is None:
         return described, None
     log_mapping = load_mapping(mapping)

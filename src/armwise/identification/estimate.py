@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from armwise.arms import Arm
+from armwise.arms import Arm, arm_from_dict, arm_to_dict
 from armwise.dynamics import BaseParameters
 from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import write_atomically
@@ -26,6 +26,7 @@ from armwise.identification.validation import (
 )
 from armwise.recordings import Samples
 from armwise.regression import Columns, FrictionTerm, Solution
+from armwise.tables import read_bounded
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -57,6 +58,7 @@ class Estimate:
         samples: The samples of the fit, run by run; empty if they were not kept.
         validation: Errors on samples kept out of the fit; None: not evaluated.
         validation_samples: Those samples.
+        left_out: Leaders of the combinations that `reduce` dropped: zero here.
     """
 
     columns: Columns
@@ -75,6 +77,7 @@ class Estimate:
     samples: tuple[Samples, ...] = ()
     validation: Validation | None = None
     validation_samples: tuple[Samples, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def prior_arm(self) -> Arm:
@@ -194,15 +197,15 @@ def write_estimate(estimate: Estimate, path: str | Path) -> None:
     write_atomically(path, text)
 
 
-def read_estimate(path: str | Path, arm: Arm) -> Estimate:
+def read_estimate(path: str | Path, arm: Arm | None = None) -> Estimate:
     """Read an estimate of an arm back.
 
     Args:
         path: What `write_estimate` wrote.
-        arm: The description it was made from.
+        arm: The description it was made from; the one in the file if not given.
     """
     try:
-        data = json.loads(Path(path).read_text(encoding="utf-8"))
+        data = json.loads(read_bounded(Path(path), ArmwiseError))
     # RecursionError: brackets nested without end in a damaged file.
     except (OSError, ValueError, RecursionError) as error:
         raise ArmwiseError(f"{path} cannot be read as an estimate: {error}.") from error
@@ -211,7 +214,14 @@ def read_estimate(path: str | Path, arm: Arm) -> Estimate:
         raise ArmwiseError(
             f"{path} is not an estimate of version {VERSION}. Identify again."
         )
+    if arm is None and "description" not in data:
+        raise ArmwiseError(
+            f"{path} is of an older version, without its arm's description. Name the "
+            "arm as well, or identify again."
+        )
     try:
+        if arm is None:
+            arm = arm_from_dict(data["description"], str(path))
         return _estimate(data, arm)
     except (KeyError, TypeError, ValueError) as error:
         raise ArmwiseError(f"{path} is not a complete estimate: {error}.") from error
@@ -223,6 +233,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     return {
         "version": VERSION,
         "arm": estimate.prior_arm.name,
+        "description": arm_to_dict(estimate.prior_arm),
         "method": estimate.method,
         "notes": list(estimate.notes),
         "warnings": [asdict(warning) for warning in estimate.warnings],
@@ -246,6 +257,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "directions": estimate.directions.tolist(),
         "fit": estimate.fit.to_dict(),
         "validation": None if validation is None else validation.to_dict(),
+        "left_out": list(estimate.left_out),
     }
 
 
@@ -281,6 +293,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         notes=tuple(data["notes"]),
         warnings=tuple(EstimateWarning(**one) for one in data.get("warnings", ())),
         validation=None if validation is None else _validation(validation),
+        left_out=tuple(data.get("left_out", ())),
     )
 
 

@@ -55,7 +55,13 @@ def reduce(
         rows = np.flatnonzero(significance(estimate, runs) >= threshold)
         small = _search(_problem(estimate, runs), rows, solver, largest_relative_std)
     note = f"{small.base.count} of {estimate.base.count} base parameters matter."
-    return replace(small, notes=(*small.notes, note))
+    names, remaining = estimate.base.names, set(small.base.indices)
+    dropped = tuple(names[i] for i in estimate.base.indices if i not in remaining)
+    return replace(
+        small,
+        notes=(*small.notes, note),
+        left_out=(*estimate.left_out, *dropped),
+    )
 
 
 def _search(
