@@ -96,7 +96,7 @@ class _Sampled:
             self.error.append(float(np.sqrt(self._square / self._length)))
             self._square = 0.0
             state = self._controller.to_dict()
-            values = state.get("parameters", state.get("weights"))
+            values = state["parameters" if "parameters" in state else "weights"]
             self.largest.append(float(np.abs(values).max()))
         return tau
 

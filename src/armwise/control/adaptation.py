@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.control.feedback import restored
 from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -59,7 +60,9 @@ class UpdateLaw:
 
     def __post_init__(self) -> None:
         gain = np.asarray(self.gain, dtype=float)
-        _require_positive_definite(gain)
+        if gain.ndim > 2:
+            raise ArgumentError("The gain must be a number, a vector or a matrix.")
+        require_positive_definite(gain)
         object.__setattr__(self, "gain", gain if gain.ndim else float(gain))
         if self.forgetting < 0 or self.dead_band < 0 or self.prediction_dead_band < 0:
             raise ArgumentError("Forgetting and dead-bands cannot be negative.")
@@ -202,17 +205,23 @@ def outside_dead_band(
     return beyond
 
 
-def _require_positive_definite(gain: np.ndarray) -> None:
-    if gain.ndim > 2 or not np.all(np.isfinite(gain)):
+def require_positive_definite(gain: Float[np.ndarray, "*shape"]) -> None:
+    """Refuse a gain, or a batch of matrices, that is not positive definite.
+
+    Raises:
+        ArgumentError: If it is not.
+    """
+    if not np.all(np.isfinite(gain)):
         raise ArgumentError(
             "The adaptation gain must be finite: a number, a vector or a matrix."
         )
     if gain.ndim < 2:
         lowest = float(gain.min()) if gain.size else 1.0
     else:
-        if gain.shape[0] != gain.shape[1] or not np.allclose(gain, gain.T):
+        transposed = np.swapaxes(gain, -1, -2)
+        if gain.shape != transposed.shape or not np.allclose(gain, transposed):
             raise ArgumentError("The adaptation gain matrix must be symmetric.")
-        lowest = float(np.linalg.eigvalsh(gain)[0])
+        lowest = float(np.linalg.eigvalsh(gain)[..., 0].min())
     if lowest <= 0.0:
         raise ArgumentError(
             f"The adaptation gain must be positive definite; its smallest eigenvalue "
@@ -374,13 +383,14 @@ class Adaptation:
         }
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go on from where `to_dict` was called."""
-        for name in ("parameters", "gain", "stopped"):
-            value, now = np.asarray(state[name]), getattr(self, name)
-            if value.shape != now.shape:
-                raise ArgumentError(
-                    f"The saved {name} has shape {value.shape}, not {now.shape}; "
-                    "it belongs to another controller."
-                )
-            setattr(self, name, value.copy())
-        self._any_stopped = bool(self.stopped.any())
+        """Go on from where `to_dict` was called.
+
+        Raises:
+            ArgumentError: If it is no state of this adaptation.
+        """
+        parameters = restored(state, "parameters", self.parameters.shape, self.limit)
+        gain = restored(state, "gain", self.gain.shape, np.finfo(float).max)
+        require_positive_definite(gain)
+        stopped = restored(state, "stopped", self.stopped.shape).astype(bool)
+        self.parameters, self.gain, self.stopped = parameters, gain, stopped
+        self._any_stopped = bool(stopped.any())

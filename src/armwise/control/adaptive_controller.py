@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.control.adaptation import Adaptation, Projection, UpdateLaw
-from armwise.control.feedback import VelocitySource, feedback_gain
+from armwise.control.feedback import VelocitySource, feedback_gain, restored
 from armwise.control.parameter_set import ParameterSet
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
@@ -192,11 +192,16 @@ class FilteredRegressor:
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called."""
-        prefix = "filter_"
+        self._state = {}
+        if not any(key.startswith("filter_") for key in state):
+            return
+        adaptation, arm = self.model.adaptation, self.model.parameters.arm
+        batch, count = adaptation.parameters.shape
+        shapes = dict.fromkeys(("H", "G", "FH", "FG"), (batch, arm.dof, count))
+        shapes["Ftau"] = (batch, arm.dof)
         self._state = {
-            key.removeprefix(prefix): np.array(value)
-            for key, value in state.items()
-            if key.startswith(prefix)
+            name: restored(state, f"filter_{name}", shape)
+            for name, shape in shapes.items()
         }
 
 
@@ -237,7 +242,8 @@ class AdaptiveController:
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called, after `reset`."""
         self.model.restore(state)
-        self._velocity.restore(state)
+        batch = self.model.estimate.shape[0]
+        self._velocity.restore(state, (batch, self.model.parameters.arm.dof))
 
 
 class PredictingController(AdaptiveController):
@@ -275,5 +281,5 @@ class PredictingController(AdaptiveController):
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called, after `reset`."""
         super().restore(state)
-        self._tau = np.array(state["held_torque"])
+        self._tau = restored(state, "held_torque", self._tau.shape)
         self.filtered.restore(state)
