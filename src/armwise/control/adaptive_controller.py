@@ -197,7 +197,8 @@ class FilteredRegressor:
             return
         adaptation, arm = self.model.adaptation, self.model.parameters.arm
         batch, count = adaptation.parameters.shape
-        shapes = dict.fromkeys(("H", "G", "FH", "FG"), (batch, arm.dof, count))
+        table: tuple[int, ...] = (batch, arm.dof, count)
+        shapes = dict.fromkeys(("H", "G", "FH", "FG"), table)
         shapes["Ftau"] = (batch, arm.dof)
         self._state = {
             name: restored(state, f"filter_{name}", shape)

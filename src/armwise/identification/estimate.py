@@ -359,7 +359,7 @@ def _array(
     """Numbers of a shape; null is infinity where that may be."""
     array = np.array(values, dtype=object)
     if infinite:
-        array = np.where(np.equal(array, None), math.inf, array)
+        array[array == None] = math.inf  # noqa: E711
     array = array.astype(float)
     is_number = (array >= least) & (np.abs(array) <= LARGEST_NUMBER)
     if infinite:
