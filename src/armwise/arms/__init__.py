@@ -11,6 +11,7 @@ from armwise.arms.arm import (
     Mimic,
     Shape,
 )
+from armwise.arms.chain import rest_positions, with_locked_joints
 from armwise.arms.inertia import InertialParameters, inertial_transform
 from armwise.arms.layout import BASE, DRIVE_NAMES, INERTIAL_NAMES, ParameterLayout
 from armwise.arms.load import bundled_arms, load_arm
@@ -48,7 +49,9 @@ __all__ = [
     "read_geom",
     "read_shape",
     "read_xml",
+    "rest_positions",
     "rotation_about",
     "rotation_from_rpy",
     "save_arm",
+    "with_locked_joints",
 ]

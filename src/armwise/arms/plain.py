@@ -39,6 +39,8 @@ def _plain(value: Any) -> Any:
         pairs = ((x.name, getattr(value, x.name)) for x in fields(value))
         # JSON has no infinity; a limit that is not named is infinite.
         return {k: _plain(x) for k, x in pairs if x is not None and not _is_infinite(x)}
+    if isinstance(value, Mapping):
+        return dict(value)
     if isinstance(value, tuple):
         return [_plain(x) for x in value]
     return value.tolist() if isinstance(value, np.ndarray) else value
@@ -112,6 +114,8 @@ def _arm(data: Mapping[str, Any]) -> Arm:
             "frames": tuple(_frame(one) for one in data["frames"]),
             "couplings": tuple(_coupling(one) for one in data["couplings"]),
             "base_shapes": tuple(_shape(one) for one in data["base_shapes"]),
+            "locked": {str(k): float(x) for k, x in data["locked"].items()},
+            "notes": tuple(str(note) for note in data["notes"]),
         }
     )
 
