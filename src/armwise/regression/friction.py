@@ -249,13 +249,14 @@ class FrictionColumns:
         """Torque of a unit coefficient of every term.
 
         Args:
-            rows: Which rows of the run.
+            rows: Which rows of the run, every so many of them where it has a step.
             torque: Returns the torque of the links, called if some term uses the load.
         """
         needs_load = any(term.kind.uses_load for term in self.terms)
         loads = torque() @ self._loads.T if needs_load else None
         self._cover(rows)
-        inside = slice(rows.start - self._chunk.start, rows.stop - self._chunk.start)
+        first = self._chunk.start
+        inside = slice(rows.start - first, rows.stop - first, rows.step)
         columns = []
         for k, term in enumerate(self.terms):
             if term.kind.is_sharp:
@@ -367,7 +368,7 @@ class _StopOperator:
 
     def values(self, rows: slice) -> Float[np.ndarray, " rows"]:
         """Its values over some rows, from −1 to 1."""
-        index = np.arange(rows.start, rows.stop)
+        index = np.arange(rows.start, rows.stop, rows.step or 1)
         knot = np.searchsorted(self._knots, index, side="right") - 1
         moved = self._q[rows] - self._q[self._knots[knot]]
         return np.clip((self._values[knot] + moved) / self._width, -1.0, 1.0)
