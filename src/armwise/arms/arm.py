@@ -349,6 +349,12 @@ class Arm:
         limits = [self.joints[i].limits for i in self.coordinates]
         return np.array([getattr(limit, quantity) for limit in limits], dtype=float)
 
+    @property
+    def rest(self) -> Float[np.ndarray, " dof"]:
+        """Posture in which the description shows the arm, within its limits."""
+        rest = [self.joints[i].rest for i in self.coordinates]
+        return np.clip(rest, self.limits("lower"), self.limits("upper"))
+
     def defects(self) -> dict[str, str]:
         """Links no body can be, and why."""
         defects = {link.name: link.inertia.defect() for link in self.links}

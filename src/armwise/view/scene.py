@@ -107,10 +107,8 @@ class Scene:
 
     @property
     def start(self) -> Float[np.ndarray, " dof"]:
-        """Joint positions to begin with: the motion's, or the nearest to zero."""
-        if self.playback is not None:
-            return self.playback.q[0]
-        return np.clip(0.0, self.arm.limits("lower"), self.arm.limits("upper"))
+        """Joint positions to begin with: the motion's, or the description's."""
+        return self.arm.rest if self.playback is None else self.playback.q[0]
 
     @property
     def bounds(self) -> Float[np.ndarray, "2 3"]:
