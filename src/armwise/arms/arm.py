@@ -33,12 +33,14 @@ class Shape:
             All in [m] but the scale.
         pose: T_link_shape.
         mesh: File name of a mesh, as the description gives it.
+        color: Red, green and blue, 0 to 1, if the description gives them.
     """
 
     kind: Literal["sphere", "cylinder", "capsule", "box", "mesh"]
     size: tuple[float, ...]
     pose: Float[np.ndarray, "4 4"]
     mesh: str | None = None
+    color: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True)
