@@ -94,6 +94,11 @@ class PhysicallyConsistent:
         step = _minimise(R[:-1, :-1], R[:-1, -1], _Barrier(problem, self, size))
         parameters = prior.copy()
         parameters[free] += size[free] * step
+        # The barrier leaves 1e-9 of room beyond a bound, and no tool takes friction
+        # that drives.
+        bounded = problem.columns.non_negative
+        bounded = bounded[free[bounded]]
+        parameters[bounded] = np.maximum(parameters[bounded], 0.0)
         return replace(
             first,
             values=problem.base.matrix @ parameters,
