@@ -7,15 +7,10 @@ the 23 again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from armwise.arms import Arm, load_arm
-from armwise.identification import Estimate
-from armwise.identification.reduce import significance
-from armwise.recordings import Samples
+from armwise.identification import Estimate, significance
 from armwise.report import Figure, Series
 from papers.drawings import Drawing, joint_names, line, lines, tics
 from papers.puma_reduction import (
@@ -30,10 +25,6 @@ from papers.puma_reduction import (
 )
 from papers.puma_trajectories import named_like, order_of_search
 from papers.rows import Row, agrees, claim, not_comparable, recovered, slip
-
-if TYPE_CHECKING:
-    from jaxtyping import Float
-
 
 # Figures.
 
@@ -272,10 +263,10 @@ def _table_1_rows() -> list[Row]:
     miss = np.abs(fits.values.mean(axis=0) - fits.truth)
     printed = table_1_std(fits.names)
     back = int(np.sum(miss <= printed))
-    table_2 = {name for name, _ in _table_2(load_arm("puma260")).items()}
+    table_2 = set(_table_2(load_arm("puma260")))
     names = np.array(_leaders(full))
     by_joint = set(names[significance(full, data) >= 0.01])
-    by_all = set(names[_significance_of_all(full, data) >= 0.01])
+    by_all = set(names[significance(full, data, "arm") >= 0.01])
     note = (
         "no single reading of “1 percent of the maximum measured torque” gives the 23: "
         "the largest of all joints drops fs5 (0.04 N m), which Table 2 keeps; the "
@@ -303,21 +294,6 @@ def _table_1_rows() -> list[Row]:
                    note=f"not among them: {', '.join(sorted(table_2 - kept)) or '—'}"),
         ]  # fmt: skip
     return made
-
-
-def _significance_of_all(
-    estimate: Estimate, data: Sequence[Samples]
-) -> Float[np.ndarray, " base"]:
-    """Largest torque of each parameter over the largest torque of any joint."""
-    columns = estimate.columns
-    wanted = columns.user[:, list(estimate.base.indices)] * estimate.base_values
-    size, largest = np.zeros(estimate.base.count), 0.0
-    for block in columns.blocks(data):
-        for i, support in enumerate(columns.support):
-            torque = wanted[support].T @ block.joints[i][:-1]
-            size = np.maximum(size, np.abs(torque).max(axis=1))
-            largest = max(largest, float(np.abs(block.joints[i][-1]).max()))
-    return np.asarray(size / largest)
 
 
 def _table_2(arm: Arm) -> dict[str, float]:
