@@ -247,7 +247,7 @@ def _fit_rows() -> list[Row]:
               why="on the plot one cannot tell it from the measured curve", note=note),
         claim("Fig. 5", "unexplained torque with 23 parameters, joints 1 to 3 [of rms]",
               "still very accurate for joints 1 to 3", few[:3], below=0.1,
-              why="as for Fig. 4", note=note),
+              why="a tenth of the torque, barely visible on the plot", note=note),
         claim("Fig. 5", "unexplained torque with 23 parameters, joints 4 to 6 [of rms]",
               "small differences for 4 to 6", few[3:], below=0.2,
               why="a fifth, a difference one sees and calls small", note=note),
