@@ -119,6 +119,7 @@ def _write(estimate: Estimate, source: str, folder: Path) -> dict[str, str]:
     if defects := estimate.arm.defects():
         del files["urdf"]
         for name, why in defects.items():
+            # The physical method's bodies all exist: another one was in use.
             warn(
                 f"{name}: {why}; identified.urdf is not written. Use --method physical."
             )
