@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -164,7 +164,7 @@ def build_estimate(
     if parameters is None:
         parameters = problem.parameters(solution.values)
     return Estimate(
-        columns=problem.columns,
+        columns=_loaded(problem.columns, parameters),
         base=problem.base,
         base_values=solution.values,
         base_covariance=review.covariance,
@@ -179,6 +179,13 @@ def build_estimate(
         samples=problem.data,
         validation_samples=problem.validation_data,
     )
+
+
+def _loaded(columns: Columns, parameters: np.ndarray) -> Columns:
+    """Columns whose gears carry what these parameters say."""
+    if not columns.uses_load:
+        return columns
+    return replace(columns, load=parameters[: columns.arm.layout.size])
 
 
 # The file: complete but for the samples, versioned, and read back as it was.
@@ -265,27 +272,22 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def _friction_term(stored: dict[str, Any], arm: Arm) -> FrictionTerm:
+def _friction_term(stored: dict[str, Any]) -> FrictionTerm:
     term = FrictionTerm(**stored)
-    numbers = [x for x in stored.values() if isinstance(x, int | float)]
-    is_sound = (
-        type(term.joint) is int
-        and 0 <= term.joint < arm.dof
-        and isinstance(term.joint_name, str)
-        and all(isinstance(x, str | int | float | None) for x in stored.values())
-        and all(0 <= x <= LARGEST_NUMBER for x in numbers)
-    )
-    if not is_sound:
+    # Columns ask for the drive's name; numbers of another type would pass that.
+    if type(term.joint) is not int or term.scale > LARGEST_NUMBER:
         raise ValueError("a friction term is none of the arm's")
     return term
 
 
 def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     """Build an estimate from a file that anyone may have changed."""
-    columns = Columns(arm, tuple(_friction_term(x, arm) for x in data["friction"]))
+    columns = Columns(arm, tuple(_friction_term(x) for x in data["friction"]))
     names = columns.names
     if tuple(data["names"]) != names:
         raise ValueError(f"it names other parameters than {arm.name} has")
+    parameters = _array(data["parameters"], len(names))
+    columns = _loaded(columns, parameters)
     base = _base(data["base"], names)
     count = base.count
     covariance = _array(data["base"]["covariance"], count, count, infinite=True)
@@ -304,7 +306,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         base=base,
         base_values=_array(data["base"]["values"], count),
         base_covariance=covariance,
-        all_parameters=_array(data["parameters"], len(names)),
+        all_parameters=parameters,
         fit=_validation(data["fit"], arm.dof),
         torque_std=_array(data["torque_std"], arm.dof, least=0.0),
         condition_number=condition,

@@ -94,6 +94,11 @@ class PhysicallyConsistent:
         step = _minimise(R[:-1, :-1], R[:-1, -1], _Barrier(problem, self, size))
         parameters = prior.copy()
         parameters[free] += size[free] * step
+        # The barrier leaves 1e-9 of room beyond a bound, and no tool takes friction
+        # that drives.
+        bounded = problem.columns.non_negative
+        bounded = bounded[free[bounded]]
+        parameters[bounded] = np.maximum(parameters[bounded], 0.0)
         return replace(
             first,
             values=problem.base.matrix @ parameters,
@@ -153,7 +158,8 @@ class _Barrier:
         self._bodies = (bodies - least) / outer
         self._rows: list[np.ndarray] = []
         self._right: list[float] = []
-        for k in arm.layout.non_negative[free[arm.layout.non_negative]]:
+        bounded = problem.columns.non_negative
+        for k in bounded[free[bounded]]:
             # Friction only ever takes energy, and rotors weigh something.
             self._require({position[k]: size[k]}, problem.prior[k], 0.0)
         if starts.size:
