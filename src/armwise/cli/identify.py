@@ -57,7 +57,7 @@ def identify(
     if friction not in ("auto", "linear"):
         raise typer.BadParameter(f"--friction is auto or linear, not {friction!r}.")
     solver, terms = method_named(method), free_terms(fix)
-    described, mapped = load_described(arm, mapping)
+    described, mapped = load_described(arm, mapping, [*logs, *(validate or [])])
     with progress_bar("Identify", quiet=json) as report:
         estimate = identification.identify(
             described,
@@ -119,6 +119,7 @@ def _write(estimate: Estimate, source: str, folder: Path) -> dict[str, str]:
     if defects := estimate.arm.defects():
         del files["urdf"]
         for name, why in defects.items():
+            # The physical method's bodies all exist: another one was in use.
             warn(
                 f"{name}: {why}; identified.urdf is not written. Use --method physical."
             )

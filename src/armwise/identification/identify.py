@@ -137,6 +137,11 @@ def build_problem(
         described.check(run)
     if sum(len(run) for run in runs) == 0:
         raise NotIdentifiable("There are no samples. Record a motion first.")
+    if not any(run.tau.any() for run in runs):
+        raise NotIdentifiable(
+            "Every torque is zero: nothing was measured, or the wrong columns are "
+            "mapped. Check the log's torque or current."
+        )
     free = tuple(terms)
     if not free:
         raise NotIdentifiable("No term was left to estimate. Name at least one.")
