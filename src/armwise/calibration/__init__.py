@@ -1,6 +1,10 @@
 """Calibration: gains and offsets of joint sensors, estimated against gravity."""
 
-from armwise.calibration.by_moving import AdaptiveCalibration, calibrate
+from armwise.calibration.by_adaptation import (
+    AdaptiveCalibration,
+    calibrate_by_adaptation,
+)
+from armwise.calibration.by_moving import Moves, calibrate, prospects
 from armwise.calibration.from_recording import calibrate_recording
 from armwise.calibration.gravity_expansion import CosineFit
 from armwise.calibration.observability import Observability, calibratable
@@ -19,6 +23,7 @@ __all__ = [
     "CosineFit",
     "Evidence",
     "Flaws",
+    "Moves",
     "Observability",
     "Plan",
     "Structure",
@@ -27,6 +32,8 @@ __all__ = [
     "as_structure",
     "calibratable",
     "calibrate",
+    "calibrate_by_adaptation",
     "calibrate_recording",
     "calibrate_torques",
+    "prospects",
 ]

@@ -100,7 +100,7 @@ def calibrate_recording(
     region = SearchRegion.from_guess(
         structure, sensed, alpha, beta, gain_range, offset_range
     )
-    projector = Projector(structure, sensed, _first_std(sensed))
+    projector = Projector(structure, sensed, first_std(sensed))
     with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
         best = _best(projector, region, outlook, starts, seed, progress)
         # Unknowns that no data determine may vary by the range of the guess.
@@ -114,7 +114,7 @@ def calibrate_recording(
         return result_of(projector, solution, outlook, region, prior, is_free)
 
 
-def _first_std(sensed: Samples) -> Float[np.ndarray, " dof"]:
+def first_std(sensed: Samples) -> Float[np.ndarray, " dof"]:
     """Weights before any residual is known: a fraction of each joint's torque."""
     rms = np.sqrt(np.mean(sensed.tau**2, axis=0))
     # A joint of little torque shall not outweigh the others: a twentieth at least.
