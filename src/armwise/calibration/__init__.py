@@ -8,6 +8,7 @@ from armwise.calibration.by_moving import Moves, calibrate, prospects
 from armwise.calibration.from_recording import calibrate_recording
 from armwise.calibration.gravity_expansion import CosineFit
 from armwise.calibration.observability import Observability, calibratable
+from armwise.calibration.rehearsal import FULL_SCALE, Rehearsal, rehearse
 from armwise.calibration.result import Calibration, Evidence
 from armwise.calibration.sensor_control import GRAVITY, PARAMETER_STRIDE, Trace
 from armwise.calibration.sensor_flaws import Flaws
@@ -16,6 +17,7 @@ from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.torque_gains import TorqueGains, calibrate_torques
 
 __all__ = [
+    "FULL_SCALE",
     "GRAVITY",
     "PARAMETER_STRIDE",
     "AdaptiveCalibration",
@@ -26,6 +28,7 @@ __all__ = [
     "Moves",
     "Observability",
     "Plan",
+    "Rehearsal",
     "Structure",
     "TorqueGains",
     "Trace",
@@ -36,4 +39,5 @@ __all__ = [
     "calibrate_recording",
     "calibrate_torques",
     "prospects",
+    "rehearse",
 ]

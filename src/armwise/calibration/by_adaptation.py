@@ -13,7 +13,6 @@ from armwise.calibration.gravity_expansion import (
     fit_by_arccos,
     is_planar_chain,
 )
-from armwise.calibration.observability import calibratable
 from armwise.calibration.sensor_control import Bench, Trace
 from armwise.calibration.stages import GainStage, OffsetStage, Plan, Stages
 from armwise.calibration.structure import Structure, as_structure
@@ -76,7 +75,8 @@ def calibrate_by_adaptation(
 
     Args:
         plant: With sensors that give volts; a batch is calibrated at once.
-        structure: The arm; a chain of parallel axes across gravity.
+        structure: The arm: one or two links in a vertical plane, z their axes, their
+            centres of mass on their x axes.
         posture: Where a simulated plant is at power-up, in its own coordinates, zero
             when not given; not used by the procedure.
         full_scale: Reading in [V] the joints may reach, one number or one per joint.
@@ -86,7 +86,8 @@ def calibrate_by_adaptation(
         progress: Called with the step and the fraction that is done.
 
     Raises:
-        NotIdentifiable: If gravity does not act on a joint, or friction hides it.
+        NotIdentifiable: If the arm is another, gravity does not act on a joint, or
+            friction hides it.
         RecordingError: If a joint or its reading does not follow.
     """
     from threadpoolctl import threadpool_limits
@@ -177,10 +178,8 @@ def _check(plant: Plant, structure: Structure) -> None:
         raise ArgumentError(
             f"The plant has {plant.dof} joints, {arm.name} has {arm.dof}."
         )
-    if not is_planar_chain(arm):
-        hidden = ", ".join(calibratable(structure).hidden) or "none"
+    if not is_planar_chain(arm) or arm.dof > 2:
         raise NotIdentifiable(
-            f"{arm.name} is not a chain of parallel axes across gravity, which "
-            f"this procedure moves joint by joint (never calibratable: {hidden}). "
-            "Record a motion and use calibrate_recording."
+            f"{arm.name} is not a chain of one or two links with parallel z axes "
+            "across gravity, which this procedure is made for. Use calibrate."
         )

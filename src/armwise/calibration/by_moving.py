@@ -105,6 +105,7 @@ _WAVE_SPEED = 0.6
 def prospects(
     structure: Structure | Arm,
     *,
+    effort: ArrayLike | None = None,
     gain_std: float = 0.003,
     offset_std: float = np.deg2rad(0.15),
     moves: Moves | None = None,
@@ -113,6 +114,7 @@ def prospects(
 
     Args:
         structure: The arm, or the arm and what is known of it.
+        effort: Largest torque of each joint in [N m]; the arm's limits when not given.
         gain_std, offset_std: Standard deviations asked for, relative and in [rad].
         moves: How it will be moved.
     """
@@ -122,8 +124,8 @@ def prospects(
         arm, 0, 0.5 * moves.longest, harmonics=round(0.5 * moves.longest * 0.15),
         roughness=0.5, reach=0.25, widest=2.0, fastest=_WAVE_SPEED,
     )  # fmt: skip
-    effort = arm.limits("effort")
-    known = np.where(np.isfinite(effort), effort, 0.0)
+    limits = arm.limits("effort") if effort is None else _numbers(effort, arm, "effort")
+    known = np.where(np.isfinite(limits), limits, 0.0)
     return calibratable(
         structure,
         noise=_TORQUE_ERROR,
@@ -195,7 +197,11 @@ def calibrate(
         raise ArgumentError("gain_std and offset_std must be positive.")
     if outlook is None:
         outlook = prospects(
-            structure, gain_std=gain_std, offset_std=offset_std, moves=moves
+            structure,
+            effort=limits,
+            gain_std=gain_std,
+            offset_std=offset_std,
+            moves=moves,
         )
     if not outlook.is_sought.any():
         reasons = "; ".join(f"{p.name}: {p.reason}" for p in outlook.prospects)

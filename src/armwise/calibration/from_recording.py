@@ -21,7 +21,13 @@ from armwise.calibration.result import (
     refusal,
     result_of,
 )
-from armwise.calibration.search import Minimum, SearchRegion, lowest, search
+from armwise.calibration.search import (
+    Minimum,
+    SearchRegion,
+    described_points,
+    lowest,
+    search,
+)
 from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.variable_projection import Projector, SensorPoint
 from armwise.errors import ArgumentError, NotIdentifiable, NotPhysical, RecordingError
@@ -135,10 +141,19 @@ def _best(
     signs = 2 ** min(region.span.size, 3)
     count = starts * signs if region.is_sign_unknown else starts
     sought = outlook.is_sought
-    points = [p.held(region.guess, sought) for p in region.points(count, seed)]
-    minima = search(few, region, points, sought, _GOOD_COST, progress)
+    # Where the description has masses, begin where they explain the torques best.
+    points = [
+        p.held(region.guess, sought)
+        for p in described_points(few, region, sought, seed)
+    ]
+    minima = search(few, region, points, sought, _GOOD_COST, progress) if points else []
     best = lowest(minima)
     is_good = best is not None and best.problem.mean_cost <= _GOOD_COST
+    if not is_good:
+        points = [p.held(region.guess, sought) for p in region.points(count, seed)]
+        minima += search(few, region, points, sought, _GOOD_COST, progress)
+        best = lowest(minima)
+        is_good = best is not None and best.problem.mean_cost <= _GOOD_COST
     if not region.is_sign_unknown and not is_good:
         # Perhaps a sensor counts backwards, whatever the guess says.
         points = region.reversed_points(starts * signs, seed)
