@@ -11,9 +11,11 @@ from armwise.arms.arm import (
     Mimic,
     Shape,
 )
+from armwise.arms.chain import rest_positions, with_locked_joints
 from armwise.arms.inertia import InertialParameters, inertial_transform
 from armwise.arms.layout import BASE, DRIVE_NAMES, INERTIAL_NAMES, ParameterLayout
 from armwise.arms.load import bundled_arms, load_arm
+from armwise.arms.plain import arm_from_dict, arm_to_dict, kinematics_digest
 from armwise.arms.poses import pose, rotation_about, rotation_from_rpy
 from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom
 from armwise.arms.readers.urdf import read_shape
@@ -35,16 +37,21 @@ __all__ = [
     "Mimic",
     "ParameterLayout",
     "Shape",
+    "arm_from_dict",
+    "arm_to_dict",
     "body_name",
     "bundled_arms",
     "compile_mjcf",
     "inertial_transform",
+    "kinematics_digest",
     "load_arm",
     "pose",
     "read_geom",
     "read_shape",
     "read_xml",
+    "rest_positions",
     "rotation_about",
     "rotation_from_rpy",
     "save_arm",
+    "with_locked_joints",
 ]

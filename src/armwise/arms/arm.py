@@ -106,6 +106,7 @@ class Joint:
         limits: What the joint may do.
         drive: Rotor inertia and friction.
         mimic: The joint it follows, if it does not move by itself.
+        rest: Position in which the description shows it, in [rad] or [m].
     """
 
     name: str
@@ -117,6 +118,7 @@ class Joint:
     drive: Drive = Drive()
     mimic: Mimic | None = None
     anchor: Float[np.ndarray, " 3"] = field(default_factory=lambda: np.zeros(3))
+    rest: float = 0.0
 
     @property
     def is_revolute(self) -> bool:
@@ -192,6 +194,10 @@ class Arm:
         couplings: Motors turned by several joints.
         base: Name of the fixed base link.
         base_shapes: Outlines that stand still, in the base link's frame.
+        locked: Joints of the description that are held, and where in [rad] or [m]:
+            the links they carry are fixed, and are among `frames`.
+        notes: What was repaired or taken otherwise than the file says, when it was
+            read; one sentence each.
     """
 
     name: str
@@ -205,6 +211,8 @@ class Arm:
     couplings: tuple[Coupling, ...] = ()
     base: str = "base"
     base_shapes: tuple[Shape, ...] = ()
+    locked: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)

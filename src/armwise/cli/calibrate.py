@@ -15,6 +15,7 @@ from armwise.cli.arguments import (
     MappingFile,
     NotNegative,
     SkipBadRows,
+    load_named,
     number,
     output_file,
 )
@@ -74,7 +75,6 @@ def calibrate(
     """
     import numpy as np
 
-    from armwise.arms import load_arm
     from armwise.calibration import (
         Flaws,
         Structure,
@@ -85,7 +85,7 @@ def calibrate(
     from armwise.cli.output import progress_bar
 
     structure = Structure(
-        load_arm(arm),
+        load_named(arm),
         tuple(known or ()),
         tuple(positive or ()),
         offsets_only,

@@ -16,6 +16,7 @@ from armwise.cli.arguments import (
     MappingFile,
     NotNegative,
     SkipBadRows,
+    load_named,
     number,
 )
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
@@ -56,10 +57,9 @@ def calibrate_torques(
     Example: armwise calibrate-torques ddarm a.csv --loaded b.csv --load-mass 5
     """
     from armwise import calibration
-    from armwise.arms import load_arm
     from armwise.cli.arguments import read_logs
 
-    described = load_arm(arm)
+    described = load_named(arm)
     bare, carrying = (
         read_logs(paths, None, mapping, column, skip_bad_rows)
         for paths in (logs, loaded)

@@ -12,6 +12,7 @@ from armwise.cli.arguments import (
     Duration,
     Model,
     check_output_file,
+    load_named,
     number,
     output_file,
 )
@@ -63,7 +64,6 @@ def compare(
 
     Example: armwise control compare ddarm --model-error 0.1 --friction 0.02
     """
-    from armwise.arms import load_arm
     from armwise.cli.output import progress_bar
     from armwise.control import (
         benchmark_tracking,
@@ -74,8 +74,8 @@ def compare(
     from armwise.plants import perturbed
     from armwise.report import write_tracking_report
 
-    loaded = load_arm(arm)
-    assumed = load_arm(model) if model is not None else perturbed(loaded, model_error)
+    loaded = load_named(arm)
+    assumed = load_named(model) if model is not None else perturbed(loaded, model_error)
     with progress_bar("controllers", quiet=json) as tell:
         result = benchmark_tracking(
             tracking_tasks(loaded, duration),

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from armwise.cli.arguments import FASTEST, ArmName, Duration, Seed, number, output_file
+from armwise.cli.arguments import (
+    FASTEST,
+    ArmName,
+    Duration,
+    Seed,
+    load_named,
+    number,
+    output_file,
+)
 from armwise.cli.output import AsJson, console, figure, print_json, progress_bar, table
 
 if TYPE_CHECKING:
@@ -65,11 +73,10 @@ def excite(
 
     Example: armwise excite panda --duration 10 --budget-s 3 -o plan.csv
     """
-    from armwise.arms import load_arm
     from armwise.excitation import KeepOut, design_excitation
     from armwise.motions import write_motion
 
-    loaded = load_arm(arm)
+    loaded = load_named(arm)
     boxes = [_box(text) for text in box or []]
     avoided = KeepOut(_height(floor), True, boxes, clearance, radius)
     with progress_bar("excite", quiet=json) as tell:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from armwise.cli.arguments import DESCRIPTIONS, Folder, bundled_names
+from armwise.cli.arguments import DESCRIPTIONS, Folder, bundled_names, load_model
 from armwise.cli.output import AsJson, console, print_json, table
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def generate(
 
     Example: armwise generate panda -o code
 
-    Example: armwise generate out/identified.urdf -o code --runtime
+    Example: armwise generate out/estimate.json -o code --runtime
     """
     if compare:
         _compare(json)
@@ -65,7 +65,6 @@ def generate(
         raise typer.BadParameter(
             "name an arm and a folder: armwise generate ARM -o DIR."
         )
-    from armwise.arms import load_arm
     from armwise.codegen import DEFAULT_FUNCTIONS, FUNCTIONS
     from armwise.codegen import generate as write
 
@@ -75,7 +74,7 @@ def generate(
         names = [x.strip() for x in functions.split(",") if x.strip()]
         names = list(FUNCTIONS) if names == ["all"] else names
     code = write(
-        load_arm(arm),
+        load_model(arm),
         output,
         names,
         precision,  # type: ignore[arg-type]
@@ -100,6 +99,7 @@ def _to_dict(code: GeneratedCode) -> dict[str, Any]:
         "files": [str(path) for path in code.files],
         "counts": code.counts,
         "rounding": {key: vars(e) for key, e in code.precision.items()},
+        "notes": list(code.notes),
     }
     if code.pruning is not None:
         report["pruning"] = {
@@ -122,8 +122,8 @@ def _show(code: GeneratedCode) -> None:
             key, *map(str, numbers), f"{code.precision[key].bound:.1e}"
         )
     screen.print(counts_table)
-    if code.pruning is not None:
-        screen.print(code.pruning.sentence)
+    for note in code.notes:
+        screen.print(note, markup=False)
     screen.print(f"{len(code.files)} files in {code.folder}", markup=False)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from armwise.cli.arguments import ArmName
+from armwise.cli.arguments import ArmName, load_named
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
@@ -94,9 +94,8 @@ def inspect(
 
     Example: armwise inspect panda --counts
     """
-    from armwise.arms import load_arm
 
-    loaded = load_arm(arm)
+    loaded = load_named(arm)
     report = describe(loaded, counts=counts)
     if json:
         print_json(report)

@@ -13,6 +13,7 @@ from armwise.cli.arguments import (
     Duration,
     Model,
     check_output_file,
+    load_named,
     number,
 )
 from armwise.cli.output import AsJson, console, figure, print_json, table
@@ -51,14 +52,13 @@ def learn(
 
     Example: armwise learn ddarm --trials 4 --model-error 0.1
     """
-    from armwise.arms import load_arm
     from armwise.learning import Session
     from armwise.plants import perturbed
 
-    loaded = load_arm(arm)
+    loaded = load_named(arm)
     session = Session(
         loaded,
-        load_arm(model) if model is not None else perturbed(loaded, model_error),
+        load_named(model) if model is not None else perturbed(loaded, model_error),
         friction=friction,
         noise=noise,
         duration=duration,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from armwise.cli.arguments import ArmName
+from armwise.cli.arguments import ArmName, load_model
 from armwise.cli.output import AsJson, console, print_json, table
 
 if TYPE_CHECKING:
@@ -29,10 +29,9 @@ def realtime(
 
     Example: armwise realtime puma260 --rate-hz 1000 --duration 1
     """
-    from armwise.arms import load_arm
     from armwise.codegen import run_realtime
 
-    report = run_realtime(load_arm(arm), rate_hz, duration, background_hz, lead)
+    report = run_realtime(load_model(arm), rate_hz, duration, background_hz, lead)
     if json:
         print_json(report)
     else:

@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from armwise.cli.arguments import ArmName, Duration, Seed, number, output_file
+from armwise.cli.arguments import (
+    ArmName,
+    Duration,
+    Seed,
+    load_named,
+    number,
+    output_file,
+)
 from armwise.cli.output import AsJson, console, print_json
 
 
@@ -29,13 +36,12 @@ def simulate(
 
     Example: armwise simulate panda --seed 1 -o run1.csv
     """
-    from armwise.arms import load_arm
     from armwise.cli.output import progress_bar
     from armwise.control import simulate_log
     from armwise.motions import random_motion
     from armwise.recordings import write_recording
 
-    described = load_arm(arm)
+    described = load_named(arm)
     motion = random_motion(described, seed, duration)
     with progress_bar("Simulate", quiet=json):
         recording = simulate_log(

@@ -175,29 +175,43 @@ def frame_on(arm: Arm, frame: str | None) -> str:
     return frame
 
 
-def require_physical(arm: Arm, functions: Sequence[str], allowed: bool) -> None:
-    """Refuse a mass matrix that is not positive definite within the limits."""
+def require_physical(
+    arm: Arm, functions: Sequence[str], allowed: bool, *, is_reduced: bool = False
+) -> str:
+    """Refuse a mass matrix that is not positive definite within the limits.
+
+    A reduced model may lack the inertia of a joint by intent: its torques are what it
+    is for, so only forward dynamics is refused.
+
+    Returns:
+        What to note of a mass matrix that is accepted all the same; else nothing.
+    """
     # Sampled: there is no cheap test of positive definiteness in all poses at once.
     q = random_states(arm, 1000, 0).q
     least = np.linalg.eigvalsh(Dynamics(arm).mass_matrix(q)).min(axis=1)
     if not np.any(least <= 0):
-        return
+        return ""
     fraction = float(np.mean(least <= 0))
-    what = (
-        f"No arm can have these parameters: the mass matrix of {arm.name} is not "
-        f"positive definite in {fraction:.0%} of 1000 random poses within its limits "
-        f"(smallest eigenvalue {least.min():.3g})."
+    where = (
+        f"the mass matrix of {arm.name} is not positive definite in {fraction:.0%} of "
+        f"1000 random poses within its limits (smallest eigenvalue {least.min():.3g})"
     )
     if "forward_dynamics" in functions:
-        raise NotPhysical(
-            f"{what} Forward dynamics would divide by it: identify under physical "
-            "constraints, or leave forward_dynamics out."
+        remedy = (
+            "generate it from the estimate before reduction"
+            if is_reduced
+            else "identify under physical constraints"
         )
-    if not allowed:
         raise NotPhysical(
-            f"{what} Identify under physical constraints, or accept it with "
-            "allow_unphysical=True (--allow-unphysical)."
+            f"Forward dynamics would divide by what no arm has: {where}. Leave "
+            f"forward_dynamics out, or {remedy}."
         )
+    if not allowed and not is_reduced:
+        raise NotPhysical(
+            f"No arm can have these parameters: {where}. Identify under physical "
+            "constraints, or accept it with allow_unphysical=True (--allow-unphysical)."
+        )
+    return f"Use this code for torques, and do not invert M: {where}."
 
 
 # Generating.
@@ -221,6 +235,7 @@ class GeneratedCode:
         counts: By function: multiplications, additions, trigonometric, divisions.
         precision: By function, what rounding can do to its results.
         pruning: What was left out and what that may cost; None if nothing was.
+        notes: What to know before using it, as the header says.
         code: The programs and the C text behind the files.
     """
 
@@ -230,6 +245,7 @@ class GeneratedCode:
     counts: dict[str, dict[str, int]]
     precision: dict[str, PrecisionError]
     pruning: Pruning | None = None
+    notes: tuple[str, ...] = ()
     code: CodeText = field(repr=False, kw_only=True)
 
 
@@ -274,7 +290,9 @@ def generate(
     names = function_names(functions, runtime)
     check_choices(precision, load, parameters, tolerance)
     prefix = prefix_for(arm.name, name)
-    require_physical(arm, names, allow_unphysical)
+    # Only an estimate can be reduced.
+    is_reduced = bool(getattr(arm_or_estimate, "left_out", ()))
+    caution = require_physical(arm, names, allow_unphysical, is_reduced=is_reduced)
     model = CodeModel(arm, frame_on(arm, frame), parameters, load is not None)
     pruning = prune(model, tolerance) if tolerance else None
     if pruning is not None:
@@ -286,12 +304,13 @@ def generate(
     programs = {key: customise(model, FUNCTIONS[key], tries) for key in names}
     code = write_code(prefix, model, PRECISIONS[precision], programs)
     errors = {r.function.name: precision_error(code, r) for r in code.routines}
-    files = _files(code, _notes(arm_or_estimate, code, errors, pruning), runtime)
+    notes = tuple(filter(None, (caution, *_notes(arm_or_estimate, pruning))))
+    files = _files(code, (*_rounding(code, errors), *notes), runtime)
     about = _about(code, errors, runtime)
     written = write_folder(Path(folder), files, about)
     counts = {r.function.name: r.counts for r in code.routines}
     return GeneratedCode(
-        prefix, Path(folder), tuple(written), counts, errors, pruning, code=code
+        prefix, Path(folder), tuple(written), counts, errors, pruning, notes, code=code
     )
 
 
@@ -308,19 +327,16 @@ def _files(code: CodeText, notes: tuple[str, ...], runtime: bool) -> dict[str, s
     return files | (runtime_files(code) if runtime else {})
 
 
-def _notes(
-    source: Any,
-    code: CodeText,
-    errors: dict[str, PrecisionError],
-    pruning: Pruning | None,
-) -> tuple[str, ...]:
-    notes = [
+def _rounding(code: CodeText, errors: dict[str, PrecisionError]) -> tuple[str, ...]:
+    return tuple(
         f"Rounding in {code.precision.name} changes {name} by at most {e.bound:.2g} in "
         f"{e.states} random states within limits; {e.measured:.2g} was measured."
         for name, e in errors.items()
-    ]
-    if pruning is not None:
-        notes.append(pruning.sentence)
+    )
+
+
+def _notes(source: Any, pruning: Pruning | None) -> tuple[str, ...]:
+    notes = [pruning.sentence] if pruning is not None else []
     # An arm has neither: only estimates may know more than the code.
     every, own = (getattr(source, k, None) for k in ("all_parameters", "parameters"))
     if every is not None and own is not None and len(every) > len(own):

@@ -27,6 +27,7 @@ class Element:
         line: Line of its start tag.
         start, close: Bytes where its start tag and its end tag begin; the second
             means nothing for <a/>.
+        content: The text inside it, without that of its children.
     """
 
     tag: str
@@ -36,6 +37,7 @@ class Element:
     start: int
     close: int = -1
     children: list[Element] = field(default_factory=list)
+    content: str = ""
 
     def all(self, tag: str) -> Iterator[Element]:
         """Go through the children with this tag."""
@@ -91,6 +93,14 @@ class Element:
             )
         return tuple(self._number(attribute, word) for word in words)
 
+    def numbers(self, size: int) -> tuple[float, ...]:
+        """Return a fixed number of finite numbers that are the element's text."""
+        words = self.content.split()
+        if len(words) != size:
+            raise self.error(f"needs {size} numbers, not {len(words)}.")
+        # As large as a float: SDF writes "no limit" as 1e16 or 1.8e308.
+        return tuple(self._number(self.tag, word, math.inf) for word in words)
+
     def _number(
         self, attribute: str, word: str, largest: float = LARGEST_NUMBER
     ) -> float:
@@ -126,6 +136,7 @@ class _Builder:
         parser = self.parser = expat.ParserCreate()
         parser.StartElementHandler = self.start
         parser.EndElementHandler = self.finish
+        parser.CharacterDataHandler = self.add_text
         parser.StartDoctypeDeclHandler = self.refuse
         # Entities may expand exponentially ("billion laughs") or read other files.
         parser.EntityDeclHandler = self.refuse
@@ -162,6 +173,10 @@ class _Builder:
         else:
             self.root = element
         self.open.append(element)
+
+    def add_text(self, text: str) -> None:
+        if text.strip():
+            self.open[-1].content += text
 
     def finish(self, tag: str) -> None:
         self.open.pop().close = self.parser.CurrentByteIndex
