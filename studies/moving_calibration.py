@@ -109,10 +109,7 @@ def one_run(
 ) -> Run:
     """Calibrate one arm with one set of sensors."""
     arm = structure.arm
-    masses_off = 0.0 if structure.known else 0.2
-    rehearsal = rehearse(
-        arm, seed, mujoco=engine == "mujoco", masses_off=masses_off, backlash=backlash
-    )
+    rehearsal = rehearse(structure, seed, mujoco=engine == "mujoco", backlash=backlash)
     began = time.process_time()
     promised = int(outlook.is_sought.sum())
     try:

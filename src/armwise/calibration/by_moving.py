@@ -106,8 +106,8 @@ def prospects(
     structure: Structure | Arm,
     *,
     effort: ArrayLike | None = None,
-    gain_std: float = 0.003,
-    offset_std: float = np.deg2rad(0.15),
+    gain_std: float = 0.0025,
+    offset_std: float = np.deg2rad(0.125),
     moves: Moves | None = None,
 ) -> Observability:
     """Say before any motion which gains and offsets `calibrate` will look for.
@@ -144,8 +144,8 @@ def calibrate(
     posture: ArrayLike | None = None,
     torque_step: ArrayLike = 0.0,
     effort: ArrayLike | None = None,
-    gain_std: float = 0.003,
-    offset_std: float = np.deg2rad(0.15),
+    gain_std: float = 0.0025,
+    offset_std: float = np.deg2rad(0.125),
     moves: Moves | None = None,
     outlook: Observability | None = None,
     progress: Progress | None = None,
@@ -418,14 +418,17 @@ _RATE_RANGE = 8.0
 """Factor between the gain that inertia suggests and the gravity's own: masses in
 descriptions, and postures, make inertias that much uncertain."""
 
+_REAL = 40.0
+"""Variances that gravity's cosine must explain to be more than noise."""
+
 _ROUGH = 0.05
 """Relative standard deviation of a joint's gain, alone, that is good enough to begin
 with: it turns the ends of the range by 3°."""
 
 
-_FAINT, _INERTIA_ERROR = 0.15, 0.3
+_FAINT, _INERTIA_ERROR = 0.15, 0.5
 """Relative standard deviation from which on a gain from gravity is no better than one
-from inertia, and that one's own: masses in descriptions are a fifth off."""
+from inertia, and that one's own: inertias vary several times with the posture."""
 
 
 def gain_alone(sensed: Samples, j: int, guess: float) -> tuple[float, float]:
@@ -463,11 +466,13 @@ def gain_alone(sensed: Samples, j: int, guess: float) -> tuple[float, float]:
     left, middle, right = costs[k - 1 : k + 2]
     step = float(np.log(rates[1] / rates[0]))
     bend = (left - 2.0 * middle + right) / step**2
-    if bend <= 0.0:
-        return float(rates[k]), np.inf
-    best = float(rates[k] * np.exp(-0.5 * (right - left) / (step * bend)))
     repeats = independent_repeats(sensed)
     variance = middle / max(len(tau) - 7.0 * repeats, 1.0)
+    flat = tau - basis @ (basis.T @ tau)
+    # The best of four hundred cosines fits noise too, by some ten variances.
+    if bend <= 0.0 or flat @ flat - middle < _REAL * variance * repeats:
+        return float(rates[k]), np.inf
+    best = float(rates[k] * np.exp(-0.5 * (right - left) / (step * bend)))
     return best, float(np.sqrt(2.0 * variance * repeats / bend))
 
 
@@ -483,6 +488,10 @@ in a right solution; a wrong one leaves tens of per cent."""
 
 _SEARCH_SAMPLES = 400
 """Samples of a search: ten times as many rows as unknowns."""
+
+_TOGETHER = 3
+"""Moves of all joints before the first estimate: with fewer, its own uncertainty is
+guesswork."""
 
 _SAMPLES_A_PERIOD = 2.5
 """Samples kept per period of the cut-off: two hold all that the low-pass leaves."""
@@ -530,7 +539,7 @@ class _Procedure:
         self._report("moving all joints", 0.35)
         amplitude = np.full(n, mover.moves.amplitude)
         middle = np.zeros(n)
-        for k in range(2):
+        for k in range(_TOGETHER):
             self._move(mover.wave(middle, amplitude, mover.moves.together, k))
         self._report("searching", 0.45)
         guess = SensorPoint(gains * mover.sense, np.zeros(n))

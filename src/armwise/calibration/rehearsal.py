@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm, Drive
+from armwise.calibration.structure import Structure, as_structure
 from armwise.dynamics import Dynamics
 from armwise.plants import (
     Actuator,
@@ -41,6 +42,9 @@ _BEND = 0.004
 
 _NOISE = 3e-4
 """Noise of the readings in [V]: a bit of a 16-bit converter."""
+
+_MASSES_OFF = 0.2
+"""How far masses are off their description, relative."""
 
 _LEAST_LOAD = 0.05
 """Load of a joint that gravity does not act on, as a fraction of the largest: motors
@@ -123,29 +127,32 @@ class Rehearsal:
 
 
 def rehearse(
-    arm: Arm,
+    structure: Structure | Arm,
     seed: int = 0,
     *,
     mujoco: bool = False,
-    masses_off: float = 0.2,
     backlash: float = 0.0,
 ) -> Rehearsal:
     """Build a plant that a calibration by moving can be tried on.
 
     Args:
-        arm: As described; joints without effort limits get motors that bear it.
+        structure: The arm, or the arm and what is known of it, which is true of the
+            plant too; joints without effort limits get motors that bear it.
         seed: Of everything random.
         mujoco: Whether MuJoCo simulates it.
-        masses_off: How far the masses are off the description, relative.
         backlash: Play of the gears in [rad]; ours only.
     """
-    random = np.random.default_rng(seed)
+    structure = as_structure(structure)
+    arm, random = structure.arm, np.random.default_rng(seed)
     sensors = UnknownSensors.drawn(arm, random)
     load = _loads(arm)
     effort = arm.limits("effort")
     # Four times its weight: what gears and motors are usually chosen for.
     effort = np.where(np.isfinite(effort), effort, 4.0 * load)
-    true = _worn(arm, load, masses_off, random)
+    # Bodies of which something is known are as described: part of a body cannot be.
+    true = _worn(arm, load, 0.0 if structure.known else _MASSES_OFF, random)
+    parameters = np.where(structure.is_free, true.parameters, arm.parameters)
+    true = true.with_parameters(parameters)
     actuator = Actuator(saturation=effort)
     plant: Plant
     if mujoco:

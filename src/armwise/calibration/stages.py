@@ -296,6 +296,10 @@ _HARDER = 2.0
 """Factor between one series of pushes and the next, for joints that did not respond."""
 
 
+_SERIES = 3
+"""Series of the hardest pushes after the first of them, before a joint is given up."""
+
+
 def find_senses(
     bench: Bench, effort: np.ndarray, gentlest: float = 1.0
 ) -> Float[np.ndarray, "batch dof"]:
@@ -317,15 +321,21 @@ def find_senses(
         NotIdentifiable: If a joint does not respond.
     """
     inertia = np.full_like(bench.x, np.nan)
-    names, fraction = bench.plant.joint_names, gentlest
+    names, fraction, hardest = bench.plant.joint_names, gentlest, 0
+    total, weight = np.zeros_like(inertia), np.zeros_like(inertia)
     while True:
         response, std = _responses(bench, fraction * effort, inertia)
-        is_clear = np.isnan(inertia) & (np.abs(response) > _SIGNIFICANT * std)
-        bench.sense[is_clear] = np.sign(response[is_clear])
-        inertia[is_clear] = 1.0 / np.abs(response[is_clear])
+        is_pushed = np.isnan(inertia)
+        # Series add up, each weighted by its own precision.
+        total += np.where(is_pushed, response / std**2, 0.0)
+        weight += np.where(is_pushed, std**-2.0, 0.0)
+        is_clear = is_pushed & (np.abs(total) > _SIGNIFICANT * np.sqrt(weight))
+        bench.sense[is_clear] = np.sign(total[is_clear])
+        inertia[is_clear] = (weight / np.abs(total))[is_clear]
         if np.isfinite(inertia).all():
             return inertia
-        if fraction >= 1.0:
+        hardest += fraction >= 1.0
+        if hardest > _SERIES:
             j = int(np.isnan(inertia).any(axis=0).argmax())
             raise NotIdentifiable(
                 f"{names[j]} does not respond to a push of {effort[j]:.3g} N m: its "
