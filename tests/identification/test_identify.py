@@ -145,7 +145,9 @@ def test_selection_and_fit_are_one_pass_the_review_one_more(small, monkeypatch):
     # on either side of every cut are evaluated for the fold and for the whole.
     assert 1.0 <= counted.passes(filtered) < 1.1
     aw.identify(problem)
-    assert counted.passes(filtered) == 1.0
+    # The tests of the data look at some rows from all over, however long the log.
+    looks = 4 * 1500 + 2 * small.dof * 1500
+    assert 1.0 <= counted.passes(filtered) < 1.0 + 1.1 * looks / len(filtered)
 
 
 def test_one_pass_gives_the_folds_and_the_whole(small, logs):

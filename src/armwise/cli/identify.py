@@ -137,14 +137,16 @@ def _show(estimate: Estimate, summary: dict[str, Any]) -> None:
         ["joint", "fit error", "validation error", "residual"],
     )
     validation = estimate.validation
-    for j, name in enumerate(estimate.prior_arm.coordinate_names):
+    arm = estimate.prior_arm
+    units = ["N m" if arm.joints[i].is_revolute else "N" for i in arm.coordinates]
+    for j, name in enumerate(arm.coordinate_names):
         rows.add_row(
             name,
             f"{100 * estimate.fit.relative_error[j]:.2f} %",
             f"{100 * validation.relative_error[j]:.2f} %"
             if validation
             else "not evaluated",
-            f"{figure(float(estimate.fit.rmse[j]), 3)} N m",
+            f"{figure(float(estimate.fit.rmse[j]), 3)} {units[j]}",
         )
     out.print(rows)
     if summary["friction"]:

@@ -122,6 +122,14 @@ class Columns:
     dynamics: Dynamics = field(default=None)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        names = self.arm.coordinate_names
+        for term in self.friction:
+            if not 0 <= term.joint < len(names) or names[term.joint] != term.joint_name:
+                raise ArgumentError(
+                    f"{self.arm.name} has no joint {term.joint} called "
+                    f"{term.joint_name!r} for a friction term. Its joints, from 0: "
+                    f"{', '.join(names)}."
+                )
         if self.dynamics is None:
             object.__setattr__(self, "dynamics", Dynamics(self.arm))
 
