@@ -34,8 +34,16 @@ from armwise.identification.methods import (
 )
 from armwise.identification.online import OnlineIdentification
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
-from armwise.identification.reduce import reduce
+from armwise.identification.reduce import (
+    ReductionCost,
+    led_from_tip,
+    reduce,
+    reduction_cost,
+    significance,
+    standing_of,
+)
 from armwise.identification.validation import (
+    PartErrors,
     Review,
     Tally,
     Validation,
@@ -78,10 +86,12 @@ __all__ = [
     "MomentumBalance",
     "OnlineIdentification",
     "OrdinaryLeastSquares",
+    "PartErrors",
     "PhysicallyConsistent",
     "PriorWeighted",
     "Problem",
     "Recursive",
+    "ReductionCost",
     "Review",
     "Ridge",
     "Robust",
@@ -97,13 +107,17 @@ __all__ = [
     "fit_from_sums",
     "identify",
     "identify_recordings",
+    "led_from_tip",
     "negative_friction",
     "pose_problem",
     "predict_torque",
     "read_estimate",
     "reduce",
+    "reduction_cost",
     "review",
     "select_friction",
+    "significance",
+    "standing_of",
     "structural_base",
     "validate_in_loop",
     "write_estimate",

@@ -16,7 +16,6 @@ from armwise.errors import (
     ArgumentError,
     EstimateWarning,
     NotIdentifiable,
-    RecordingError,
 )
 from armwise.identification.data_checks import (
     examine,
@@ -28,7 +27,7 @@ from armwise.identification.estimate import (
     Identification,
     build_estimate,
 )
-from armwise.identification.friction_selection import select_friction
+from armwise.identification.friction_selection import select_friction, settle_load
 from armwise.identification.methods import Method, PhysicallyConsistent
 from armwise.identification.problem import TERMS, Problem, pose_problem
 from armwise.identification.validation import review
@@ -163,9 +162,9 @@ def build_problem(
     if sum(len(run) for run in runs) == 0:
         raise NotIdentifiable("There are no samples. Record a motion first.")
     if not any(run.tau.any() for run in runs):
-        raise RecordingError(
-            "Every torque is zero: none was measured. Map the columns of the torques "
-            "or currents to tau_1 … tau_n."
+        raise NotIdentifiable(
+            "Every torque is zero: nothing was measured, or the wrong columns are "
+            "mapped. Check the log's torque or current."
         )
     free = tuple(terms)
     if not free:
@@ -175,8 +174,8 @@ def build_problem(
         if isinstance(friction, str):
             problem = _with_named_friction(described, runs, friction, free)
         else:
-            columns = Columns(arm, tuple(friction), described.dynamics)
-            problem = pose_problem(columns, runs, free)
+            columns = replace(described, friction=tuple(friction))
+            problem = settle_load(pose_problem(columns, runs, free), free)
     return replace(
         problem, validation_data=tuple(others), data_warnings=tuple(warnings)
     )
@@ -197,6 +196,7 @@ def _with_named_friction(
     widened = selection.accumulator.columns
     assert isinstance(widened, Columns)
     problem = pose_problem(widened, runs, terms, selection.accumulator)
+    problem = settle_load(problem, terms)
     return replace(problem, friction_candidates=selection.candidates)
 
 
