@@ -8,8 +8,10 @@ from armwise.identification.diagnosis import diagnose, negative_friction
 from armwise.identification.estimate import (
     Estimate,
     Identification,
+    PlannedTorque,
     build_estimate,
     read_estimate,
+    torque_along,
     write_estimate,
 )
 from armwise.identification.friction_selection import FrictionSelection, select_friction
@@ -83,6 +85,7 @@ __all__ = [
     "OnlineIdentification",
     "OrdinaryLeastSquares",
     "PhysicallyConsistent",
+    "PlannedTorque",
     "PriorWeighted",
     "Problem",
     "Recursive",
@@ -114,6 +117,7 @@ __all__ = [
     "significance",
     "standing_of",
     "structural_base",
+    "torque_along",
     "validate_in_loop",
     "write_estimate",
 ]

@@ -11,6 +11,7 @@ from armwise.motions.motion import (
 )
 from armwise.motions.periodic import Fourier, Sinusoid, Triangle, random_motion
 from armwise.motions.point_to_point import Polynomial, Quintic, Sigmoid
+from armwise.motions.sampled import SampledMotion, read_motion
 
 __all__ = [
     "Fourier",
@@ -19,6 +20,7 @@ __all__ = [
     "MotionSample",
     "Polynomial",
     "Quintic",
+    "SampledMotion",
     "Sequence",
     "Sigmoid",
     "Sinusoid",
@@ -26,6 +28,7 @@ __all__ = [
     "check_limits",
     "joint_vector",
     "random_motion",
+    "read_motion",
     "require_positive",
     "write_motion",
 ]
