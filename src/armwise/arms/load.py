@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Mapping
 from importlib import import_module
 from os import PathLike, fspath
@@ -13,14 +12,14 @@ import numpy as np
 
 from armwise.arms.arm import Arm
 from armwise.arms.chain import outside_chain, with_locked_joints
-from armwise.arms.plain import arm_from_dict
+from armwise.arms.plain import arm_from_dict, kinematics_digest
 from armwise.arms.readers.dh import read_dh
 from armwise.arms.readers.izaguirre import is_specification, read_specification
 from armwise.arms.readers.sdf import read_sdf
 from armwise.arms.readers.urdf import read_urdf
 from armwise.arms.readers.xml import read_xml
 from armwise.errors import ArmError
-from armwise.tables import read_bounded
+from armwise.tables import LARGEST_NUMBER, read_bounded, read_json
 
 _FOLDER = Path(__file__).parent / "bundled"
 
@@ -92,7 +91,7 @@ def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:
     if is_specification(data):
         return read_specification(path, data)
     if data.lstrip()[:1] == b"{":
-        return _read_estimated(path, data)
+        return _read_estimated(path)
     if path.suffix.lower() == ".xacro":
         data = expanded_xacro(path)
     root = read_xml(path, data)
@@ -125,25 +124,29 @@ def expanded_xacro(path: Path) -> bytes:
         raise ArmError(f"{path}: xacro cannot expand it: {reason}") from None
 
 
-def _read_estimated(path: Path, data: bytes) -> Arm:
+def _read_estimated(path: Path) -> Arm:
     """Read the arm of an estimate's file, with the numbers that were identified."""
-    try:
-        document = json.loads(data)
-    # RecursionError: brackets nested without end in a damaged file.
-    except (ValueError, RecursionError) as problem:
-        raise ArmError(f"{path} cannot be read as JSON: {problem}.") from problem
-    if not {"description", "parameters"} <= document.keys():
+    document = read_json(path, "an estimate", ArmError)
+    if not {"description", "kinematics", "parameters"} <= document.keys():
         raise ArmError(
             f"{path} is JSON but no estimate with its arm's description in it. Give an "
             "estimate.json that armwise identify or reduce of this version wrote."
         )
     arm = arm_from_dict(document["description"], str(path))
+    if document["kinematics"] != kinematics_digest(arm):
+        raise ArmError(
+            f"{path} was changed: its description is not the one it was made from. "
+            "Identify again."
+        )
     try:
         values = np.array(document["parameters"], dtype=float)
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, OverflowError) as problem:
         raise ArmError(f"{path}: its parameters are not numbers.") from problem
     # Friction terms beyond those of a drive follow the arm's own parameters.
-    return arm.with_parameters(values[..., : arm.parameters.size])
+    is_vector = values.ndim == 1 and values.size >= arm.parameters.size
+    if not is_vector or not np.all(np.abs(values) <= LARGEST_NUMBER):
+        raise ArmError(f"{path}: its parameters are not those of its arm.")
+    return arm.with_parameters(values[: arm.parameters.size])
 
 
 def _unknown(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -22,6 +23,7 @@ from armwise.arms.arm import (
 )
 from armwise.arms.inertia import InertialParameters
 from armwise.errors import ArmError
+from armwise.tables import LARGEST_NUMBER
 
 
 def arm_to_dict(arm: Arm) -> dict[str, Any]:
@@ -48,6 +50,34 @@ def _is_infinite(value: Any) -> bool:
     return isinstance(value, float) and math.isinf(value)
 
 
+def kinematics_digest(arm: Arm) -> str:
+    """Digest of how an arm moves: of two alike, numbers for one fit the other.
+
+    Joints, where they sit and what drives several of them; neither names, nor limits,
+    inertias, friction or gravity, which differ between copies of one arm.
+    """
+    parts = [
+        (
+            joint.kind,
+            joint.parent,
+            _rounded(joint.origin),
+            _rounded(joint.axis),
+            _rounded(joint.anchor),
+            joint.mimic,
+        )
+        for joint in arm.joints
+    ]
+    couplings = [_rounded(coupling.weights) for coupling in arm.couplings]
+    return hashlib.sha256(repr((parts, couplings)).encode()).hexdigest()[:32]
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    # A micrometre and a microradian: below what descriptions mean, above what machines
+    # differ by. Adding zero turns −0 into 0.
+    flat: list[float] = (np.round(np.asarray(values, dtype=float), 6) + 0.0).tolist()
+    return flat
+
+
 def arm_from_dict(data: Any, where: str) -> Arm:
     """Build an arm from what `arm_to_dict` returned, to the last bit.
 
@@ -61,9 +91,13 @@ def arm_from_dict(data: Any, where: str) -> Arm:
     try:
         return _arm(data)
     # OverflowError: a whole number beyond the range of float64.
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as problem:
+    except (
+        *(AttributeError, KeyError, IndexError, TypeError, ValueError),
+        *(OverflowError, ArmError),
+    ) as problem:
         raise ArmError(
-            f"{where} does not describe an arm: {problem}. Identify again."
+            f"{where} does not describe an arm: {str(problem).rstrip('.')}. Identify "
+            "again."
         ) from problem
 
 
@@ -122,7 +156,9 @@ def _coupling(data: Mapping[str, Any]) -> Coupling:
 
 def _shape(data: Mapping[str, Any]) -> Shape:
     size = tuple(_array(data["size"], len(data["size"])).tolist())
-    return Shape(**{**data, "size": size, "pose": _pose(data["pose"])})
+    color = tuple(_array(data["color"], 3).tolist()) if "color" in data else None
+    own = {"size": size, "pose": _pose(data["pose"]), "color": color}
+    return Shape(**{**data, **own})
 
 
 def _inertia(values: Any) -> InertialParameters:
@@ -140,8 +176,8 @@ def _pose(values: Any) -> np.ndarray:
 
 def _array(values: Any, *shape: int) -> np.ndarray:
     array = np.array(values, dtype=float)
-    if array.shape != shape or not np.all(np.isfinite(array)):
-        raise ValueError(f"{values} are not finite numbers of shape {shape}")
+    if array.shape != shape or not np.all(np.abs(array) <= LARGEST_NUMBER):
+        raise ValueError(f"numbers are not finite or not of shape {shape}")
     return array
 
 

@@ -44,6 +44,7 @@ from armwise.identification.reduce import (
     standing_of,
 )
 from armwise.identification.validation import (
+    PartErrors,
     Review,
     Tally,
     Validation,
@@ -84,6 +85,7 @@ __all__ = [
     "MomentumBalance",
     "OnlineIdentification",
     "OrdinaryLeastSquares",
+    "PartErrors",
     "PhysicallyConsistent",
     "PlannedTorque",
     "PriorWeighted",

@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from armwise.arms import Arm, arm_from_dict, arm_to_dict
+from armwise.arms import Arm, arm_from_dict, arm_to_dict, kinematics_digest
 from armwise.dynamics import BaseParameters, Dynamics
 from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import write_atomically
 from armwise.identification.problem import Problem
 from armwise.identification.validation import (
+    PARTS,
+    Masks,
+    PartErrors,
     Review,
     Tally,
     Validation,
@@ -27,7 +30,7 @@ from armwise.identification.validation import (
 from armwise.motions import Motion
 from armwise.recordings import Samples
 from armwise.regression import Columns, FrictionTerm, Solution
-from armwise.tables import read_bounded
+from armwise.tables import LARGEST_NUMBER, read_json
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -159,11 +162,11 @@ class Estimate:
         """Predict the torques of other data and compare."""
         runs = [data] if isinstance(data, Samples) else list(data)
         weights = self.columns.user @ self.all_parameters
-        tally = Tally(self.prior_arm.dof)
+        tally, masks = Tally(self.prior_arm.dof), Masks()
         for block in self.columns.blocks(runs):
             measured = block.samples.tau[block.rows]
             predicted = predicted_block(self.columns, block, weights)
-            tally.add(measured, measured - predicted)
+            tally.add(measured, measured - predicted, masks.of(block))
         return tally.result()
 
 
@@ -219,7 +222,7 @@ def build_estimate(
     if parameters is None:
         parameters = problem.parameters(solution.values)
     return Estimate(
-        columns=problem.columns,
+        columns=_loaded(problem.columns, parameters),
         base=problem.base,
         base_values=solution.values,
         base_covariance=review.covariance,
@@ -236,13 +239,19 @@ def build_estimate(
     )
 
 
+def _loaded(columns: Columns, parameters: np.ndarray) -> Columns:
+    """Columns whose gears carry what these parameters say."""
+    if not columns.uses_load:
+        return columns
+    return replace(columns, load=parameters[: columns.arm.layout.size])
+
+
 # The file: complete but for the samples, versioned, and read back as it was.
 
-VERSION = 1
+VERSION = 2
 """Version of the file format; a reader refuses any other."""
-LARGEST = 1e100
-"""No estimate has such a number, so a file that holds one is broken. Products of three
-still fit float64."""
+LARGEST_ERROR = 1e6
+"""Relative error beyond which a fit predicts nothing: the file is broken."""
 
 
 def write_estimate(estimate: Estimate, path: str | Path) -> None:
@@ -259,26 +268,30 @@ def read_estimate(path: str | Path, arm: Arm | None = None) -> Estimate:
         path: What `write_estimate` wrote.
         arm: The description it was made from; the one in the file if not given.
     """
-    try:
-        data = json.loads(read_bounded(Path(path), ArmwiseError))
-    # RecursionError: brackets nested without end in a damaged file.
-    except (OSError, ValueError, RecursionError) as error:
-        raise ArmwiseError(f"{path} cannot be read as an estimate: {error}.") from error
+    data = read_json(Path(path), "an estimate")
     # No guess at other versions: a wrong model on a robot costs more than a refusal.
-    if not isinstance(data, dict) or data.get("version") != VERSION:
+    if data.get("version") != VERSION:
         raise ArmwiseError(
             f"{path} is not an estimate of version {VERSION}. Identify again."
         )
-    if arm is None and "description" not in data:
+    described = arm_from_dict(data.get("description"), str(path))
+    digest = kinematics_digest(described)
+    if data.get("kinematics") != digest:
         raise ArmwiseError(
-            f"{path} is of an older version, without its arm's description. Name the "
-            "arm as well, or identify again."
+            f"{path} was changed: its description is not the one it was made from. "
+            "Identify again."
+        )
+    if arm is not None and kinematics_digest(arm) != digest:
+        raise ArmwiseError(
+            f"{path} is an estimate of {described.name}, whose joints are not those of "
+            f"{arm.name}. Name the arm it was made from, or identify this one."
         )
     try:
-        if arm is None:
-            arm = arm_from_dict(data["description"], str(path))
-        return _estimate(data, arm)
-    except (KeyError, TypeError, ValueError) as error:
+        return _estimate(data, described if arm is None else arm)
+    except (
+        *(AttributeError, KeyError, IndexError, TypeError, ValueError),
+        *(OverflowError, ArmwiseError),
+    ) as error:
         raise ArmwiseError(f"{path} is not a complete estimate: {error}.") from error
 
 
@@ -289,6 +302,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "version": VERSION,
         "arm": estimate.prior_arm.name,
         "description": arm_to_dict(estimate.prior_arm),
+        "kinematics": kinematics_digest(estimate.prior_arm),
         "method": estimate.method,
         "notes": list(estimate.notes),
         "warnings": [asdict(warning) for warning in estimate.warnings],
@@ -317,49 +331,110 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
 
 
 def _friction_term(stored: dict[str, Any]) -> FrictionTerm:
-    # Until 2026-11 files called the drag q̇ |q̇| cubic.
-    form = "quadratic" if stored["form"] == "cubic" else stored["form"]
-    return FrictionTerm(**{**stored, "form": form})
+    term = FrictionTerm(**stored)
+    # Columns ask for the drive's name; numbers of another type would pass that.
+    if type(term.joint) is not int or term.scale > LARGEST_NUMBER:
+        raise ValueError("a friction term is none of the arm's")
+    return term
 
 
 def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
-    columns = Columns(arm, tuple(_friction_term(term) for term in data["friction"]))
-    if tuple(data["names"]) != columns.names:
+    """Build an estimate from a file that anyone may have changed."""
+    columns = Columns(arm, tuple(_friction_term(x) for x in data["friction"]))
+    names = columns.names
+    if tuple(data["names"]) != names:
         raise ValueError(f"it names other parameters than {arm.name} has")
-    base = data["base"]
-    validation = data.get("validation")  # files of older versions have none
+    parameters = _array(data["parameters"], len(names))
+    columns = _loaded(columns, parameters)
+    base = _base(data["base"], names)
+    count = base.count
+    covariance = _array(data["base"]["covariance"], count, count, infinite=True)
+    if np.any(np.diag(covariance) < 0.0) or not np.allclose(covariance, covariance.T):
+        raise ValueError("its covariance is none")
+    condition = float(_array(data["condition_number"], infinite=True))
+    if condition < 1.0:
+        raise ValueError(f"its condition number is {condition:g}")
+    validation = data.get("validation")
+    warnings = tuple(EstimateWarning(**one) for one in data["warnings"])
+    left_out = _words(data["left_out"])
+    if not set(left_out) <= set(names):
+        raise ValueError("it left out parameters that the arm does not have")
     return Estimate(
         columns=columns,
-        base=BaseParameters(
-            columns.names,
-            tuple(base["indices"]),
-            _array(base["matrix"]),
-            tuple(base["unidentifiable"]),
-        ),
-        base_values=_array(base["values"]),
-        base_covariance=np.array([_infinite(row) for row in base["covariance"]]),
-        all_parameters=_array(data["parameters"]),
-        fit=_validation(data["fit"]),
-        torque_std=_array(data["torque_std"]),
-        condition_number=_infinite([data["condition_number"]])[0],
-        singular_values=_array(data["singular_values"]),
-        directions=_array(data["directions"]),
-        method=data["method"],
-        notes=tuple(data["notes"]),
-        warnings=tuple(EstimateWarning(**one) for one in data.get("warnings", ())),
-        validation=None if validation is None else _validation(validation),
-        left_out=tuple(data.get("left_out", ())),
+        base=base,
+        base_values=_array(data["base"]["values"], count),
+        base_covariance=covariance,
+        all_parameters=parameters,
+        fit=_validation(data["fit"], arm.dof),
+        torque_std=_array(data["torque_std"], arm.dof, least=0.0),
+        condition_number=condition,
+        singular_values=_array(data["singular_values"], count, least=0.0),
+        directions=_array(data["directions"], count, count),
+        method=_words([data["method"]])[0],
+        notes=_words(data["notes"]),
+        warnings=warnings,
+        validation=None if validation is None else _validation(validation, arm.dof),
+        left_out=left_out,
     )
 
 
-def _validation(data: dict[str, Any]) -> Validation:
-    arrays = {k: np.array(v, float) for k, v in data.items() if k != "samples"}
-    return Validation(**arrays, samples=int(data["samples"]))
+def _base(stored: dict[str, Any], names: tuple[str, ...]) -> BaseParameters:
+    indices = tuple(stored["indices"])
+    matrix = _array(stored["matrix"], len(indices), len(names))
+    is_whole = all(type(i) is int and 0 <= i < len(names) for i in indices)
+    # The columns of what leads a combination are the identity.
+    if not is_whole or not np.array_equal(matrix[:, indices], np.eye(len(indices))):
+        raise ValueError("its combinations are none of the arm's parameters")
+    unidentifiable = _words(stored["unidentifiable"])
+    if not set(unidentifiable) <= set(names):
+        raise ValueError("it calls parameters unidentifiable that the arm has not")
+    return BaseParameters(names, indices, matrix, unidentifiable)
 
 
-def _array(values: list[Any]) -> np.ndarray:
-    array = np.array(values, dtype=float)
-    if not (np.abs(array) < LARGEST).all():
+def _validation(data: dict[str, Any], dof: int) -> Validation:
+    parts = {k: _part(data[k], dof) for k in PARTS if k in data}
+    whole = {k: v for k, v in data.items() if k not in (*PARTS, "samples")}
+    arrays = {k: _array(v, dof) for k, v in whole.items()}
+    errors = Validation(samples=data["samples"], **arrays, **parts)  # type: ignore[arg-type]
+    is_sound = (
+        type(errors.samples) is int
+        and errors.samples >= 0
+        and np.all((errors.relative_error >= 0) & (errors.rmse >= 0))
+        and np.all(errors.relative_error < LARGEST_ERROR)
+        # One but for rounding.
+        and np.all((errors.r2 <= 1.0) & (np.abs(errors.whiteness) <= 1.0 + 1e-6))
+    )
+    if not is_sound:
+        raise ValueError("its errors are none")
+    return errors
+
+
+def _part(data: dict[str, Any], dof: int) -> PartErrors:
+    arrays = {k: _array(v, dof, least=0.0, infinite=True) for k, v in data.items()}
+    # Null is what is not known here, as joints without such rows have no error.
+    return PartErrors(
+        **{k: np.where(np.isinf(v), np.nan, v) for k, v in arrays.items()}
+    )
+
+
+def _words(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(x, str) for x in values):
+        raise ValueError("words are expected where it has something else")
+    return tuple(values)
+
+
+def _array(
+    values: Any, *shape: int, least: float = -math.inf, infinite: bool = False
+) -> np.ndarray:
+    """Numbers of a shape; null is infinity where that may be."""
+    array = np.array(values, dtype=object)
+    if infinite:
+        array[array == None] = math.inf  # noqa: E711
+    array = array.astype(float)
+    is_number = (array >= least) & (np.abs(array) <= LARGEST_NUMBER)
+    if infinite:
+        is_number |= np.isposinf(array)
+    if array.shape != shape or not np.all(is_number):
         raise ValueError("it holds numbers no estimate has")
     return array
 
@@ -367,7 +442,3 @@ def _array(values: list[Any]) -> np.ndarray:
 def _finite(values: np.ndarray) -> list[float | None]:
     # JSON has no infinity.
     return [float(v) if math.isfinite(v) else None for v in values]
-
-
-def _infinite(values: list[float | None]) -> list[float]:
-    return [math.inf if v is None else float(v) for v in values]

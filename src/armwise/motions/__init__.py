@@ -1,6 +1,10 @@
 """Planned motions: position, velocity and acceleration at every instant."""
 
-from armwise.motions.files import check_limits, write_motion
+from armwise.motions.files import (
+    check_limits,
+    with_approach,
+    write_motion,
+)
 from armwise.motions.motion import (
     Hold,
     Motion,
@@ -30,5 +34,6 @@ __all__ = [
     "random_motion",
     "read_motion",
     "require_positive",
+    "with_approach",
     "write_motion",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Listed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,8 @@ import numpy as np
 
 from armwise.errors import ArgumentError
 from armwise.files import write_atomically
-from armwise.motions.motion import require_positive
+from armwise.motions.motion import Sequence, require_positive
+from armwise.motions.point_to_point import Quintic
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
@@ -22,7 +24,7 @@ def write_motion(
     motion: Motion,
     path: str | Path,
     rate_hz: float = 100.0,
-    joint_names: Sequence[str] | None = None,
+    joint_names: Listed[str] | None = None,
     effort: Mapping[str, Callable[[np.ndarray], np.ndarray]] | None = None,
 ) -> Path:
     """Write a motion, sampled, for another program to follow.
@@ -66,7 +68,7 @@ def write_motion(
 Table = Mapping[str, np.ndarray]
 
 
-def _csv(times: np.ndarray, columns: Table, names: Sequence[str] | None) -> str:
+def _csv(times: np.ndarray, columns: Table, names: Listed[str] | None) -> str:
     ends = names or [str(j + 1) for j in range(columns["q"].shape[1])]
     header = ["time"] + [f"{kind}_{end}" for kind in columns for end in ends]
     table = np.column_stack([times, *columns.values()]).tolist()
@@ -83,7 +85,7 @@ _FIELDS = {
 
 
 def _message(
-    times: np.ndarray, columns: Table, names: Sequence[str] | None
+    times: np.ndarray, columns: Table, names: Listed[str] | None
 ) -> dict[str, Any]:
     points = [
         {
@@ -108,11 +110,11 @@ def _stamp(seconds: float) -> dict[str, int]:
     return {"sec": total // 10**9, "nanosec": total % 10**9}
 
 
-def _json(times: np.ndarray, columns: Table, names: Sequence[str] | None) -> str:
+def _json(times: np.ndarray, columns: Table, names: Listed[str] | None) -> str:
     return json.dumps(_message(times, columns, names), indent=1) + "\n"
 
 
-def _yaml(times: np.ndarray, columns: Table, names: Sequence[str] | None) -> str:
+def _yaml(times: np.ndarray, columns: Table, names: Listed[str] | None) -> str:
     message = _message(times, columns, names)
     # Strings and number lists in JSON's spelling are YAML's flow style as well.
     lines = ["header:", "  stamp: {sec: 0, nanosec: 0}", '  frame_id: ""']
@@ -125,6 +127,31 @@ def _yaml(times: np.ndarray, columns: Table, names: Sequence[str] | None) -> str
         )
         lines += [("- " if i == 0 else "  ") + key for i, key in enumerate(keys)]
     return "\n".join(lines) + "\n"
+
+
+# A slow way to the start of a motion.
+
+
+def with_approach(motion: Motion, arm: Arm) -> Motion:
+    """Return a motion that begins at rest where the arm is described.
+
+    A slow approach to its start comes first; none where the arm is there already.
+    """
+    start, rest = motion.sample(0.0).q, arm.rest
+    way = np.abs(start - rest)
+    # Below a tenth of a milliradian it is there.
+    if way.max(initial=0.0) < 1e-4:
+        return motion
+    # Judgement: a third of the limits, and 0.5 rad/s, as one drives a new arm.
+    speed = np.minimum(arm.limits("velocity") / 3, 0.5)
+    acceleration = np.minimum(arm.limits("acceleration") / 3, 2.0)
+    # A quintic's largest speed is 1.875 way / T, its acceleration 5.77 way / T².
+    duration = max(
+        float(np.max(1.875 * way / speed)),
+        float(np.sqrt(np.max(5.774 * way / acceleration))),
+        1.0,
+    )
+    return Sequence((Quintic(rest, start, duration), motion))
 
 
 # Check of a motion against the arm's limits.

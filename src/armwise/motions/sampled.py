@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armwise.errors import ArgumentError
-from armwise.motions.motion import MotionSample, at_rest_outside, inside
+from armwise.motions.motion import MotionSample, inside
+from armwise.motions.point_to_point import Polynomial
 from armwise.tables import read_bounded
 
 if TYPE_CHECKING:
@@ -74,26 +75,13 @@ class SampledMotion:
         return int(self.q.shape[1])
 
     @cached_property
-    def _curves(self) -> tuple[Any, Any, Any]:
-        from scipy.interpolate import BPoly, CubicHermiteSpline, CubicSpline, PPoly
-
-        if self.qd is None:
-            # Natural ends: nothing is known of the motion outside.
-            curve: Any = CubicSpline(self.times, self.q, bc_type="natural")
-        elif self.qdd is None:
-            curve = CubicHermiteSpline(self.times, self.q, self.qd)
-        else:
-            points = np.stack([self.q, self.qd, self.qdd], axis=1)
-            curve = BPoly.from_derivatives(self.times, points)
-            # The power basis evaluates in one pass over all joints.
-            curve = PPoly.from_bernstein_basis(curve)
-        return curve, curve.derivative(1), curve.derivative(2)
+    def _curve(self) -> Polynomial:
+        rates = [x for x in (self.qd, self.qdd) if x is not None]
+        return Polynomial.meeting(self.times, self.q, *rates)
 
     def sample(self, t: ArrayLike) -> MotionSample:
         """Return q, q̇, q̈ at the times t in [s]."""
-        times, moving = inside(t, self.duration)
-        q, qd, qdd = (np.asarray(curve(times)) for curve in self._curves)
-        return at_rest_outside(q, qd, qdd, moving)
+        return self._curve.sample(t)
 
     def effort_at(self, t: ArrayLike) -> Float[np.ndarray, "... dof"]:
         """Return the torques at the times t in [s], straight between points."""
@@ -144,7 +132,8 @@ def read_motion(path: str | Path, arm: Arm) -> SampledMotion:
     except ArgumentError as problem:
         raise ArgumentError(f"{file}: {problem}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
-        raise ArgumentError(f"{file} is not a planned motion: {problem}.") from problem
+        kind = "JointTrajectory" if file.suffix.lower() == ".json" else "planned motion"
+        raise ArgumentError(f"{file} is not a {kind}: {problem}.") from problem
 
 
 def _read_csv(text: str, arm: Arm) -> SampledMotion:
