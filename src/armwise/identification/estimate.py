@@ -18,6 +18,9 @@ from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import write_atomically
 from armwise.identification.problem import Problem
 from armwise.identification.validation import (
+    PARTS,
+    Masks,
+    PartErrors,
     Review,
     Tally,
     Validation,
@@ -134,11 +137,11 @@ class Estimate:
         """Predict the torques of other data and compare."""
         runs = [data] if isinstance(data, Samples) else list(data)
         weights = self.columns.user @ self.all_parameters
-        tally = Tally(self.prior_arm.dof)
+        tally, masks = Tally(self.prior_arm.dof), Masks()
         for block in self.columns.blocks(runs):
             measured = block.samples.tau[block.rows]
             predicted = predicted_block(self.columns, block, weights)
-            tally.add(measured, measured - predicted)
+            tally.add(measured, measured - predicted, masks.of(block))
         return tally.result()
 
 
@@ -334,8 +337,10 @@ def _base(stored: dict[str, Any], names: tuple[str, ...]) -> BaseParameters:
 
 
 def _validation(data: dict[str, Any], dof: int) -> Validation:
-    arrays = {k: _array(v, dof) for k, v in data.items() if k != "samples"}
-    errors = Validation(**arrays, samples=data["samples"])
+    parts = {k: _part(data[k], dof) for k in PARTS if k in data}
+    whole = {k: v for k, v in data.items() if k not in (*PARTS, "samples")}
+    arrays = {k: _array(v, dof) for k, v in whole.items()}
+    errors = Validation(samples=data["samples"], **arrays, **parts)  # type: ignore[arg-type]
     is_sound = (
         type(errors.samples) is int
         and errors.samples >= 0
@@ -347,6 +352,14 @@ def _validation(data: dict[str, Any], dof: int) -> Validation:
     if not is_sound:
         raise ValueError("its errors are none")
     return errors
+
+
+def _part(data: dict[str, Any], dof: int) -> PartErrors:
+    arrays = {k: _array(v, dof, least=0.0, infinite=True) for k, v in data.items()}
+    # Null is what is not known here, as joints without such rows have no error.
+    return PartErrors(
+        **{k: np.where(np.isinf(v), np.nan, v) for k, v in arrays.items()}
+    )
 
 
 def _words(values: Any) -> tuple[str, ...]:

@@ -117,7 +117,10 @@ class FrictionSelection:
 
 
 def select_friction(
-    arm: Arm, data: Samples | Sequence[Samples], terms: Sequence[str] = TERMS
+    arm: Arm,
+    data: Samples | Sequence[Samples],
+    terms: Sequence[str] = TERMS,
+    forms: Sequence[str] | None = None,
 ) -> FrictionSelection:
     """Select friction terms that help each joint on stretches left out.
 
@@ -125,11 +128,13 @@ def select_friction(
         arm: The arm.
         data: The samples to fit.
         terms: What else is estimated, as for `identify`.
+        forms: Forms to try; if None all but load friction apart for driving and
+            back-driven gears, whose difference is that of a torque constant.
     """
     from threadpoolctl import threadpool_limits
 
     runs = [data] if isinstance(data, Samples) else list(data)
-    candidates = _candidates(arm, runs)
+    candidates = _candidates(arm, runs, forms)
     with threadpool_limits(limits=1, user_api="blas"):
         plain = Columns(arm)
         load = _first_load(plain, runs, terms)
@@ -161,7 +166,9 @@ def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
     return problem
 
 
-def _candidates(arm: Arm, runs: Sequence[Samples]) -> tuple[FrictionTerm, ...]:
+def _candidates(
+    arm: Arm, runs: Sequence[Samples], forms: Sequence[str] | None
+) -> tuple[FrictionTerm, ...]:
     """Every form for every drive that moves."""
     rows = Columns(arm).dynamics.mechanism.drive_rows
     fastest = np.max([np.abs(run.qd @ rows.T).max(axis=0) for run in runs], axis=0)
@@ -179,8 +186,8 @@ def _candidates(arm: Arm, runs: Sequence[Samples]) -> tuple[FrictionTerm, ...]:
             "stribeck": [f * float(fastest[j]) for f in _STRIBECK_SPEEDS],
             "hysteresis": [lever * width for width in _WIDTHS],
         }
-        for form in FORMS:
-            if form in ("load_driving", "load_back_driven"):
+        for form in FORMS if forms is None else forms:
+            if forms is None and form in ("load_driving", "load_back_driven"):
                 continue
             for scale in scales.get(form, [1.0]):
                 terms.append(FrictionTerm(j, name, form, scale))
