@@ -9,8 +9,10 @@ from armwise.identification.diagnosis import diagnose, negative_friction
 from armwise.identification.estimate import (
     Estimate,
     Identification,
+    PlannedTorque,
     build_estimate,
     read_estimate,
+    torque_along,
     write_estimate,
 )
 from armwise.identification.friction_selection import FrictionSelection, select_friction
@@ -88,6 +90,7 @@ __all__ = [
     "OrdinaryLeastSquares",
     "PartErrors",
     "PhysicallyConsistent",
+    "PlannedTorque",
     "PriorWeighted",
     "Problem",
     "Recursive",
@@ -119,6 +122,7 @@ __all__ = [
     "significance",
     "standing_of",
     "structural_base",
+    "torque_along",
     "validate_in_loop",
     "write_estimate",
 ]
