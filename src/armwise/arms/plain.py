@@ -114,7 +114,7 @@ def _arm(data: Mapping[str, Any]) -> Arm:
             "frames": tuple(_frame(one) for one in data["frames"]),
             "couplings": tuple(_coupling(one) for one in data["couplings"]),
             "base_shapes": tuple(_shape(one) for one in data["base_shapes"]),
-            "locked": {str(k): float(x) for k, x in data["locked"].items()},
+            "locked": {str(k): float(x) for k, x in data.get("locked", {}).items()},
             "notes": tuple(str(note) for note in data["notes"]),
         }
     )
@@ -156,7 +156,9 @@ def _coupling(data: Mapping[str, Any]) -> Coupling:
 
 def _shape(data: Mapping[str, Any]) -> Shape:
     size = tuple(_array(data["size"], len(data["size"])).tolist())
-    return Shape(**{**data, "size": size, "pose": _pose(data["pose"])})
+    color = tuple(_array(data["color"], 3).tolist()) if "color" in data else None
+    own = {"size": size, "pose": _pose(data["pose"]), "color": color}
+    return Shape(**{**data, **own})
 
 
 def _inertia(values: Any) -> InertialParameters:

@@ -34,6 +34,7 @@ COMMANDS = (
     "reduce",
     "generate",
     "realtime",
+    "feedforward",
     "control",
     "learn",
     "world",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from armwise.arms import Arm, arm_from_dict, arm_to_dict, kinematics_digest
-from armwise.dynamics import BaseParameters
+from armwise.dynamics import BaseParameters, Dynamics
 from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import write_atomically
 from armwise.identification.problem import Problem
 from armwise.identification.validation import (
+    PARTS,
+    Masks,
+    PartErrors,
     Review,
     Tally,
     Validation,
     predict_torque,
     predicted_block,
 )
+from armwise.motions import Motion
 from armwise.recordings import Samples
 from armwise.regression import Columns, FrictionTerm, Solution
 from armwise.tables import LARGEST_NUMBER, read_json
@@ -130,16 +134,70 @@ class Estimate:
         """Torque in [N m] for a motion, every friction term included."""
         return predict_torque(self.columns, self.all_parameters, samples)
 
+    def predict_std(self, samples: Samples) -> Float[np.ndarray, "samples dof"]:
+        """Standard deviation of the predicted torque in [N m].
+
+        Of what is not known of the parameters, and of the residual of the fit: friction
+        that the model lacks is in it as far as the fitted motion showed it. Infinite
+        where a combination that the data left open takes part.
+        """
+        covariance = self.base_covariance
+        is_known = np.isfinite(np.diag(covariance))
+        # Infinity times zero is not a number: unknown ones are looked at apart.
+        known = np.where(np.outer(is_known, is_known), covariance, 0.0)
+        leaders = self.columns.user[:, list(self.base.indices)]
+        variance = np.empty((len(samples), self.prior_arm.dof))
+        for block in self.columns.blocks([samples]):
+            pairs = zip(self.columns.support, block.joints, strict=True)
+            for i, (support, matrix) in enumerate(pairs):
+                Y = leaders[support].T @ matrix[:-1]
+                own = np.einsum("bs,bc,cs->s", Y, known, Y)
+                # Below rounding of the largest column a torque does not depend on it.
+                floor = 1e-12 * np.abs(Y).max(initial=0.0)
+                is_open = (np.abs(Y[~is_known]) > floor).any(axis=0)
+                variance[block.rows, i] = np.where(is_open, np.inf, own)
+        return np.sqrt(variance + self.torque_std**2)
+
     def validate(self, data: Samples | Sequence[Samples]) -> Validation:
         """Predict the torques of other data and compare."""
         runs = [data] if isinstance(data, Samples) else list(data)
         weights = self.columns.user @ self.all_parameters
-        tally = Tally(self.prior_arm.dof)
+        tally, masks = Tally(self.prior_arm.dof), Masks()
         for block in self.columns.blocks(runs):
             measured = block.samples.tau[block.rows]
             predicted = predicted_block(self.columns, block, weights)
-            tally.add(measured, measured - predicted)
+            tally.add(measured, measured - predicted, masks.of(block))
         return tally.result()
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedTorque:
+    """Torques along a planned motion.
+
+    Attributes:
+        tau: In [N m] or [N].
+        std: Standard deviation of each; None from a description, which knows none.
+    """
+
+    tau: Float[np.ndarray, "times dof"]
+    std: Float[np.ndarray, "times dof"] | None
+
+
+def torque_along(
+    model: Arm | Estimate, motion: Motion, times: Float[np.ndarray, " times"]
+) -> PlannedTorque:
+    """Work out what a planned motion takes, with all friction the model knows.
+
+    Args:
+        model: A description, or an estimate, which gives an interval as well.
+        motion: What is planned.
+        times: When, in [s].
+    """
+    q, qd, qdd = motion.sample(times)
+    if isinstance(model, Arm):
+        return PlannedTorque(Dynamics(model).inverse_dynamics(q, qd, qdd), None)
+    planned = Samples(times, q, qd, qdd, np.zeros_like(q), arm=model.prior_arm)
+    return PlannedTorque(model.predict(planned), model.predict_std(planned))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +222,7 @@ def build_estimate(
     if parameters is None:
         parameters = problem.parameters(solution.values)
     return Estimate(
-        columns=problem.columns,
+        columns=_loaded(problem.columns, parameters),
         base=problem.base,
         base_values=solution.values,
         base_covariance=review.covariance,
@@ -179,6 +237,13 @@ def build_estimate(
         samples=problem.data,
         validation_samples=problem.validation_data,
     )
+
+
+def _loaded(columns: Columns, parameters: np.ndarray) -> Columns:
+    """Columns whose gears carry what these parameters say."""
+    if not columns.uses_load:
+        return columns
+    return replace(columns, load=parameters[: columns.arm.layout.size])
 
 
 # The file: complete but for the samples, versioned, and read back as it was.
@@ -265,27 +330,22 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def _friction_term(stored: dict[str, Any], arm: Arm) -> FrictionTerm:
+def _friction_term(stored: dict[str, Any]) -> FrictionTerm:
     term = FrictionTerm(**stored)
-    numbers = [x for x in stored.values() if isinstance(x, int | float)]
-    is_sound = (
-        type(term.joint) is int
-        and 0 <= term.joint < arm.dof
-        and isinstance(term.joint_name, str)
-        and all(isinstance(x, str | int | float | None) for x in stored.values())
-        and all(0 <= x <= LARGEST_NUMBER for x in numbers)
-    )
-    if not is_sound:
+    # Columns ask for the drive's name; numbers of another type would pass that.
+    if type(term.joint) is not int or term.scale > LARGEST_NUMBER:
         raise ValueError("a friction term is none of the arm's")
     return term
 
 
 def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     """Build an estimate from a file that anyone may have changed."""
-    columns = Columns(arm, tuple(_friction_term(x, arm) for x in data["friction"]))
+    columns = Columns(arm, tuple(_friction_term(x) for x in data["friction"]))
     names = columns.names
     if tuple(data["names"]) != names:
         raise ValueError(f"it names other parameters than {arm.name} has")
+    parameters = _array(data["parameters"], len(names))
+    columns = _loaded(columns, parameters)
     base = _base(data["base"], names)
     count = base.count
     covariance = _array(data["base"]["covariance"], count, count, infinite=True)
@@ -304,7 +364,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         base=base,
         base_values=_array(data["base"]["values"], count),
         base_covariance=covariance,
-        all_parameters=_array(data["parameters"], len(names)),
+        all_parameters=parameters,
         fit=_validation(data["fit"], arm.dof),
         torque_std=_array(data["torque_std"], arm.dof, least=0.0),
         condition_number=condition,
@@ -332,8 +392,10 @@ def _base(stored: dict[str, Any], names: tuple[str, ...]) -> BaseParameters:
 
 
 def _validation(data: dict[str, Any], dof: int) -> Validation:
-    arrays = {k: _array(v, dof) for k, v in data.items() if k != "samples"}
-    errors = Validation(**arrays, samples=data["samples"])
+    parts = {k: _part(data[k], dof) for k in PARTS if k in data}
+    whole = {k: v for k, v in data.items() if k not in (*PARTS, "samples")}
+    arrays = {k: _array(v, dof) for k, v in whole.items()}
+    errors = Validation(samples=data["samples"], **arrays, **parts)  # type: ignore[arg-type]
     is_sound = (
         type(errors.samples) is int
         and errors.samples >= 0
@@ -345,6 +407,14 @@ def _validation(data: dict[str, Any], dof: int) -> Validation:
     if not is_sound:
         raise ValueError("its errors are none")
     return errors
+
+
+def _part(data: dict[str, Any], dof: int) -> PartErrors:
+    arrays = {k: _array(v, dof, least=0.0, infinite=True) for k, v in data.items()}
+    # Null is what is not known here, as joints without such rows have no error.
+    return PartErrors(
+        **{k: np.where(np.isinf(v), np.nan, v) for k, v in arrays.items()}
+    )
 
 
 def _words(values: Any) -> tuple[str, ...]:

@@ -1,6 +1,10 @@
 """Planned motions: position, velocity and acceleration at every instant."""
 
-from armwise.motions.files import check_limits, write_motion
+from armwise.motions.files import (
+    check_limits,
+    with_approach,
+    write_motion,
+)
 from armwise.motions.motion import (
     Hold,
     Motion,
@@ -11,6 +15,7 @@ from armwise.motions.motion import (
 )
 from armwise.motions.periodic import Fourier, Sinusoid, Triangle, random_motion
 from armwise.motions.point_to_point import Polynomial, Quintic, Sigmoid
+from armwise.motions.sampled import SampledMotion, read_motion
 
 __all__ = [
     "Fourier",
@@ -19,6 +24,7 @@ __all__ = [
     "MotionSample",
     "Polynomial",
     "Quintic",
+    "SampledMotion",
     "Sequence",
     "Sigmoid",
     "Sinusoid",
@@ -26,6 +32,8 @@ __all__ = [
     "check_limits",
     "joint_vector",
     "random_motion",
+    "read_motion",
     "require_positive",
+    "with_approach",
     "write_motion",
 ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Listed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,8 @@ import numpy as np
 
 from armwise.errors import ArgumentError
 from armwise.files import write_atomically
-from armwise.motions.motion import MotionSample, require_positive
+from armwise.motions.motion import Sequence, require_positive
+from armwise.motions.point_to_point import Quintic
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
@@ -22,7 +24,8 @@ def write_motion(
     motion: Motion,
     path: str | Path,
     rate_hz: float = 100.0,
-    joint_names: Sequence[str] | None = None,
+    joint_names: Listed[str] | None = None,
+    effort: Mapping[str, Callable[[np.ndarray], np.ndarray]] | None = None,
 ) -> Path:
     """Write a motion, sampled, for another program to follow.
 
@@ -34,6 +37,9 @@ def write_motion(
         path: Where to; the ending chooses the format.
         rate_hz: Points per second; the end of the motion is always written.
         joint_names: One per joint; 1, 2, … (CSV) or joint_1, … (ROS) when not given.
+        effort: Further columns as functions of the times in [s], which return one row
+            each: "tau" in [N m] or [N] fills `effort` of a ROS message; CSV takes any
+            name, such as "tau_std".
 
     Returns:
         The path written.
@@ -52,36 +58,46 @@ def write_motion(
     step = 1.0 / require_positive(rate_hz, "rate_hz")
     times = np.arange(0.0, motion.duration - 0.5 * step, step)
     times = np.append(times, motion.duration)
-    text = writers[path.suffix.lower()](times, motion.sample(times), joint_names)
+    columns = dict(motion.sample(times)._asdict())
+    columns |= {name: values(times) for name, values in (effort or {}).items()}
+    text = writers[path.suffix.lower()](times, columns, joint_names)
     write_atomically(path, text)
     return path
 
 
-def _csv(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) -> str:
-    dof = sample.q.shape[1]
-    ends = names or [str(j + 1) for j in range(dof)]
-    header = ["time"] + [f"{kind}_{end}" for kind in sample._fields for end in ends]
-    table = np.column_stack([times, *sample]).tolist()
+Table = Mapping[str, np.ndarray]
+
+
+def _csv(times: np.ndarray, columns: Table, names: Listed[str] | None) -> str:
+    ends = names or [str(j + 1) for j in range(columns["q"].shape[1])]
+    header = ["time"] + [f"{kind}_{end}" for kind in columns for end in ends]
+    table = np.column_stack([times, *columns.values()]).tolist()
     rows = (",".join(map(repr, row)) for row in table)
     return "\n".join([",".join(header), *rows]) + "\n"
 
 
+_FIELDS = {
+    "positions": "q",
+    "velocities": "qd",
+    "accelerations": "qdd",
+    "effort": "tau",
+}
+
+
 def _message(
-    times: np.ndarray, sample: MotionSample, names: Sequence[str] | None
+    times: np.ndarray, columns: Table, names: Listed[str] | None
 ) -> dict[str, Any]:
-    columns = ("positions", "velocities", "accelerations")
     points = [
         {
             **{
-                name: values[k].tolist()
-                for name, values in zip(columns, sample, strict=True)
+                name: columns[kind][k].tolist() if kind in columns else []
+                for name, kind in _FIELDS.items()
             },
-            "effort": [],
             "time_from_start": _stamp(float(t)),
         }
         for k, t in enumerate(times)
     ]
-    default = [f"joint_{j + 1}" for j in range(sample.q.shape[1])]
+    default = [f"joint_{j + 1}" for j in range(columns["q"].shape[1])]
     return {
         "header": {"stamp": _stamp(0.0), "frame_id": ""},
         "joint_names": list(names or default),
@@ -94,12 +110,12 @@ def _stamp(seconds: float) -> dict[str, int]:
     return {"sec": total // 10**9, "nanosec": total % 10**9}
 
 
-def _json(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) -> str:
-    return json.dumps(_message(times, sample, names), indent=1) + "\n"
+def _json(times: np.ndarray, columns: Table, names: Listed[str] | None) -> str:
+    return json.dumps(_message(times, columns, names), indent=1) + "\n"
 
 
-def _yaml(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) -> str:
-    message = _message(times, sample, names)
+def _yaml(times: np.ndarray, columns: Table, names: Listed[str] | None) -> str:
+    message = _message(times, columns, names)
     # Strings and number lists in JSON's spelling are YAML's flow style as well.
     lines = ["header:", "  stamp: {sec: 0, nanosec: 0}", '  frame_id: ""']
     lines += [f"joint_names: {json.dumps(message['joint_names'])}", "points:"]
@@ -111,6 +127,31 @@ def _yaml(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) 
         )
         lines += [("- " if i == 0 else "  ") + key for i, key in enumerate(keys)]
     return "\n".join(lines) + "\n"
+
+
+# A slow way to the start of a motion.
+
+
+def with_approach(motion: Motion, arm: Arm) -> Motion:
+    """Return a motion that begins at rest where the arm is described.
+
+    A slow approach to its start comes first; none where the arm is there already.
+    """
+    start, rest = motion.sample(0.0).q, arm.rest
+    way = np.abs(start - rest)
+    # Below a tenth of a milliradian it is there.
+    if way.max(initial=0.0) < 1e-4:
+        return motion
+    # Judgement: a third of the limits, and 0.5 rad/s, as one drives a new arm.
+    speed = np.minimum(arm.limits("velocity") / 3, 0.5)
+    acceleration = np.minimum(arm.limits("acceleration") / 3, 2.0)
+    # A quintic's largest speed is 1.875 way / T, its acceleration 5.77 way / T².
+    duration = max(
+        float(np.max(1.875 * way / speed)),
+        float(np.sqrt(np.max(5.774 * way / acceleration))),
+        1.0,
+    )
+    return Sequence((Quintic(rest, start, duration), motion))
 
 
 # Check of a motion against the arm's limits.
