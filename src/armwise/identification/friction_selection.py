@@ -8,7 +8,7 @@ the candidates'. A term stays only if it helps on most of the stretches left out
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -93,7 +93,8 @@ def select_friction(
     runs = [data] if isinstance(data, Samples) else list(data)
     candidates = _candidates(arm, runs)
     with threadpool_limits(limits=1, user_api="blas"):
-        columns = Columns(arm, candidates)
+        has_lags = any(run.lag_std is not None for run in runs)
+        columns = Columns(arm, candidates, has_lags=has_lags)
         folds, total = _folds(columns, runs)
         search = _FoldErrors(columns, folds, total, terms)
         selection: list[int] = []
@@ -104,7 +105,7 @@ def select_friction(
             selection += search.best_additions(selection, error)
             error = search.error(selection)
         selected = tuple(candidates[k] for k in selection)
-        smaller = Columns(arm, selected, columns.dynamics)
+        smaller = replace(columns, friction=selected)
         return FrictionSelection(
             selected,
             candidates,
@@ -154,7 +155,7 @@ class _FoldErrors:
         self._candidates = columns.friction
         # Noise from the fit without further terms, the same for every trial: errors
         # before and after are then in the same unit.
-        linear = Columns(columns.arm, (), columns.dynamics)
+        linear = replace(columns, friction=())
         first = pose_problem(linear, (), terms, total.restrict(linear))
         self._std = WeightedLeastSquares().solve(first).torque_std
         problem = pose_problem(columns, (), terms, total)

@@ -132,7 +132,7 @@ def build_problem(
     report("prepare", 0.0)
     runs, others = _prepared(arm, data, validation, hold_out, cutoff_hz)
     # Refuse bad data before the long work, not in the middle of it.
-    described = Columns(arm)
+    described = Columns(arm, has_lags=any(run.lag_std is not None for run in runs))
     for run in (*runs, *others):
         described.check(run)
     if sum(len(run) for run in runs) == 0:
@@ -145,7 +145,7 @@ def build_problem(
         if isinstance(friction, str):
             problem = _with_named_friction(described, runs, friction, free)
         else:
-            columns = Columns(arm, tuple(friction), described.dynamics)
+            columns = replace(described, friction=tuple(friction))
             problem = pose_problem(columns, runs, free)
     return replace(problem, validation_data=tuple(others))
 

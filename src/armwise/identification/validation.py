@@ -235,7 +235,7 @@ def compare_description(columns: Columns, data: Sequence[Samples]) -> Agreement:
 def review(problem: Problem, solution: Solution) -> Review:
     """Predict the torques that were fitted; see how the residuals are correlated."""
     columns = problem.columns
-    weights = columns.user @ base_to_parameters(problem, solution.values)
+    weights = problem.column_weights(solution.values)
     # The description's torques ride along: diagnosis needs no third pass.
     described = columns.user @ problem.prior
     sums = StretchScores(sum(len(samples) for samples in problem.data), columns.count)
@@ -255,7 +255,7 @@ def review(problem: Problem, solution: Solution) -> Review:
         # jackknife's CR3, which is a little wider for few stretches.
         covariance = sandwich(solution.scores, solution)
     else:
-        selection = columns.user[:, list(problem.base.indices)]
+        selection = problem.leaders
         information = sums.information(columns, selection)
         covariance = jackknife(sums.values @ selection, information, solution)
     return Review(covariance, tally.result(), agreement)

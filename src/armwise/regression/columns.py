@@ -18,7 +18,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics, grouped_to_user
 from armwise.errors import ArgumentError, RecordingError
-from armwise.regression.signals import Signals, friction_direction
+from armwise.regression.signals import Signals, friction_direction, torque_rate
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -100,6 +100,11 @@ SETTLED_DIRECTION = 0.9
 """Fraction of its size that filtered friction reaches while a drive moves one way;
 below it, the low-pass still mixes both directions."""
 
+# Judgement.
+UNKNOWN_FRICTION = 0.02
+"""Fraction of a filtered friction torque that may come from moments without motion, at
+which it can have any value up to its limit."""
+
 _MOST_REVERSING = 0.25
 """Fraction of its moving time a drive may spend reversing before its rows are used all
 the same: masking more would discard the motion that is to be learnt from."""
@@ -115,11 +120,14 @@ class Columns:
         arm: The arm.
         friction: Friction terms beyond viscous, Coulomb and offset.
         dynamics: Its equations of motion.
+        has_lags: Whether each joint has one more column, −dτ/dt, for what is left of
+            the torque's delay. No parameter of the arm belongs to it.
     """
 
     arm: Arm
     friction: tuple[FrictionTerm, ...] = ()
     dynamics: Dynamics = field(default=None)  # type: ignore[assignment]
+    has_lags: bool = False
 
     def __post_init__(self) -> None:
         if self.dynamics is None:
@@ -131,9 +139,10 @@ class Columns:
         grouped = grouped_to_user(self.dynamics.mechanism)
         rows, width = grouped.shape
         extra = len(self.friction)
-        matrix = np.zeros((rows + extra, width + extra))
+        lags = self.arm.dof if self.has_lags else 0
+        matrix = np.zeros((rows + extra + lags, width + extra))
         matrix[:rows, :width] = grouped
-        matrix[rows:, width:] = np.eye(extra)
+        matrix[rows : rows + extra, width:] = np.eye(extra)
         return matrix
 
     @cached_property
@@ -145,6 +154,18 @@ class Columns:
     def count(self) -> int:
         """Number of columns."""
         return int(self.user.shape[0])
+
+    @property
+    def lags(self) -> np.ndarray:
+        """Which columns are the joints' lags; none if there are none."""
+        return np.arange(self.count - (self.arm.dof if self.has_lags else 0), self.count)
+
+    @cached_property
+    def labels(self) -> tuple[object, ...]:
+        """What each column is, whatever other friction terms there are."""
+        own = self.count - len(self.friction) - self.lags.size
+        lags = [("lag", joint) for joint in range(self.lags.size)]
+        return (*range(own), *self.friction, *lags)
 
     @cached_property
     def coulomb(self) -> np.ndarray:
@@ -165,13 +186,14 @@ class Columns:
             # The last entry of a joint's row is its torque.
             own = (entries[entries // (width + 1) == i] % (width + 1))[:-1]
             extra = [width + k for k, t in enumerate(self.friction) if t.joint == i]
-            supports.append(np.concatenate([own, extra]).astype(int))
+            lag = self.lags[i : i + 1]
+            supports.append(np.concatenate([own, extra, lag]).astype(int))
         return tuple(supports)
 
     @cached_property
     def _traced_counts(self) -> np.ndarray:
         extra = np.bincount([t.joint for t in self.friction], minlength=self.arm.dof)
-        return np.array([s.size for s in self.support]) - extra
+        return np.array([s.size for s in self.support]) - extra - self.has_lags
 
     def blocks(
         self, data: Sequence[Signals], rows: Sequence[slice] | None = None
@@ -221,6 +243,9 @@ class Columns:
         # direction either, but masking it would lose every row in which it only holds
         # its load.
         masked = (reverses & self._moves(samples)) @ (rows != 0.0)
+        if samples.still is not None:
+            # Its size: a low-pass rings, and what it rings with is as unknown.
+            masked = masked | (np.abs(samples.still) > UNKNOWN_FRICTION)
         return np.where(masked, 0.0, 1.0)
 
     def certainty(
@@ -291,6 +316,7 @@ class _Buffer:
         stops = np.cumsum(columns._traced_counts + 1)
         self._parts = [slice(a, b) for a, b in pairwise([0, *stops.tolist()])]
         self._direction = self._directions() if columns.friction else None
+        self._rate = torque_rate(samples) if columns.has_lags else None
 
     def _directions(self) -> Float[np.ndarray, "samples dof"]:
         """Every joint's direction, filtered once a run for all friction terms."""
@@ -303,15 +329,18 @@ class _Buffer:
         traced = self._traced[:, : rows.stop - rows.start]
         self._kernel.columns([signal[rows] for signal in self._signals], (), [traced])
         joints = [traced[part] for part in self._parts]
-        if self._direction is not None:
+        if self._direction is not None or self._rate is not None:
             joints = [self._widened(i, block, rows) for i, block in enumerate(joints)]
         trust = None if self._trust is None else self._trust[rows]
         return Block(self._samples, rows, tuple(joints), trust)
 
     def _widened(self, i: int, block: np.ndarray, rows: slice) -> np.ndarray:
-        """Put a joint's further friction columns before its torque."""
-        assert self._direction is not None
-        speed, direction = self._samples.qd[rows, i], self._direction[rows, i]
-        terms = [term for term in self._columns.friction if term.joint == i]
-        extra = [term.shape(speed, direction) for term in terms]
+        """Put a joint's further friction and lag columns before its torque."""
+        extra = []
+        if self._direction is not None:
+            speed, direction = self._samples.qd[rows, i], self._direction[rows, i]
+            terms = [term for term in self._columns.friction if term.joint == i]
+            extra = [term.shape(speed, direction) for term in terms]
+        if self._rate is not None:
+            extra.append(-self._rate[rows, i])
         return np.vstack([block[:-1], *extra, block[-1:]]) if extra else block
