@@ -7,15 +7,12 @@ the 23 again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.identification import Estimate
-from armwise.identification.reduce import significance
-from armwise.recordings import Samples
+from armwise.identification import Estimate, significance
 from armwise.report import Figure, Series
 from papers.drawings import Drawing, joint_names, line, lines, tics
 from papers.puma_reduction import (
@@ -32,7 +29,7 @@ from papers.puma_trajectories import named_like, order_of_search
 from papers.rows import row
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    pass
 
 
 # Figures.
@@ -268,7 +265,7 @@ def _table_1_rows() -> list[dict[str, Any]]:
     back = int(np.sum(miss <= printed))
     narrower = float(np.median(spread / printed))
     ours = int(np.sum(significance(full, data) >= 0.01))
-    whole = int(np.sum(_significance_of_all(full, data) >= 0.01))
+    whole = int(np.sum(significance(full, data, "arm") >= 0.01))
     note = (
         "no single reading of “1 percent of the maximum measured torque” gives the 23: "
         "the largest of all joints drops fs5 (0.04 N m), which Table 2 keeps; the "
@@ -286,21 +283,6 @@ def _table_1_rows() -> list[dict[str, Any]]:
         row("Table 1", "its averages simulated: significant, by the largest of all",
             23, whole, abs(whole - 23) <= 3, note),
     ]  # fmt: skip
-
-
-def _significance_of_all(
-    estimate: Estimate, data: Sequence[Samples]
-) -> Float[np.ndarray, " base"]:
-    """Largest torque of each parameter over the largest torque of any joint."""
-    columns = estimate.columns
-    wanted = columns.user[:, list(estimate.base.indices)] * estimate.base_values
-    size, largest = np.zeros(estimate.base.count), 0.0
-    for block in columns.blocks(data):
-        for i, support in enumerate(columns.support):
-            torque = wanted[support].T @ block.joints[i][:-1]
-            size = np.maximum(size, np.abs(torque).max(axis=1))
-            largest = max(largest, float(np.abs(block.joints[i][-1]).max()))
-    return np.asarray(size / largest)
 
 
 def _table_2(arm: Arm) -> dict[str, float]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.arms import Arm
+from armwise.arms import Arm, load_arm
 from armwise.control import PD, Feedforward
 from armwise.dynamics import BaseParameters, Dynamics, base_parameters
 from armwise.identification import (
@@ -22,7 +23,7 @@ from armwise.identification import (
 )
 from armwise.motions import Polynomial
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run_batch
-from armwise.recordings import Recording, Samples
+from armwise.recordings import Recording, Samples, write_recording
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -120,8 +121,8 @@ def central_differences(
     return Samples(time[inner], q[inner], qd[inner], qdd[inner], tau[inner])
 
 
-def simulated_samples(arm: Arm, seed: int = 0) -> list[Samples]:
-    """Run the ten trajectories on a simulated arm; sample it every 28 ms."""
+def simulated_recordings(arm: Arm, seed: int = 0) -> tuple[Recording, ...]:
+    """Run the ten trajectories on a simulated arm."""
     motions = trajectories(arm, seed)
     plant = SimulatedArm(
         arm,
@@ -131,11 +132,13 @@ def simulated_samples(arm: Arm, seed: int = 0) -> list[Samples]:
         control_rate_hz=1000.0 / _STEP,
     )
     controller = Feedforward(PD(900.0 * _INERTIA, 60.0 * _INERTIA), arm)
-    recordings = run_batch(plant, controller, motions)
-    return [
-        _sampled(recording, motion.duration, arm.dof)
-        for recording, motion in zip(recordings, motions, strict=True)
-    ]
+    return run_batch(plant, controller, motions)
+
+
+def simulated_samples(arm: Arm, seed: int = 0) -> list[Samples]:
+    """Run the ten trajectories on a simulated arm; sample it every 28 ms."""
+    pairs = zip(simulated_recordings(arm, seed), trajectories(arm, seed), strict=True)
+    return [_sampled(log, motion.duration, arm.dof) for log, motion in pairs]
 
 
 def planned_samples(arm: Arm, seed: int = 0) -> list[Samples]:
@@ -184,3 +187,18 @@ def _sampled(recording: Recording, duration: float, dof: int) -> Samples:
         for s in ("q", "tau")
     )
     return central_differences(time[rows], q, tau)
+
+
+def write_logs(folder: str) -> list[str]:
+    """Write the ten trajectories of the simulated arm, for the command line."""
+    files = []
+    for k, log in enumerate(simulated_recordings(load_arm("puma260")), 1):
+        # Commands and references have times of their own: no table of one log.
+        measured = tuple(x for x in log.tables if {"q_1", "tau_1"} & set(x.columns))
+        files.append(f"{folder}/puma260_{k}.csv")
+        write_recording(replace(log, tables=measured), files[-1])
+    return files
+
+
+if __name__ == "__main__":
+    print("\n".join(write_logs(sys.argv[1])))

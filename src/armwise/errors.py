@@ -18,11 +18,39 @@ ArmwiseError
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+LONGEST_MESSAGE = 300
+"""Characters: what a terminal shows in three or four lines."""
+
+_LONGEST_WORD = 120
+"""Characters of a name or path that a message repeats whole."""
+
+
+def shortened(text: str) -> str:
+    """Leave out the middle of endless words, and of a text longer than a message.
+
+    What is wrong stands at the beginning of a message, the remedy at its end.
+    """
+    text = re.sub(rf"\S{{{_LONGEST_WORD + 1},}}", _shortened_word, text)
+    if len(text) <= LONGEST_MESSAGE:
+        return text
+    first, last = 2 * LONGEST_MESSAGE // 3, LONGEST_MESSAGE // 3 - 3
+    return f"{text[:first].rstrip()} … {text[-last:].lstrip()}"
+
+
+def _shortened_word(match: re.Match[str]) -> str:
+    word = match.group()
+    half = _LONGEST_WORD // 2 - 1
+    return f"{word[:half]}…{word[-half:]}"
 
 
 class ArmwiseError(Exception):
-    """Base of everything Armwise raises on purpose."""
+    """Base of everything Armwise raises on purpose; its message is never long."""
+
+    def __init__(self, *details: object) -> None:
+        super().__init__(*(shortened(x) if isinstance(x, str) else x for x in details))
 
 
 class ArmError(ArmwiseError):

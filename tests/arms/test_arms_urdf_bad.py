@@ -52,7 +52,8 @@ ENTITY = (
 CASES = {
     "empty": ("", ["is empty"]),
     "noise": ("\x00\x01\x02 not xml", ["line 1", "not well-formed"]),
-    "not a robot": ("<sdf/>", ["<sdf>", "<robot>"]),
+    "not a robot": ("<html/>", ["<html>", "<robot>"]),
+    "no model": ("<sdf/>", ["<sdf>", "no model"]),
     "unclosed": ('<robot name="r">', ["not well-formed", "mend it"]),
     "xacro": (
         '<robot xmlns:xacro="x"><xacro:macro name="m"/></robot>',
@@ -106,7 +107,8 @@ CASES = {
         ['<joint name="one">', "lower limit 1 > upper -1", "swap"],
     ),
     "negative speed": (robot(joint='<limit velocity="-1"/>'), ["negative velocity"]),
-    "floating": (robot(kind="floating"), ['"floating"', "Supported: revolute"]),
+    "floating alone": (robot(kind="floating"), ["no joint that moves"]),
+    "screw": (robot(kind="screw"), ['"screw"', "Supported: revolute"]),
     "no child": (
         '<robot name="r"><link name="a"/><joint name="j" type="fixed">'
         '<parent link="a"/></joint></robot>',

@@ -51,6 +51,29 @@ def sanitized(code, exchanges):
 
 
 @needs_compiler
+def test_the_controller_answers_every_sample_with_its_torque(code, puma, tmp_path):
+    from subprocess import run
+
+    from armwise.codegen.realtime import build_controller
+
+    program = build_controller(code, tmp_path)
+    rng = np.random.default_rng(0)
+    # Still and always the same posture: old terms are right, so the torque is exact.
+    q, qd = rng.normal(size=6), np.zeros(6)
+    references = rng.normal(size=(20, 3, 6))
+    kp, kd = rng.uniform(1.0, 2.0, (2, 6))
+    samples = [np.concatenate([q, qd, *row]) for row in references]
+    words = [str(program), *map(str, [*kp, *kd, 0.0])]
+    done = run(words, input=np.array(samples).tobytes(), capture_output=True)
+    assert done.returncode == 0, done.stderr
+    torque = np.frombuffer(done.stdout).reshape(20, 6)
+    model = aw.Dynamics(puma).inverse_dynamics(q, qd, references[:, 2])
+    feedback = kp * (references[:, 0] - q) + kd * references[:, 1]
+    np.testing.assert_allclose(torque, model + feedback, atol=1e-9)
+    assert run(words[:3], capture_output=True).returncode == 2
+
+
+@needs_compiler
 def test_the_thread_sanitizer_is_content(code):
     assert sanitized(code, 2_000)
 

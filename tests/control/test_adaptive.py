@@ -88,6 +88,35 @@ def test_composite_adaptation_finds_the_truth(arm: Arm) -> None:
     assert np.all(error < 0.01 * np.abs(base.values()).max())
 
 
+def test_forgetting_does_not_make_the_arm_run_away(arm: Arm, motion: Sinusoid) -> None:
+    # 40/λ0 = 8 s is as long as an unsymmetric gain stays positive definite.
+    law = UpdateLaw.bounded_gain(10.0, 5.0, 1e3)
+    controller = Composite(ParameterSet.base(arm, ()), RATE, KD, law)
+    plant = SimulatedArm(arm, control_rate_hz=250.0)
+    long = slow(motion, 16.0)
+    q = run(plant, controller, long)["true_q_1"]
+    error = np.abs(q.values - long.sample(q.time).q[:, 0])
+    assert error[3000:].max() < 0.005
+    gain = controller.model.adaptation.gain[0]
+    assert np.linalg.eigvalsh(gain)[0] > 0.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Slotine-Li, gradient",
+        "composite, bounded gain",
+        "indirect, exponential",
+    ],
+)
+def test_minutes_under_friction_and_noise_are_endured(name: str) -> None:
+    from studies.endurance import endure
+
+    result = endure(name, minutes=2.0, rate_hz=100.0)
+    assert result.endured, result
+
+
 def test_friction_is_found_as_well(arm: Arm, motion: Sinusoid) -> None:
     truth = with_friction(arm)
     base = ParameterSet.base(truth)

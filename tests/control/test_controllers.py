@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from armwise.arms import Arm
+from armwise.arms import Arm, load_arm
 from armwise.control import (
     PD,
     Feedforward,
@@ -102,8 +103,9 @@ def test_it_resumes_from_disk_as_if_nothing_had_happened(
 ) -> None:
     rng = np.random.default_rng(2)
     steps = [readings(rng, 2) for _ in range(30)]
-    # No tachometer, so that the velocity filter is part of the state.
-    steps = [(wanted, Measurement(q=seen.q)) for wanted, seen in steps]
+    # No tachometer, so that the velocity filter is part of the state; slower than
+    # what counts as moved by hand.
+    steps = [(wanted, Measurement(q=0.1 * seen.q)) for wanted, seen in steps]
     whole, part = build(arm), build(arm)
     whole.reset(2, 1e-3)
     part.reset(2, 1e-3)
@@ -245,6 +247,87 @@ def test_gains_that_cannot_stabilise_are_refused(gain: object, message: str) -> 
         PD(gain, 1.0)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="kd"):
         PD(1.0, gain)  # type: ignore[arg-type]
+
+
+def _used(build: Builder, arm: Arm, batch: int = 1) -> ResumableController:
+    rng = np.random.default_rng(4)
+    controller = build(arm)
+    controller.reset(batch, 1e-3)
+    for k in range(3):
+        wanted, seen = readings(rng, batch)
+        controller.torque(1e-3 * k, wanted, Measurement(q=0.01 * seen.q))
+    return controller
+
+
+def _spoilt(state: dict[str, np.ndarray]) -> Iterator[dict[str, np.ndarray]]:
+    """States that no controller saved: one array changed at a time."""
+    for name, value in state.items():
+        yield {k: v for k, v in state.items() if k != name} | (
+            {"last_q": state["last_q"][:0]} if name == "filtered_qd" else {}
+        )
+        number = value.astype(float)
+        yield state | {name: number * np.nan}
+        yield state | {name: number + 1e300}
+        yield state | {name: np.stack([number] * 3)}
+        yield state | {name: np.array(["a"])}
+
+
+def test_a_spoilt_state_never_becomes_torque(
+    build: Builder, arm: Arm, tmp_path: Path
+) -> None:
+    good = _used(build, arm).to_dict()
+    wanted, seen = readings(np.random.default_rng(5), 1)
+    for state in _spoilt(good):
+        fresh = build(arm)
+        fresh.reset(1, 1e-3)
+        try:
+            fresh.restore(state)
+        except ArgumentError:
+            continue
+        tau = fresh.torque(0.0, wanted, seen)
+        assert tau.shape == (1, 2)
+        assert np.all(np.abs(tau) < 1e6)
+
+
+def test_a_changed_state_file_is_refused(
+    build: Builder, arm: Arm, tmp_path: Path
+) -> None:
+    controller = _used(build, arm)
+    path = tmp_path / "state.npz"
+    save_state(controller, path)
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    arrays["last_q"] = arrays["last_q"] + 0.01
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="changed after it was saved"):
+        load_state(controller, path)
+    np.savez(path, **controller.to_dict())  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="another controller"):
+        load_state(controller, path)
+
+
+def test_a_state_of_other_plants_or_another_arm_is_refused(
+    build: Builder, arm: Arm, tmp_path: Path
+) -> None:
+    save_state(_used(build, arm, batch=3), tmp_path / "three.npz")
+    with pytest.raises(ArgumentError, match=r"three\.npz"):
+        load_state(_used(build, arm), tmp_path / "three.npz")
+    other = load_arm("two_link_uno")
+    controller = build(other)
+    if hasattr(controller, "model"):
+        controller.reset(1, 1e-3)
+        save_state(controller, tmp_path / "other.npz")
+        with pytest.raises(ArgumentError, match="belongs to another controller"):
+            load_state(_used(build, arm), tmp_path / "other.npz")
+
+
+def test_an_arm_moved_by_hand_since_starts_its_velocity_anew() -> None:
+    pd = PD(KP, KD)
+    pd.reset(1, 1e-3)
+    pd.restore({"last_q": np.full((1, 2), 1e5), "filtered_qd": np.zeros((1, 2))})
+    still = MotionSample(*np.zeros((3, 1, 2)))
+    tau = pd.torque(0.0, still, Measurement(q=np.zeros((1, 2))))
+    np.testing.assert_array_equal(tau, 0.0)
 
 
 def test_a_state_of_another_controller_is_refused(arm: Arm, tmp_path: Path) -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from armwise.control.adaptation import Adaptation, UpdateLaw, outside_dead_band
+from armwise.control.adaptation import (
+    LARGEST_GROWTH,
+    Adaptation,
+    UpdateLaw,
+    outside_dead_band,
+)
 from armwise.errors import ArgumentError
 
 LAWS = {
@@ -65,15 +72,52 @@ def test_least_squares_is_the_batch_solution() -> None:
     np.testing.assert_allclose(adaptation.gain, np.linalg.inv(normal), atol=1e-12)
 
 
-def test_the_gain_stays_bounded_without_excitation_and_grows_unbounded_else() -> None:
+def test_the_gain_stays_bounded_without_excitation() -> None:
     nothing = np.zeros((2, 3))
     bounded = Adaptation(LAWS["bounded gain"], np.zeros(3))
     free = Adaptation(LAWS["exponential"], np.zeros(3))
-    for _ in range(5000):
+    for _ in range(8000):
         bounded.track(nothing, np.zeros(2), 0.01)
         free.track(nothing, np.zeros(2), 0.01)
     assert 19.0 < np.linalg.norm(bounded.gain) <= 20.0
-    assert np.linalg.norm(free.gain) > 1e6
+    assert 4e6 < np.linalg.norm(free.gain) <= LARGEST_GROWTH * 5.0
+
+
+@pytest.mark.parametrize("law", [LAWS["exponential"], LAWS["bounded gain"]])
+def test_the_gain_stays_positive_definite_however_long_it_forgets(
+    law: UpdateLaw,
+) -> None:
+    rng = np.random.default_rng(6)
+    fast = replace(law, forgetting=5.0)
+    gain = fast.initial_gain(3)
+    for _ in range(4000):  # 40 s: five times as long as an unsymmetric one lasts
+        gain = fast.next_gain(gain, excitation(rng), 0.01)
+    np.testing.assert_array_equal(gain, gain.T)
+    assert np.linalg.eigvalsh(gain)[0] > 0.0
+
+
+def test_a_push_that_no_parameter_explains_drives_the_estimate_no_further() -> None:
+    law = UpdateLaw.gradient(2.0)
+    free = Adaptation(law, TRUTH)
+    adaptation = Adaptation(law, TRUTH, center=TRUTH)
+    for _ in range(20_000):
+        for one in (free, adaptation):
+            one.track(np.eye(3)[:1], np.array([-0.1]), 0.01)
+    assert free.parameters[0] > 40.0
+    reach = law.reach * np.linalg.norm(TRUTH)
+    assert np.linalg.norm(adaptation.parameters - TRUTH) < 1.1 * reach
+    assert not adaptation.stopped
+
+
+def test_within_reach_nothing_leaks() -> None:
+    rng = np.random.default_rng(7)
+    free = Adaptation(LAWS["gradient"], np.zeros(3))
+    bounded = Adaptation(LAWS["gradient"], np.zeros(3), center=0.8 * TRUTH)
+    for _ in range(200):
+        W = excitation(rng)
+        for one in (free, bounded):
+            one.compose(W, np.zeros(2), W, W @ TRUTH, 0.01)
+    np.testing.assert_array_equal(free.parameters, bounded.parameters)
 
 
 def test_the_direct_rule_is_minus_gain_times_transposed_regressor() -> None:
@@ -153,6 +197,7 @@ def test_a_projection_keeps_parameters_where_they_may_be() -> None:
         (lambda: UpdateLaw.gradient(np.nan), "finite"),
         (lambda: UpdateLaw.exponential(1.0, -0.1), "negative"),
         (lambda: UpdateLaw(1.0, bound=0.0), "k0"),
+        (lambda: UpdateLaw(1.0, reach=0.0), "reach"),
         (lambda: UpdateLaw.gradient(np.ones(4)).initial_gain(3), "4 parameters"),
         (lambda: UpdateLaw.bounded_gain(9.0, 0.1, 1.0).initial_gain(3), "above its"),
     ],

@@ -15,7 +15,7 @@ NUMBER = r"-?\d+\.?\d*(?:e[-+]\d+)?"
 
 
 def test_they_are_numbered_and_short():
-    assert [int(path.name[:2]) for path in EXAMPLES] == list(range(1, 12))
+    assert [int(path.name[:2]) for path in EXAMPLES] == list(range(1, 13))
     for path in EXAMPLES:
         assert len(path.read_text(encoding="utf-8").splitlines()) < 60, path.name
 
@@ -132,3 +132,9 @@ def test_the_dragging_bearing_is_the_one_that_drags(printed):
     flagged = re.findall(r"^(R\d\d): (.*)", printed, re.M)
     assert [robot for robot, _ in flagged] == ["R05"]
     assert flagged[0][1].startswith("dragging bearing at joint_2")
+
+
+@example(12)
+def test_compiled_code_controls_the_arm(printed):
+    assert numbers(printed, "compiled C:")[0] < 0.2 * numbers(printed, "PD alone:")[0]
+    assert numbers(printed, "the program counted")[0] == 4000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -155,8 +156,7 @@ def test_a_file_without_its_arm_says_so(described, data, tmp_path):
     document = json.loads(path.read_text())
     del document["description"]
     path.write_text(json.dumps(document))
-    aw.read_estimate(path, described)
-    with pytest.raises(ArmwiseError, match=r"old\.json is of an older version"):
+    with pytest.raises(ArmwiseError, match=r"old\.json does not describe an arm"):
         aw.read_estimate(path)
     with pytest.raises(ArmwiseError, match=r"no estimate with its arm"):
         aw.load_arm(path)
@@ -174,10 +174,60 @@ def test_a_bad_estimate_file_is_named(described, tmp_path, text):
         aw.load_arm(path)
 
 
+def test_an_estimate_of_another_arm_is_refused(tmp_path):
+    ur5, ur10 = aw.load_arm("ur5"), aw.load_arm("ur10")
+    assert ur5.parameter_names == ur10.parameter_names
+    rng = np.random.default_rng(0)
+    q, qd, qdd = rng.normal(size=(3, 400, 6))
+    tau = aw.Dynamics(ur5).inverse_dynamics(q, qd, qdd)
+    data = aw.Samples(time=np.arange(400) / 100.0, q=q, qd=qd, qdd=qdd, tau=tau)
+    path = tmp_path / "ur5.json"
+    aw.write_estimate(aw.identify(ur5, data, friction="linear"), path)
+    # Another mount, or other inertias, are the same arm.
+    aw.read_estimate(path, ur5.with_gravity([0.0, -9.81, 0.0]))
+    with pytest.raises(ArmwiseError, match=r"ur5\.json is an estimate of ur5"):
+        aw.read_estimate(path, ur10)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("parameters", lambda x: x[:-1]),
+        ("parameters", lambda x: [float("nan"), *x[1:]]),
+        ("parameters", lambda x: [10**400, *x[1:]]),
+        ("condition_number", lambda x: 0.0),
+        ("torque_std", lambda x: [-v for v in x]),
+        ("fit", lambda x: []),
+        ("fit", lambda x: {**x, "relative_error": [1e6] * 6}),
+        ("base", lambda x: {**x, "indices": x["indices"][::-1]}),
+        ("base", lambda x: {**x, "covariance": [[-1.0] * len(x["values"])] * 36}),
+        ("base", lambda x: {**x, "values": [float("inf")] * len(x["values"])}),
+        ("notes", lambda x: [1]),
+        ("friction", lambda x: [{"joint": 9, "joint_name": "a", "form": "root"}]),
+        ("description", lambda x: {**x, "joints": x["joints"][::-1]}),
+        ("kinematics", lambda x: "0"),
+    ],
+)
+def test_a_changed_estimate_is_refused(described, data, tmp_path, name, change):
+    path = tmp_path / "changed.json"
+    aw.write_estimate(_fitted(described, data), path)
+    document = json.loads(path.read_text())
+    document[name] = change(document[name])
+    path.write_text(json.dumps(document))
+    with pytest.raises(ArmwiseError, match=r"changed\.json") as caught:
+        aw.read_estimate(path)
+    assert len(str(caught.value)) <= 300
+
+
+@cache
+def _fitted(described, data):
+    return aw.identify(described, data, friction="linear")
+
+
 def test_numbers_in_the_file_are_plain_json(described, data, tmp_path):
     path = tmp_path / "estimate.json"
     aw.write_estimate(aw.identify(described, data), path)
-    assert json.loads(path.read_text())["version"] == 1
+    assert json.loads(path.read_text())["version"] == 2
     assert list(tmp_path.iterdir()) == [path]
 
 

@@ -128,3 +128,25 @@ def test_bad_settings_and_shapes_are_refused() -> None:
     )
     with pytest.raises(ArgumentError, match="needs all ten"):
         OnlineLoad(rig.puma(), prior=static)
+
+
+@pytest.mark.parametrize("block", [1, 500])
+def test_an_arm_that_rests_forgets_no_further_than_the_prior(block: int) -> None:
+    random = np.random.default_rng(5)
+    t = np.arange(4000) / RATE
+    moving = rig.motion(4.0).sample(t)
+    still = [np.repeat(moving.q[-1:], 12_000, axis=0), *np.zeros((2, 12_000, 6))]
+    # A memory of 0.2 s makes 12 s of rest as long as 5 minutes with the default's.
+    online = OnlineLoad(rig.puma(), rate_hz=RATE, memory=0.2)
+    before = np.diag(online.covariance)
+    for signals in (moving, still, moving):
+        wrench = rig.body().regressor(*signals) @ rig.BAR.vector
+        wrench = wrench + NOISE * random.normal(size=wrench.shape)
+        for i in range(0, len(wrench), block):
+            part = slice(i, i + block) if block > 1 else i
+            online.update(*(x[part] for x in signals), wrench[part])
+        assert np.linalg.eigvalsh(online.covariance)[0] > 0.0
+        assert np.all(np.diag(online.covariance) <= 1.001 * before)
+        off = online.parameters.vector - rig.BAR.vector
+        assert np.all(np.abs(off) < 5.0 * np.sqrt(np.diag(online.covariance)))
+    assert online.changes == ()

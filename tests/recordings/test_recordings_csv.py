@@ -215,5 +215,5 @@ def test_files_that_are_not_there_or_not_logs(tmp_path):
         read_recording(log(tmp_path, "x", "log.docx"))
     with pytest.raises(RecordingError, match="is a folder, but no bag"):
         read_recording(tmp_path)
-    with pytest.raises(RecordingError, match="ROS 1 bag"):
+    with pytest.raises(RecordingError, match="not a readable ROS bag"):
         read_recording(log(tmp_path, "x", "run.bag"))

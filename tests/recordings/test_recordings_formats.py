@@ -193,10 +193,10 @@ def test_bags_that_hold_nothing_of_use(tmp_path):
     with pytest.raises(RecordingError, match="joint state 1: 1 values for 2 joints"):
         read_recording(two)
     (tmp_path / "junk.db3").write_bytes(b"junk" * 100)
-    with pytest.raises(RecordingError, match=r"junk.db3 is not a readable ROS 2 bag"):
+    with pytest.raises(RecordingError, match=r"junk.db3 is not a readable ROS bag"):
         read_recording(tmp_path / "junk.db3")
     (tmp_path / "junk.mcap").write_bytes(b"junk" * 100)
-    with pytest.raises(RecordingError, match=r"junk.mcap is not a readable ROS 2 bag"):
+    with pytest.raises(RecordingError, match=r"junk.mcap is not a readable ROS bag"):
         read_recording(tmp_path / "junk.mcap")
 
 

@@ -11,14 +11,15 @@ from armwise.arms.arm import (
     Mimic,
     Shape,
 )
+from armwise.arms.chain import rest_positions, with_locked_joints
 from armwise.arms.inertia import InertialParameters, inertial_transform
 from armwise.arms.layout import BASE, DRIVE_NAMES, INERTIAL_NAMES, ParameterLayout
 from armwise.arms.load import bundled_arms, load_arm
-from armwise.arms.plain import arm_from_dict, arm_to_dict
+from armwise.arms.plain import arm_from_dict, arm_to_dict, kinematics_digest
 from armwise.arms.poses import pose, rotation_about, rotation_from_rpy
 from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom
 from armwise.arms.readers.urdf import read_shape
-from armwise.arms.readers.xml import read_xml
+from armwise.arms.readers.xml import Element, read_xml
 from armwise.arms.save import save_arm
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "Arm",
     "Coupling",
     "Drive",
+    "Element",
     "Frame",
     "InertialParameters",
     "Joint",
@@ -42,12 +44,15 @@ __all__ = [
     "bundled_arms",
     "compile_mjcf",
     "inertial_transform",
+    "kinematics_digest",
     "load_arm",
     "pose",
     "read_geom",
     "read_shape",
     "read_xml",
+    "rest_positions",
     "rotation_about",
     "rotation_from_rpy",
     "save_arm",
+    "with_locked_joints",
 ]

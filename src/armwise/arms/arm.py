@@ -33,12 +33,14 @@ class Shape:
             All in [m] but the scale.
         pose: T_link_shape.
         mesh: File name of a mesh, as the description gives it.
+        color: Red, green and blue, 0 to 1, if the description gives them.
     """
 
     kind: Literal["sphere", "cylinder", "capsule", "box", "mesh"]
     size: tuple[float, ...]
     pose: Float[np.ndarray, "4 4"]
     mesh: str | None = None
+    color: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ class Joint:
         limits: What the joint may do.
         drive: Rotor inertia and friction.
         mimic: The joint it follows, if it does not move by itself.
+        rest: Position in which the description shows it, in [rad] or [m].
     """
 
     name: str
@@ -117,6 +120,7 @@ class Joint:
     drive: Drive = Drive()
     mimic: Mimic | None = None
     anchor: Float[np.ndarray, " 3"] = field(default_factory=lambda: np.zeros(3))
+    rest: float = 0.0
 
     @property
     def is_revolute(self) -> bool:
@@ -192,6 +196,10 @@ class Arm:
         couplings: Motors turned by several joints.
         base: Name of the fixed base link.
         base_shapes: Outlines that stand still, in the base link's frame.
+        locked: Joints of the description that are held, and where in [rad] or [m]:
+            the links they carry are fixed, and are among `frames`.
+        notes: What was repaired or taken otherwise than the file says, when it was
+            read; one sentence each.
     """
 
     name: str
@@ -205,6 +213,8 @@ class Arm:
     couplings: tuple[Coupling, ...] = ()
     base: str = "base"
     base_shapes: tuple[Shape, ...] = ()
+    locked: Mapping[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check(self)
@@ -340,6 +350,12 @@ class Arm:
         """Return one limit of every coordinate: `lower`, `upper`, `velocity`, …."""
         limits = [self.joints[i].limits for i in self.coordinates]
         return np.array([getattr(limit, quantity) for limit in limits], dtype=float)
+
+    @property
+    def rest(self) -> Float[np.ndarray, " dof"]:
+        """Posture in which the description shows the arm, within its limits."""
+        rest = [self.joints[i].rest for i in self.coordinates]
+        return np.clip(rest, self.limits("lower"), self.limits("upper"))
 
     def defects(self) -> dict[str, str]:
         """Links no body can be, and why."""

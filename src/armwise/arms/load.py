@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import difflib
-import json
+from collections.abc import Mapping
+from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 
 import numpy as np
 
 from armwise.arms.arm import Arm
-from armwise.arms.plain import arm_from_dict
+from armwise.arms.chain import outside_chain, with_locked_joints
+from armwise.arms.plain import arm_from_dict, kinematics_digest
 from armwise.arms.readers.dh import read_dh
 from armwise.arms.readers.izaguirre import is_specification, read_specification
+from armwise.arms.readers.sdf import read_sdf
 from armwise.arms.readers.urdf import read_urdf
 from armwise.arms.readers.xml import read_xml
 from armwise.errors import ArmError
-from armwise.tables import read_bounded
+from armwise.tables import LARGEST_NUMBER, read_bounded, read_json
 
 _FOLDER = Path(__file__).parent / "bundled"
 
@@ -32,21 +35,42 @@ def bundled_path(name: str) -> Path | None:
 
 
 def load_arm(
-    path_or_name: str | PathLike[str], *, allow_unphysical: bool = False
+    path_or_name: str | PathLike[str],
+    *,
+    chain: tuple[str, str] | None = None,
+    lock: Mapping[str, float] | None = None,
+    allow_unphysical: bool = False,
 ) -> Arm:
     """Load an arm from a file or by the name of a bundled one.
 
-    The kind of a file follows from its content: URDF, MJCF, a DH table in TOML, a
+    The kind of a file follows from its content: URDF, MJCF, SDF, a DH table in TOML, a
     specification file of Izaguirre et al. (1992), or an estimate, which gives the arm
-    as it was identified.
+    as it was identified. A file whose name ends in .xacro is expanded first, if the
+    package `xacro` is installed.
 
     Args:
         path_or_name: A path, or a name `bundled_arms` lists, such as "panda".
+        chain: First and last link (or frame) of the part that moves; every other joint
+            is locked where the description shows it.
+        lock: Joint → where it is held, in [rad] or [m].
         allow_unphysical: Take negative masses and moments as they are.
+
+    Returns:
+        The arm; `notes` say what was taken otherwise than the file says, `locked`
+        which joints are held.
 
     Raises:
         ArmError: If the file does not describe an arm; the message says where and why.
+        ArgumentError: If `chain` or `lock` name what the arm does not have.
     """
+    arm = _load(path_or_name, allow_unphysical)
+    positions = dict(lock or {})
+    if chain is not None:
+        positions = {**outside_chain(arm, *chain), **positions}
+    return with_locked_joints(arm, positions)
+
+
+def _load(path_or_name: str | PathLike[str], allow_unphysical: bool) -> Arm:
     path = Path(fspath(path_or_name))
     if not path.is_file():
         if (bundled := bundled_path(str(path_or_name))) is not None:
@@ -67,34 +91,62 @@ def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:
     if is_specification(data):
         return read_specification(path, data)
     if data.lstrip()[:1] == b"{":
-        return _read_estimated(path, data)
+        return _read_estimated(path)
+    if path.suffix.lower() == ".xacro":
+        data = expanded_xacro(path)
     root = read_xml(path, data)
     if root.tag == "mujoco":
         from armwise.arms.readers.mjcf import read_mjcf
 
         return read_mjcf(path)
+    if root.tag in ("sdf", "gazebo"):
+        return read_sdf(path, root, allow_unphysical=allow_unphysical)
     return read_urdf(path, root=root, allow_unphysical=allow_unphysical)
 
 
-def _read_estimated(path: Path, data: bytes) -> Arm:
-    """Read the arm of an estimate's file, with the numbers that were identified."""
+def expanded_xacro(path: Path) -> bytes:
+    """Expand a xacro file to URDF, by the package `xacro`.
+
+    Only asked for by the file's own ending: xacro evaluates expressions and includes
+    other files.
+    """
     try:
-        document = json.loads(data)
-    # RecursionError: brackets nested without end in a damaged file.
-    except (ValueError, RecursionError) as problem:
-        raise ArmError(f"{path} cannot be read as JSON: {problem}.") from problem
-    if not {"description", "parameters"} <= document.keys():
+        xacro = import_module("xacro")
+    except ImportError:
+        raise ArmError(
+            f"{path} is xacro: pip install xacro, or expand it first "
+            "(xacro FILE > arm.urdf)."
+        ) from None
+    try:
+        return bytes(xacro.process_file(str(path)).toxml().encode())
+    except Exception as problem:  # it evaluates what the file says, which may fail
+        reason = " ".join(str(problem).split())[:300] or type(problem).__name__
+        raise ArmError(f"{path}: xacro cannot expand it: {reason}") from None
+
+
+def _read_estimated(path: Path) -> Arm:
+    """Read the arm of an estimate's file, with the numbers that were identified."""
+    document = read_json(path, "an estimate", ArmError)
+    if not {"description", "kinematics", "parameters"} <= document.keys():
         raise ArmError(
             f"{path} is JSON but no estimate with its arm's description in it. Give an "
             "estimate.json that armwise identify or reduce of this version wrote."
         )
     arm = arm_from_dict(document["description"], str(path))
+    if document["kinematics"] != kinematics_digest(arm):
+        raise ArmError(
+            f"{path} was changed: its description is not the one it was made from. "
+            "Identify again."
+        )
     try:
         values = np.array(document["parameters"], dtype=float)
-    except (TypeError, ValueError) as problem:
+    except (TypeError, ValueError, OverflowError) as problem:
         raise ArmError(f"{path}: its parameters are not numbers.") from problem
     # Friction terms beyond those of a drive follow the arm's own parameters.
-    return arm.with_parameters(values[..., : arm.parameters.size])
+    is_vector = values.ndim == 1 and values.size >= arm.parameters.size
+    if not is_vector or not np.all(np.abs(values) <= LARGEST_NUMBER):
+        raise ArmError(f"{path}: its parameters are not those of its arm.")
+    return arm.with_parameters(values[: arm.parameters.size])
 
 
 def _unknown(name: str) -> str:

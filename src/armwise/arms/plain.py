@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -22,6 +23,7 @@ from armwise.arms.arm import (
 )
 from armwise.arms.inertia import InertialParameters
 from armwise.errors import ArmError
+from armwise.tables import LARGEST_NUMBER
 
 
 def arm_to_dict(arm: Arm) -> dict[str, Any]:
@@ -37,6 +39,8 @@ def _plain(value: Any) -> Any:
         pairs = ((x.name, getattr(value, x.name)) for x in fields(value))
         # JSON has no infinity; a limit that is not named is infinite.
         return {k: _plain(x) for k, x in pairs if x is not None and not _is_infinite(x)}
+    if isinstance(value, Mapping):
+        return dict(value)
     if isinstance(value, tuple):
         return [_plain(x) for x in value]
     return value.tolist() if isinstance(value, np.ndarray) else value
@@ -44,6 +48,34 @@ def _plain(value: Any) -> Any:
 
 def _is_infinite(value: Any) -> bool:
     return isinstance(value, float) and math.isinf(value)
+
+
+def kinematics_digest(arm: Arm) -> str:
+    """Digest of how an arm moves: of two alike, numbers for one fit the other.
+
+    Joints, where they sit and what drives several of them; neither names, nor limits,
+    inertias, friction or gravity, which differ between copies of one arm.
+    """
+    parts = [
+        (
+            joint.kind,
+            joint.parent,
+            _rounded(joint.origin),
+            _rounded(joint.axis),
+            _rounded(joint.anchor),
+            joint.mimic,
+        )
+        for joint in arm.joints
+    ]
+    couplings = [_rounded(coupling.weights) for coupling in arm.couplings]
+    return hashlib.sha256(repr((parts, couplings)).encode()).hexdigest()[:32]
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    # A micrometre and a microradian: below what descriptions mean, above what machines
+    # differ by. Adding zero turns −0 into 0.
+    flat: list[float] = (np.round(np.asarray(values, dtype=float), 6) + 0.0).tolist()
+    return flat
 
 
 def arm_from_dict(data: Any, where: str) -> Arm:
@@ -59,9 +91,13 @@ def arm_from_dict(data: Any, where: str) -> Arm:
     try:
         return _arm(data)
     # OverflowError: a whole number beyond the range of float64.
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as problem:
+    except (
+        *(AttributeError, KeyError, IndexError, TypeError, ValueError),
+        *(OverflowError, ArmError),
+    ) as problem:
         raise ArmError(
-            f"{where} does not describe an arm: {problem}. Identify again."
+            f"{where} does not describe an arm: {str(problem).rstrip('.')}. Identify "
+            "again."
         ) from problem
 
 
@@ -78,6 +114,8 @@ def _arm(data: Mapping[str, Any]) -> Arm:
             "frames": tuple(_frame(one) for one in data["frames"]),
             "couplings": tuple(_coupling(one) for one in data["couplings"]),
             "base_shapes": tuple(_shape(one) for one in data["base_shapes"]),
+            "locked": {str(k): float(x) for k, x in data["locked"].items()},
+            "notes": tuple(str(note) for note in data["notes"]),
         }
     )
 
@@ -118,7 +156,9 @@ def _coupling(data: Mapping[str, Any]) -> Coupling:
 
 def _shape(data: Mapping[str, Any]) -> Shape:
     size = tuple(_array(data["size"], len(data["size"])).tolist())
-    return Shape(**{**data, "size": size, "pose": _pose(data["pose"])})
+    color = tuple(_array(data["color"], 3).tolist()) if "color" in data else None
+    own = {"size": size, "pose": _pose(data["pose"]), "color": color}
+    return Shape(**{**data, **own})
 
 
 def _inertia(values: Any) -> InertialParameters:
@@ -136,8 +176,8 @@ def _pose(values: Any) -> np.ndarray:
 
 def _array(values: Any, *shape: int) -> np.ndarray:
     array = np.array(values, dtype=float)
-    if array.shape != shape or not np.all(np.isfinite(array)):
-        raise ValueError(f"{values} are not finite numbers of shape {shape}")
+    if array.shape != shape or not np.all(np.abs(array) <= LARGEST_NUMBER):
+        raise ValueError(f"numbers are not finite or not of shape {shape}")
     return array
 
 

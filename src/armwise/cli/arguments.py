@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
+from functools import wraps
+from math import isfinite, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -158,14 +161,105 @@ Folder = Annotated[Path | None, output_folder()]
 """Where a command that writes several files puts them."""
 
 
+# The part of an arm that a command is about, for every command with an ARM.
+
+Chain = Annotated[
+    str | None,
+    typer.Option(
+        "--chain", help="Part that moves, base..tip; all other joints are locked."
+    ),
+]
+"""First and last link of the part that moves."""
+
+Lock = Annotated[
+    list[str] | None,
+    typer.Option("--lock", help="Hold a joint: finger=0.02 [rad, m]; repeatable."),
+]
+"""Joints that are held, and where."""
+
+
+class PartOfArm(str):
+    """What the user wrote for ARM, with the part of it that was chosen.
+
+    Attributes:
+        chain: First and last link of the part that moves, if chosen.
+        lock: Joint → where it is held.
+    """
+
+    chain: tuple[str, str] | None
+    lock: dict[str, float]
+
+    @classmethod
+    def of(cls, arm: str, chain: str | None, lock: Sequence[str] | None) -> PartOfArm:
+        """Read the options --chain and --lock."""
+        part = cls(arm)
+        part.chain = None
+        if chain is not None:
+            base, dots, tip = chain.partition("..")
+            if not (base and dots and tip):
+                raise typer.BadParameter(f"--chain takes BASE..TIP, not {chain!r}.")
+            part.chain = (base, tip)
+        part.lock = dict(_locked(text) for text in lock or ())
+        return part
+
+
+def _locked(text: str) -> tuple[str, float]:
+    joint, _, position = text.rpartition("=")
+    try:
+        value = float(position)
+    except ValueError:
+        value = nan
+    if not joint or not isfinite(value):
+        raise typer.BadParameter(f"--lock takes JOINT=POSITION [rad, m], not {text!r}.")
+    return joint, value
+
+
+def with_part_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that takes an ARM the options --chain and --lock.
+
+    They come with the command's `arm`, which `load_named` understands: no command has
+    to pass them on.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    if "arm" not in signature.parameters:
+        return command
+
+    @wraps(command)
+    def whole(
+        *, arm: str | None, chain: str | None, lock: list[str] | None, **options: Any
+    ) -> None:
+        command(arm=arm and PartOfArm.of(arm, chain, lock), **options)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [p.replace(kind=keyword) for p in signature.parameters.values()]
+    parameters += [
+        inspect.Parameter("chain", keyword, default=None, annotation=Chain),
+        inspect.Parameter("lock", keyword, default=None, annotation=Lock),
+    ]
+    # typer reads the signature, and the annotations for themselves.
+    whole.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    whole.__annotations__ = {p.name: p.annotation for p in parameters}
+    return whole
+
+
 # Arms and logs, loaded as the options say.
 
 
 def load_named(arm: str) -> Arm:
-    """Load the arm that ARM names, as described or, of an estimate, as identified."""
-    from armwise.arms import load_arm
+    """Load the arm that ARM names, as described or, of an estimate, as identified.
 
-    return load_arm(arm)
+    What was taken otherwise than the file says goes to the terminal as warnings.
+    """
+    from armwise.arms import load_arm
+    from armwise.cli.output import warn
+
+    if isinstance(arm, PartOfArm):
+        loaded = load_arm(arm, chain=arm.chain, lock=arm.lock)
+    else:
+        loaded = load_arm(arm)
+    for note in loaded.notes:
+        warn(f"{loaded.name}: {note}")
+    return loaded
 
 
 def load_model(arm: str) -> Arm | Estimate:

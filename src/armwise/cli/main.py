@@ -16,6 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from armwise.cli.arguments import with_part_options
 from armwise.errors import ArmwiseError
 
 COMMANDS = (
@@ -76,7 +77,7 @@ class _Subcommands(TyperGroup):
         app = getattr(module, "app", None)
         if app is None:
             app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
-            app.command(cmd_name)(getattr(module, word))
+            app.command(cmd_name)(with_part_options(getattr(module, word)))
         command = typer.main.get_command(app)
         command.name = cmd_name
         return command

@@ -4,7 +4,12 @@ from armwise.codegen.compare import Comparison, compare
 from armwise.codegen.folder import GeneratedLibrary, load_generated
 from armwise.codegen.functions import FUNCTIONS
 from armwise.codegen.generate import DEFAULT_FUNCTIONS, GeneratedCode, generate
-from armwise.codegen.realtime import RealtimeReport, Times, run_realtime
+from armwise.codegen.realtime import (
+    RealtimeReport,
+    Times,
+    build_controller,
+    run_realtime,
+)
 
 __all__ = [
     "DEFAULT_FUNCTIONS",
@@ -14,6 +19,7 @@ __all__ = [
     "GeneratedLibrary",
     "RealtimeReport",
     "Times",
+    "build_controller",
     "compare",
     "generate",
     "load_generated",

@@ -244,6 +244,8 @@ find_package(Threads)
 if(Threads_FOUND AND UNIX)
   add_executable({name}_realtime {name}_realtime.c {name}_runtime.c)
   target_link_libraries({name}_realtime {name} Threads::Threads)
+  add_executable({name}_controller {name}_controller.c {name}_runtime.c)
+  target_link_libraries({name}_controller {name} Threads::Threads)
   add_executable({name}_exchange_stress {name}_exchange_stress.c)
   target_link_libraries({name}_exchange_stress Threads::Threads)
   add_test(NAME exchange COMMAND {name}_exchange_stress 100000)
@@ -306,7 +308,7 @@ def _array(code: CodeText, size: int) -> str:
 
 
 def runtime_files(code: CodeText) -> dict[str, str]:
-    """Return the two-rate runtime, a program that runs it, and a stress test."""
+    """Return the two-rate runtime, programs that run it, and a stress test."""
     name, dof = code.name, code.model.arm.dof
     open_terms = code.routine("velocity_torque").takes_struct
     open_sync = code.routine("synchronous_torque").takes_struct
@@ -317,6 +319,7 @@ def runtime_files(code: CodeText) -> dict[str, str]:
         "TYPE": code.precision.type,
         "DOF": dof,
         "SIZE": dof * dof,
+        "FIVE": 5 * dof,
         "PARAMETERS": f"  {name}_parameters parameters;\n" if code.fields else "",
         "DEFAULTS": f"  {name}_defaults(&r->parameters);\n" if code.fields else "",
         "P": "&r->parameters, " if open_terms else "",
@@ -332,6 +335,7 @@ def runtime_files(code: CodeText) -> dict[str, str]:
         f"{name}_runtime.h": fill("runtime.h.in", **values),
         f"{name}_runtime.c": fill("runtime.c.in", **values),
         f"{name}_realtime.c": fill("realtime.c.in", **values),
+        f"{name}_controller.c": fill("controller.c.in", **values),
         f"{name}_exchange_stress.c": fill("exchange_stress.c.in", **values),
     }
 

@@ -119,10 +119,23 @@ def build_runtime(
     code: GeneratedCode, scratch: Path, flags: Sequence[str] = ()
 ) -> Path:
     """Compile the program that runs both tasks; return it."""
-    program = scratch / "realtime"
-    names = (f"{code.name}_realtime.c", f"{code.name}_runtime.c", f"{code.name}.c")
-    _compile([str(code.folder / name) for name in names], program, flags)
-    return program
+    return _build(code, "realtime", scratch, flags)
+
+
+def build_controller(
+    code: GeneratedCode, folder: Path, flags: Sequence[str] = ()
+) -> Path:
+    """Compile the controller that reads samples and writes torques; return it."""
+    return _build(code, "controller", folder, flags)
+
+
+def _build(
+    code: GeneratedCode, program: str, folder: Path, flags: Sequence[str]
+) -> Path:
+    product = folder / program
+    names = (f"{code.name}_{program}.c", f"{code.name}_runtime.c", f"{code.name}.c")
+    _compile([str(code.folder / name) for name in names], product, flags)
+    return product
 
 
 def _check(rate: float, seconds: float, background: float, lead: float) -> None:

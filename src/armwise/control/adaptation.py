@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.control.feedback import restored
 from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 
 
 # Update laws: gradient, least squares, forgetting, bounded gain.
+
+LARGEST_GROWTH = 1e6
+"""Growth of a gain that forgets and has no bound of its own: rounding of the largest
+directions, 1e-16 of them, then stays far below the smallest ones."""
+
+LEAK_RATE = 1.0
+"""Rate in [1/s] at which an estimate at twice its reach returns: slow beside control,
+fast beside any drift."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +38,13 @@ class UpdateLaw:
         gain: P at the start: one number, one per parameter, or a matrix.
         adapts_gain: Whether P follows the excitation.
         forgetting: λ0 in [1/s].
-        bound: k0, the largest ‖P‖.
+        bound: k0, the largest ‖P‖; where P forgets and none is given, `LARGEST_GROWTH`
+            times its largest entry at the start.
         dead_band: Tracking errors s smaller than this teach nothing, per joint in the
             units of s.
         prediction_dead_band: The same for prediction errors, in [N m] or [N].
+        reach: How far the estimate may wander from the described parameters, in
+            multiples of their size; beyond it leaks back. Infinite: anywhere.
     """
 
     gain: float | Float[np.ndarray, "*shape"] = 1.0
@@ -41,10 +53,16 @@ class UpdateLaw:
     bound: float = field(default=np.inf)
     dead_band: float = 0.0
     prediction_dead_band: float = 0.0
+    # Judgement: a truth of up to three times the description, or of the other sign, is
+    # within it; noise and friction that no parameter explains stop driving the estimate
+    # there instead of never.
+    reach: float = 2.0
 
     def __post_init__(self) -> None:
         gain = np.asarray(self.gain, dtype=float)
-        _require_positive_definite(gain)
+        if gain.ndim > 2:
+            raise ArgumentError("The gain must be a number, a vector or a matrix.")
+        require_positive_definite(gain)
         object.__setattr__(self, "gain", gain if gain.ndim else float(gain))
         if self.forgetting < 0 or self.dead_band < 0 or self.prediction_dead_band < 0:
             raise ArgumentError("Forgetting and dead-bands cannot be negative.")
@@ -52,6 +70,11 @@ class UpdateLaw:
             raise ArgumentError(
                 f"The gain bound k0 must be positive, not {self.bound}."
             )
+        if not self.reach > 0:
+            raise ArgumentError(f"The reach must be positive, not {self.reach}.")
+        if self.forgetting and np.isinf(self.bound):
+            bound = LARGEST_GROWTH * float(np.max(np.abs(gain)))
+            object.__setattr__(self, "bound", bound)
 
     @classmethod
     def gradient(cls, gain: float | np.ndarray, dead_band: float = 0.0) -> UpdateLaw:
@@ -69,7 +92,10 @@ class UpdateLaw:
     def exponential(
         cls, gain: float | np.ndarray, forgetting: float, dead_band: float = 0.0
     ) -> UpdateLaw:
-        """Least squares that forgets with the rate λ0; P grows without excitation."""
+        """Least squares that forgets with the rate λ0.
+
+        P grows where nothing excites, up to `LARGEST_GROWTH` times its start.
+        """
         return cls(gain, True, forgetting, dead_band=dead_band)
 
     @classmethod
@@ -133,7 +159,11 @@ class UpdateLaw:
             size = np.sqrt(np.einsum("...ij,...ij->...", shrunk, shrunk))
             rate = self.forgetting * (1.0 - size / self.bound)
             shrunk *= np.exp(rate * dt)[..., None, None]
-        return shrunk
+        # Forgetting multiplies an antisymmetric rounding by e^(λ0 t), and nothing
+        # measured shrinks it: 40/λ0 later P would not be positive definite any more.
+        symmetric: np.ndarray = shrunk + np.swapaxes(shrunk, -1, -2)
+        symmetric *= 0.5
+        return symmetric
 
 
 def innovation(
@@ -160,6 +190,11 @@ def apply_gain(
     return product
 
 
+def _inverse(gain: Float[np.ndarray, "*shape"]) -> Float[np.ndarray, "*shape"]:
+    """P⁻¹ for a P that is a number, a diagonal or a matrix."""
+    return np.asarray(1.0 / gain if gain.ndim < 2 else np.linalg.inv(gain))
+
+
 def outside_dead_band(
     error: Float[np.ndarray, "*shape"], width: float
 ) -> Float[np.ndarray, "*shape"]:
@@ -170,17 +205,23 @@ def outside_dead_band(
     return beyond
 
 
-def _require_positive_definite(gain: np.ndarray) -> None:
-    if gain.ndim > 2 or not np.all(np.isfinite(gain)):
+def require_positive_definite(gain: Float[np.ndarray, "*shape"]) -> None:
+    """Refuse a gain, or a batch of matrices, that is not positive definite.
+
+    Raises:
+        ArgumentError: If it is not.
+    """
+    if not np.all(np.isfinite(gain)):
         raise ArgumentError(
             "The adaptation gain must be finite: a number, a vector or a matrix."
         )
     if gain.ndim < 2:
         lowest = float(gain.min()) if gain.size else 1.0
     else:
-        if gain.shape[0] != gain.shape[1] or not np.allclose(gain, gain.T):
+        transposed = np.swapaxes(gain, -1, -2)
+        if gain.shape != transposed.shape or not np.allclose(gain, transposed):
             raise ArgumentError("The adaptation gain matrix must be symmetric.")
-        lowest = float(np.linalg.eigvalsh(gain)[0])
+        lowest = float(np.linalg.eigvalsh(gain)[..., 0].min())
     if lowest <= 0.0:
         raise ArgumentError(
             f"The adaptation gain must be positive definite; its smallest eigenvalue "
@@ -200,6 +241,19 @@ class Adaptation:
     Its whole state is `parameters`, `gain` and `stopped`; `to_dict` and `restore`
     carry it across processes.
 
+    Beyond the reach of its law, measured from `center` in the metric of the first gain,
+    the estimate leaks back (switching σ-modification, Ioannou and Kokotović 1984): a
+    disturbance that no parameter explains cannot drive it ever further, and within
+    reach nothing is changed.
+
+    Args:
+        law: How errors move parameters.
+        initial: First estimate.
+        batch: Shape of the plants.
+        projection: What the estimate may be.
+        limit: Multiple of the first estimate that counts as a runaway.
+        center: Described parameters; without them nothing leaks.
+
     Attributes:
         parameters: â, shape (*batch, p).
         gain: P.
@@ -213,6 +267,7 @@ class Adaptation:
         batch: tuple[int, ...] = (),
         projection: Projection | None = None,
         limit: float = 1e6,
+        center: Float[np.ndarray, " p"] | None = None,
     ) -> None:
         self.law = law
         self.projection = projection
@@ -225,6 +280,15 @@ class Adaptation:
         self.gain = law.initial_gain(start.shape[-1], batch)
         self.stopped = np.zeros(batch, dtype=bool)
         self._any_stopped = False
+        self._center = np.zeros(start.shape[-1]) if center is None else center
+        self._metric = _inverse(law.initial_gain(start.shape[-1]))
+        size = max(
+            self._distance(np.zeros_like(self._center)).max(),
+            self._distance(start).max(),
+        )
+        # Zeros have no size: what is not described cannot be bounded by it.
+        is_bounded = center is not None and size > 0.0
+        self._reach = float(law.reach * size) if is_bounded else np.inf
 
     def track(
         self,
@@ -238,7 +302,7 @@ class Adaptation:
         force = np.matmul(s[..., None, :], Y)[..., 0, :]
         step = apply_gain(self.gain, force)
         step *= -dt
-        self._move(step, frozen)
+        self._move(step, dt, frozen)
         if self.law.adapts_gain:
             self.gain = self.law.next_gain(self.gain, Y, dt)
 
@@ -272,7 +336,7 @@ class Adaptation:
             step -= (spread @ (inverse @ error[..., None]))[..., 0]
             # With another weight the gain's own update has other factors.
             factors = (spread, inverse) if prediction == 1.0 else None
-        self._move(step, frozen)
+        self._move(step, dt, frozen)
         if self.law.adapts_gain:
             self.gain = self.law.next_gain(self.gain, W, dt, factors)
 
@@ -281,7 +345,17 @@ class Adaptation:
             return self.gain
         return self.gain * np.eye(self.parameters.shape[-1])
 
-    def _move(self, step: np.ndarray, frozen: np.ndarray | None) -> None:
+    def _distance(self, parameters: np.ndarray) -> np.ndarray:
+        """Distance from the described parameters, in the first gain's metric."""
+        away = parameters - self._center
+        return np.sqrt(np.sum(away * apply_gain(self._metric, away), axis=-1))
+
+    def _move(self, step: np.ndarray, dt: float, frozen: np.ndarray | None) -> None:
+        if np.isfinite(self._reach):
+            beyond = self._distance(self.parameters) / self._reach - 1.0
+            if beyond.max() > 0.0:
+                leak = np.clip(beyond, 0.0, 1.0) * (LEAK_RATE * dt)
+                step -= leak[..., None] * (self.parameters - self._center)
         if frozen is not None or self._any_stopped:
             still = self.stopped if frozen is None else frozen | self.stopped
             step[still] = 0.0
@@ -309,13 +383,14 @@ class Adaptation:
         }
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go on from where `to_dict` was called."""
-        for name in ("parameters", "gain", "stopped"):
-            value, now = np.asarray(state[name]), getattr(self, name)
-            if value.shape != now.shape:
-                raise ArgumentError(
-                    f"The saved {name} has shape {value.shape}, not {now.shape}; "
-                    "it belongs to another controller."
-                )
-            setattr(self, name, value.copy())
-        self._any_stopped = bool(self.stopped.any())
+        """Go on from where `to_dict` was called.
+
+        Raises:
+            ArgumentError: If it is no state of this adaptation.
+        """
+        parameters = restored(state, "parameters", self.parameters.shape, self.limit)
+        gain = restored(state, "gain", self.gain.shape, np.finfo(float).max)
+        require_positive_definite(gain)
+        stopped = restored(state, "stopped", self.stopped.shape).astype(bool)
+        self.parameters, self.gain, self.stopped = parameters, gain, stopped
+        self._any_stopped = bool(stopped.any())

@@ -13,7 +13,12 @@ from armwise.control.adaptive_controller import (
     AdaptiveModel,
     PredictingController,
 )
-from armwise.control.feedback import RobustTerm, apply_feedback, feedback_gain
+from armwise.control.feedback import (
+    RobustTerm,
+    apply_feedback,
+    feedback_gain,
+    restored,
+)
 from armwise.control.parameter_set import ParameterSet
 
 if TYPE_CHECKING:
@@ -302,7 +307,10 @@ class CraigHsuSastry(AdaptiveController):
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called, after `reset`."""
         super().restore(state)
-        self._last_qd = np.array(state["last_qd"]) if "last_qd" in state else None
+        shape = (self.estimate.shape[0], self.model.parameters.arm.dof)
+        self._last_qd = (
+            restored(state, "last_qd", shape) if "last_qd" in state else None
+        )
 
 
 # Model-reference adaptive control of a first-order plant, one input, one output.

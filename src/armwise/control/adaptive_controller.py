@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.control.adaptation import Adaptation, Projection, UpdateLaw
-from armwise.control.feedback import VelocitySource, feedback_gain
+from armwise.control.feedback import VelocitySource, feedback_gain, restored
 from armwise.control.parameter_set import ParameterSet
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
@@ -52,7 +52,7 @@ class AdaptiveModel:
         effort = parameters.arm.limits("effort")
         self._effort = effort if np.all(np.isfinite(effort)) else None
         self._columns = None if parameters.is_whole else parameters.columns
-        self.adaptation = Adaptation(law, self.initial, (), projection)
+        self.adaptation = self._adaptation(())
         self.period = 0.0
 
     @property
@@ -63,7 +63,13 @@ class AdaptiveModel:
     def reset(self, batch: int, period: float) -> None:
         """Forget everything, for `batch` plants controlled every `period` [s]."""
         self.period = period
-        self.adaptation = Adaptation(self.law, self.initial, (batch,), self.projection)
+        self.adaptation = self._adaptation((batch,))
+
+    def _adaptation(self, batch: tuple[int, ...]) -> Adaptation:
+        described = self.parameters.values()
+        return Adaptation(
+            self.law, self.initial, batch, self.projection, center=described
+        )
 
     def tracking_regressor(
         self, q: np.ndarray, qd: np.ndarray, qdr: np.ndarray, qddr: np.ndarray
@@ -186,11 +192,17 @@ class FilteredRegressor:
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called."""
-        prefix = "filter_"
+        self._state = {}
+        if not any(key.startswith("filter_") for key in state):
+            return
+        adaptation, arm = self.model.adaptation, self.model.parameters.arm
+        batch, count = adaptation.parameters.shape
+        table: tuple[int, ...] = (batch, arm.dof, count)
+        shapes = dict.fromkeys(("H", "G", "FH", "FG"), table)
+        shapes["Ftau"] = (batch, arm.dof)
         self._state = {
-            key.removeprefix(prefix): np.array(value)
-            for key, value in state.items()
-            if key.startswith(prefix)
+            name: restored(state, f"filter_{name}", shape)
+            for name, shape in shapes.items()
         }
 
 
@@ -231,7 +243,8 @@ class AdaptiveController:
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called, after `reset`."""
         self.model.restore(state)
-        self._velocity.restore(state)
+        batch = self.model.estimate.shape[0]
+        self._velocity.restore(state, (batch, self.model.parameters.arm.dof))
 
 
 class PredictingController(AdaptiveController):
@@ -269,5 +282,5 @@ class PredictingController(AdaptiveController):
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called, after `reset`."""
         super().restore(state)
-        self._tau = np.array(state["held_torque"])
+        self._tau = restored(state, "held_torque", self._tau.shape)
         self.filtered.restore(state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 
+from armwise.arms import Arm, kinematics_digest
 from armwise.errors import ArgumentError
 from armwise.files import replacing
+from armwise.tables import read_arrays
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -58,7 +61,53 @@ def apply_feedback(
     return product
 
 
+# States that come from outside.
+
+LARGEST_STATE = 1e6
+"""Of any angle, speed, torque or filtered signal in a state: far beyond all arms."""
+
+
+def restored(
+    state: Mapping[str, np.ndarray],
+    name: str,
+    shape: tuple[int, ...],
+    largest: float = LARGEST_STATE,
+) -> Float[np.ndarray, "*shape"]:
+    """Return one array of a state, if it can be that of a controller like this one.
+
+    Args:
+        state: All arrays.
+        name: Which.
+        shape: What it has to have; −1 where any number will do.
+        largest: Bound on every number.
+
+    Raises:
+        ArgumentError: If it is missing, of another shape, not finite or too large.
+    """
+    if name not in state:
+        raise ArgumentError(
+            f'The state has no "{name}" and belongs to another controller.'
+        )
+    value = np.asarray(state[name])
+    fits = value.ndim == len(shape) and all(
+        want in (-1, size) for size, want in zip(value.shape, shape, strict=True)
+    )
+    if not fits or value.dtype.kind not in "fb":
+        raise ArgumentError(
+            f"The saved {name} has shape {value.shape}, not {shape}; it belongs to "
+            "another controller."
+        )
+    if not np.all(np.abs(value.astype(float)) <= largest):
+        raise ArgumentError(
+            f"The saved {name} is not finite, or beyond {largest:g}; begin anew."
+        )
+    return value.copy()
+
+
 # Velocities: measured, or differentiated from positions.
+
+_FASTEST = 1e3
+"""Speed in [rad/s] or [m/s] that no arm reaches: after a pause it was moved by hand."""
 
 
 class VelocitySource:
@@ -74,10 +123,12 @@ class VelocitySource:
         self._qd: np.ndarray | None = None
         self._keep = 0.0
         self._period = 1.0
+        self._is_resumed = False
 
     def reset(self, period: float) -> None:
         """Begin anew, called every `period` [s]."""
         self._last = self._qd = None
+        self._is_resumed = False
         self._period = period
         # Exact discretisation of the first-order low-pass.
         self._keep = float(np.exp(-2.0 * np.pi * self.cutoff_hz * period))
@@ -89,6 +140,9 @@ class VelocitySource:
         if measurement.qd is not None:
             return measurement.qd
         q = measurement.need("q")
+        if self._is_resumed and self._has_jumped(q):
+            self._last = None
+        self._is_resumed = False
         if self._last is None or self._qd is None:
             self._qd = np.broadcast_to(start, q.shape).copy()
         else:
@@ -97,17 +151,30 @@ class VelocitySource:
         self._last = np.array(q)
         return self._qd
 
+    def _has_jumped(self, q: np.ndarray) -> bool:
+        """Whether the arm cannot have come here since the state was saved."""
+        if self._last is None or self._last.shape != q.shape:
+            return True
+        return bool(np.any(np.abs(q - self._last) > _FASTEST * self._period))
+
     def to_dict(self) -> dict[str, np.ndarray]:
         """Everything needed to go on later."""
         if self._last is None or self._qd is None:
             return {}
         return {"last_q": self._last.copy(), "filtered_qd": self._qd.copy()}
 
-    def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Go on from where `to_dict` was called."""
+    def restore(self, state: Mapping[str, np.ndarray], shape: tuple[int, ...]) -> None:
+        """Go on from where `to_dict` was called.
+
+        Args:
+            state: What it returned.
+            shape: Plants and joints, as in `restored`.
+        """
+        self._last = self._qd = None
         if "last_q" in state:
-            self._last = np.array(state["last_q"])
-            self._qd = np.array(state["filtered_qd"])
+            last = restored(state, "last_q", shape)
+            self._qd = restored(state, "filtered_qd", last.shape, _FASTEST)
+            self._last, self._is_resumed = last, True
 
 
 # Proportional and derivative feedback, joint by joint.
@@ -137,9 +204,11 @@ class PD:
         self.kd = feedback_gain(kd, "kd")
         self.velocity_reference = velocity_reference
         self._velocity = VelocitySource(cutoff_hz)
+        self._batch = -1
 
     def reset(self, batch: int, period: float) -> None:
         """Begin anew, for `batch` plants controlled every `period` [s]."""
+        self._batch = batch
         self._velocity.reset(period)
 
     def torque(
@@ -158,7 +227,8 @@ class PD:
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called, after `reset`."""
-        self._velocity.restore(state)
+        joints = self.kp.shape[0] if self.kp.ndim else -1
+        self._velocity.restore(state, (self._batch, joints))
 
 
 # Controllers whose state can be saved and restored.
@@ -192,29 +262,59 @@ class ResumableController(Protocol):
 
 def save_state(controller: ResumableController, path: str | Path) -> None:
     """Write a controller's state to an .npz file, all at once or not at all."""
+    state = controller.to_dict()
+    words = {"kind": np.array(_kind(controller))}
+    words["seal"] = np.array(_seal(state, _kind(controller)))
     with replacing(path) as temporary, temporary.open("wb") as stream:
-        np.savez_compressed(stream, **controller.to_dict())  # type: ignore[arg-type]
+        np.savez_compressed(stream, **state, **words)  # type: ignore[arg-type]
 
 
 def load_state(controller: ResumableController, path: str | Path) -> None:
     """Put a state from `save_state` back into a controller that was reset.
 
+    Only the state of a controller of the same kind, for an arm of the same kinematics,
+    exactly as it was written, is taken: it becomes torque.
+
     Raises:
         ArgumentError: If the file is damaged or belongs to another controller.
     """
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            state = {name: stored[name] for name in stored.files}
-    except FileNotFoundError:
-        raise
-    except Exception as error:
-        raise ArgumentError(f"{path} holds no controller's state ({error}).") from error
+    state = read_arrays(Path(path), "a controller's state", ArgumentError)
+    kind, seal = (str(state.pop(name, "")) for name in ("kind", "seal"))
+    if kind != _kind(controller):
+        raise ArgumentError(
+            f"{path} belongs to another controller: {kind or 'of no kind'}, not "
+            f"{_kind(controller)}."
+        )
+    if seal != _seal(state, kind):
+        raise ArgumentError(
+            f"{path} was changed after it was saved. Begin anew with reset."
+        )
+    before = controller.to_dict()
     try:
         controller.restore(state)
-    except KeyError as error:
-        raise ArgumentError(
-            f"{path} has no {error} and belongs to another controller."
-        ) from error
+    except ArgumentError as error:
+        controller.restore(before)
+        raise ArgumentError(f"{path}: {error}") from error
+
+
+def _kind(controller: object) -> str:
+    """What a controller is, what it contains, and how its arm moves, in words."""
+    name = type(controller).__name__
+    inner = getattr(controller, "feedback", getattr(controller, "controller", None))
+    model = getattr(controller, "model", None)
+    arm = getattr(getattr(model, "parameters", model), "arm", None)
+    parts = [] if inner is None else [_kind(inner)]
+    parts += [kinematics_digest(arm)] if isinstance(arm, Arm) else []
+    return f"{name}({', '.join(parts)})" if parts else name
+
+
+def _seal(state: Mapping[str, np.ndarray], kind: str) -> str:
+    """Digest of a whole state."""
+    digest = hashlib.sha256(kind.encode())
+    for name in sorted(state):
+        array = np.ascontiguousarray(state[name])
+        digest.update(f"{name}{array.dtype}{array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()
 
 
 # Robust term: a bounded torque towards the sliding surface.

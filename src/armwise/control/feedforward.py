@@ -14,6 +14,7 @@ from armwise.control.feedback import (
     VelocitySource,
     apply_feedback,
     feedback_gain,
+    restored,
 )
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
@@ -109,9 +110,11 @@ class ComputedTorque:
         self.kd = feedback_gain(kd, "kd")
         self.robust = robust
         self._velocity = VelocitySource(cutoff_hz)
+        self._batch = -1
 
     def reset(self, batch: int, period: float) -> None:
         """Begin anew, for `batch` plants controlled every `period` [s]."""
+        self._batch = batch
         self._velocity.reset(period)
 
     def torque(
@@ -136,7 +139,7 @@ class ComputedTorque:
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called, after `reset`."""
-        self._velocity.restore(state)
+        self._velocity.restore(state, (self._batch, self.model.arm.dof))
 
 
 # Playback of a stored command on top of feedback.
@@ -162,17 +165,18 @@ class Playback:
             raise ArgumentError(
                 "A stored command needs finite rows, one per control period."
             )
-        self._period = 1.0
+        self._period, self._batch = 1.0, 1
         self._applied: list[np.ndarray] = []
 
     @property
     def applied(self) -> Float[np.ndarray, "samples batch dof"]:
         """Torques commanded since the last reset, feedback included."""
-        return np.array(self._applied)
+        rows = np.array(self._applied)
+        return rows.reshape(-1, self._batch, self.command.shape[-1])
 
     def reset(self, batch: int, period: float) -> None:
         """Begin anew, for `batch` plants controlled every `period` [s]."""
-        self._period = period
+        self._period, self._batch = period, batch
         self._applied = []
         self.feedback.reset(batch, period)
 
@@ -193,5 +197,7 @@ class Playback:
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called, after `reset`."""
-        self._applied = list(state["applied"])
+        shape = (-1, self._batch, self.command.shape[-1])
+        applied = restored(state, "applied", shape)
         self.feedback.restore(state)
+        self._applied = list(applied)

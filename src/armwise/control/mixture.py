@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.control.adaptation import UpdateLaw, outside_dead_band
-from armwise.control.feedback import VelocitySource, apply_feedback, feedback_gain
+from armwise.control.adaptation import (
+    UpdateLaw,
+    outside_dead_band,
+    require_positive_definite,
+)
+from armwise.control.feedback import (
+    VelocitySource,
+    apply_feedback,
+    feedback_gain,
+    restored,
+)
 from armwise.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -100,6 +109,9 @@ def _halve(low: np.ndarray, high: np.ndarray, count: int) -> list[np.ndarray]:
 
 # Compensators (`mitchell1997` ch. 3).
 
+_LARGEST_WEIGHT = 1e6
+"""Weights in [kg m²] and [N m s/rad] beyond this are a runaway, no learning."""
+
 
 class MixtureCompensator:
     """τ = −K_d s + Σ g_i(q) (A_i q̈_r + B_i q̇_r): linear experts, softly switched.
@@ -179,8 +191,8 @@ class MixtureCompensator:
                 self.gain, features[..., None, :], self._period
             )
         # One comparison catches both NaN and a runaway.
-        if not np.abs(moved).max() <= 1e6:
-            bad = ~(np.abs(moved).max(axis=(-2, -1)) <= 1e6)
+        if not np.abs(moved).max() <= _LARGEST_WEIGHT:
+            bad = ~(np.abs(moved).max(axis=(-2, -1)) <= _LARGEST_WEIGHT)
             self.stopped |= bad
             moved = np.where(bad[:, None, None], self.weights, moved)
         self.weights = moved
@@ -192,7 +204,9 @@ class MixtureCompensator:
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called, after `reset`."""
-        self.weights = np.array(state["weights"])
-        self.gain = np.array(state["gain"])
-        self.stopped = np.array(state["stopped"])
-        self._velocity.restore(state)
+        weights = restored(state, "weights", self.weights.shape, _LARGEST_WEIGHT)
+        gain = restored(state, "gain", self.gain.shape, np.finfo(float).max)
+        require_positive_definite(gain)
+        stopped = restored(state, "stopped", self.stopped.shape).astype(bool)
+        self._velocity.restore(state, weights.shape[:2])
+        self.weights, self.gain, self.stopped = weights, gain, stopped

@@ -33,7 +33,14 @@ from armwise.identification.methods import (
 )
 from armwise.identification.online import OnlineIdentification
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
-from armwise.identification.reduce import reduce
+from armwise.identification.reduce import (
+    ReductionCost,
+    led_from_tip,
+    reduce,
+    reduction_cost,
+    significance,
+    standing_of,
+)
 from armwise.identification.validation import (
     Review,
     Tally,
@@ -79,6 +86,7 @@ __all__ = [
     "PriorWeighted",
     "Problem",
     "Recursive",
+    "ReductionCost",
     "Review",
     "Ridge",
     "Robust",
@@ -94,13 +102,17 @@ __all__ = [
     "fit_from_sums",
     "identify",
     "identify_recordings",
+    "led_from_tip",
     "negative_friction",
     "pose_problem",
     "predict_torque",
     "read_estimate",
     "reduce",
+    "reduction_cost",
     "review",
     "select_friction",
+    "significance",
+    "standing_of",
     "structural_base",
     "validate_in_loop",
     "write_estimate",

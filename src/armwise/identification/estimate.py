@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from armwise.arms import Arm, arm_from_dict, arm_to_dict
+from armwise.arms import Arm, arm_from_dict, arm_to_dict, kinematics_digest
 from armwise.dynamics import BaseParameters
 from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import write_atomically
@@ -20,13 +20,14 @@ from armwise.identification.problem import Problem
 from armwise.identification.validation import (
     Review,
     Tally,
+    TorqueLag,
     Validation,
     predict_torque,
     predicted_block,
 )
 from armwise.recordings import Samples
 from armwise.regression import Columns, FrictionTerm, Solution
-from armwise.tables import read_bounded
+from armwise.tables import LARGEST_NUMBER, read_json
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -52,6 +53,8 @@ class Estimate:
         condition_number: Of the weighted base regressor, columns scaled to one.
         singular_values: Of the same matrix.
         directions: Its right singular vectors, one row each.
+        torque_lag: Delay of the torque behind the motion, fitted beside the parameters,
+            with its uncertainty; None: it was given, or is hardly determined.
         method: Name of the method that solved for it.
         notes: How it was made, where that is not plain from the method.
         warnings: What looks wrong, each with a code.
@@ -72,6 +75,7 @@ class Estimate:
     singular_values: Float[np.ndarray, " base"]
     directions: Float[np.ndarray, "base base"]
     method: str
+    torque_lag: TorqueLag | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[EstimateWarning, ...] = ()
     samples: tuple[Samples, ...] = ()
@@ -164,7 +168,7 @@ def build_estimate(
     if parameters is None:
         parameters = problem.parameters(solution.values)
     return Estimate(
-        columns=problem.columns,
+        columns=_loaded(problem.columns, parameters),
         base=problem.base,
         base_values=solution.values,
         base_covariance=review.covariance,
@@ -175,19 +179,26 @@ def build_estimate(
         singular_values=solution.singular_values,
         directions=solution.directions,
         method=method,
+        torque_lag=review.lag,
         notes=solution.notes,
         samples=problem.data,
         validation_samples=problem.validation_data,
     )
 
 
+def _loaded(columns: Columns, parameters: np.ndarray) -> Columns:
+    """Columns whose gears carry what these parameters say."""
+    if not columns.uses_load:
+        return columns
+    return replace(columns, load=parameters[: columns.arm.layout.size])
+
+
 # The file: complete but for the samples, versioned, and read back as it was.
 
-VERSION = 1
+VERSION = 2
 """Version of the file format; a reader refuses any other."""
-LARGEST = 1e100
-"""No estimate has such a number, so a file that holds one is broken. Products of three
-still fit float64."""
+LARGEST_ERROR = 1e6
+"""Relative error beyond which a fit predicts nothing: the file is broken."""
 
 
 def write_estimate(estimate: Estimate, path: str | Path) -> None:
@@ -204,37 +215,43 @@ def read_estimate(path: str | Path, arm: Arm | None = None) -> Estimate:
         path: What `write_estimate` wrote.
         arm: The description it was made from; the one in the file if not given.
     """
-    try:
-        data = json.loads(read_bounded(Path(path), ArmwiseError))
-    # RecursionError: brackets nested without end in a damaged file.
-    except (OSError, ValueError, RecursionError) as error:
-        raise ArmwiseError(f"{path} cannot be read as an estimate: {error}.") from error
+    data = read_json(Path(path), "an estimate")
     # No guess at other versions: a wrong model on a robot costs more than a refusal.
-    if not isinstance(data, dict) or data.get("version") != VERSION:
+    if data.get("version") != VERSION:
         raise ArmwiseError(
             f"{path} is not an estimate of version {VERSION}. Identify again."
         )
-    if arm is None and "description" not in data:
+    described = arm_from_dict(data.get("description"), str(path))
+    digest = kinematics_digest(described)
+    if data.get("kinematics") != digest:
         raise ArmwiseError(
-            f"{path} is of an older version, without its arm's description. Name the "
-            "arm as well, or identify again."
+            f"{path} was changed: its description is not the one it was made from. "
+            "Identify again."
+        )
+    if arm is not None and kinematics_digest(arm) != digest:
+        raise ArmwiseError(
+            f"{path} is an estimate of {described.name}, whose joints are not those of "
+            f"{arm.name}. Name the arm it was made from, or identify this one."
         )
     try:
-        if arm is None:
-            arm = arm_from_dict(data["description"], str(path))
-        return _estimate(data, arm)
-    except (KeyError, TypeError, ValueError) as error:
+        return _estimate(data, described if arm is None else arm)
+    except (
+        *(AttributeError, KeyError, IndexError, TypeError, ValueError),
+        *(OverflowError, ArmwiseError),
+    ) as error:
         raise ArmwiseError(f"{path} is not a complete estimate: {error}.") from error
 
 
 def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     """Return all of an estimate as plain numbers and words; infinity is null."""
-    validation = estimate.validation
+    validation, lag = estimate.validation, estimate.torque_lag
     return {
         "version": VERSION,
         "arm": estimate.prior_arm.name,
         "description": arm_to_dict(estimate.prior_arm),
+        "kinematics": kinematics_digest(estimate.prior_arm),
         "method": estimate.method,
+        "torque_lag": None if lag is None else asdict(lag),
         "notes": list(estimate.notes),
         "warnings": [asdict(warning) for warning in estimate.warnings],
         "friction": [asdict(term) for term in estimate.columns.friction],
@@ -262,49 +279,108 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
 
 
 def _friction_term(stored: dict[str, Any]) -> FrictionTerm:
-    # Until 2026-11 files called the drag q̇ |q̇| cubic.
-    form = "quadratic" if stored["form"] == "cubic" else stored["form"]
-    return FrictionTerm(**{**stored, "form": form})
+    term = FrictionTerm(**stored)
+    # Columns ask for the drive's name; numbers of another type would pass that.
+    if type(term.joint) is not int or term.scale > LARGEST_NUMBER:
+        raise ValueError("a friction term is none of the arm's")
+    return term
 
 
 def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
-    columns = Columns(arm, tuple(_friction_term(term) for term in data["friction"]))
-    if tuple(data["names"]) != columns.names:
+    """Build an estimate from a file that anyone may have changed."""
+    columns = Columns(arm, tuple(_friction_term(x) for x in data["friction"]))
+    names = columns.names
+    if tuple(data["names"]) != names:
         raise ValueError(f"it names other parameters than {arm.name} has")
-    base = data["base"]
-    validation = data.get("validation")  # files of older versions have none
+    parameters = _array(data["parameters"], len(names))
+    columns = _loaded(columns, parameters)
+    base = _base(data["base"], names)
+    count = base.count
+    covariance = _array(data["base"]["covariance"], count, count, infinite=True)
+    if np.any(np.diag(covariance) < 0.0) or not np.allclose(covariance, covariance.T):
+        raise ValueError("its covariance is none")
+    condition = float(_array(data["condition_number"], infinite=True))
+    if condition < 1.0:
+        raise ValueError(f"its condition number is {condition:g}")
+    validation = data.get("validation")
+    warnings = tuple(EstimateWarning(**one) for one in data["warnings"])
+    left_out = _words(data["left_out"])
+    if not set(left_out) <= set(names):
+        raise ValueError("it left out parameters that the arm does not have")
     return Estimate(
         columns=columns,
-        base=BaseParameters(
-            columns.names,
-            tuple(base["indices"]),
-            _array(base["matrix"]),
-            tuple(base["unidentifiable"]),
-        ),
-        base_values=_array(base["values"]),
-        base_covariance=np.array([_infinite(row) for row in base["covariance"]]),
-        all_parameters=_array(data["parameters"]),
-        fit=_validation(data["fit"]),
-        torque_std=_array(data["torque_std"]),
-        condition_number=_infinite([data["condition_number"]])[0],
-        singular_values=_array(data["singular_values"]),
-        directions=_array(data["directions"]),
-        method=data["method"],
-        notes=tuple(data["notes"]),
-        warnings=tuple(EstimateWarning(**one) for one in data.get("warnings", ())),
-        validation=None if validation is None else _validation(validation),
-        left_out=tuple(data.get("left_out", ())),
+        base=base,
+        base_values=_array(data["base"]["values"], count),
+        base_covariance=covariance,
+        all_parameters=parameters,
+        fit=_validation(data["fit"], arm.dof),
+        torque_std=_array(data["torque_std"], arm.dof, least=0.0),
+        condition_number=condition,
+        singular_values=_array(data["singular_values"], count, least=0.0),
+        directions=_array(data["directions"], count, count),
+        method=_words([data["method"]])[0],
+        torque_lag=_lag(data.get("torque_lag")),  # older files have none
+        notes=_words(data["notes"]),
+        warnings=warnings,
+        validation=None if validation is None else _validation(validation, arm.dof),
+        left_out=left_out,
     )
 
 
-def _validation(data: dict[str, Any]) -> Validation:
-    arrays = {k: np.array(v, float) for k, v in data.items() if k != "samples"}
-    return Validation(**arrays, samples=int(data["samples"]))
+def _base(stored: dict[str, Any], names: tuple[str, ...]) -> BaseParameters:
+    indices = tuple(stored["indices"])
+    matrix = _array(stored["matrix"], len(indices), len(names))
+    is_whole = all(type(i) is int and 0 <= i < len(names) for i in indices)
+    # The columns of what leads a combination are the identity.
+    if not is_whole or not np.array_equal(matrix[:, indices], np.eye(len(indices))):
+        raise ValueError("its combinations are none of the arm's parameters")
+    unidentifiable = _words(stored["unidentifiable"])
+    if not set(unidentifiable) <= set(names):
+        raise ValueError("it calls parameters unidentifiable that the arm has not")
+    return BaseParameters(names, indices, matrix, unidentifiable)
 
 
-def _array(values: list[Any]) -> np.ndarray:
-    array = np.array(values, dtype=float)
-    if not (np.abs(array) < LARGEST).all():
+def _validation(data: dict[str, Any], dof: int) -> Validation:
+    arrays = {k: _array(v, dof) for k, v in data.items() if k != "samples"}
+    errors = Validation(**arrays, samples=data["samples"])
+    is_sound = (
+        type(errors.samples) is int
+        and errors.samples >= 0
+        and np.all((errors.relative_error >= 0) & (errors.rmse >= 0))
+        and np.all(errors.relative_error < LARGEST_ERROR)
+        # One but for rounding.
+        and np.all((errors.r2 <= 1.0) & (np.abs(errors.whiteness) <= 1.0 + 1e-6))
+    )
+    if not is_sound:
+        raise ValueError("its errors are none")
+    return errors
+
+
+def _lag(stored: dict[str, Any] | None) -> TorqueLag | None:
+    if stored is None:
+        return None
+    seconds = float(_array(stored["seconds"]))
+    return TorqueLag(seconds, float(_array(stored["std"], least=0.0)))
+
+
+def _words(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(x, str) for x in values):
+        raise ValueError("words are expected where it has something else")
+    return tuple(values)
+
+
+def _array(
+    values: Any, *shape: int, least: float = -math.inf, infinite: bool = False
+) -> np.ndarray:
+    """Numbers of a shape; null is infinity where that may be."""
+    array = np.array(values, dtype=object)
+    if infinite:
+        array[array == None] = math.inf  # noqa: E711
+    array = array.astype(float)
+    is_number = (array >= least) & (np.abs(array) <= LARGEST_NUMBER)
+    if infinite:
+        is_number |= np.isposinf(array)
+    if array.shape != shape or not np.all(is_number):
         raise ValueError("it holds numbers no estimate has")
     return array
 
@@ -312,7 +388,3 @@ def _array(values: list[Any]) -> np.ndarray:
 def _finite(values: np.ndarray) -> list[float | None]:
     # JSON has no infinity.
     return [float(v) if math.isfinite(v) else None for v in values]
-
-
-def _infinite(values: list[float | None]) -> list[float]:
-    return [math.inf if v is None else float(v) for v in values]

@@ -19,7 +19,7 @@ from armwise.identification.estimate import (
     Identification,
     build_estimate,
 )
-from armwise.identification.friction_selection import select_friction
+from armwise.identification.friction_selection import select_friction, settle_load
 from armwise.identification.methods import Method, PhysicallyConsistent
 from armwise.identification.problem import TERMS, Problem, pose_problem
 from armwise.identification.validation import review
@@ -146,7 +146,7 @@ def build_problem(
             problem = _with_named_friction(described, runs, friction, free)
         else:
             columns = replace(described, friction=tuple(friction))
-            problem = pose_problem(columns, runs, free)
+            problem = settle_load(pose_problem(columns, runs, free), free)
     return replace(problem, validation_data=tuple(others))
 
 
@@ -165,6 +165,7 @@ def _with_named_friction(
     widened = selection.accumulator.columns
     assert isinstance(widened, Columns)
     problem = pose_problem(widened, runs, terms, selection.accumulator)
+    problem = settle_load(problem, terms)
     return replace(problem, friction_candidates=selection.candidates)
 
 

@@ -198,12 +198,21 @@ def pose_problem(
     return Problem(columns, tuple(data), filled, base, free)
 
 
-def structural_base(columns: Columns, free: np.ndarray) -> BaseParameters:
-    """Base parameters among the free ones, friction terms last."""
+def structural_base(
+    columns: Columns, free: np.ndarray, *, from_tip: bool = False
+) -> BaseParameters:
+    """Base parameters among the free ones, friction terms last.
+
+    Args:
+        columns: What the torque is explained by.
+        free: Which parameters are estimated.
+        from_tip: Combinations are led by motor inertias and the links nearest the
+            tip, as in `izaguirre1992`; else by the links nearest the base.
+    """
     names = columns.names
     factor = structural_factor(columns.dynamics.mechanism)
     width = factor.shape[1]
-    order = [k for k in _order(columns) if free[k]]
+    order = [k for k in _order(columns, from_tip) if free[k]]
     grouping = successive_ranks(factor * free[:width], [k for k in order if k < width])
     # In the order of the parameters, not in that of the search for ranks.
     rank = np.argsort(grouping.indices)
@@ -222,8 +231,13 @@ def structural_base(columns: Columns, free: np.ndarray) -> BaseParameters:
     return BaseParameters(names, tuple(indices), matrix, unidentifiable)
 
 
-def _order(columns: Columns) -> list[int]:
+def _order(columns: Columns, from_tip: bool) -> list[int]:
     layout = columns.arm.layout
+    if from_tip:
+        links = range(len(columns.arm.links) - 1, -1, -1)
+        order = [*layout.drive("rotor_inertia")]
+        order += [k for i in links for k in np.arange(layout.size)[layout.link(i)]]
+        return [*order, *(k for k in range(len(columns.names)) if k not in set(order))]
     # The first of dependent columns leads its group: with masses last, they are grouped
     # into moments and inertias.
     return [*layout.mass_last, *range(layout.size, len(columns.names))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.files import replacing
 from armwise.learning.trial import InverseModel, nominal_command
+from armwise.tables import read_arrays
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 
 Ending = Literal["trials done", "noise floor", "no improvement", "plant diverged"]
+
+LARGEST_TORQUE = 1e5
+"""Torque in [N m] or [N] that no arm has."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,25 +111,56 @@ def load_learned(path: str | Path) -> Learned:
     Raises:
         ArgumentError: If the file is something else or damaged.
     """
+    arrays = read_arrays(Path(path), "a learned command", ArgumentError)
     try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        return Learned(
-            command=arrays["command"],
-            next_command=arrays["next_command"],
-            period=float(arrays["period"]),
-            velocity_error=arrays["velocity_error"],
-            position_error=arrays["position_error"],
-            floor=arrays["floor"],
-            ending=str(arrays["ending"]),  # type: ignore[arg-type]
-        )
-    except FileNotFoundError:
-        raise
-    except Exception as error:
+        return _learned(arrays)
+    except (KeyError, TypeError, ValueError) as error:
         raise ArgumentError(
             f"{path} does not hold a learned command ({error}). Delete it, or name "
             "another file."
         ) from error
+
+
+def _learned(arrays: dict[str, np.ndarray]) -> Learned:
+    """What was learned, from a file that anyone may have changed: it becomes torque."""
+    command = _numbers(arrays["command"], LARGEST_TORQUE)
+    if command.ndim != 2 or not command.size:
+        raise ValueError("its command is no table")
+    dof, period = command.shape[1], float(arrays["period"])
+    next_command = _numbers(arrays["next_command"], LARGEST_TORQUE)
+    velocity_error = _numbers(arrays["velocity_error"])
+    position_error = _numbers(arrays["position_error"])
+    floor = np.asarray(arrays["floor"], dtype=float)
+    ending = str(arrays["ending"])
+    rows = (len(velocity_error), dof)
+    is_sound = (
+        next_command.shape == command.shape
+        and velocity_error.shape == position_error.shape == rows
+        and floor.shape == (dof,)
+        # NaN: the floor was not measured.
+        and bool(np.all(np.isnan(floor) | (floor >= 0.0)))
+        and 0.0 < period <= 1.0
+        and ending in get_args(Ending)
+    )
+    if not is_sound:
+        raise ValueError("its tables do not fit each other")
+    return Learned(
+        command=command,
+        next_command=next_command,
+        period=period,
+        velocity_error=velocity_error,
+        position_error=position_error,
+        floor=floor,
+        ending=ending,  # type: ignore[arg-type]
+    )
+
+
+def _numbers(values: np.ndarray, largest: float = np.inf) -> np.ndarray:
+    if values.dtype.kind != "f" or not np.all(np.isfinite(values)):
+        raise ValueError("it holds something else than finite numbers")
+    if np.any(np.abs(values) > largest):
+        raise ValueError(f"it holds torques beyond {largest:g} N m")
+    return values
 
 
 # Corrections transferred to similar motions (`atkeson1986` §7.1).

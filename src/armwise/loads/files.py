@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 
 from armwise.arms import INERTIAL_NAMES, InertialParameters
-from armwise.errors import ArgumentError, NotIdentifiable, NotPhysical
+from armwise.errors import (
+    ArgumentError,
+    ArmwiseError,
+    NotIdentifiable,
+    NotPhysical,
+)
 from armwise.files import write_atomically
 from armwise.loads.estimate import LoadEstimate
+from armwise.tables import LARGEST_NUMBER, read_json
 
 FORMAT = "armwise load 1"
 
@@ -72,23 +78,43 @@ def read_load_estimate(path: str | Path) -> LoadEstimate:
     Raises:
         ArgumentError: If the file is not a load estimate.
     """
-    path = Path(path)
+    table = read_json(Path(path), "a load estimate", ArgumentError)
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
         if table.get("format") != FORMAT:
             raise ValueError(f"its format is not {FORMAT!r}")
-        vector = _array([table["parameters"][name] for name in INERTIAL_NAMES])
-        covariance = _array(table["covariance"]).reshape(10, 10)
-        freedom = _array(table["degrees_of_freedom"]).reshape(10)
-        frame = str(table["frame"])
-    except OSError as problem:
-        raise ArgumentError(f"{path}: {problem.strerror}.") from None
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as problem:
+        return _load(table)
+    except (
+        *(ValueError, KeyError, TypeError, AttributeError, OverflowError),
+        ArmwiseError,
+    ) as problem:
         raise ArgumentError(
             f"{path} is no load estimate of Armwise ({problem}). Write one with "
             "identify-load -o."
         ) from None
-    return LoadEstimate(frame, InertialParameters(vector), covariance, freedom)
+
+
+def _load(table: dict[str, Any]) -> LoadEstimate:
+    """A load from a file that anyone may have changed; null was not determined."""
+    vector = _array([table["parameters"][name] for name in INERTIAL_NAMES], 10)
+    covariance = _array(table["covariance"], 10, 10)
+    freedom = _array(table["degrees_of_freedom"], 10)
+    is_known, variance = np.isfinite(vector), np.diag(covariance)
+    known = covariance[np.ix_(is_known, is_known)]
+    is_sound = (
+        isinstance(table["frame"], str)
+        and is_known[0]
+        and np.all(np.isnan(variance[~is_known]) | (variance[~is_known] >= 0.0))
+        and np.all(np.diag(known) >= 0.0)
+        and np.allclose(known, known.T, equal_nan=True)
+        and not np.any(freedom < 0.0)
+    )
+    if not is_sound:
+        raise ValueError("its numbers are none of a load")
+    load = LoadEstimate(table["frame"], InertialParameters(vector), covariance, freedom)
+    # What the file says of the body must be what the numbers say.
+    if load.is_physical != table["is_physical"]:
+        raise ValueError("its parameters were changed")
+    return load
 
 
 def _plain(value: Any) -> Any:
@@ -99,8 +125,11 @@ def _plain(value: Any) -> Any:
     return plain.tolist()
 
 
-def _array(values: Any) -> np.ndarray:
-    return np.array(values, dtype=object).astype(float)
+def _array(values: Any, *shape: int) -> np.ndarray:
+    array = np.array(values, dtype=object).astype(float)
+    if array.shape != shape or np.any(np.abs(array) > LARGEST_NUMBER):
+        raise ValueError("it holds numbers no load has")
+    return array
 
 
 # Files for robot drivers.

@@ -1,6 +1,9 @@
 """Recursive load estimation: a Kalman filter on load and sensor zero.
 
-Between changes the load is constant and old samples fade exponentially; a
+Between changes the load is constant and old samples fade exponentially, towards the
+wide prior and never beyond it (Kulhavý and Zarrop, "On a general concept of
+forgetting", Int. J. Control 58, 1993): what a resting arm does not show becomes as
+uncertain as it was before the first sample, no more. A
 cumulative-sum test on the innovations detects that a load was picked up or put down.
 """
 
@@ -29,6 +32,9 @@ human size, so that a few samples outweigh it."""
 _MOMENT_PER_MASS = 9.81 * 0.1
 """Moment [N m] that counts as much as a kilogram: its weight at 0.1 m, a hand's
 breadth."""
+
+_SMALLEST_BIAS = 1e-12
+"""Variance in [N²] and [N² m²] below which the sensor's zero counts as known."""
 
 _SYMMETRISE_EVERY = 64
 """Samples between making the covariance symmetric: rounding grows by one bit or so in
@@ -112,6 +118,13 @@ class OnlineLoad:
         self._fading[:, :10] *= self._fade
         self._wander = np.diag(np.concatenate([np.zeros(10), self._drift]))
         self._prior = scaled_prior(prior)
+        # Information per sample that holds the covariance at its widest: there it takes
+        # away what fading and wandering add.
+        widest = np.maximum((PRIOR_STD / SCALE) ** 2, np.diag(self._prior[1]))
+        self._held_load = 1.0 / widest
+        self._held_zero = self._drift / np.maximum(self._bias, _SMALLEST_BIAS) ** 2
+        load = (self._fade**2 - 1.0) * self._held_load
+        self._hold = np.concatenate([load, self._held_zero])
         self.reset()
 
     def reset(self) -> None:
@@ -121,7 +134,6 @@ class OnlineLoad:
         self._P = np.zeros((16, 16))
         self._P[:10, :10] = covariance
         self._P[10:, 10:] = np.diag(self._bias)
-        self._widest = PRIOR_STD[0] ** 2 / SCALE[0] ** 2
         self._count = 0
         self._detector = ChangeDetector(6, self.rate_hz)
         self._pull_sum, self._innovation_sum = np.zeros(6), np.zeros(6)
@@ -196,10 +208,12 @@ class OnlineLoad:
         self._regress()
         H, P, right = self._H, self._P, self._right
         np.multiply(self._A[0], SCALE, out=H[:, :10])
-        # Without excitation fading would let the covariance grow without bound.
-        if P[0, 0] < self._widest:
-            P *= self._fading
+        # Without excitation fading alone would let the covariance grow without bound;
+        # to first order in the time step this is `_faded` of one sample.
+        held = (P * self._hold) @ P
+        P *= self._fading
         P += self._wander
+        P -= held
         innovation = w - H @ self._x
         PH = P @ H.T
         right[:, :16] = PH.T
@@ -246,9 +260,8 @@ class OnlineLoad:
         """Add the information of samples that belong to the same load."""
         if not len(w):
             return
-        self._fade_by(len(w))
-        # In information form a block of any length costs one 16 × 16 inverse.
-        inverse = np.linalg.inv(self._P)
+        # In information form a block of any length costs two 16 × 16 inverses.
+        inverse = self._faded(len(w))
         ages = np.arange(len(w) - 1, -1, -1)
         weight = self._fade ** (-2.0 * ages)[:, None] / np.diag(self._noise)
         flat = (H * np.sqrt(weight)[:, :, None]).reshape(-1, 16)
@@ -259,11 +272,14 @@ class OnlineLoad:
         self._x = self._P @ vector
         self._count += len(w)
 
-    def _fade_by(self, samples: int) -> None:
-        """Let the load's information fade, and the sensor's zero drift."""
-        if self._P[0, 0] < self._widest:
-            self._P *= self._fading**samples
-        self._P += self._wander * samples
+    def _faded(self, samples: int) -> Float[np.ndarray, "16 16"]:
+        """Information after so many samples: the load's faded, the zero's drifted."""
+        P = self._P * self._fading**samples + self._wander * samples
+        information = np.linalg.inv(P)
+        load = (1.0 - self._fade ** (-2.0 * samples)) * self._held_load
+        hold = np.concatenate([load, samples * self._held_zero])
+        information[range(16), range(16)] += hold
+        return information
 
     def _detect(
         self, distance: float, pull: np.ndarray, innovation: np.ndarray

@@ -5,7 +5,13 @@ from armwise.recordings.formats.arrays import table_of_frame
 from armwise.recordings.mapping import LogMapping, apply_mapping_to_arm, load_mapping
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.prepare import prepare
-from armwise.recordings.read import BAGS, TEXT, read_recording, recording_of
+from armwise.recordings.read import (
+    BAGS,
+    TEXT,
+    joint_names_in_log,
+    read_recording,
+    recording_of,
+)
 from armwise.recordings.recording import (
     WRENCH_NAMES,
     Channel,
@@ -37,6 +43,7 @@ __all__ = [
     "SignalTable",
     "apply_mapping_to_arm",
     "differentiate",
+    "joint_names_in_log",
     "load_mapping",
     "low_pass",
     "noise_spectra",

@@ -13,7 +13,8 @@ from armwise.recordings.column_names import (
     TIME_NAMES,
     factor,
     joint_names,
-    standard_names,
+    recognise,
+    seconds_and_nanoseconds,
 )
 from armwise.recordings.formats.table import RawTable
 from armwise.recordings.mapping import LogMapping, SignalMapping
@@ -125,6 +126,10 @@ class Sources:
 
 def mapped(sources: Sources, quantity: str, where: SignalMapping) -> list[np.ndarray]:
     """Read one quantity of all joints as the mapping says, in the arm's order."""
+    if where.file not in sources.tables:
+        raise RecordingError(
+            f"{sources.mapping.source}: which file holds {quantity}? Say file = NAME."
+        )
     table = sources.tables[where.file]
     label = f"{sources.mapping.source}, {quantity}"
     arrays = _raw(sources, quantity, where, table)
@@ -155,7 +160,7 @@ def _raw(
     columns = [resolve(name, table) for name in _listed(where, table)]
     if not columns:
         first = "fx" if quantity == "wrench" else f"{quantity}_1"
-        standard = standard_names(list(table.columns), table.source, sources.arm)
+        standard = recognise(list(table.columns), table.source, sources.arm).columns
         names = WRENCH_NAMES if quantity == "wrench" else standard
         columns = [standard[n] for n in names if n in standard and _is_of(n, quantity)]
         if not columns:
@@ -268,7 +273,7 @@ def phase_torques(
 
 def resolve(column: str, table: RawTable) -> str:
     """Find a column by its name, or by its number from 1."""
-    if column not in table.columns and column.isdigit():
+    if column not in table.columns and column.isascii() and column.isdigit():
         names = list(table.columns)
         if 1 <= int(column) <= len(names):
             return names[int(column) - 1]
@@ -289,12 +294,42 @@ def in_si(table: RawTable, column: str, quantity: str, unit: str = "") -> np.nda
 
 # From columns of numbers to channels with a meaning.
 
+_ELECTRIC = ("A", "mA", "V", "mV")
+"""Units of torque columns that a torque constant must still turn into torques."""
 
-def tables_of(sources: Sources) -> tuple[tuple[SignalTable, ...], tuple[str, ...]]:
-    """Name every channel, in SI, in the arm's joint order; also the joint names."""
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """What the tables of a log hold.
+
+    Attributes:
+        tables: Channels, in SI, in the arm's joint order.
+        joint_names: The joints' names, where known.
+        notes: What was done that the user should know.
+    """
+
+    tables: tuple[SignalTable, ...]
+    joint_names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def contents_of(sources: Sources) -> Contents:
+    """Name every channel, in SI, in the arm's joint order."""
     main = sources.main
-    standard = standard_names(list(main.columns), main.source, sources.arm)
-    standard.update(sources.columns)
+    mapped_quantities = set(sources.mapping.signals)
+    if sources.mapping.phases is not None:
+        mapped_quantities.add("tau")
+    recognised = recognise(
+        list(main.columns), main.source, sources.arm, mapped_quantities
+    )
+    standard = {**recognised.columns, **sources.columns}
+    has_positions = "q" in mapped_quantities or any(c[:2] == "q_" for c in standard)
+    if recognised.ignored and sources.arm is not None and not has_positions:
+        known = ", ".join(sources.arm.coordinate_names)
+        raise RecordingError(
+            f'{main.source}: column "{recognised.ignored[0]}" names no joint of '
+            f"{sources.arm.name}. Its joints: {known}."
+        )
     signals: dict[str, tuple[str, list[np.ndarray]]] = {}
     for quantity, where in sources.mapping.signals.items():
         signals[quantity] = where.file, mapped(sources, quantity, where)
@@ -311,10 +346,40 @@ def tables_of(sources: Sources) -> tuple[tuple[SignalTable, ...], tuple[str, ...
         names = WRENCH_NAMES if quantity == "wrench" else _numbered(quantity, arrays)
         for name, values in zip(names, arrays, strict=True):
             stamped.add(file, name, values)
-    _add_others(sources, stamped, used | set(standard.values()))
+    ignored = [name for name in recognised.ignored if name not in used]
+    _add_others(sources, stamped, used | set(standard.values()) | set(ignored))
     names = sources.mapping.joints or joint_names(list(main.columns), sources.arm)
     joints = names if sources.arm is None else joint_names((), sources.arm)
-    return gather_tables(stamped.channels), tuple(joints)
+    notes = [*main.notes, *_current_notes(sources, standard)]
+    if ignored and sources.arm is not None:
+        notes.append(
+            f"{main.source}: {_listed_briefly(ignored)} name no joint of "
+            f"{sources.arm.name} and are left out."
+        )
+    return Contents(gather_tables(stamped.channels), tuple(joints), tuple(notes))
+
+
+def _listed_briefly(names: Sequence[str]) -> str:
+    # Judgement: six names say what kind of columns they are.
+    return ", ".join(names[:6]) + (
+        f" and {len(names) - 6} more columns" if len(names) > 6 else ""
+    )
+
+
+def _current_notes(sources: Sources, standard: Mapping[str, str]) -> list[str]:
+    """Say so if a torque column is in a unit that is no torque."""
+    main = sources.main
+    electric = [
+        f"{column} [{main.units[column]}]"
+        for channel, column in standard.items()
+        if channel.startswith("tau_") and main.units.get(column) in _ELECTRIC
+    ]
+    if not electric:
+        return []
+    return [
+        f"{main.source}: {_listed_briefly(electric)} is no torque; parameters come out "
+        "in that unit. Give torque constants as scale under [torque] in a mapping."
+    ]
 
 
 def _add_others(sources: Sources, stamped: _Stamped, used: set[str]) -> None:
@@ -346,6 +411,7 @@ class _Stamped:
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
         self._times: dict[str, np.ndarray] = {}
+        self._groups: dict[str, list[np.ndarray]] = {}
         self.channels: dict[str, tuple[str, Channel]] = {}
 
     def add(self, file: str, name: str, values: np.ndarray, unit: str = "") -> None:
@@ -362,7 +428,20 @@ class _Stamped:
                 f"{self._sources.main.source}: {time.size} time stamps for "
                 f"{values.size} rows of {file or 'the log'}."
             )
-        self.channels[name] = table or "log", Channel(time, values, unit)
+        raw = self._sources.tables.get(table)
+        if raw is None or not raw.is_sparse:
+            self.channels[name] = table or "log", Channel(time, values, unit)
+            return
+        # Rows of several topics: each column has the stamps of its own rows.
+        rows = np.isfinite(values) & np.isfinite(time)
+        groups = self._groups.setdefault(table, [])
+        same = (k for k, mask in enumerate(groups) if np.array_equal(mask, rows))
+        group = next(same, len(groups))
+        if group == len(groups):
+            groups.append(rows)
+        label = f"{table or 'log'} {group + 1}"
+        if rows.any():
+            self.channels[name] = label, Channel(time[rows], values[rows], unit)
 
     def _read(self, file: str, rows: int) -> np.ndarray:
         """Return the stamps in [s] of a file's rows."""
@@ -377,10 +456,27 @@ class _Stamped:
         if not column:
             lowered = {name.lower(): name for name in table.columns}
             column = next((lowered[n] for n in TIME_NAMES if n in lowered), "")
+        if not column and (pair := seconds_and_nanoseconds(list(table.columns))):
+            return np.asarray(table[pair[0]] + 1e-9 * table[pair[1]])
         if not column:
             raise RecordingError(
                 f'{table.source} has no column "time". Found: {table.found()}. Map it '
                 "with --column time=NAME, or give [time] rate_hz in a mapping."
             )
         column = resolve(column, table)
-        return in_si(table, column, "time", where.unit)
+        time = in_si(table, column, "time", where.unit)
+        # LeRobot starts the clock of every episode at zero.
+        episodes = table.columns.get("episode_index")
+        return time if episodes is None else _in_sequence(time, episodes)
+
+
+def _in_sequence(time: np.ndarray, episodes: np.ndarray) -> np.ndarray:
+    """Put episodes one after the other, with a second between them."""
+    starts = np.flatnonzero(np.diff(episodes) != 0) + 1
+    # A clock that runs on needs no help.
+    if not starts.size or np.all(time[starts] > time[starts - 1]):
+        return time
+    shift = np.zeros(time.size)
+    # A second is a gap at any rate, so that nothing is filtered across it.
+    shift[starts] = time[starts - 1] + 1.0 - time[starts]
+    return np.asarray(time + np.cumsum(shift))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import pi
 from typing import TYPE_CHECKING
 
@@ -14,59 +15,211 @@ if TYPE_CHECKING:
     from armwise.arms import Arm
 
 
-TIME_NAMES = ("time", "t", "timestamp", "stamp", "time_s", "seconds")
-"""Headings understood as time."""
+TIME_NAMES = (
+    "time", "t", "timestamp", "stamp", "seconds", "__time", "%time", "header.stamp",
+    "field.header.stamp", "rosbagtimestamp",
+)  # fmt: skip
+"""Headings understood as time, in order of preference."""
 
-_PREFIXES = {
-    "q": "q",
-    "qd": "qd",
-    "dq": "qd",
-    "qdd": "qdd",
-    "ddq": "qdd",
-    "tau": "tau",
-    "position": "q",
-    "velocity": "qd",
-    "acceleration": "qdd",
-    "torque": "tau",
-    "effort": "tau",
+_SECONDS = re.compile(r"^(.*?)(secs?|seconds)$")
+_NANOSECONDS = ("nanosec", "nsec", "nsecs", "nanosecs", "nanoseconds")
+
+_WORDS = {
+    "q": ("q", "pos", "position", "positions", "joint_position", "actual_q"),
+    "qd": ("qd", "dq", "vel", "velocity", "velocities", "joint_velocity", "actual_qd"),
+    "qdd": ("qdd", "ddq", "acc", "acceleration", "accelerations"),
+    "tau": ("tau", "torque", "torques", "effort", "efforts", "joint_torque"),
 }
+_QUANTITIES = {word: quantity for quantity, words in _WORDS.items() for word in words}
+_PREFIXES = ("q", "qd", "dq", "qdd", "ddq", "tau", "position", "velocity", "effort",
+             "acceleration", "torque")  # fmt: skip
 
 # Longest first: q would otherwise match the beginning of qdd_1.
-_JOINT_COLUMN = re.compile(
-    rf"^({'|'.join(sorted(_PREFIXES, key=len, reverse=True))})(?:_(.+)|(\d+))$"
+_ANY = "|".join(sorted(_QUANTITIES, key=len, reverse=True))
+_STANDARD = re.compile(
+    rf"^({'|'.join(sorted(_PREFIXES, key=len, reverse=True))})(?:_(.+)|([0-9]+))$"
 )
+_PREFIXED = re.compile(rf"^({_ANY})(?:_(.+)|([0-9]+)|\[([0-9]+)\])$")
+_SUFFIXED = re.compile(rf"^(.+?)[_ ]({_ANY})$")
+_INDEXED = re.compile(rf"^({_ANY})(?:\[([0-9]+)\]|_?([0-9]+))?$")
+
+_NOT_MEASURED = re.compile(
+    r"(^|[/._])(desired|reference|error|target|commanded|command|setpoint|goal)([/._]|$)"
+)
+"""Parts of a heading that say it is no measurement."""
 
 
-def standard_names(
-    headings: Sequence[str], source: str, arm: Arm | None
-) -> dict[str, str]:
-    """Recognise the columns of the standard log: channel → heading.
+@dataclass(frozen=True)
+class _Meaning:
+    """What a heading seems to say: a quantity of a joint, by name or number.
 
-    `q_1` counts joints from one in the arm's order; `q_elbow` names one. Without an
-    arm, names are numbered as they appear.
+    Attributes:
+        form: How it is written; the lower, the closer to the standard log.
+        quantity: `q`, `qd`, `qdd` or `tau`.
+        joint: Name, or number as text.
+    """
+
+    form: int
+    quantity: str
+    joint: str
+
+
+@dataclass(frozen=True)
+class Recognised:
+    """Columns of a log that are understood.
+
+    Attributes:
+        columns: Channel → heading.
+        ignored: Headings that name a joint which the arm does not have.
+    """
+
+    columns: dict[str, str]
+    ignored: tuple[str, ...] = ()
+
+
+def recognise(
+    headings: Sequence[str],
+    source: str,
+    arm: Arm | None,
+    mapped: Collection[str] = (),
+) -> Recognised:
+    """Recognise the columns of a log: channel → heading.
+
+    `q_1` counts joints from one in the arm's order; `q_elbow` names one, and so do
+    `elbow_position`, `elbow.pos` and `/joint_states/elbow/position`; `position[0]` and
+    `actual_q_0` count from zero. Without an arm, names are numbered as they appear.
+
+    Args:
+        headings: The columns' names.
+        source: The file, for messages.
+        arm: The arm, whose joints give names and order.
+        mapped: Quantities that a mapping describes: their columns are not looked for.
 
     Raises:
-        RecordingError: If a name or number fits no joint, or two fit the same.
+        RecordingError: If a number fits no joint, or two columns fit the same.
     """
-    columns_by_channel: dict[str, str] = {}
     order = list(arm.coordinate_names) if arm is not None else _order(headings)
+    places = {name.lower(): j for j, name in reversed(list(enumerate(order, 1)))}
+    places.update({name: j for j, name in enumerate(order, 1)})
+    zero_based = _counted_from_zero(headings)
+    columns: dict[str, str] = {}
+    forms: dict[str, int] = {}
+    ignored: list[str] = []
     for heading in headings:
-        channel = _channel(heading, order, source, arm)
-        if channel is None:
-            continue
-        if channel in columns_by_channel:
+        lowered = heading.lower()
+        if lowered in TIME_NAMES or lowered in WRENCH_NAMES:
+            channel, form = ("time" if lowered in TIME_NAMES else lowered), 0
+            # Two clocks are common in exported logs: the first name listed counts.
+            if channel == "time" and channel in columns:
+                now = columns[channel].lower()
+                if TIME_NAMES.index(lowered) > TIME_NAMES.index(now):
+                    continue
+                del columns[channel]
+        else:
+            meanings = list(_meanings(heading))
+            joints = [m for m in meanings if m.joint in places or _is_count(m.joint)]
+            if not joints:
+                # Only what is written as the standard log's columns surely meant one.
+                if any(m.form == 0 and m.quantity not in mapped for m in meanings):
+                    ignored.append(heading)
+                continue
+            meaning = joints[0]
+            if meaning.quantity in mapped:
+                continue
+            number = _number(meaning, places, zero_based, heading, source, arm)
+            channel, form = f"{meaning.quantity}_{number}", meaning.form
+        if channel in columns and form == forms[channel]:
             raise RecordingError(
-                f"{source}: columns {columns_by_channel[channel]!r} and {heading!r} "
+                f"{source}: columns {columns[channel]!r} and {heading!r} "
                 f"both give {channel}. Remove one, or choose with "
                 f"--column {channel}=NAME."
             )
-        columns_by_channel[channel] = heading
-    return columns_by_channel
+        # Of two dialects the one nearer to the standard counts.
+        if channel not in columns or form < forms[channel]:
+            columns[channel], forms[channel] = heading, form
+    return Recognised(columns, () if arm is None else tuple(ignored))
+
+
+def _meanings(heading: str) -> Iterator[_Meaning]:
+    """Ways to read a heading, the likeliest first."""
+    if match := _STANDARD.match(heading):
+        yield _Meaning(0, _QUANTITIES[match[1]], match[2] or match[3])
+    if _NOT_MEASURED.search(heading.lower()):
+        return
+    if match := _PREFIXED.match(heading):
+        joint = match[2] or match[3] or match[4]
+        yield _Meaning(1, _QUANTITIES[match[1]], joint)
+    if match := _SUFFIXED.match(heading):
+        yield _Meaning(2, _QUANTITIES[match[2]], match[1])
+    # Paths of topics and fields: /joint_states/elbow/position, field.position0.
+    parts = [part for part in re.split(r"[/.]", heading) if part]
+    for i in range(len(parts) - 1, -1, -1):
+        match = _INDEXED.match(parts[i].lower()) if len(parts) > 1 else None
+        if match is None:
+            continue
+        quantity, index = _QUANTITIES[match[1]], match[2] or match[3]
+        if index is not None:
+            yield _Meaning(3, quantity, index)
+            return
+        for k in (i + 1, i - 1):
+            if 0 <= k < len(parts):
+                yield _Meaning(3, quantity, parts[k])
+        return
+
+
+def _is_count(joint: str) -> bool:
+    # ASCII only: "²".isdigit() is true, and int("²") fails.
+    return joint.isascii() and joint.isdigit() and len(joint) < 6
+
+
+def _counted_from_zero(headings: Sequence[str]) -> set[tuple[int, str]]:
+    """Forms and quantities whose numbers start at zero."""
+    return {
+        (meaning.form, meaning.quantity)
+        for heading in headings
+        for meaning in _meanings(heading)
+        if _is_count(meaning.joint) and int(meaning.joint) == 0 and meaning.form > 0
+    }
+
+
+def _number(
+    meaning: _Meaning,
+    places: Mapping[str, int],
+    zero_based: Collection[tuple[int, str]],
+    heading: str,
+    source: str,
+    arm: Arm | None,
+) -> int:
+    """Number of a joint from one, in the arm's order."""
+    # A name before a number: joints may be called 1, 2, 3 in another order.
+    if meaning.joint in places:
+        return places[meaning.joint]
+    number = int(meaning.joint)
+    number += (meaning.form, meaning.quantity) in zero_based
+    if number < 1 or (arm is not None and number > arm.dof):
+        whose = "" if arm is None else f", but {arm.name} has {arm.dof} joints: "
+        whose += "" if arm is None else ", ".join(arm.coordinate_names)
+        raise RecordingError(
+            f'{source}: column "{heading}" is for joint {meaning.joint}{whose}.'
+        )
+    return number
 
 
 def joint_names(headings: Sequence[str], arm: Arm | None) -> tuple[str, ...]:
     """Return the joints' names, from the arm or else from the headings."""
     return arm.coordinate_names if arm is not None else tuple(_order(headings))
+
+
+def joints_of(headings: Sequence[str]) -> tuple[str, ...]:
+    """Names of the joints whose positions are there, or their numbers from one."""
+    named = _order(headings)
+    if named:
+        return tuple(named)
+    columns = recognise(headings, "the log", None).columns
+    count = 0
+    while f"q_{count + 1}" in columns:
+        count += 1
+    return tuple(str(j + 1) for j in range(count))
 
 
 def with_columns(
@@ -78,53 +231,38 @@ def with_columns(
     """Add columns the user named (`tau_3=NAME`) to those recognised."""
     for channel, heading in columns.items():
         if heading not in headings:
+            shown = ", ".join(headings[:30]) + (", …" if len(headings) > 30 else "")
             raise RecordingError(
-                f'{source} has no column "{heading}" for {channel}. '
-                f"Found: {', '.join(headings)}."
+                f'{source} has no column "{heading}" for {channel}. Found: {shown}.'
             )
     return {**columns_by_channel, **columns}
 
 
-def _channel(
-    heading: str, order: Sequence[str], source: str, arm: Arm | None
-) -> str | None:
-    lowered = heading.lower()
-    if lowered in TIME_NAMES:
-        return "time"
-    if lowered in WRENCH_NAMES:
-        return lowered
-    match = _JOINT_COLUMN.match(heading)
-    if match is None:
-        return None
-    quantity, joint = _PREFIXES[match[1]], match[2] or match[3]
-    # A name before a number: joints may be called 1, 2, 3 in another order.
-    if joint in order:
-        return f"{quantity}_{order.index(joint) + 1}"
-    if joint.isdigit() and int(joint) >= 1:
-        if arm is not None and int(joint) > arm.dof:
-            raise RecordingError(
-                f'{source}: column "{heading}" is for joint {joint}, but {arm.name} '
-                f"has {arm.dof} joints: {', '.join(arm.coordinate_names)}."
-            )
-        return f"{quantity}_{int(joint)}"
-    if arm is not None:
-        raise RecordingError(
-            f'{source}: column "{heading}" names no joint of {arm.name}. '
-            f"Its joints: {', '.join(arm.coordinate_names)}."
-        )
+def seconds_and_nanoseconds(headings: Sequence[str]) -> tuple[str, str] | None:
+    """Return the columns of stamps that are split in two, as ROS writes them."""
+    lowered = {heading.lower(): heading for heading in headings}
+    for name, heading in lowered.items():
+        match = _SECONDS.match(name)
+        if match is None or match[1].endswith("nano"):
+            continue
+        for ending in _NANOSECONDS:
+            if match[1] + ending in lowered:
+                return heading, lowered[match[1] + ending]
     return None
 
 
 def _order(headings: Sequence[str]) -> list[str]:
     """Number joints by their names as the position columns first show them."""
-    names: list[str] = []
+    names: dict[int, dict[str, None]] = {}
     for heading in headings:
-        match = _JOINT_COLUMN.match(heading)
-        if match is None or _PREFIXES[match[1]] != "q" or match[2] is None:
+        meaning = next((m for m in _meanings(heading)), None)
+        if meaning is None or meaning.quantity != "q":
             continue
-        if not match[2].isdigit() and match[2] not in names:
-            names.append(match[2])
-    return names
+        form = names.setdefault(meaning.form, {})
+        if not _is_count(meaning.joint):
+            form[meaning.joint] = None
+    # Joints are written in one form; another one is likely something else.
+    return list(names[min(names)]) if names else []
 
 
 # Units a log may be in, and the factors to SI.
@@ -151,7 +289,9 @@ FACTORS: dict[str, dict[str, float]] = {
         "kNm": 1e3,
         # Currents and voltages pass as they are; a mapping's scale is their constant.
         "A": 1.0,
+        "mA": 1e-3,
         "V": 1.0,
+        "mV": 1e-3,
     },
 }
 """Quantity → unit as written, without spaces and dots → factor to SI."""
@@ -194,10 +334,27 @@ def _per_second(unit: str, quantity: str) -> tuple[str, float]:
     return re.sub(ending, "", unit), 1.0
 
 
+_ENDINGS = {
+    "s": "s", "ms": "ms", "us": "us", "ns": "ns", "deg": "deg", "rad": "rad",
+    "nm": "Nm", "mnm": "mNm", "ma": "mA",
+}  # fmt: skip
+"""Units as they are appended to names: time_ms, q_1_deg."""
+
+
 def split_unit(header: str) -> tuple[str, str]:
-    """Split a heading such as `q_1 [deg]` into name and unit."""
+    """Split a heading such as `q_1 [deg]` or `time_ms` into name and unit."""
+    # The brackets of position[0] hold a number, not a unit.
     match = _BRACKETS.match(header)
-    return (match[1], match[2]) if match else (header.strip(), "")
+    if match and not match[2].isdigit():
+        return match[1], match[2]
+    name = header.strip()
+    stem, _, ending = name.rpartition("_")
+    if ending.lower() in _ENDINGS:
+        is_time = stem.lower() in TIME_NAMES and ending.lower()[-1] == "s"
+        # A name is only cut if what is left is surely a column of a log.
+        if is_time or (ending.lower()[-1] != "s" and _STANDARD.match(stem)):
+            return stem, _ENDINGS[ending.lower()]
+    return name, ""
 
 
 def is_unit(text: str) -> bool:

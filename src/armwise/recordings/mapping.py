@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -201,6 +201,9 @@ def _mapping(source: str, top: TomlTable) -> LogMapping:
     # A number says how many, a list says which.
     joints = top.values.get("joints")
     count = joints if isinstance(joints, int) else 0
+    # Judgement: a thousand joints are more than any arm; true is no number here.
+    if isinstance(joints, bool) or (isinstance(joints, int) and not 0 < joints <= 1000):
+        raise top.error('needs names, or a number from 1 to 1000, for "joints".')
     mapping = LogMapping(
         source=source,
         joints=() if count else top.names("joints"),
@@ -218,6 +221,8 @@ def _mapping(source: str, top: TomlTable) -> LogMapping:
         channels={name: channels.text(name, "") for name in channels.values},
         separator=csv.text("separator", ""),
     )
+    if len(mapping.separator) > 1:
+        raise csv.error(f"needs one character as separator, not {mapping.separator!r}.")
     motors = any(signal.at == "motor" for signal in mapping.signals.values())
     if motors and mapping.gears is None:
         raise top.error("signals at the motor need a [transmission] with gears.")
@@ -259,6 +264,7 @@ def _signal(part: TomlTable) -> SignalMapping:
 def _phases(part: TomlTable) -> PhaseMapping:
     part.only("columns", "constants", "pole_pairs", "angle_offsets", "at")
     columns = part.values.get("columns", [])
+    columns = columns if isinstance(columns, list) else []
     triples = [tuple(map(str, row)) for row in columns if isinstance(row, list)]
     if not triples or any(len(row) != 3 for row in triples):
         raise part.error("needs three names per joint as columns: [[a, b, c], …].")
@@ -276,13 +282,19 @@ def _gears(part: TomlTable) -> np.ndarray | None:
     if not part.values:
         return None
     if "matrix" in part.values:
-        matrix = np.array(part.values["matrix"], dtype=float)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        rows = part.values["matrix"]
+        rows = rows if isinstance(rows, list) else []
+        lists = [row if isinstance(row, list) else [] for row in rows]
+        if not rows or any(len(row) != len(rows) for row in lists):
             raise part.error(
                 "has a matrix that must be square: motor = matrix · joint."
             )
+        flat = replace(part, values={"matrix": [x for row in lists for x in row]})
+        matrix = np.array(flat.numbers("matrix")).reshape(len(rows), -1)
     else:
         matrix = np.diag(part.numbers("gears"))
+        if not matrix.size:
+            raise part.error("has no gears; give one per motor.")
     for extra in part.tables("couplings"):
         extra.only("motor", "joint", "ratio")
         motor, joint = (int(extra.number(k)) for k in ("motor", "joint"))
@@ -292,8 +304,10 @@ def _gears(part: TomlTable) -> np.ndarray | None:
             )
         matrix[motor - 1, joint - 1] = extra.number("ratio")
     # Judgement: gear ratios are of order one or far above, so that only rounding of a
-    # singular matrix comes out this small.
-    if abs(np.linalg.det(matrix)) < 1e-12:
+    # singular matrix comes out this small. NaN, of gears too large, fails as well.
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = abs(np.linalg.det(matrix))
+    if not 1e-12 <= size < np.inf:
         raise part.error("has singular gears: a joint moves no motor.")
     return matrix
 

@@ -13,6 +13,7 @@ from armwise.progress import Progress
 from armwise.recordings.alignment.alignment import choose
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.recording import Recording
+from armwise.recordings.repairs import repaired
 from armwise.recordings.samples import Samples
 from armwise.recordings.smoothing import smooth
 from armwise.recordings.stretches import (
@@ -74,6 +75,8 @@ def prepare(
     _check_arguments(recordings, cutoff_hz, decimation)
     report = progress or (lambda what, fraction: None)
     report("joining channels", 0.0)
+    # What was read for an arm has been checked and mended then.
+    recordings = [rec if rec.arm else repaired(rec, arm) for rec in recordings]
     tables = [stretches_of(rec, max_gap, skip_bad_rows) for rec in recordings]
     if arm is not None:
         _check_joints(recordings, arm)

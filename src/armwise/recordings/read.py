@@ -11,12 +11,18 @@ import numpy as np
 
 from armwise.errors import RecordingError
 from armwise.progress import Progress
-from armwise.recordings.channels import Sources, tables_of
-from armwise.recordings.column_names import standard_names, with_columns
+from armwise.recordings.channels import Sources, contents_of
+from armwise.recordings.column_names import (
+    joints_of,
+    recognise,
+    seconds_and_nanoseconds,
+    with_columns,
+)
 from armwise.recordings.formats.table import RawTable
 from armwise.recordings.mapping import LogMapping, load_mapping
 from armwise.recordings.plausibility import check_against_arm, degrees_note
 from armwise.recordings.recording import Recording, SignalTable
+from armwise.recordings.repairs import repaired
 from armwise.recordings.sensor_calibration import read_calibration
 
 if TYPE_CHECKING:
@@ -86,7 +92,7 @@ def _is_standard(name: str) -> bool:
 # Files and bags.
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".log")
-BAGS = (".db3", ".mcap")
+BAGS = (".db3", ".mcap", ".bag")
 
 
 def read_recording(
@@ -99,7 +105,7 @@ def read_recording(
     skip_bad_rows: bool = False,
     progress: Progress | None = None,
 ) -> Recording:
-    """Read a log of motion: CSV, Parquet, NPZ, MAT or a ROS 2 bag.
+    """Read a log of motion: CSV, Parquet, NPZ, MAT or a ROS bag.
 
     The standard log has the columns `time, q_1 …, qd_1 …, tau_1 …` (joint names may
     stand for the numbers) and `fx … tz`, in SI; anything else is described once by a
@@ -118,8 +124,7 @@ def read_recording(
         RecordingError: Naming the file, the row or column, and the remedy.
     """
     file = Path(path)
-    if not file.exists():
-        raise RecordingError(f"{file} does not exist.")
+    _check_file(file)
     described = mapping if isinstance(mapping, LogMapping) else None
     if mapping is not None and described is None:
         described = load_mapping(mapping)  # type: ignore[arg-type]
@@ -136,6 +141,48 @@ def read_recording(
     return _checked(recording, arm)
 
 
+def joint_names_in_log(
+    path: str | Path, mapping: str | Path | LogMapping | None = None
+) -> tuple[str, ...]:
+    """Names of the joints whose positions a log holds, in the log's own order.
+
+    A log that only counts its joints gives their numbers from one; one without
+    positions gives none. Only headings are read, of bags all messages.
+
+    Args:
+        path: The file, a bag's folder, or a folder of files the mapping names.
+        mapping: TOML file (or its contents) that describes a foreign log.
+    """
+    file = Path(path)
+    _check_file(file)
+    described = mapping if isinstance(mapping, LogMapping) else None
+    if mapping is not None and described is None:
+        described = load_mapping(mapping)  # type: ignore[arg-type]
+    if described is not None and (described.joints or "q" in described.signals):
+        count = described.joint_count or 0
+        return described.joints or tuple(str(j + 1) for j in range(count))
+    if _is_bag(file):
+        return _from_bag(file, described or LogMapping(), None, None).joint_names
+    return joints_of(_headings(file))
+
+
+def _headings(path: Path) -> list[str]:
+    """Names of a table's columns."""
+    from armwise.recordings.formats.csv import read_layout
+
+    if path.suffix.lower() in TEXT:
+        return list(read_layout(path).names)
+    return list(_table(path, "", LogMapping(), None, {}, False, None).columns)
+
+
+def _check_file(path: Path) -> None:
+    if not path.exists():
+        raise RecordingError(f"{path} does not exist.")
+    # A pipe or a device may have no end.
+    if not (path.is_file() or path.is_dir()):
+        raise RecordingError(f"{path} is neither a file nor a folder. Copy it to one.")
+
+
 def recording_of(
     table: RawTable,
     arm: Arm | None = None,
@@ -146,13 +193,16 @@ def recording_of(
 ) -> Recording:
     """Understand a table that was read elsewhere, such as some rows of a file."""
     sources = Sources({"": table}, mapping or LogMapping(), arm, columns or {})
-    tables, names = tables_of(sources)
-    recording = Recording(tables, names, table.source, table.skipped_rows)
+    read = contents_of(sources)
+    recording = Recording(
+        read.tables, read.joint_names, table.source, table.skipped_rows, read.notes
+    )
     return _checked(without_bad_rows(recording, skip_bad_rows), arm)
 
 
 def _checked(recording: Recording, arm: Arm | None) -> Recording:
-    """Refuse what the arm cannot have done; note what looks odd."""
+    """Mend what is safe, refuse what the arm cannot have done, note what is odd."""
+    recording = repaired(recording, arm)
     if arm is not None:
         check_against_arm(recording, arm)
         return replace(recording, arm=arm)
@@ -162,10 +212,6 @@ def _checked(recording: Recording, arm: Arm | None) -> Recording:
 
 
 def _is_bag(path: Path) -> bool:
-    if path.suffix == ".bag":
-        raise RecordingError(
-            f"{path} is a ROS 1 bag. Convert it with rosbags-convert, then read that."
-        )
     if path.is_dir():
         return (path / "metadata.yaml").exists() or any(
             child.suffix in BAGS for child in path.iterdir()
@@ -217,9 +263,9 @@ def _from_tables(
     for i, (name, file) in enumerate(files.items()):
         report = _part_of(progress, i, len(files))
         tables[name] = _table(file, name, mapping, arm, columns, skip_bad_rows, report)
-    signals, names = tables_of(Sources(tables, mapping, arm, columns))
+    read = contents_of(Sources(tables, mapping, arm, columns))
     skipped = sum(table.skipped_rows for table in tables.values())
-    return Recording(signals, names, str(path), skipped)
+    return Recording(read.tables, read.joint_names, str(path), skipped, read.notes)
 
 
 def _part_of(
@@ -243,8 +289,9 @@ def _table(
     from armwise.recordings.formats import arrays
     from armwise.recordings.formats.csv import read_csv
 
-    if not path.exists():
-        raise RecordingError(f"{path} does not exist; {mapping.source} names it.")
+    if not path.is_file():
+        state = "is no file" if path.exists() else "does not exist"
+        raise RecordingError(f"{path} {state}; {mapping.source} names it.")
     readers = {
         ".parquet": arrays.read_parquet,
         ".pq": arrays.read_parquet,
@@ -280,9 +327,10 @@ def _needed(
     columns: Mapping[str, str],
 ) -> set[str]:
     """Tell which columns of a text log must be sound."""
-    standard = standard_names(headings, source, arm)
+    standard = recognise(headings, source, arm, set(mapping.signals)).columns
     standard = with_columns(standard, columns if not name else {}, headings, source)
     needed = set(standard.values())
+    needed |= set(seconds_and_nanoseconds(headings) or ())
     for signal in mapping.signals.values():
         if signal.file == name and signal.layout == "numbers":
             needed |= set(headings[:1])
@@ -297,4 +345,5 @@ def _needed(
 
 
 def _is_number_of(name: str, headings: tuple[str, ...]) -> bool:
-    return name not in headings and name.isdigit() and 1 <= int(name) <= len(headings)
+    is_count = name not in headings and name.isascii() and name.isdigit()
+    return is_count and 1 <= int(name) <= len(headings)

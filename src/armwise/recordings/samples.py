@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -151,7 +151,7 @@ class Samples:
         starts = [
             int(o) + s for o, p in zip(offsets, parts, strict=False) for s in p.starts
         ]
-        blocks = {
+        blocks: dict[str, Any] = {
             name: np.concatenate([getattr(p, name) for p in parts])
             for name in ("time", "q", "qd", "qdd", "tau")
         }

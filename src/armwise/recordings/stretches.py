@@ -466,8 +466,8 @@ def _position_error(q: Float[np.ndarray, " samples"]) -> float:
     count = float(moved.min())
     multiples = moved / count
     is_counted = np.mean(np.abs(multiples - np.round(multiples)) < 0.01) > 0.99
-    # Else noise: fourth differences of a smooth motion are all noise, of variance 70 σ²,
-    # and 1.48 medians are a standard deviation. Three of them, of a difference.
+    # Else noise: fourth differences of a smooth motion are all noise, of variance
+    # 70 σ², and 1.48 medians are a standard deviation. Three of them, of a difference.
     noise = 1.48 * float(np.median(np.abs(np.diff(q, 4)))) / np.sqrt(70.0)
     return max(1.5 * count if is_counted else 0.0, 3.0 * np.sqrt(2.0) * noise)
 

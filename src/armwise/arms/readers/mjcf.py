@@ -20,6 +20,7 @@ from armwise.arms.arm import (
     Shape,
     resolve_mimic,
 )
+from armwise.arms.chain import with_locked_joints
 from armwise.arms.inertia import InertialParameters
 from armwise.arms.layout import BASE
 from armwise.arms.poses import pose, rotation_from_quaternion, without_rounding
@@ -47,19 +48,32 @@ def read_geom(model: Any, g: int, T: Float[np.ndarray, "4 4"]) -> Shape | None:
     R = rotation_from_quaternion(model.geom_quat[g])
     at = T @ pose(R, model.geom_pos[g])
     x, y, z = (float(size) for size in model.geom_size[g])
+    color = _color(model, g)
     match int(model.geom_type[g]):
         case 2:  # mjGEOM_SPHERE
-            return Shape("sphere", (x,), at)
+            return Shape("sphere", (x,), at, color=color)
         case 3:  # mjGEOM_CAPSULE
-            return Shape("capsule", (x, 2 * y), at)
+            return Shape("capsule", (x, 2 * y), at, color=color)
         case 5:  # mjGEOM_CYLINDER
-            return Shape("cylinder", (x, 2 * y), at)
+            return Shape("cylinder", (x, 2 * y), at, color=color)
         case 6:  # mjGEOM_BOX
-            return Shape("box", (2 * x, 2 * y, 2 * z), at)
+            return Shape("box", (2 * x, 2 * y, 2 * z), at, color=color)
         case 7:  # mjGEOM_MESH
             name = str(model.mesh(int(model.geom_dataid[g])).name)
-            return Shape("mesh", (1.0, 1.0, 1.0), at, name)
+            return Shape("mesh", (1.0, 1.0, 1.0), at, name, color)
     return None
+
+
+def _color(model: Any, g: int) -> tuple[float, float, float] | None:
+    """Colour of a geom: its material's, else its own; MuJoCo's default grey is none."""
+    material = int(model.geom_matid[g])
+    own = np.array(model.geom_rgba[g][:3], dtype=float)
+    if material >= 0:
+        own = np.array(model.mat_rgba[material][:3], dtype=float)
+    elif np.allclose(own, 0.5):
+        return None
+    red, green, blue = own.tolist()
+    return red, green, blue
 
 
 # The tree of bodies and joints.
@@ -85,10 +99,12 @@ def read_mjcf(path: Path) -> Arm:
     """Read an arm from an MJCF file.
 
     Bodies without joints are merged; a body with several joints becomes a chain of
-    massless links; joint equalities become mimics.
+    massless links; linear equalities of joints become mimics. Free and ball joints are
+    held where they are described, and so are joints that other constraints bind: the
+    arm's notes say which.
 
     Raises:
-        ArmError: If it has free or ball joints, or constraints that close loops.
+        ArmError: If no joint is left that moves by itself.
     """
     model = compile_mjcf(path)
     reader = _Reader(path, model)
@@ -96,9 +112,10 @@ def read_mjcf(path: Path) -> Arm:
         reader.add_body(body)
     if not reader.joints:
         raise ArmError(f"{path} has no joint that moves; an arm needs one.")
-    return Arm(
+    joints, bound = reader.led_joints()
+    arm = Arm(
         name=reader.model_name,
-        joints=reader.led_joints(),
+        joints=joints,
         links=tuple(
             Link(name, inertia, tuple(reader.shapes[i]))
             for i, (name, inertia) in enumerate(
@@ -109,7 +126,14 @@ def read_mjcf(path: Path) -> Arm:
         frames=(*reader.frames, *reader.sites()),
         base="world",
         base_shapes=tuple(reader.shapes[BASE]),
+        notes=reader.notes,
     )
+    if all(i in bound for i in arm.coordinates):
+        raise ArmError(
+            f"{path}: constraints bind every joint; an arm needs one that moves by "
+            "itself."
+        )
+    return with_locked_joints(arm, bound_positions(arm, bound))
 
 
 def body_name(model: Any, body: int) -> str:
@@ -129,6 +153,10 @@ class _Reader:
     frames: list[Frame] = field(default_factory=list)
     shapes: dict[int, list[Shape]] = field(default_factory=dict)
     poses_on_links: dict[int, tuple[int, np.ndarray]] = field(default_factory=dict)
+    # MuJoCo's number of a hinge or slide joint → ours; free and ball joints have none.
+    numbers: dict[int, int] = field(default_factory=dict)
+    held: list[str] = field(default_factory=list)
+    loose: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.poses_on_links[0] = (BASE, np.eye(4))
@@ -148,8 +176,8 @@ class _Reader:
         parent, T_parent = self.poses_on_links[int(model.body_parentid[body])]
         T = T_parent @ _pose(model.body_pos[body], model.body_quat[body])
         inertia, name = self._inertia(body), body_name(model, body)
-        count = int(model.body_jntnum[body])
-        if count == 0:
+        joints = self._moving_joints(body)
+        if not joints:
             self.poses_on_links[body] = (parent, T)
             self.frames.append(Frame(name, parent, T, inertia))
             self.shapes[parent] += read_shapes(model, body, T)
@@ -157,25 +185,34 @@ class _Reader:
                 self.inertias[parent] += inertia.transformed(T)
             return
         # Several joints of one body: all but the last carry a massless link.
-        for k in range(count):
-            j = int(model.body_jntadr[body]) + k
-            last = k == count - 1
+        for j in joints:
+            last = j == joints[-1]
             joint = self._joint(j, parent, T)
             parent, T = len(self.joints), np.eye(4)
+            self.numbers[j] = parent
             self.joints.append(joint)
             self.names.append(name if last else f"{name}_{joint.name}")
             self.inertias.append(inertia if last else InertialParameters.zero())
             self.shapes[parent] = read_shapes(model, body, T) if last else []
         self.poses_on_links[body] = (parent, T)
 
+    def _moving_joints(self, body: int) -> list[int]:
+        """Hinges and slides of a body; what else it has is noted and held."""
+        first, count = (
+            int(x[body]) for x in (self.model.body_jntadr, self.model.body_jntnum)
+        )
+        every = range(first, first + count)
+        moving = [j for j in every if int(self.model.jnt_type[j]) in (_SLIDE, _HINGE)]
+        self.held += [self._joint_name(j) for j in every if j not in moving]
+        return moving
+
+    def _joint_name(self, j: int) -> str:
+        return str(self.model.joint(j).name) or f"joint_{j}"
+
     def _joint(self, j: int, parent: int, T: Float[np.ndarray, "4 4"]) -> Joint:
         model = self.model
-        name = str(model.joint(j).name) or f"joint_{j}"
+        name = self._joint_name(j)
         kind = int(model.jnt_type[j])
-        if kind not in (_SLIDE, _HINGE):
-            raise self.error(
-                f'joint "{name}"', "is free or a ball; use hinge and slide joints."
-            )
         drive, dof = self._drive(j, name), int(model.jnt_dofadr[j])
         # Newer versions only; the terms beyond the linear one have no parameter here.
         if hasattr(model, "dof_dampingpoly") and np.any(model.dof_dampingpoly[dof]):
@@ -194,7 +231,9 @@ class _Reader:
         )
         # MuJoCo draws the body where the joint is at its reference, not at zero.
         reference = float(model.qpos0[model.jnt_qposadr[j]])
-        return replace(bare, origin=bare.pose(-reference)) if reference else bare
+        if not reference:
+            return bare
+        return replace(bare, origin=bare.pose(-reference), rest=reference)
 
     def _drive(self, j: int, name: str) -> Drive:
         model, dof = self.model, int(self.model.jnt_dofadr[j])
@@ -237,38 +276,156 @@ class _Reader:
                 frames.append(Frame(name, link, at))
         return frames
 
-    def led_joints(self) -> tuple[Joint, ...]:
-        follow = dict(self._equality(e) for e in range(self.model.neq))
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was taken otherwise than the file says."""
+        notes = []
+        if self.held:
+            notes.append(
+                f"{_listed(self.held)} (free or ball) taken as fixed where described: "
+                "an arm's joints turn or slide."
+            )
+        if self.loose:
+            notes.append(
+                f"Constraints that are not between two joints, linearly: "
+                f"{_listed(self.loose)}. The joints they bind are held where described."
+            )
+        return tuple(notes)
+
+    def led_joints(self) -> tuple[tuple[Joint, ...], set[int]]:
+        """Return the joints with their mimics, and which others constraints bind."""
+        model = self.model
+        follow: dict[int, Mimic] = {}
+        bound: set[int] = set()
+        for e in range(model.neq):
+            if not model.eq_active0[e]:
+                continue
+            pair = self._pair(e)
+            if pair is None or pair[0] in follow:
+                joints = self._bound(e)
+                bound |= joints
+                if joints:
+                    self.loose.append(str(model.equality(e).name) or f"equality {e}")
+            else:
+                follow[pair[0]] = pair[1]
         led = list(self.joints)
         for i in follow:
             mimic = resolve_mimic(i, follow)
             if mimic is None:
                 raise self.error(f'joint "{led[i].name}"', "follows itself; cut that.")
             led[i] = replace(led[i], mimic=mimic)
-        return tuple(led)
+        # A joint that follows a bound one is held with it: the leader is what counts.
+        leaders = ((i, led[i].mimic) for i in bound)
+        return tuple(led), {i if m is None else m.leader for i, m in leaders}
 
-    def _equality(self, e: int) -> tuple[int, Mimic]:
+    def _pair(self, e: int) -> tuple[int, Mimic] | None:
+        """Return the follower and its rule, where a constraint is linear in two."""
         model = self.model
-        name = str(model.equality(e).name) or str(e)
+        kind = int(model.eq_type[e])
+        if kind == _TENDON_EQUALITY:
+            return self._tendon_pair(e)
         leader = int(model.eq_obj2id[e])
-        if int(model.eq_type[e]) != _JOINT_EQUALITY or leader < 0:
-            raise self.error(
-                f'equality "{name}"',
-                "is not between two joints; loops and welds are not supported.",
-            )
+        if kind != _JOINT_EQUALITY or leader < 0:
+            return None
         constant, slope, *higher = (float(x) for x in model.eq_data[e][:5])
-        # MuJoCo allows a quartic between two joints; a coupling here is linear.
-        if any(higher):
-            raise self.error(f'equality "{name}"', "is not linear; make it so.")
         follower = int(model.eq_obj1id[e])
+        # MuJoCo allows a quartic between two joints; a coupling here is linear.
+        if any(higher) or not {leader, follower} <= self.numbers.keys():
+            return None
         zero = {j: float(model.qpos0[model.jnt_qposadr[j]]) for j in (follower, leader)}
         # MuJoCo's polynomial is between deviations from the reference position.
         offset = zero[follower] + constant - slope * zero[leader]
-        return follower, Mimic(leader, slope, offset)
+        return self.numbers[follower], Mimic(self.numbers[leader], slope, offset)
+
+    def _tendon_pair(self, e: int) -> tuple[int, Mimic] | None:
+        """A fixed tendon over two joints, held at its length: a q₁ + b q₂ = L."""
+        model = self.model
+        if int(model.eq_obj2id[e]) >= 0:
+            return None
+        tendon = int(model.eq_obj1id[e])
+        first, count = int(model.tendon_adr[tendon]), int(model.tendon_num[tendon])
+        wraps = range(first, first + count)
+        joints = [int(model.wrap_objid[w]) for w in wraps]
+        is_fixed = all(int(model.wrap_type[w]) == _WRAP_JOINT for w in wraps)
+        if not is_fixed or len(joints) != 2 or not set(joints) <= self.numbers.keys():
+            return None
+        a, b = (float(model.wrap_prm[w]) for w in wraps)
+        if not b:
+            return None
+        # The constraint's length is that at the reference, plus its constant.
+        zero = [float(model.qpos0[model.jnt_qposadr[j]]) for j in joints]
+        length = a * zero[0] + b * zero[1] + float(model.eq_data[e][0])
+        leader, follower = (self.numbers[j] for j in joints)
+        return follower, Mimic(leader, -a / b, length / b)
+
+    def _bound(self, e: int) -> set[int]:
+        """Joints that a constraint binds and the arm cannot have: held instead."""
+        model = self.model
+        kind = int(model.eq_type[e])
+        first, second = int(model.eq_obj1id[e]), int(model.eq_obj2id[e])
+        if kind == _JOINT_EQUALITY:
+            named = {j for j in (first, second) if j >= 0}
+        elif kind == _TENDON_EQUALITY:
+            named = {j for t in (first, second) if t >= 0 for j in self._along(t)}
+        elif kind in (_CONNECT, _WELD):
+            named = self._loop(e)
+        else:  # flexes and distances bind no joint
+            named = set()
+        return {self.numbers[j] for j in named if j in self.numbers}
+
+    def _along(self, tendon: int) -> set[int]:
+        model = self.model
+        first, count = int(model.tendon_adr[tendon]), int(model.tendon_num[tendon])
+        wraps = range(first, first + count)
+        return {
+            int(model.wrap_objid[w])
+            for w in wraps
+            if int(model.wrap_type[w]) == _WRAP_JOINT
+        }
+
+    def _loop(self, e: int) -> set[int]:
+        """Joints between two bodies that are tied together, on either branch."""
+        model = self.model
+        ends = [int(model.eq_obj1id[e]), int(model.eq_obj2id[e])]
+        if int(model.eq_objtype[e]) == _SITE:
+            ends = [int(model.site_bodyid[site]) for site in ends]
+        # A body that a program moves (mocap), for teleoperation, ties nothing.
+        if any(int(model.body_mocapid[body]) >= 0 for body in ends):
+            return set()
+        first, second = (self._joints_below(body) for body in ends)
+        # Nor does one that flies freely by itself: tied to the arm it closes no loop.
+        for branch in (first - second, second - first):
+            if branch and all(int(model.jnt_type[j]) == _FREE for j in branch):
+                return set()
+        return first ^ second
+
+    def _joints_below(self, body: int) -> set[int]:
+        """Joints from a body down to the base."""
+        model, joints = self.model, set()
+        while body:
+            start = int(model.body_jntadr[body])
+            joints |= set(range(start, start + int(model.body_jntnum[body])))
+            body = int(model.body_parentid[body])
+        return joints
 
 
-_SLIDE, _HINGE, _JOINT_EQUALITY = 2, 3, 2
-"""MuJoCo's mjJNT_SLIDE, mjJNT_HINGE and mjEQ_JOINT."""
+def bound_positions(arm: Arm, bound: set[int]) -> dict[str, float]:
+    """Where joints that constraints bind are held: as the file shows them."""
+    return {arm.joints[i].name: arm.joints[i].rest for i in bound}
+
+
+def _listed(names: list[str]) -> str:
+    # Judgement: four names say which; scenes have dozens.
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
+
+
+_FREE, _SLIDE, _HINGE = 0, 2, 3
+"""MuJoCo's mjJNT_FREE, mjJNT_SLIDE and mjJNT_HINGE."""
+_CONNECT, _WELD, _JOINT_EQUALITY, _TENDON_EQUALITY = 0, 1, 2, 3
+"""MuJoCo's mjEQ_CONNECT, mjEQ_WELD, mjEQ_JOINT and mjEQ_TENDON."""
+_WRAP_JOINT, _SITE = 1, 6
+"""MuJoCo's mjWRAP_JOINT and mjOBJ_SITE."""
 
 
 def _pose(

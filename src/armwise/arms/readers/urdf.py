@@ -75,6 +75,9 @@ MOVING: dict[str, Literal["revolute", "prismatic"]] = {
 }
 """URDF's joint types that move, and what they are here."""
 
+HELD = ("floating", "planar", "spherical")
+"""Types of joints with several degrees of freedom: held where they are described."""
+
 # Judgement: below the largest double, 1.8e308, and beyond any real limit.
 UNBOUNDED = 1e300
 """A limit at least this large is none: URDF has no word for infinity."""
@@ -182,18 +185,25 @@ def read_origin(element: Element) -> Float[np.ndarray, "4 4"]:
     return pose(rotation, origin.vector("xyz", NOTHING))
 
 
-def read_inertial(link: Element, allow_unphysical: bool) -> InertialParameters:
-    """Return a link's inertial parameters about its frame, zero without <inertial>."""
+def read_inertial(
+    link: Element, allow_unphysical: bool, is_fixed: bool = False
+) -> tuple[InertialParameters, str | None]:
+    """Return a link's inertial parameters about its frame, and a note if repaired.
+
+    They are zero without <inertial>. Negative principal moments within rounding are
+    set to zero; a link that no joint moves may lack a little more.
+    """
     inertial = link.find("inertial")
     if inertial is None:
-        return InertialParameters.zero()
+        return InertialParameters.zero(), None
     mass = inertial.require("mass").number("value")
     T = read_origin(inertial)
     R = T[:3, :3]
     central = R @ _read_inertia(inertial) @ R.T
+    note = None
     if not allow_unphysical:
-        _refuse_impossible(link, mass, central)
-    return InertialParameters.from_center_of_mass(mass, T[:3, 3], central)
+        central, note = repaired_inertia(link, mass, central, is_fixed)
+    return InertialParameters.from_center_of_mass(mass, T[:3, 3], central), note
 
 
 def _read_inertia(inertial: Element) -> Float[np.ndarray, "3 3"]:
@@ -203,20 +213,42 @@ def _read_inertia(inertial: Element) -> Float[np.ndarray, "3 3"]:
     return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
 
 
-def _refuse_impossible(
-    link: Element, mass: float, central: Float[np.ndarray, "3 3"]
-) -> None:
-    """Refuse what cannot be a slip of rounding; a broken triangle only is a defect."""
+# Judgement: a gram at a centimetre. What a fixed link lacks is lost in the link that
+# carries it; a link with a joint of its own may be that small itself.
+NEGLIGIBLE_MOMENT = 1e-7
+"""Of a link that no joint moves, in [kg m²]: a deficit that is repaired."""
+
+
+def repaired_inertia(
+    link: Element, mass: float, central: Float[np.ndarray, "3 3"], is_fixed: bool
+) -> tuple[Float[np.ndarray, "3 3"], str | None]:
+    """Return a central inertia, repaired if negligible, and a note if it was.
+
+    What cannot be a slip of rounding is refused; a broken triangle only is a defect.
+    """
     remedy = "correct it, or load with allow_unphysical=True."
     if mass < 0:
         raise link.error(f"has the negative mass {mass:g} kg; {remedy}")
-    smallest = float(np.linalg.eigvalsh(central)[0])
-    # Relative to the largest moment: rounding of a slender link must pass.
-    if smallest < -1e-9 * max(float(np.abs(central).max()), 1e-12):
+    moments, axes = np.linalg.eigh(central)
+    smallest = float(moments[0])
+    # Relative to the largest moment: rounding of a slender link must pass. Below
+    # 1e-15 kg m², a milligram at a nanometre, there is nothing but rounding.
+    if smallest >= -max(1e-9 * float(np.abs(central).max()), 1e-15):
+        return central, None
+    if not is_fixed or smallest < -NEGLIGIBLE_MOMENT:
         raise link.error(
             f"has an inertia no body can have: a principal moment is negative "
             f"({smallest:.4g} kg m²); {remedy}"
         )
+    small, middle, large = np.maximum(moments, 0.0)
+    # The least change that makes it a body: no moment exceeds the other two.
+    possible = np.array([max(small, large - middle), middle, large])
+    note = (
+        f"{link.attributes['name']}: a principal moment was negative "
+        f"({smallest:.2g} kg m²) and is repaired; the link is fixed and "
+        f"{NEGLIGIBLE_MOMENT:g} kg m² do not count."
+    )
+    return axes @ np.diag(possible) @ axes.T, note
 
 
 def read_shapes(link: Element, T: Float[np.ndarray, "4 4"]) -> list[Shape]:
@@ -382,6 +414,7 @@ def read_urdf(
         frames=tuple(body.frames),
         base=tree.root,
         base_shapes=tuple(body.shapes[BASE]),
+        notes=tuple(body.notes),
     )
     return read_couplings(robot, arm)
 
@@ -407,7 +440,7 @@ class _Body:
     frames: list[Frame] = field(default_factory=list)
     shapes: dict[int, list[Shape]] = field(default_factory=dict)
     fixed: dict[str, _FixedFrame] = field(default_factory=dict)
-    anchored: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fixed[self.tree.root] = _FixedFrame(BASE, np.eye(4))
@@ -419,10 +452,16 @@ class _Body:
             self._merge(joint)
         elif kind in MOVING:
             self._append(joint)
+        elif kind in HELD:
+            self._merge(joint)
+            self.notes.append(
+                f"{joint.text('name')} ({kind}) is taken as fixed where it is "
+                "described: an arm's joints turn or slide."
+            )
         else:
             raise joint.error(
                 f'has the type "{kind}", which is not supported. Supported: '
-                f"{', '.join(MOVING)}, fixed."
+                f"{', '.join(MOVING)}, fixed; held: {', '.join(HELD)}."
             )
 
     def _append(self, joint: Element) -> None:
@@ -453,7 +492,7 @@ class _Body:
         parent, name = self.fixed[link_of(joint, "parent")], link_of(joint, "child")
         T = parent.pose @ read_origin(joint)
         self.fixed[name] = _FixedFrame(parent.link, T)
-        inertia = self._inertia(name)
+        inertia = self._inertia(name, is_fixed=joint.find(ANCHOR) is None)
         # Written by our own writer for joints whose axis misses the link's frame, which
         # URDF cannot say.
         if joint.find(ANCHOR) is not None and parent.link != BASE:
@@ -488,8 +527,11 @@ class _Body:
         self.fixed[name] = _FixedFrame(i, np.eye(4))
         self.shapes[i] = read_shapes(self.tree.links[name], np.eye(4))
 
-    def _inertia(self, name: str) -> InertialParameters:
-        return read_inertial(self.tree.links[name], self.allow_unphysical)
+    def _inertia(self, name: str, is_fixed: bool = False) -> InertialParameters:
+        link = self.tree.links[name]
+        inertia, note = read_inertial(link, self.allow_unphysical, is_fixed)
+        self.notes += [note] if note else []
+        return inertia
 
     def finished_links(self) -> tuple[Link, ...]:
         return tuple(

@@ -27,6 +27,7 @@ class Element:
         line: Line of its start tag.
         start, close: Bytes where its start tag and its end tag begin; the second
             means nothing for <a/>.
+        content: The text inside it, without that of its children.
     """
 
     tag: str
@@ -36,6 +37,7 @@ class Element:
     start: int
     close: int = -1
     children: list[Element] = field(default_factory=list)
+    content: str = ""
 
     def all(self, tag: str) -> Iterator[Element]:
         """Go through the children with this tag."""
@@ -91,6 +93,14 @@ class Element:
             )
         return tuple(self._number(attribute, word) for word in words)
 
+    def numbers(self, size: int) -> tuple[float, ...]:
+        """Return a fixed number of finite numbers that are the element's text."""
+        words = self.content.split()
+        if len(words) != size:
+            raise self.error(f"needs {size} numbers, not {len(words)}.")
+        # As large as a float: SDF writes "no limit" as 1e16 or 1.8e308.
+        return tuple(self._number(self.tag, word, math.inf) for word in words)
+
     def _number(
         self, attribute: str, word: str, largest: float = LARGEST_NUMBER
     ) -> float:
@@ -121,11 +131,13 @@ class _Builder:
     def __init__(self, file: str, data: bytes) -> None:
         self.file, self.data = file, data
         self.open: list[Element] = []
+        self.texts: list[list[str]] = []
         self.root: Element | None = None
         self.count = 0
         parser = self.parser = expat.ParserCreate()
         parser.StartElementHandler = self.start
         parser.EndElementHandler = self.finish
+        parser.CharacterDataHandler = self.add_text
         parser.StartDoctypeDeclHandler = self.refuse
         # Entities may expand exponentially ("billion laughs") or read other files.
         parser.EntityDeclHandler = self.refuse
@@ -162,9 +174,16 @@ class _Builder:
         else:
             self.root = element
         self.open.append(element)
+        self.texts.append([])
+
+    def add_text(self, text: str) -> None:
+        self.texts[-1].append(text)
 
     def finish(self, tag: str) -> None:
-        self.open.pop().close = self.parser.CurrentByteIndex
+        element = self.open.pop()
+        element.close = self.parser.CurrentByteIndex
+        # Joined once: adding to a long text, chunk by chunk, takes quadratic time.
+        element.content = "".join(self.texts.pop()).strip()
 
     def refuse(self, *_: object) -> None:
         raise ArmError(

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from armwise.arms.arm import Arm, Joint, Shape
+from armwise.arms.arm import Arm, Frame, Joint, Shape
+from armwise.arms.chain import with_locked_joints
 from armwise.arms.inertia import InertialParameters
 from armwise.arms.layout import BASE
+from armwise.arms.poses import inverse
 from armwise.arms.readers.mjcf import OFFSET, body_name, compile_mjcf, read_mjcf
 from armwise.arms.readers.xml import Element
 from armwise.arms.writers.link_inertia import (
@@ -21,7 +22,7 @@ from armwise.arms.writers.link_inertia import (
     require_writable,
 )
 from armwise.arms.writers.urdf import changed_links, number, numbers, require_same_arm
-from armwise.arms.writers.xml_edit import Editor
+from armwise.arms.writers.xml_edit import Editor, quoteattr
 from armwise.errors import ArmError
 
 if TYPE_CHECKING:
@@ -199,7 +200,7 @@ def fill_mjcf(
     arm: Arm, path: Path, data: bytes, root: Element, *, allow_unphysical: bool = False
 ) -> tuple[bytes, tuple[str, ...]]:
     """Return the template with the arm's numbers in it, and notes for the user."""
-    before = read_mjcf(path)
+    before = with_locked_joints(read_mjcf(path), arm.locked)
     require_same_arm(arm, before, path)
     changed = changed_links(arm, before)
     require_writable(arm, changed, allow_unphysical)
@@ -209,9 +210,15 @@ def fill_mjcf(
     editor = Editor(data)
     notes = []
     for i in changed:
-        frames = frames_on(before, i)
-        division = divide_inertia(arm.links[i].inertia, frames)
-        _put_inertia(editor, bodies[arm.links[i].name], division.own)
+        frames, link = frames_on(before, i), arm.links[i]
+        if link.name not in bodies:
+            # The first of several joints of one body: the body itself, held, is a
+            # frame of it and carries what the link has.
+            body = next(f for f in frames if np.any(f.inertia.vector))
+            _put_carried(editor, bodies[body.name], link.inertia, body, frames)
+            continue
+        division = divide_inertia(link.inertia, frames)
+        _put_inertia(editor, bodies[link.name], division.own)
         if not division.keeps_frames:
             emptied = [f.name for f in frames if np.any(f.inertia.vector)]
             for name in emptied:
@@ -225,6 +232,20 @@ def fill_mjcf(
             _put_drive(editor, joints[joint.name], joint, old)
     _put_offsets(editor, root, arm, before)
     return editor.result(), tuple(notes)
+
+
+def _put_carried(
+    editor: Editor,
+    element: Element,
+    total: InertialParameters,
+    body: Frame,
+    frames: list[Frame],
+) -> None:
+    """Put into one frame's body what a link has beyond its other frames."""
+    for frame in frames:
+        if frame is not body:
+            total = total - frame.inertia.transformed(frame.pose)
+    _put_inertia(editor, element, total.transformed(inverse(body.pose)))
 
 
 def _require_own_inertias(root: Element) -> None:

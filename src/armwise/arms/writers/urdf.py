@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
 from armwise.arms.arm import Arm, Frame, Joint, Limits, Shape
+from armwise.arms.chain import with_locked_joints
 from armwise.arms.inertia import InertialParameters
 from armwise.arms.layout import BASE, DRIVE_NAMES
 from armwise.arms.poses import pose, rpy_from_rotation
@@ -29,7 +29,7 @@ from armwise.arms.writers.link_inertia import (
     frames_on,
     require_writable,
 )
-from armwise.arms.writers.xml_edit import Editor
+from armwise.arms.writers.xml_edit import Editor, quoteattr
 from armwise.errors import ArmError
 
 if TYPE_CHECKING:
@@ -267,6 +267,7 @@ def fill_urdf(
     """
     # The template may hold what is to be repaired.
     before = read_urdf(path, root=root, allow_unphysical=True)
+    before = with_locked_joints(before, arm.locked)
     require_same_arm(arm, before, path)
     changed = changed_links(arm, before)
     require_writable(arm, changed, allow_unphysical)
@@ -281,7 +282,7 @@ def fill_urdf(
 
 
 def require_same_arm(arm: Arm, template: Arm, path: Path) -> None:
-    """Refuse a template whose joints or links are not the arm's."""
+    """Refuse a template with other joints or links; locked ones do not count."""
     for what in ("joints", "links"):
         names = [x.name for x in getattr(arm, what)]
         expected = [x.name for x in getattr(template, what)]

@@ -36,10 +36,19 @@ TYPES = {
 }  # fmt: skip
 """Number of a data type in the file → NumPy's name of it."""
 
-# Judgement: 16 GiB are two thousand million numbers; zeros pack a thousand to one, so
-# that 20 MB can unpack to more.
-LARGEST = 1 << 34
-"""Bytes one compressed array may unpack to."""
+# Judgement: measured signals pack three to one, constant ones a few times more; zeros
+# pack a thousand to one.
+SMALL, TIGHTEST = 1 << 27, 100
+"""Bytes any file may unpack to, and how many times its own size a larger one may."""
+
+
+def refuse_bomb(path: Path, unpacked: int) -> None:
+    """Refuse a file that unpacks to far more than measured signals could."""
+    if unpacked > max(SMALL, TIGHTEST * path.stat().st_size):
+        raise RecordingError(
+            f"{path} unpacks to {unpacked / 2**20:.0f} MiB, over {TIGHTEST} times its "
+            "size: no measured log does. Save it again without the empty arrays."
+        )
 
 
 class _DamageError(Exception):
@@ -85,19 +94,21 @@ def read_mat_file(path: Path) -> MatContents:
             "save(…, '-v7')."
         )
     try:
-        return _contents(data[HEADER:], order)
+        return _contents(data[HEADER:], order, max(SMALL, TIGHTEST * len(data)))
     except (_DamageError, zlib.error, ValueError, UnicodeDecodeError) as problem:
         raise RecordingError(
             f"{path} is not a readable MAT file: it is damaged ({problem})."
         ) from None
 
 
-def _contents(data: memoryview, order: str) -> MatContents:
+def _contents(data: memoryview, order: str, most: int) -> MatContents:
+    """Read every array; together they may unpack to `most` bytes."""
     arrays: dict[str, np.ndarray] = {}
     objects: list[str] = []
     for element in _elements(data, order):
         if element.kind == COMPRESSED:
-            unpacked = memoryview(_unpacked(element.data))
+            unpacked = memoryview(_unpacked(element.data, most))
+            most -= len(unpacked)
             element = next(_elements(unpacked, order))
         if element.kind != MATRIX:
             continue
@@ -109,13 +120,14 @@ def _contents(data: memoryview, order: str) -> MatContents:
     return MatContents(arrays, tuple(objects))
 
 
-def _unpacked(data: memoryview) -> bytes:
+def _unpacked(data: memoryview, most: int) -> bytes:
     """Decompress, but no further than a log could need."""
     unpacker = zlib.decompressobj()
-    # The limit is given to zlib: checking afterwards would be too late.
-    unpacked = unpacker.decompress(data, LARGEST)
+    # The limit is given to zlib: checking afterwards would be too late. Zero would
+    # mean no limit.
+    unpacked = unpacker.decompress(data, max(most, 1))
     if unpacker.unconsumed_tail:
-        raise _DamageError(f"an array unpacks to more than {LARGEST >> 30} GiB")
+        raise _DamageError("its arrays unpack to far more than a log holds")
     if not unpacker.eof:
         raise _DamageError("a compressed array is cut off")
     return unpacked
@@ -184,6 +196,10 @@ def read_parquet(path: Path) -> RawTable:
     import polars as pl
 
     try:
+        lazy = pl.scan_parquet(path)
+        width = len(lazy.collect_schema())
+        rows = int(lazy.select(pl.len()).collect().item())
+        refuse_bomb(path, 8 * rows * width)
         frame = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         first = str(error).splitlines()[0]
@@ -200,6 +216,8 @@ def table_of_frame(path: Path, frame: pl.DataFrame) -> RawTable:
     columns, units = {}, {}
     for series in frame.get_columns():
         name, unit = split_unit(series.name)
+        for label, column in _listed(name, series):
+            columns[label] = column
         # Text columns are common in logs, and no reason to refuse one.
         if not series.dtype.is_numeric():
             continue
@@ -212,14 +230,46 @@ def table_of_frame(path: Path, frame: pl.DataFrame) -> RawTable:
     return RawTable(str(path), columns, units)
 
 
+_LEROBOT = {
+    "observation.state": "q",
+    "observation.velocity": "qd",
+    "observation.effort": "tau",
+    "action": "command",
+}
+"""Lists in the Parquet files of LeRobot → the quantity they hold, joint by joint."""
+
+
+def _listed(name: str, series: pl.Series) -> Iterator[tuple[str, np.ndarray]]:
+    """Spell out a column of lists of equal length as one column per entry."""
+    import polars as pl
+
+    if isinstance(series.dtype, pl.List):
+        lengths = series.list.len().unique()
+        is_number = series.dtype.inner.is_numeric()
+        # Judgement: longer lists are images or scans, no joints.
+        if lengths.len() != 1 or not is_number or not 1 <= lengths[0] <= 128:
+            return
+        series = series.list.to_array(lengths[0])
+    if not isinstance(series.dtype, pl.Array) or len(series.dtype.shape) != 1:
+        return
+    if not series.dtype.inner.is_numeric() or series.dtype.shape[0] > 128:
+        return
+    block = series.cast(pl.Array(pl.Float64, series.dtype.shape[0])).to_numpy()
+    for k in range(block.shape[1]):
+        yield f"{_LEROBOT.get(name, name)}_{k + 1}", np.ascontiguousarray(block[:, k])
+
+
 def read_npz(path: Path) -> RawTable:
     """Read the arrays of an NPZ file; pickled objects are never loaded."""
     arrays: dict[str, np.ndarray] = {}
     try:
         # np.load leaves a file it opened itself open when it is no archive.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            refuse_bomb(path, sum(one.file_size for one in archive.zip.infolist()))
             for name in archive.files:
                 arrays[name] = archive[name]
+    except RecordingError:
+        raise
     except Exception as error:  # zipfile and NumPy raise a dozen kinds
         if "pickle" in str(error).lower():
             raise RecordingError(

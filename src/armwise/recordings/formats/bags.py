@@ -1,4 +1,4 @@
-"""ROS 2 bags, without ROS: sqlite3 or mcap, with or without metadata.yaml."""
+"""Bags of ROS 1 and ROS 2 (sqlite3, mcap), without ROS."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def collect(
     progress: Callable[[float], None] | None,
 ) -> dict[tuple[str, ...], Stream]:
     """Decode the messages: (topic, kind or joint names …) → stream."""
-    store = _type_store(reader, topics.values())
+    is_first = path.suffix == ".bag"
+    store = _type_store(reader, topics.values(), is_first)
+    decode = store.deserialize_ros1 if is_first else store.deserialize_cdr
     connections = [c for c in reader.connections if c.topic in topics]
     total = max(sum(c.msgcount for c in connections), 1)
     streams: dict[tuple[str, ...], Stream] = {}
@@ -66,7 +68,7 @@ def collect(
     orders: dict[tuple[str, frozenset[str]], tuple[str, ...]] = {}
     for i, (connection, received, raw) in enumerate(reader.messages(connections)):
         try:
-            message = store.deserialize_cdr(raw, connection.msgtype)
+            message = decode(raw, connection.msgtype)
         except Exception as error:
             raise RecordingError(
                 f"{path}, message {i + 1} of {connection.topic} is damaged: {error}."
@@ -117,11 +119,13 @@ _COMMON = {
 """Message types that nearly every bag needs, as ROS 2 has always defined them."""
 
 
-def _type_store(reader: Any, kinds: Collection[str]) -> Any:
+def _type_store(reader: Any, kinds: Collection[str], is_first: bool) -> Any:
     """Return the message types in use, those known and those the bag explains."""
     from rosbags.interfaces import MessageDefinitionFormat
     from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
+    if is_first:
+        return get_typestore(Stores.ROS1_NOETIC)
     # Importing all types of a ROS release takes longer than reading most bags.
     is_common = set(kinds) <= set(_COMMON)
     store = get_typestore(Stores.EMPTY if is_common else Stores.LATEST)
@@ -234,17 +238,18 @@ def read_bag(
     except ArmwiseError:
         raise
     except Exception as error:  # rosbags, apsw and ruamel raise trees of their own
-        raise RecordingError(f"{path} is not a readable ROS 2 bag: {error}") from None
+        raise RecordingError(f"{path} is not a readable ROS bag: {error}") from None
     return _tables(path, streams, mapping, arm)
 
 
 @contextmanager
 def _reader(path: Path) -> Iterator[Any]:
     try:
+        from rosbags.rosbag1 import Reader as FirstReader
         from rosbags.rosbag2 import Reader
     except ImportError:
-        raise MissingExtra("rosbags", "ros", "Reading ROS 2 bags") from None
-    reader = Reader(path)
+        raise MissingExtra("rosbags", "ros", "Reading ROS bags") from None
+    reader: Any = FirstReader(path) if path.suffix == ".bag" else Reader(path)
     reader.open()
     try:
         yield reader

@@ -24,6 +24,8 @@ class RawTable:
         scalars: Name → single numbers the file holds beside the columns.
         skipped_rows: Bad rows left out on request.
         objects: Names of things in the file that are no numbers.
+        notes: What the reader did that the user should know.
+        is_sparse: Whether columns hold NaN in rows that belong to others.
     """
 
     source: str
@@ -32,6 +34,8 @@ class RawTable:
     scalars: dict[str, float] = field(default_factory=dict)
     skipped_rows: int = 0
     objects: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    is_sparse: bool = False
 
     @property
     def rows(self) -> int:
