@@ -27,11 +27,11 @@ class Samples:
         q, qd, qdd: Position, velocity, acceleration in [rad] or [m], per [s], per [s²].
         tau: Joint torque in [N m] or force in [N]; no columns if it was not measured.
         wrench: Force [N] and torque [N m] at the sensor, (fx, fy, fz, tx, ty, tz).
-        still: How much of what the filtered torque shows at a sample comes from
-            moments at which a joint stood still, 0 to 1; None: not known.
         starts: Index of the first sample of every uninterrupted segment.
         preparation: How they were made.
         arm: The arm that moved, where known.
+        still: How much of what the filtered torque shows at a sample comes from
+            moments at which a joint hardly moved, 0 to 1; None: not known.
     """
 
     time: Float[np.ndarray, " samples"]
@@ -40,10 +40,10 @@ class Samples:
     qdd: Float[np.ndarray, "samples dof"]
     tau: Float[np.ndarray, "samples joints"]
     wrench: Float[np.ndarray, "samples 6"] | None = None
-    still: Float[np.ndarray, "samples dof"] | None = None
     starts: tuple[int, ...] = (0,)
     preparation: Preparation = field(default_factory=Preparation)
     arm: Arm | None = None
+    still: Float[np.ndarray, "samples dof"] | None = None
 
     def __post_init__(self) -> None:
         for name in ("time", "q", "qd", "qdd", "tau", "wrench", "still"):
