@@ -33,6 +33,7 @@ COMMANDS = (
     "reduce",
     "generate",
     "realtime",
+    "feedforward",
     "control",
     "learn",
     "world",

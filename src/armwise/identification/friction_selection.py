@@ -26,6 +26,7 @@ from armwise.regression import (
     FrictionTerm,
     accumulate,
     accumulate_folds,
+    stack,
 )
 
 if TYPE_CHECKING:
@@ -117,7 +118,10 @@ class FrictionSelection:
 
 
 def select_friction(
-    arm: Arm, data: Samples | Sequence[Samples], terms: Sequence[str] = TERMS
+    arm: Arm,
+    data: Samples | Sequence[Samples],
+    terms: Sequence[str] = TERMS,
+    forms: Sequence[str] | None = None,
 ) -> FrictionSelection:
     """Select friction terms that help each joint on stretches left out.
 
@@ -125,11 +129,13 @@ def select_friction(
         arm: The arm.
         data: The samples to fit.
         terms: What else is estimated, as for `identify`.
+        forms: Forms to try; if None all but load friction apart for driving and
+            back-driven gears, whose difference is that of a torque constant.
     """
     from threadpoolctl import threadpool_limits
 
     runs = [data] if isinstance(data, Samples) else list(data)
-    candidates = _candidates(arm, runs)
+    candidates = _candidates(arm, runs, forms)
     with threadpool_limits(limits=1, user_api="blas"):
         is_late = any(run.lag_std is not None for run in runs)
         plain = Columns(arm, has_lags=is_late)
@@ -162,7 +168,9 @@ def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
     return problem
 
 
-def _candidates(arm: Arm, runs: Sequence[Samples]) -> tuple[FrictionTerm, ...]:
+def _candidates(
+    arm: Arm, runs: Sequence[Samples], forms: Sequence[str] | None
+) -> tuple[FrictionTerm, ...]:
     """Every form for every drive that moves."""
     rows = Columns(arm).dynamics.mechanism.drive_rows
     fastest = np.max([np.abs(run.qd @ rows.T).max(axis=0) for run in runs], axis=0)
@@ -180,8 +188,8 @@ def _candidates(arm: Arm, runs: Sequence[Samples]) -> tuple[FrictionTerm, ...]:
             "stribeck": [f * float(fastest[j]) for f in _STRIBECK_SPEEDS],
             "hysteresis": [lever * width for width in _WIDTHS],
         }
-        for form in FORMS:
-            if form in ("load_driving", "load_back_driven"):
+        for form in FORMS if forms is None else forms:
+            if forms is None and form in ("load_driving", "load_back_driven"):
                 continue
             for scale in scales.get(form, [1.0]):
                 terms.append(FrictionTerm(j, name, form, scale))
@@ -245,24 +253,19 @@ class _Search:
         self._own = problem.base.count - len(self._terms)
         # Gram matrices are enough: gains of 5 % are compared, which needs few digits,
         # and leaving a fold out is a subtraction.
-        fitted, every_row = (
-            np.stack(
-                [
-                    [
-                        x.T @ x / d**2
-                        for x, d in zip(problem.systems(one), std, strict=True)
-                    ]
-                    for one in sums
-                ]
-            )
-            for sums in (folds, every)
-        )
+        stacked = [stack(problem.systems(one), std) for one in folds]
+        fitted = np.stack([rows.T @ rows for rows in stacked])
         # Columns scaled to one, so that the ridge means the same for all of them.
-        scale = np.sqrt(np.maximum(np.diag(fitted.sum(axis=(0, 1))), 1e-300))
-        self._sums = fitted.sum(axis=1) / np.outer(scale, scale)
+        scale = np.sqrt(np.maximum(np.diag(fitted.sum(axis=0)), 1e-300))
+        self._sums = fitted / np.outer(scale, scale)
         # Errors count every row, those around reversals too, which are not fitted: a
         # joint that sticks there would else be explained by friction it has not.
-        self._grams = every_row / np.outer(scale, scale)
+        self._grams = np.empty((len(every), len(std), *fitted.shape[1:]))
+        for grams, one in zip(self._grams, every, strict=True):
+            pairs = zip(problem.systems(one), std, strict=True)
+            for gram, (x, d) in zip(grams, pairs, strict=True):
+                rows = x / (d * scale)
+                np.matmul(rows.T, rows, out=gram)
         self._torque = self._grams[:, :, -1, -1].sum(axis=0)
         seen = np.diag(self._sums.sum(axis=0)) / np.maximum(
             np.diag(self._grams.sum(axis=(0, 1))), 1e-300
