@@ -29,6 +29,7 @@ COMMANDS = (
     "identify-fleet",
     "identify-load",
     "calibrate",
+    "calibrate-moving",
     "calibrate-torques",
     "reduce",
     "generate",
