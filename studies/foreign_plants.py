@@ -16,8 +16,8 @@ from armwise.arms import Arm, Drive
 from armwise.control import largest_torque
 from armwise.dynamics import Dynamics
 from armwise.motions import Motion, random_motion
-from armwise.plants import perturbed
-from armwise.plants.mujoco_arm import import_mujoco, spec_from_arm
+from armwise.plants import import_mujoco, perturbed
+from armwise.plants.mujoco_arm import spec_from_arm
 from armwise.recordings import Recording
 
 KINDS = ("plain", "stribeck", "load", "elastic", "gain", "thinning", "position")
