@@ -31,6 +31,7 @@ COMMANDS = (
     "follow-load",
     "recognise",
     "calibrate",
+    "calibrate-moving",
     "calibrate-torques",
     "watch",
     "reduce",

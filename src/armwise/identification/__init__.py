@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from armwise.errors import EstimateWarning
+from armwise.identification.data_checks import DOUBTFUL_DATA, WRONG_DATA
 from armwise.identification.diagnosis import diagnose, negative_friction
 from armwise.identification.estimate import (
     Estimate,
@@ -72,7 +73,9 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "DOUBTFUL_DATA",
     "TERMS",
+    "WRONG_DATA",
     "Accumulator",
     "Columns",
     "Estimate",
