@@ -16,6 +16,7 @@ from armwise.cli.arguments import (
     Logs,
     MappingFile,
     MethodName,
+    SensorsFile,
     SkipBadRows,
     Validate,
     free_terms,
@@ -45,6 +46,7 @@ def identify(
         float, typer.Option("--hold-out", help="Fraction of the end to validate on.")
     ] = 0.0,
     skip_bad_rows: SkipBadRows = False,
+    sensors: SensorsFile = None,
     json: AsJson = False,
 ) -> None:
     """Identify an arm from logs of its motion.
@@ -62,12 +64,12 @@ def identify(
     with progress_bar("Identify", quiet=json) as report:
         estimate = identification.identify(
             described,
-            read_logs(logs, described, mapped, column, skip_bad_rows),
+            read_logs(logs, described, mapped, column, skip_bad_rows, sensors),
             solver,
             friction=friction,  # type: ignore[arg-type]
             terms=terms,
             validation=read_logs(
-                validate or [], described, mapped, column, skip_bad_rows
+                validate or [], described, mapped, column, skip_bad_rows, sensors
             ),
             hold_out=hold_out,
             cutoff_hz=cutoff_hz,
