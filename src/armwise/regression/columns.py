@@ -206,7 +206,8 @@ class Columns:
             part = slice(block.rows.start - rows.start, block.rows.stop - rows.start)
             pairs = zip(self._terms_of, block.joints, strict=True)
             for i, (terms, matrix) in enumerate(pairs):
-                own = matrix[len(matrix) - 1 - len(terms) : -1]
+                first = int(self._traced_counts[i])
+                own = matrix[first : first + len(terms)]
                 columns[part, i, list(terms)] = own.T
         return columns
 
