@@ -44,8 +44,8 @@ _ENOUGH_SAMPLES = 8_000
 """Samples from which on a selection is made on every so manieth: candidates make half
 of the columns, and neighbours repeat each other after the low-pass."""
 
-# Judgement: 5 % in power is 2.5 % of the residual's size.
-_LEAST_GAIN = 0.05
+# Judgement: 10 % in power is 5 % of the residual's size.
+_LEAST_GAIN = 0.1
 """Fall of the squared error below which a term is not worth its column and what it
 adds to the uncertainty of the others."""
 
