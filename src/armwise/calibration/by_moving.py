@@ -656,7 +656,12 @@ class _Procedure:
         waves = int(np.clip(moved / period, _FEWEST, STRETCHES))
         covariance = covariance_of(projector, solution, is_free, prior, waves)
         factor = float(t.ppf(0.975, waves - 1) / norm.ppf(0.975))
-        return np.asarray(factor**2 * covariance)
+        covariance = factor**2 * covariance
+        # Gains come first, unless known, then offsets; both feel their joint's error.
+        error = _friction_error(projector, solution) ** 2
+        rows = np.arange(self._asked.size)
+        covariance[rows, rows] += np.tile(error, self._asked.size // self._dof)
+        return np.asarray(covariance)
 
     def _unsure(self, std: np.ndarray) -> Bool[np.ndarray, " unknowns"]:
         return np.asarray(self.outlook.is_sought & ~(std <= self._asked))
@@ -733,6 +738,29 @@ class _Procedure:
             method="by moving",
             recordings=tuple(self.mover.recordings),
         )
+
+
+_FRICTION_MODEL = 0.001
+"""Error of Coulomb and viscous friction as a model at the speeds of the waves, as a
+fraction of the friction: what Stribeck's curve leaves there once the two are fitted.
+Every wave repeats it, so that no jackknife sees it."""
+
+
+def _friction_error(
+    projector: Projector, solution: ProjectedProblem
+) -> Float[np.ndarray, " dof"]:
+    """Error of each joint's gain, and of its offset in [rad], from friction's model.
+
+    An error of the torque turns gravity's cosine by its fraction of the amplitude.
+    """
+    structure, evidence = projector.structure, evidence_of(projector, solution)
+    parameters = structure.parameters(solution.values[:-1])
+    dry = np.abs(parameters[structure.arm.layout.drive("coulomb")])
+    friction = dry @ np.abs(structure.drive_weights)
+    amplitude = np.sqrt(2.0) * evidence.gravity.std(axis=0)
+    # Ten times gravity's amplitude: such a joint is hidden anyway.
+    ratio = np.minimum(friction / np.maximum(amplitude, 1e-12), 10.0)
+    return np.asarray(_FRICTION_MODEL * ratio)
 
 
 # What a further move promises.
