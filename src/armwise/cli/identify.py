@@ -25,6 +25,7 @@ from armwise.cli.arguments import (
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
+    from armwise.arms import Arm
     from armwise.identification import Estimate, Validation
 
 
@@ -128,8 +129,24 @@ def _write(estimate: Estimate, source: str, folder: Path) -> dict[str, str]:
     else:
         template = source if source.lower().endswith(".urdf") else None
         save_arm(estimate.arm, files["urdf"], template=template)
+        if source.lower().endswith(".xml"):
+            files["mjcf"] = _write_mjcf(estimate.arm, source, folder)
     files["report"] = write_report(estimate, folder / "report.html")
     return {key: str(path) for key, path in files.items()}
+
+
+def _write_mjcf(arm: Arm, source: str, folder: Path) -> Path:
+    """Put the numbers into the user's MJCF; where that cannot be, write it anew."""
+    from armwise.arms import save_arm
+    from armwise.errors import ArmError
+
+    path = folder / "identified.xml"
+    try:
+        save_arm(arm, path, template=source)
+    except ArmError as problem:
+        warn(f"{problem} identified.xml is written anew, without {source}'s own text.")
+        save_arm(arm, path)
+    return path
 
 
 def _apart(errors: Validation, joint: int) -> list[str]:
