@@ -181,7 +181,7 @@ class Coupling:
     drive: Drive = Drive()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Arm:
     """A fixed-base tree of joints and links under gravity.
 
@@ -218,6 +218,14 @@ class Arm:
 
     def __post_init__(self) -> None:
         _check(self)
+
+    def __repr__(self) -> str:
+        """One line: a session that shows an arm must not be flooded by its matrices."""
+        mass = sum(link.inertia.mass for link in self.links)
+        held = f", {len(self.locked)} locked" if self.locked else ""
+        joints = ", ".join(self.coordinate_names[:8])
+        more = ", …" if self.dof > 8 else ""
+        return f"<Arm {self.name}: {joints}{more}; {mass:.4g} kg in motion{held}>"
 
     @cached_property
     def coordinates(self) -> tuple[int, ...]:
@@ -313,6 +321,30 @@ class Arm:
     def coordinate_index(self, name: str) -> int:
         """Return which entry of q belongs to the joint of this name."""
         return _index(self.coordinate_names, name, "joint", self.name)
+
+    def joints_beyond(self, count: int) -> tuple[str, ...]:
+        """Names of coordinates carried by the first `count`, if these are one chain.
+
+        So a log that numbers seven joints is that of an arm with a hand: what follows
+        the seventh. None if it could be another part of the arm.
+        """
+        if not 0 < count < self.dof:
+            return ()
+        chain, beyond = self.coordinates[:count], self.coordinates[count:]
+        last = chain[-1]
+        if not set(chain) <= self._carriers(last):
+            return ()
+        if any(last not in self._carriers(i) for i in beyond):
+            return ()
+        return tuple(self.joints[i].name for i in beyond)
+
+    def _carriers(self, i: int) -> set[int]:
+        """Joints from one to the base, itself among them."""
+        path = set()
+        while i != BASE:
+            path.add(i)
+            i = self.joints[i].parent
+        return path
 
     def link_index(self, name: str) -> int:
         """Return which link has this name."""

@@ -169,7 +169,9 @@ def read_preparation(path: str | Path) -> Preparation:
     try:
         stored = json.loads(Path(path).read_text(encoding="utf-8"))["preparation"]
         dropped = tuple((str(why), int(rows)) for why, rows in stored["rows_dropped"])
-        lists = {name: tuple(stored[name]) for name in ("speed_resolution", "notes")}
+        names = ("speed_resolution", "notes", "ignores_slow")
+        # Files from before 2026-11-15 name no joints whose slow rows are left out.
+        lists = {name: tuple(stored.get(name, ())) for name in names}
         return Preparation(**stored | lists | {"rows_dropped": dropped})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ArmwiseError(

@@ -104,7 +104,8 @@ def suggest_preparation(
         samples = prepare(recording, cutoff_hz, arm=arm, skip_bad_rows=skip)
     except (ArmwiseError, OSError) as error:
         return str(error)
-    return samples.preparation
+    # One delay for the fleet, taken as known: sums of robots have no column for it.
+    return replace(samples.preparation, lag_std=None)
 
 
 def _candidates(chunks: Sequence[LogChunk]) -> Iterator[LogChunk]:

@@ -26,6 +26,7 @@ from armwise.regression import (
     FrictionTerm,
     accumulate,
     accumulate_folds,
+    stack,
 )
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ _ENOUGH_SAMPLES = 8_000
 """Samples from which on a selection is made on every so manieth: candidates make half
 of the columns, and neighbours repeat each other after the low-pass."""
 
-# Judgement: 5 % in power is 2.5 % of the residual's size.
-_LEAST_GAIN = 0.05
+# Judgement: 10 % in power is 5 % of the residual's size.
+_LEAST_GAIN = 0.1
 """Fall of the squared error below which a term is not worth its column and what it
 adds to the uncertainty of the others."""
 
@@ -117,7 +118,10 @@ class FrictionSelection:
 
 
 def select_friction(
-    arm: Arm, data: Samples | Sequence[Samples], terms: Sequence[str] = TERMS
+    arm: Arm,
+    data: Samples | Sequence[Samples],
+    terms: Sequence[str] = TERMS,
+    forms: Sequence[str] | None = None,
 ) -> FrictionSelection:
     """Select friction terms that help each joint on stretches left out.
 
@@ -125,13 +129,16 @@ def select_friction(
         arm: The arm.
         data: The samples to fit.
         terms: What else is estimated, as for `identify`.
+        forms: Forms to try; if None all but load friction apart for driving and
+            back-driven gears, whose difference is that of a torque constant.
     """
     from threadpoolctl import threadpool_limits
 
     runs = [data] if isinstance(data, Samples) else list(data)
-    candidates = _candidates(arm, runs)
+    candidates = _candidates(arm, runs, forms)
     with threadpool_limits(limits=1, user_api="blas"):
-        plain = Columns(arm)
+        is_late = any(run.lag_std is not None for run in runs)
+        plain = Columns(arm, has_lags=is_late)
         load = _first_load(plain, runs, terms)
         columns = replace(plain, friction=candidates, load=load)
         folds, every = _folds(columns, runs)
@@ -161,7 +168,9 @@ def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
     return problem
 
 
-def _candidates(arm: Arm, runs: Sequence[Samples]) -> tuple[FrictionTerm, ...]:
+def _candidates(
+    arm: Arm, runs: Sequence[Samples], forms: Sequence[str] | None
+) -> tuple[FrictionTerm, ...]:
     """Every form for every drive that moves."""
     rows = Columns(arm).dynamics.mechanism.drive_rows
     fastest = np.max([np.abs(run.qd @ rows.T).max(axis=0) for run in runs], axis=0)
@@ -179,8 +188,8 @@ def _candidates(arm: Arm, runs: Sequence[Samples]) -> tuple[FrictionTerm, ...]:
             "stribeck": [f * float(fastest[j]) for f in _STRIBECK_SPEEDS],
             "hysteresis": [lever * width for width in _WIDTHS],
         }
-        for form in FORMS:
-            if form in ("load_driving", "load_back_driven"):
+        for form in FORMS if forms is None else forms:
+            if forms is None and form in ("load_driving", "load_back_driven"):
                 continue
             for scale in scales.get(form, [1.0]):
                 terms.append(FrictionTerm(j, name, form, scale))
@@ -221,6 +230,10 @@ def _folds(
     return [x for fit, _ in pairs for x in fit], [x for _, all_ in pairs for x in all_]
 
 
+_REFUSED = (0.0, 0.0)
+"""Rank of a term that is not taken."""
+
+
 class _Search:
     """Forward selection on Gram matrices of the stretches, all drives at once."""
 
@@ -244,24 +257,19 @@ class _Search:
         self._own = problem.base.count - len(self._terms)
         # Gram matrices are enough: gains of 5 % are compared, which needs few digits,
         # and leaving a fold out is a subtraction.
-        fitted, every_row = (
-            np.stack(
-                [
-                    [
-                        x.T @ x / d**2
-                        for x, d in zip(problem.systems(one), std, strict=True)
-                    ]
-                    for one in sums
-                ]
-            )
-            for sums in (folds, every)
-        )
+        stacked = [stack(problem.systems(one), std) for one in folds]
+        fitted = np.stack([rows.T @ rows for rows in stacked])
         # Columns scaled to one, so that the ridge means the same for all of them.
-        scale = np.sqrt(np.maximum(np.diag(fitted.sum(axis=(0, 1))), 1e-300))
-        self._sums = fitted.sum(axis=1) / np.outer(scale, scale)
+        scale = np.sqrt(np.maximum(np.diag(fitted.sum(axis=0)), 1e-300))
+        self._sums = fitted / np.outer(scale, scale)
         # Errors count every row, those around reversals too, which are not fitted: a
         # joint that sticks there would else be explained by friction it has not.
-        self._grams = every_row / np.outer(scale, scale)
+        self._grams = np.empty((len(every), len(std), *fitted.shape[1:]))
+        for grams, one in zip(self._grams, every, strict=True):
+            pairs = zip(problem.systems(one), std, strict=True)
+            for gram, (x, d) in zip(grams, pairs, strict=True):
+                rows = x / (d * scale)
+                np.matmul(rows.T, rows, out=gram)
         self._torque = self._grams[:, :, -1, -1].sum(axis=0)
         seen = np.diag(self._sums.sum(axis=0)) / np.maximum(
             np.diag(self._grams.sum(axis=(0, 1))), 1e-300
@@ -319,7 +327,7 @@ class _Search:
         x, moves, steps = self._solutions(selection)
         products = np.matmul(self._grams, x[:, None, :, None])[..., 0]
         before = np.sum(products * x[:, None], axis=-1)
-        best: dict[int, tuple[float, int]] = {}
+        best: dict[int, tuple[tuple[float, float], int]] = {}
         for k, term in enumerate(self._terms):
             if not self._is_seen[k] or self._is_excluded(selection, k):
                 continue
@@ -329,25 +337,29 @@ class _Search:
             bent = np.einsum("fi,fjil,fl->fj", u, self._grams[:, joints], u)
             error = before[:, joints]
             trial = error + 2.0 * step * linear + step**2 * bent
-            gain = self._gain(error, trial, joints)
-            if gain > best.get(term.joint, (0.0, 0))[0] and self._brakes(
+            rank = self._rank(error, trial, joints)
+            if rank > best.get(term.joint, (_REFUSED, 0))[0] and self._brakes(
                 term, steps, k
             ):
-                best[term.joint] = (gain, k)
+                best[term.joint] = (rank, k)
         return [k for _, k in best.values()]
 
-    def _gain(self, before: np.ndarray, after: np.ndarray, joints: np.ndarray) -> float:
-        """Fraction of the squared error that a term takes away; 0 if it is refused."""
+    def _rank(
+        self, before: np.ndarray, after: np.ndarray, joints: np.ndarray
+    ) -> tuple[float, float]:
+        """Fraction of the stretches on which a term helps, then that of the squared
+        error which it takes away: what helps everywhere goes before what helps much."""
         was, now = before.sum(axis=1), after.sum(axis=1)
         torque = float(self._torque[joints].sum())
         total = max(float(was.sum()), 1e-300)
-        gain = 1.0 - float(now.sum()) / total
-        if gain < max(_LEAST_GAIN, _LEAST_TORQUE**2 * torque / total):
-            return 0.0
+        helped, gain = float(np.mean(now < was)), 1.0 - float(now.sum()) / total
         harm = np.sqrt(np.maximum(now, 0.0)) - np.sqrt(was)
-        if np.any(harm > _MOST_HARM * np.sqrt(torque / len(was))):
-            return 0.0
-        return gain if np.mean(now < was) >= _MOST_FOLDS else 0.0
+        is_worth_it = (
+            helped >= _MOST_FOLDS
+            and gain >= max(_LEAST_GAIN, _LEAST_TORQUE**2 * torque / total)
+            and np.all(harm <= _MOST_HARM * np.sqrt(torque / len(was)))
+        )
+        return (helped, gain) if is_worth_it else _REFUSED
 
     def _brakes(self, term: FrictionTerm, steps: np.ndarray, k: int) -> bool:
         """Whether the sign of its coefficient is one that the form can have."""
