@@ -381,6 +381,19 @@ class Arm:
         rest = [self.joints[i].rest for i in self.coordinates]
         return np.clip(rest, self.limits("lower"), self.limits("upper"))
 
+    def link_poses(
+        self, q: Float[np.ndarray, " dof"]
+    ) -> Float[np.ndarray, "links 4 4"]:
+        """T_base_link of every link, the base's own last (so that BASE finds it)."""
+        links: list[np.ndarray] = []
+        offsets = [0.0 if x.mimic is None else x.mimic.offset for x in self.joints]
+        positions = self.coupling_matrix @ q + offsets
+        # Not the compiled poses: one program per link takes minutes for a humanoid.
+        for joint, position in zip(self.joints, positions.tolist(), strict=True):
+            carrier = np.eye(4) if joint.parent == BASE else links[joint.parent]
+            links.append(carrier @ joint.pose(position))
+        return np.stack([*links, np.eye(4)])
+
     def defects(self) -> dict[str, str]:
         """Links no body can be, and why."""
         defects = {link.name: link.inertia.defect() for link in self.links}

@@ -72,7 +72,7 @@ def identify(
             cutoff_hz=cutoff_hz,
             progress=report,
         )
-    files = _write(estimate, arm, output) if output else {}
+    files = _write(estimate, [arm, *logs, *(validate or [])], output) if output else {}
     summary = summarise(estimate, files)
     if json:
         print_json(summary)
@@ -107,8 +107,10 @@ def summarise(estimate: Estimate, files: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _write(estimate: Estimate, source: str, folder: Path) -> dict[str, str]:
-    """Write the model, the estimate and the report."""
+def _write(
+    estimate: Estimate, sources: list[str | Path], folder: Path
+) -> dict[str, str]:
+    """Write the model, the estimate and the report; the arm is the first source."""
     from armwise.arms import save_arm
     from armwise.identification import write_estimate
     from armwise.report import write_report
@@ -124,9 +126,10 @@ def _write(estimate: Estimate, source: str, folder: Path) -> dict[str, str]:
                 f"{name}: {why}; identified.urdf is not written. Use --method physical."
             )
     else:
+        source = str(sources[0])
         template = source if source.lower().endswith(".urdf") else None
         save_arm(estimate.arm, files["urdf"], template=template)
-    files["report"] = write_report(estimate, folder / "report.html")
+    files["report"] = write_report(estimate, folder / "report.html", sources=sources)
     return {key: str(path) for key, path in files.items()}
 
 
