@@ -9,7 +9,12 @@ import armwise as aw
 from armwise.errors import ArgumentError
 from armwise.identification import FrictionTerm, identify_recordings
 from armwise.identification.problem import pose_problem
-from armwise.regression import Columns, accumulate, accumulate_folds
+from armwise.regression import (
+    Columns,
+    accumulate,
+    accumulate_folds,
+    accumulate_thinned,
+)
 from tests.identification.conftest import samples_of, with_drives
 
 
@@ -122,7 +127,7 @@ class CountedColumns:
 
         def counted(columns, data, rows=None):
             for block in blocks(columns, data, rows):
-                self.samples += block.rows.stop - block.rows.start
+                self.samples += block.count
                 yield block
 
         monkeypatch.setattr(Columns, "blocks", counted)
@@ -134,7 +139,7 @@ class CountedColumns:
 
 
 def test_selection_and_fit_are_one_pass_the_review_one_more(small, monkeypatch):
-    data = samples_of(small, seconds=120.0, noise=0.002)
+    data = samples_of(small, seconds=60.0, noise=0.002)
     log = aw.Recording.from_arrays(data.time, q=data.q, qd=data.qd, tau=data.tau)
     filtered = aw.prepare(log, 10.0, arm=small)
     counted = CountedColumns(monkeypatch)
@@ -146,6 +151,32 @@ def test_selection_and_fit_are_one_pass_the_review_one_more(small, monkeypatch):
     assert 1.0 <= counted.passes(filtered) < 1.1
     aw.identify(problem)
     assert counted.passes(filtered) == 1.0
+
+
+def test_of_a_long_log_candidates_see_only_some_samples(small, monkeypatch):
+    data = samples_of(small, seconds=600.0, noise=0.002)
+    counted = CountedColumns(monkeypatch)
+    thinned = aw.build_problem(small, data)
+    assert 1.0 < counted.passes(data) < 1.2
+    whole = accumulate(thinned.columns, data)
+    for one, other in zip(thinned.accumulator.factors, whole.factors, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_thinned_stretches_are_sums_of_some_rows_of_the_whole(small, logs):
+    data = aw.prepare(logs, arm=small)
+    columns = Columns(small, aw.build_problem(small, data).friction_candidates)
+    length, step = len(data) // 3 - 7, 4
+    every = np.zeros((len(data), columns.support[0].size + 1))
+    for block in columns.blocks([data]):
+        every[block.rows] = (block.joints[0] * block.trust[:, 0]).T
+    stretches = accumulate_thinned(columns, data, length, step)
+    for k, stretch in enumerate(stretches):
+        rows = every[k * length : (k + 1) * length : step]
+        assert stretch.samples == len(rows)
+        gram = rows.T @ rows
+        R = stretch.factors[0]
+        assert np.abs(R.T @ R - gram).max() < 1e-9 * np.abs(gram).max()
 
 
 def test_one_pass_gives_the_folds_and_the_whole(small, logs):

@@ -33,12 +33,14 @@ class Shape:
             All in [m] but the scale.
         pose: T_link_shape.
         mesh: File name of a mesh, as the description gives it.
+        color: Red, green and blue, 0 to 1, if the description gives them.
     """
 
     kind: Literal["sphere", "cylinder", "capsule", "box", "mesh"]
     size: tuple[float, ...]
     pose: Float[np.ndarray, "4 4"]
     mesh: str | None = None
+    color: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -348,6 +350,12 @@ class Arm:
         """Return one limit of every coordinate: `lower`, `upper`, `velocity`, …."""
         limits = [self.joints[i].limits for i in self.coordinates]
         return np.array([getattr(limit, quantity) for limit in limits], dtype=float)
+
+    @property
+    def rest(self) -> Float[np.ndarray, " dof"]:
+        """Posture in which the description shows the arm, within its limits."""
+        rest = [self.joints[i].rest for i in self.coordinates]
+        return np.clip(rest, self.limits("lower"), self.limits("upper"))
 
     def defects(self) -> dict[str, str]:
         """Links no body can be, and why."""

@@ -2,7 +2,9 @@
 
 The columns of all candidates are accumulated once, stretch by stretch; trying a set of
 them is then a small linear solve, and the factor of those selected is a sub-matrix of
-the candidates'. A term stays only if it helps on most of the stretches left out.
+the candidates'. Of a long log the candidates see every so manieth sample, and only the
+selected columns all of them. A term stays only if it helps on most of the stretches
+left out.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from armwise.regression import (
     Accumulator,
     Columns,
     FrictionTerm,
+    accumulate,
     accumulate_folds,
+    accumulate_thinned,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +36,12 @@ if TYPE_CHECKING:
 # half lacks would decide.
 FOLDS = 6
 """Stretches of the log, each left out once: few enough to be different motions."""
+
+# A term that is worth 5 % of the error's power stands out of the 1300 samples of a fold
+# by four standard deviations (2 √0.05 / √1300 = 1.2 %).
+_ENOUGH_SAMPLES = 8_000
+"""Samples from which on a selection is made on every so manieth: candidates make half
+of the columns, and neighbours repeat each other after the low-pass."""
 
 # Judgement: 5 % in power is 2.5 % of the residual's size.
 _LEAST_GAIN = 0.05
@@ -105,12 +115,13 @@ def select_friction(
             error = search.error(selection)
         selected = tuple(candidates[k] for k in selection)
         smaller = Columns(arm, selected, columns.dynamics)
+        is_thinned = total.samples < sum(len(run) for run in runs)
         return FrictionSelection(
             selected,
             candidates,
             before.sum(0),
             error.sum(0),
-            total.restrict(smaller),
+            accumulate(smaller, runs) if is_thinned else total.restrict(smaller),
         )
 
 
@@ -135,7 +146,13 @@ def _folds(
     """Accumulate stretches that are long enough to be different motions, and all."""
     # Stretches, not random rows: neighbours repeat each other after the low-pass, and
     # rows drawn at random would validate on what was fitted.
-    length = max(1, -(-sum(len(run) for run in runs) // FOLDS))
+    count = sum(len(run) for run in runs)
+    length = max(1, -(-count // FOLDS))
+    if count > _ENOUGH_SAMPLES:
+        step = -(-count // _ENOUGH_SAMPLES)
+        parts = [accumulate_thinned(columns, run, length, step) for run in runs]
+        folds = [fold for part in parts for fold in part]
+        return folds, folds[0].merge(*folds[1:])
     pairs = [accumulate_folds(columns, run, length) for run in runs if len(run)]
     totals = [total for _, total in pairs]
     return [fold for folds, _ in pairs for fold in folds], totals[0].merge(*totals[1:])
@@ -174,33 +191,53 @@ class _FoldErrors:
     def error(self, selection: Sequence[int]) -> Float[np.ndarray, "folds joints"]:
         """Squared error of each joint on each fold when it is left out."""
         # xᵀ G x with x = (β, −1) is the squared residual of the fold.
-        x = self._solutions(selection)
-        products = np.matmul(self._grams, x[:, None, :, None])[..., 0]
-        return np.asarray(np.sum(products * x[:, None], axis=-1))
-
-    def joint_error(
-        self, selection: Sequence[int], joint: int
-    ) -> Float[np.ndarray, " folds"]:
-        """The same of one joint, which is all that a trial of its terms needs."""
-        x = self._solutions(selection)
-        products = np.matmul(self._grams[:, joint], x[..., None])[..., 0]
+        x = self._solutions(selection)[:, None, :, 0]
+        products = np.matmul(self._grams, x[..., None])[..., 0]
         return np.asarray(np.sum(products * x, axis=-1))
 
-    def _solutions(self, selection: Sequence[int]) -> Float[np.ndarray, "folds base+1"]:
-        """Fit without each fold in turn: (β, −1), zero where not selected."""
+    def trial_errors(
+        self, selection: Sequence[int], trials: Sequence[int]
+    ) -> Float[np.ndarray, "folds trials"]:
+        """Squared error of a trial's own joint on each fold, for one more term each."""
+        solutions = self._solutions(selection, trials)
+        errors = np.empty((len(solutions), len(trials)))
+        for i in range(self._grams.shape[1]):
+            mine = [c for c, k in enumerate(trials) if self._candidates[k].joint == i]
+            x = solutions[:, :, mine]
+            errors[:, mine] = np.sum((self._grams[:, i] @ x) * x, axis=1)
+        return errors
+
+    def _solutions(
+        self, selection: Sequence[int], trials: Sequence[int] | None = None
+    ) -> Float[np.ndarray, "folds base+1 trials"]:
+        """Fit without each fold in turn: (β, −1), zero where not selected.
+
+        With trials, one solution for each of them beside the selection.
+        """
+        size = self._grams.shape[-1]
         index = [*range(self._first_term), *[self._first_term + k for k in selection]]
-        index.append(self._grams.shape[-1] - 1)
-        folds = self._sums[:, index][:, :, index]
+        extra = [] if trials is None else [self._first_term + k for k in trials]
+        every = [*index, *extra, size - 1]
+        folds = self._sums[:, every][:, :, every]
         everything = folds.sum(axis=0)
         # Columns scaled to one, so that the ridge means the same for all of them.
         scale = np.sqrt(np.maximum(np.diag(everything), 1e-300))
         train = (everything - folds) / np.outer(scale, scale)
         # A ridge of 1e-9 of a column: what the other folds leave undetermined is zero.
-        train[:, :-1, :-1] += 1e-9 * np.eye(len(index) - 1)
-        x = np.linalg.solve(train[:, :-1, :-1], train[:, :-1, -1:])[..., 0]
-        x = np.pad(x, ((0, 0), (0, 1)), constant_values=-1.0) / scale * scale[-1]
-        full = np.zeros((len(x), self._grams.shape[-1]))
-        full[:, index] = x
+        train[:, :-1, :-1] += 1e-9 * np.eye(len(every) - 1)
+        width = len(index)
+        # The columns that all trials share are eliminated once; a trial is then one
+        # division (the Schur complement of its own column).
+        shared = np.linalg.solve(train[:, :width, :width], train[:, :width, width:])
+        own = train[:, width:, width:] - train[:, width:, :width] @ shared
+        full = np.zeros((len(train), size, max(1, len(extra))))
+        full[:, index] = shared[:, :, -1:]
+        if extra:
+            steps = own[:, :-1, -1] / np.diagonal(own, axis1=1, axis2=2)[:, :-1]
+            full[:, index] -= shared[:, :, :-1] * steps[:, None]
+            full[:, extra, range(len(extra))] = steps
+        full[:, every] *= (scale[-1] / scale)[:, None]
+        full[:, -1] = -1.0
         return full
 
     def best_additions(
@@ -208,17 +245,21 @@ class _FoldErrors:
     ) -> list[int]:
         """For each joint the candidate that helps it most, if it helps enough."""
         best: dict[int, tuple[float, int]] = {}
-        for k, term in enumerate(self._candidates):
-            if k in selection or self._has_form(selection, term):
-                continue
-            trial = self.joint_error([*selection, k], term.joint)
-            before = error[:, term.joint]
+        trials = [
+            k
+            for k, term in enumerate(self._candidates)
+            if k not in selection and not self._has_form(selection, term)
+        ]
+        errors = self.trial_errors(selection, trials)
+        for k, trial in zip(trials, errors.T, strict=True):
+            joint = self._candidates[k].joint
+            before = error[:, joint]
             # 1e-300: a joint without residual gains nothing instead of dividing by
             # zero.
             gain = 1.0 - trial.sum() / max(before.sum(), 1e-300)
             helps = np.mean(trial < before) >= _MOST_FOLDS
-            if helps and gain > max(_LEAST_GAIN, best.get(term.joint, (0.0, 0))[0]):
-                best[term.joint] = (gain, k)
+            if helps and gain > max(_LEAST_GAIN, best.get(joint, (0.0, 0))[0]):
+                best[joint] = (gain, k)
         return [k for _, k in best.values()]
 
     def _has_form(self, selection: Sequence[int], term: FrictionTerm) -> bool:

@@ -113,13 +113,13 @@ def predict_torque(
 
 
 def predicted_block(
-    columns: Columns, block: Block, weights: Float[np.ndarray, " columns"]
-) -> Float[np.ndarray, "samples dof"]:
-    """Torque in [N m] of a block, for weights of the columns."""
-    torque = np.empty((block.rows.stop - block.rows.start, columns.arm.dof))
+    columns: Columns, block: Block, weights: Float[np.ndarray, "*sets columns"]
+) -> Float[np.ndarray, "*sets samples dof"]:
+    """Torque in [N m] of a block, for one or several sets of the columns' weights."""
+    torque = np.empty((*weights.shape[:-1], block.count, columns.arm.dof))
     pairs = zip(columns.support, block.joints, strict=True)
     for i, (support, matrix) in enumerate(pairs):
-        torque[:, i] = weights[support] @ matrix[:-1]
+        torque[..., i] = weights[..., support] @ matrix[:-1]
     return torque
 
 
@@ -235,18 +235,19 @@ def compare_description(columns: Columns, data: Sequence[Samples]) -> Agreement:
 def review(problem: Problem, solution: Solution) -> Review:
     """Predict the torques that were fitted; see how the residuals are correlated."""
     columns = problem.columns
-    weights = columns.user @ base_to_parameters(problem, solution.values)
     # The description's torques ride along: diagnosis needs no third pass.
-    described = columns.user @ problem.prior
+    sets = np.stack([base_to_parameters(problem, solution.values), problem.prior])
+    weights = sets @ columns.user.T
     sums = StretchScores(sum(len(samples) for samples in problem.data), columns.count)
     tally = Tally(columns.arm.dof)
     agreement = Agreement(columns.arm.dof)
     for block in columns.blocks(problem.data):
-        parts = sums.parts(block.rows.stop - block.rows.start)
+        parts = sums.parts(block.count)
         measured = block.samples.tau[block.rows]
-        errors = measured - predicted_block(columns, block, weights)
+        fitted, described = predicted_block(columns, block, weights)
+        errors = measured - fitted
         tally.add(measured, errors)
-        agreement.add(predicted_block(columns, block, described), measured)
+        agreement.add(described, measured)
         # A method whose cost is another brings scores of its own.
         if solution.scores is None:
             sums.add(columns, block, errors, solution.torque_std, parts)

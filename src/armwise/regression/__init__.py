@@ -8,6 +8,7 @@ from armwise.regression.accumulator import (
     accumulate,
     accumulate_folds,
     accumulate_stretches,
+    accumulate_thinned,
     factor_of_gram,
 )
 from armwise.regression.columns import (
@@ -63,6 +64,7 @@ __all__ = [
     "accumulate",
     "accumulate_folds",
     "accumulate_stretches",
+    "accumulate_thinned",
     "averaged_sign",
     "butterworth",
     "factor_of_gram",

@@ -32,11 +32,6 @@ _SMALLEST_PIVOT = 1e-7
 """Smallest pivot of a preconditioner, relative to its column: half of float64's digits,
 so that what a few samples leave undetermined can still be determined by others."""
 
-# Judgement: where the two BLAS products cost about the same; the sums are the same.
-_NARROW = 40
-"""Columns below which the general product is faster than the symmetric one, which
-computes half as much but in smaller tiles."""
-
 # Judgement: the twelve digits that remain are far more than torques have.
 _LARGEST_GROWTH = 1e4
 """Squared size of a preconditioned column beyond which a block does not fit: its Gram
@@ -141,11 +136,13 @@ class Accumulator:
             matrix = _weighted(block, i, weights)
             self.torque[i] += matrix[-1].sum()
             one.add(matrix)
-        count = block.rows.stop - block.rows.start
-        self.samples += count
-        self.trusted = self.trusted + (
-            count if block.trust is None else block.trust.sum(axis=0)
-        )
+        self.count_rows(block)
+
+    def count_rows(self, block: Block) -> None:
+        """Count a block's samples, and those that each joint is learnt from."""
+        self.samples += block.count
+        trusted = block.count if block.trust is None else block.trust.sum(axis=0)
+        self.trusted = self.trusted + trusted
 
     def settle(self) -> None:
         """Turn what was added into R factors."""
@@ -288,6 +285,33 @@ def accumulate_folds(
     return folds, ends.merge(*interiors)
 
 
+def accumulate_thinned(
+    columns: Columns, run: Signals, length: int, step: int
+) -> list[Accumulator]:
+    """Accumulate one sample in so many, stretch by stretch, to half of the digits.
+
+    Args:
+        columns: What explains the torque, evaluated in the whole run.
+        run: The samples.
+        length: Samples of a stretch before thinning; the last one has what remains.
+        step: One sample in so many is used.
+    """
+    starts = range(0, len(run), length)
+    rows = [slice(k, min(k + length, len(run)), step) for k in starts]
+    stretches = [Accumulator(columns) for _ in rows]
+    sums = [[GramSum() for _ in columns.support] for _ in rows]
+    for block in columns.blocks([run], rows):
+        k = block.rows.start // length
+        for i, one in enumerate(sums[k]):
+            matrix = _weighted(block, i, None)
+            stretches[k].torque[i] += matrix[-1].sum()
+            one.add(matrix.T)
+        stretches[k].count_rows(block)
+    for stretch, joints in zip(stretches, sums, strict=True):
+        stretch.factors = [one.factor() for one in joints]
+    return stretches
+
+
 def _friction_state(
     columns: Columns, run: Signals
 ) -> Float[np.ndarray, "samples state"]:
@@ -323,10 +347,8 @@ def _reflect(stretch: Accumulator, block: Block) -> None:
     matrices = [_weighted(block, i, None) for i in range(len(block.joints))]
     pairs = zip(stretch.factors, matrices, strict=True)
     stretch.factors = [triangle(np.vstack([R, m.T])) for R, m in pairs]
-    count = block.rows.stop - block.rows.start
-    stretch.samples += count
     stretch.torque += [matrix[-1].sum() for matrix in matrices]
-    stretch.trusted += count if block.trust is None else block.trust.sum(axis=0)
+    stretch.count_rows(block)
 
 
 def _split(block: Block, edges: np.ndarray) -> Iterator[tuple[int, Block]]:
@@ -368,7 +390,8 @@ class FactorSum:
     def __init__(self, factor: np.ndarray) -> None:
         self._settled = factor
         self._preconditioner: np.ndarray | None = None
-        self._gram = np.zeros(factor.shape, order="F")
+        self._gram = np.zeros(factor.shape)
+        self._whitened = np.empty((len(factor), 0))
 
     def precondition(self, matrix: Float[np.ndarray, "width samples"]) -> None:
         """Expect more samples like these."""
@@ -383,19 +406,16 @@ class FactorSum:
                 self._settled = triangle(matrix.T)
                 return
             self._renew(self._settled)
-        from scipy.linalg import blas
-
-        # The inverse is formed once; a block then costs one triangular product.
-        whitened = blas.dtrmm(1.0, self._preconditioner, matrix.T, side=1)
-        # The old sum is not overwritten: a block that turns out not to fit is taken
-        # back.
-        if len(matrix) < _NARROW:
-            gram = blas.dgemm(1.0, whitened, whitened, 1.0, self._gram, trans_a=1)
-        else:
-            gram = blas.dsyrk(1.0, whitened, 1.0, self._gram, trans=1)
-        # The diagonal grows by the squared size of the block's preconditioned columns.
-        if np.max(np.diag(gram) - np.diag(self._gram)) <= _LARGEST_GROWTH:
-            self._gram = gram
+        # The inverse is formed once; a block then costs one product, and another one
+        # with its own transpose, of which BLAS computes half.
+        assert self._preconditioner is not None
+        if self._whitened.shape[1] != matrix.shape[1]:
+            self._whitened = np.empty(matrix.shape)
+        whitened = np.matmul(self._preconditioner.T, matrix, out=self._whitened)
+        gram = whitened @ whitened.T
+        # Its diagonal is the squared size of the block's preconditioned columns.
+        if np.max(np.diagonal(gram)) <= _LARGEST_GROWTH:
+            self._gram += gram
             return
         self._settled = triangle(np.vstack([self.factor(), matrix.T]))
         self._renew(self._settled)
@@ -407,17 +427,16 @@ class FactorSum:
         # they only shape the preconditioner and are not part of the sum.
         floor = np.diag(_SMALLEST_PIVOT * np.where(size > 0, size, 1.0))
         guarded = triangle(np.vstack([factor, floor]))
-        self._preconditioner = np.asfortranarray(np.triu(np.linalg.inv(guarded)))
-        self._gram = np.zeros(factor.shape, order="F")
+        self._preconditioner = np.triu(np.linalg.inv(guarded))
+        self._gram = np.zeros(factor.shape)
 
     def factor(self) -> np.ndarray:
         """Return the R factor of all that was added."""
         if self._preconditioner is None:
             return self._settled
-        full = np.triu(self._gram) + np.triu(self._gram, 1).T
         # Eigenvalues instead of Cholesky: columns that no row has moved make it
         # singular.
-        values, vectors = np.linalg.eigh(full)
+        values, vectors = np.linalg.eigh(self._gram)
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         # Back to the columns themselves, then joined by QR to what was settled before.
         added = np.linalg.solve(self._preconditioner.T, root.T).T

@@ -94,6 +94,10 @@ BLOCK = 1000
 """Samples at a time: the columns of a block stay in the second-level cache. Not a power
 of two, or all columns would fall on the same few cache lines."""
 
+# Judgement: a second thread costs a millisecond to start, a block a third of one.
+_MANY_BLOCKS = 20
+"""Blocks of a run from which on the next one is computed while one is used."""
+
 # A filter that puts a fraction p of its weight on the other direction shows 1 − 2p: 0.9
 # allows a twentieth. Judgement, as is the fraction below.
 SETTLED_DIRECTION = 0.9
@@ -180,14 +184,22 @@ class Columns:
 
         Args:
             data: The samples, run by run.
-            rows: Which rows of every run; all of them if None.
+            rows: Which rows of every run, every so many of them where a slice has a
+                step; all of them if None.
         """
         for samples in data:
             self.check(samples)
             columns = _Buffer(self, samples)
+            blocks: list[slice] = []
             for part in [slice(0, len(samples))] if rows is None else rows:
-                for start in range(part.start, part.stop, BLOCK):
-                    yield columns.fill(slice(start, min(start + BLOCK, part.stop)))
+                size = BLOCK * (part.step or 1)
+                for start in range(part.start, part.stop, size):
+                    stop = min(start + size, part.stop)
+                    blocks.append(slice(start, stop, part.step or 1))
+            if len(blocks) < _MANY_BLOCKS:
+                yield from map(columns.fill, blocks)
+            else:
+                yield from columns.fill_ahead(blocks)
 
     def signals(self, samples: Signals) -> tuple[str, list[np.ndarray]]:
         """Which traced rows explain such samples, and the signals they take.
@@ -276,6 +288,11 @@ class Block:
     joints: tuple[np.ndarray, ...]
     trust: Float[np.ndarray, "rows dof"] | None = None
 
+    @property
+    def count(self) -> int:
+        """How many samples."""
+        return int(self.joints[0].shape[1])
+
 
 class _Buffer:
     """Memory for one block, filled again and again."""
@@ -286,8 +303,9 @@ class _Buffer:
         self._trust = columns.trust(samples, self._signals[4:])
         self._kernel = columns.dynamics.kernel(kind)
         stored = len(self._kernel.program.output("rows").nonzero)
-        # One row per column: splitting it by joint copies nothing.
-        self._traced = np.empty((stored, BLOCK))
+        # One row per column: splitting it by joint copies nothing. Twice, so that one
+        # block can be filled while another is used.
+        self._traced = [np.empty((stored, BLOCK)) for _ in range(2)]
         stops = np.cumsum(columns._traced_counts + 1)
         self._parts = [slice(a, b) for a, b in pairwise([0, *stops.tolist()])]
         self._direction = self._directions() if columns.friction else None
@@ -299,8 +317,22 @@ class _Buffer:
             return self._signals[4]  # drives are joints: it is there already
         return friction_direction(self._samples)
 
-    def fill(self, rows: slice) -> Block:
-        traced = self._traced[:, : rows.stop - rows.start]
+    def fill_ahead(self, blocks: Sequence[slice]) -> Iterator[Block]:
+        """Fill block after block, each while the one before it is used."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        # Compiled loops run outside Python's lock: on a second core they cost no time.
+        with ThreadPoolExecutor(1) as pool:
+            ahead = pool.submit(self.fill, blocks[0], 0)
+            for k, rows in enumerate(blocks[1:], 1):
+                block = ahead.result()
+                ahead = pool.submit(self.fill, rows, k % 2)
+                yield block
+            yield ahead.result()
+
+    def fill(self, rows: slice, memory: int = 0) -> Block:
+        count = len(range(rows.start, rows.stop, rows.step or 1))
+        traced = self._traced[memory][:, :count]
         self._kernel.columns([signal[rows] for signal in self._signals], (), [traced])
         joints = [traced[part] for part in self._parts]
         if self._direction is not None:
