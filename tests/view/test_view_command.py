@@ -100,7 +100,7 @@ def test_without_viser_it_says_what_to_install(monkeypatch):
     [
         (["no_such_arm"], "neither a file nor a bundled arm"),
         (["panda", "missing.csv"], "does not exist"),
-        (["panda", "--estimate", "missing.json"], "cannot be read as an estimate"),
+        (["panda", "--estimate", "missing.json"], "cannot be read"),
         (["panda", "--world", "missing.toml"], "missing.toml"),
     ],
 )

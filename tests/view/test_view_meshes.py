@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from functools import partial
 from pathlib import Path
@@ -70,7 +71,7 @@ def read(package: Path, geometry: str, **options):
 def test_meshes_are_found_within_their_package(package: Path, name: str):
     links = read(package, f'<mesh filename="{name}" scale="0.001 0.001 0.002"/>')
     assert links.notes == ()
-    ((form, T),) = links.forms[0]
+    ((form, T, _),) = links.forms[0]
     assert isinstance(form, Surface)
     assert len(form.faces) == 4
     np.testing.assert_allclose(form.vertices.max(axis=0), [1e-3, 1e-3, 2e-3])
@@ -180,7 +181,7 @@ def test_geometry_without_extent_is_not_drawn(package: Path):
         ("liar.stl", stl(faces=2**31 - 1), UNREADABLE),
         ("text.obj", b"mtllib ../../secret.mtl\nusemtl x\n", UNREADABLE),
         ("nan.stl", stl(corners=CORNERS * np.nan), "not finite"),
-        ("model.dae", b"<COLLADA/>", "not one of"),
+        ("model.dae", b"<COLLADA/>", "no triangles"),
         ("secret.txt", b"secret", "not one of"),
         ("bomb.ply", b"ply\nformat ascii 1.0\nelement vertex 999999999999\n"
          b"property float x\nend_header\n", UNREADABLE),
@@ -230,8 +231,82 @@ def test_mujoco_meshes_come_from_the_compiled_model(tmp_path: Path):
         <geom type="mesh" mesh="rod" contype="0" conaffinity="0"/>
         <geom type="sphere" size="0.1"/></body></worldbody></mujoco>""")
     links = geometry_of(aw.load_arm(path), path)
-    ((form, T),) = links.forms[0]
+    ((form, T, _),) = links.forms[0]
     assert isinstance(form, Surface)
     drawn = form.vertices @ T[:3, :3].T + T[:3, 3]
     order = np.lexsort(drawn.round(6).T)
     np.testing.assert_allclose(drawn[order], CORNERS[np.lexsort(CORNERS.T)], atol=1e-6)
+
+
+# COLLADA, and colours.
+
+DAE = """<?xml version="1.0"?>
+<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+  <asset><unit name="millimeter" meter="0.001"/><up_axis>Y_UP</up_axis></asset>
+  <library_effects><effect id="red-fx"><profile_COMMON><technique sid="c"><phong>
+    <diffuse><color>1 0 0.5 1</color></diffuse></phong></technique></profile_COMMON>
+    </effect></library_effects>
+  <library_materials><material id="red"><instance_effect url="#red-fx"/></material>
+    </library_materials>
+  <library_geometries><geometry id="quad"><mesh>
+    <source id="p"><float_array id="pa" count="12">0 0 0 1000 0 0 1000 1000 0 0 1000 0
+      </float_array><technique_common><accessor source="#pa" count="4" stride="3"/>
+      </technique_common></source>
+    <vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
+    <polylist material="m" count="1"><input semantic="VERTEX" source="#v" offset="0"/>
+      <input semantic="NORMAL" source="#n" offset="1"/><vcount>4</vcount>
+      <p>0 0 1 0 2 0 3 0</p></polylist></mesh></geometry></library_geometries>
+  <library_visual_scenes><visual_scene id="s"><node><translate>0 0 500</translate>
+    <rotate>0 0 1 90</rotate><instance_geometry url="#quad"><bind_material>
+    <technique_common><instance_material symbol="m" target="#red"/></technique_common>
+    </bind_material></instance_geometry></node></visual_scene></library_visual_scenes>
+</COLLADA>"""
+
+
+def test_collada_is_read_in_metres_and_in_place(package: Path) -> None:
+    (package / "meshes" / "rod.dae").write_text(DAE)
+    mesh = '<mesh filename="../meshes/rod.dae" scale="2 2 2"/>'
+    ((form, _, color),) = read(package, mesh).forms[0]
+    assert isinstance(form, Surface)
+    expected = 2 * np.array([[0, 0, 0.5], [0, 1, 0.5], [-1, 1, 0.5], [-1, 0, 0.5]])
+    np.testing.assert_allclose(form.vertices, expected, atol=1e-12)
+    assert form.faces.tolist() == [[0, 1, 2], [0, 2, 3]]
+    assert color == (255, 0, 128)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "<p>0 0 1 0 2 0 3 0</p>",
+            "<p>0 0 1 0 2 0 9 0</p>",
+            "corner that is not there",
+        ),
+        ("<vcount>4</vcount>", "<vcount>400</vcount>", "cut off"),
+        ('url="#quad"', 'url="#nothing"', "no geometry 'nothing'"),
+        ("COLLADA", "X", "no COLLADA"),
+        ("1000 1000 0 0", "1000 word 0 0", "not a number"),
+        ("<?xml", "<!DOCTYPE x><?xml", "DOCTYPE|not well-formed"),
+    ],
+)
+def test_damaged_collada_is_a_note(
+    package: Path, old: str, new: str, says: str
+) -> None:
+    (package / "meshes" / "rod.dae").write_text(DAE.replace(old, new))
+    links = read(package, '<mesh filename="../meshes/rod.dae"/>')
+    assert 0 not in links.forms
+    assert re.search(says, " ".join(links.notes))
+
+
+def test_colours_are_the_descriptions(package: Path) -> None:
+    path = package / "urdf" / "arm.urdf"
+    ball = '<geometry><sphere radius="1"/></geometry>'
+    named = ball + '<material name="blue"/>'
+    text = urdf("").replace("<geometry></geometry>", named)
+    blue = '<material name="blue"><color rgba="0 0 1 1"/></material>'
+    path.write_text(text.replace('<link name="base"/>', blue + '<link name="base"/>'))
+    scene = make_scene(aw.load_arm(path), description=path)
+    (solid,) = [s for s in scene.solids if s.layer == "geometry"]
+    assert solid.color == (0, 0, 255)
+    # A ball of a metre around 0.5 m reaches half a metre below the base.
+    assert scene.floor == pytest.approx(-0.5)

@@ -10,7 +10,7 @@ import pytest
 
 import armwise as aw
 from armwise.view.scene import make_scene, make_world_scene
-from armwise.view.serve import HOST, Player, free_port
+from armwise.view.serve import HOST, Player, free_port, slider_values
 from armwise.worlds.scenario import read_world
 
 from .test_view_world import WORLDS
@@ -111,3 +111,13 @@ def test_a_world_alone_plays(server):
     np.testing.assert_allclose(
         arrows[0, 0], around.constraints[0].points[around.row_at(5.0), 0], rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("lower", [0.820305, 0.872665, -0.1234567, -2.0, 1.0])
+def test_a_slider_starts_between_its_ends(lower: float) -> None:
+    for upper in (lower + 1e-3, lower + 4.59):
+        for start in (lower, upper, 0.5 * (lower + upper)):
+            low, high, value = slider_values(lower, upper, start)
+            assert low <= value <= high
+            assert low <= lower + 1e-3
+            assert high >= upper - 1e-3

@@ -19,7 +19,7 @@ from armwise.arms.plain import arm_from_dict, arm_to_dict, kinematics_digest
 from armwise.arms.poses import pose, rotation_about, rotation_from_rpy
 from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom
 from armwise.arms.readers.urdf import read_shape
-from armwise.arms.readers.xml import read_xml
+from armwise.arms.readers.xml import Element, read_xml
 from armwise.arms.save import save_arm
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Arm",
     "Coupling",
     "Drive",
+    "Element",
     "Frame",
     "InertialParameters",
     "Joint",

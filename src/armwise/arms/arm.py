@@ -33,12 +33,14 @@ class Shape:
             All in [m] but the scale.
         pose: T_link_shape.
         mesh: File name of a mesh, as the description gives it.
+        color: Red, green and blue, 0 to 1, if the description gives them.
     """
 
     kind: Literal["sphere", "cylinder", "capsule", "box", "mesh"]
     size: tuple[float, ...]
     pose: Float[np.ndarray, "4 4"]
     mesh: str | None = None
+    color: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -312,6 +314,30 @@ class Arm:
         """Return which entry of q belongs to the joint of this name."""
         return _index(self.coordinate_names, name, "joint", self.name)
 
+    def joints_beyond(self, count: int) -> tuple[str, ...]:
+        """Names of coordinates carried by the first `count`, if these are one chain.
+
+        So a log that numbers seven joints is that of an arm with a hand: what follows
+        the seventh. None if it could be another part of the arm.
+        """
+        if not 0 < count < self.dof:
+            return ()
+        chain, beyond = self.coordinates[:count], self.coordinates[count:]
+        last = chain[-1]
+        if not set(chain) <= self._carriers(last):
+            return ()
+        if any(last not in self._carriers(i) for i in beyond):
+            return ()
+        return tuple(self.joints[i].name for i in beyond)
+
+    def _carriers(self, i: int) -> set[int]:
+        """Joints from one to the base, itself among them."""
+        path = set()
+        while i != BASE:
+            path.add(i)
+            i = self.joints[i].parent
+        return path
+
     def link_index(self, name: str) -> int:
         """Return which link has this name."""
         return _index([link.name for link in self.links], name, "link", self.name)
@@ -348,6 +374,12 @@ class Arm:
         """Return one limit of every coordinate: `lower`, `upper`, `velocity`, …."""
         limits = [self.joints[i].limits for i in self.coordinates]
         return np.array([getattr(limit, quantity) for limit in limits], dtype=float)
+
+    @property
+    def rest(self) -> Float[np.ndarray, " dof"]:
+        """Posture in which the description shows the arm, within its limits."""
+        rest = [self.joints[i].rest for i in self.coordinates]
+        return np.clip(rest, self.limits("lower"), self.limits("upper"))
 
     def defects(self) -> dict[str, str]:
         """Links no body can be, and why."""

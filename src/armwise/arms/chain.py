@@ -153,18 +153,10 @@ def divided(
 # Which joints to lock, and where.
 
 
-def rest_positions(arm: Arm, joints: Collection[int]) -> dict[str, float]:
+def rest_positions(arm: Arm, joints: Collection[str]) -> dict[str, float]:
     """Where the description shows joints, by name; within their limits."""
-    return {
-        arm.joints[i].name: float(
-            np.clip(
-                arm.joints[i].rest,
-                arm.joints[i].limits.lower,
-                arm.joints[i].limits.upper,
-            )
-        )
-        for i in joints
-    }
+    pairs = zip(arm.coordinate_names, arm.rest.tolist(), strict=True)
+    return {name: position for name, position in pairs if name in joints}
 
 
 def outside_chain(arm: Arm, base: str, tip: str) -> dict[str, float]:
@@ -191,4 +183,5 @@ def outside_chain(arm: Arm, base: str, tip: str) -> dict[str, float]:
         raise ArgumentError(f"{arm.name}: no joint moves between {base!r} and {tip!r}.")
     mimics = {i: arm.joints[i].mimic for i in path}
     movers = {i if mimic is None else mimic.leader for i, mimic in mimics.items()}
-    return rest_positions(arm, [i for i in arm.coordinates if i not in movers])
+    others = [arm.joints[i].name for i in arm.coordinates if i not in movers]
+    return rest_positions(arm, others)

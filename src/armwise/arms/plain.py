@@ -156,7 +156,9 @@ def _coupling(data: Mapping[str, Any]) -> Coupling:
 
 def _shape(data: Mapping[str, Any]) -> Shape:
     size = tuple(_array(data["size"], len(data["size"])).tolist())
-    return Shape(**{**data, "size": size, "pose": _pose(data["pose"])})
+    color = tuple(_array(data["color"], 3).tolist()) if "color" in data else None
+    own = {"size": size, "pose": _pose(data["pose"]), "color": color}
+    return Shape(**{**data, **own})
 
 
 def _inertia(values: Any) -> InertialParameters:

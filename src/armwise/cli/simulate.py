@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,7 +15,13 @@ from armwise.cli.arguments import (
     number,
     output_file,
 )
-from armwise.cli.output import AsJson, console, print_json
+from armwise.cli.output import AsJson, console, print_json, warn
+
+if TYPE_CHECKING:
+    from armwise.motions import Motion
+
+FASTEST_JOINT = 1e3
+"""In [rad/s] or [m/s]: no joint's own limit is higher; theirs hold instead."""
 
 
 def simulate(
@@ -23,6 +29,10 @@ def simulate(
     output: Annotated[Path, output_file("Log to write: .csv, .parquet or .mcap.")],
     duration: Duration = 10.0,
     seed: Seed = 0,
+    motion: Annotated[
+        Path | None,
+        typer.Option(help="Motion of excite to follow (.csv, .json), approached."),
+    ] = None,
     mujoco: Annotated[bool, typer.Option(help="Simulate with MuJoCo.")] = False,
     torque_noise: Annotated[
         float, number("Noise of the torque, as a fraction of its largest.", 0.0, 100.0)
@@ -32,29 +42,40 @@ def simulate(
     ] = 2**17,
     json: AsJson = False,
 ) -> None:
-    """Run a simulated arm along a random periodic motion and write its log.
+    """Run a simulated arm along a motion, random and periodic, and write its log.
 
     Example: armwise simulate panda --seed 1 -o run1.csv
+
+    Example: armwise simulate panda --motion plan.csv -o run2.csv
     """
     from armwise.cli.output import progress_bar
     from armwise.control import simulate_log
-    from armwise.motions import random_motion
+    from armwise.motions import check_limits, random_motion, read_motion, with_approach
     from armwise.recordings import write_recording
 
     described = load_named(arm)
-    motion = random_motion(described, seed, duration)
+    if motion is None:
+        followed: Motion = random_motion(
+            described, seed, duration, fastest=FASTEST_JOINT
+        )
+    else:
+        followed = with_approach(read_motion(motion, described), described)
+        check_limits(followed, described)
     with progress_bar("Simulate", quiet=json):
         recording = simulate_log(
             described,
-            motion,
+            followed,
             encoder_counts=encoder_counts,
             torque_noise=torque_noise,
             mujoco=mujoco,
             seed=seed,
         )
+    for note in recording.notes:
+        warn(note)
     write_recording(recording, output)
     rows = len(next(iter(recording.channels.values())).time)
     if json:
-        print_json({"log": str(output), "rows": rows, "seconds": motion.duration})
+        report = {"log": str(output), "rows": rows, "seconds": followed.duration}
+        print_json({**report, "notes": list(recording.notes)})
         return
-    console().print(f"{rows} rows, {motion.duration:g} s: {output}")
+    console().print(f"{rows} rows, {followed.duration:g} s: {output}")

@@ -1,6 +1,11 @@
 """Planned motions: position, velocity and acceleration at every instant."""
 
-from armwise.motions.files import check_limits, write_motion
+from armwise.motions.files import (
+    check_limits,
+    read_motion,
+    with_approach,
+    write_motion,
+)
 from armwise.motions.motion import (
     Hold,
     Motion,
@@ -26,6 +31,8 @@ __all__ = [
     "check_limits",
     "joint_vector",
     "random_motion",
+    "read_motion",
     "require_positive",
+    "with_approach",
     "write_motion",
 ]

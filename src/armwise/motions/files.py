@@ -1,9 +1,9 @@
-"""Planned motions as files: CSV and ROS JointTrajectory."""
+"""Planned motions as files, CSV and ROS JointTrajectory; their approach and limits."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Sequence as Listed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from armwise.errors import ArgumentError
 from armwise.files import write_atomically
-from armwise.motions.motion import MotionSample, require_positive
+from armwise.motions.motion import MotionSample, Sequence, require_positive
+from armwise.motions.point_to_point import Polynomial, Quintic
+from armwise.tables import read_bounded
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
@@ -22,7 +24,7 @@ def write_motion(
     motion: Motion,
     path: str | Path,
     rate_hz: float = 100.0,
-    joint_names: Sequence[str] | None = None,
+    joint_names: Listed[str] | None = None,
 ) -> Path:
     """Write a motion, sampled, for another program to follow.
 
@@ -57,7 +59,7 @@ def write_motion(
     return path
 
 
-def _csv(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) -> str:
+def _csv(times: np.ndarray, sample: MotionSample, names: Listed[str] | None) -> str:
     dof = sample.q.shape[1]
     ends = names or [str(j + 1) for j in range(dof)]
     header = ["time"] + [f"{kind}_{end}" for kind in sample._fields for end in ends]
@@ -67,7 +69,7 @@ def _csv(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) -
 
 
 def _message(
-    times: np.ndarray, sample: MotionSample, names: Sequence[str] | None
+    times: np.ndarray, sample: MotionSample, names: Listed[str] | None
 ) -> dict[str, Any]:
     columns = ("positions", "velocities", "accelerations")
     points = [
@@ -94,11 +96,11 @@ def _stamp(seconds: float) -> dict[str, int]:
     return {"sec": total // 10**9, "nanosec": total % 10**9}
 
 
-def _json(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) -> str:
+def _json(times: np.ndarray, sample: MotionSample, names: Listed[str] | None) -> str:
     return json.dumps(_message(times, sample, names), indent=1) + "\n"
 
 
-def _yaml(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) -> str:
+def _yaml(times: np.ndarray, sample: MotionSample, names: Listed[str] | None) -> str:
     message = _message(times, sample, names)
     # Strings and number lists in JSON's spelling are YAML's flow style as well.
     lines = ["header:", "  stamp: {sec: 0, nanosec: 0}", '  frame_id: ""']
@@ -111,6 +113,101 @@ def _yaml(times: np.ndarray, sample: MotionSample, names: Sequence[str] | None) 
         )
         lines += [("- " if i == 0 else "  ") + key for i, key in enumerate(keys)]
     return "\n".join(lines) + "\n"
+
+
+# Motions read back from files.
+
+
+def read_motion(path: str | Path, arm: Arm) -> Polynomial:
+    """Read a motion that `write_motion`, or another program, wrote for an arm.
+
+    `.csv` has a column time [s], and q_… for every joint, by name or number; qd_… and
+    qdd_… if it has them for all. `.json` holds a ROS JointTrajectory. Between the
+    points the motion is the polynomial that meets all that is given.
+
+    Raises:
+        ArgumentError: If joints are missing, or times do not rise.
+    """
+    file = Path(path)
+    if file.suffix.lower() == ".csv":
+        times, columns = _read_csv(file, arm)
+    elif file.suffix.lower() == ".json":
+        times, columns = _read_json(file, arm)
+    else:
+        raise ArgumentError(f"{file.name}: a motion is read from .csv or .json.")
+    if len(times) < 2 or np.any(np.diff(times) <= 0):
+        raise ArgumentError(f"{file}: a motion needs two points, and times that rise.")
+    if not all(np.all(np.isfinite(x)) for x in (times, *columns)):
+        raise ArgumentError(f"{file}: a number of the motion is not finite.")
+    return Polynomial.meeting(times - times[0], *columns)
+
+
+def _read_csv(path: Path, arm: Arm) -> tuple[np.ndarray, list[np.ndarray]]:
+    lines = read_bounded(path, ArgumentError).decode(errors="replace").splitlines()
+    header = [name.strip() for name in lines[0].split(",")] if lines else []
+    rows = [line for line in lines[1:] if line.strip()]
+    try:
+        table = np.array([line.split(",") for line in rows], dtype=float)
+    except ValueError as problem:
+        raise ArgumentError(f"{path}: not a table of numbers ({problem}).") from None
+    if table.ndim != 2 or table.shape[1] != len(header) or "time" not in header:
+        raise ArgumentError(f"{path}: a motion needs columns time, q_1, q_2, ….")
+    columns = []
+    for kind in MotionSample._fields:
+        names = [f"{kind}_{name}" for name in arm.coordinate_names]
+        if not set(names) <= set(header):
+            names = [f"{kind}_{j + 1}" for j in range(arm.dof)]
+        if set(names) <= set(header):
+            columns.append(table[:, [header.index(name) for name in names]])
+        else:
+            break
+    if not columns:
+        raise ArgumentError(
+            f"{path} has no position for each joint of {arm.name}: "
+            f"{', '.join(arm.coordinate_names)}. Found: {', '.join(header[:20])}."
+        )
+    return table[:, header.index("time")], columns
+
+
+def _read_json(path: Path, arm: Arm) -> tuple[np.ndarray, list[np.ndarray]]:
+    try:
+        message = json.loads(read_bounded(path, ArgumentError))
+        names, points = list(message["joint_names"]), message["points"]
+        stamps = [point["time_from_start"] for point in points]
+        times = np.array([t["sec"] + 1e-9 * t["nanosec"] for t in stamps], dtype=float)
+        kinds = ("positions", "velocities", "accelerations")
+        whole = [k for k in kinds if all(point.get(k) for point in points)]
+        columns = [np.array([p[k] for p in points], dtype=float) for k in whole]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ArgumentError(f"{path} is no JointTrajectory in JSON.") from None
+    if not columns or any(x.shape[1:] != (len(names),) for x in columns):
+        raise ArgumentError(f"{path}: every point needs one position per joint.")
+    if missing := [name for name in arm.coordinate_names if name not in names]:
+        raise ArgumentError(f"{path} does not move {missing[0]!r} of {arm.name}.")
+    order = [names.index(name) for name in arm.coordinate_names]
+    return times, [column[:, order] for column in columns]
+
+
+def with_approach(motion: Motion, arm: Arm) -> Motion:
+    """Return a motion that begins at rest where the arm is described.
+
+    A slow approach to its start comes first; none where the arm is there already.
+    """
+    start, rest = motion.sample(0.0).q, arm.rest
+    way = np.abs(start - rest)
+    # Below a tenth of a milliradian it is there.
+    if way.max(initial=0.0) < 1e-4:
+        return motion
+    # Judgement: a third of the limits, and 0.5 rad/s, as one drives a new arm.
+    speed = np.minimum(arm.limits("velocity") / 3, 0.5)
+    acceleration = np.minimum(arm.limits("acceleration") / 3, 2.0)
+    # A quintic's largest speed is 1.875 way / T, its acceleration 5.77 way / T².
+    duration = max(
+        float(np.max(1.875 * way / speed)),
+        float(np.sqrt(np.max(5.774 * way / acceleration))),
+        1.0,
+    )
+    return Sequence((Quintic(rest, start, duration), motion))
 
 
 # Check of a motion against the arm's limits.

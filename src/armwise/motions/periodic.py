@@ -110,27 +110,24 @@ def random_motion(
     """A random periodic motion within every joint's limits.
 
     Amplitudes are Gaussian, falling with the harmonic's number k as k^−roughness, and
-    scaled so that each joint's whole series has the same size relative to its range.
-    If some joint still came near its limits, all would move less.
+    scaled so that each joint's whole series has the same size relative to its range. A
+    joint that came near its limits, or those of a joint that follows it, moves less.
 
     Args:
-        arm: Its limits of position and velocity.
+        arm: Its limits of position, velocity and acceleration.
         seed: Of the random amplitudes.
         duration: Of one period in [s].
         harmonics: Number of harmonics.
         roughness: Exponent: 1 for slow motions, ½ for lively ones.
         reach: √Σ amplitude² as a fraction of a joint's range.
-        widest: Position in [rad] or [m] beyond which no joint moves, whatever its
-            limits allow; joints without any range move three quarters as far.
+        widest: Position in [rad] or [m] beyond which no joint moves, unless its limits
+            leave no other; joints without any range move three quarters as far.
         fastest: Speed in [rad/s] or [m/s] that no joint may exceed. If it is finite,
-            four fifths of the joints' own limits hold too: a loop needs some to spare.
+            four fifths of the joints' own limits of velocity and acceleration hold
+            too: a loop needs some to spare.
     """
     rng = np.random.default_rng(seed)
-    lower, upper = (np.nan_to_num(arm.limits(x)) for x in ("lower", "upper"))
-    lower, upper = np.maximum(lower, -widest), np.minimum(upper, widest)
-    has_none = upper - lower < 1e-6  # a description that leaves the limits at zero
-    lower = np.where(has_none, -0.75 * widest, lower)
-    upper = np.where(has_none, 0.75 * widest, upper)
+    lower, upper = _ranges(arm, widest)
     numbers = np.arange(1, harmonics + 1)
     amplitudes = rng.normal(size=(2, arm.dof, harmonics)) / numbers**roughness
     size = np.sqrt(np.sum(amplitudes**2, axis=(0, 2)))
@@ -140,12 +137,47 @@ def random_motion(
     motion = Fourier(middle, amplitudes[0], amplitudes[1], frequency)
     # Fifty points per period of the fastest harmonic miss less than 0.2 % of a peak.
     sample = motion.sample(np.linspace(0.0, duration, 50 * harmonics))
-    away = np.abs(sample.q - middle) / (0.5 * (upper - lower))
-    allowed = np.minimum(0.8 * arm.limits("velocity"), fastest)
-    speed = np.abs(sample.qd) / (allowed if np.isfinite(fastest) else np.inf)
-    excess = max(float(away.max(initial=0.0)), float(speed.max(initial=0.0)), 1.0)
+    used = [np.abs(sample.q - middle) / (0.5 * (upper - lower))]
+    if np.isfinite(fastest):
+        speeds = np.minimum(0.8 * _shared_limit(arm, "velocity"), fastest)
+        used += [np.abs(sample.qd) / speeds]
+        used += [np.abs(sample.qdd) / (0.8 * _shared_limit(arm, "acceleration"))]
+    excess = np.maximum(np.max(used, axis=(0, 1)), 1.0)[:, None]
     sine, cosine = amplitudes / excess
     return Fourier(middle, sine, cosine, frequency)
+
+
+def _ranges(
+    arm: Arm, widest: float
+) -> tuple[Float[np.ndarray, " dof"], Float[np.ndarray, " dof"]]:
+    """Bounds of every coordinate, so that joints that follow it stay within theirs."""
+    lower, upper = arm.limits("lower"), arm.limits("upper")
+    for joint in arm.joints:
+        if joint.mimic is not None and joint.mimic.multiplier:
+            k, limits = arm.coordinates.index(joint.mimic.leader), joint.limits
+            ends = (np.array([limits.lower, limits.upper]) - joint.mimic.offset) / (
+                joint.mimic.multiplier
+            )
+            lower[k], upper[k] = max(lower[k], ends.min()), min(upper[k], ends.max())
+    # Beyond the widest only where the limits leave nothing nearer.
+    inner, outer = np.maximum(lower, -widest), np.minimum(upper, widest)
+    beyond = (inner >= outer) & (lower < upper) & np.isfinite(upper - lower)
+    lower, upper = np.where(beyond, lower, inner), np.where(beyond, upper, outer)
+    has_none = upper - lower < 1e-6  # a description that leaves the limits at zero
+    lower = np.where(has_none, -0.75 * widest, lower)
+    upper = np.where(has_none, 0.75 * widest, upper)
+    return lower, upper
+
+
+def _shared_limit(arm: Arm, quantity: str) -> Float[np.ndarray, " dof"]:
+    """A limit of every coordinate, lower where a joint that follows it needs that."""
+    limits = arm.limits(quantity)
+    for joint in arm.joints:
+        if joint.mimic is not None and joint.mimic.multiplier:
+            k = arm.coordinates.index(joint.mimic.leader)
+            own = getattr(joint.limits, quantity) / abs(joint.mimic.multiplier)
+            limits[k] = min(limits[k], own)
+    return limits
 
 
 # One cosine per joint, among them `mitchell1997`'s Eq. 3.38 and 3.39.

@@ -141,6 +141,36 @@ class Polynomial:
         )
         return cls(t, coefficients)
 
+    @classmethod
+    def meeting(
+        cls, times: ArrayLike, *derivatives: Float[np.ndarray, "points dof"]
+    ) -> Polynomial:
+        """Meet positions at given times, and velocities and accelerations if given.
+
+        Positions alone give the smoothest cubic spline, at rest at its ends; with
+        velocities every piece is its own cubic, with accelerations a quintic.
+
+        Args:
+            times: When, in [s]; the first is 0.
+            derivatives: Positions, then velocities, then accelerations.
+        """
+        from scipy.interpolate import BPoly
+
+        t = np.asarray(times, dtype=float)
+        if len(derivatives) == 1:
+            return cls.through(t, derivatives[0], order=3)
+        given = np.stack(derivatives, axis=1)
+        _check_points(t, given[:, 0], 3)
+        spline = BPoly.from_derivatives(t, given)
+        coefficients = np.stack(
+            [
+                spline.derivative(p)(t[:-1]) / factorial(p) if p else spline(t[:-1])
+                for p in range(2 * len(derivatives))
+            ],
+            axis=1,
+        )
+        return cls(t, coefficients)
+
     @property
     def duration(self) -> float:
         """How long it lasts in [s]."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.dynamics import mechanism_of
+from armwise.dynamics import Dynamics, mechanism_of
 from armwise.errors import ArgumentError
 from armwise.plants.c_engine import CEngine
 from armwise.plants.drive import Actuator, Friction, JointElasticity
@@ -46,7 +46,8 @@ class SimulatedArm(RiggedPlant):
         elasticity: Springs between motors and links; rigid when not given.
         actuator: What lies between command and torque.
         integrator: How time is stepped; RungeKutta4() for rigid joints without
-            Coulomb friction, else SemiImplicit(), when not given.
+            Coulomb friction and without viscous friction too stiff for it, else
+            SemiImplicit(), when not given.
         control_rate_hz: Torques per second.
         plant_rate_hz: Steps of the plant per second, at least; 2000 for RungeKutta4,
             4000 for SemiImplicit, the controller's for DormandPrince when not given.
@@ -86,7 +87,9 @@ class SimulatedArm(RiggedPlant):
         self.true_arms = _loaded(arm, self._bare, self._payloads)
         mechanism = mechanism_of(arm)
         numbers = ArmNumbers.of(self.true_arms, mechanism, friction, elasticity)
-        self.integrator = require_arm_integrator(integrator or _suitable(numbers))
+        self.integrator = require_arm_integrator(
+            integrator or _suitable(numbers, self.true_arms[0], backend)
+        )
         rate = plant_rate_hz or max(control_rate_hz, self.integrator.default_rate_hz)
         clock = Clock.from_rates(control_rate_hz, rate, actuator.delay)
         engine = CEngine if resolve_backend(backend) == "c" else NumpyEngine
@@ -167,8 +170,25 @@ def _loaded(
     return tuple(carrying(a, p) for a, p in zip(bare, payloads, strict=True))
 
 
-def _suitable(numbers: ArmNumbers) -> ArmIntegrator:
+def _suitable(numbers: ArmNumbers, arm: Arm, backend: Backend) -> ArmIntegrator:
     has_dry_friction = bool(np.any(numbers.drives[:, 2:4]))
     if has_dry_friction or numbers.springs is not None:
         return SemiImplicit()
+    if numbers.drives[:, 1].any() and _is_stiff(arm, backend):
+        return SemiImplicit()
     return RungeKutta4()
+
+
+def _is_stiff(arm: Arm, backend: Backend) -> bool:
+    """Whether viscous friction stops a light joint faster than RungeKutta4 can step."""
+    viscous = np.zeros((arm.dof, arm.dof))
+    for joint, row in zip(arm.joints, arm.coupling_matrix, strict=True):
+        viscous += joint.drive.viscous * np.outer(row, row)
+    mass = Dynamics(arm, backend=backend).mass_matrix(arm.rest)
+    # Rates of decay in [1/s]; a mass matrix that rounding made singular is stiff too.
+    values = np.linalg.eigvals(np.linalg.pinv(mass, hermitian=True) @ viscous)
+    fastest = float(np.abs(values).max())
+    singular = bool(np.linalg.eigvalsh(mass)[0] <= 0)
+    # Judgement: a fifth of the limit of stability, since other postures are lighter.
+    bound = 0.2 * RungeKutta4.stability_limit * RungeKutta4.default_rate_hz
+    return singular or fastest > bound

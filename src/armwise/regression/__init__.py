@@ -10,13 +10,14 @@ from armwise.regression.accumulator import (
     accumulate_stretches,
     factor_of_gram,
 )
-from armwise.regression.columns import (
-    BLOCK,
+from armwise.regression.columns import BLOCK, SETTLED_DIRECTION, Block, Columns
+from armwise.regression.friction import (
     FORMS,
-    SETTLED_DIRECTION,
-    Block,
-    Columns,
+    DriveMotion,
+    FrictionColumns,
+    FrictionForm,
     FrictionTerm,
+    load_rows,
 )
 from armwise.regression.jackknife import (
     STRETCHES,
@@ -53,7 +54,10 @@ __all__ = [
     "Block",
     "ColumnSource",
     "Columns",
+    "DriveMotion",
     "FactorSum",
+    "FrictionColumns",
+    "FrictionForm",
     "FrictionTerm",
     "GramSum",
     "Signals",
@@ -69,6 +73,7 @@ __all__ = [
     "friction_direction",
     "jackknife",
     "jackknife_covariance",
+    "load_rows",
     "low_pass",
     "residual_std",
     "sandwich",

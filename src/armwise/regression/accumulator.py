@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from armwise.regression.columns import BLOCK, Block, Columns
-from armwise.regression.signals import Signals, friction_direction
+from armwise.regression.signals import Signals
 from armwise.regression.solution import triangle
 
 if TYPE_CHECKING:
@@ -32,11 +32,6 @@ _SMALLEST_PIVOT = 1e-7
 """Smallest pivot of a preconditioner, relative to its column: half of float64's digits,
 so that what a few samples leave undetermined can still be determined by others."""
 
-# Judgement: where the two BLAS products cost about the same; the sums are the same.
-_NARROW = 40
-"""Columns below which the general product is faster than the symmetric one, which
-computes half as much but in smaller tiles."""
-
 # Judgement: the twelve digits that remain are far more than torques have.
 _LARGEST_GROWTH = 1e4
 """Squared size of a preconditioned column beyond which a block does not fit: its Gram
@@ -46,12 +41,6 @@ matrix would lose four of sixteen digits."""
 # only from the later ones on. Three is a judgement.
 _LONG_STRETCH = 3 * BLOCK
 """Samples of a stretch from which on Cholesky-QR is faster than Householder's."""
-
-
-# Directions are of size one: far above the filter's own rounding of some 1e-15.
-_SAME = 1e-10
-"""Directions of friction closer than this are the same: what a filter remembers of an
-edge fades exponentially, and the few rows in question do not matter to this digit."""
 
 
 class ColumnSource(Protocol):
@@ -141,11 +130,13 @@ class Accumulator:
             matrix = _weighted(block, i, weights)
             self.torque[i] += matrix[-1].sum()
             one.add(matrix)
-        count = block.rows.stop - block.rows.start
-        self.samples += count
-        self.trusted = self.trusted + (
-            count if block.trust is None else block.trust.sum(axis=0)
-        )
+        self.count_rows(block)
+
+    def count_rows(self, block: Block) -> None:
+        """Count a block's samples, and those that each joint is learnt from."""
+        self.samples += block.count
+        trusted = block.count if block.trust is None else block.trust.sum(axis=0)
+        self.trusted = self.trusted + trusted
 
     def settle(self) -> None:
         """Turn what was added into R factors."""
@@ -243,79 +234,51 @@ def accumulate_stretches(
 
 
 def accumulate_folds(
-    columns: Columns, run: Signals, length: int
-) -> tuple[list[Accumulator], Accumulator]:
-    """Run through samples once: stretches as if recorded alone, and the whole.
+    columns: Columns, run: Signals, length: int, step: int = 1
+) -> tuple[list[Accumulator], list[Accumulator]]:
+    """Run through samples once: stretches of it, to fit and to predict.
 
-    At the ends of a stretch the low-pass sees other neighbours than in the whole, so
-    friction looks different in a few rows there; only those are evaluated for both.
+    As for `accumulate_stretches` columns are those of all samples, cut afterwards:
+    friction remembers where a joint came from.
 
     Args:
-        columns: What explains the torque.
+        columns: What explains the torque, evaluated in the whole run.
         run: The samples.
-        length: Samples of a stretch; the last one has what remains.
+        length: Samples of a stretch before thinning; the last one has what remains.
+        step: One sample in so many is used; if more than one, sums are good to half of
+            the digits.
 
     Returns:
-        The accumulator of every stretch, and that of all samples.
+        For every stretch the accumulator of its trusted rows, and that of all of them:
+        rows that are not fitted are still predicted.
     """
-    state = _friction_state(columns, run)
-    differs = np.zeros(len(run), dtype=bool)
-    folds, interiors = [], []
-    for start in range(0, len(run), length):
-        part = run[start : start + length]
-        own = state[start : start + length]
-        # Only rows that look different alone are worth a second evaluation; the others
-        # serve the stretch and the whole.
-        is_end = np.any(np.abs(_friction_state(columns, part) - own) > _SAME, axis=1)
-        differs[start : start + length] = is_end
-        interior, ends = Accumulator(columns), Accumulator(columns)
-        # A block from all over a long stretch saves most of its renewals; in a short
-        # one it would cost more rows than it saves (judgement: an eighth at most).
-        if len(part) > 8 * BLOCK:
-            interior._precondition(part, None)
-        for block in columns.blocks([part]):
-            for target, mask in ((interior, ~is_end), (ends, is_end)):
-                if (rows := mask[block.rows]).any():
-                    target.add_block(block if rows.all() else _masked(block, rows))
-        for one in (interior, ends):
-            one.settle()
-        interiors.append(interior)
-        folds.append(interior.merge(ends))
-    ends = Accumulator(columns)
-    for block in columns.blocks([run], _ranges(differs)):
-        ends.add_block(block)
-    ends.settle()
-    return folds, ends.merge(*interiors)
-
-
-def _friction_state(
-    columns: Columns, run: Signals
-) -> Float[np.ndarray, "samples state"]:
-    """All that a row takes from its neighbours: friction's directions, and trust."""
-    direction = columns.signals(run)[1][4:]
-    trust = columns.trust(run, direction)
-    if trust is None:
-        return np.zeros((len(run), 0))
-    joints = friction_direction(run) if columns.friction else direction[0]
-    return np.hstack([direction[0], joints, trust])
-
-
-def _ranges(mask: np.ndarray) -> list[slice]:
-    """Rows of every uninterrupted stretch of true."""
-    # Padded with false at both ends, so that edges come in pairs.
-    edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))
-    return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
-
-
-def _masked(block: Block, rows: np.ndarray) -> Block:
-    """Some of the rows of a block."""
-    start = block.rows.start
-    return replace(
-        block,
-        rows=slice(start, start + int(rows.sum())),
-        joints=tuple(matrix[:, rows] for matrix in block.joints),
-        trust=None if block.trust is None else block.trust[rows],
-    )
+    starts = range(0, len(run), length)
+    rows = [slice(k, min(k + length, len(run)), step) for k in starts]
+    folds = [Accumulator(columns) for _ in rows]
+    sums = [[GramSum() for _ in columns.support] for _ in rows]
+    masked = [[np.zeros(factor.shape) for factor in fold.factors] for fold in folds]
+    for block in columns.blocks([run], rows):
+        k = block.rows.start // length
+        if step == 1:
+            folds[k].add_block(block)
+        else:
+            for i, one in enumerate(sums[k]):
+                matrix = _weighted(block, i, None)
+                folds[k].torque[i] += matrix[-1].sum()
+                one.add(matrix.T)
+            folds[k].count_rows(block)
+        if block.trust is not None:
+            for i, is_masked in enumerate(block.trust.T == 0.0):
+                few = block.joints[i][:, is_masked]
+                masked[k][i] += few @ few.T
+    for fold, joints in zip(folds, sums, strict=True):
+        fold.settle()
+        if step > 1:
+            fold.factors = [one.factor() for one in joints]
+    # Good to half the digits, which is plenty for errors that are compared.
+    others = [Accumulator(columns, 0.0, [*map(factor_of_gram, m)]) for m in masked]
+    pairs = zip(folds, others, strict=True)
+    return folds, [fold.merge(other) for fold, other in pairs]
 
 
 def _reflect(stretch: Accumulator, block: Block) -> None:
@@ -323,10 +286,8 @@ def _reflect(stretch: Accumulator, block: Block) -> None:
     matrices = [_weighted(block, i, None) for i in range(len(block.joints))]
     pairs = zip(stretch.factors, matrices, strict=True)
     stretch.factors = [triangle(np.vstack([R, m.T])) for R, m in pairs]
-    count = block.rows.stop - block.rows.start
-    stretch.samples += count
     stretch.torque += [matrix[-1].sum() for matrix in matrices]
-    stretch.trusted += count if block.trust is None else block.trust.sum(axis=0)
+    stretch.count_rows(block)
 
 
 def _split(block: Block, edges: np.ndarray) -> Iterator[tuple[int, Block]]:
@@ -368,7 +329,8 @@ class FactorSum:
     def __init__(self, factor: np.ndarray) -> None:
         self._settled = factor
         self._preconditioner: np.ndarray | None = None
-        self._gram = np.zeros(factor.shape, order="F")
+        self._gram = np.zeros(factor.shape)
+        self._whitened = np.empty((len(factor), 0))
 
     def precondition(self, matrix: Float[np.ndarray, "width samples"]) -> None:
         """Expect more samples like these."""
@@ -383,19 +345,16 @@ class FactorSum:
                 self._settled = triangle(matrix.T)
                 return
             self._renew(self._settled)
-        from scipy.linalg import blas
-
-        # The inverse is formed once; a block then costs one triangular product.
-        whitened = blas.dtrmm(1.0, self._preconditioner, matrix.T, side=1)
-        # The old sum is not overwritten: a block that turns out not to fit is taken
-        # back.
-        if len(matrix) < _NARROW:
-            gram = blas.dgemm(1.0, whitened, whitened, 1.0, self._gram, trans_a=1)
-        else:
-            gram = blas.dsyrk(1.0, whitened, 1.0, self._gram, trans=1)
-        # The diagonal grows by the squared size of the block's preconditioned columns.
-        if np.max(np.diag(gram) - np.diag(self._gram)) <= _LARGEST_GROWTH:
-            self._gram = gram
+        # The inverse is formed once; a block then costs one product, and another one
+        # with its own transpose, of which BLAS computes half.
+        assert self._preconditioner is not None
+        if self._whitened.shape[1] != matrix.shape[1]:
+            self._whitened = np.empty(matrix.shape)
+        whitened = np.matmul(self._preconditioner.T, matrix, out=self._whitened)
+        gram = whitened @ whitened.T
+        # Its diagonal is the squared size of the block's preconditioned columns.
+        if np.max(np.diagonal(gram)) <= _LARGEST_GROWTH:
+            self._gram += gram
             return
         self._settled = triangle(np.vstack([self.factor(), matrix.T]))
         self._renew(self._settled)
@@ -407,17 +366,16 @@ class FactorSum:
         # they only shape the preconditioner and are not part of the sum.
         floor = np.diag(_SMALLEST_PIVOT * np.where(size > 0, size, 1.0))
         guarded = triangle(np.vstack([factor, floor]))
-        self._preconditioner = np.asfortranarray(np.triu(np.linalg.inv(guarded)))
-        self._gram = np.zeros(factor.shape, order="F")
+        self._preconditioner = np.triu(np.linalg.inv(guarded))
+        self._gram = np.zeros(factor.shape)
 
     def factor(self) -> np.ndarray:
         """Return the R factor of all that was added."""
         if self._preconditioner is None:
             return self._settled
-        full = np.triu(self._gram) + np.triu(self._gram, 1).T
         # Eigenvalues instead of Cholesky: columns that no row has moved make it
         # singular.
-        values, vectors = np.linalg.eigh(full)
+        values, vectors = np.linalg.eigh(self._gram)
         root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         # Back to the columns themselves, then joined by QR to what was settled before.
         added = np.linalg.solve(self._preconditioner.T, root.T).T

@@ -159,5 +159,8 @@ class StretchScores:
         self, columns: Columns, selection: Float[np.ndarray, "columns base"]
     ) -> Float[np.ndarray, "stretches base base"]:
         """Roughly Yᵀ W Y of each stretch, for combinations of the columns."""
-        pairs = zip(columns.support, self._information, strict=True)
-        return np.sum([selection[s].T @ own @ selection[s] for s, own in pairs], axis=0)
+        count, width = self.values.shape
+        every = np.zeros((count, width, width))
+        for support, own in zip(columns.support, self._information, strict=True):
+            every[:, support[:, None], support] += own
+        return np.asarray(selection.T @ every @ selection)

@@ -50,35 +50,90 @@ def low_pass(
         head = signal[0] - signal[pad:0:-1]
         tail = signal[-1] - signal[-2 : -pad - 2 : -1]
     extended = np.concatenate([signal[0] + head, signal, signal[-1] + tail])
-    columns = np.asfortranarray(extended.reshape(len(extended), -1), dtype=float)
+    columns = np.asarray(extended.reshape(len(extended), -1), dtype=float)
     forwards = _filtered(columns, sections)
     both = _filtered(forwards[::-1], sections)[::-1]
     return np.ascontiguousarray(both[pad : len(both) - pad]).reshape(signal.shape)
 
 
 def _filtered(columns: np.ndarray, sections: Sections) -> np.ndarray:
-    """Run the filter forwards once, as if the first value had always been there."""
-    from scipy.linalg.lapack import dtbtrs
+    """Run the filter forwards once, as if the first value had always been there.
 
+    Plain products of arrays: SciPy's filters would take longer to import than
+    everything else that identification does.
+    """
+    response, memory, handed_on = _responses(sections)
     # The gain at rest is one, so starting in the steady state of the first value is
     # the same as filtering what is above it from rest.
-    y = np.asfortranarray(columns - columns[0])
-    x = np.empty_like(y)
-    band = np.empty((3, len(y)), order="F")
-    for gain, a1, a2 in sections:
-        # y_k + a₁ y_{k−1} + a₂ y_{k−2} = gain (x_k + 2 x_{k−1} + x_{k−2}): a banded
-        # triangular system. LAPACK solves it without the import of scipy.signal,
-        # which takes longer than everything else that identification does.
-        y *= gain
-        np.copyto(x, y)
-        x[2:] += y[:-2]
-        y *= 2.0
-        x[1:] += y[:-1]
-        band[0], band[1] = a2, a1
-        dtbtrs(band, x, uplo="U", trans="T", diag="U", overwrite_b=1)
-        x, y = y, x
-    y += columns[0]
-    return y
+    rest = columns[0].copy()
+    count, width = columns.shape
+    blocks = -(-count // _BLOCK)
+    padded = np.zeros((blocks * _BLOCK, width))
+    padded[:count] = columns - rest
+    # All blocks side by side, so that each step is one large product.
+    x = padded.reshape(blocks, _BLOCK, width).swapaxes(0, 1).reshape(_BLOCK, -1)
+    # Every block as if it began at rest, then what it inherits from those before it.
+    y = response @ x
+    states = handed_on @ x
+    power, reach = _transition(sections), width
+    # s_b = e_b + A s_{b−1} in steps that double (a prefix sum): after each, a state
+    # holds what so many blocks before it hand on.
+    while reach < x.shape[1]:
+        inherited = states[:, reach:] + power @ states[:, :-reach]
+        states = np.concatenate([states[:, :reach], inherited], axis=1)
+        power, reach = power @ power, 2 * reach
+    y[:, width:] += memory @ states[:, :-width]
+    ordered = y.reshape(_BLOCK, blocks, width).swapaxes(0, 1).reshape(-1, width)
+    return np.asarray(ordered[:count] + rest)
+
+
+# Work grows with the block, the length of the prefix sum with the number of blocks.
+# Judgement.
+_BLOCK = 48
+"""Samples that are filtered by one matrix product."""
+
+
+@lru_cache(maxsize=64)
+def _responses(sections: Sections) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What a block's output is of its input and of the state before it; and the state
+    that its input leaves behind.
+    """
+    A, B, C, D = _state_space(sections)
+    # C Aᵏ and Aᵏ B for every sample of a block.
+    memory = np.empty((_BLOCK, len(A)))
+    handed_on = np.empty((len(A), _BLOCK))
+    row, column = C, B
+    for k in range(_BLOCK):
+        memory[k], handed_on[:, -1 - k] = row, column
+        row, column = row @ A, A @ column
+    impulse = np.concatenate([[D], memory[:-1] @ B])
+    lag = np.subtract.outer(np.arange(_BLOCK), np.arange(_BLOCK))
+    response = np.where(lag >= 0, impulse[np.maximum(lag, 0)], 0.0)
+    return response, memory, handed_on
+
+
+def _transition(sections: Sections) -> np.ndarray:
+    """How the state at a block's end follows from that at its beginning."""
+    A = _state_space(sections)[0]
+    return np.linalg.matrix_power(A, _BLOCK)
+
+
+def _state_space(
+    sections: Sections,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """A, B, C, D of the sections in a row: s' = A s + B x, y = C s + D x."""
+    size = 2 * len(sections)
+    # One step of every unit state, and of a unit input, gives the columns.
+    value = np.eye(size + 1)[-1]
+    states = np.eye(size + 1)[:-1]
+    new = np.empty_like(states)
+    for k, (gain, a1, a2) in enumerate(sections):
+        s1, s2 = states[2 * k], states[2 * k + 1]
+        y = gain * value + s1  # y + a₁ y₋₁ + a₂ y₋₂ = gain (x + 2 x₋₁ + x₋₂)
+        new[2 * k] = 2.0 * gain * value - a1 * y + s2
+        new[2 * k + 1] = gain * value - a2 * y
+        value = y
+    return new[:, :-1], new[:, -1], value[:-1], float(value[-1])
 
 
 @lru_cache(maxsize=64)

@@ -98,6 +98,7 @@ class Canvas:
             "/floor", 8 * size, 8 * size, cell_size=cell / 5, section_size=cell,
             cell_color=(233, 236, 239), section_color=(206, 212, 218),
             fade_distance=7 * size, shadow_opacity=0.15,
+            position=(0.0, 0.0, self._scene.floor),
         )  # fmt: skip
         scene.add_frame("/origin", axes_length=0.12 * size, axes_radius=0.004 * size)
         low, high = self._scene.bounds

@@ -42,10 +42,11 @@ class Cuboid:
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Triangles: corners in [m], and which three make each."""
+    """Triangles: corners in [m], which three make each, and the file's own colour."""
 
     vertices: Float[np.ndarray, "vertices 3"]
     faces: Int[np.ndarray, "faces 3"]
+    color: tuple[float, float, float] | None = None
 
 
 Form = Ball | Rod | Cuboid | Surface
@@ -88,6 +89,21 @@ def primitive(shape: Shape) -> Form | None:
             return None
 
 
+def lowest_point(form: Form, T: Float[np.ndarray, "4 4"]) -> float:
+    """Return the height in [m] of a form's lowest point, at a pose."""
+    down, height = T[2, :3], float(T[2, 3])
+    match form:
+        case Ball(radii):
+            return height - float(np.linalg.norm(down * np.array(radii)))
+        case Rod(radius, length, is_round):
+            across = radius if is_round else radius * float(np.hypot(*down[:2]))
+            return height - across - 0.5 * length * float(abs(down[2]))
+        case Cuboid(extents):
+            return height - 0.5 * float(np.abs(down) @ np.array(extents))
+        case Surface(vertices):
+            return height + float((vertices @ down).min())
+
+
 def pose_along(
     start: Float[np.ndarray, " 3"], end: Float[np.ndarray, " 3"]
 ) -> Float[np.ndarray, "4 4"]:
@@ -124,6 +140,12 @@ BODY: Color = (116, 143, 252)
 HELD: Color = (201, 42, 42)
 """A constraint: its points and its forces."""
 SPRING: Color = (153, 120, 30)
+
+
+def color_of(rgb: tuple[float, float, float]) -> Color:
+    """Return a description's colour, 0 to 1 each, as we draw it."""
+    red, green, blue = (round(255 * min(max(float(x), 0.0), 1.0)) for x in rgb)
+    return red, green, blue
 
 
 def to_hex(color: Color) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from armwise.arms import (
     BASE,
     Arm,
+    Element,
     Joint,
     Shape,
     body_name,
@@ -27,11 +28,13 @@ from armwise.view.forms import (
     BONES,
     DRUM,
     Ball,
+    Color,
     Cuboid,
     Form,
     Rod,
     Solid,
     Surface,
+    color_of,
     pose_along,
     primitive,
     rotation_to,
@@ -47,8 +50,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-PosedForm = tuple[Form, np.ndarray]
-"""A form and T_link_form."""
+PosedForm = tuple[Form, np.ndarray, Color | None]
+"""A form, T_link_form, and the description's colour if it gives one."""
 
 
 @dataclass(frozen=True)
@@ -90,15 +93,40 @@ def geometry_of(
 
 
 def read_urdf_visuals(path: Path, arm: Arm) -> dict[int, list[Shape]]:
-    """Return the visual geometry in a URDF, by moving link."""
+    """Return the visual geometry in a URDF, by moving link, with its colours."""
+    robot = read_xml(path)
+    colors = _urdf_colors(robot)
     shapes: dict[int, list[Shape]] = defaultdict(list)
-    for link in read_xml(path).all("link"):
+    for link in robot.all("link"):
         for visual in link.all("visual"):
             index, T = arm.find_frame(link.text("name"))
             shape = read_shape(visual, T)
             if shape is not None:
-                shapes[index].append(shape)
+                material = visual.find("material")
+                name = material.attributes.get("name", "") if material else ""
+                own = _urdf_color(material) or colors.get(name)
+                shapes[index].append(replace(shape, color=own))
     return shapes
+
+
+def _urdf_colors(robot: Element) -> dict[str, tuple[float, float, float]]:
+    """Colours by the names of materials, wherever the file defines them first."""
+    visuals = (v for link in robot.all("link") for v in link.all("visual"))
+    colors: dict[str, tuple[float, float, float]] = {}
+    for parent in (robot, *visuals):
+        for material in parent.all("material"):
+            color = _urdf_color(material)
+            if color is not None:
+                colors.setdefault(material.attributes.get("name", ""), color)
+    return colors
+
+
+def _urdf_color(material: Element | None) -> tuple[float, float, float] | None:
+    color = material.find("color") if material else None
+    if color is None or "rgba" not in color.attributes:
+        return None
+    red, green, blue, _ = color.vector("rgba", (), size=4)
+    return red, green, blue
 
 
 def _outlines(arm: Arm) -> dict[int, list[Shape]]:
@@ -125,7 +153,11 @@ def _gather(
             for form, shape in results:
                 if isinstance(form, str):
                     failed[form][name, _shape_name(shape)] = None
-            whole = [(form, s.pose) for form, s in results if not isinstance(form, str)]
+            whole = [
+                (form, shape.pose, _color(form, shape))
+                for form, shape in results
+                if not isinstance(form, str)
+            ]
             if shapes and len(whole) == len(shapes):
                 forms[i] = whole
                 break
@@ -159,6 +191,13 @@ def _form(shape: Shape, load: Callable[[Shape], Surface]) -> Form | str:
         return load(shape)
     except ArmError as problem:
         return str(problem)
+
+
+def _color(form: Form, shape: Shape) -> Color | None:
+    """Colour of a shape: the description's, else the mesh file's own."""
+    own = form.color if isinstance(form, Surface) else None
+    rgb = shape.color if shape.color is not None else own
+    return None if rgb is None else color_of(rgb)
 
 
 def _shape_name(shape: Shape) -> str:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from armwise.arms import read_xml
 from armwise.errors import ArmError, MissingExtra
+from armwise.view.collada import read_collada
 from armwise.view.forms import Surface
 
-KINDS = (".stl", ".obj", ".ply", ".glb")
+KINDS = (".stl", ".obj", ".ply", ".glb", ".dae")
 """Formats that are one file; others refer to further files, which are not opened."""
 
 LARGEST_FILE = 64 * 2**20
@@ -114,14 +116,18 @@ def read_mesh(path: Path, scale: Sequence[float] = (1.0, 1.0, 1.0)) -> Surface:
         raise ArmError(f"not one of {', '.join(KINDS)}; convert it")
     if path.stat().st_size > LARGEST_FILE:
         raise ArmError(f"larger than {LARGEST_FILE // 2**20} MB; simplify it")
+    if path.suffix.lower() == ".dae":
+        mesh = read_collada(read_xml(path, path.read_bytes()), path)
+        corners = mesh.vertices * np.asarray(scale, dtype=float)
+        return replace(checked_surface(corners, mesh.faces), color=mesh.color)
     try:
         # Bytes instead of a name: nothing the file refers to can be opened.
-        mesh = trimesh.load_mesh(
+        loaded = trimesh.load_mesh(
             io.BytesIO(path.read_bytes()),
             file_type=path.suffix[1:].lower(),
             process=False,
         )
-        vertices, faces = np.asarray(mesh.vertices), np.asarray(mesh.faces)
+        vertices, faces = np.asarray(loaded.vertices), np.asarray(loaded.faces)
     except Exception as problem:  # a parser of foreign bytes may fail in any way
         reason = " ".join(str(problem).split())[:120] or type(problem).__name__
         raise ArmError(f"it cannot be read ({reason})") from None

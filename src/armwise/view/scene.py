@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import BASE, Arm, InertialParameters, pose
-from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.identification import Estimate
 from armwise.recordings import Samples
-from armwise.view.forms import BONES, Ball, Color, Solid
+from armwise.view.forms import BONES, Ball, Color, Solid, lowest_point
 from armwise.view.geometry import (
     ArmGeometry,
     arm_length,
@@ -88,11 +86,6 @@ class Scene:
     surroundings: Surroundings | None
     notes: tuple[str, ...]
 
-    @cached_property
-    def dynamics(self) -> Dynamics:
-        """Equations of the arm, for the poses of its links."""
-        return Dynamics(self.arm)
-
     @property
     def duration(self) -> float:
         """Length of the motion or the world's run, the longer one, in [s]."""
@@ -102,15 +95,19 @@ class Scene:
 
     def poses(self, q: Float[np.ndarray, " dof"]) -> Float[np.ndarray, "links 4 4"]:
         """T_world_link of every link, the base's last (so that BASE finds it)."""
-        links = [self.dynamics.link_pose(q, link.name) for link in self.arm.links]
+        arm, links = self.arm, list[np.ndarray]()
+        offsets = [0.0 if x.mimic is None else x.mimic.offset for x in arm.joints]
+        positions = arm.coupling_matrix @ q + offsets
+        # Not the compiled poses: one program per link takes minutes for a humanoid.
+        for joint, position in zip(arm.joints, positions.tolist(), strict=True):
+            carrier = np.eye(4) if joint.parent == BASE else links[joint.parent]
+            links.append(carrier @ joint.pose(position))
         return self.mount @ np.stack([*links, np.eye(4)])
 
     @property
     def start(self) -> Float[np.ndarray, " dof"]:
-        """Joint positions to begin with: the motion's, or the nearest to zero."""
-        if self.playback is not None:
-            return self.playback.q[0]
-        return np.clip(0.0, self.arm.limits("lower"), self.arm.limits("upper"))
+        """Joint positions to begin with: the motion's, or the description's."""
+        return self.arm.rest if self.playback is None else self.playback.q[0]
 
     @property
     def bounds(self) -> Float[np.ndarray, "2 3"]:
@@ -122,6 +119,18 @@ class Scene:
             origins.append(self.surroundings.poses[..., :3, 3].reshape(-1, 3))
         points = np.concatenate(origins)
         return np.array([points.min(axis=0), points.max(axis=0)])
+
+    @property
+    def floor(self) -> float:
+        """Height in [m] of the floor: the world's zero, or below the arm's lowest."""
+        poses = self.poses(self.start)
+        lowest = [
+            float(lowest_point(solid.form, poses[solid.frame] @ solid.pose))
+            for solid in self.solids
+            if solid.layer in ("geometry", "skeleton") and solid.frame != BASE
+        ]
+        # A world around it has its own floor.
+        return 0.0 if self.surroundings is not None else min([0.0, *lowest])
 
     @property
     def ranges(self) -> Float[np.ndarray, "dof 2"]:
@@ -198,9 +207,11 @@ def _arm_solids(arm: Arm, geometry: ArmGeometry) -> list[Solid]:
     for i in range(BASE, len(arm.links)):
         name = arm.base if i == BASE else arm.links[i].name
         if i in geometry.forms:
-            color = BONES[i % len(BONES)]
-            forms = geometry.forms[i]
-            solids += [Solid(f, i, T, color, "geometry", name) for f, T in forms]
+            usual = BONES[i % len(BONES)]
+            solids += [
+                Solid(form, i, T, color or usual, "geometry", name)
+                for form, T, color in geometry.forms[i]
+            ]
         elif arm.joints:
             solids += bones_of(arm, i)
     return solids + [

@@ -246,14 +246,15 @@ class Panel:
 
     def _joint(self, k: int) -> Any:
         joint = self._scene.arm.joints[self._scene.arm.coordinates[k]]
-        low, high = self._scene.ranges[k]
+        lower, upper = self._scene.ranges[k].tolist()
+        low, high, value = slider_values(lower, upper, float(self._scene.start[k]))
         unit = "rad" if joint.is_revolute else "m"
         return self._gui.add_slider(
             f"{joint.name} [{unit}]",
-            min=float(np.floor(low / _SLIDER_STEP) * _SLIDER_STEP),
-            max=float(np.ceil(high / _SLIDER_STEP) * _SLIDER_STEP),
+            min=low,
+            max=high,
             step=_SLIDER_STEP,
-            initial_value=round(float(self._scene.start[k]), 3),
+            initial_value=value,
         )
 
     def _add_layers(self) -> None:
@@ -282,6 +283,17 @@ class Panel:
             self._gui.add_html(
                 f"<div style='font-size:0.8em;padding:0 0.8em 0.4em'>{items}</div>"
             )
+
+
+def slider_values(
+    lower: float, upper: float, start: float
+) -> tuple[float, float, float]:
+    """Ends and start of a slider on its grid, the start between the ends."""
+    # Rounded after multiplying: 820 · 0.001 is 0.8200000000000001, beyond a start of
+    # 0.82, which viser refuses.
+    low = round(float(np.floor(lower / _SLIDER_STEP)) * _SLIDER_STEP, 3)
+    high = round(float(np.ceil(upper / _SLIDER_STEP)) * _SLIDER_STEP, 3)
+    return low, high, min(max(round(float(start), 3), low), high)
 
 
 def _has_torque(scene: Scene) -> bool:

@@ -51,19 +51,32 @@ def read_geom(model: Any, g: int, T: Float[np.ndarray, "4 4"]) -> Shape | None:
     R = rotation_from_quaternion(model.geom_quat[g])
     at = T @ pose(R, model.geom_pos[g])
     x, y, z = (float(size) for size in model.geom_size[g])
+    color = _color(model, g)
     match int(model.geom_type[g]):
         case 2:  # mjGEOM_SPHERE
-            return Shape("sphere", (x,), at)
+            return Shape("sphere", (x,), at, color=color)
         case 3:  # mjGEOM_CAPSULE
-            return Shape("capsule", (x, 2 * y), at)
+            return Shape("capsule", (x, 2 * y), at, color=color)
         case 5:  # mjGEOM_CYLINDER
-            return Shape("cylinder", (x, 2 * y), at)
+            return Shape("cylinder", (x, 2 * y), at, color=color)
         case 6:  # mjGEOM_BOX
-            return Shape("box", (2 * x, 2 * y, 2 * z), at)
+            return Shape("box", (2 * x, 2 * y, 2 * z), at, color=color)
         case 7:  # mjGEOM_MESH
             name = str(model.mesh(int(model.geom_dataid[g])).name)
-            return Shape("mesh", (1.0, 1.0, 1.0), at, name)
+            return Shape("mesh", (1.0, 1.0, 1.0), at, name, color)
     return None
+
+
+def _color(model: Any, g: int) -> tuple[float, float, float] | None:
+    """Colour of a geom: its material's, else its own; MuJoCo's default grey is none."""
+    material = int(model.geom_matid[g])
+    own = np.array(model.geom_rgba[g][:3], dtype=float)
+    if material >= 0:
+        own = np.array(model.mat_rgba[material][:3], dtype=float)
+    elif np.allclose(own, 0.5):
+        return None
+    red, green, blue = own.tolist()
+    return red, green, blue
 
 
 # The tree of bodies and joints.

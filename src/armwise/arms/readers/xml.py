@@ -131,6 +131,7 @@ class _Builder:
     def __init__(self, file: str, data: bytes) -> None:
         self.file, self.data = file, data
         self.open: list[Element] = []
+        self.texts: list[list[str]] = []
         self.root: Element | None = None
         self.count = 0
         parser = self.parser = expat.ParserCreate()
@@ -173,13 +174,16 @@ class _Builder:
         else:
             self.root = element
         self.open.append(element)
+        self.texts.append([])
 
     def add_text(self, text: str) -> None:
-        if text.strip():
-            self.open[-1].content += text
+        self.texts[-1].append(text)
 
     def finish(self, tag: str) -> None:
-        self.open.pop().close = self.parser.CurrentByteIndex
+        element = self.open.pop()
+        element.close = self.parser.CurrentByteIndex
+        # Joined once: adding to a long text, chunk by chunk, takes quadratic time.
+        element.content = "".join(self.texts.pop()).strip()
 
     def refuse(self, *_: object) -> None:
         raise ArmError(

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from armwise.arms.writers.link_inertia import (
     require_writable,
 )
 from armwise.arms.writers.urdf import changed_links, number, numbers, require_same_arm
-from armwise.arms.writers.xml_edit import Editor
+from armwise.arms.writers.xml_edit import Editor, quoteattr
 from armwise.errors import ArmError
 
 if TYPE_CHECKING:

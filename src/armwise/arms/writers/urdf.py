@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from armwise.arms.writers.link_inertia import (
     frames_on,
     require_writable,
 )
-from armwise.arms.writers.xml_edit import Editor
+from armwise.arms.writers.xml_edit import Editor, quoteattr
 from armwise.errors import ArmError
 
 if TYPE_CHECKING:

@@ -5,12 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from xml.sax.saxutils import quoteattr
 
 from armwise.arms.readers.xml import Element
 from armwise.errors import ArmError
 
+# What XML would read otherwise, blanks included: attributes are normalised.
+_ESCAPES = str.maketrans(
+    {
+        "&": "&amp;",
+        "<": "&lt;",
+        ">": "&gt;",
+        '"': "&quot;",
+        "\n": "&#10;",
+        "\r": "&#13;",
+        "\t": "&#9;",
+    }
+)
+
 _ATTRIBUTE = re.compile(rb"""\s+([^\s=/>"']+)\s*=\s*("[^"]*"|'[^']*')""")
+
+
+def quoteattr(text: str) -> str:
+    """Quote an attribute's value; the standard library's drags in its web client."""
+    return f'"{text.translate(_ESCAPES)}"'
 
 
 @dataclass

@@ -1,10 +1,15 @@
-"""Physically consistent fit: a semidefinite program over pseudo-inertias."""
+"""Physically consistent fit: least squares over pseudo-inertias inside their cone.
+
+A primal-dual interior-point method whose every iterate is a set of bodies that can
+exist, so the last one is, however far the iteration came. Nesterov and Todd's scaling
+does not depend on units: a wrist of grams is treated as a shoulder of kilograms is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,7 +31,22 @@ _FREE = 1e4
 """How much further than its size the description of a drive may be off: friction is
 hardly ever described, so that the prior must not hold it."""
 
+# Half the squared residual, in units of the noise: 1e-9 moves no parameter by more than
+# √(2·10⁻⁹) = 5e-5 of its standard deviation.
+_GAP = 1e-9
+"""How far above its minimum the cost may stay."""
+
+# √(2·10⁻³) = 4 % of a standard deviation.
+_LARGEST_GAP = 1e-3
+"""How far it may stay where rounding ends the iteration, for data without noise."""
+
+# Some forty are usual.
+_MOST_STEPS = 200
+"""Steps after which the fit has not converged."""
+
 _TRIANGLE = np.triu_indices(4)
+# √2 off the diagonal makes the vector's norm the matrix's.
+_WEIGHTS = np.where(_TRIANGLE[0] == _TRIANGLE[1], 1.0, np.sqrt(2.0))
 
 
 @dataclass(frozen=True)
@@ -62,19 +82,23 @@ class PhysicallyConsistent:
         size_of_torque = torque_size(systems, problem.accumulator.samples)
         std = np.maximum(first.torque_std, _SMALLEST_NOISE * size_of_torque)
         system = triangle(stack(systems, std))
-        rows = system[:, :-1] @ problem.base.matrix
+        prior, free = problem.prior, problem.is_estimated
         size = _sizes(problem)
-        prior = problem.prior
-        pull = np.diag(1.0 / (self.prior_std * _prior_std(problem, size)))
-        # The prior as rows makes R invertible where data determine nothing.
-        root = triangle(np.vstack([rows, pull]) * size)
-        # Start from the unconstrained optimum: there only the prior pulls.
-        start = problem.parameters(first.values)
-        gradient = pull.T @ (pull @ (start - prior))
-        step = _minimise(root, gradient, size, _Constraints(problem, self, size, start))
-        parameters = start + step
-        # An interior-point solver keeps equalities to its tolerance only.
-        parameters = np.where(problem.is_estimated, parameters, prior)
+        rows = system[:, :-1] @ problem.base.matrix
+        pull = np.diag(size / (self.prior_std * _prior_std(problem, size)))
+        # Unknown is the step from the description, in units of every parameter's size;
+        # the prior as rows makes R invertible where data determine nothing.
+        right = system[:, -1:] - rows @ prior[:, None]
+        data = np.hstack([(rows * size)[:, free], right])
+        R = triangle(np.vstack([data, np.pad(pull[free][:, free], ((0, 0), (0, 1)))]))
+        step = _minimise(R[:-1, :-1], R[:-1, -1], _Barrier(problem, self, size))
+        parameters = prior.copy()
+        parameters[free] += size[free] * step
+        # The barrier leaves 1e-9 of room beyond a bound, and no tool takes friction
+        # that drives.
+        bounded = problem.columns.non_negative
+        bounded = bounded[free[bounded]]
+        parameters[bounded] = np.maximum(parameters[bounded], 0.0)
         return replace(
             first,
             values=problem.base.matrix @ parameters,
@@ -106,125 +130,294 @@ def _prior_std(problem: Problem, size: np.ndarray) -> Float[np.ndarray, " parame
     return std
 
 
-class _Constraints:
-    """Rows of A x + s = b with s in a cone; x is a scaled step from the start."""
+class _Barrier:
+    """Bodies and inequalities that a scaled step x from the description must keep.
+
+    Each is a matrix S(x) = S₀ + Σ xₖ Eₖ that stays positive definite, or a row that
+    stays positive.
+    """
 
     def __init__(
-        self,
-        problem: Problem,
-        method: PhysicallyConsistent,
-        size: np.ndarray,
-        start: np.ndarray,
+        self, problem: Problem, method: PhysicallyConsistent, size: np.ndarray
     ) -> None:
-        import clarabel
-
-        self.size = size
-        self._start = start
-        self._width = size.size
+        arm, free = problem.columns.arm, problem.is_estimated
+        self._width = int(free.sum())
+        position = np.cumsum(free) - 1
+        # The links are estimated all or not at all; bodies that are not need no cone.
+        starts = arm.layout.mass[free[arm.layout.mass]]
+        self._index = position[starts[:, None] + np.arange(10)]
+        maps = np.stack([InertialParameters(k).pseudo_inertia for k in np.eye(10)])
+        sizes = size[starts[:, None] + np.arange(10)]
+        described = problem.prior[starts[:, None] + np.arange(10)]
+        bodies = np.einsum("lk,kij->lij", described, maps)
+        least = self._least = method.margin * _typical_bodies(bodies, sizes)
+        # In units of the link's own size, so that S is of order one.
+        scale = np.sqrt(np.stack([sizes[:, 4]] * 3 + [sizes[:, 0]], axis=1))
+        outer = scale[:, :, None] * scale[:, None, :]
+        self._effects = np.einsum("lk,kij->lkij", sizes, maps) / outer[:, None]
+        self._bodies = (bodies - least) / outer
         self._rows: list[np.ndarray] = []
-        self._right: list[np.ndarray] = []
-        self.cones: list[Any] = []
-        self._clarabel = clarabel
-        arm = problem.columns.arm
-        # Rows and cones are appended together: Clarabel assigns rows in the cones'
-        # order.
-        self._keep_fixed(problem)
-        self._keep_positive(problem)
-        for first, link in zip(arm.layout.mass, arm.links, strict=True):
-            if link.name in method.mass:
-                self._bound_mass(first, method.mass[link.name])
-            if link.name in method.center_of_mass:
-                self._bound_center(first, method.center_of_mass[link.name])
-        for first in arm.layout.mass:
-            self._keep_realisable(first, method.margin)
+        self._right: list[float] = []
+        bounded = problem.columns.non_negative
+        for k in bounded[free[bounded]]:
+            # Friction only ever takes energy, and rotors weigh something.
+            self._require({position[k]: size[k]}, problem.prior[k], 0.0)
+        if starts.size:
+            pairs = zip(starts, arm.links, strict=True)
+            for own, (start, link) in enumerate(pairs):
+                at = self._index[own]
+                vector, scaling = problem.prior[start : start + 10], sizes[own]
+                if link.name in method.mass:
+                    self._bound_mass(at, vector, scaling, method.mass[link.name])
+                if link.name in method.center_of_mass:
+                    box = method.center_of_mass[link.name]
+                    self._bound_center(at, vector, scaling, box)
+        self._linear = np.array(self._rows).reshape(len(self._rows), self._width)
+        self._offsets = np.array(self._right)
+        self._outer, self._boxes = (
+            outer,
+            [
+                (method.mass.get(link.name), method.center_of_mass.get(link.name))
+                for link in (arm.links if starts.size else ())
+            ],
+        )
 
     @property
-    def matrix(self) -> np.ndarray:
-        return np.vstack(self._rows)
+    def degree(self) -> int:
+        """By how much the barrier falls when every S doubles, over log 2."""
+        return self._bodies.shape[0] * self._bodies.shape[1] + len(self._offsets)
 
-    @property
-    def right(self) -> np.ndarray:
-        return np.concatenate(self._right)
+    def _require(
+        self, entries: Mapping[int, float], value: float, bound: float
+    ) -> None:
+        """Σ entries·x + value ≥ bound, in units of its own size."""
+        row = np.zeros(self._width)
+        for k, entry in entries.items():
+            row[k] = entry
+        unit = max(abs(v) for v in entries.values())
+        self._rows.append(row / unit)
+        # A bound may leave no room at all (a mass that is known): 1e-9 is rounding.
+        self._right.append((value - bound) / unit + 1e-9)
 
-    def _add(self, rows: np.ndarray, right: np.ndarray, cone: Any) -> None:
-        if len(rows):
-            self._rows.append(rows * self.size)
-            self._right.append(right - rows @ self._start)
-            self.cones.append(cone)
-
-    def _keep_fixed(self, problem: Problem) -> None:
-        fixed = np.flatnonzero(~problem.is_estimated)
-        rows = np.eye(self._width)[fixed]
-        self._add(rows, problem.prior[fixed], self._clarabel.ZeroConeT(len(fixed)))
-
-    def _keep_positive(self, problem: Problem) -> None:
-        """Friction only ever takes energy, and rotors weigh something."""
-        bounded = problem.columns.arm.layout.non_negative
-        bounded = bounded[problem.is_estimated[bounded]]
-        rows = -np.eye(self._width)[bounded]
-        cone = self._clarabel.NonnegativeConeT(len(bounded))
-        self._add(rows, np.zeros(len(bounded)), cone)
-
-    def _bound_mass(self, start: int, bounds: tuple[float, float]) -> None:
-        rows = np.zeros((2, self._width))
-        rows[:, start] = (-1.0, 1.0)
-        right = np.array([-bounds[0], bounds[1]])
-        self._add(rows, right, self._clarabel.NonnegativeConeT(2))
+    def _bound_mass(
+        self,
+        at: np.ndarray,
+        vector: np.ndarray,
+        size: np.ndarray,
+        bounds: tuple[float, float],
+    ) -> None:
+        self._require({at[0]: size[0]}, vector[0], bounds[0])
+        self._require({at[0]: -size[0]}, -vector[0], -bounds[1])
 
     def _bound_center(
-        self, start: int, box: tuple[tuple[float, ...], tuple[float, ...]]
+        self,
+        at: np.ndarray,
+        vector: np.ndarray,
+        size: np.ndarray,
+        box: tuple[tuple[float, ...], tuple[float, ...]],
     ) -> None:
         """lower · m ≤ h ≤ upper · m, linear in m and h."""
-        rows = np.zeros((6, self._width))
-        for k in range(3):
-            rows[k, [start, start + 1 + k]] = (box[0][k], -1.0)
-            rows[3 + k, [start, start + 1 + k]] = (-box[1][k], 1.0)
-        self._add(rows, np.zeros(6), self._clarabel.NonnegativeConeT(6))
+        for k in range(1, 4):
+            for corner, sign in ((box[0], 1.0), (box[1], -1.0)):
+                edge = corner[k - 1]
+                entries = {at[k]: sign * size[k], at[0]: -sign * edge * size[0]}
+                self._require(entries, sign * (vector[k] - edge * vector[0]), 0.0)
 
-    def _keep_realisable(self, start: int, margin: float) -> None:
-        """Pseudo-inertia ⪰ margin, as its scaled upper triangle, column by column."""
-        rows = np.zeros((10, self._width))
-        # √2 off the diagonal makes the vector's norm the matrix's (Clarabel's format).
-        scale = np.where(_TRIANGLE[0] == _TRIANGLE[1], 1.0, np.sqrt(2.0))
-        order = np.lexsort((_TRIANGLE[0], _TRIANGLE[1]))
-        for k in range(10):
-            pseudo = InertialParameters(np.eye(10)[k]).pseudo_inertia
-            rows[:, start + k] = -(scale * pseudo[_TRIANGLE])[order]
-        # In units of the pseudo-inertia: kg m² in its upper block, kg in its corner.
-        least = np.diag(
-            [self.size[start + 4] * margin] * 3 + [self.size[start] * margin]
-        )
-        right = -(scale * least[_TRIANGLE])[order]
-        self._add(rows, right, self._clarabel.PSDTriangleConeT(4))
+    def inside(self) -> Float[np.ndarray, " free"]:
+        """A step to bodies near the described ones that keep everything strictly.
+
+        Raises:
+            NotConverged: If bounds leave no room for a realisable body.
+        """
+        x = np.zeros(self._width)
+        for i, (mass, box) in enumerate(self._boxes):
+            outer = self._outer[i]
+            values, vectors = np.linalg.eigh(self._bodies[i])
+            # Judgement: a thousandth of the link's size is well inside, and next to
+            # nothing beside the step that follows.
+            body = (vectors * np.maximum(values, 1e-3)) @ vectors.T
+            if mass is not None or box is not None:
+                whole = body * outer + self._least[i]
+                body = (_body_within(whole, mass, box) - self._least[i]) / outer
+            change = (body - self._bodies[i])[_TRIANGLE]
+            effects = self._effects[i][:, _TRIANGLE[0], _TRIANGLE[1]]
+            x[self._index[i]] = np.linalg.solve(effects.T, change)
+        slack = self.slacks(x)
+        for row, value in zip(self._linear, slack, strict=True):
+            # Rows of drives have one entry of one; bodies keep theirs already.
+            if value < 1e-3 and np.count_nonzero(row) == 1:
+                k = int(np.flatnonzero(row)[0])
+                if k not in self._index:
+                    x[k] += (1e-3 - value) / row[k]
+        if self.violation(x) >= 0:
+            raise NotConverged(
+                "No body that can exist keeps the bounds on mass and centre of mass. "
+                "Widen them, or lower the margin."
+            )
+        return x
+
+    def matrices(self, x: np.ndarray) -> Float[np.ndarray, "links 4 4"]:
+        """S of every body."""
+        return self._bodies + np.einsum("lk,lkij->lij", x[self._index], self._effects)
+
+    def slacks(self, x: np.ndarray) -> Float[np.ndarray, " inequalities"]:
+        """How far each inequality is from its bound."""
+        return np.asarray(self._linear @ x + self._offsets)
+
+    def violation(self, x: np.ndarray) -> float:
+        """What must be added to every S to make it positive; negative inside."""
+        values = np.linalg.eigvalsh(self.matrices(x))[:, 0]
+        return -float(np.concatenate([values, self.slacks(x)]).min(initial=1.0))
+
+    def rows(
+        self,
+        inverse: Float[np.ndarray, "links 4 4"],
+        sizes: Float[np.ndarray, " inequalities"],
+    ) -> Float[np.ndarray, "rows free"]:
+        """Derivatives of G⁻¹ S G⁻ᵀ, as vectors with the matrices' norm, and of slacks.
+
+        Args:
+            inverse: G⁻¹ of every body.
+            sizes: What the inequalities are divided by.
+        """
+        wide = inverse[:, None]
+        scaled = wide @ self._effects @ wide.swapaxes(-1, -2)
+        vectors = _vectors(scaled).swapaxes(1, 2)
+        bodies = np.zeros((*vectors.shape[:2], self._width))
+        for block, index, own in zip(bodies, self._index, vectors, strict=True):
+            block[:, index] = own
+        linear = self._linear / sizes[:, None]
+        return np.vstack([bodies.reshape(-1, self._width), linear])
+
+    def split(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Matrices of the bodies and numbers of the inequalities, from such rows."""
+        first = len(rows) - len(self._offsets)
+        matrices = np.zeros(self._bodies.shape)
+        upper = rows[:first].reshape(len(matrices), -1) / _WEIGHTS
+        matrices[:, _TRIANGLE[0], _TRIANGLE[1]] = upper
+        return matrices + np.triu(matrices, 1).swapaxes(1, 2), rows[first:]
+
+
+def _vectors(matrices: Float[np.ndarray, "*n 4 4"]) -> Float[np.ndarray, "*n 10"]:
+    """Upper triangles, with the matrices' norm."""
+    return np.asarray(matrices[..., _TRIANGLE[0], _TRIANGLE[1]] * _WEIGHTS)
+
+
+def _body_within(
+    body: Float[np.ndarray, "4 4"],
+    mass: tuple[float, float] | None,
+    box: tuple[tuple[float, ...], tuple[float, ...]] | None,
+) -> Float[np.ndarray, "4 4"]:
+    """The same body with its mass and centre moved into the middle of their bounds."""
+    m = float(body[3, 3]) if mass is None else float(np.mean(mass))
+    center = body[:3, 3] / body[3, 3]
+    central = body[:3, :3] - body[3, 3] * np.outer(center, center)
+    if box is not None:
+        center = np.mean(box, axis=0)
+    # Judgement: extended enough to stay inside when the margin is taken off.
+    central += 1e-2 * abs(m) * float(center @ center) * np.eye(3)
+    column = np.append(center, 1.0)
+    moved = m * np.outer(column, column)
+    moved[:3, :3] += central
+    return np.asarray(moved)
+
+
+def _typical_bodies(
+    bodies: Float[np.ndarray, "links 4 4"], sizes: Float[np.ndarray, "links 10"]
+) -> Float[np.ndarray, "links 4 4"]:
+    """A round body of each link's size, of which the margin is a fraction."""
+    spread = np.trace(bodies[:, :3, :3], axis1=1, axis2=2) / 3.0
+    # The description's own where it has one: a wrist's may be far below what a link
+    # described as empty is taken for.
+    spread = np.where(spread > 0, np.minimum(spread, sizes[:, 4]), sizes[:, 4])
+    mass = np.where(bodies[:, 3, 3] > 0, bodies[:, 3, 3], sizes[:, 0])
+    entries = np.stack([spread, spread, spread, mass], axis=1)
+    return np.asarray(entries[:, :, None] * np.eye(4))
 
 
 def _minimise(
-    root: np.ndarray,
-    gradient: np.ndarray,
-    size: np.ndarray,
-    constraints: _Constraints,
-) -> Float[np.ndarray, " parameters"]:
-    """Return the step x that minimises ½ ‖root x/size‖² + gᵀx within constraints."""
-    import clarabel
-    from scipy import sparse
-
-    unit = np.linalg.inv(root)  # x = unit z: every direction of z costs the same
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    for equilibrates in (False, True):  # it is balanced already, but for sharp data
-        settings.equilibrate_enable = equilibrates
-        answer = clarabel.DefaultSolver(
-            sparse.identity(size.size, format="csc"),
-            unit.T @ (gradient * size),
-            sparse.csc_matrix(constraints.matrix @ unit),
-            constraints.right,
-            constraints.cones,
-            settings,
-        ).solve()
-        # AlmostSolved meets Clarabel's reduced tolerances: better than a refusal.
-        if str(answer.status) in ("Solved", "AlmostSolved"):
-            return (unit @ np.asarray(answer.x)) * size
+    R: Float[np.ndarray, "free free"], c: Float[np.ndarray, " free"], barrier: _Barrier
+) -> Float[np.ndarray, " free"]:
+    """Return x that minimises ½ ‖R x − c‖² with every S(x) positive definite."""
+    best = np.linalg.solve(R, c)
+    if barrier.violation(best) < 0:
+        return np.asarray(best)  # the fit without constraints keeps them
+    x = barrier.inside()
+    gap, open_residual, centring = np.inf, 1.0, 0.1
+    duals: tuple[np.ndarray, np.ndarray] | None = None
+    for _ in range(_MOST_STEPS):
+        S, slack = barrier.matrices(x), barrier.slacks(x)
+        if duals is None:
+            # On the central path, S Z = μ, where the gap would be the cost there is.
+            mu = max(float(np.sum((R @ x - c) ** 2)), _GAP) / (2 * barrier.degree)
+            duals = mu * np.linalg.inv(S), mu / slack
+        Z, z = duals
+        gap = float(np.einsum("lij,lji->", S, Z) + slack @ z)
+        if gap < _GAP and open_residual < _SMALLEST_RESIDUAL:
+            return x
+        try:
+            inverse, values = _nesterov_todd(S, Z)
+        except np.linalg.LinAlgError:
+            break  # S or Z is singular in float64
+        # The same scaling of numbers: both become λ = √(s z).
+        size, roots = np.sqrt(slack / z), np.sqrt(slack * z)
+        L = barrier.rows(inverse, size)
+        # Towards the point of the central path where the gap is smaller.
+        goal = centring * gap / barrier.degree
+        diagonal = (goal / values)[:, :, None] * np.eye(4)
+        target = np.concatenate([_vectors(diagonal).ravel(), goal / roots])
+        # Newton's step as least squares: stacking R and L instead of adding their
+        # squares keeps twice the digits, and sharp data need them.
+        right = np.concatenate([c - R @ x, target])
+        T = triangle(np.column_stack([np.vstack([R, L]), right]))
+        step = np.linalg.solve(T[:-1, :-1], T[:-1, -1])
+        change, linear = barrier.split(L @ step)
+        dual_change = diagonal - values[:, :, None] * np.eye(4) - change
+        dual_linear = goal / roots - roots - linear
+        length = min(
+            _length(values, change, roots, linear),
+            _length(values, dual_change, roots, dual_linear),
+        )
+        x = x + length * step
+        Z = Z + length * (inverse.swapaxes(1, 2) @ dual_change @ inverse)
+        duals = 0.5 * (Z + Z.swapaxes(1, 2)), z + length * dual_linear / size
+        # The gradient's equation is linear: a full step satisfies it.
+        open_residual *= 1.0 - length
+        # Mehrotra's rule: centre more after a step that soon met the boundary.
+        centring = min(0.5, max((1.0 - length) ** 2, 0.05))
+    if gap < _LARGEST_GAP:
+        return x
     raise NotConverged(
-        f"The physically consistent fit stopped: {answer.status}. Check that "
-        "bounds on mass and centre of mass leave room for a realisable body."
+        "The physically consistent fit did not converge. Check the description's "
+        "masses and lengths (units?) and the units of the torque."
     )
+
+
+# Of the first step's, which is at most the data's own gradient.
+_SMALLEST_RESIDUAL = 1e-9
+"""Fraction of the gradient that may stay unbalanced."""
+
+
+def _nesterov_todd(
+    S: Float[np.ndarray, "links 4 4"], Z: Float[np.ndarray, "links 4 4"]
+) -> tuple[Float[np.ndarray, "links 4 4"], Float[np.ndarray, "links 4"]]:
+    """G⁻¹ and λ with G⁻¹ S G⁻ᵀ = Gᵀ Z G = diag(λ)."""
+    C, D = np.linalg.cholesky(S), np.linalg.cholesky(Z)
+    _, values, Vt = np.linalg.svd(D.swapaxes(1, 2) @ C)
+    G = C @ Vt.swapaxes(1, 2) / np.sqrt(values)[:, None, :]
+    return np.linalg.inv(G), values
+
+
+def _length(
+    values: Float[np.ndarray, "links 4"],
+    change: Float[np.ndarray, "links 4 4"],
+    roots: Float[np.ndarray, " inequalities"],
+    linear: Float[np.ndarray, " inequalities"],
+) -> float:
+    """How much of a step stays inside: diag(λ) + length · change ≻ 0."""
+    scale = 1.0 / np.sqrt(values)
+    relative = change * scale[:, :, None] * scale[:, None, :]
+    lowest = np.linalg.eigvalsh(relative)[:, 0]
+    steepest = float(np.concatenate([lowest, linear / roots]).min(initial=0.0))
+    # 0.98: never onto the boundary itself, where nothing can move any more.
+    return min(1.0, 0.98 / -steepest) if steepest < 0 else 1.0
