@@ -68,8 +68,9 @@ ODD: tuple[Any, ...] = (
 def _paths(tree: Any, at: tuple = ()) -> list[tuple]:
     """Where every value of a tree stands."""
     paths = [at]
-    pairs = tree.items() if isinstance(tree, dict) else ()
-    pairs = enumerate(tree) if isinstance(tree, list) else pairs
+    pairs: Any = tree.items() if isinstance(tree, dict) else ()
+    if isinstance(tree, list):
+        pairs = enumerate(tree)
     for key, value in pairs:
         paths += _paths(value, (*at, key))
     return paths
@@ -271,7 +272,7 @@ def _npz(good: bytes, rng: random.Random) -> bytes:
         state = {k: v for k, v in arrays.items() if k not in ("kind", "seal")}
         arrays["seal"] = np.array(_seal(state, str(arrays.get("kind", ""))))
     stream = io.BytesIO()
-    np.savez(stream, **arrays)  # type: ignore[arg-type]
+    np.savez(stream, **arrays)
     return stream.getvalue()
 
 
