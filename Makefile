@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 DEMO := $(VENV)/.demo
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: setup demo test test-slow test-all browser lint types contract bench papers docs package clean
+.PHONY: setup demo test test-slow test-all strangers strangers-quick browser lint types contract bench papers docs package clean
 
 setup: $(STAMP)
 
@@ -38,6 +38,21 @@ test-slow: $(STAMP)
 # Everything, with the reproductions that take minutes.
 test-all: $(STAMP)
 	$(PYTEST)
+
+# Robots that nobody here described, from packages of their files, through every command.
+# The packages come without what they depend on: only their descriptions are read.
+STRANGERS := .venv-strangers
+strangers strangers-quick: $(STAMP)
+	$(BIN)/python -m studies.strangers $(if $(findstring quick,$@),--quick) --packages > .strangers.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+	--target $(STRANGERS) -r .strangers.txt && rm .strangers.txt
+	$(BIN)/python -m studies.strangers $(if $(findstring quick,$@),--quick) --root $(STRANGERS) -o strangers.md
+
+# 20,000 mutants of every reader's files, 1,000 kills, an hour of every adaptive controller.
+fuzz: $(STAMP)
+	$(BIN)/python -m studies.fuzz
+	$(BIN)/python -m studies.kills
+	$(BIN)/python -m studies.endurance
 
 # Chromium and its driver from the system's packages, for the tests in tests/browser.
 browser:
@@ -71,4 +86,4 @@ package: $(STAMP)
 	$(BIN)/python -m hatchling build
 
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(STRANGERS) build dist site .pytest_cache .mypy_cache .ruff_cache

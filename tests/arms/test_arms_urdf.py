@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pinocchio as pin
 import pytest
 
 from armwise.arms import BASE, Drive, Limits, load_arm, save_arm
+from armwise.arms.readers.urdf import exact_angle
+from armwise.dynamics import base_parameters
 
 from .trees import link_poses, random_arm
 
@@ -106,9 +109,55 @@ def test_a_rounded_quarter_turn_is_a_quarter_turn(robot: Path) -> None:
 
 
 def test_a_small_angle_is_left_alone(robot: Path) -> None:
-    robot.write_text(ROBOT.replace("1.57079632679", "1.5707"))
-    R = load_arm(robot).joints[0].origin[:3, :3]
-    assert R[0, 0] == pytest.approx(np.cos(1.5707), rel=1e-12)
+    robot.write_text(ROBOT.replace("1.57079632679", "1.5702"))
+    arm = load_arm(robot)
+    assert arm.joints[0].origin[0, 0] == pytest.approx(np.cos(1.5702), rel=1e-12)
+    assert not arm.notes
+
+
+@pytest.mark.parametrize(
+    ("word", "exact"),
+    [
+        ("1.57", np.pi / 2),
+        ("-1.5708", -np.pi / 2),
+        ("1.5707", np.pi / 2),  # cut off, not rounded
+        ("3.1416", np.pi),
+        ("15.708e-1", np.pi / 2),
+        ("0.7854", np.pi / 4),
+        ("0.2618", np.pi / 12),
+        ("-3.6732e-06", 0.0),
+        # What stands for itself: other digits, or too few of them.
+        ("1.58", 1.58),
+        ("0.79", 0.79),
+        ("1.6", 1.6),
+        ("0.0001", 0.0001),
+        ("1.5709", 1.5709),
+        ("1.57075", 1.57075),
+        ("2", 2.0),
+    ],
+)
+def test_an_angle_with_few_digits_is_the_exact_one(word: str, exact: float) -> None:
+    assert exact_angle(word, float(word)) == pytest.approx(exact, abs=1e-15)
+
+
+def test_rounded_angles_change_no_count_of_base_parameters(tmp_path: Path) -> None:
+    arm = load_arm("ur5")
+    save_arm(arm, tmp_path / "exact.urdf")
+    text = (tmp_path / "exact.urdf").read_text()
+    rounded = re.sub(
+        r'rpy="([^"]*)"',
+        lambda m: f'rpy="{" ".join(f"{float(v):.4f}" for v in m[1].split())}"',
+        text,
+    )
+    (tmp_path / "rounded.urdf").write_text(rounded)
+    same = load_arm(tmp_path / "rounded.urdf")
+    count = base_parameters(load_arm(tmp_path / "exact.urdf")).count
+    assert base_parameters(same).count == count
+    assert any("few digits" in note for note in same.notes)
+    # Written back into the file it came from, frames stay as they were typed.
+    save_arm(same, tmp_path / "back.urdf", template=tmp_path / "rounded.urdf")
+    typed = re.findall(r'rpy="[^"]*"', rounded)
+    assert re.findall(r'rpy="[^"]*"', (tmp_path / "back.urdf").read_text()) == typed
 
 
 @pytest.mark.parametrize("seed", range(12))

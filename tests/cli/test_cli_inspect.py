@@ -37,12 +37,36 @@ def armwise(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 
 def test_tables_for_people(armwise: Any) -> None:
-    code, out, err = armwise("inspect", "ddarm")
+    code, out, err = armwise("inspect", "ddarm", "--all")
     assert code == 0
     assert "joint_3" in out
     assert "link_2.Iyz + 0.45·link_3.mz" in out
     assert "\x1b" not in out
     assert "no body can be link_1" in err
+
+
+def test_an_arm_of_seven_joints_fits_on_one_screen(armwise: Any) -> None:
+    code, out, err = armwise("inspect", "panda")
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) <= 24
+    assert "base parameters" in out
+    assert "link_2.Iyz +" not in out
+
+
+def test_a_part_of_an_arm(armwise: Any) -> None:
+    _, out, _ = armwise("inspect", "panda", "--lock", "joint_7=0.5", "--json")
+    report = json.loads(out)
+    assert (report["dof"], report["locked"]) == (6, {"joint_7": 0.5})
+    _, out, _ = armwise("inspect", "panda", "--chain", "link_2..link_5", "--json")
+    assert [x["name"] for x in json.loads(out)["joints"]] == [
+        "joint_3",
+        "joint_4",
+        "joint_5",
+    ]
+    for words in (("--lock", "joint_7"), ("--lock", "=1"), ("--chain", "link_2")):
+        code, out, err = armwise("inspect", "panda", *words)
+        assert (code, out) == (2, "")
+        assert words[0] in err
 
 
 def test_json_for_machines(armwise: Any) -> None:
@@ -130,7 +154,7 @@ def test_no_traceback_ever(
     armwise: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def fail(_: str) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise problem
 
     monkeypatch.setattr("armwise.arms.load_arm", fail)

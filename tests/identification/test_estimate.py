@@ -266,3 +266,26 @@ def test_what_does_not_fit_is_refused(described, data):
         aw.identify(described, data, terms=["wings"])
     with pytest.raises(NotIdentifiable):
         aw.identify(described, data, terms=[])
+
+
+def test_errors_while_moving_resting_and_reversing_are_kept_apart(arm, data):
+    estimate = weighted(arm, data)
+    # Joint 1 stands still in the second half, and only there its torque is wrong.
+    half = len(data) // 2
+    qd, tau = data.qd.copy(), data.tau.copy()
+    qd[half:, 0] = 0.0
+    held = replaced(data, qd=qd)
+    tau[:] = estimate.predict(held)
+    tau[half:, 0] += 5.0
+    checked = estimate.validate(replaced(held, tau=tau))
+    assert checked.moving.relative_error[0] < 1e-9
+    assert checked.resting.rmse[0] == pytest.approx(5.0, rel=0.1)
+    np.testing.assert_array_equal(checked.moving.rows + checked.resting.rows, len(data))
+    turns = np.count_nonzero(np.diff(np.sign(data.qd[:, 1])))
+    window = 2 * 0.1 * data.rate_hz
+    assert 0.5 * turns * window < checked.reversing.rows[1] < 1.6 * turns * window
+    stored = checked.to_dict()
+    assert stored["moving"]["rows"][0] + stored["resting"]["rows"][0] == len(data)
+    still = estimate.validate(replaced(data, qd=np.zeros_like(data.qd)))
+    assert np.isnan(still.moving.relative_error).all()
+    assert still.to_dict()["moving"]["relative_error"] == [None] * 6

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,6 @@ from armwise.regression import (
     Columns,
     accumulate,
     accumulate_folds,
-    accumulate_thinned,
 )
 from tests.identification.conftest import samples_of, with_drives
 
@@ -63,7 +64,7 @@ def test_a_problem_can_be_looked_at_before_it_is_solved(small, logs):
     assert problem.base.count == len(problem.base.expressions)
     assert np.all((problem.rows > 0) & (problem.rows <= len(data)))
     assert problem.weights.shape == (2,)
-    assert len(problem.friction_candidates) == 12
+    assert len(problem.friction_candidates) == 2 * 11
     assert repr(problem).startswith("Problem(two_link_uno: ")
     assert len(repr(problem)) < 300
     solved = aw.identify(problem)
@@ -143,12 +144,12 @@ def test_selection_and_fit_are_one_pass_the_review_one_more(small, monkeypatch):
     log = aw.Recording.from_arrays(data.time, q=data.q, qd=data.qd, tau=data.tau)
     filtered = aw.prepare(log, 10.0, arm=small)
     counted = CountedColumns(monkeypatch)
-    aw.build_problem(small, data)
-    assert counted.passes(data) == 1.0
+    # A first look at parts of a log gives the load of the gears: 3000 rows at most.
+    problem = aw.build_problem(small, data)
+    assert counted.passes(data) <= 1.0 + 3000 / len(data) + 1e-9
+    assert not problem.columns.uses_load  # or the load would have been settled
     problem = aw.build_problem(small, filtered)
-    # Where the log is cut into folds the low-pass sees other neighbours: a few rows
-    # on either side of every cut are evaluated for the fold and for the whole.
-    assert 1.0 <= counted.passes(filtered) < 1.1
+    assert counted.passes(filtered) <= 1.0 + 3000 / len(filtered) + 1e-9
     aw.identify(problem)
     assert counted.passes(filtered) == 1.0
 
@@ -157,7 +158,7 @@ def test_of_a_long_log_candidates_see_only_some_samples(small, monkeypatch):
     data = samples_of(small, seconds=600.0, noise=0.002)
     counted = CountedColumns(monkeypatch)
     thinned = aw.build_problem(small, data)
-    assert 1.0 < counted.passes(data) < 1.2
+    assert 1.0 < counted.passes(data) < 1.25
     whole = accumulate(thinned.columns, data)
     for one, other in zip(thinned.accumulator.factors, whole.factors, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -170,7 +171,7 @@ def test_thinned_stretches_are_sums_of_some_rows_of_the_whole(small, logs):
     every = np.zeros((len(data), columns.support[0].size + 1))
     for block in columns.blocks([data]):
         every[block.rows] = (block.joints[0] * block.trust[:, 0]).T
-    stretches = accumulate_thinned(columns, data, length, step)
+    stretches, _ = accumulate_folds(columns, data, length, step)
     for k, stretch in enumerate(stretches):
         rows = every[k * length : (k + 1) * length : step]
         assert stretch.samples == len(rows)
@@ -179,20 +180,35 @@ def test_thinned_stretches_are_sums_of_some_rows_of_the_whole(small, logs):
         assert np.abs(R.T @ R - gram).max() < 1e-9 * np.abs(gram).max()
 
 
-def test_one_pass_gives_the_folds_and_the_whole(small, logs):
+def test_stretches_add_up_to_the_whole(small, logs):
     data = aw.prepare(logs, arm=small)
     columns = Columns(small, aw.build_problem(small, data).friction_candidates)
-    length = len(data) // 3 - 7
-    folds, whole = accumulate_folds(columns, data, length)
-    parts = [data[k : k + length] for k in range(0, len(data), length)]
-    for one, run in zip([whole, *folds], [data, *parts], strict=True):
-        direct = accumulate(columns, run)
-        assert one.samples == direct.samples == len(run)
-        np.testing.assert_array_equal(one.trusted, direct.trusted)
-        np.testing.assert_allclose(one.torque, direct.torque, rtol=1e-9)
-        for R, expected in zip(one.factors, direct.factors, strict=True):
+    fitted, every = accumulate_folds(columns, data, len(data) // 3 - 7)
+    assert len(fitted) == len(every) == 4
+    direct = accumulate(columns, data)
+    whole = fitted[0].merge(*fitted[1:])
+    assert whole.samples == direct.samples == len(data)
+    np.testing.assert_array_equal(whole.trusted, direct.trusted)
+    np.testing.assert_allclose(whole.torque, direct.torque, rtol=1e-9)
+    blind = _Trusting(columns)
+    for one, other in (
+        (whole, direct),
+        (every[0].merge(*every[1:]), accumulate(blind, data)),
+    ):
+        for R, expected in zip(one.factors, other.factors, strict=True):
             scale = np.abs(expected.T @ expected).max()
             assert np.abs(R.T @ R - expected.T @ expected).max() < 1e-11 * scale
+
+
+class _Trusting:
+    """Columns whose rows are all trusted."""
+
+    def __init__(self, columns):
+        self._columns, self.support = columns, columns.support
+
+    def blocks(self, data):
+        for block in self._columns.blocks(data):
+            yield replace(block, trust=None)
 
 
 def test_selected_columns_are_a_submatrix_of_the_candidates(small, logs):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.errors import ArgumentError, NotIdentifiable
+from armwise.errors import ArgumentError, NotConverged, NotIdentifiable
 from tests.identification.conftest import samples_of, weighted
 
 
@@ -171,3 +173,100 @@ def test_instruments_of_another_length_are_refused(described, data):
 def test_too_few_windows_are_refused(described, data):
     with pytest.raises(NotIdentifiable, match="windows"):
         weighted(described, data[:300], aw.identification.MomentumBalance(1.0))
+
+
+# The physically consistent fit's own solver.
+
+
+def _problem_with_a_wrist_of(grams, described, arm, noise):
+    """A problem whose last link is far smaller than the others."""
+    factor = np.ones(arm.layout.size)
+    last = arm.layout.mass[-1]
+    factor[last : last + 10] = 1e-3 * grams
+    small = arm.with_parameters(arm.parameters * factor)
+    data = samples_of(small, seed=3, noise=noise)
+    return small, aw.build_problem(described, data, friction="linear")
+
+
+@pytest.mark.parametrize("grams", [1e3, 1.0, 1e-3])
+@pytest.mark.parametrize("noise", [0.0, 0.3])
+def test_no_body_is_impossible_however_small(grams, noise, described, arm):
+    _, problem = _problem_with_a_wrist_of(grams, described, arm, noise)
+    estimate = aw.identify(problem)
+    for link in estimate.arm.links:
+        assert np.linalg.eigvalsh(link.inertia.pseudo_inertia)[0] > 0
+    assert not estimate.arm.defects()
+    free = aw.identify(problem, method=aw.WeightedLeastSquares())
+    # The bodies that made the log exist, so that the constraint costs next to nothing.
+    assert np.all(estimate.fit.rmse < 1.02 * free.fit.rmse + 1e-4)
+
+
+def test_the_fit_inside_the_cone_is_clarabels(described, arm):
+    clarabel = pytest.importorskip("clarabel")
+    from scipy import sparse
+
+    from armwise.identification.methods import physical
+
+    _, problem = _problem_with_a_wrist_of(1.0, described, arm, 0.3)
+    method = aw.PhysicallyConsistent()
+    barrier = physical._Barrier(problem, method, physical._sizes(problem))
+    rng = np.random.default_rng(0)
+    width = int(problem.is_estimated.sum())
+    # A well-conditioned cost whose unconstrained optimum is far outside.
+    R = np.eye(width) + 0.1 * np.triu(rng.normal(size=(width, width)), 1)
+    c = 3.0 * rng.normal(size=width)
+    ours = physical._minimise(R, c, barrier)
+    assert barrier.violation(ours) < 0 < barrier.violation(np.linalg.solve(R, c))
+
+    slopes = [barrier.slacks(e) - barrier.slacks(0 * e) for e in np.eye(width)]
+    bodies = [barrier.matrices(e) - barrier.matrices(0 * e) for e in np.eye(width)]
+    upper = np.triu_indices(4)
+    order = np.lexsort(upper)
+    root = np.where(upper[0] == upper[1], 1.0, np.sqrt(2.0))
+
+    def flat(matrices):
+        return (matrices[:, upper[0], upper[1]] * root)[:, order].ravel()
+
+    zero = np.zeros(width)
+    A = -np.vstack([np.array(slopes).T, np.array([flat(b) for b in bodies]).T])
+    b = np.concatenate([barrier.slacks(zero), flat(barrier.matrices(zero))])
+    cones = [clarabel.NonnegativeConeT(len(slopes[0]))]
+    cones += [clarabel.PSDTriangleConeT(4) for _ in arm.links]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    answer = clarabel.DefaultSolver(
+        sparse.csc_matrix(np.triu(R.T @ R)),
+        -R.T @ c,
+        sparse.csc_matrix(A),
+        b,
+        cones,
+        settings,
+    ).solve()
+    # Both stop a little above the minimum; where the cost is round, x is its root.
+    np.testing.assert_allclose(ours, answer.x, atol=2e-4)
+    costs = [float(np.sum((R @ x - c) ** 2)) / 2 for x in (ours, np.array(answer.x))]
+    assert costs[0] < costs[1] + 1e-6
+
+
+def test_bounds_on_a_body_are_kept_or_refused(described, arm):
+    _, problem = _problem_with_a_wrist_of(1e3, described, arm, 0.3)
+    name = arm.links[-1].name
+    true = arm.links[-1].inertia.mass
+    for bounds in ((2.0 * true, 3.0 * true), (true, true)):
+        method = aw.PhysicallyConsistent(mass={name: bounds})
+        mass = aw.identify(problem, method=method).arm.links[-1].inertia.mass
+        assert bounds[0] * (1 - 1e-6) <= mass <= bounds[1] * (1 + 1e-6)
+    box = {name: ((0.1, 0.1, 0.1), (0.2, 0.2, 0.2))}
+    method = aw.PhysicallyConsistent(center_of_mass=box)
+    center = aw.identify(problem, method=method).arm.links[-1].inertia.center_of_mass
+    assert np.all((center > 0.1 - 1e-6) & (center < 0.2 + 1e-6))
+    bad = aw.PhysicallyConsistent(mass={name: (3.0, 2.0)})
+    with pytest.raises(NotConverged, match="Widen them"):
+        aw.identify(problem, method=bad)
+
+
+def test_torques_of_zero_are_refused(described, arm):
+    data = samples_of(arm, noise=0.0)
+    silent = replace(data, tau=0.0 * data.tau)
+    with pytest.raises(NotIdentifiable, match="Every torque is zero"):
+        aw.identify(described, silent)

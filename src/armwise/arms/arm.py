@@ -314,6 +314,30 @@ class Arm:
         """Return which entry of q belongs to the joint of this name."""
         return _index(self.coordinate_names, name, "joint", self.name)
 
+    def joints_beyond(self, count: int) -> tuple[str, ...]:
+        """Names of coordinates carried by the first `count`, if these are one chain.
+
+        So a log that numbers seven joints is that of an arm with a hand: what follows
+        the seventh. None if it could be another part of the arm.
+        """
+        if not 0 < count < self.dof:
+            return ()
+        chain, beyond = self.coordinates[:count], self.coordinates[count:]
+        last = chain[-1]
+        if not set(chain) <= self._carriers(last):
+            return ()
+        if any(last not in self._carriers(i) for i in beyond):
+            return ()
+        return tuple(self.joints[i].name for i in beyond)
+
+    def _carriers(self, i: int) -> set[int]:
+        """Joints from one to the base, itself among them."""
+        path = set()
+        while i != BASE:
+            path.add(i)
+            i = self.joints[i].parent
+        return path
+
     def link_index(self, name: str) -> int:
         """Return which link has this name."""
         return _index([link.name for link in self.links], name, "link", self.name)

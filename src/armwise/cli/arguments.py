@@ -274,15 +274,51 @@ def load_model(arm: str) -> Arm | Estimate:
     return read_estimate(path)
 
 
-def load_described(arm: str, mapping: Path | None) -> tuple[Arm, LogMapping | None]:
-    """Load an arm, with the motors a mapping file adds to it, and that mapping."""
+def load_described(
+    arm: str, mapping: Path | None, logs: Sequence[Path] = ()
+) -> tuple[Arm, LogMapping | None]:
+    """Load an arm, with the motors a mapping file adds to it, and that mapping.
+
+    Joints that the logs do not hold are locked where they are described, and the
+    terminal says so.
+    """
+    from armwise.cli.output import warn
     from armwise.recordings import apply_mapping_to_arm, load_mapping
 
+    log_mapping = None if mapping is None else load_mapping(mapping)
     described = load_named(arm)
-    if mapping is None:
+    unlogged = _unlogged_joints(described, logs, log_mapping)
+    if unlogged:
+        from armwise.arms import rest_positions, with_locked_joints
+
+        held = rest_positions(described, unlogged)
+        described = with_locked_joints(described, held)
+        which = ", ".join(f"{name} at {held[name]:.4g}" for name in unlogged[:8])
+        more = f" and {len(unlogged) - 8} more" if len(unlogged) > 8 else ""
+        warn(f"Not in the log, and locked: {which}{more}. --lock holds them elsewhere.")
+    if log_mapping is None:
         return described, None
-    log_mapping = load_mapping(mapping)
     return apply_mapping_to_arm(described, log_mapping), log_mapping
+
+
+def _unlogged_joints(
+    arm: Arm, logs: Sequence[Path], mapping: LogMapping | None
+) -> list[str]:
+    """Name the arm's joints that logs leave out; none where they leave out all."""
+    from armwise.recordings import TEXT, joint_names_in_log
+
+    missing: list[str] = []
+    for path in logs:
+        # Other files are read whole for their names: only where an arm has more joints
+        # than one arm's log usually holds.
+        if not path.is_file() or (path.suffix.lower() not in TEXT and arm.dof <= 7):
+            continue
+        logged = joint_names_in_log(path, mapping)
+        if all(name.isdigit() for name in logged):
+            missing += arm.joints_beyond(len(logged))
+        elif set(logged) & set(arm.coordinate_names):
+            missing += [name for name in arm.coordinate_names if name not in logged]
+    return list(dict.fromkeys(missing))
 
 
 def read_logs(

@@ -24,7 +24,7 @@ from armwise.cli.arguments import (
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
-    from armwise.identification import Estimate
+    from armwise.identification import Estimate, Validation
 
 
 def identify(
@@ -57,7 +57,7 @@ def identify(
     if friction not in ("auto", "linear"):
         raise typer.BadParameter(f"--friction is auto or linear, not {friction!r}.")
     solver, terms = method_named(method), free_terms(fix)
-    described, mapped = load_described(arm, mapping)
+    described, mapped = load_described(arm, mapping, [*logs, *(validate or [])])
     with progress_bar("Identify", quiet=json) as report:
         estimate = identification.identify(
             described,
@@ -119,6 +119,7 @@ def _write(estimate: Estimate, source: str, folder: Path) -> dict[str, str]:
     if defects := estimate.arm.defects():
         del files["urdf"]
         for name, why in defects.items():
+            # The physical method's bodies all exist: another one was in use.
             warn(
                 f"{name}: {why}; identified.urdf is not written. Use --method physical."
             )
@@ -129,12 +130,20 @@ def _write(estimate: Estimate, source: str, folder: Path) -> dict[str, str]:
     return {key: str(path) for key, path in files.items()}
 
 
+def _apart(errors: Validation, joint: int) -> list[str]:
+    """Errors of a joint while it moves and while it rests; a dash for no such row."""
+    parts = [x for x in (errors.moving, errors.resting) if x is not None]
+    values = [float(part.relative_error[joint]) for part in parts]
+    # An error that is not a number is that of no row.
+    return [f"{100 * v:.2f} %" if v == v else "–" for v in values]
+
+
 def _show(estimate: Estimate, summary: dict[str, Any]) -> None:
     out = console()
     rows = table(
         f"{summary['arm']}: {summary['base_parameter_count']} base parameters, "
         f"condition number {estimate.condition_number:.1f}",
-        ["joint", "fit error", "validation error", "residual"],
+        ["joint", "fit error", "validation error", "moving", "resting", "residual"],
     )
     validation = estimate.validation
     for j, name in enumerate(estimate.prior_arm.coordinate_names):
@@ -144,6 +153,7 @@ def _show(estimate: Estimate, summary: dict[str, Any]) -> None:
             f"{100 * validation.relative_error[j]:.2f} %"
             if validation
             else "not evaluated",
+            *_apart(validation or estimate.fit, j),
             f"{figure(float(estimate.fit.rmse[j]), 3)} N m",
         )
     out.print(rows)

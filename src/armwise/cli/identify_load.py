@@ -88,7 +88,7 @@ def identify_load(
     _check("--bias", bias, ("segment", "common", "none"))
     _check("--pose-offset", pose_offset, ("none", "rotation", "pose"))
     solver = _method(method, resolution)
-    described, mapped = load_described(arm, mapping)
+    described, mapped = load_described(arm, mapping, [*logs, *(bare or [])])
     held = read_logs(logs, described, mapped, column, skip_bad_rows)
     empty = read_logs(bare or [], described, mapped, column, skip_bad_rows)
     load = identify(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from armwise.arms import INERTIAL_NAMES
 from armwise.cli.arguments import ArmName, load_named
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
@@ -85,14 +87,17 @@ MOST_JOINTS = 40
 
 def inspect(
     arm: ArmName,
+    all_: Annotated[
+        bool, typer.Option("--all", help="Drives, inertias and base parameters too.")
+    ] = False,
     counts: Annotated[
         bool, typer.Option("--counts", help="Operations of the generated programs.")
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Show joints, limits, masses, base parameters; name unphysical links.
+    """Show joints, limits, masses and what can be known; name unphysical links.
 
-    Example: armwise inspect panda --counts
+    Example: armwise inspect panda --all --counts
     """
 
     loaded = load_named(arm)
@@ -100,7 +105,7 @@ def inspect(
     if json:
         print_json(report)
         return
-    _show(report)
+    _show(report, all_)
     for warning in report["warnings"][:MOST_JOINTS]:
         warn(warning)
 
@@ -114,6 +119,8 @@ def describe(arm: Arm, *, counts: bool = False) -> dict[str, Any]:
         "total_mass": sum(link.inertia.mass for link in arm.links),
         "joints": [_joint(arm, i) for i in range(len(arm.joints))],
         "links": [_link(arm, i) for i in range(len(arm.links))],
+        "locked": dict(arm.locked),
+        "notes": list(arm.notes),
         "frames": [
             {"name": frame.name, "link": _carrier(arm, frame.link)}
             for frame in arm.frames
@@ -179,10 +186,11 @@ def _base_parameters(arm: Arm) -> dict[str, Any]:
         "count": base.count,
         "expressions": list(base.expressions),
         "unidentifiable": list(base.unidentifiable),
+        "kinds": base.kinds,
     }
 
 
-def _show(report: dict[str, Any]) -> None:
+def _show(report: dict[str, Any], everything: bool) -> None:
     screen = console()
     gravity = ", ".join(figure(x) for x in report["gravity"])
     screen.print(
@@ -190,30 +198,54 @@ def _show(report: dict[str, Any]) -> None:
         f"{figure(report['total_mass'])} kg in motion, gravity ({gravity}) m/s²"
     )
     screen.print(_joint_table(report))
-    driven = (*report["joints"], *report["couplings"])
-    if any(x["drive"].vector.any() for x in driven):
-        screen.print(_drive_table(report))
-    screen.print(_link_table(report))
     if (more := len(report["links"]) - MOST_JOINTS) > 0:
         screen.print(f"… and {more} more; --json shows all")
-    _show_base(report)
+    if report["locked"]:
+        held = (f"{name} at {figure(x)}" for name, x in report["locked"].items())
+        screen.print(f"Locked: {', '.join(held)}", markup=False)
+    driven = (*report["joints"], *report["couplings"])
+    if everything:
+        if any(x["drive"].vector.any() for x in driven):
+            screen.print(_drive_table(report))
+        screen.print(_link_table(report))
+    _show_base(report, everything)
     if "counts" in report:
         screen.print(_count_table(report))
 
 
 def _joint_table(report: dict[str, Any]) -> Any:
     rows = table(
-        "Joints (rad, m, s, N m, N)",
-        ("joint", "kind", "on", "lower", "upper", "speed", "accel.", "effort"),
+        "Joints (rad, m, s, N m, N), what each carries (kg), and what motion can tell",
+        ("joint", "range", "speed", "effort", "link", "mass", "known"),
     )
-    for joint in report["joints"][:MOST_JOINTS]:
-        limits, kind = joint["limits"], joint["kind"]
-        rates = (limits.velocity, limits.acceleration, limits.effort)
+    joints, links = report["joints"][:MOST_JOINTS], report["links"]
+    # Not strict: joints beyond the most are left out.
+    for joint, link in zip(joints, links, strict=False):
+        limits, name = joint["limits"], joint["name"]
         if joint["mimic"]:
-            kind += f" ∝ {joint['mimic']['leader']}"
-        numbers = (limits.lower, limits.upper, *rates)
-        rows.add_row(joint["name"], kind, joint["parent"], *map(figure, numbers))
+            name += f" ∝ {joint['mimic']['leader']}"
+        span = f"{figure(limits.lower, 3)} … {figure(limits.upper, 3)}"
+        endless = limits.lower == -inf and limits.upper == inf
+        rows.add_row(
+            name + (" (slides)" if joint["kind"] == "prismatic" else ""),
+            "endless" if endless else span,
+            figure(limits.velocity, 3),
+            figure(limits.effort, 3),
+            link["name"],
+            figure(link["mass"], 4),
+            _known(report, link["name"]),
+        )
     return rows
+
+
+def _known(report: dict[str, Any], link: str) -> str:
+    """Say how many of a link's ten parameters motion determines."""
+    if "base_parameters" not in report:
+        return ""
+    kinds = report["base_parameters"]["kinds"]
+    own = [kinds[f"{link}.{name}"] for name in INERTIAL_NAMES]
+    alone, summed = own.count("identifiable"), own.count("in combination")
+    return f"{alone} alone, {summed} in sums" if alone + summed else "nothing"
 
 
 def _drive_table(report: dict[str, Any]) -> Any:
@@ -239,15 +271,18 @@ def _link_table(report: dict[str, Any]) -> Any:
     return rows
 
 
-def _show_base(report: dict[str, Any]) -> None:
+def _show_base(report: dict[str, Any], everything: bool) -> None:
     base = report.get("base_parameters")
     if base is None:
         return
     screen = console()
+    where = "" if everything else "; --all lists them"
     screen.print(
         f"[bold]{base['count']} base parameters[/bold] of "
-        f"{report['parameter_count']}: all that motion can determine"
+        f"{report['parameter_count']}: all that motion can determine{where}"
     )
+    if not everything:
+        return
     for expression in base["expressions"]:
         screen.print(f"  {expression}", markup=False)
     if base["unidentifiable"]:

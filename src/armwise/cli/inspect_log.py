@@ -45,7 +45,7 @@ def inspect_log(
     """
     from armwise.recordings import prepare, read_recording, summarise_log
 
-    described, mapped = load_described(arm, mapping)
+    described, mapped = load_described(arm, mapping, [log])
     with progress_bar(log.name, quiet=json) as progress:
         recording = read_recording(
             log,

@@ -94,7 +94,7 @@ def reduce(
     from armwise.identification import reduce as reduce_estimate
     from armwise.recordings import prepare
 
-    described, mapped = load_described(arm, mapping)
+    described, mapped = load_described(arm, mapping, logs)
     published = load_named(compare) if compare is not None else None
     whole = read_estimate(estimate, described)
     if from_tip:

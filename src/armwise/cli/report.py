@@ -53,7 +53,7 @@ def report(
     from armwise.identification import read_estimate
     from armwise.report import make_report, report_to_text, write_report
 
-    described, mapped = load_described(arm, mapping)
+    described, mapped = load_described(arm, mapping, [*(logs or []), *(validate or [])])
 
     def read(paths: PathList | None) -> list[Recording]:
         return read_logs(paths or [], described, mapped, column, skip_bad_rows)

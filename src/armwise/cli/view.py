@@ -62,7 +62,9 @@ def view(
     from armwise.recordings import prepare
     from armwise.view import distinct_names, make_scene, serve_scene
 
-    described, mapped = load_described(arm, mapping)
+    described, mapped = load_described(
+        arm, mapping, [recording] if recording is not None else []
+    )
     samples: Samples | None = None
     if recording is not None:
         recordings = read_logs([recording], described, mapped, column, skip_bad_rows)

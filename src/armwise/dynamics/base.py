@@ -69,7 +69,10 @@ class BaseParameters:
 
     def _expression(self, row: np.ndarray) -> str:
         lead = int(np.flatnonzero(row == 1.0)[0]) if np.any(row == 1.0) else 0
-        terms = [lead, *[int(k) for k in np.flatnonzero(row) if k != lead]]
+        # A coefficient this small is rounding of the description's own digits; the
+        # matrix keeps it.
+        shown = np.flatnonzero(np.abs(row) > 1e-6 * np.abs(row).max())
+        terms = [lead, *[int(k) for k in shown if k != lead]]
         parts = [_term(float(row[k]), self.names[k]) for k in terms]
         text = " ".join(parts)
         return text[2:] if text.startswith("+ ") else "−" + text[2:]

@@ -42,6 +42,7 @@ from armwise.identification.reduce import (
     standing_of,
 )
 from armwise.identification.validation import (
+    PartErrors,
     Review,
     Tally,
     Validation,
@@ -82,6 +83,7 @@ __all__ = [
     "MomentumBalance",
     "OnlineIdentification",
     "OrdinaryLeastSquares",
+    "PartErrors",
     "PhysicallyConsistent",
     "PriorWeighted",
     "Problem",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +18,9 @@ from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import write_atomically
 from armwise.identification.problem import Problem
 from armwise.identification.validation import (
+    PARTS,
+    Masks,
+    PartErrors,
     Review,
     Tally,
     Validation,
@@ -134,11 +137,11 @@ class Estimate:
         """Predict the torques of other data and compare."""
         runs = [data] if isinstance(data, Samples) else list(data)
         weights = self.columns.user @ self.all_parameters
-        tally = Tally(self.prior_arm.dof)
+        tally, masks = Tally(self.prior_arm.dof), Masks()
         for block in self.columns.blocks(runs):
             measured = block.samples.tau[block.rows]
             predicted = predicted_block(self.columns, block, weights)
-            tally.add(measured, measured - predicted)
+            tally.add(measured, measured - predicted, masks.of(block))
         return tally.result()
 
 
@@ -164,7 +167,7 @@ def build_estimate(
     if parameters is None:
         parameters = problem.parameters(solution.values)
     return Estimate(
-        columns=problem.columns,
+        columns=_loaded(problem.columns, parameters),
         base=problem.base,
         base_values=solution.values,
         base_covariance=review.covariance,
@@ -179,6 +182,13 @@ def build_estimate(
         samples=problem.data,
         validation_samples=problem.validation_data,
     )
+
+
+def _loaded(columns: Columns, parameters: np.ndarray) -> Columns:
+    """Columns whose gears carry what these parameters say."""
+    if not columns.uses_load:
+        return columns
+    return replace(columns, load=parameters[: columns.arm.layout.size])
 
 
 # The file: complete but for the samples, versioned, and read back as it was.
@@ -265,27 +275,22 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def _friction_term(stored: dict[str, Any], arm: Arm) -> FrictionTerm:
+def _friction_term(stored: dict[str, Any]) -> FrictionTerm:
     term = FrictionTerm(**stored)
-    numbers = [x for x in stored.values() if isinstance(x, int | float)]
-    is_sound = (
-        type(term.joint) is int
-        and 0 <= term.joint < arm.dof
-        and isinstance(term.joint_name, str)
-        and all(isinstance(x, str | int | float | None) for x in stored.values())
-        and all(0 <= x <= LARGEST_NUMBER for x in numbers)
-    )
-    if not is_sound:
+    # Columns ask for the drive's name; numbers of another type would pass that.
+    if type(term.joint) is not int or term.scale > LARGEST_NUMBER:
         raise ValueError("a friction term is none of the arm's")
     return term
 
 
 def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     """Build an estimate from a file that anyone may have changed."""
-    columns = Columns(arm, tuple(_friction_term(x, arm) for x in data["friction"]))
+    columns = Columns(arm, tuple(_friction_term(x) for x in data["friction"]))
     names = columns.names
     if tuple(data["names"]) != names:
         raise ValueError(f"it names other parameters than {arm.name} has")
+    parameters = _array(data["parameters"], len(names))
+    columns = _loaded(columns, parameters)
     base = _base(data["base"], names)
     count = base.count
     covariance = _array(data["base"]["covariance"], count, count, infinite=True)
@@ -304,7 +309,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         base=base,
         base_values=_array(data["base"]["values"], count),
         base_covariance=covariance,
-        all_parameters=_array(data["parameters"], len(names)),
+        all_parameters=parameters,
         fit=_validation(data["fit"], arm.dof),
         torque_std=_array(data["torque_std"], arm.dof, least=0.0),
         condition_number=condition,
@@ -332,8 +337,10 @@ def _base(stored: dict[str, Any], names: tuple[str, ...]) -> BaseParameters:
 
 
 def _validation(data: dict[str, Any], dof: int) -> Validation:
-    arrays = {k: _array(v, dof) for k, v in data.items() if k != "samples"}
-    errors = Validation(**arrays, samples=data["samples"])
+    parts = {k: _part(data[k], dof) for k in PARTS if k in data}
+    whole = {k: v for k, v in data.items() if k not in (*PARTS, "samples")}
+    arrays = {k: _array(v, dof) for k, v in whole.items()}
+    errors = Validation(samples=data["samples"], **arrays, **parts)  # type: ignore[arg-type]
     is_sound = (
         type(errors.samples) is int
         and errors.samples >= 0
@@ -345,6 +352,14 @@ def _validation(data: dict[str, Any], dof: int) -> Validation:
     if not is_sound:
         raise ValueError("its errors are none")
     return errors
+
+
+def _part(data: dict[str, Any], dof: int) -> PartErrors:
+    arrays = {k: _array(v, dof, least=0.0, infinite=True) for k, v in data.items()}
+    # Null is what is not known here, as joints without such rows have no error.
+    return PartErrors(
+        **{k: np.where(np.isinf(v), np.nan, v) for k, v in arrays.items()}
+    )
 
 
 def _words(values: Any) -> tuple[str, ...]:

@@ -1,31 +1,31 @@
-"""Selection of friction terms by cross-validation over stretches of the log.
+"""Selection of friction terms by prediction of stretches left out.
 
-The columns of all candidates are accumulated once, stretch by stretch; trying a set of
-them is then a small linear solve, and the factor of those selected is a sub-matrix of
-the candidates'. Of a long log the candidates see every so manieth sample, and only the
-selected columns all of them. A term stays only if it helps on most of the stretches
-left out.
+The columns of all candidates are accumulated once, stretch by stretch; trying one
+beside those selected is then a small linear step. Of a long log the candidates see
+every so manieth sample, and only the selected columns all of them. A term stays only if
+it lowers the error on most stretches that were left out, by more than rounding, and
+spoils none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import Arm
 from armwise.identification.methods.least_squares import WeightedLeastSquares
-from armwise.identification.problem import TERMS, pose_problem
+from armwise.identification.problem import TERMS, Problem, pose_problem
 from armwise.recordings import Samples
 from armwise.regression import (
+    FORMS,
     Accumulator,
     Columns,
     FrictionTerm,
     accumulate,
     accumulate_folds,
-    accumulate_thinned,
 )
 
 if TYPE_CHECKING:
@@ -48,20 +48,48 @@ _LEAST_GAIN = 0.05
 """Fall of the squared error below which a term is not worth its column and what it
 adds to the uncertainty of the others."""
 
+# Judgement: filters, integrators and joints that stick leave tenths of a percent.
+_LEAST_TORQUE = 0.01
+"""Torque that a term must explain on stretches left out, as a fraction of the
+joint's."""
+
 # A sign test over the folds: 0.75 asks for five of six, which pure luck reaches with a
 # probability of 7/64. It stands beside the least gain, not alone.
 _MOST_FOLDS = 0.75
 """Fraction of the stretches left out on which a term must help: by luck alone it would
 help on half of them."""
 
-_MOST_TERMS = 2
-"""Terms per joint beyond viscous, Coulomb and offset: the forms overlap, and more of
-them would only trade coefficients."""
+_MOST_HARM = 0.02
+"""Error that a term may add to any stretch left out, as a fraction of the joint's
+torque."""
+
+# Judgement: half of what a term does should be seen, not inferred.
+_LEAST_FITTED = 0.5
+"""Fraction of a term's squared torque that lies in rows that are fitted: a Stribeck
+peak that shows only while friction reverses, in rows without weight, is not known."""
+
+_MOST_TERMS = 4
+"""Terms per drive beyond viscous, Coulomb and offset."""
 
 # Judgement: about a factor of three apart.
 _STRIBECK_SPEEDS = (0.02, 0.06, 0.2)
 """Stribeck speeds that are tried, as fractions of a joint's top speed: the fall of
 friction lies well below it, at a speed that differs between drives."""
+
+# Judgement: a factor of four apart; gears wind up by a milliradian or less, bearings
+# and belts build friction up over hundredths.
+_WIDTHS = (1e-3, 4e-3, 16e-3, 64e-3)
+"""Distances in [rad] over which friction builds up after a reversal, that are tried."""
+
+_LEVER = 0.1
+"""Metres of a prismatic joint that count as a radian."""
+
+_FIRST_LOOK = (10, 300)
+"""Parts of the log, and rows of each, that the first estimate of the load takes."""
+
+_LOAD_STEPS = 3
+"""Fits by which the load of the gears, and with it friction that depends on it, settle:
+each step shrinks the error by about the friction coefficient."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +117,10 @@ class FrictionSelection:
 
 
 def select_friction(
-    arm: Arm, data: Samples | Sequence[Samples], terms: Sequence[str] = TERMS
+    arm: Arm,
+    data: Samples | Sequence[Samples],
+    terms: Sequence[str] = TERMS,
+    forms: Sequence[str] | None = None,
 ) -> FrictionSelection:
     """Select friction terms that help each joint on stretches left out.
 
@@ -97,172 +128,242 @@ def select_friction(
         arm: The arm.
         data: The samples to fit.
         terms: What else is estimated, as for `identify`.
+        forms: Forms to try; if None all but load friction apart for driving and
+            back-driven gears, whose difference is that of a torque constant.
     """
     from threadpoolctl import threadpool_limits
 
     runs = [data] if isinstance(data, Samples) else list(data)
-    candidates = _candidates(arm, runs)
+    candidates = _candidates(arm, runs, forms)
     with threadpool_limits(limits=1, user_api="blas"):
-        columns = Columns(arm, candidates)
-        folds, total = _folds(columns, runs)
-        search = _FoldErrors(columns, folds, total, terms)
-        selection: list[int] = []
-        before = error = search.error(selection)
-        # Forward selection: the best single term of each joint, then the best beside
-        # it.
-        for _ in range(_MOST_TERMS):
-            selection += search.best_additions(selection, error)
-            error = search.error(selection)
+        plain = Columns(arm)
+        load = _first_load(plain, runs, terms)
+        columns = replace(plain, friction=candidates, load=load)
+        folds, every = _folds(columns, runs)
+        total = folds[0].merge(*folds[1:])
+        search = _Search(columns, folds, every, total, terms)
+        selection = search.run()
         selected = tuple(candidates[k] for k in selection)
-        smaller = Columns(arm, selected, columns.dynamics)
+        smaller = replace(columns, friction=selected)
         is_thinned = total.samples < sum(len(run) for run in runs)
         return FrictionSelection(
             selected,
             candidates,
-            before.sum(0),
-            error.sum(0),
+            search.error([]).sum(0),
+            search.error(selection).sum(0),
             accumulate(smaller, runs) if is_thinned else total.restrict(smaller),
         )
 
 
-def _candidates(arm: Arm, runs: Sequence[Samples]) -> tuple[FrictionTerm, ...]:
-    """Every form for every joint that moves."""
-    fastest = np.max([np.abs(run.qd).max(axis=0) for run in runs], axis=0)
+def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
+    """Repeat a fit until the load of the gears is that of the estimate itself."""
+    for _ in range(_LOAD_STEPS if problem.columns.uses_load else 0):
+        solution = WeightedLeastSquares().solve(problem)
+        load = problem.parameters(solution.values)[: problem.columns.arm.layout.size]
+        columns = replace(problem.columns, load=load)
+        settled = pose_problem(columns, problem.data, terms)
+        problem = replace(problem, columns=columns, accumulator=settled.accumulator)
+    return problem
+
+
+def _candidates(
+    arm: Arm, runs: Sequence[Samples], forms: Sequence[str] | None
+) -> tuple[FrictionTerm, ...]:
+    """Every form for every drive that moves."""
+    rows = Columns(arm).dynamics.mechanism.drive_rows
+    fastest = np.max([np.abs(run.qd @ rows.T).max(axis=0) for run in runs], axis=0)
+    # A joint that follows another has no friction of its own that could be seen.
+    drives = [*arm.coordinates, *range(len(arm.joints), len(arm.driven))]
     terms: list[FrictionTerm] = []
-    for j, name in enumerate(arm.coordinate_names):
-        # A joint that never moves has columns of zeros.
+    for j in drives:
+        # A drive that never moves has columns of zeros.
         if fastest[j] <= 0.0:
             continue
-        terms += [FrictionTerm(j, name, f) for f in ("asymmetric", "root", "quadratic")]
-        for fraction in _STRIBECK_SPEEDS:
-            speed = fraction * float(fastest[j])
-            terms.append(FrictionTerm(j, name, "stribeck", speed))
+        name = arm.driven[j].name
+        is_turning = j >= len(arm.joints) or arm.joints[j].kind != "prismatic"
+        lever = 1.0 if is_turning else _LEVER
+        scales = {
+            "stribeck": [f * float(fastest[j]) for f in _STRIBECK_SPEEDS],
+            "hysteresis": [lever * width for width in _WIDTHS],
+        }
+        for form in FORMS if forms is None else forms:
+            if forms is None and form in ("load_driving", "load_back_driven"):
+                continue
+            for scale in scales.get(form, [1.0]):
+                terms.append(FrictionTerm(j, name, form, scale))
     return tuple(terms)
+
+
+def _first_load(
+    columns: Columns, runs: Sequence[Samples], terms: Sequence[str]
+) -> Float[np.ndarray, " parameters"]:
+    """Parameters of a first fit, without further friction, from parts of the log."""
+    parts, length = _FIRST_LOOK
+    sums = Accumulator(columns)
+    longest = sum(len(run) for run in runs)
+    for run in runs:
+        count = max(1, round(parts * len(run) / max(longest, 1)))
+        starts = np.linspace(0, max(len(run) - length, 0), count).astype(int)
+        # Parts that overlap are one.
+        starts = starts[np.diff(starts, prepend=-length) >= length]
+        rows = [slice(int(k), min(int(k) + length, len(run))) for k in starts]
+        if len(run) <= parts * length:
+            rows = [slice(0, len(run))]
+        for block in columns.blocks([run], rows):
+            sums.add_block(block)
+    sums.settle()
+    problem = pose_problem(columns, runs, terms, sums)
+    return problem.parameters(WeightedLeastSquares().solve(problem).values)
 
 
 def _folds(
     columns: Columns, runs: Sequence[Samples]
-) -> tuple[list[Accumulator], Accumulator]:
-    """Accumulate stretches that are long enough to be different motions, and all."""
+) -> tuple[list[Accumulator], list[Accumulator]]:
+    """Accumulate stretches that are long enough to be different motions."""
     # Stretches, not random rows: neighbours repeat each other after the low-pass, and
     # rows drawn at random would validate on what was fitted.
     count = sum(len(run) for run in runs)
-    length = max(1, -(-count // FOLDS))
-    if count > _ENOUGH_SAMPLES:
-        step = -(-count // _ENOUGH_SAMPLES)
-        parts = [accumulate_thinned(columns, run, length, step) for run in runs]
-        folds = [fold for part in parts for fold in part]
-        return folds, folds[0].merge(*folds[1:])
-    pairs = [accumulate_folds(columns, run, length) for run in runs if len(run)]
-    totals = [total for _, total in pairs]
-    return [fold for folds, _ in pairs for fold in folds], totals[0].merge(*totals[1:])
+    length, step = max(1, -(-count // FOLDS)), max(1, -(-count // _ENOUGH_SAMPLES))
+    pairs = [accumulate_folds(columns, run, length, step) for run in runs if len(run)]
+    return [x for fit, _ in pairs for x in fit], [x for _, all_ in pairs for x in all_]
 
 
-class _FoldErrors:
-    """Cross-validated errors of sets of candidates, from small matrices only."""
+class _Search:
+    """Forward selection on Gram matrices of the stretches, all drives at once."""
 
     def __init__(
         self,
         columns: Columns,
         folds: Sequence[Accumulator],
+        every: Sequence[Accumulator],
         total: Accumulator,
         terms: Sequence[str],
     ) -> None:
-        self._candidates = columns.friction
+        self._terms = columns.friction
+        rows = columns.dynamics.mechanism.drive_rows
+        self._joints = [np.flatnonzero(rows[term.joint]) for term in self._terms]
         # Noise from the fit without further terms, the same for every trial: errors
         # before and after are then in the same unit.
-        linear = Columns(columns.arm, (), columns.dynamics)
+        linear = replace(columns, friction=())
         first = pose_problem(linear, (), terms, total.restrict(linear))
-        self._std = WeightedLeastSquares().solve(first).torque_std
+        std = WeightedLeastSquares().solve(first).torque_std
         problem = pose_problem(columns, (), terms, total)
-        self._first_term = problem.base.count - len(self._candidates)
-        self._grams = np.stack([self._gram(problem.systems(f)) for f in folds])
-        self._sums = self._grams.sum(axis=1)
-
-    def _gram(
-        self, systems: Sequence[np.ndarray]
-    ) -> Float[np.ndarray, "joints base+1 base+1"]:
-        return np.stack(
-            # Gram matrices are enough: gains of 5 % are compared, which needs few
-            # digits, and leaving a fold out is a subtraction.
-            [s.T @ s / d**2 for s, d in zip(systems, self._std, strict=True)]
+        self._own = problem.base.count - len(self._terms)
+        # Gram matrices are enough: gains of 5 % are compared, which needs few digits,
+        # and leaving a fold out is a subtraction.
+        fitted, every_row = (
+            np.stack(
+                [
+                    [
+                        x.T @ x / d**2
+                        for x, d in zip(problem.systems(one), std, strict=True)
+                    ]
+                    for one in sums
+                ]
+            )
+            for sums in (folds, every)
         )
+        # Columns scaled to one, so that the ridge means the same for all of them.
+        scale = np.sqrt(np.maximum(np.diag(fitted.sum(axis=(0, 1))), 1e-300))
+        self._sums = fitted.sum(axis=1) / np.outer(scale, scale)
+        # Errors count every row, those around reversals too, which are not fitted: a
+        # joint that sticks there would else be explained by friction it has not.
+        self._grams = every_row / np.outer(scale, scale)
+        self._torque = self._grams[:, :, -1, -1].sum(axis=0)
+        seen = np.diag(self._sums.sum(axis=0)) / np.maximum(
+            np.diag(self._grams.sum(axis=(0, 1))), 1e-300
+        )
+        self._is_seen = seen[self._own : -1] >= _LEAST_FITTED
+
+    def run(self) -> list[int]:
+        """Take the best term of each drive, then the best beside it, and so on."""
+        selection: list[int] = []
+        for _ in range(_MOST_TERMS):
+            additions = self._additions(selection)
+            if not additions:
+                break
+            selection += additions
+        return sorted(selection)
 
     def error(self, selection: Sequence[int]) -> Float[np.ndarray, "folds joints"]:
         """Squared error of each joint on each fold when it is left out."""
-        # xᵀ G x with x = (β, −1) is the squared residual of the fold.
-        x = self._solutions(selection)[:, None, :, 0]
-        products = np.matmul(self._grams, x[..., None])[..., 0]
-        return np.asarray(np.sum(products * x, axis=-1))
-
-    def trial_errors(
-        self, selection: Sequence[int], trials: Sequence[int]
-    ) -> Float[np.ndarray, "folds trials"]:
-        """Squared error of a trial's own joint on each fold, for one more term each."""
-        solutions = self._solutions(selection, trials)
-        errors = np.empty((len(solutions), len(trials)))
-        for i in range(self._grams.shape[1]):
-            mine = [c for c, k in enumerate(trials) if self._candidates[k].joint == i]
-            x = solutions[:, :, mine]
-            errors[:, mine] = np.sum((self._grams[:, i] @ x) * x, axis=1)
-        return errors
+        x, _, _ = self._solutions(selection)
+        products = np.matmul(self._grams, x[:, None, :, None])[..., 0]
+        return np.asarray(np.sum(products * x[:, None], axis=-1))
 
     def _solutions(
-        self, selection: Sequence[int], trials: Sequence[int] | None = None
-    ) -> Float[np.ndarray, "folds base+1 trials"]:
+        self, selection: Sequence[int]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Fit without each fold in turn: (β, −1), zero where not selected.
 
-        With trials, one solution for each of them beside the selection.
+        Also returns, per fold and candidate, the direction in which adding it moves
+        that fit, and how far.
         """
-        size = self._grams.shape[-1]
-        index = [*range(self._first_term), *[self._first_term + k for k in selection]]
-        extra = [] if trials is None else [self._first_term + k for k in trials]
-        every = [*index, *extra, size - 1]
-        folds = self._sums[:, every][:, :, every]
-        everything = folds.sum(axis=0)
-        # Columns scaled to one, so that the ridge means the same for all of them.
-        scale = np.sqrt(np.maximum(np.diag(everything), 1e-300))
-        train = (everything - folds) / np.outer(scale, scale)
+        own = [*range(self._own), *[self._own + k for k in selection]]
+        width = self._grams.shape[-1]
+        candidates = np.arange(self._own, width - 1)
+        train = self._sums.sum(axis=0) - self._sums
+        inner = train[:, own][:, :, own]
         # A ridge of 1e-9 of a column: what the other folds leave undetermined is zero.
-        train[:, :-1, :-1] += 1e-9 * np.eye(len(every) - 1)
-        width = len(index)
-        # The columns that all trials share are eliminated once; a trial is then one
-        # division (the Schur complement of its own column).
-        shared = np.linalg.solve(train[:, :width, :width], train[:, :width, width:])
-        own = train[:, width:, width:] - train[:, width:, :width] @ shared
-        full = np.zeros((len(train), size, max(1, len(extra))))
-        full[:, index] = shared[:, :, -1:]
-        if extra:
-            steps = own[:, :-1, -1] / np.diagonal(own, axis1=1, axis2=2)[:, :-1]
-            full[:, index] -= shared[:, :, :-1] * steps[:, None]
-            full[:, extra, range(len(extra))] = steps
-        full[:, every] *= (scale[-1] / scale)[:, None]
-        full[:, -1] = -1.0
-        return full
+        inner = inner + 1e-9 * np.eye(len(own))
+        right = np.concatenate([train[:, own, -1:], train[:, own][:, :, candidates]], 2)
+        solved = np.linalg.solve(inner, right)
+        x = np.zeros((len(train), width))
+        x[:, own], x[:, -1] = solved[..., 0], -1.0
+        moves = np.zeros((len(train), width, len(candidates)))
+        moves[:, own] = -solved[..., 1:]
+        moves[:, candidates, np.arange(len(candidates))] += 1.0
+        # The bordered system: what a candidate still correlates with the residual,
+        # over what of it the others do not explain.
+        free = np.einsum("fik,fik->fk", moves, train[:, :, candidates])
+        slope = np.einsum("fi,fik->fk", x, train[:, :, candidates])
+        # 1e-6 of a column: what the others explain to this digit is not determined.
+        steps = np.where(free > 1e-6, -slope / np.where(free > 1e-6, free, 1.0), 0.0)
+        return x, moves, steps
 
-    def best_additions(
-        self, selection: Sequence[int], error: Float[np.ndarray, "folds joints"]
-    ) -> list[int]:
-        """For each joint the candidate that helps it most, if it helps enough."""
+    def _additions(self, selection: Sequence[int]) -> list[int]:
+        """For each drive the candidate that helps most, if it helps enough."""
+        x, moves, steps = self._solutions(selection)
+        products = np.matmul(self._grams, x[:, None, :, None])[..., 0]
+        before = np.sum(products * x[:, None], axis=-1)
         best: dict[int, tuple[float, int]] = {}
-        trials = [
-            k
-            for k, term in enumerate(self._candidates)
-            if k not in selection and not self._has_form(selection, term)
-        ]
-        errors = self.trial_errors(selection, trials)
-        for k, trial in zip(trials, errors.T, strict=True):
-            joint = self._candidates[k].joint
-            before = error[:, joint]
-            # 1e-300: a joint without residual gains nothing instead of dividing by
-            # zero.
-            gain = 1.0 - trial.sum() / max(before.sum(), 1e-300)
-            helps = np.mean(trial < before) >= _MOST_FOLDS
-            if helps and gain > max(_LEAST_GAIN, best.get(joint, (0.0, 0))[0]):
-                best[joint] = (gain, k)
+        for k, term in enumerate(self._terms):
+            if not self._is_seen[k] or self._is_excluded(selection, k):
+                continue
+            joints = self._joints[k]
+            u, step = moves[:, :, k], steps[:, k, None]
+            linear = np.einsum("fi,fji->fj", u, products[:, joints])
+            bent = np.einsum("fi,fjil,fl->fj", u, self._grams[:, joints], u)
+            error = before[:, joints]
+            trial = error + 2.0 * step * linear + step**2 * bent
+            gain = self._gain(error, trial, joints)
+            if gain > best.get(term.joint, (0.0, 0))[0] and self._brakes(
+                term, steps, k
+            ):
+                best[term.joint] = (gain, k)
         return [k for _, k in best.values()]
 
-    def _has_form(self, selection: Sequence[int], term: FrictionTerm) -> bool:
-        """Whether a joint has the form already: Stribeck speeds exclude each other."""
-        selected = [self._candidates[c] for c in selection]
-        return any(t.joint == term.joint and t.form == term.form for t in selected)
+    def _gain(self, before: np.ndarray, after: np.ndarray, joints: np.ndarray) -> float:
+        """Fraction of the squared error that a term takes away; 0 if it is refused."""
+        was, now = before.sum(axis=1), after.sum(axis=1)
+        torque = float(self._torque[joints].sum())
+        total = max(float(was.sum()), 1e-300)
+        gain = 1.0 - float(now.sum()) / total
+        if gain < max(_LEAST_GAIN, _LEAST_TORQUE**2 * torque / total):
+            return 0.0
+        harm = np.sqrt(np.maximum(now, 0.0)) - np.sqrt(was)
+        if np.any(harm > _MOST_HARM * np.sqrt(torque / len(was))):
+            return 0.0
+        return gain if np.mean(now < was) >= _MOST_FOLDS else 0.0
+
+    def _brakes(self, term: FrictionTerm, steps: np.ndarray, k: int) -> bool:
+        """Whether the sign of its coefficient is one that the form can have."""
+        return not term.kind.brakes or bool(np.all(steps[:, k] > 0.0))
+
+    def _is_excluded(self, selection: Sequence[int], k: int) -> bool:
+        """Whether a drive has the term, or its form: Stribeck speeds exclude others."""
+        term, selected = self._terms[k], [self._terms[c] for c in selection]
+        return k in selection or (
+            term.form != "hysteresis"
+            and any(t.joint == term.joint and t.form == term.form for t in selected)
+        )

@@ -19,7 +19,7 @@ from armwise.identification.estimate import (
     Identification,
     build_estimate,
 )
-from armwise.identification.friction_selection import select_friction
+from armwise.identification.friction_selection import select_friction, settle_load
 from armwise.identification.methods import Method, PhysicallyConsistent
 from armwise.identification.problem import TERMS, Problem, pose_problem
 from armwise.identification.validation import review
@@ -137,6 +137,11 @@ def build_problem(
         described.check(run)
     if sum(len(run) for run in runs) == 0:
         raise NotIdentifiable("There are no samples. Record a motion first.")
+    if not any(run.tau.any() for run in runs):
+        raise NotIdentifiable(
+            "Every torque is zero: nothing was measured, or the wrong columns are "
+            "mapped. Check the log's torque or current."
+        )
     free = tuple(terms)
     if not free:
         raise NotIdentifiable("No term was left to estimate. Name at least one.")
@@ -145,8 +150,8 @@ def build_problem(
         if isinstance(friction, str):
             problem = _with_named_friction(described, runs, friction, free)
         else:
-            columns = Columns(arm, tuple(friction), described.dynamics)
-            problem = pose_problem(columns, runs, free)
+            columns = replace(described, friction=tuple(friction))
+            problem = settle_load(pose_problem(columns, runs, free), free)
     return replace(problem, validation_data=tuple(others))
 
 
@@ -165,6 +170,7 @@ def _with_named_friction(
     widened = selection.accumulator.columns
     assert isinstance(widened, Columns)
     problem = pose_problem(widened, runs, terms, selection.accumulator)
+    problem = settle_load(problem, terms)
     return replace(problem, friction_candidates=selection.candidates)
 
 

@@ -13,6 +13,7 @@ from armwise.recordings import Samples
 from armwise.regression import (
     Block,
     Columns,
+    Signals,
     Solution,
     StretchScores,
     jackknife,
@@ -20,7 +21,47 @@ from armwise.regression import (
 )
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
+
+
+# Judgement: far below working speed, where static friction may have any value.
+_SLOW = 0.01
+"""Fraction of its top speed in a log below which a joint counts as resting."""
+
+REVERSAL = 0.1
+"""Time in [s] before and after a joint turns back that counts as its reversal."""
+
+
+@dataclass(frozen=True, eq=False)
+class PartErrors:
+    """Errors of predicted torque in some rows of each joint.
+
+    Attributes:
+        relative_error: ‖τ − τ̂‖ / ‖τ‖ over these rows; NaN for a joint that has none.
+        rmse: Root mean square error in [N m]; NaN for a joint that has none.
+        rows: How many rows of each joint.
+    """
+
+    relative_error: Float[np.ndarray, " dof"]
+    rmse: Float[np.ndarray, " dof"]
+    rows: Float[np.ndarray, " dof"]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return plain numbers, for JSON; null where a joint has no such row."""
+        return {
+            "relative_error": _known(self.relative_error),
+            "rmse": _known(self.rmse),
+            "rows": [int(n) for n in self.rows],
+        }
+
+
+PARTS = ("moving", "resting", "reversing")
+"""Rows whose errors are kept apart: one figure would hide that a joint at rest, whose
+static friction nothing determines, makes most of the error."""
+
+
+def _known(values: np.ndarray) -> list[float | None]:
+    return [float(v) if np.isfinite(v) else None for v in values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +75,9 @@ class Validation:
         whiteness: Correlation of the residual from sample to sample: 0 is noise, 1 is
             something the model does not describe.
         samples: How many samples were predicted.
+        moving, resting: Errors while a joint moves, and while it does not; None where
+            rows were not looked at.
+        reversing: Errors within 0.1 s of a joint's turning back.
     """
 
     relative_error: Float[np.ndarray, " dof"]
@@ -41,6 +85,9 @@ class Validation:
     r2: Float[np.ndarray, " dof"]
     whiteness: Float[np.ndarray, " dof"]
     samples: int
+    moving: PartErrors | None = None
+    resting: PartErrors | None = None
+    reversing: PartErrors | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Return plain numbers, for JSON."""
@@ -50,7 +97,30 @@ class Validation:
             "r2": self.r2.tolist(),
             "whiteness": self.whiteness.tolist(),
             "samples": self.samples,
+        } | {
+            name: part.to_dict()
+            for name in PARTS
+            if (part := getattr(self, name)) is not None
         }
+
+
+def part_masks(samples: Signals) -> Bool[np.ndarray, "parts samples dof"]:
+    """Which rows of each joint are of which of PARTS."""
+    speed = np.abs(samples.qd)
+    moving = speed > _SLOW * speed.max(axis=0, initial=0.0)
+    reach = max(1, round(REVERSAL * samples.rate_hz))
+    reversing = np.zeros(speed.shape, dtype=bool)
+    for rows in samples.segments:
+        for j in range(samples.dof):
+            # A pause on the way back belongs to the reversal; one on the way does not.
+            signs = np.sign(samples.qd[rows, j]) * moving[rows, j]
+            active = np.flatnonzero(signs)
+            turns = np.flatnonzero(np.diff(signs[active]))
+            for k in turns:
+                first, last = active[k] - reach, active[k + 1] + reach + 1
+                start = rows.start + max(0, int(first))
+                reversing[start : min(rows.stop, rows.start + int(last)), j] = True
+    return np.stack([moving, ~moving, reversing])
 
 
 class Tally:
@@ -59,14 +129,16 @@ class Tally:
     def __init__(self, dof: int) -> None:
         self._count = 0
         self._sums = np.zeros((5, dof))
+        self._parts = np.zeros((len(PARTS), 3, dof))
         self._last: np.ndarray | None = None
 
     def add(
         self,
         measured: Float[np.ndarray, "samples dof"],
         error: Float[np.ndarray, "samples dof"],
+        parts: Bool[np.ndarray, "parts samples dof"] | None = None,
     ) -> None:
-        """Add a block: the torque, and the residual of its prediction."""
+        """Add a block: the torque, the residual of its prediction, and `part_masks`."""
         # The last residual of a block goes with the first of the next.
         before = self._last if self._last is not None else np.zeros(error.shape[1])
         lagged = np.vstack([before, error[:-1]])
@@ -79,6 +151,10 @@ class Tally:
             np.einsum("nj,nj->j", error, lagged),
         ]
         self._last = error[-1].copy()
+        if parts is not None:
+            ones = np.ones(measured.shape)
+            sums = np.stack([ones, measured**2, error**2])
+            self._parts += np.einsum("pnj,snj->psj", parts, sums)
 
     def result(self) -> Validation:
         """Return the errors of all that was added."""
@@ -95,7 +171,35 @@ class Tally:
             # times it), its mean not removed: a constant residual is not noise either.
             whiteness=lagged / np.where(errors > 0, errors, 1.0),
             samples=self._count,
+            **self._part_errors(),
         )
+
+    def _part_errors(self) -> dict[str, PartErrors]:
+        if not self._parts.any():
+            return {}
+        errors = {}
+        for name, (rows, squares, residuals) in zip(PARTS, self._parts, strict=True):
+            # Undefined, not zero, where a joint has no such row.
+            size = np.where(squares > 0, squares, np.nan)
+            count = np.where(rows > 0, rows, np.nan)
+            errors[name] = PartErrors(
+                np.sqrt(residuals / size), np.sqrt(residuals / count), rows
+            )
+        return errors
+
+
+class Masks:
+    """`part_masks` of a block's rows, looked up run by run."""
+
+    def __init__(self) -> None:
+        self._samples: Signals | None = None
+        self._masks = np.zeros((len(PARTS), 0, 0), dtype=bool)
+
+    def of(self, block: Block) -> Bool[np.ndarray, "parts rows dof"]:
+        """Masks of one block; blocks of a run follow one another."""
+        if self._samples is not block.samples:
+            self._samples, self._masks = block.samples, part_masks(block.samples)
+        return self._masks[:, block.rows]
 
 
 # Torques that a set of parameters predicts.
@@ -241,12 +345,13 @@ def review(problem: Problem, solution: Solution) -> Review:
     sums = StretchScores(sum(len(samples) for samples in problem.data), columns.count)
     tally = Tally(columns.arm.dof)
     agreement = Agreement(columns.arm.dof)
+    masks = Masks()
     for block in columns.blocks(problem.data):
         parts = sums.parts(block.count)
         measured = block.samples.tau[block.rows]
         fitted, described = predicted_block(columns, block, weights)
         errors = measured - fitted
-        tally.add(measured, errors)
+        tally.add(measured, errors, masks.of(block))
         agreement.add(described, measured)
         # A method whose cost is another brings scores of its own.
         if solution.scores is None:

@@ -8,16 +8,16 @@ from armwise.regression.accumulator import (
     accumulate,
     accumulate_folds,
     accumulate_stretches,
-    accumulate_thinned,
     factor_of_gram,
 )
-from armwise.regression.columns import (
-    BLOCK,
+from armwise.regression.columns import BLOCK, SETTLED_DIRECTION, Block, Columns
+from armwise.regression.friction import (
     FORMS,
-    SETTLED_DIRECTION,
-    Block,
-    Columns,
+    DriveMotion,
+    FrictionColumns,
+    FrictionForm,
     FrictionTerm,
+    load_rows,
 )
 from armwise.regression.jackknife import (
     STRETCHES,
@@ -54,7 +54,10 @@ __all__ = [
     "Block",
     "ColumnSource",
     "Columns",
+    "DriveMotion",
     "FactorSum",
+    "FrictionColumns",
+    "FrictionForm",
     "FrictionTerm",
     "GramSum",
     "Signals",
@@ -64,13 +67,13 @@ __all__ = [
     "accumulate",
     "accumulate_folds",
     "accumulate_stretches",
-    "accumulate_thinned",
     "averaged_sign",
     "butterworth",
     "factor_of_gram",
     "friction_direction",
     "jackknife",
     "jackknife_covariance",
+    "load_rows",
     "low_pass",
     "residual_std",
     "sandwich",

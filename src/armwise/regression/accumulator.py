@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from armwise.regression.columns import BLOCK, Block, Columns
-from armwise.regression.signals import Signals, friction_direction
+from armwise.regression.signals import Signals
 from armwise.regression.solution import triangle
 
 if TYPE_CHECKING:
@@ -41,12 +41,6 @@ matrix would lose four of sixteen digits."""
 # only from the later ones on. Three is a judgement.
 _LONG_STRETCH = 3 * BLOCK
 """Samples of a stretch from which on Cholesky-QR is faster than Householder's."""
-
-
-# Directions are of size one: far above the filter's own rounding of some 1e-15.
-_SAME = 1e-10
-"""Directions of friction closer than this are the same: what a filter remembers of an
-edge fades exponentially, and the few rows in question do not matter to this digit."""
 
 
 class ColumnSource(Protocol):
@@ -240,106 +234,51 @@ def accumulate_stretches(
 
 
 def accumulate_folds(
-    columns: Columns, run: Signals, length: int
-) -> tuple[list[Accumulator], Accumulator]:
-    """Run through samples once: stretches as if recorded alone, and the whole.
+    columns: Columns, run: Signals, length: int, step: int = 1
+) -> tuple[list[Accumulator], list[Accumulator]]:
+    """Run through samples once: stretches of it, to fit and to predict.
 
-    At the ends of a stretch the low-pass sees other neighbours than in the whole, so
-    friction looks different in a few rows there; only those are evaluated for both.
-
-    Args:
-        columns: What explains the torque.
-        run: The samples.
-        length: Samples of a stretch; the last one has what remains.
-
-    Returns:
-        The accumulator of every stretch, and that of all samples.
-    """
-    state = _friction_state(columns, run)
-    differs = np.zeros(len(run), dtype=bool)
-    folds, interiors = [], []
-    for start in range(0, len(run), length):
-        part = run[start : start + length]
-        own = state[start : start + length]
-        # Only rows that look different alone are worth a second evaluation; the others
-        # serve the stretch and the whole.
-        is_end = np.any(np.abs(_friction_state(columns, part) - own) > _SAME, axis=1)
-        differs[start : start + length] = is_end
-        interior, ends = Accumulator(columns), Accumulator(columns)
-        # A block from all over a long stretch saves most of its renewals; in a short
-        # one it would cost more rows than it saves (judgement: an eighth at most).
-        if len(part) > 8 * BLOCK:
-            interior._precondition(part, None)
-        for block in columns.blocks([part]):
-            for target, mask in ((interior, ~is_end), (ends, is_end)):
-                if (rows := mask[block.rows]).any():
-                    target.add_block(block if rows.all() else _masked(block, rows))
-        for one in (interior, ends):
-            one.settle()
-        interiors.append(interior)
-        folds.append(interior.merge(ends))
-    ends = Accumulator(columns)
-    for block in columns.blocks([run], _ranges(differs)):
-        ends.add_block(block)
-    ends.settle()
-    return folds, ends.merge(*interiors)
-
-
-def accumulate_thinned(
-    columns: Columns, run: Signals, length: int, step: int
-) -> list[Accumulator]:
-    """Accumulate one sample in so many, stretch by stretch, to half of the digits.
+    As for `accumulate_stretches` columns are those of all samples, cut afterwards:
+    friction remembers where a joint came from.
 
     Args:
         columns: What explains the torque, evaluated in the whole run.
         run: The samples.
         length: Samples of a stretch before thinning; the last one has what remains.
-        step: One sample in so many is used.
+        step: One sample in so many is used; if more than one, sums are good to half of
+            the digits.
+
+    Returns:
+        For every stretch the accumulator of its trusted rows, and that of all of them:
+        rows that are not fitted are still predicted.
     """
     starts = range(0, len(run), length)
     rows = [slice(k, min(k + length, len(run)), step) for k in starts]
-    stretches = [Accumulator(columns) for _ in rows]
+    folds = [Accumulator(columns) for _ in rows]
     sums = [[GramSum() for _ in columns.support] for _ in rows]
+    masked = [[np.zeros(factor.shape) for factor in fold.factors] for fold in folds]
     for block in columns.blocks([run], rows):
         k = block.rows.start // length
-        for i, one in enumerate(sums[k]):
-            matrix = _weighted(block, i, None)
-            stretches[k].torque[i] += matrix[-1].sum()
-            one.add(matrix.T)
-        stretches[k].count_rows(block)
-    for stretch, joints in zip(stretches, sums, strict=True):
-        stretch.factors = [one.factor() for one in joints]
-    return stretches
-
-
-def _friction_state(
-    columns: Columns, run: Signals
-) -> Float[np.ndarray, "samples state"]:
-    """All that a row takes from its neighbours: friction's directions, and trust."""
-    direction = columns.signals(run)[1][4:]
-    trust = columns.trust(run, direction)
-    if trust is None:
-        return np.zeros((len(run), 0))
-    joints = friction_direction(run) if columns.friction else direction[0]
-    return np.hstack([direction[0], joints, trust])
-
-
-def _ranges(mask: np.ndarray) -> list[slice]:
-    """Rows of every uninterrupted stretch of true."""
-    # Padded with false at both ends, so that edges come in pairs.
-    edges = np.flatnonzero(np.diff(mask, prepend=False, append=False))
-    return [slice(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
-
-
-def _masked(block: Block, rows: np.ndarray) -> Block:
-    """Some of the rows of a block."""
-    start = block.rows.start
-    return replace(
-        block,
-        rows=slice(start, start + int(rows.sum())),
-        joints=tuple(matrix[:, rows] for matrix in block.joints),
-        trust=None if block.trust is None else block.trust[rows],
-    )
+        if step == 1:
+            folds[k].add_block(block)
+        else:
+            for i, one in enumerate(sums[k]):
+                matrix = _weighted(block, i, None)
+                folds[k].torque[i] += matrix[-1].sum()
+                one.add(matrix.T)
+            folds[k].count_rows(block)
+        if block.trust is not None:
+            for i, is_masked in enumerate(block.trust.T == 0.0):
+                few = block.joints[i][:, is_masked]
+                masked[k][i] += few @ few.T
+    for fold, joints in zip(folds, sums, strict=True):
+        fold.settle()
+        if step > 1:
+            fold.factors = [one.factor() for one in joints]
+    # Good to half the digits, which is plenty for errors that are compared.
+    others = [Accumulator(columns, 0.0, [*map(factor_of_gram, m)]) for m in masked]
+    pairs = zip(folds, others, strict=True)
+    return folds, [fold.merge(other) for fold, other in pairs]
 
 
 def _reflect(stretch: Accumulator, block: Block) -> None:

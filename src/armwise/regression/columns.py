@@ -11,80 +11,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics, grouped_to_user
 from armwise.errors import ArgumentError, RecordingError
+from armwise.regression.friction import FrictionColumns, FrictionTerm
 from armwise.regression.signals import Signals, friction_direction
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-
-# Friction beyond viscous, Coulomb and offset: linear once its shape is fixed.
-
-Form = Literal["asymmetric", "stribeck", "root", "quadratic"]
-
-FORMS: dict[Form, str] = {
-    "asymmetric": "|q̇|: viscous friction that differs between the two directions",
-    "stribeck": "sign(q̇) exp(−|q̇|/v): friction that falls as motion starts",
-    "root": "sign(q̇) √|q̇|: lubricant that thins with speed",
-    "quadratic": "q̇ |q̇|: drag that grows faster than speed",
-}
-
-
-@dataclass(frozen=True)
-class FrictionTerm:
-    """One more friction torque of one joint: coefficient × shape(q̇).
-
-    Attributes:
-        joint: Which coordinate.
-        joint_name: What it is called.
-        form: The shape.
-        speed: Its speed v in [rad/s] or [m/s], for forms that have one.
-    """
-
-    joint: int
-    joint_name: str
-    form: Form
-    speed: float = 1.0
-
-    def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise ArgumentError(
-                f"There is no friction of the form {self.form!r}. "
-                f"Choose from: {', '.join(FORMS)}."
-            )
-
-    @property
-    def name(self) -> str:
-        """Name of its coefficient."""
-        if self.form == "stribeck":
-            return f"{self.joint_name}.stribeck({self.speed:.3g})"
-        return f"{self.joint_name}.{self.form}"
-
-    def column(self, samples: Signals) -> Float[np.ndarray, " samples"]:
-        """Torque of a unit coefficient, seen as the prepared torque shows it."""
-        direction = friction_direction(samples)
-        return self.shape(samples.qd[:, self.joint], direction[:, self.joint])
-
-    def shape(
-        self,
-        speed: Float[np.ndarray, " samples"],
-        direction: Float[np.ndarray, " samples"],
-    ) -> Float[np.ndarray, " samples"]:
-        """Torque of a unit coefficient, from its joint's speed and direction."""
-        size = np.abs(speed)
-        if self.form == "asymmetric":
-            return size
-        if self.form == "quadratic":
-            return np.asarray(speed * size)
-        if self.form == "stribeck":
-            return np.asarray(direction * np.exp(-size / self.speed))
-        return np.asarray(direction * np.sqrt(size))
 
 
 # Columns of all joints, block by block.
@@ -119,15 +57,47 @@ class Columns:
         arm: The arm.
         friction: Friction terms beyond viscous, Coulomb and offset.
         dynamics: Its equations of motion.
+        load: Parameters of the arm whose torque loads the gears, for friction that
+            depends on it; the arm's own if None.
     """
 
     arm: Arm
     friction: tuple[FrictionTerm, ...] = ()
     dynamics: Dynamics = field(default=None)  # type: ignore[assignment]
+    load: Float[np.ndarray, " parameters"] | None = None
 
     def __post_init__(self) -> None:
         if self.dynamics is None:
             object.__setattr__(self, "dynamics", Dynamics(self.arm))
+        names = [driven.name for driven in self.arm.driven]
+        for term in self.friction:
+            if not 0 <= term.joint < len(names) or term.joint_name != names[term.joint]:
+                raise ArgumentError(
+                    f"{term.name} is friction of drive {term.joint}, "
+                    f"{term.joint_name!r}, which {self.arm.name} has not. Its drives: "
+                    f"{', '.join(f'{k} {name}' for k, name in enumerate(names))}."
+                )
+
+    @property
+    def uses_load(self) -> bool:
+        """Whether some friction term depends on the load of the gears."""
+        return any(term.kind.uses_load for term in self.friction)
+
+    @cached_property
+    def rigid(self) -> Float[np.ndarray, " columns"]:
+        """Weights of the columns whose torque the gears pass on: the links' alone."""
+        own = np.asarray(self.arm.parameters if self.load is None else self.load)
+        parameters = np.zeros(self.user.shape[1])
+        # Rotor and friction of a drive are on the motor's side of its gear.
+        parameters[self.arm.layout.links] = own[self.arm.layout.links]
+        return np.asarray(self.user @ parameters)
+
+    @cached_property
+    def non_negative(self) -> np.ndarray:
+        """Which parameters cannot be negative: rotors, friction that only brakes."""
+        own = self.arm.layout.size
+        extra = [own + k for k, term in enumerate(self.friction) if term.kind.brakes]
+        return np.concatenate([self.arm.layout.non_negative, extra]).astype(int)
 
     @cached_property
     def user(self) -> Float[np.ndarray, "columns user"]:
@@ -168,13 +138,23 @@ class Columns:
         for i in range(self.arm.dof):
             # The last entry of a joint's row is its torque.
             own = (entries[entries // (width + 1) == i] % (width + 1))[:-1]
-            extra = [width + k for k, t in enumerate(self.friction) if t.joint == i]
+            extra = [width + k for k in self._terms_of[i]]
             supports.append(np.concatenate([own, extra]).astype(int))
         return tuple(supports)
 
     @cached_property
+    def _terms_of(self) -> tuple[tuple[int, ...], ...]:
+        """For each joint, which friction terms act on it: its drives'."""
+        rows = self.dynamics.mechanism.drive_rows
+        terms = enumerate(self.friction)
+        acts = [(k, rows[term.joint] != 0.0) for k, term in terms]
+        return tuple(
+            tuple(k for k, joints in acts if joints[i]) for i in range(self.arm.dof)
+        )
+
+    @cached_property
     def _traced_counts(self) -> np.ndarray:
-        extra = np.bincount([t.joint for t in self.friction], minlength=self.arm.dof)
+        extra = [len(terms) for terms in self._terms_of]
         return np.array([s.size for s in self.support]) - extra
 
     def blocks(
@@ -200,6 +180,19 @@ class Columns:
                 yield from map(columns.fill, blocks)
             else:
                 yield from columns.fill_ahead(blocks)
+
+    def friction_columns(
+        self, samples: Signals, rows: slice
+    ) -> Float[np.ndarray, "rows dof terms"]:
+        """Torque of a unit coefficient of every friction term, over some rows."""
+        columns = np.zeros((rows.stop - rows.start, self.arm.dof, len(self.friction)))
+        for block in self.blocks([samples], [rows]):
+            part = slice(block.rows.start - rows.start, block.rows.stop - rows.start)
+            pairs = zip(self._terms_of, block.joints, strict=True)
+            for i, (terms, matrix) in enumerate(pairs):
+                own = matrix[len(matrix) - 1 - len(terms) : -1]
+                columns[part, i, list(terms)] = own.T
+        return columns
 
     def signals(self, samples: Signals) -> tuple[str, list[np.ndarray]]:
         """Which traced rows explain such samples, and the signals they take.
@@ -308,14 +301,17 @@ class _Buffer:
         self._traced = [np.empty((stored, BLOCK)) for _ in range(2)]
         stops = np.cumsum(columns._traced_counts + 1)
         self._parts = [slice(a, b) for a, b in pairwise([0, *stops.tolist()])]
-        self._direction = self._directions() if columns.friction else None
+        self._friction = self._terms() if columns.friction else None
 
-    def _directions(self) -> Float[np.ndarray, "samples dof"]:
-        """Every joint's direction, filtered once a run for all friction terms."""
+    def _terms(self) -> FrictionColumns:
         rows = self._columns.dynamics.mechanism.drive_rows
-        if len(self._signals) > 4 and np.array_equal(rows, np.eye(len(rows))):
-            return self._signals[4]  # drives are joints: it is there already
-        return friction_direction(self._samples)
+        # Filtered once a run for all friction terms, and for the traced columns.
+        direction = (
+            self._signals[4]
+            if len(self._signals) > 4
+            else friction_direction(self._samples, rows)
+        )
+        return FrictionColumns(self._columns.friction, rows, self._samples, direction)
 
     def fill_ahead(self, blocks: Sequence[slice]) -> Iterator[Block]:
         """Fill block after block, each while the one before it is used."""
@@ -335,15 +331,35 @@ class _Buffer:
         traced = self._traced[memory][:, :count]
         self._kernel.columns([signal[rows] for signal in self._signals], (), [traced])
         joints = [traced[part] for part in self._parts]
-        if self._direction is not None:
-            joints = [self._widened(i, block, rows) for i, block in enumerate(joints)]
+        if self._friction is not None:
+            joints = self._widened(self._friction, joints, rows)
         trust = None if self._trust is None else self._trust[rows]
         return Block(self._samples, rows, tuple(joints), trust)
 
-    def _widened(self, i: int, block: np.ndarray, rows: slice) -> np.ndarray:
-        """Put a joint's further friction columns before its torque."""
-        assert self._direction is not None
-        speed, direction = self._samples.qd[rows, i], self._direction[rows, i]
-        terms = [term for term in self._columns.friction if term.joint == i]
-        extra = [term.shape(speed, direction) for term in terms]
-        return np.vstack([block[:-1], *extra, block[-1:]]) if extra else block
+    def _widened(
+        self, friction: FrictionColumns, joints: list[np.ndarray], rows: slice
+    ) -> list[np.ndarray]:
+        """Put the joints' further friction columns before their torque."""
+
+        def torque() -> Float[np.ndarray, "rows dof"]:
+            weights = self._columns.rigid
+            supports = zip(self._columns.support, joints, strict=True)
+            return np.stack(
+                [
+                    weights[own[: len(block) - 1]] @ block[:-1]
+                    for own, block in supports
+                ],
+                axis=1,
+            )
+
+        extra = friction.fill(rows, torque)
+        weights = self._columns.dynamics.mechanism.drive_rows
+        widened = []
+        for i, (terms, block) in enumerate(
+            zip(self._columns._terms_of, joints, strict=True)
+        ):
+            own = [
+                extra[k] * weights[self._columns.friction[k].joint, i] for k in terms
+            ]
+            widened.append(np.vstack([block[:-1], *own, block[-1:]]) if own else block)
+        return widened

@@ -12,7 +12,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import inf
+from math import inf, pi
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -183,6 +183,54 @@ def read_origin(element: Element) -> Float[np.ndarray, "4 4"]:
         return np.eye(4)
     rotation = rotation_from_rpy(origin.vector("rpy", NOTHING))
     return pose(rotation, origin.vector("xyz", NOTHING))
+
+
+# A quarter turn is what most joints have; 15° is the finest that drawings repeat.
+_QUARTER, _FINE = pi / 2.0, pi / 12.0
+
+# Judgement: 2 arc seconds, below what any gear or bearing keeps. Exporters leave
+# 3.67e-06 = 1.5708 − π/2 behind where they combine rounded angles.
+_NO_ANGLE = 1e-5
+"""Angle in [rad] below which a frame is not turned at all."""
+
+
+def exact_angle(word: str, value: float) -> float:
+    """The angle in [rad] that was written with few digits: "1.5708" is a quarter turn.
+
+    Rounded angles tilt parallel axes by some microradians, and axes that are not quite
+    parallel have base parameters that no log can determine.
+
+    Args:
+        word: The number as it stands in the file.
+        value: What it reads as.
+    """
+    if abs(value) < _NO_ANGLE:
+        return 0.0
+    mantissa, _, exponent = word.lower().partition("e")
+    # One in the last place, which is all that is known of the digits not written.
+    unit = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    for step, coarsest in ((_QUARTER, 1e-2), (_FINE, 1e-4)):
+        exact = round(value / step) * step
+        # 1.001: a half that was rounded up. Cut off instead of rounded: 3.1415.
+        is_rounded = abs(value - exact) <= 0.5 * 1.001 * unit
+        is_cut = 0.0 <= abs(exact) - abs(value) < unit and unit <= 1e-4 * 1.001
+        if exact and unit <= coarsest * 1.001 and (is_rounded or is_cut):
+            return exact
+    return value
+
+
+def read_joint_origin(joint: Element) -> tuple[Float[np.ndarray, "4 4"], bool]:
+    """Return where a joint is, rounded angles made exact; and whether any was."""
+    T = read_origin(joint)
+    origin = joint.find("origin")
+    if origin is None or "rpy" not in origin.attributes:
+        return T, False
+    angles = origin.vector("rpy", NOTHING)
+    words = origin.attributes["rpy"].split()
+    exact = [exact_angle(w, a) for w, a in zip(words, angles, strict=True)]
+    # 1e-9 rad is rounding that nothing sees: no word about it.
+    is_changed = any(abs(a - b) > 1e-9 for a, b in zip(angles, exact, strict=True))
+    return pose(rotation_from_rpy(exact), T[:3, 3]), is_changed
 
 
 def read_inertial(
@@ -406,6 +454,12 @@ def read_urdf(
         body.add(joint)
     if not body.joints:
         raise robot.error("has no joint that moves; an arm needs one.")
+    if body.rounded:
+        names = ", ".join(body.rounded[:4]) + (", …" if len(body.rounded) > 4 else "")
+        body.notes.append(
+            f"Angles with few digits are taken as the exact ones they stand for "
+            f"({names}): 1.5708 is a quarter turn."
+        )
     arm = Arm(
         name=robot.attributes.get("name") or Path(path).stem,
         joints=read_mimics(body.elements, tuple(body.joints)),
@@ -441,6 +495,7 @@ class _Body:
     shapes: dict[int, list[Shape]] = field(default_factory=dict)
     fixed: dict[str, _FixedFrame] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    rounded: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.fixed[self.tree.root] = _FixedFrame(BASE, np.eye(4))
@@ -476,7 +531,7 @@ class _Body:
                 parent=parent.link,
                 # The parent may itself be fixed to a moving link: its pose comes in
                 # between.
-                origin=parent.pose @ read_origin(joint),
+                origin=parent.pose @ self._origin(joint),
                 axis=read_axis(joint),
                 limits=read_limits(joint),
                 drive=read_drive(joint),
@@ -487,10 +542,15 @@ class _Body:
         self.inertias.append(self._inertia(name))
         self.shapes[index] = read_shapes(self.tree.links[name], np.eye(4))
 
+    def _origin(self, joint: Element) -> Float[np.ndarray, "4 4"]:
+        T, is_changed = read_joint_origin(joint)
+        self.rounded += [joint.text("name")] if is_changed else []
+        return T
+
     def _merge(self, joint: Element) -> None:
         """Let the carrying link take over what a fixed joint carries."""
         parent, name = self.fixed[link_of(joint, "parent")], link_of(joint, "child")
-        T = parent.pose @ read_origin(joint)
+        T = parent.pose @ self._origin(joint)
         self.fixed[name] = _FixedFrame(parent.link, T)
         inertia = self._inertia(name, is_fixed=joint.find(ANCHOR) is None)
         # Written by our own writer for joints whose axis misses the link's frame, which

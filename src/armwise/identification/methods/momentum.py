@@ -115,7 +115,7 @@ def _window_columns(
     # Friction is put in by itself: at rest the regressor has no viscous and Coulomb
     # part.
     columns[..., problem.columns.arm.layout.drives] = _drives(problem, run, rows)
-    extra = _friction(problem, run, rows)
+    extra = problem.columns.friction_columns(run, rows)
     averaged = _means(np.concatenate([columns, extra], axis=-1), time, local, length)
     averaged[..., : gained.shape[-1]] += gained
     return averaged
@@ -134,14 +134,6 @@ def _drives(problem: Problem, run: Samples, rows: slice) -> np.ndarray:
     for k, row in enumerate(matrix):
         filled[coulomb[k]] = row[:, None] * direction[:, k]
     return filled.transpose(2, 1, 0)
-
-
-def _friction(problem: Problem, run: Samples, rows: slice) -> np.ndarray:
-    terms = problem.columns.friction
-    columns = np.zeros((rows.stop - rows.start, run.dof, len(terms)))
-    for k, term in enumerate(terms):
-        columns[:, term.joint, k] = term.column(run)[rows]
-    return columns
 
 
 def _means(

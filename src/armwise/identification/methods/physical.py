@@ -94,6 +94,11 @@ class PhysicallyConsistent:
         step = _minimise(R[:-1, :-1], R[:-1, -1], _Barrier(problem, self, size))
         parameters = prior.copy()
         parameters[free] += size[free] * step
+        # The barrier leaves 1e-9 of room beyond a bound, and no tool takes friction
+        # that drives.
+        bounded = problem.columns.non_negative
+        bounded = bounded[free[bounded]]
+        parameters[bounded] = np.maximum(parameters[bounded], 0.0)
         return replace(
             first,
             values=problem.base.matrix @ parameters,
@@ -145,7 +150,7 @@ class _Barrier:
         sizes = size[starts[:, None] + np.arange(10)]
         described = problem.prior[starts[:, None] + np.arange(10)]
         bodies = np.einsum("lk,kij->lij", described, maps)
-        least = method.margin * _typical_bodies(bodies, sizes)
+        least = self._least = method.margin * _typical_bodies(bodies, sizes)
         # In units of the link's own size, so that S is of order one.
         scale = np.sqrt(np.stack([sizes[:, 4]] * 3 + [sizes[:, 0]], axis=1))
         outer = scale[:, :, None] * scale[:, None, :]
@@ -153,7 +158,8 @@ class _Barrier:
         self._bodies = (bodies - least) / outer
         self._rows: list[np.ndarray] = []
         self._right: list[float] = []
-        for k in arm.layout.non_negative[free[arm.layout.non_negative]]:
+        bounded = problem.columns.non_negative
+        for k in bounded[free[bounded]]:
             # Friction only ever takes energy, and rotors weigh something.
             self._require({position[k]: size[k]}, problem.prior[k], 0.0)
         if starts.size:
@@ -225,15 +231,14 @@ class _Barrier:
         """
         x = np.zeros(self._width)
         for i, (mass, box) in enumerate(self._boxes):
-            body = self._bodies[i] * self._outer[i]
-            if mass is not None or box is not None:
-                body = _body_within(body, mass, box)
-            values, vectors = np.linalg.eigh(body / self._outer[i])
+            outer = self._outer[i]
+            values, vectors = np.linalg.eigh(self._bodies[i])
             # Judgement: a thousandth of the link's size is well inside, and next to
             # nothing beside the step that follows.
             body = (vectors * np.maximum(values, 1e-3)) @ vectors.T
             if mass is not None or box is not None:
-                body = _body_within(body * self._outer[i], mass, box) / self._outer[i]
+                whole = body * outer + self._least[i]
+                body = (_body_within(whole, mass, box) - self._least[i]) / outer
             change = (body - self._bodies[i])[_TRIANGLE]
             effects = self._effects[i][:, _TRIANGLE[0], _TRIANGLE[1]]
             x[self._index[i]] = np.linalg.solve(effects.T, change)
@@ -305,11 +310,12 @@ def _body_within(
 ) -> Float[np.ndarray, "4 4"]:
     """The same body with its mass and centre moved into the middle of their bounds."""
     m = float(body[3, 3]) if mass is None else float(np.mean(mass))
-    # 1e-12: an empty body has its centre anywhere.
-    center = body[:3, 3] / max(abs(body[3, 3]), 1e-12)
+    center = body[:3, 3] / body[3, 3]
     central = body[:3, :3] - body[3, 3] * np.outer(center, center)
     if box is not None:
         center = np.mean(box, axis=0)
+    # Judgement: extended enough to stay inside when the margin is taken off.
+    central += 1e-2 * abs(m) * float(center @ center) * np.eye(3)
     column = np.append(center, 1.0)
     moved = m * np.outer(column, column)
     moved[:3, :3] += central

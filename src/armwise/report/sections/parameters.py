@@ -7,7 +7,6 @@ import numpy as np
 from armwise.arms import DRIVE_NAMES
 from armwise.identification import predict_torque
 from armwise.recordings import Samples
-from armwise.regression import FORMS
 from armwise.report.report import (
     Block,
     Cell,
@@ -171,7 +170,7 @@ def _further(subject: Subject) -> ReportTable:
                 term.name,
                 float(estimate.all_parameters[size + k]),
                 std if np.isfinite(std) else None,
-                FORMS[term.form],
+                term.kind.meaning,
             )
         )
     caption = "Terms that predict stretches left out better than none."

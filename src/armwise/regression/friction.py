@@ -1,0 +1,374 @@
+"""Friction terms: torques of a drive beyond viscous, Coulomb and offset, as columns.
+
+A form is the shape of such a torque, linear in its coefficient: a function of speed, of
+the load on the gear, of where the drive came from, or of where it is. A term is a form
+of one drive. `FORMS` may be extended: what is in it can be fitted, selected, predicted
+and stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.errors import ArgumentError
+from armwise.regression.low_pass import low_pass
+from armwise.regression.signals import Signals, averaged_sign, friction_direction
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+@dataclass(frozen=True, eq=False)
+class DriveMotion:
+    """What a friction form may use of one drive, sample by sample.
+
+    Attributes:
+        q: Position in [rad] or [m].
+        qd: Speed in [rad/s] or [m/s].
+        direction: Direction of motion, from −1 to 1: as the torque's low-pass shows it,
+            or for sharp forms, which are filtered afterwards, as it is.
+        load: Torque in [N m] that the gear passes on to the links; zero for sharp
+            forms.
+        stop: Stop operator of the position, from −1 to 1, for a width in [rad] or [m]:
+            a spring that slides when it is stretched by the width.
+    """
+
+    q: Float[np.ndarray, " samples"]
+    qd: Float[np.ndarray, " samples"]
+    direction: Float[np.ndarray, " samples"]
+    load: Float[np.ndarray, " samples"]
+    stop: Callable[[float], np.ndarray]
+
+
+@dataclass(frozen=True)
+class FrictionForm:
+    """The shape of a friction torque, for a unit coefficient.
+
+    Attributes:
+        meaning: What it describes, in words.
+        shape: Its torque as a function of the drive's motion and the term's scale.
+        brakes: Whether it only ever takes energy: its coefficient is not negative.
+        is_sharp: Whether it has steps of its own, so that the torque's low-pass
+            changes it.
+        uses_load: Whether it depends on the load of the gear.
+        scale: What the term's scale is; empty if the form has none.
+        undecided: What a log must hold for it to be told from the others.
+    """
+
+    meaning: str
+    shape: Callable[[DriveMotion, float], np.ndarray]
+    brakes: bool = False
+    is_sharp: bool = False
+    uses_load: bool = False
+    scale: str = ""
+    undecided: str = "speeds from slow to fast"
+
+
+_BOTH_LOADS = "loads from light to heavy at the same speeds, in both directions"
+
+FORMS: dict[str, FrictionForm] = {
+    "asymmetric": FrictionForm(
+        "|q̇|: viscous friction that differs between the two directions",
+        lambda m, _: np.abs(m.qd),
+        undecided="speeds from slow to fast in both directions",
+    ),
+    "stribeck": FrictionForm(
+        "sign(q̇) exp(−|q̇|/v): friction that falls as motion starts",
+        lambda m, speed: m.direction * np.exp(-np.abs(m.qd) / speed),
+        brakes=True,
+        scale="speed v in [rad/s] or [m/s]",
+    ),
+    "root": FrictionForm(
+        "sign(q̇) √|q̇|: lubricant that thins with speed",
+        lambda m, _: m.direction * np.sqrt(np.abs(m.qd)),
+    ),
+    "quadratic": FrictionForm(
+        "q̇ |q̇|: drag that grows faster than speed",
+        lambda m, _: m.qd * np.abs(m.qd),
+    ),
+    "load": FrictionForm(
+        "sign(q̇) |τ|: friction that grows with the load of the gear",
+        lambda m, _: m.direction * np.abs(m.load),
+        brakes=True,
+        uses_load=True,
+        undecided=_BOTH_LOADS,
+    ),
+    # With d the direction, |τ| d while τ d > 0 is (|τ| d + τ |d|) / 2: smooth where the
+    # filtered direction passes zero.
+    "load_driving": FrictionForm(
+        "sign(q̇) |τ| while the motor drives the load",
+        lambda m, _: (
+            0.5 * (m.direction * np.abs(m.load) + np.abs(m.direction) * m.load)
+        ),
+        brakes=True,
+        uses_load=True,
+        undecided=_BOTH_LOADS,
+    ),
+    "load_back_driven": FrictionForm(
+        "sign(q̇) |τ| while the load drives the motor",
+        lambda m, _: (
+            0.5 * (m.direction * np.abs(m.load) - np.abs(m.direction) * m.load)
+        ),
+        brakes=True,
+        uses_load=True,
+        undecided=_BOTH_LOADS,
+    ),
+    "hysteresis": FrictionForm(
+        "stop operator of q: friction that builds up over a distance after reversing, "
+        "and holds at rest",
+        lambda m, width: m.stop(width),
+        brakes=True,
+        is_sharp=True,
+        scale="distance in [rad] or [m]",
+        undecided="reversals, slow ones among them",
+    ),
+}
+"""Forms of friction by name; add your own before you use it."""
+
+
+@dataclass(frozen=True)
+class FrictionTerm:
+    """One more friction torque of one drive: coefficient × form.
+
+    Attributes:
+        joint: Which drive: joints first, then motors that several joints turn.
+        joint_name: What it is called.
+        form: Name of the form.
+        scale: The form's speed, distance or period, for forms that have one.
+    """
+
+    joint: int
+    joint_name: str
+    form: str
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise ArgumentError(
+                f"There is no friction of the form {self.form!r}. "
+                f"Choose from: {', '.join(FORMS)}; or add it to "
+                "armwise.regression.FORMS first."
+            )
+        if not (np.isfinite(self.scale) and self.scale > 0.0):
+            raise ArgumentError(
+                f"The scale of {self.joint_name}.{self.form} is a positive number, not "
+                f"{self.scale}."
+            )
+
+    @property
+    def kind(self) -> FrictionForm:
+        """The form itself."""
+        return FORMS[self.form]
+
+    @property
+    def name(self) -> str:
+        """Name of its coefficient."""
+        scale = f"({self.scale:.3g})" if self.kind.scale else ""
+        return f"{self.joint_name}.{self.form}{scale}"
+
+    def column(self, samples: Signals) -> Float[np.ndarray, " samples"]:
+        """Torque of a unit coefficient of a joint's term, as the torque shows it.
+
+        What depends on the load needs an arm: `Columns.friction_columns`.
+        """
+        if self.kind.uses_load:
+            raise ArgumentError(
+                f"{self.name} depends on the load of its gear; take it from "
+                "Columns.friction_columns, which knows the arm."
+            )
+        rows = np.eye(samples.dof)
+        direction = friction_direction(samples)
+        columns = FrictionColumns((self,), rows, samples, direction)
+        return columns.fill(slice(0, len(samples)), lambda: samples.tau)[0]
+
+
+def load_rows(
+    drive_rows: Float[np.ndarray, "drives dof"],
+) -> Float[np.ndarray, "drives dof"]:
+    """L with L τ the load of every drive's gear, for torques τ of the joints.
+
+    A motor that several joints turn moves the last of them: with speeds q̇' = W q̇ of the
+    motors that do the work, torques are τ' = W⁻ᵀ τ.
+    """
+    dof = drive_rows.shape[1]
+    speeds = np.eye(dof)
+    last = [int(np.flatnonzero(row)[-1]) for row in drive_rows]
+    shared = np.count_nonzero(drive_rows, axis=1) > 1
+    for k in np.flatnonzero(shared):
+        speeds[last[k]] = drive_rows[k]
+    # The pseudo-inverse: two motors of the same joints share its load in no known way.
+    torques = np.linalg.pinv(speeds).T
+    rows = zip(shared, drive_rows, last, strict=True)
+    ratio = [1.0 if s else row[j] for s, row, j in rows]
+    return np.asarray(torques[last] / np.array(ratio)[:, None])
+
+
+# Columns of terms over samples, in parts of a run.
+
+# A chunk of 28 columns takes 1.8 MB; its margins are a tenth of it.
+_CHUNK = 8000
+"""Samples whose sharp columns are filtered at a time."""
+
+# The slowest pole of the low-pass, sin(π/8) of its cut-off, fades by exp(−2.4) a
+# period: 3e-9 after eight.
+_MARGIN = 8.0
+"""Periods of the low-pass beyond either end of a chunk that its filter sees."""
+
+
+class FrictionColumns:
+    """Columns of friction terms over the rows of one run.
+
+    Args:
+        terms: The terms.
+        drive_rows: Joints that turn each drive.
+        samples: The run.
+        direction: Every drive's direction as the torque's low-pass shows it.
+    """
+
+    def __init__(
+        self,
+        terms: Sequence[FrictionTerm],
+        drive_rows: Float[np.ndarray, "drives dof"],
+        samples: Signals,
+        direction: Float[np.ndarray, "samples drives"],
+    ) -> None:
+        self.terms = tuple(terms)
+        self._rows, self._samples, self._direction = drive_rows, samples, direction
+        self._loads = load_rows(drive_rows)
+        self._stops: dict[tuple[int, float], _StopOperator] = {}
+        self._chunk = slice(0, 0)
+        self._filtered: dict[int, np.ndarray] = {}
+
+    def fill(
+        self, rows: slice, torque: Callable[[], Float[np.ndarray, "rows dof"]]
+    ) -> list[Float[np.ndarray, " rows"]]:
+        """Torque of a unit coefficient of every term.
+
+        Args:
+            rows: Which rows of the run, every so many of them where it has a step.
+            torque: Returns the torque of the links, called if some term uses the load.
+        """
+        needs_load = any(term.kind.uses_load for term in self.terms)
+        loads = torque() @ self._loads.T if needs_load else None
+        self._cover(rows)
+        first = self._chunk.start
+        inside = slice(rows.start - first, rows.stop - first, rows.step)
+        columns = []
+        for k, term in enumerate(self.terms):
+            if term.kind.is_sharp:
+                columns.append(self._filtered[k][inside])
+                continue
+            load = np.zeros(0) if loads is None else loads[:, term.joint]
+            direction = self._direction[rows, term.joint]
+            motion = self._motion(term.joint, rows, direction, load)
+            columns.append(term.kind.shape(motion, term.scale))
+        return columns
+
+    def _motion(
+        self, drive: int, rows: slice, direction: np.ndarray, load: np.ndarray
+    ) -> DriveMotion:
+        q, qd = (
+            self._along(drive, x[rows]) for x in (self._samples.q, self._samples.qd)
+        )
+        return DriveMotion(
+            q, qd, direction, load, lambda width: self._stop(drive, width).values(rows)
+        )
+
+    def _along(self, drive: int, signal: np.ndarray) -> np.ndarray:
+        row = self._rows[drive]
+        (joints,) = np.nonzero(row)
+        if len(joints) == 1 and row[joints[0]] == 1.0:  # a column already: no copy
+            return np.asarray(signal[:, joints[0]])
+        return np.asarray(signal @ row)
+
+    def _stop(self, drive: int, width: float) -> _StopOperator:
+        if (drive, width) not in self._stops:
+            q = self._along(drive, self._samples.q)
+            self._stops[drive, width] = _StopOperator(q, width, self._samples.segments)
+        return self._stops[drive, width]
+
+    def _cover(self, rows: slice) -> None:
+        """Filter the chunk that holds these rows, unless it is there."""
+        if self._chunk.start <= rows.start and rows.stop <= self._chunk.stop:
+            return
+        stop = min(len(self._samples), max(rows.stop, rows.start + _CHUNK))
+        self._chunk = slice(rows.start, stop)
+        self._filtered = {
+            k: self._sharp(term, self._chunk)
+            for k, term in enumerate(self.terms)
+            if term.kind.is_sharp
+        }
+
+    def _sharp(self, term: FrictionTerm, rows: slice) -> np.ndarray:
+        """A sharp term through the torque's low-pass, segment by segment."""
+        bandwidth, rate = self._samples.torque_bandwidth_hz, self._samples.rate_hz
+        is_filtered = bandwidth is not None and bandwidth < 0.45 * rate
+        margin = int(_MARGIN * rate / bandwidth) + 1 if is_filtered and bandwidth else 0
+        column = np.empty(rows.stop - rows.start)
+        resolution = self._samples.speed_resolution
+        for segment in self._samples.segments:
+            start, stop = max(segment.start, rows.start), min(segment.stop, rows.stop)
+            if start >= stop:
+                continue
+            wide = slice(
+                max(segment.start, start - margin), min(segment.stop, stop + margin)
+            )
+            speed = self._along(term.joint, self._samples.qd[wide])
+            weights = np.abs(self._rows[term.joint])
+            dead_band = float(weights @ resolution) if resolution else 0.0
+            motion = self._motion(
+                term.joint, wide, averaged_sign(speed, dead_band), np.zeros(0)
+            )
+            values = term.kind.shape(motion, term.scale)
+            if is_filtered and bandwidth:
+                # Held ends: an odd reflection would double the height of a step there.
+                values = low_pass(values, bandwidth, rate, "constant")
+            inside = slice(start - wide.start, stop - wide.start)
+            column[start - rows.start : stop - rows.start] = values[inside]
+        return column
+
+
+class _StopOperator:
+    """Stop operator of a position, stored at its turning points only.
+
+    Between two turning points it is the position, shifted and clipped: its memory of a
+    run is as long as the list of reversals. It starts unstretched in every segment.
+    """
+
+    def __init__(
+        self,
+        q: Float[np.ndarray, " samples"],
+        width: float,
+        segments: Sequence[slice],
+    ) -> None:
+        self._q, self._width = q, width
+        is_knot = np.zeros(len(q), dtype=bool)
+        steps = np.diff(q)
+        # A pause belongs to the motion before it.
+        signs = np.sign(steps)
+        moving = np.flatnonzero(signs)
+        turns = moving[1:][signs[moving[1:]] != signs[moving[:-1]]]
+        is_knot[turns] = True
+        starts = np.array([s.start for s in segments if s.stop > s.start], dtype=int)
+        is_knot[starts] = True
+        self._knots = np.flatnonzero(is_knot)
+        opens = set(starts.tolist())
+        values, z, before = [], 0.0, 0.0
+        for k, position in zip(
+            self._knots.tolist(), q[self._knots].tolist(), strict=True
+        ):
+            z = 0.0 if k in opens else min(max(z + position - before, -width), width)
+            before = position
+            values.append(z)
+        self._values = np.array(values)
+
+    def values(self, rows: slice) -> Float[np.ndarray, " rows"]:
+        """Its values over some rows, from −1 to 1."""
+        index = np.arange(rows.start, rows.stop, rows.step or 1)
+        knot = np.searchsorted(self._knots, index, side="right") - 1
+        moved = self._q[rows] - self._q[self._knots[knot]]
+        return np.clip((self._values[knot] + moved) / self._width, -1.0, 1.0)

@@ -1,0 +1,170 @@
+"""Friction terms: laws of their columns, and coefficients that come back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.errors import ArgumentError
+from armwise.identification import FrictionTerm, select_friction
+from armwise.recordings import Preparation
+from armwise.regression import FORMS, Columns, FrictionForm, load_rows, low_pass
+from tests.identification.conftest import samples_of, with_drives
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return with_drives(aw.load_arm("two_link_uno"))
+
+
+@pytest.fixture(scope="module")
+def data(arm):
+    return samples_of(arm, noise=0.003, seconds=60.0)
+
+
+def term(form, joint=0, scale=1.0):
+    return FrictionTerm(joint, f"joint_{joint + 1}", form, scale)
+
+
+def stop(q, width):
+    """The stop operator as it is defined, sample by sample."""
+    z, before, values = 0.0, q[0], []
+    for position in q:
+        z = min(max(z + position - before, -width), width)
+        before = position
+        values.append(z / width)
+    return np.array(values)
+
+
+@pytest.mark.parametrize("width", [1e-3, 0.05, 0.7])
+def test_hysteresis_is_the_stop_operator_of_each_segment(data, width):
+    cut = replace(data, starts=(0, 1234))
+    column = term("hysteresis", scale=width).column(cut)
+    expected = [stop(data.q[part, 0], width) for part in cut.segments]
+    np.testing.assert_allclose(column, np.concatenate(expected), atol=1e-12)
+
+
+def test_a_pause_keeps_the_spring_stretched(data):
+    q = np.repeat(data.q[:3000:30], 30, axis=0)
+    held = replace(data[:3000], q=q)
+    column = term("hysteresis", scale=0.02).column(held)
+    np.testing.assert_allclose(column, stop(q[:, 0], 0.02), atol=1e-12)
+
+
+def test_chunks_are_filtered_as_the_whole(arm):
+    long = samples_of(arm, seconds=200.0)
+    seen = Preparation(torque_bandwidth_hz=4.0, speed_resolution=(1e-3, 1e-3))
+    long = replace(long, preparation=seen)
+    columns = Columns(arm, (term("hysteresis", scale=0.01),))
+    sharp = stop(long.q[:, 0], 0.01)
+    whole = low_pass(sharp, 4.0, long.rate_hz, "constant")
+    found = columns.friction_columns(long, slice(0, len(long)))[:, 0, 0]
+    np.testing.assert_allclose(found, whole, atol=1e-7)
+    # Another way through the same rows: blocks that begin within a chunk.
+    some = columns.friction_columns(long, slice(9_500, 17_000))[:, 0, 0]
+    np.testing.assert_allclose(some, whole[9_500:17_000], atol=1e-7)
+
+
+def test_load_friction_takes_what_the_gear_carries(arm, data):
+    columns = Columns(arm, (term("load", 1), term("load_driving", 1)))
+    both, driving = columns.friction_columns(data, slice(0, len(data)))[:, 1].T
+    bare = arm.parameters.copy()
+    bare[arm.layout.drives] = 0.0
+    rigid = aw.Dynamics(arm.with_parameters(bare))
+    torque = rigid.inverse_dynamics(data.q, data.qd, data.qdd)[:, 1]
+    direction = np.sign(data.qd[:, 1])
+    np.testing.assert_allclose(both, np.abs(torque) * direction, atol=1e-9)
+    np.testing.assert_allclose(
+        driving, np.where(torque * direction > 0, both, 0.0), atol=1e-9
+    )
+
+
+def test_a_motor_of_two_joints_carries_what_does_the_work():
+    # Motor 3 is turned by joints 1 and 2: power τ·q̇ is that of the motors.
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    torque, speed = np.array([5.0, 2.0]), np.array([0.3, -0.7])
+    loads = load_rows(rows) @ torque
+    working = [0, 2]
+    assert loads[working] @ (rows[working] @ speed) == pytest.approx(torque @ speed)
+    np.testing.assert_allclose(loads, [3.0, 2.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("terms", "coefficients"),
+    [
+        ([term("load", 1)], [0.12]),
+        ([term("hysteresis", 0, 0.016)], [1.5]),
+        ([term("load", 0), term("hysteresis", 1, 0.064)], [0.1, 0.9]),
+    ],
+)
+def test_terms_that_are_there_are_selected_and_measured(arm, data, terms, coefficients):
+    truth = Columns(arm, tuple(terms)).friction_columns(data, slice(0, len(data)))
+    bent = replace(data, tau=data.tau + truth @ coefficients)
+    chosen = select_friction(arm, bent).terms
+    assert {(t.joint, t.form) for t in chosen} == {(t.joint, t.form) for t in terms}
+    estimate = aw.identify(arm, bent, aw.WeightedLeastSquares(), friction=terms)
+    found = estimate.all_parameters[-len(terms) :]
+    std = estimate.base_std[-len(terms) :]
+    assert np.all(np.abs(found - coefficients) < 4.0 * std + 1e-3)
+    assert np.all(std < 0.1 * np.array(coefficients))
+
+
+def test_load_friction_settles_though_the_description_is_wrong(arm, data):
+    loaded = Columns(arm, (term("load", 1),))
+    tau = data.tau + 0.15 * loaded.friction_columns(data, slice(0, len(data)))[..., 0]
+    empty = arm.with_parameters(np.where(arm.layout.is_inertial, 0.3, 0.0))
+    bent = replace(data, tau=tau)
+    found = aw.identify(
+        empty, bent, aw.WeightedLeastSquares(), friction=[term("load", 1)]
+    )
+    assert found.all_parameters[-1] == pytest.approx(0.15, abs=0.01)
+    assert found.fit.relative_error.max() < 0.05
+
+
+def test_an_estimate_with_load_and_history_is_read_back(arm, data, tmp_path):
+    terms = [term("load", 1), term("hysteresis", 0, 0.016)]
+    estimate = aw.identify(arm, data, friction=terms)
+    aw.write_estimate(estimate, tmp_path / "e.json")
+    again = aw.read_estimate(tmp_path / "e.json", arm)
+    assert again.columns.friction == tuple(terms)
+    np.testing.assert_array_equal(again.predict(data), estimate.predict(data))
+
+
+def test_braking_terms_are_never_negative(arm, data):
+    estimate = aw.identify(arm, data, friction=[term("load", 1), term("load", 0)])
+    assert np.all(estimate.all_parameters[-2:] >= -1e-9)
+
+
+def test_own_forms_are_fitted_and_stored(arm, data, tmp_path):
+    shape = FrictionForm("cos q: unbalance", lambda motion, _: np.cos(motion.q))
+    FORMS["cosine"] = shape
+    try:
+        own = term("cosine", 1)
+        bent = replace(data, tau=data.tau + [0.0, 1.0] * np.cos(data.q))
+        estimate = aw.identify(arm, bent, friction=[own], terms=["viscous", "coulomb"])
+        assert estimate.all_parameters[-1] == pytest.approx(1.0, abs=0.05)
+        aw.write_estimate(estimate, tmp_path / "e.json")
+        again = aw.read_estimate(tmp_path / "e.json", arm)
+        np.testing.assert_array_equal(again.predict(data), estimate.predict(data))
+    finally:
+        del FORMS["cosine"]
+    with pytest.raises(
+        aw.errors.ArmwiseError, match="no friction of the form 'cosine'"
+    ):
+        aw.read_estimate(tmp_path / "e.json", arm)
+
+
+def test_terms_that_cannot_be_are_refused(arm, data):
+    with pytest.raises(ArgumentError, match="no friction of the form 'cosq'"):
+        term("cosq")
+    with pytest.raises(ArgumentError, match="positive number"):
+        term("hysteresis", scale=0.0)
+    with pytest.raises(ArgumentError, match="which two_link_uno has not"):
+        aw.identify(arm, data, friction=[FrictionTerm(7, "joint_8", "root")])
+    with pytest.raises(ArgumentError, match="which two_link_uno has not"):
+        Columns(arm, (FrictionTerm(0, "elbow", "root"),))
+    with pytest.raises(ArgumentError, match="load of its gear"):
+        term("load").column(data)
