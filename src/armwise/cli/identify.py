@@ -16,6 +16,7 @@ from armwise.cli.arguments import (
     Logs,
     MappingFile,
     MethodName,
+    SensorsFile,
     SkipBadRows,
     Validate,
     free_terms,
@@ -44,6 +45,7 @@ def identify(
         float, typer.Option("--hold-out", help="Fraction of the end to validate on.")
     ] = 0.0,
     skip_bad_rows: SkipBadRows = False,
+    sensors: SensorsFile = None,
     json: AsJson = False,
 ) -> None:
     """Identify an arm from logs of its motion.
@@ -61,12 +63,12 @@ def identify(
     with progress_bar("Identify", quiet=json) as report:
         estimate = identification.identify(
             described,
-            read_logs(logs, described, mapped, column, skip_bad_rows),
+            read_logs(logs, described, mapped, column, skip_bad_rows, sensors),
             solver,
             friction=friction,  # type: ignore[arg-type]
             terms=terms,
             validation=read_logs(
-                validate or [], described, mapped, column, skip_bad_rows
+                validate or [], described, mapped, column, skip_bad_rows, sensors
             ),
             hold_out=hold_out,
             cutoff_hz=cutoff_hz,
@@ -146,7 +148,9 @@ def _show(estimate: Estimate, summary: dict[str, Any]) -> None:
         ["joint", "fit error", "validation error", "moving", "resting", "residual"],
     )
     validation = estimate.validation
-    for j, name in enumerate(estimate.prior_arm.coordinate_names):
+    arm = estimate.prior_arm
+    units = ["N m" if arm.joints[i].is_revolute else "N" for i in arm.coordinates]
+    for j, name in enumerate(arm.coordinate_names):
         rows.add_row(
             name,
             f"{100 * estimate.fit.relative_error[j]:.2f} %",
@@ -154,7 +158,7 @@ def _show(estimate: Estimate, summary: dict[str, Any]) -> None:
             if validation
             else "not evaluated",
             *_apart(validation or estimate.fit, j),
-            f"{figure(float(estimate.fit.rmse[j]), 3)} N m",
+            f"{figure(float(estimate.fit.rmse[j]), 3)} {units[j]}",
         )
     out.print(rows)
     if summary["friction"]:

@@ -4,12 +4,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from armwise.errors import EstimateWarning
+from armwise.identification.data_checks import DOUBTFUL_DATA, WRONG_DATA
 from armwise.identification.diagnosis import diagnose, negative_friction
 from armwise.identification.estimate import (
     Estimate,
     Identification,
+    PlannedTorque,
     build_estimate,
     read_estimate,
+    torque_along,
     write_estimate,
 )
 from armwise.identification.friction_selection import FrictionSelection, select_friction
@@ -70,7 +73,9 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "DOUBTFUL_DATA",
     "TERMS",
+    "WRONG_DATA",
     "Accumulator",
     "Columns",
     "Estimate",
@@ -85,6 +90,7 @@ __all__ = [
     "OrdinaryLeastSquares",
     "PartErrors",
     "PhysicallyConsistent",
+    "PlannedTorque",
     "PriorWeighted",
     "Problem",
     "Recursive",
@@ -116,6 +122,7 @@ __all__ = [
     "significance",
     "standing_of",
     "structural_base",
+    "torque_along",
     "validate_in_loop",
     "write_estimate",
 ]

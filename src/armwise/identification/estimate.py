@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from armwise.arms import Arm, arm_from_dict, arm_to_dict, kinematics_digest
-from armwise.dynamics import BaseParameters
+from armwise.dynamics import BaseParameters, Dynamics
 from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import write_atomically
 from armwise.identification.problem import Problem
@@ -27,6 +27,7 @@ from armwise.identification.validation import (
     predict_torque,
     predicted_block,
 )
+from armwise.motions import Motion
 from armwise.recordings import Samples
 from armwise.regression import Columns, FrictionTerm, Solution
 from armwise.tables import LARGEST_NUMBER, read_json
@@ -133,6 +134,30 @@ class Estimate:
         """Torque in [N m] for a motion, every friction term included."""
         return predict_torque(self.columns, self.all_parameters, samples)
 
+    def predict_std(self, samples: Samples) -> Float[np.ndarray, "samples dof"]:
+        """Standard deviation of the predicted torque in [N m].
+
+        Of what is not known of the parameters, and of the residual of the fit: friction
+        that the model lacks is in it as far as the fitted motion showed it. Infinite
+        where a combination that the data left open takes part.
+        """
+        covariance = self.base_covariance
+        is_known = np.isfinite(np.diag(covariance))
+        # Infinity times zero is not a number: unknown ones are looked at apart.
+        known = np.where(np.outer(is_known, is_known), covariance, 0.0)
+        leaders = self.columns.user[:, list(self.base.indices)]
+        variance = np.empty((len(samples), self.prior_arm.dof))
+        for block in self.columns.blocks([samples]):
+            pairs = zip(self.columns.support, block.joints, strict=True)
+            for i, (support, matrix) in enumerate(pairs):
+                Y = leaders[support].T @ matrix[:-1]
+                own = np.einsum("bs,bc,cs->s", Y, known, Y)
+                # Below rounding of the largest column a torque does not depend on it.
+                floor = 1e-12 * np.abs(Y).max(initial=0.0)
+                is_open = (np.abs(Y[~is_known]) > floor).any(axis=0)
+                variance[block.rows, i] = np.where(is_open, np.inf, own)
+        return np.sqrt(variance + self.torque_std**2)
+
     def validate(self, data: Samples | Sequence[Samples]) -> Validation:
         """Predict the torques of other data and compare."""
         runs = [data] if isinstance(data, Samples) else list(data)
@@ -143,6 +168,36 @@ class Estimate:
             predicted = predicted_block(self.columns, block, weights)
             tally.add(measured, measured - predicted, masks.of(block))
         return tally.result()
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedTorque:
+    """Torques along a planned motion.
+
+    Attributes:
+        tau: In [N m] or [N].
+        std: Standard deviation of each; None from a description, which knows none.
+    """
+
+    tau: Float[np.ndarray, "times dof"]
+    std: Float[np.ndarray, "times dof"] | None
+
+
+def torque_along(
+    model: Arm | Estimate, motion: Motion, times: Float[np.ndarray, " times"]
+) -> PlannedTorque:
+    """Work out what a planned motion takes, with all friction the model knows.
+
+    Args:
+        model: A description, or an estimate, which gives an interval as well.
+        motion: What is planned.
+        times: When, in [s].
+    """
+    q, qd, qdd = motion.sample(times)
+    if isinstance(model, Arm):
+        return PlannedTorque(Dynamics(model).inverse_dynamics(q, qd, qdd), None)
+    planned = Samples(times, q, qd, qdd, np.zeros_like(q), arm=model.prior_arm)
+    return PlannedTorque(model.predict(planned), model.predict_std(planned))
 
 
 @dataclass(frozen=True, eq=False)

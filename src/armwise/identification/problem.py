@@ -11,7 +11,7 @@ import numpy as np
 
 from armwise.arms import DRIVE_NAMES
 from armwise.dynamics import BaseParameters, structural_factor, successive_ranks
-from armwise.errors import ArgumentError
+from armwise.errors import ArgumentError, EstimateWarning
 from armwise.recordings import Samples
 from armwise.regression import Accumulator, Columns, FrictionTerm, accumulate
 
@@ -34,6 +34,7 @@ class Problem:
         is_estimated: Which parameters are free; the others keep the arm's values.
         friction_candidates: Friction terms that were tried, the selected among them.
         validation_data: Samples that are kept out of the fit.
+        data_warnings: What looks wrong with the recordings, before any fit.
     """
 
     columns: Columns
@@ -43,6 +44,7 @@ class Problem:
     is_estimated: np.ndarray
     friction_candidates: tuple[FrictionTerm, ...] = ()
     validation_data: tuple[Samples, ...] = ()
+    data_warnings: tuple[EstimateWarning, ...] = ()
 
     def __repr__(self) -> str:
         rows = int(self.rows.sum())
