@@ -9,7 +9,6 @@ import pytest
 
 from armwise.arms import Arm, Drive, InertialParameters, Joint, Limits, Link, load_arm
 from armwise.control import simulate_log
-from armwise.errors import ArgumentError
 from armwise.motions import (
     Quintic,
     check_limits,
@@ -100,24 +99,3 @@ def test_an_approach_begins_at_rest_and_stays_within_limits() -> None:
     arm = replace(arm, joints=(there, *arm.joints[1:]))
     still = Quintic(arm.rest, arm.rest, 1.0)
     assert with_approach(still, arm) is still
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("time,q_1\n0,0\n0,1\n", "times that rise"),
-        ("time,q_2\n0,0\n1,1\n", "no position for each joint"),
-        ("time,q_1\n0,0\n1,word\n", "not a table"),
-        ("time,q_1\n0,0\n1,nan\n", "not finite"),
-        ("q_1\n0\n1\n", "columns time"),
-        ("", "columns time"),
-    ],
-)
-def test_bad_motions_are_refused(text: str, says: str, tmp_path) -> None:
-    path = tmp_path / "plan.csv"
-    path.write_text(text)
-    with pytest.raises(ArgumentError, match=says):
-        read_motion(path, finger(Drive()))
-    (tmp_path / "plan.json").write_text("{}")
-    with pytest.raises(ArgumentError, match="JointTrajectory"):
-        read_motion(tmp_path / "plan.json", finger(Drive()))

@@ -112,3 +112,20 @@ def test_backends_agree(dyn):
     }.items():
         a, b = getattr(dyn, name)(*inputs), getattr(slow, name)(*inputs)
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-11, err_msg=name)
+
+
+def test_long_programs_are_not_compiled_unless_c_is_asked_for(monkeypatch):
+    from armwise.dynamics import dynamics
+    from armwise.programs import resolve_backend
+
+    if resolve_backend("auto") != "c":
+        pytest.skip("no C compiler")
+    monkeypatch.setattr(dynamics, "_kernels", {})
+    monkeypatch.setattr(dynamics, "_LONG_PROGRAM", 10)
+    arm = aw.load_arm("ur5")
+    q, qd, qdd = np.random.default_rng(0).uniform(-1, 1, (3, 20, arm.dof))
+    interpreted, compiled = aw.Dynamics(arm), aw.Dynamics(arm, backend="c")
+    torques = [d.inverse_dynamics(q, qd, qdd) for d in (interpreted, compiled)]
+    np.testing.assert_allclose(*torques, rtol=1e-12, atol=1e-12)
+    assert interpreted.kernel("inverse_dynamics").backend == "numpy"
+    assert compiled.kernel("inverse_dynamics").backend == "c"

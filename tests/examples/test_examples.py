@@ -15,7 +15,7 @@ NUMBER = r"-?\d+\.?\d*(?:e[-+]\d+)?"
 
 
 def test_they_are_numbered_and_short():
-    assert [int(path.name[:2]) for path in EXAMPLES] == list(range(1, 13))
+    assert [int(path.name[:2]) for path in EXAMPLES] == list(range(1, 14))
     for path in EXAMPLES:
         assert len(path.read_text(encoding="utf-8").splitlines()) < 60, path.name
 
@@ -138,3 +138,12 @@ def test_the_dragging_bearing_is_the_one_that_drags(printed):
 def test_compiled_code_controls_the_arm(printed):
     assert numbers(printed, "compiled C:")[0] < 0.2 * numbers(printed, "PD alone:")[0]
     assert numbers(printed, "the program counted")[0] == 4000
+
+
+@example(13)
+def test_a_robot_behind_a_socket_is_interrupted_and_restarted(printed):
+    cut, followed, limited = printed.splitlines()
+    assert "does not answer" in cut
+    assert 200 <= numbers(cut, "or look at the command.")[0] <= 202
+    assert numbers(followed, "Followed to")[0] < 1.0
+    assert "beyond its limit 5; it was not sent" in limited

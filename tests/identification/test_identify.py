@@ -151,7 +151,9 @@ def test_selection_and_fit_are_one_pass_the_review_one_more(small, monkeypatch):
     problem = aw.build_problem(small, filtered)
     assert counted.passes(filtered) <= 1.0 + 3000 / len(filtered) + 1e-9
     aw.identify(problem)
-    assert counted.passes(filtered) == 1.0
+    # The tests of the data look at some rows from all over, however long the log.
+    looks = 4 * 1500 + 2 * small.dof * 2 * 1500
+    assert 1.0 <= counted.passes(filtered) < 1.0 + 1.1 * looks / len(filtered)
 
 
 def test_of_a_long_log_candidates_see_only_some_samples(small, monkeypatch):

@@ -114,7 +114,7 @@ def _arm(data: Mapping[str, Any]) -> Arm:
             "frames": tuple(_frame(one) for one in data["frames"]),
             "couplings": tuple(_coupling(one) for one in data["couplings"]),
             "base_shapes": tuple(_shape(one) for one in data["base_shapes"]),
-            "locked": {str(k): float(x) for k, x in data["locked"].items()},
+            "locked": {str(k): float(x) for k, x in data.get("locked", {}).items()},
             "notes": tuple(str(note) for note in data["notes"]),
         }
     )

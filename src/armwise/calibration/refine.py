@@ -137,7 +137,7 @@ def refine(
     Returns:
         The solution, and the projector with the weights it was computed with.
     """
-    repeats = np.sqrt(_repeats(projector.sensed))
+    repeats = np.sqrt(independent_repeats(projector.sensed))
     now = projector.at(start)
     for _ in range(_MOST_WEIGHTINGS):
         before = projector.torque_std
@@ -148,7 +148,7 @@ def refine(
     return now, projector
 
 
-def _repeats(sensed: Samples) -> float:
+def independent_repeats(sensed: Samples) -> float:
     """Filtered samples per independent one: sampling rate over Nyquist's rate.
 
     Without it the prior would weigh too little beside samples that repeat each other.

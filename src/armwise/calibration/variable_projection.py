@@ -159,6 +159,12 @@ class Projector:
         other.torque_std = torque_std
         return other
 
+    def over(self, sensed: Samples, torque_std: Float[np.ndarray, " dof"]) -> Projector:
+        """Other samples, seen through the same sensors: ranges stay those of these."""
+        other = Projector(self.structure, sensed, torque_std)
+        other._straighten = self._straighten
+        return other
+
     def thinned(self, step: int) -> Projector:
         """Every n-th of the same samples; filters and ranges stay those of all."""
         other, load = copy(self), self.known_load

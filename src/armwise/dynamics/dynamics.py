@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 BLOCK = 256
 """Samples per block of `regressor_blocks`: a block stays in cache."""
 
-_kernels: dict[tuple[str, str, str], Kernel] = {}
+# A compiler's time grows with the square of a program's length: ten seconds at 6,000
+# steps, minutes at 30,000 (32 joints). NumPy runs a thousand samples of such a program
+# in a tenth of a second.
+_LONG_PROGRAM = 6_000
+"""Steps beyond which a program is run by NumPy, unless C was asked for by name."""
+
+_kernels: dict[tuple[object, ...], Kernel] = {}
 
 
 class Dynamics:
@@ -36,12 +42,14 @@ class Dynamics:
 
     Args:
         arm: The arm, with the parameters to use.
-        backend: "c" runs generated C, "numpy" needs no compiler, "auto" picks.
+        backend: "c" runs generated C, "numpy" needs no compiler, "auto" picks: C, but
+            for programs so long that compiling them would take minutes.
     """
 
     def __init__(self, arm: Arm, backend: Backend = "auto") -> None:
         self.arm = arm
         self.backend = resolve_backend(backend)
+        self._is_compiled_whole = backend != "auto"
         self.mechanism: Mechanism = mechanism_of(arm)
 
     def inverse_dynamics(
@@ -154,7 +162,7 @@ class Dynamics:
         }
 
     def _kernel(self, name: str) -> Kernel:
-        key = (self.mechanism.key, name, self.backend)
+        key = (self.mechanism.key, name, self.backend, self._is_compiled_whole)
         if key not in _kernels:
             available = equations(self.mechanism)
             if name not in available:
@@ -162,7 +170,9 @@ class Dynamics:
                     f"No equation {name!r}. Known: {', '.join(available)}."
                 )
             program = trace_equation(self.mechanism, name, available[name])
-            _kernels[key] = Kernel(program, self.backend)
+            is_long = len(program.steps) > _LONG_PROGRAM
+            interpret = is_long and self.backend == "c" and not self._is_compiled_whole
+            _kernels[key] = Kernel(program, "numpy" if interpret else self.backend)
         return _kernels[key]
 
     def _frame_kernel(self, name: str, frame: str) -> Kernel:

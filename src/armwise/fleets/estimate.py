@@ -208,7 +208,8 @@ _RATES = ("cutoff_hz", "sample_rate_hz", "torque_bandwidth_hz")
 def _preparation(stored: dict[str, Any]) -> Preparation:
     """A preparation from a file that anyone may have changed."""
     dropped = tuple((str(why), int(rows)) for why, rows in stored["rows_dropped"])
-    lists = {name: tuple(stored[name]) for name in ("speed_resolution", "notes")}
+    names = ("speed_resolution", "notes", "ignores_slow")
+    lists = {name: tuple(stored[name]) for name in names}
     preparation = Preparation(**stored | lists | {"rows_dropped": dropped})
     for name in _RATES:
         rate = getattr(preparation, name)

@@ -4,14 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from armwise.errors import EstimateWarning
+from armwise.identification.data_checks import DOUBTFUL_DATA, WRONG_DATA
 from armwise.identification.diagnosis import diagnose, negative_friction
 from armwise.identification.estimate import (
     Estimate,
     Identification,
+    PlannedTorque,
     build_estimate,
     read_estimate,
+    torque_along,
     write_estimate,
 )
+from armwise.identification.export import arm_for_file, file_error, read_back
 from armwise.identification.friction_selection import FrictionSelection, select_friction
 from armwise.identification.identify import (
     build_problem,
@@ -70,7 +74,9 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
+    "DOUBTFUL_DATA",
     "TERMS",
+    "WRONG_DATA",
     "Accumulator",
     "Columns",
     "Estimate",
@@ -85,6 +91,7 @@ __all__ = [
     "OrdinaryLeastSquares",
     "PartErrors",
     "PhysicallyConsistent",
+    "PlannedTorque",
     "PriorWeighted",
     "Problem",
     "Recursive",
@@ -97,10 +104,12 @@ __all__ = [
     "Validation",
     "WeightedLeastSquares",
     "accumulate",
+    "arm_for_file",
     "build_estimate",
     "build_problem",
     "coverage_study",
     "diagnose",
+    "file_error",
     "fit_from_sums",
     "identify",
     "identify_recordings",
@@ -108,6 +117,7 @@ __all__ = [
     "negative_friction",
     "pose_problem",
     "predict_torque",
+    "read_back",
     "read_estimate",
     "reduce",
     "reduction_cost",
@@ -116,6 +126,7 @@ __all__ = [
     "significance",
     "standing_of",
     "structural_base",
+    "torque_along",
     "validate_in_loop",
     "write_estimate",
 ]

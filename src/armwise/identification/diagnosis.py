@@ -5,6 +5,7 @@ Every warning has a code that does not change; programs go by that, people by th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -13,6 +14,7 @@ from armwise.arms import Arm
 from armwise.errors import EstimateWarning
 from armwise.identification.estimate import Estimate
 from armwise.identification.validation import Agreement, compare_description
+from armwise.recordings import Samples
 
 # A count of a 13-bit encoder is 0.8e-3 rad; of 17 bits, 5e-5 rad.
 _LEAST_MOTION = 1e-3
@@ -29,9 +31,15 @@ _SURELY_NEGATIVE = 3.0
 """Standard deviations below zero at which friction is surely negative (one in a
 thousand by chance)."""
 
-# Judgement: in amplitude; a quarter of the power.
-_POOR_FIT = 0.5
-"""Relative error above which most of a joint's torque counts as unexplained."""
+# Judgement, in amplitude. Real arms with plain friction reach 0.2 on a light joint.
+_POOR_FIT = 0.25
+"""Relative error above which too much of a joint's torque is unexplained."""
+
+_STANDS = 0.2
+"""Fraction of a log in which a joint may stand still before it is said."""
+
+_STILL = 0.005
+"""Fraction of its top speed below which a joint stands still."""
 
 _LEAST_TORQUE = 0.1
 """Joints with less than this fraction of the largest described torque are mostly
@@ -99,6 +107,7 @@ def _unexcited(estimate: Estimate) -> list[EstimateWarning]:
                     "is not identified. Record a motion that moves every joint.",
                 )
             )
+        warnings += _standing(arm, estimate.samples, still)
     count = estimate.base.count
     undetermined = int(np.sum(~np.isfinite(estimate.base_std)))
     if undetermined:
@@ -111,6 +120,30 @@ def _unexcited(estimate: Estimate) -> list[EstimateWarning]:
             )
         )
     return warnings + _weak_directions(estimate)
+
+
+def _standing(
+    arm: Arm, samples: Sequence[Samples], never_moved: Sequence[str]
+) -> list[EstimateWarning]:
+    """Joints that stick or wait for a good part of the log."""
+    speed = np.abs(np.vstack([run.qd for run in samples]))
+    # A percentile, not the maximum: one spike must not set the scale.
+    top = np.percentile(speed, 99.5, axis=0)
+    fractions = np.mean(speed < _STILL * top, axis=0)
+    names = [
+        f"{name} ({100 * fraction:.0f} %)"
+        for name, fraction in zip(arm.coordinate_names, fractions, strict=True)
+        if fraction > _STANDS and name not in never_moved
+    ]
+    if not names:
+        return []
+    return [
+        EstimateWarning(
+            "joint-stands-still",
+            f"{', '.join(names)} of the rows show no motion: it sticks or waits, and "
+            "those rows say nothing of its friction. Move it throughout.",
+        )
+    ]
 
 
 def _weak_directions(estimate: Estimate) -> list[EstimateWarning]:
@@ -242,9 +275,9 @@ def _unexplained(estimate: Estimate) -> list[EstimateWarning]:
     return [
         EstimateWarning(
             "unexplained-torque",
-            f"Most of the torque of {', '.join(poor)} is not explained by rigid "
-            "bodies and friction: it is noise, or the column is not what it is taken "
-            "for.",
+            f"Much of the torque of {', '.join(poor)} is not explained by rigid "
+            "bodies and friction: it is noise, friction of another kind, or the column "
+            "is not what it is taken for.",
         )
     ]
 

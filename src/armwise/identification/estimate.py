@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from armwise.arms import Arm, arm_from_dict, arm_to_dict, kinematics_digest
-from armwise.dynamics import BaseParameters
+from armwise.dynamics import BaseParameters, Dynamics
 from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import write_atomically
 from armwise.identification.problem import Problem
@@ -23,10 +23,12 @@ from armwise.identification.validation import (
     PartErrors,
     Review,
     Tally,
+    TorqueLag,
     Validation,
     predict_torque,
     predicted_block,
 )
+from armwise.motions import Motion
 from armwise.recordings import Samples
 from armwise.regression import Columns, FrictionTerm, Solution
 from armwise.tables import LARGEST_NUMBER, read_json
@@ -55,6 +57,8 @@ class Estimate:
         condition_number: Of the weighted base regressor, columns scaled to one.
         singular_values: Of the same matrix.
         directions: Its right singular vectors, one row each.
+        torque_lag: Delay of the torque behind the motion, fitted beside the parameters,
+            with its uncertainty; None: it was given, or is hardly determined.
         method: Name of the method that solved for it.
         notes: How it was made, where that is not plain from the method.
         warnings: What looks wrong, each with a code.
@@ -75,6 +79,7 @@ class Estimate:
     singular_values: Float[np.ndarray, " base"]
     directions: Float[np.ndarray, "base base"]
     method: str
+    torque_lag: TorqueLag | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[EstimateWarning, ...] = ()
     samples: tuple[Samples, ...] = ()
@@ -133,6 +138,30 @@ class Estimate:
         """Torque in [N m] for a motion, every friction term included."""
         return predict_torque(self.columns, self.all_parameters, samples)
 
+    def predict_std(self, samples: Samples) -> Float[np.ndarray, "samples dof"]:
+        """Standard deviation of the predicted torque in [N m].
+
+        Of what is not known of the parameters, and of the residual of the fit: friction
+        that the model lacks is in it as far as the fitted motion showed it. Infinite
+        where a combination that the data left open takes part.
+        """
+        covariance = self.base_covariance
+        is_known = np.isfinite(np.diag(covariance))
+        # Infinity times zero is not a number: unknown ones are looked at apart.
+        known = np.where(np.outer(is_known, is_known), covariance, 0.0)
+        leaders = self.columns.user[:, list(self.base.indices)]
+        variance = np.empty((len(samples), self.prior_arm.dof))
+        for block in self.columns.blocks([samples]):
+            pairs = zip(self.columns.support, block.joints, strict=True)
+            for i, (support, matrix) in enumerate(pairs):
+                Y = leaders[support].T @ matrix[:-1]
+                own = np.einsum("bs,bc,cs->s", Y, known, Y)
+                # Below rounding of the largest column a torque does not depend on it.
+                floor = 1e-12 * np.abs(Y).max(initial=0.0)
+                is_open = (np.abs(Y[~is_known]) > floor).any(axis=0)
+                variance[block.rows, i] = np.where(is_open, np.inf, own)
+        return np.sqrt(variance + self.torque_std**2)
+
     def validate(self, data: Samples | Sequence[Samples]) -> Validation:
         """Predict the torques of other data and compare."""
         runs = [data] if isinstance(data, Samples) else list(data)
@@ -143,6 +172,36 @@ class Estimate:
             predicted = predicted_block(self.columns, block, weights)
             tally.add(measured, measured - predicted, masks.of(block))
         return tally.result()
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedTorque:
+    """Torques along a planned motion.
+
+    Attributes:
+        tau: In [N m] or [N].
+        std: Standard deviation of each; None from a description, which knows none.
+    """
+
+    tau: Float[np.ndarray, "times dof"]
+    std: Float[np.ndarray, "times dof"] | None
+
+
+def torque_along(
+    model: Arm | Estimate, motion: Motion, times: Float[np.ndarray, " times"]
+) -> PlannedTorque:
+    """Work out what a planned motion takes, with all friction the model knows.
+
+    Args:
+        model: A description, or an estimate, which gives an interval as well.
+        motion: What is planned.
+        times: When, in [s].
+    """
+    q, qd, qdd = motion.sample(times)
+    if isinstance(model, Arm):
+        return PlannedTorque(Dynamics(model).inverse_dynamics(q, qd, qdd), None)
+    planned = Samples(times, q, qd, qdd, np.zeros_like(q), arm=model.prior_arm)
+    return PlannedTorque(model.predict(planned), model.predict_std(planned))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +237,7 @@ def build_estimate(
         singular_values=solution.singular_values,
         directions=solution.directions,
         method=method,
+        torque_lag=review.lag,
         notes=solution.notes,
         samples=problem.data,
         validation_samples=problem.validation_data,
@@ -242,13 +302,14 @@ def read_estimate(path: str | Path, arm: Arm | None = None) -> Estimate:
 
 def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     """Return all of an estimate as plain numbers and words; infinity is null."""
-    validation = estimate.validation
+    validation, lag = estimate.validation, estimate.torque_lag
     return {
         "version": VERSION,
         "arm": estimate.prior_arm.name,
         "description": arm_to_dict(estimate.prior_arm),
         "kinematics": kinematics_digest(estimate.prior_arm),
         "method": estimate.method,
+        "torque_lag": None if lag is None else asdict(lag),
         "notes": list(estimate.notes),
         "warnings": [asdict(warning) for warning in estimate.warnings],
         "friction": [asdict(term) for term in estimate.columns.friction],
@@ -316,6 +377,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         singular_values=_array(data["singular_values"], count, least=0.0),
         directions=_array(data["directions"], count, count),
         method=_words([data["method"]])[0],
+        torque_lag=_lag(data.get("torque_lag")),  # older files have none
         notes=_words(data["notes"]),
         warnings=warnings,
         validation=None if validation is None else _validation(validation, arm.dof),
@@ -352,6 +414,13 @@ def _validation(data: dict[str, Any], dof: int) -> Validation:
     if not is_sound:
         raise ValueError("its errors are none")
     return errors
+
+
+def _lag(stored: dict[str, Any] | None) -> TorqueLag | None:
+    if stored is None:
+        return None
+    seconds = float(_array(stored["seconds"]))
+    return TorqueLag(seconds, float(_array(stored["std"], least=0.0)))
 
 
 def _part(data: dict[str, Any], dof: int) -> PartErrors:

@@ -26,6 +26,7 @@ from armwise.regression import (
     FrictionTerm,
     accumulate,
     accumulate_folds,
+    stack,
 )
 
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ def select_friction(
     runs = [data] if isinstance(data, Samples) else list(data)
     candidates = _candidates(arm, runs, forms)
     with threadpool_limits(limits=1, user_api="blas"):
-        plain = Columns(arm)
+        is_late = any(run.lag_std is not None for run in runs)
+        plain = Columns(arm, has_lags=is_late)
         load = _first_load(plain, runs, terms)
         columns = replace(plain, friction=candidates, load=load)
         folds, every = _folds(columns, runs)
@@ -251,24 +253,19 @@ class _Search:
         self._own = problem.base.count - len(self._terms)
         # Gram matrices are enough: gains of 5 % are compared, which needs few digits,
         # and leaving a fold out is a subtraction.
-        fitted, every_row = (
-            np.stack(
-                [
-                    [
-                        x.T @ x / d**2
-                        for x, d in zip(problem.systems(one), std, strict=True)
-                    ]
-                    for one in sums
-                ]
-            )
-            for sums in (folds, every)
-        )
+        stacked = [stack(problem.systems(one), std) for one in folds]
+        fitted = np.stack([rows.T @ rows for rows in stacked])
         # Columns scaled to one, so that the ridge means the same for all of them.
-        scale = np.sqrt(np.maximum(np.diag(fitted.sum(axis=(0, 1))), 1e-300))
-        self._sums = fitted.sum(axis=1) / np.outer(scale, scale)
+        scale = np.sqrt(np.maximum(np.diag(fitted.sum(axis=0)), 1e-300))
+        self._sums = fitted / np.outer(scale, scale)
         # Errors count every row, those around reversals too, which are not fitted: a
         # joint that sticks there would else be explained by friction it has not.
-        self._grams = every_row / np.outer(scale, scale)
+        self._grams = np.empty((len(every), len(std), *fitted.shape[1:]))
+        for grams, one in zip(self._grams, every, strict=True):
+            pairs = zip(problem.systems(one), std, strict=True)
+            for gram, (x, d) in zip(grams, pairs, strict=True):
+                rows = x / (d * scale)
+                np.matmul(rows.T, rows, out=gram)
         self._torque = self._grams[:, :, -1, -1].sum(axis=0)
         seen = np.diag(self._sums.sum(axis=0)) / np.maximum(
             np.diag(self._grams.sum(axis=(0, 1))), 1e-300

@@ -12,7 +12,15 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from armwise.arms import Arm
-from armwise.errors import ArgumentError, NotIdentifiable
+from armwise.errors import (
+    ArgumentError,
+    EstimateWarning,
+    NotIdentifiable,
+)
+from armwise.identification.data_checks import (
+    examine,
+    without_copies,
+)
 from armwise.identification.diagnosis import diagnose
 from armwise.identification.estimate import (
     Estimate,
@@ -102,7 +110,22 @@ def identify(
             errors = estimate.validate(problem.validation_data)
             estimate = replace(estimate, validation=errors)
     report("done", 1.0)
-    return replace(estimate, warnings=diagnose(estimate, checked.agreement))
+    warnings = [*problem.data_warnings, *diagnose(estimate, checked.agreement)]
+    codes = {warning.code for warning in warnings}
+    # What the description alone shows is not said again by a fit.
+    others = [w for w in _data_warnings(problem, estimate) if w.code not in codes]
+    return replace(estimate, warnings=tuple(dict.fromkeys([*warnings, *others])))
+
+
+def _data_warnings(problem: Problem, estimate: Estimate) -> list[EstimateWarning]:
+    """What the arm's equations say about the data, in a fit of all that is free."""
+    # With terms left out, what they would explain looks like wrong data.
+    if not problem.is_estimated.all():
+        return []
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        return examine(problem, estimate)
 
 
 def build_problem(
@@ -130,9 +153,10 @@ def build_problem(
 
     report = progress or (lambda step, fraction: None)
     report("prepare", 0.0)
+    data, validation, warnings = without_copies(arm, data, validation)
     runs, others = _prepared(arm, data, validation, hold_out, cutoff_hz)
     # Refuse bad data before the long work, not in the middle of it.
-    described = Columns(arm)
+    described = Columns(arm, has_lags=any(run.lag_std is not None for run in runs))
     for run in (*runs, *others):
         described.check(run)
     if sum(len(run) for run in runs) == 0:
@@ -152,7 +176,9 @@ def build_problem(
         else:
             columns = replace(described, friction=tuple(friction))
             problem = settle_load(pose_problem(columns, runs, free), free)
-    return replace(problem, validation_data=tuple(others))
+    return replace(
+        problem, validation_data=tuple(others), data_warnings=tuple(warnings)
+    )
 
 
 def _with_named_friction(

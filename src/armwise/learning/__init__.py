@@ -13,10 +13,19 @@ from armwise.learning.operators import (
     norm_optimal,
     scaled_error,
 )
+from armwise.learning.practice import (
+    Attempt,
+    NextAttempt,
+    Practice,
+    PracticeSettings,
+    Response,
+    practise,
+)
 from armwise.learning.session import Session
 from armwise.learning.trial import DecoupledModel, InverseModel, Trial, ZeroPhase
 
 __all__ = [
+    "Attempt",
     "DecoupledModel",
     "InverseModel",
     "Learned",
@@ -25,6 +34,10 @@ __all__ = [
     "LiftedLoop",
     "LinearLoop",
     "LocalCorrection",
+    "NextAttempt",
+    "Practice",
+    "PracticeSettings",
+    "Response",
     "Session",
     "Stopping",
     "Trial",
@@ -37,6 +50,7 @@ __all__ = [
     "linearise_along",
     "load_learned",
     "norm_optimal",
+    "practise",
     "save_learned",
     "scaled_error",
 ]

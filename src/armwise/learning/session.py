@@ -12,7 +12,6 @@ from armwise.arms import Arm
 from armwise.control import (
     PD,
     effective_inertia,
-    feedback_gain,
     middle_posture,
     tracking_tasks,
     with_friction,
@@ -24,7 +23,7 @@ from armwise.learning.learn import learn
 from armwise.learning.memory import Learned
 from armwise.learning.operators import inverse_model_along, linearise_along
 from armwise.learning.trial import ZeroPhase
-from armwise.motions import Motion
+from armwise.motions import Motion, require_positive
 from armwise.plants import Encoder, SimulatedArm, Tachometer
 
 
@@ -51,9 +50,8 @@ class Session:
     rate_hz: float = 500.0
 
     def __post_init__(self) -> None:
-        feedback_gain(self.duration, "duration")
-        feedback_gain(self.natural_hz, "natural_hz")
-        feedback_gain(self.rate_hz, "rate_hz")
+        for name in ("duration", "natural_hz", "rate_hz"):
+            require_positive(getattr(self, name), name)
 
     @property
     def motion(self) -> Motion:

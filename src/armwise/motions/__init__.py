@@ -2,7 +2,6 @@
 
 from armwise.motions.files import (
     check_limits,
-    read_motion,
     with_approach,
     write_motion,
 )
@@ -16,6 +15,7 @@ from armwise.motions.motion import (
 )
 from armwise.motions.periodic import Fourier, Sinusoid, Triangle, random_motion
 from armwise.motions.point_to_point import Polynomial, Quintic, Sigmoid
+from armwise.motions.sampled import SampledMotion, read_motion
 
 __all__ = [
     "Fourier",
@@ -24,6 +24,7 @@ __all__ = [
     "MotionSample",
     "Polynomial",
     "Quintic",
+    "SampledMotion",
     "Sequence",
     "Sigmoid",
     "Sinusoid",

@@ -1,8 +1,9 @@
-"""Planned motions as files, CSV and ROS JointTrajectory; their approach and limits."""
+"""Planned motions as files: CSV and ROS JointTrajectory."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Listed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,8 @@ import numpy as np
 
 from armwise.errors import ArgumentError
 from armwise.files import write_atomically
-from armwise.motions.motion import MotionSample, Sequence, require_positive
-from armwise.motions.point_to_point import Polynomial, Quintic
-from armwise.tables import read_bounded
+from armwise.motions.motion import Sequence, require_positive
+from armwise.motions.point_to_point import Quintic
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
@@ -25,6 +25,7 @@ def write_motion(
     path: str | Path,
     rate_hz: float = 100.0,
     joint_names: Listed[str] | None = None,
+    effort: Mapping[str, Callable[[np.ndarray], np.ndarray]] | None = None,
 ) -> Path:
     """Write a motion, sampled, for another program to follow.
 
@@ -36,6 +37,9 @@ def write_motion(
         path: Where to; the ending chooses the format.
         rate_hz: Points per second; the end of the motion is always written.
         joint_names: One per joint; 1, 2, … (CSV) or joint_1, … (ROS) when not given.
+        effort: Further columns as functions of the times in [s], which return one row
+            each: "tau" in [N m] or [N] fills `effort` of a ROS message; CSV takes any
+            name, such as "tau_std".
 
     Returns:
         The path written.
@@ -54,36 +58,46 @@ def write_motion(
     step = 1.0 / require_positive(rate_hz, "rate_hz")
     times = np.arange(0.0, motion.duration - 0.5 * step, step)
     times = np.append(times, motion.duration)
-    text = writers[path.suffix.lower()](times, motion.sample(times), joint_names)
+    columns = dict(motion.sample(times)._asdict())
+    columns |= {name: values(times) for name, values in (effort or {}).items()}
+    text = writers[path.suffix.lower()](times, columns, joint_names)
     write_atomically(path, text)
     return path
 
 
-def _csv(times: np.ndarray, sample: MotionSample, names: Listed[str] | None) -> str:
-    dof = sample.q.shape[1]
-    ends = names or [str(j + 1) for j in range(dof)]
-    header = ["time"] + [f"{kind}_{end}" for kind in sample._fields for end in ends]
-    table = np.column_stack([times, *sample]).tolist()
+Table = Mapping[str, np.ndarray]
+
+
+def _csv(times: np.ndarray, columns: Table, names: Listed[str] | None) -> str:
+    ends = names or [str(j + 1) for j in range(columns["q"].shape[1])]
+    header = ["time"] + [f"{kind}_{end}" for kind in columns for end in ends]
+    table = np.column_stack([times, *columns.values()]).tolist()
     rows = (",".join(map(repr, row)) for row in table)
     return "\n".join([",".join(header), *rows]) + "\n"
 
 
+_FIELDS = {
+    "positions": "q",
+    "velocities": "qd",
+    "accelerations": "qdd",
+    "effort": "tau",
+}
+
+
 def _message(
-    times: np.ndarray, sample: MotionSample, names: Listed[str] | None
+    times: np.ndarray, columns: Table, names: Listed[str] | None
 ) -> dict[str, Any]:
-    columns = ("positions", "velocities", "accelerations")
     points = [
         {
             **{
-                name: values[k].tolist()
-                for name, values in zip(columns, sample, strict=True)
+                name: columns[kind][k].tolist() if kind in columns else []
+                for name, kind in _FIELDS.items()
             },
-            "effort": [],
             "time_from_start": _stamp(float(t)),
         }
         for k, t in enumerate(times)
     ]
-    default = [f"joint_{j + 1}" for j in range(sample.q.shape[1])]
+    default = [f"joint_{j + 1}" for j in range(columns["q"].shape[1])]
     return {
         "header": {"stamp": _stamp(0.0), "frame_id": ""},
         "joint_names": list(names or default),
@@ -96,12 +110,12 @@ def _stamp(seconds: float) -> dict[str, int]:
     return {"sec": total // 10**9, "nanosec": total % 10**9}
 
 
-def _json(times: np.ndarray, sample: MotionSample, names: Listed[str] | None) -> str:
-    return json.dumps(_message(times, sample, names), indent=1) + "\n"
+def _json(times: np.ndarray, columns: Table, names: Listed[str] | None) -> str:
+    return json.dumps(_message(times, columns, names), indent=1) + "\n"
 
 
-def _yaml(times: np.ndarray, sample: MotionSample, names: Listed[str] | None) -> str:
-    message = _message(times, sample, names)
+def _yaml(times: np.ndarray, columns: Table, names: Listed[str] | None) -> str:
+    message = _message(times, columns, names)
     # Strings and number lists in JSON's spelling are YAML's flow style as well.
     lines = ["header:", "  stamp: {sec: 0, nanosec: 0}", '  frame_id: ""']
     lines += [f"joint_names: {json.dumps(message['joint_names'])}", "points:"]
@@ -115,77 +129,7 @@ def _yaml(times: np.ndarray, sample: MotionSample, names: Listed[str] | None) ->
     return "\n".join(lines) + "\n"
 
 
-# Motions read back from files.
-
-
-def read_motion(path: str | Path, arm: Arm) -> Polynomial:
-    """Read a motion that `write_motion`, or another program, wrote for an arm.
-
-    `.csv` has a column time [s], and q_… for every joint, by name or number; qd_… and
-    qdd_… if it has them for all. `.json` holds a ROS JointTrajectory. Between the
-    points the motion is the polynomial that meets all that is given.
-
-    Raises:
-        ArgumentError: If joints are missing, or times do not rise.
-    """
-    file = Path(path)
-    if file.suffix.lower() == ".csv":
-        times, columns = _read_csv(file, arm)
-    elif file.suffix.lower() == ".json":
-        times, columns = _read_json(file, arm)
-    else:
-        raise ArgumentError(f"{file.name}: a motion is read from .csv or .json.")
-    if len(times) < 2 or np.any(np.diff(times) <= 0):
-        raise ArgumentError(f"{file}: a motion needs two points, and times that rise.")
-    if not all(np.all(np.isfinite(x)) for x in (times, *columns)):
-        raise ArgumentError(f"{file}: a number of the motion is not finite.")
-    return Polynomial.meeting(times - times[0], *columns)
-
-
-def _read_csv(path: Path, arm: Arm) -> tuple[np.ndarray, list[np.ndarray]]:
-    lines = read_bounded(path, ArgumentError).decode(errors="replace").splitlines()
-    header = [name.strip() for name in lines[0].split(",")] if lines else []
-    rows = [line for line in lines[1:] if line.strip()]
-    try:
-        table = np.array([line.split(",") for line in rows], dtype=float)
-    except ValueError as problem:
-        raise ArgumentError(f"{path}: not a table of numbers ({problem}).") from None
-    if table.ndim != 2 or table.shape[1] != len(header) or "time" not in header:
-        raise ArgumentError(f"{path}: a motion needs columns time, q_1, q_2, ….")
-    columns = []
-    for kind in MotionSample._fields:
-        names = [f"{kind}_{name}" for name in arm.coordinate_names]
-        if not set(names) <= set(header):
-            names = [f"{kind}_{j + 1}" for j in range(arm.dof)]
-        if set(names) <= set(header):
-            columns.append(table[:, [header.index(name) for name in names]])
-        else:
-            break
-    if not columns:
-        raise ArgumentError(
-            f"{path} has no position for each joint of {arm.name}: "
-            f"{', '.join(arm.coordinate_names)}. Found: {', '.join(header[:20])}."
-        )
-    return table[:, header.index("time")], columns
-
-
-def _read_json(path: Path, arm: Arm) -> tuple[np.ndarray, list[np.ndarray]]:
-    try:
-        message = json.loads(read_bounded(path, ArgumentError))
-        names, points = list(message["joint_names"]), message["points"]
-        stamps = [point["time_from_start"] for point in points]
-        times = np.array([t["sec"] + 1e-9 * t["nanosec"] for t in stamps], dtype=float)
-        kinds = ("positions", "velocities", "accelerations")
-        whole = [k for k in kinds if all(point.get(k) for point in points)]
-        columns = [np.array([p[k] for p in points], dtype=float) for k in whole]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ArgumentError(f"{path} is no JointTrajectory in JSON.") from None
-    if not columns or any(x.shape[1:] != (len(names),) for x in columns):
-        raise ArgumentError(f"{path}: every point needs one position per joint.")
-    if missing := [name for name in arm.coordinate_names if name not in names]:
-        raise ArgumentError(f"{path} does not move {missing[0]!r} of {arm.name}.")
-    order = [names.index(name) for name in arm.coordinate_names]
-    return times, [column[:, order] for column in columns]
+# A slow way to the start of a motion.
 
 
 def with_approach(motion: Motion, arm: Arm) -> Motion:

@@ -28,6 +28,7 @@ from armwise.plants.sensors import (
 )
 from armwise.plants.sensors.sensor import Sensor
 from armwise.plants.simulated_arm import SimulatedArm
+from armwise.plants.socket_plant import SocketPlant, serve_plant
 
 __all__ = [
     "Actuator",
@@ -49,6 +50,7 @@ __all__ = [
     "SemiImplicit",
     "Sensor",
     "SimulatedArm",
+    "SocketPlant",
     "Tableau",
     "Tachometer",
     "TorqueSensor",
@@ -59,6 +61,7 @@ __all__ = [
     "perturbed",
     "run",
     "run_batch",
+    "serve_plant",
     "step_error",
     "unsupported_integrator",
 ]

@@ -72,21 +72,26 @@ class Actuator:
 class JointElasticity:
     """A spring between each motor and its link: τ = k (θ − q) + d (θ̇ − q̇).
 
-    Motors then move by themselves, with the drive's rotor inertia and friction.
+    Motors then move by themselves, with the drive's rotor inertia and friction. A gear
+    with backlash transmits nothing within its play, and k (θ − q ∓ b/2) beyond.
 
     Attributes:
         stiffness: k in [N m/rad] or [N/m]; one number, or one per joint.
         damping: d in [N m s/rad] or [N s/m].
+        backlash: Play b of the gear in [rad] or [m].
     """
 
     stiffness: ArrayLike
     damping: ArrayLike = 0.0
+    backlash: ArrayLike = 0.0
 
     def __post_init__(self) -> None:
         if not np.min(self.stiffness) > 0 or not np.all(np.isfinite(self.stiffness)):
             raise ArgumentError("The stiffness of every joint must be positive.")
         if np.min(self.damping) < 0:
             raise ArgumentError("The damping of a joint cannot be negative.")
+        if np.min(self.backlash) < 0 or not np.all(np.isfinite(self.backlash)):
+            raise ArgumentError("The backlash of a joint cannot be negative.")
 
 
 # Dry friction beyond a drive's Coulomb and viscous terms.

@@ -57,8 +57,11 @@ def run(
         )
     recording = run_batch(plant, controller, motion, duration=duration, q=q, qd=qd)[0]
     if plant.diverged[0]:
+        # Plants of hardware stop for reasons of their own; simulated ones run away.
+        reason = getattr(plant, "stop_reason", "")
+        what = f"The plant stopped: {reason}," if reason else "The arm ran away"
         raise PlantDiverged(
-            f"The arm ran away at t = {plant.time:.4f} s. The recording up to there is "
+            f"{what} at t = {plant.time:.4f} s. The recording up to there is "
             "kept; lower the gains, or look at the command.",
             recording,
         )

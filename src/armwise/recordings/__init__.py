@@ -3,6 +3,7 @@
 from armwise.recordings.filters import differentiate
 from armwise.recordings.formats.arrays import table_of_frame
 from armwise.recordings.mapping import LogMapping, apply_mapping_to_arm, load_mapping
+from armwise.recordings.plausibility import suspicions
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.prepare import prepare
 from armwise.recordings.read import (
@@ -18,6 +19,7 @@ from armwise.recordings.recording import (
     Recording,
     SignalTable,
 )
+from armwise.recordings.repairs import repaired
 from armwise.recordings.samples import Samples
 from armwise.recordings.sensor_calibration import (
     SensorCalibration,
@@ -51,7 +53,9 @@ __all__ = [
     "read_calibration",
     "read_recording",
     "recording_of",
+    "repaired",
     "summarise_log",
+    "suspicions",
     "table_of_frame",
     "write_calibration",
     "write_recording",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.errors import RecordingError
+from armwise.errors import EstimateWarning, RecordingError
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
@@ -61,6 +61,193 @@ def degrees_note(recording: Recording) -> str | None:
     return None
 
 
+# What looks wrong with the raw signals, though they can be read.
+
+_SLOW = 20.0
+"""Sampling rate in [Hz] below which accelerations are mostly interpolation."""
+
+# Judgement, as are those below: friction and gravity both cross zero in most motions.
+_TOUCHES = 3
+"""Times a torque that is never negative must come near zero to look unsigned."""
+
+_CLIPPED = 0.005
+"""Fraction of rows at one extreme value from which on a torque looks clipped."""
+
+_FROZEN = 0.1
+"""Fraction of a log for which a joint that moves elsewhere must stand exactly still."""
+
+
+def suspicions(recording: Recording, arm: Arm) -> list[EstimateWarning]:
+    """Say what looks wrong with the signals of an arm's log, as warnings."""
+    if not recording.dof:
+        return []
+    warnings = [EstimateWarning("log-note", note) for note in recording.notes]
+    if recording.skipped_rows:
+        text = f"{recording.source}: {recording.skipped_rows} rows that cannot be used "
+        text += "were skipped, as asked."
+        warnings.append(EstimateWarning("rows-skipped", text))
+    return [
+        *warnings,
+        *_too_slow(recording),
+        *_too_fast(recording, arm),
+        *_odd_torques(recording),
+        *_frozen_encoders(recording),
+    ]
+
+
+def _joint_name(recording: Recording, j: int) -> str:
+    names = recording.joint_names
+    return names[j] if j < len(names) else f"joint {j + 1}"
+
+
+def _too_slow(recording: Recording) -> list[EstimateWarning]:
+    steps = np.diff(recording["q_1"].time)
+    rate = 1.0 / float(np.median(steps)) if steps.size and np.median(steps) > 0 else 0.0
+    if rate >= _SLOW or not steps.size:
+        return []
+    return [
+        EstimateWarning(
+            "slow-sampling",
+            f"{recording.source} has {rate:.3g} rows a second: accelerations are "
+            "blurred, and inertias with them. Record at 100 Hz or more.",
+        )
+    ]
+
+
+def _too_fast(recording: Recording, arm: Arm) -> list[EstimateWarning]:
+    """Joints that move faster than they can: another unit, or a broken encoder."""
+    if recording.dof != arm.dof:
+        return []
+    limit = arm.limits("velocity")
+    turning = np.array([arm.joints[i].is_revolute for i in arm.coordinates])
+    # Without a limit: three turns a second, or 5 m/s, are faster than any arm.
+    usual = np.where(turning, 6.0 * np.pi, 5.0)
+    limit = np.where(np.isfinite(limit) & (limit > 0), 5.0 * limit, usual)
+    fast = []
+    for j in range(arm.dof):
+        channel = recording[f"q_{j + 1}"]
+        steps = np.diff(channel.time)
+        moved = np.diff(channel.values)[steps > 0]
+        if not moved.size:
+            continue
+        # A percentile: spikes are another matter.
+        speed = float(np.percentile(np.abs(moved / steps[steps > 0]), 90.0))
+        if speed > limit[j]:
+            unit = "rad/s" if turning[j] else "m/s"
+            fast.append(f"{arm.coordinate_names[j]} ({speed:.3g} {unit})")
+    if not fast:
+        return []
+    return [
+        EstimateWarning(
+            "joint-too-fast",
+            f"{', '.join(fast)} moves faster than an arm can: is its column in degrees "
+            "or millimetres, or the time in another unit? Head columns with their "
+            "units: q_1 [deg].",
+        )
+    ]
+
+
+def _odd_torques(recording: Recording) -> list[EstimateWarning]:
+    """Torques that are constant, unsigned or clipped."""
+    constant, unsigned, clipped = [], [], []
+    for j in range(recording.count("tau")):
+        values = recording[f"tau_{j + 1}"].values
+        name = _joint_name(recording, j)
+        if values.size < 100:
+            continue
+        if np.ptp(values) == 0.0:
+            constant.append(name)
+        elif _is_unsigned(values, recording[f"q_{j + 1}"].values):
+            unsigned.append(name)
+        elif (at := _clipped(values)) is not None:
+            clipped.append(f"{name} ({100 * at:.0f} % of its rows)")
+    warnings = []
+    if constant:
+        text = f"The torque of {', '.join(constant)} never changes: it was not "
+        text += "measured. Map the right column."
+        warnings.append(EstimateWarning("torque-constant", text))
+    if unsigned:
+        text = f"The torque of {', '.join(unsigned)} has no sign: it comes to zero and "
+        text += "turns back. Record signed torque or current."
+        warnings.append(EstimateWarning("torque-unsigned", text))
+    if clipped:
+        text = f"The torque of {', '.join(clipped)} is clipped. Move slower, or widen "
+        text += "the range of what is recorded."
+        warnings.append(EstimateWarning("torque-clipped", text))
+    return warnings
+
+
+def _is_unsigned(torque: np.ndarray, q: np.ndarray) -> bool:
+    """Tell whether a torque is an absolute value: it touches zero and turns back."""
+    if torque.min() < 0.0:
+        return False
+    top = float(np.percentile(torque, 99.0))
+    # Noise of an absolute value ends at zero; that of a signed one would pass it.
+    near = torque < 0.1 * top
+    touches = int(np.sum(np.diff(near.astype(int)) > 0))
+    return torque.min() < 0.01 * top and touches >= _TOUCHES
+
+
+def _clipped(torque: np.ndarray) -> float | None:
+    """Fraction of rows at a torque's largest or smallest value, if suspicious."""
+    worst = None
+    for extreme, inward in ((torque.max(), -1.0), (torque.min(), 1.0)):
+        at = torque == extreme
+        count = int(at.sum())
+        # As wide a band inside holds at least as many rows if nothing is clipped.
+        width = 0.02 * float(np.ptp(torque))
+        depth = inward * (torque - extreme)
+        inside = int(np.sum((depth > 0) & (depth <= width)))
+        runs = int(np.sum(np.diff(at.astype(int)) > 0)) + int(at[0])
+        # Steps of a coarse converter fill their levels evenly; a clip fills the last.
+        levels = max(np.unique(torque[(depth > 0) & (depth <= width)]).size, 1)
+        is_heavy = count > 5 * inside / levels and count > 3 * max(runs, 1)
+        if count > _CLIPPED * torque.size and count >= 20 and is_heavy:
+            worst = max(worst or 0.0, count / torque.size)
+    return worst
+
+
+def _frozen_encoders(recording: Recording) -> list[EstimateWarning]:
+    """Joints that moved, then stand exactly still while others move on."""
+    names = [f"q_{j + 1}" for j in range(recording.dof)]
+    if len({recording.index_of(name) for name in names}) > 1:
+        return []
+    q = np.stack([recording[name].values for name in names], axis=1)
+    if len(q) < 200:
+        return []
+    still = np.diff(q, axis=0) == 0.0
+    frozen = []
+    for j in range(recording.dof):
+        # The longest run without any change at all.
+        edges = np.flatnonzero(np.diff(still[:, j], prepend=False, append=False))
+        runs = edges.reshape(-1, 2)
+        if not runs.size:
+            continue
+        first, stop = max(runs, key=lambda run: int(run[1] - run[0]))
+        others = np.delete(~still[first:stop], j, axis=1)
+        moves_elsewhere = np.ptp(q[:, j]) > 0 and np.mean(still[:, j]) < 0.9
+        # A coarse encoder stands still between counts; not for a tenth of the log.
+        if (
+            stop - first > _FROZEN * len(q)
+            and moves_elsewhere
+            and others.size
+            and others.mean() > 0.5
+        ):
+            time = recording["q_1"].time
+            span = f"from {time[first]:.3g} to {time[stop - 1]:.3g} s"
+            frozen.append(f"{_joint_name(recording, j)} ({span})")
+    if not frozen:
+        return []
+    return [
+        EstimateWarning(
+            "encoder-frozen",
+            f"The position of {', '.join(frozen)} does not change at all while other "
+            "joints move: it was held, or its encoder is stuck. Leave that part out if "
+            "it moved.",
+        )
+    ]
+
+
 def _has_some(recording: Recording, quantity: str) -> bool:
     return any(name.startswith(f"{quantity}_") for name in recording.channels)
 
@@ -91,6 +278,13 @@ def _suspect_degrees(
     if not outside.any() or not fits.all():
         return
     j = int(np.argmax(np.where(outside, reach / limit, 0.0)))
+    if outside.sum() < max(2, 0.5 * turning.sum()):
+        names = ", ".join(arm.coordinate_names[k] for k in np.flatnonzero(outside))
+        raise RecordingError(
+            f"{recording.source}: {names} reaches {reach[j]:.4g}, far beyond its limit "
+            f"of {limit[j]:.4g} rad, and the others do not: it seems to be in degrees. "
+            f"Head its column q_{j + 1} [deg], or check the description's limits."
+        )
     raise RecordingError(
         f"{recording.source}: q_{j + 1} ({arm.coordinate_names[j]}) reaches "
         f"{reach[j]:.4g}, far beyond its limit of {limit[j]:.4g} rad; the positions "

@@ -12,6 +12,8 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.errors import ArgumentError
 from armwise.identification import (
+    DOUBTFUL_DATA,
+    WRONG_DATA,
     Estimate,
     Identification,
     Validation,
@@ -132,12 +134,24 @@ class Judgement:
 def judge(subject: Subject) -> tuple[Judgement, ...]:
     """Ask what a careful reader would."""
     return (
+        _belonging(subject),
         _excited(subject),
         _determined(subject),
         _fitted(subject),
         _predicted(subject),
         _physical(subject),
         _friction(subject),
+    )
+
+
+def _belonging(subject: Subject) -> Judgement:
+    warnings = subject.estimate.warnings
+    wrong = [w.text for w in warnings if w.code in WRONG_DATA]
+    doubtful = [w.text for w in warnings if w.code in DOUBTFUL_DATA]
+    return Judgement(
+        "Do the data look like this arm's?",
+        "fail" if wrong else "look" if doubtful else "pass",
+        (wrong or doubtful or ["gains, encoders, gravity, clocks and order agree"])[0],
     )
 
 

@@ -1,0 +1,353 @@
+"""Other readings of a log: signs, orders, units and clocks that would fit far better.
+
+Evaluated on some rows from all over the data, so that many can be tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.dynamics import Dynamics
+from armwise.errors import EstimateWarning
+from armwise.identification.problem import Problem
+from armwise.recordings import Samples
+from armwise.regression import STRETCHES
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+# Judgement: twenty rows a column for sixty columns and seven joints; more tell no more,
+# as filtered rows repeat themselves.
+ROWS = 1500
+"""Samples that are looked at, from all over the log."""
+
+BETTER = 0.5
+"""Fraction to which another reading of the columns must bring the residual."""
+
+
+def orthonormal(
+    matrix: Float[np.ndarray, "rows columns"],
+) -> Float[np.ndarray, "rows rank"]:
+    """Orthonormal columns that span those of a matrix."""
+    size = np.linalg.norm(matrix, axis=0)
+    scaled = matrix / np.where(size > 0, size, 1.0)
+    values, vectors = np.linalg.eigh(scaled.T @ scaled)
+    # Half the digits are lost in the products: below that a direction is rounding.
+    is_there = values > 1e-10 * max(values[-1], 1e-300)
+    return np.asarray(scaled @ (vectors[:, is_there] / np.sqrt(values[is_there])))
+
+
+@dataclass(frozen=True, eq=False)
+class SampledSystem:
+    """Columns of the base parameters for some rows of the data.
+
+    Attributes:
+        rows: Which rows of every run.
+        trust: 1, or 0 where a joint's friction reverses, per sample and joint.
+        regressor: Columns of the base parameters in [N m], joint by joint.
+        torque: What they are to explain in [N m].
+    """
+
+    rows: tuple[np.ndarray, ...]
+    trust: Float[np.ndarray, "samples dof"]
+    regressor: Float[np.ndarray, "dof samples base"]
+    torque: Float[np.ndarray, "dof samples"]
+
+    @classmethod
+    def of(
+        cls, problem: Problem, data: Sequence[Samples], thin: int = 1
+    ) -> SampledSystem:
+        """Evaluate some rows of data, which may differ from the problem's own."""
+        columns = problem.columns
+        total = sum(len(run) for run in data)
+        stride = thin * max(1, min(total, 4 * ROWS) // ROWS)
+        leaders = columns.user[:, list(problem.base.indices)]
+        fixed = columns.user @ np.where(problem.is_estimated, 0.0, problem.prior)
+        rows, trust = [], []
+        parts: list[list[np.ndarray]] = [[] for _ in columns.support]
+        sides: list[list[np.ndarray]] = [[] for _ in columns.support]
+        for run in data:
+            taken = []
+            for block in columns.blocks([run], _slices(len(run), total)):
+                index = np.arange(block.rows.start, block.rows.stop)[::stride]
+                some = index - block.rows.start
+                taken.append(index)
+                everything = np.ones((block.rows.stop - block.rows.start, run.dof))
+                mask = everything if block.trust is None else block.trust
+                trust.append(mask[some])
+                for i, support in enumerate(columns.support):
+                    matrix = block.joints[i][:, some]
+                    parts[i].append(matrix[:-1].T @ leaders[support])
+                    sides[i].append(matrix[-1] - fixed[support] @ matrix[:-1])
+            rows.append(np.concatenate(taken))
+        return cls(
+            tuple(rows),
+            np.vstack(trust),
+            np.stack([np.vstack(part) for part in parts]),
+            np.stack([np.concatenate(side) for side in sides]),
+        )
+
+    def thinned(self, stride: int) -> SampledSystem:
+        """Every so-many-th of the rows."""
+        counts = np.cumsum([0, *(rows.size for rows in self.rows)])
+        index = np.arange(counts[-1])[::stride]
+        pairs = zip(self.rows, pairwise(counts), strict=True)
+        return SampledSystem(
+            tuple(
+                rows[index[(index >= a) & (index < b)] - a] for rows, (a, b) in pairs
+            ),
+            self.trust[::stride],
+            self.regressor[:, ::stride],
+            self.torque[:, ::stride],
+        )
+
+    def errors(
+        self, torque: Float[np.ndarray, "dof samples"], extra: np.ndarray | None = None
+    ) -> Float[np.ndarray, " dof"]:
+        """Relative error of each joint, joints of all sizes weighed alike.
+
+        Args:
+            torque: The torques to explain.
+            extra: Further columns, joint by joint.
+        """
+        masked = torque * self.trust.T
+        sizes = np.maximum(np.linalg.norm(masked, axis=1), 1e-12)
+        weight = self.trust.T / sizes[:, None]
+        columns = self.regressor
+        if extra is not None:
+            columns = np.concatenate([columns, extra], axis=2)
+        basis = orthonormal(
+            (columns * weight[:, :, None]).reshape(-1, columns.shape[2])
+        )
+        scaled = (torque * weight).reshape(-1)
+        left = scaled - basis @ (basis.T @ scaled)
+        return np.asarray(np.linalg.norm(left.reshape(torque.shape), axis=1))
+
+
+def _slices(count: int, total: int) -> list[slice]:
+    """All rows of a short run; of a long one, stretches from all over it."""
+    # Four times the rows wanted are cheap; beyond, a pass would cost as much as a fit.
+    if total <= 4 * ROWS:
+        return [slice(0, count)]
+    length = max(ROWS * 4 // STRETCHES, 1)
+    pieces = max(1, round(count / total * STRETCHES))
+    starts = np.linspace(0, max(count - length, 0), pieces).astype(int)
+    return [slice(int(a), min(int(a) + length, count)) for a in starts]
+
+
+# Columns read in other ways.
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """Another way to read the log, and how well it fits.
+
+    Attributes:
+        errors: Relative error of each joint.
+        warning: What it means.
+    """
+
+    errors: Float[np.ndarray, " dof"]
+    warning: EstimateWarning
+
+
+def read_otherwise(problem: Problem, system: SampledSystem) -> EstimateWarning | None:
+    """Try signs, orders, units and delays; name the one that mends the fit."""
+    now = system.errors(system.torque)
+    readings = [
+        *_other_torques(problem, system),
+        *other_clocks(problem, system),
+        *_other_gravity(problem, system),
+        *_other_positions(problem),
+    ]
+    best = min(readings, key=lambda one: float(score(one.errors)), default=None)
+    if best is None or best.errors.max() > BETTER * now.max():
+        return None
+    return best.warning if score(best.errors) < score(now) else None
+
+
+def score(errors: np.ndarray) -> float:
+    """Mean log of the joints' errors: all count alike."""
+    return float(np.log(np.maximum(errors, 1e-6)).mean())
+
+
+def _other_torques(problem: Problem, system: SampledSystem) -> list[_Reading]:
+    """Torques with other signs, or exchanged."""
+    names = problem.columns.arm.coordinate_names
+    readings = []
+    for i, name in enumerate(names):
+        torque = system.torque.copy()
+        torque[i] *= -1.0
+        text = f"The fit is far better with the torque of {name} reversed. Check its "
+        text += "sign (mapping: scale = -1)."
+        warning = EstimateWarning("torque-sign-flipped", text)
+        readings.append(_Reading(system.errors(torque), warning))
+    for i, j in combinations(range(len(names)), 2):
+        torque = system.torque.copy()
+        torque[[i, j]] = torque[[j, i]]
+        text = f"The fit is far better with the torques of {names[i]} and {names[j]} "
+        text += "exchanged. Check the order of the columns."
+        warning = EstimateWarning("torques-swapped", text)
+        readings.append(_Reading(system.errors(torque), warning))
+    return readings
+
+
+def other_clocks(problem: Problem, system: SampledSystem) -> list[_Reading]:
+    """Torques that come earlier or later, or more and more so."""
+    count = system.trust.shape[0]
+    lags, tables = _lag_errors(problem, system, np.zeros(count, dtype=int))
+    if not lags.size:
+        return []
+    best = int(np.argmin([score(errors) for errors in tables[0]]))
+    # Judgement: shorter ones were found and taken out before.
+    is_late = abs(lags[best]) > 0.04
+    text = f"The torque is {1e3 * lags[best]:.0f} ms behind the position, beside what "
+    text += "was taken out. Shift it, or record both on one clock."
+    late = _Reading(tables[0][best], EstimateWarning("large-lag", text))
+    lags, tables = _lag_errors(problem, system, np.arange(count) * 3 // count)
+    places = [int(np.argmin([score(e) for e in table])) for table in tables]
+    first, last = (float(lags[places[k]]) for k in (0, -1))
+    own = np.mean([t[k] for t, k in zip(tables, places, strict=True)], axis=0)
+    common = np.min(np.mean(tables, axis=0).max(axis=1))
+    readings = [late] if is_late else []
+    # Judgement: two thirds of a log apart, 40 ms are more than one lag's error. Thirds
+    # fitted apart fit better in any case; only the lags' part of it counts.
+    if abs(last - first) > 0.04 and own.max() < BETTER * common:
+        text = "The clocks of torque and position drift apart: the lag goes from "
+        text += f"{1e3 * first:.0f} to {1e3 * last:.0f} ms. Record both on one clock."
+        readings.append(_Reading(own, EstimateWarning("clocks-drift", text)))
+    return readings
+
+
+def _lag_errors(
+    problem: Problem, system: SampledSystem, part: np.ndarray
+) -> tuple[np.ndarray, list[list[np.ndarray]]]:
+    """Lags in [s], and each joint's error at each of them, part by part."""
+    rate = problem.data[0].rate_hz
+    # Judgement: a second either way, in steps of 20 ms or one sample.
+    step = max(1, round(0.02 * rate))
+    shifts = np.arange(-round(rate), round(rate) + 1, step)
+    if min(len(run) for run in problem.data) < 4 * abs(shifts).max():
+        return np.zeros(0), []
+    tables = []
+    for k in np.unique(part):
+        rows = part == k
+        weight = system.trust.T[:, rows]
+        sizes = np.linalg.norm(system.torque[:, rows] * weight, axis=1)
+        weight = weight / np.maximum(sizes, 1e-12)[:, None]
+        columns = system.regressor[:, rows] * weight[:, :, None]
+        basis = orthonormal(columns.reshape(-1, columns.shape[2]))
+        errors = []
+        for shift in shifts:
+            torque = _shifted(problem, system, int(shift))[:, rows] * weight
+            left = torque.reshape(-1)
+            left = left - basis @ (basis.T @ left)
+            size = np.linalg.norm(torque, axis=1)
+            unexplained = np.linalg.norm(left.reshape(torque.shape), axis=1)
+            errors.append(unexplained / np.maximum(size, 1e-12))
+        tables.append(errors)
+    return shifts / rate, tables
+
+
+def _shifted(problem: Problem, system: SampledSystem, shift: int) -> np.ndarray:
+    """Torques so many samples later, at the system's rows; held at the ends."""
+    parts = []
+    for run, rows in zip(problem.data, system.rows, strict=True):
+        parts.append(run.tau[np.clip(rows + shift, 0, len(run) - 1)])
+    return np.vstack(parts).T
+
+
+def _other_gravity(problem: Problem, system: SampledSystem) -> list[_Reading]:
+    """Gravity of any direction: what it does across its own is fitted apart."""
+    arm = problem.columns.arm
+    gravity = np.asarray(arm.gravity, dtype=float)
+    size = float(np.linalg.norm(gravity))
+    if size == 0.0:
+        return []
+    pairs = zip(problem.data, system.rows, strict=True)
+    q = np.vstack([run.q[rows] for run, rows in pairs])
+    still = np.zeros_like(q)
+    inertial = [k for k, is_one in enumerate(arm.layout.is_inertial) if is_one]
+    columns = []
+    for direction in np.linalg.svd(gravity[None, :])[2]:
+        turned = Dynamics(arm.with_gravity(size * direction), backend="numpy")
+        regressor = turned.regressor(q, still, still)[:, :, inertial]
+        columns.append(regressor.transpose(1, 0, 2))
+    across = np.concatenate(columns[1:], axis=2)
+    text = "The fit is far better if gravity may point elsewhere: the arm is mounted "
+    text += "at a tilt. Describe gravity in the frame of its base."
+    warning = EstimateWarning("gravity-direction", text)
+    return [_Reading(system.errors(system.torque, across), warning)]
+
+
+def _other_positions(problem: Problem) -> list[_Reading]:
+    """Joints in another order, with or without their torques; one in degrees."""
+    arm = problem.columns.arm
+    names = arm.coordinate_names
+    readings = []
+
+    def read(data: Sequence[Samples], code: str, text: str) -> None:
+        system = SampledSystem.of(problem, data, thin=4)
+        errors = system.errors(system.torque)
+        readings.append(_Reading(errors, EstimateWarning(code, text)))
+
+    for i, j in combinations(range(arm.dof), 2):
+        order = np.arange(arm.dof)
+        order[[i, j]] = [j, i]
+        pair = f"{names[i]} and {names[j]}"
+        text = f"The fit is far better with {pair} exchanged. Check the order of the "
+        text += "columns: name them by joint (q_NAME)."
+        read(
+            [_reordered(run, order, True) for run in problem.data], "joint-order", text
+        )
+        text = f"The fit is far better with the positions of {pair} exchanged. Check "
+        text += "the order of the columns."
+        data = [_reordered(run, order, False) for run in problem.data]
+        read(data, "positions-swapped", text)
+    alphabet = np.argsort(np.argsort(names))
+    if not np.array_equal(alphabet, np.arange(arm.dof)):
+        text = "The fit is far better if the joints are in the alphabetical order of "
+        text += "their names, as ROS drivers publish them. Name the columns by joint."
+        data = [_reordered(run, alphabet, True) for run in problem.data]
+        read(data, "joint-order", text)
+    for j, index in enumerate(arm.coordinates):
+        if not arm.joints[index].is_revolute:
+            continue
+        scale = np.ones(arm.dof)
+        scale[j] = np.pi / 180.0
+        text = f"The fit is far better if {names[j]} is in degrees. Head its column "
+        text += "with its unit: [deg]."
+        read([_scaled(run, scale) for run in problem.data], "joint-in-degrees", text)
+    return readings
+
+
+def _reordered(run: Samples, order: np.ndarray, with_torque: bool) -> Samples:
+    """The samples with their joints in another order."""
+    resolution = run.preparation.speed_resolution
+    shuffled = tuple(resolution[k] for k in order) if resolution else ()
+    return replace(
+        run,
+        q=run.q[:, order],
+        qd=run.qd[:, order],
+        qdd=run.qdd[:, order],
+        tau=run.tau[:, order] if with_torque else run.tau,
+        preparation=replace(run.preparation, speed_resolution=shuffled),
+    )
+
+
+def _scaled(run: Samples, scale: np.ndarray) -> Samples:
+    """The samples with other units of their positions."""
+    resolution = np.asarray(run.preparation.speed_resolution)
+    scaled = tuple((resolution * scale).tolist()) if resolution.size else ()
+    return replace(
+        run,
+        q=run.q * scale,
+        qd=run.qd * scale,
+        qdd=run.qdd * scale,
+        preparation=replace(run.preparation, speed_resolution=scaled),
+    )
