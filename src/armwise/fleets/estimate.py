@@ -225,8 +225,9 @@ def _preparation(stored: dict[str, Any]) -> Preparation:
         count = getattr(preparation, name)
         if type(count) is not int or not (name == "decimation") <= count < 2**53:
             raise ValueError(f"{name} is none")
-    if type(preparation.cutoff_is_automatic) is not bool:
-        raise ValueError("cutoff_is_automatic is none")
+    switches = (preparation.cutoff_is_automatic, *preparation.ignores_slow)
+    if not all(type(switch) is bool for switch in switches):
+        raise ValueError("a switch is neither on nor off")
     if not all(isinstance(note, str) for note in preparation.notes):
         raise ValueError("notes are no words")
     return preparation
