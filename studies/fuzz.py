@@ -27,6 +27,7 @@ import xml.etree.ElementTree as ElementTree
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -104,7 +105,7 @@ def _changed_tree(tree: Any, rng: random.Random) -> Any:
                 other = other[step]
             parent[key] = json.loads(json.dumps(other))
         else:
-            parent[key] = rng.choice(ODD)
+            parent[key] = deepcopy(rng.choice(ODD))  # it may be changed in turn
     return tree
 
 

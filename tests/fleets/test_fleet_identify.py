@@ -90,9 +90,15 @@ def test_a_run_goes_on_from_finished_parts(arm, logs, fleet, tmp_path):
 
 def test_a_log_that_changed_is_read_again(arm, logs, tmp_path):
     shutil.copytree(logs, tmp_path / "logs")
-    identified(arm, tmp_path / "logs", parts=tmp_path / "parts")
+    first = identified(arm, tmp_path / "logs", parts=tmp_path / "parts")
     write_log(tmp_path / "logs" / "R0" / "0.parquet", arm, 99)
-    again = identified(arm, tmp_path / "logs", parts=tmp_path / "parts")
+    again = identified(
+        arm,
+        tmp_path / "logs",
+        parts=tmp_path / "parts",
+        like=first.preparation,
+        lags=first.lags,
+    )
     assert again.work.reused == 11
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -23,6 +23,7 @@ from armwise.cli.arguments import (
     method_named,
 )
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
+from armwise.errors import NotPhysical
 
 if TYPE_CHECKING:
     from armwise.identification import Estimate, Validation
@@ -74,15 +75,22 @@ def identify(
             cutoff_hz=cutoff_hz,
             progress=report,
         )
-    files = _write(estimate, arm, output) if output else {}
-    summary = summarise(estimate, files)
+    written = _write(estimate, arm, output) if output else Written({}, {}, {})
+    summary = summarise(estimate, written)
     if json:
         print_json(summary)
     else:
         _show(estimate, summary)
+        _show_files(estimate, written)
+    if written.defects:
+        name, why = next(iter(written.defects.items()))
+        raise NotPhysical(
+            f"{name}: {why}. No model is written: only --method physical gives bodies "
+            "that can exist."
+        )
 
 
-def summarise(estimate: Estimate, files: dict[str, str]) -> dict[str, Any]:
+def summarise(estimate: Estimate, written: Written) -> dict[str, Any]:
     """Collect what `--json` prints."""
     base = estimate.base
     combinations = zip(
@@ -105,31 +113,46 @@ def summarise(estimate: Estimate, files: dict[str, str]) -> dict[str, Any]:
         "preparation": estimate.samples[0].preparation,
         "warnings": [warning.text for warning in estimate.warnings],
         "warning_codes": [warning.code for warning in estimate.warnings],
-        "files": files,
+        "files": written.files,
+        "file_errors": {k: e.to_dict() for k, e in written.errors.items()},
     }
 
 
-def _write(estimate: Estimate, source: str, folder: Path) -> dict[str, str]:
+def _write(estimate: Estimate, source: str, folder: Path) -> Written:
     """Write the model, the estimate and the report."""
     from armwise.arms import save_arm
-    from armwise.identification import write_estimate
+    from armwise.identification import (
+        arm_for_file,
+        file_error,
+        read_back,
+        write_estimate,
+    )
     from armwise.report import write_report
 
     folder.mkdir(parents=True, exist_ok=True)
-    files = {"estimate": folder / "estimate.json", "urdf": folder / "identified.urdf"}
+    files = {"estimate": folder / "estimate.json"}
     write_estimate(estimate, files["estimate"])
-    if defects := estimate.arm.defects():
-        del files["urdf"]
-        for name, why in defects.items():
-            # The physical method's bodies all exist: another one was in use.
-            warn(
-                f"{name}: {why}; identified.urdf is not written. Use --method physical."
-            )
-    else:
-        template = source if source.lower().endswith(".urdf") else None
-        save_arm(estimate.arm, files["urdf"], template=template)
+    errors: dict[str, Validation] = {}
+    defects = estimate.arm.defects()
+    if not defects:
+        model, kind = arm_for_file(estimate), Path(source).suffix.lower()
+        template = source if kind in (".urdf", ".xml") else None
+        path = folder / ("identified.xml" if kind == ".xml" else "identified.urdf")
+        for note in save_arm(model, path, template=template):
+            warn(note)
+        files["mjcf" if kind == ".xml" else "urdf"] = path
+        data = estimate.validation_samples or estimate.samples
+        errors[path.name] = file_error(read_back(path, estimate), data)
     files["report"] = write_report(estimate, folder / "report.html")
-    return {key: str(path) for key, path in files.items()}
+    return Written({key: str(path) for key, path in files.items()}, errors, defects)
+
+
+class Written(NamedTuple):
+    """What was written: files by kind, errors of models by name, and why none was."""
+
+    files: dict[str, str]
+    errors: dict[str, Validation]
+    defects: dict[str, str]
 
 
 def _apart(errors: Validation, joint: int) -> list[str]:
@@ -164,7 +187,22 @@ def _show(estimate: Estimate, summary: dict[str, Any]) -> None:
     if summary["friction"]:
         terms = ", ".join(summary["friction"])
         out.print(f"Friction beyond viscous and Coulomb: {terms}")
-    for key, path in summary["files"].items():
-        out.print(f"{key}: {path}")
     for warning in estimate.warnings:
         warn(warning.text)
+
+
+def _show_files(estimate: Estimate, written: Written) -> None:
+    """Print what was written, and the error of the model in it."""
+    out = console()
+    for key, path in written.files.items():
+        out.print(f"{key}: {path}")
+    for name, error in written.errors.items():
+        whole = " ".join(f"{100 * e:.1f}" for e in error.relative_error)
+        out.print(
+            f"error of {name} by its own inverse dynamics, joint by joint: {whole} %"
+        )
+        if estimate.columns.friction:
+            out.print(
+                f"{name} holds viscous and Coulomb friction, fitted without the terms "
+                "above; estimate.json holds them all."
+            )

@@ -17,6 +17,7 @@ from armwise.codegen.accuracy import random_states, reference_values
 from armwise.errors import ArgumentError, ArmwiseError, FileError
 from armwise.files import exchange, scratch_folder
 from armwise.programs import Compiler, cached_object, find_compiler
+from armwise.tables import read_json
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -77,16 +78,15 @@ def read_manifest(folder: Path) -> dict[str, object]:
         ArgumentError: If it is not such a folder, or a file was changed since.
     """
     path = folder / MANIFEST
-    try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-        hashes = dict(about["files"])
-    except FileNotFoundError:
+    if not path.is_file():
         raise ArgumentError(
             f"{folder} holds no generated code: it has no {MANIFEST}. "
             "Make it with armwise generate."
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise ArgumentError(f"{path} cannot be read: {problem}.") from None
+        )
+    about = read_json(path, "a description of generated code", ArgumentError)
+    hashes = about.get("files")
+    if not isinstance(hashes, dict):
+        raise ArgumentError(f"{path} cannot be read: it names no files.")
     for name, expected in hashes.items():
         # A manifest may come from anywhere: it must not name files elsewhere.
         if Path(name).name != name:

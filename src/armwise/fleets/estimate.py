@@ -208,7 +208,8 @@ _RATES = ("cutoff_hz", "sample_rate_hz", "torque_bandwidth_hz")
 def _preparation(stored: dict[str, Any]) -> Preparation:
     """A preparation from a file that anyone may have changed."""
     dropped = tuple((str(why), int(rows)) for why, rows in stored["rows_dropped"])
-    lists = {name: tuple(stored[name]) for name in ("speed_resolution", "notes")}
+    names = ("speed_resolution", "notes", "ignores_slow")
+    lists = {name: tuple(stored[name]) for name in names}
     preparation = Preparation(**stored | lists | {"rows_dropped": dropped})
     for name in _RATES:
         rate = getattr(preparation, name)
@@ -224,8 +225,9 @@ def _preparation(stored: dict[str, Any]) -> Preparation:
         count = getattr(preparation, name)
         if type(count) is not int or not (name == "decimation") <= count < 2**53:
             raise ValueError(f"{name} is none")
-    if type(preparation.cutoff_is_automatic) is not bool:
-        raise ValueError("cutoff_is_automatic is none")
+    switches = (preparation.cutoff_is_automatic, *preparation.ignores_slow)
+    if not all(type(switch) is bool for switch in switches):
+        raise ValueError("a switch is neither on nor off")
     if not all(isinstance(note, str) for note in preparation.notes):
         raise ValueError("notes are no words")
     return preparation

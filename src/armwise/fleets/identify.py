@@ -123,7 +123,8 @@ def suggest_preparation(
         samples = prepare(recording, cutoff_hz, arm=arm, skip_bad_rows=skip)
     except (ArmwiseError, OSError) as error:
         return str(error)
-    return samples.preparation
+    # One delay for the fleet, taken as known: sums of robots have no column for it.
+    return replace(samples.preparation, lag_std=None)
 
 
 # identify_fleet: many robots from many logs, each read once by some worker.

@@ -137,7 +137,8 @@ def select_friction(
     runs = [data] if isinstance(data, Samples) else list(data)
     candidates = _candidates(arm, runs, forms)
     with threadpool_limits(limits=1, user_api="blas"):
-        plain = Columns(arm)
+        is_late = any(run.lag_std is not None for run in runs)
+        plain = Columns(arm, has_lags=is_late)
         load = _first_load(plain, runs, terms)
         columns = replace(plain, friction=candidates, load=load)
         folds, every = _folds(columns, runs)

@@ -47,6 +47,16 @@ def model_from_arm(arm: Arm, payload: Payload | None, wrist: str | None) -> Any:
     Raises:
         ArmError: If MuJoCo cannot simulate such a body.
     """
+    try:
+        return spec_from_arm(arm, payload, wrist).compile()
+    except ValueError as error:
+        raise ArmError(f"MuJoCo cannot simulate {arm.name}: {error}") from None
+
+
+def spec_from_arm(
+    arm: Arm, payload: Payload | None = None, wrist: str | None = None
+) -> Any:
+    """The same before it is compiled, for those who add to it."""
     mujoco = import_mujoco()
     spec = mujoco.MjSpec()
     spec.modelname = arm.name
@@ -62,10 +72,7 @@ def model_from_arm(arm: Arm, payload: Payload | None, wrist: str | None) -> Any:
         _add_wrist(mujoco, spec, arm, wrist, carried_beyond(arm, wrist, payload))
     _add_couplings(spec, arm)
     _add_mimics(mujoco, spec, arm)
-    try:
-        return spec.compile()
-    except ValueError as error:
-        raise ArmError(f"MuJoCo cannot simulate {arm.name}: {error}") from None
+    return spec
 
 
 def _bodies(

@@ -33,6 +33,7 @@ from armwise.regression.signals import (
     averaged_sign,
     friction_direction,
     through_torque_filter,
+    torque_rate,
 )
 from armwise.regression.solution import (
     RANK_TOLERANCE,
@@ -80,6 +81,7 @@ __all__ = [
     "solve_system",
     "stack",
     "through_torque_filter",
+    "torque_rate",
     "torque_size",
     "triangle",
 ]
