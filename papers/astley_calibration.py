@@ -15,7 +15,7 @@ from armwise.calibration import (
     Plan,
     Structure,
     calibratable,
-    calibrate,
+    calibrate_by_adaptation,
     calibrate_recording,
 )
 from armwise.calibration.gravity_expansion import approximation_error
@@ -132,7 +132,7 @@ def run_ten(arms: int = 10, seed: int = 0, plan: Plan | None = None) -> TenRuns:
     random = np.random.default_rng(seed + 1)
     bench, known = plant(arms, seed), structure()
     posture = BETA + random.normal(0.0, 0.05, (arms, 2))
-    found = calibrate(
+    found = calibrate_by_adaptation(
         bench,
         known,
         posture=posture,

@@ -16,7 +16,7 @@ from armwise.calibration import (
     Plan,
     Structure,
     Trace,
-    calibrate,
+    calibrate_by_adaptation,
 )
 from armwise.errors import ArgumentError
 from armwise.plants import (
@@ -97,7 +97,7 @@ def _no_wrench(frame: str) -> Sampler:
 @cache
 def whole_arm(plan: Plan | None = None) -> AdaptiveCalibration:
     """Calibrate one hand controller, both joints."""
-    return calibrate(
+    return calibrate_by_adaptation(
         plant(1),
         structure(),
         posture=BETA,
@@ -123,7 +123,7 @@ def outer_link(plan: Plan | None = None) -> AdaptiveCalibration:
         keeps_truth=False,
     )
     known = Structure(arm, known=("*.my", "*.offset"), positive=("*.mx",))
-    return calibrate(
+    return calibrate_by_adaptation(
         bench,
         known,
         posture=BETA[1:],

@@ -7,7 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from armwise.calibration import Plan, Structure, calibrate, calibrate_recording
+from armwise.calibration import (
+    Plan,
+    Structure,
+    calibrate_by_adaptation,
+    calibrate_recording,
+)
 from armwise.errors import NotIdentifiable, RecordingError
 from armwise.plants import Actuator, AnalogSensor, SimulatedArm
 from tests.calibration.hands import ALPHA, BETA, hand, recorded, structure
@@ -28,7 +33,7 @@ def bench(arm, alpha=ALPHA, full_scale=10.0):
 
 
 def moved(plant):
-    return calibrate(plant, structure(), posture=BETA, plan=QUICK)
+    return calibrate_by_adaptation(plant, structure(), posture=BETA, plan=QUICK)
 
 
 def test_friction_larger_than_gravity_stops_the_procedure():
@@ -37,12 +42,12 @@ def test_friction_larger_than_gravity_stops_the_procedure():
 
 
 def test_a_joint_that_friction_holds_does_not_respond():
-    with pytest.raises(NotIdentifiable, match="Joint 1 does not respond"):
+    with pytest.raises(NotIdentifiable, match="joint_1 does not respond"):
         moved(bench(hand(coulomb=3.0)))
 
 
 def test_a_dead_sensor_does_not_respond():
-    with pytest.raises(NotIdentifiable, match="Joint 2 does not respond"):
+    with pytest.raises(NotIdentifiable, match="joint_2 does not respond"):
         moved(bench(hand(), alpha=np.array([ALPHA[0], 1e6])))
 
 

@@ -31,6 +31,20 @@ def test_a_calibration_survives_its_file(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_is_unknown_is_written_so_and_not_applied(tmp_path):
+    open_ended = SensorCalibration(("a", "b"), (1.5, 2.0), (np.nan, -3.0))
+    path = tmp_path / "sensors.toml"
+    write_calibration(open_ended, path, {"a.offset": "its axis is vertical"})
+    assert 'beta = "unknown"  # its axis is vertical' in path.read_text()
+    read = read_calibration(path)
+    assert read.alpha == (1.5, 2.0)
+    assert np.isnan(read.beta[0])
+    q = np.zeros((20, 2))
+    log = Recording.from_arrays(np.arange(20) * 0.01, q=q, tau=q)
+    with pytest.raises(RecordingError, match="beta of a is unknown"):
+        read.applied(log)
+
+
 def test_reading_applies_it(tmp_path):
     time = np.arange(50) * 0.01
     q, qd = np.sin(time)[:, None] * [1.0, 2.0], np.cos(time)[:, None] * [1.0, 2.0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armwise.arms import load_arm
-from armwise.calibration import Plan, calibrate
+from armwise.calibration import Plan, calibrate_by_adaptation
 from armwise.calibration.gravity_expansion import (
     approximation_error,
     fit_by_arccos,
@@ -50,14 +50,14 @@ def test_only_planar_chains_across_gravity_are_moved():
     assert not is_planar_chain(hand.with_gravity([0.0, 0.0, -9.81]))
     assert not is_planar_chain(load_arm("panda"))
     flat = hand.with_gravity([0.0, 0.0, -9.81])
-    with pytest.raises(NotIdentifiable, match="parallel axes across gravity"):
-        calibrate(thesis.plant(1), flat, posture=np.zeros(2))
+    with pytest.raises(NotIdentifiable, match="parallel z axes across gravity"):
+        calibrate_by_adaptation(thesis.plant(1), flat, posture=np.zeros(2))
 
 
 @pytest.mark.slow
 def test_the_whole_procedure_finds_gains_and_offsets():
     plan = Plan(gain_time=14.0, offset_time=8.0, friction_period=4.0)
-    found = calibrate(
+    found = calibrate_by_adaptation(
         thesis.plant(1), thesis.structure(), posture=thesis.BETA, plan=plan
     )
     alpha, beta = thesis.manual_calibration()

@@ -7,8 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from armwise.calibration import Calibration, Flaws, calibrate_recording
-from armwise.calibration.by_moving import AdaptiveCalibration
+from armwise.calibration import (
+    AdaptiveCalibration,
+    Calibration,
+    Flaws,
+    calibrate_recording,
+)
 from armwise.calibration.gravity_expansion import CosineFit
 from armwise.calibration.sensor_control import Trace
 from armwise.errors import ArgumentError

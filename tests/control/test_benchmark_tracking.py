@@ -171,6 +171,10 @@ def test_the_standard_comparison_prefers_those_who_know_more() -> None:
     assert table.unstable == 0
     assert found["feedforward"] < found["PD + gravity"] < 1.0
     assert found["composite"] < found["feedforward"]
+    assert found["indirect"] < found["computed torque"]
+    assert found["Craig-Hsu-Sastry"] < found["PD + gravity where it is"] < 1.0
+    assert found["one linear model"] < 1.0
+    assert found["mixture of local models"] < 1.0
 
 
 def test_friction_is_added_in_proportion() -> None:

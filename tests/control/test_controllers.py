@@ -9,23 +9,31 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from armwise.arms import Arm, load_arm
+from armwise.arms import Arm, InertialParameters, load_arm
 from armwise.control import (
     PD,
     Feedforward,
+    Gating,
+    MixtureCompensator,
     Partition,
     Playback,
     ResumableController,
+    UpdateLaw,
+    WrenchFeedforward,
     load_state,
     save_state,
 )
+from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.motions import MotionSample, Sinusoid
 from armwise.plants import (
     Controller,
     Encoder,
     Measurement,
+    Payload,
     SimulatedArm,
+    Tachometer,
+    WristSensor,
     run,
     run_batch,
 )
@@ -342,3 +350,70 @@ def test_a_state_of_another_controller_is_refused(arm: Arm, tmp_path: Path) -> N
     with pytest.raises(ArgumentError, match=r"noise\.npz"):
         load_state(mixture, tmp_path / "noise.npz")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["noise.npz", "pd.npz"]
+
+
+# What holds an arm that is pushed, loaded or heavy.
+
+
+def test_gravity_is_compensated_where_the_arm_is(arm: Arm) -> None:
+    """Pushed aside without any spring, it stays where it is."""
+    tilted = arm.with_gravity([0.0, -9.81, 0.0])
+    q = np.array([[0.7, -0.4]])
+    wanted = MotionSample(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 2)))
+    weak = PD(1e-9, 1e-9)
+    held = Feedforward(weak, tilted, "gravity where it is")
+    held.reset(1, 0.001)
+    tau = held.torque(0.0, wanted, Measurement(q=q, qd=np.zeros((1, 2))))
+    np.testing.assert_allclose(tau, Dynamics(tilted).gravity_torque(q), atol=1e-6)
+    with pytest.raises(ArgumentError, match="gravity where it is"):
+        Feedforward(weak, tilted, "weight")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("frame", ["link_7", "link_5"])
+def test_a_load_that_no_model_knows_is_held_as_it_is_felt(frame: str) -> None:
+    panda = load_arm("panda")
+    load = InertialParameters.from_center_of_mass(
+        3.0, [0.03, 0.0, 0.1], np.diag([0.01, 0.01, 0.01])
+    )
+    motion = Sinusoid(
+        0.5 * (panda.limits("lower") + panda.limits("upper")),
+        np.full(7, 0.2), np.full(7, 3.0), 1.0, np.arange(7.0),
+    )  # fmt: skip
+
+    def error(is_felt: bool) -> float:
+        plant = SimulatedArm(
+            panda,
+            sensors=(Encoder(), Tachometer(), WristSensor("link_7")),
+            payload=Payload("link_7", load),
+        )
+        back = Feedforward(PD(200.0, 20.0), panda)
+        control = WrenchFeedforward(back, panda, "link_7") if is_felt else back
+        return float(tracking_error(run(plant, control, motion), motion, 0.2).max())
+
+    if frame == "link_7":
+        assert error(True) < 0.25 * error(False)
+        return
+    # Without load the sensor on its own frame feels the link's weight alone.
+    q = np.array([[0.1, 0.2, 0.3, -1.0, 0.4, 1.0, 0.2]])
+    felt = np.array([[1.0, 2.0, 3.0, 0.4, 0.5, 0.6]])
+    control = WrenchFeedforward(PD(1e-9, 1e-9), panda, frame)
+    control.reset(1, 0.001)
+    still = MotionSample(q, 0.0 * q, 0.0 * q)
+    tau = control.torque(0.0, still, Measurement(q=q, qd=0.0 * q, wrench=felt))
+    dyn = Dynamics(panda)
+    R = dyn.link_pose(q, frame)[0, :3, :3]
+    turned = np.concatenate([R @ felt[0, :3], R @ felt[0, 3:]])
+    np.testing.assert_allclose(tau[0], dyn.jacobian(q, frame)[0].T @ turned, atol=1e-6)
+
+
+def test_a_static_term_holds_an_arm_against_gravity(arm: Arm) -> None:
+    heavy = arm.with_gravity([0.0, -9.81, 0.0])
+    motion = Sinusoid(np.array([0.3, 0.4]), np.zeros(2), np.ones(2), 4.0, np.zeros(2))
+    rest: dict[bool, float] = {}
+    for static in (False, True):
+        law = UpdateLaw.gradient(200.0)
+        gating = Gating(np.zeros((1, 2)), 1.0)
+        control = MixtureCompensator(gating, 5.0, KD, law, static=static)
+        log = run(SimulatedArm(heavy), control, motion)
+        rest[static] = float(tracking_error(log, motion, 3.5).max())
+    assert rest[True] < 0.1 * rest[False]

@@ -84,6 +84,10 @@ def test_a_proper_grasp_passes_and_a_shifted_or_turned_one_does_not() -> None:
     shifted[1, 3] += 0.02
     slipped = verify_grasp(_brick(), own, shifted)
     assert not slipped.is_as_expected
+    assert verdicts(slipped) == {"position": "beyond", "mass": "within"}
+    assert "not held as expected, by its position" in slipped.statement
+    # Each quantity has its own tolerance, and passes or fails by it alone.
+    assert verify_grasp(_brick(), own, shifted, position_tolerance=0.05).is_as_expected
     assert slipped.shift[1] == pytest.approx(-0.02, abs=2e-3)
     turned = T @ pose(rotation_about([1.0, 0.0, 0.0], 0.5))
     twisted = verify_grasp(_brick(), own, turned)
@@ -93,8 +97,14 @@ def test_a_proper_grasp_passes_and_a_shifted_or_turned_one_does_not() -> None:
     wrong = verify_grasp(_brick(), heavier, T)
     assert not wrong.is_as_expected
     assert wrong.mass_difference == pytest.approx(-0.36, abs=0.02)
+    assert verdicts(wrong) == {"position": "within", "mass": "beyond"}
+    assert verify_grasp(_brick(), heavier, T, mass_tolerance=0.5).is_as_expected
     with pytest.raises(ArgumentError, match="4×4 pose"):
         verify_grasp(_brick(), own, np.eye(3))
+
+
+def verdicts(check) -> dict[str, str]:
+    return {one.quantity: one.verdict for one in check.checks[:2]}
 
 
 def test_drivers_get_mass_centre_and_central_inertia(tmp_path: Path) -> None:

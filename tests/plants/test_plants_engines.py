@@ -32,6 +32,7 @@ CASES = {
     "rough": (ROUGH, SemiImplicit(), {}),
     "stick-slip": (ROUGH, SemiImplicit(), {"friction": Friction(static=1.5)}),
     "elastic": (ROUGH, SemiImplicit(), {"elasticity": SOFT}),
+    "geared": (ROUGH, SemiImplicit(), {"elasticity": JointElasticity(3e3, 1.0, 4e-3)}),
     "elastic rk4": (ROUGH, RungeKutta4(), {"elasticity": SOFT}),
     "adaptive": (
         ROUGH,
@@ -224,6 +225,26 @@ def test_an_elastic_joint_rings_at_its_frequency(integrator):
     expected = 0.01 * np.cos(omega * 1e-3 * np.arange(1, 501))
     tolerance = 2e-3 if isinstance(integrator, SemiImplicit) else 1e-8
     np.testing.assert_allclose(stretch, expected, atol=tolerance)
+
+
+def test_a_gear_transmits_nothing_within_its_play():
+    arm = with_drives(pendulum(), rotor_inertia=0.01, viscous=1.0, coulomb=0.2)
+    gear = JointElasticity(100.0, 5.0, backlash=0.02)
+    plant = SimulatedArm(arm, elasticity=gear)
+    plant.reset([0.0])
+    plant.step(np.array([[3.0]]))  # the motor sets out; the link hangs still
+    assert 0.0 < plant.state.motor_q[0, 0] < 0.01
+    assert plant.state.q[0, 0] == 0.0
+    assert plant.state.link_tau[0, 0] == 0.0
+    hold = 2.0 * 9.81 * 0.4 * np.sin(0.5)
+    for _ in range(6000):
+        plant.step(400.0 * (0.5 - plant.state.motor_q) + hold)
+    q = plant.state.q[0, 0]
+    gravity = 2.0 * 9.81 * 0.4 * np.sin(q)
+    twist = plant.state.motor_q[0, 0] - q
+    assert twist == pytest.approx(gravity / 100.0 + 0.01, rel=1e-4)
+    with pytest.raises(ArgumentError, match="backlash"):
+        JointElasticity(100.0, backlash=-0.1)
 
 
 def test_an_elastic_joint_gives_under_gravity():

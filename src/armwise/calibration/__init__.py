@@ -1,9 +1,14 @@
 """Calibration: gains and offsets of joint sensors, estimated against gravity."""
 
-from armwise.calibration.by_moving import AdaptiveCalibration, calibrate
+from armwise.calibration.by_adaptation import (
+    AdaptiveCalibration,
+    calibrate_by_adaptation,
+)
+from armwise.calibration.by_moving import Moves, calibrate, prospects
 from armwise.calibration.from_recording import calibrate_recording
 from armwise.calibration.gravity_expansion import CosineFit
 from armwise.calibration.observability import Observability, calibratable
+from armwise.calibration.rehearsal import FULL_SCALE, Rehearsal, rehearse
 from armwise.calibration.result import Calibration, Evidence
 from armwise.calibration.sensor_control import GRAVITY, PARAMETER_STRIDE, Trace
 from armwise.calibration.sensor_flaws import Flaws
@@ -12,6 +17,7 @@ from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.torque_gains import TorqueGains, calibrate_torques
 
 __all__ = [
+    "FULL_SCALE",
     "GRAVITY",
     "PARAMETER_STRIDE",
     "AdaptiveCalibration",
@@ -19,14 +25,19 @@ __all__ = [
     "CosineFit",
     "Evidence",
     "Flaws",
+    "Moves",
     "Observability",
     "Plan",
+    "Rehearsal",
     "Structure",
     "TorqueGains",
     "Trace",
     "as_structure",
     "calibratable",
     "calibrate",
+    "calibrate_by_adaptation",
     "calibrate_recording",
     "calibrate_torques",
+    "prospects",
+    "rehearse",
 ]

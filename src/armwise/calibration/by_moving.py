@@ -1,186 +1,811 @@
-"""Calibration by moving the arm under adaptive control (`astley1996`)."""
+"""Calibration by moving: sensors of any serial arm, without a guess, on any plant.
+
+Joints are pushed to see which way their readings count; then each moves alone, the last
+first, where gravity turns its torque into a cosine of the reading: its rate is the
+gain. All move together, and gains, offsets and the arm's parameters are estimated from
+everything recorded. Moves that promise most are added until the answer is as sure as
+asked; what does not get there is unknown.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.calibration.gravity_expansion import (
-    CosineFit,
-    fit_by_arccos,
-    is_planar_chain,
+from armwise.calibration.from_recording import first_std, sensed_samples
+from armwise.calibration.observability import Observability, calibratable
+from armwise.calibration.refine import (
+    GaussianPrior,
+    covariance_of,
+    descend,
+    independent_repeats,
+    refine,
 )
-from armwise.calibration.observability import calibratable
-from armwise.calibration.sensor_control import Bench, Trace
-from armwise.calibration.stages import GainStage, OffsetStage, Plan, Stages
-from armwise.calibration.structure import Structure, as_structure
-from armwise.errors import ArgumentError, NotIdentifiable
+from armwise.calibration.result import Calibration, evidence_of, wrapped
+from armwise.calibration.search import (
+    SearchRegion,
+    described_points,
+    lowest,
+    search,
+)
+from armwise.calibration.sensor_control import Bench, SensorPD, Trace
+from armwise.calibration.sensor_flaws import Flaws
+from armwise.calibration.stages import find_senses
+from armwise.calibration.structure import Structure
+from armwise.calibration.variable_projection import (
+    ProjectedProblem,
+    Projector,
+    SensorPoint,
+)
+from armwise.dynamics import Dynamics
+from armwise.errors import ArgumentError, NotConverged, NotIdentifiable, RecordingError
+from armwise.motions import Triangle, random_motion
 from armwise.plants import Plant
 from armwise.progress import Progress
+from armwise.recordings import Recording, Samples
+from armwise.regression import STRETCHES
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
     from numpy.typing import ArrayLike
 
-    from armwise.recordings import Recording
 
-
-@dataclass(frozen=True, eq=False)
-class AdaptiveCalibration:
-    """Result of the procedure, one row per arm.
+@dataclass(frozen=True)
+class Moves:
+    """How the arm is moved; times in [s], distances as fractions of the full scale.
 
     Attributes:
-        alpha, beta: θ = α v + β in [rad/V] and [rad].
-        alpha_std, beta_std: Their standard deviations, from the adaptation's gain
-            matrix and its prediction errors.
-        alpha_by_arccos: α as the thesis reads it off the parabola.
-        single_phase: Angle above the horizontal of the centre of mass that each joint
-            carries, at a reading of zero, the other joints held, in [rad].
-        friction: Coulomb friction in [N m].
-        traces: Recorded runs, stage by stage.
-        recordings: Per arm, volts and torques of every stage.
-        fits: Per joint and arm, the cosine read off its parabola.
+        amplitude: Reach of the waves.
+        period: Of a joint's wave; others differ from it, so that no pair repeats.
+        together: Length of one move of all joints.
+        longest: Time in motion after which it ends, sure or not.
+        stiffness: Natural frequency of PD control in [rad/s].
+        push: Largest fraction of the effort limits used to find directions.
+        gentlest: Fraction of that to begin with.
+        cutoff_hz: Low-pass of readings and torques for the estimation in [Hz].
     """
 
-    alpha: Float[np.ndarray, "batch dof"]
-    beta: Float[np.ndarray, "batch dof"]
-    alpha_std: Float[np.ndarray, "batch dof"]
-    beta_std: Float[np.ndarray, "batch dof"]
-    alpha_by_arccos: Float[np.ndarray, "batch dof"]
-    single_phase: Float[np.ndarray, "batch dof"]
-    friction: Float[np.ndarray, "batch dof"]
-    traces: dict[str, Trace]
-    recordings: list[list[Recording]]
-    fits: tuple[tuple[CosineFit, ...], ...]
+    # A fifth of the scale is left for tracking errors.
+    amplitude: float = 0.8
+    # Slow: inertia and viscous friction are small beside gravity.
+    period: float = 7.0
+    together: float = 20.0
+    longest: float = 400.0
+    # Half of what a joint behind a gear's spring bears at a few hundred hertz.
+    stiffness: float = 30.0
+    # Enough to overcome gears' friction, too little to hurt in a hundredth of a second.
+    push: float = 0.4
+    gentlest: float = 0.1
+    cutoff_hz: float = 5.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.amplitude <= 1.0:
+            raise ArgumentError("amplitude is a fraction of the full scale, 0 to 1.")
+        for name in ("period", "together", "longest", "stiffness", "cutoff_hz"):
+            if not getattr(self, name) > 0.0:
+                raise ArgumentError(f"{name} must be positive.")
+        if not (0.0 < self.push <= 1.0 and 0.0 < self.gentlest <= 1.0):
+            raise ArgumentError("push and gentlest are fractions, 0 to 1.")
+
+
+BENT = Flaws(bend=0.005)
+"""Of an arm of which nothing is said: potentiometers bend by half a percent."""
+
+_TORQUE_ERROR, _FRICTION_ERROR = 0.005, 0.0005
+"""Errors of the torques that predictions before the first move assume, as fractions of
+each joint's torque and of its effort limit: motors are good to half a percent; friction
+is some percent of what a joint can bear, and models of it are good to a tenth."""
+
+_WAVE_SPEED = 0.6
+"""Speed of the waves in [rad/s], about, that predictions assume."""
+
+
+def prospects(
+    structure: Structure | Arm,
+    *,
+    effort: ArrayLike | None = None,
+    gain_std: float = 0.0025,
+    offset_std: float = np.deg2rad(0.125),
+    moves: Moves | None = None,
+) -> Observability:
+    """Say before any motion which gains and offsets `calibrate` will look for.
+
+    Args:
+        structure: The arm, or the arm and what is known of it.
+        effort: Largest torque of each joint in [N m]; the arm's limits when not given.
+        gain_std, offset_std: Standard deviations asked for, relative and in [rad].
+        moves: How it will be moved.
+    """
+    structure, moves = _structure(structure), moves or Moves()
+    arm = structure.arm
+    motion = random_motion(
+        arm, 0, 0.5 * moves.longest, harmonics=round(0.5 * moves.longest * 0.15),
+        roughness=0.5, reach=0.25, widest=2.0, fastest=_WAVE_SPEED,
+    )  # fmt: skip
+    limits = arm.limits("effort") if effort is None else _numbers(effort, arm, "effort")
+    known = np.where(np.isfinite(limits), limits, 0.0)
+    return calibratable(
+        structure,
+        noise=_TORQUE_ERROR,
+        least_torque_std=_FRICTION_ERROR * known,
+        tolerance=(gain_std, offset_std),
+        motion=motion,
+    )
 
 
 def calibrate(
     plant: Plant,
     structure: Structure | Arm,
     *,
-    posture: ArrayLike | None = None,
     full_scale: ArrayLike = 6.0,
+    center: ArrayLike = 0.0,
+    posture: ArrayLike | None = None,
     torque_step: ArrayLike = 0.0,
-    plan: Plan | None = None,
+    effort: ArrayLike | None = None,
+    gain_std: float = 0.0025,
+    offset_std: float = np.deg2rad(0.125),
+    moves: Moves | None = None,
+    outlook: Observability | None = None,
     progress: Progress | None = None,
-) -> AdaptiveCalibration:
-    """Estimate θ = α v + β of every joint of a plant by moving it, without a guess.
+) -> Calibration:
+    """Estimate θ = α s + β of every joint of a plant by moving it, without a guess.
 
-    Friction is measured by a slow wave; each joint moves alone under composite
-    adaptive control with gravity as a parabola, which gives α; then all move together
-    with gravity expanded by the offsets' cosines and sines, which gives β. A stage ends
-    when its own uncertainty is small enough.
+    Any serial arm of revolute joints, whatever their axes. It ends when all that was
+    sought is as sure as asked, or its time is up.
 
     Args:
-        plant: With sensors that give volts; a batch is calibrated at once.
-        structure: The arm; a chain of parallel axes across gravity.
+        plant: One arm that takes torques and measures `volts` (or `q`).
+        structure: The arm, or the arm and what is known of it.
+        full_scale: How far readings may go from `center`, one number or one per joint.
+        center: Reading in the middle of the range each joint may move in.
         posture: Where a simulated plant is at power-up, in its own coordinates, zero
             when not given; not used by the procedure.
-        full_scale: Reading in [V] the joints may reach, one number or one per joint.
         torque_step: Step of the torques' converter in [N m]; commands are rounded to
             it, so that recorded and applied torques are the same.
-        plan: How to move.
+        effort: Largest torque of each joint in [N m]; the arm's limits when not given.
+        gain_std, offset_std: Standard deviations asked for, relative and in [rad].
+        moves: How to move.
+        outlook: What to look for, from `prospects`; computed when None.
         progress: Called with the step and the fraction that is done.
 
+    Returns:
+        Gains and offsets; NaN with an infinite standard deviation where unknown, the
+        reason in `.observability`.
+
     Raises:
-        NotIdentifiable: If gravity does not act on a joint, or friction hides it.
+        NotIdentifiable: If gravity can calibrate nothing, or a joint does not respond.
         RecordingError: If a joint or its reading does not follow.
     """
     from threadpoolctl import threadpool_limits
 
-    structure, plan = as_structure(structure), plan or Plan()
-    _check(plant, structure)
-    report = progress or (lambda step, fraction: None)
-    names = structure.arm.coordinate_names
-    scale, step = (
-        np.broadcast_to(np.asarray(x, float), (structure.arm.dof,)).copy()
-        for x in (full_scale, torque_step)
-    )
-    with threadpool_limits(limits=1, user_api="blas"):  # tiny matrices: one is faster
-        start = np.zeros(structure.arm.dof) if posture is None else posture
-        bench = Bench(plant, scale, start, cutoff_hz=40.0, torque_step=step)
-        stages = Stages(structure, bench, plan, _effort(structure.arm))
-        report("directions", 0.0)
-        stages.find_feedback()
-        slow = []
-        for j, name in enumerate(names):
-            report(f"friction of {name}", 0.05 + 0.25 * j / len(names))
-            slow.append(stages.measure_friction(j))
-        alone = []
-        for j, name in enumerate(names):
-            report(f"gain of {name}", 0.3 + 0.4 * j / len(names))
-            alone.append(stages.adapt_parabola(j))
-        report("offsets", 0.7)
-        gains = np.array([[fit.gain for fit in s.fits] for s in alone]).T * bench.sense
-        together = stages.adapt_offsets(gains)
-        report("done", 1.0)
-        return _result(stages, gains / scale, slow, alone, together)
-
-
-def _result(
-    stages: Stages,
-    alpha: Float[np.ndarray, "batch dof"],
-    slow: list[Trace],
-    alone: list[GainStage],
-    together: OffsetStage,
-) -> AdaptiveCalibration:
-    sense, scale = stages.bench.sense, stages.bench.scale
-    arccos = [
-        [fit_by_arccos(_parabola_of(fit), (-1.0, 1.0)).gain for fit in stage.fits]
-        for stage in alone
-    ]
-    traces = {f"friction_{j + 1}": trace for j, trace in enumerate(slow)}
-    traces |= {f"gain_{j + 1}": stage.trace for j, stage in enumerate(alone)}
-    return AdaptiveCalibration(
-        alpha=alpha,
-        beta=together.beta,
-        alpha_std=np.abs(alpha) * np.array([stage.std for stage in alone]).T,
-        beta_std=together.std,
-        alpha_by_arccos=np.array(arccos).T * sense / scale,
-        single_phase=_joint_phase([stage.fits for stage in alone], sense),
-        friction=stages.friction,
-        traces=traces | {"offsets": together.trace},
-        recordings=stages.bench.recordings(),
-        fits=tuple(stage.fits for stage in alone),
-    )
-
-
-def _joint_phase(fits: list[tuple[CosineFit, ...]], sense: np.ndarray) -> np.ndarray:
-    """The cosine's phase in the joint's own sense: −m cos(x − φ) = m cos(x − φ + π)."""
-    phase = np.array([[fit.phase for fit in row] for row in fits]).T
-    turned = np.where(sense > 0.0, phase, np.pi - phase)
-    return np.asarray(np.angle(np.exp(1j * turned)))
-
-
-def _parabola_of(fit: CosineFit) -> np.ndarray:
-    """The best parabola of a cosine over the scaled reach."""
-    q = np.linspace(-1.0, 1.0, 101)
-    curve = fit.moment * np.cos(fit.gain * q + fit.phase)
-    return np.asarray(np.polynomial.polynomial.polyfit(q, curve, 2))
-
-
-def _effort(arm: Arm) -> np.ndarray:
-    effort = arm.limits("effort")
-    if not np.all(np.isfinite(effort)):
-        raise ArgumentError(
-            f"{arm.name} has no effort limits; they say how hard joints may be pushed."
-        )
-    return effort
-
-
-def _check(plant: Plant, structure: Structure) -> None:
+    structure, moves = _structure(structure), moves or Moves()
     arm = structure.arm
+    _check(plant, arm)
+    limits = arm.limits("effort") if effort is None else _numbers(effort, arm, "effort")
+    if not np.all(np.isfinite(limits) & (limits > 0.0)):
+        raise ArgumentError(
+            f"{arm.name} has no effort limits; they say how hard joints may be pushed. "
+            "Pass effort=."
+        )
+    scale = _numbers(full_scale, arm, "full_scale")
+    if np.any(scale <= 0.0):
+        raise ArgumentError("full_scale must be positive for every joint.")
+    asked = (gain_std, offset_std)
+    if min(asked) <= 0.0:
+        raise ArgumentError("gain_std and offset_std must be positive.")
+    if outlook is None:
+        outlook = prospects(
+            structure,
+            effort=limits,
+            gain_std=gain_std,
+            offset_std=offset_std,
+            moves=moves,
+        )
+    if not outlook.is_sought.any():
+        reasons = "; ".join(f"{p.name}: {p.reason}" for p in outlook.prospects)
+        raise NotIdentifiable(f"Gravity can calibrate nothing of {arm.name}: {reasons}")
+    with threadpool_limits(limits=1, user_api="blas"):  # tiny matrices: one is faster
+        start = np.zeros(arm.dof) if posture is None else posture
+        bench = Bench(
+            plant,
+            scale,
+            start,
+            # A quarter of the rate of torques, 60 Hz at most.
+            cutoff_hz=min(60.0, 0.25 / plant.control_period),
+            torque_step=_numbers(torque_step, arm, "torque_step"),
+            center=_numbers(center, arm, "center"),
+            effort=limits,
+        )
+        mover = _Mover(structure, bench, moves, limits)
+        return _Procedure(structure, mover, outlook, asked, progress).run()
+
+
+def _structure(structure: Structure | Arm) -> Structure:
+    return (
+        structure
+        if isinstance(structure, Structure)
+        else Structure(structure, flaws=BENT)
+    )
+
+
+def _check(plant: Plant, arm: Arm) -> None:
     if plant.dof != arm.dof:
         raise ArgumentError(
             f"The plant has {plant.dof} joints, {arm.name} has {arm.dof}."
         )
-    if not is_planar_chain(arm):
-        hidden = ", ".join(calibratable(structure).hidden) or "none"
-        raise NotIdentifiable(
-            f"{arm.name} is not a chain of parallel axes across gravity, which "
-            f"this procedure moves joint by joint (never calibratable: {hidden}). "
-            "Record a motion and use calibrate_recording."
+    if plant.batch != 1:
+        raise ArgumentError(
+            f"calibrate moves one arm; this plant has a batch of {plant.batch}."
         )
+    if not all(joint.is_revolute for joint in arm.joints):
+        sliding = next(j.name for j in arm.joints if not j.is_revolute)
+        raise NotIdentifiable(
+            f"{arm.name}: {sliding} slides; gravity calibrates revolute joints only. "
+            "Lock it (load_arm(..., lock=...)), or record a motion and use "
+            "calibrate_recording."
+        )
+
+
+def _numbers(values: ArrayLike, arm: Arm, name: str) -> np.ndarray:
+    array = np.asarray(values, dtype=float)
+    if array.ndim > 1 or array.size not in (1, arm.dof) or np.isnan(array).any():
+        raise ArgumentError(f"{name} needs one number, or one for each joint.")
+    return np.broadcast_to(array, (arm.dof,)).copy()
+
+
+# Moving: senses of rotation, PD control, waves.
+
+_SPEED = 0.5
+"""Fraction of the joints' speed limits that waves may reach."""
+
+_HARDLY = 0.5
+"""Fraction of its reference's span below which a joint does not follow."""
+
+
+class _Mover:
+    """Moves a plant in its readings' units, and keeps what it recorded.
+
+    Attributes:
+        gains: First guess of each |α| in [rad] per unit of the scaled reading.
+        recordings: Of every move.
+        time: Spent in motion in [s].
+    """
+
+    def __init__(
+        self, structure: Structure, bench: Bench, moves: Moves, effort: np.ndarray
+    ) -> None:
+        self.bench, self.moves = bench, moves
+        self.names = structure.arm.coordinate_names
+        inertia = find_senses(bench, moves.push * effort, moves.gentlest)[0]
+        free, held = _inertias(structure)
+        self.gains = inertia / free
+        self._pd = _feedback(inertia, held / free, bench, moves.stiffness, effort)
+        speed = structure.arm.limits("velocity")
+        fastest = np.where(np.isfinite(speed), _SPEED * speed, np.inf) / self.gains
+        self._shortest = 4.0 * moves.amplitude / fastest
+        self.recordings: list[Recording] = []
+        self.time = 0.0
+        self.go_to(np.zeros(len(self.names)))
+
+    @property
+    def sense(self) -> Float[np.ndarray, " dof"]:
+        """Sign of every gain."""
+        return np.asarray(self.bench.sense[0])
+
+    def go_to(self, target: np.ndarray) -> None:
+        """Go slowly to scaled readings and rest there."""
+        start, pd = self.bench.x.copy(), self._pd
+        distance = float(np.abs(target - start).max())
+        # At most the speed of a wave.
+        duration = max(0.5, 0.5 * distance * self.moves.period)
+
+        def ramp(t: float) -> tuple[np.ndarray, ...]:
+            z = min(t / duration, 1.0)
+            s = z**3 * (10.0 - 15.0 * z + 6.0 * z**2)  # at rest at both ends
+            still = np.zeros_like(start)
+            return start + (target - start) * s, still, still
+
+        self.bench.follow(pd, ramp, duration + 0.3)
+        self.time += duration + 0.3
+
+    def wave(
+        self,
+        center: np.ndarray,
+        amplitude: np.ndarray,
+        duration: float,
+        order: int = 0,
+    ) -> Triangle:
+        """Triangular waves about scaled readings; periods differ from joint to joint.
+
+        Args:
+            center: Middle of each joint's wave.
+            amplitude: Its reach; zero for joints that are held.
+            duration: In [s].
+            order: Other numbers shuffle the periods.
+        """
+        n = center.size
+        # Multiples of the golden ratio, modulo one, are spread most evenly: no two
+        # joints keep step for long.
+        spread = np.mod((np.arange(n) + 1 + order * n) * 0.618034, 1.0)
+        periods = np.maximum(self.moves.period * (0.75 + 0.75 * spread), self._shortest)
+        rounding = 0.05 * periods.min()
+        return Triangle(center, amplitude, periods, duration, 0.0, rounding)
+
+    def follow(self, motion: Triangle) -> Recording:
+        """Go to the middle of a wave, follow it, and return what was recorded."""
+        self.go_to(motion.center)
+        trace = self.bench.follow(self._pd, motion, motion.duration)
+        self.time += motion.duration
+        self._check_moved(trace, motion.amplitude)
+        recording = self.bench.recording(trace)
+        self.recordings.append(recording)
+        return recording
+
+    def _check_moved(self, trace: Trace, amplitude: np.ndarray) -> None:
+        span = np.ptp(trace.x[:, 0], axis=0)
+        wanted = np.ptp(trace.reference[:, 0], axis=0)
+        slack = (amplitude > 0.0) & (span < _HARDLY * wanted)
+        if slack.any():
+            j = int(slack.argmax())
+            raise RecordingError(
+                f"{self.names[j]} hardly moves: its reading spans "
+                f"{span[j]:.2g} of the {wanted[j]:.2g} of its reference. Something "
+                "holds it, its effort limit is too low, or its sensor does not follow."
+            )
+
+
+_DAMPING = 0.7
+"""Damping ratio of PD control."""
+
+_LARGEST_LAG = 0.4
+"""Damping times delay from which on a loop rings: a pure delay allows π/2 of it."""
+
+_WEIGHING = 3.0
+"""Rate in [1/s] at which the weight of the arm is learnt: far below PD's own."""
+
+
+def _feedback(
+    inertia: Float[np.ndarray, " dof"],
+    heavier: Float[np.ndarray, " dof"],
+    bench: Bench,
+    stiffness: float,
+    effort: Float[np.ndarray, " dof"],
+) -> SensorPD:
+    """PD gains and those of the integral, in the readings' units.
+
+    At high frequencies a joint turns as if the others were free; slowly, it carries
+    them all. Damping is bounded by the first, stiffness by the second.
+
+    Args:
+        inertia: Of each joint, the others free.
+        heavier: How much larger it is, the others held.
+        bench: With the loop's delays.
+        stiffness: Natural frequency in [rad/s].
+        effort: Largest torques in [N m].
+    """
+    rate = np.minimum(2.0 * _DAMPING * stiffness * heavier, _LARGEST_LAG / bench.delay)
+    corner = np.minimum(
+        0.5 * stiffness / _DAMPING, rate / (4.0 * _DAMPING**2 * heavier)
+    )
+    kd = inertia * rate
+    kp = kd * corner
+    return SensorPD(kp, kd, kp * np.minimum(_WEIGHING, 0.2 * corner), effort)
+
+
+def _inertias(structure: Structure) -> tuple[np.ndarray, np.ndarray]:
+    """Each joint's inertia with the others free, and held, in [kg m²], as described.
+
+    Medians over random postures. Ones where the description has no masses.
+    """
+    arm = structure.arm
+    q = np.random.default_rng(0).uniform(-np.pi, np.pi, (200, arm.dof))
+    if not np.any(arm.parameters[arm.layout.links]):
+        return np.ones(arm.dof), np.ones(arm.dof)
+    M = Dynamics(arm).mass_matrix(q)
+    free = 1.0 / np.diagonal(np.linalg.inv(M), axis1=1, axis2=2)
+    held = np.diagonal(M, axis1=1, axis2=2)
+    return np.median(free, axis=0), np.median(held, axis=0)
+
+
+# One joint alone: the rate of gravity's cosine.
+
+_RATES = 400
+"""Gains that are tried: steps of 1.1 % over the range."""
+
+_RATE_RANGE = 8.0
+"""Factor between the gain that inertia suggests and the gravity's own: masses in
+descriptions, and postures, make inertias that much uncertain."""
+
+_REAL = 40.0
+"""Variances that gravity's cosine must explain to be more than noise."""
+
+_ROUGH = 0.05
+"""Relative standard deviation of a joint's gain, alone, that is good enough to begin
+with: it turns the ends of the range by 3°."""
+
+
+_FAINT, _INERTIA_ERROR = 0.15, 0.5
+"""Relative standard deviation from which on a gain from gravity is no better than one
+from inertia, and that one's own: inertias vary several times with the posture."""
+
+
+def gain_alone(sensed: Samples, j: int, guess: float) -> tuple[float, float]:
+    """|α| of a joint that moved alone, and its relative standard deviation.
+
+    Whatever the axes, gravity's torque on it is a + b cos α s + c sin α s. Infinite
+    where the torque does not bend.
+
+    Args:
+        sensed: Samples in the sensors' units.
+        j: The joint.
+        guess: |α| in [rad] per unit of the sensor, within a factor of eight.
+    """
+    s, speed = sensed.q[:, j], sensed.qd[:, j]
+    # Friction reverses at the corners of the wave, and nothing is known of it there.
+    slides = np.abs(speed) > 0.3 * np.percentile(np.abs(speed), 90)
+    s, speed, tau = s[slides], speed[slides], sensed.tau[slides, j]
+    fixed = np.column_stack(
+        [np.ones_like(s), np.sign(speed), speed, sensed.qdd[slides, j]]
+    )
+    basis = np.linalg.qr(fixed)[0]
+
+    def cost(rate: float) -> float:
+        curve = np.column_stack([np.cos(rate * s), np.sin(rate * s)])
+        A = np.column_stack([basis, curve - basis @ (basis.T @ curve)])
+        rest = tau - A @ np.linalg.lstsq(A, tau, rcond=None)[0]
+        return float(rest @ rest)
+
+    rates = guess * np.geomspace(1.0 / _RATE_RANGE, _RATE_RANGE, _RATES)
+    costs = np.array([cost(rate) for rate in rates])
+    k = int(costs.argmin())
+    if k in (0, _RATES - 1):
+        return float(rates[k]), np.inf
+    # A parabola through the lowest three, over log α; its width is the uncertainty.
+    left, middle, right = costs[k - 1 : k + 2]
+    step = float(np.log(rates[1] / rates[0]))
+    bend = (left - 2.0 * middle + right) / step**2
+    repeats = independent_repeats(sensed)
+    variance = middle / max(len(tau) - 7.0 * repeats, 1.0)
+    flat = tau - basis @ (basis.T @ tau)
+    # The best of four hundred cosines fits noise too, by some ten variances.
+    if bend <= 0.0 or flat @ flat - middle < _REAL * variance * repeats:
+        return float(rates[k]), np.inf
+    best = float(rates[k] * np.exp(-0.5 * (right - left) / (step * bend)))
+    return best, float(np.sqrt(2.0 * variance * repeats / bend))
+
+
+# The procedure.
+
+_HOLDS = (0.0, 0.5)
+"""Scaled readings at which the joints before a moving one are held, the second where
+gravity does not show in its torque at the first."""
+
+_GOOD_COST = (0.05 / 0.02) ** 2
+"""Cost per torque when residuals are 5 % of them: what bent sensors and friction leave
+in a right solution; a wrong one leaves tens of per cent."""
+
+_SEARCH_SAMPLES = 400
+"""Samples of a search: ten times as many rows as unknowns."""
+
+_SLIDING = 0.6
+"""Fraction of a wave's speed below which its torques are not used: its rounded ends,
+where friction is neither sliding nor sticking, always at the same readings."""
+
+_FEWEST = 8
+"""Fewest stretches a variance is computed from: it is known to a half then."""
+
+_TOGETHER = 3
+"""Moves of all joints before the first estimate: with fewer, its own uncertainty is
+guesswork."""
+
+_SAMPLES_A_PERIOD = 2.5
+"""Samples kept per period of the cut-off: two hold all that the low-pass leaves."""
+
+_CANDIDATES = 24
+"""Moves compared before each further one."""
+
+
+class _Procedure:
+    """Runs the moves and estimates in turn.
+
+    Args:
+        structure: What is known of the arm.
+        mover: Moves it.
+        outlook: What is sought.
+        asked: Standard deviations of gains, relative, and offsets in [rad].
+        progress: Called with the step and the fraction that is done.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        mover: _Mover,
+        outlook: Observability,
+        asked: tuple[float, float],
+        progress: Progress | None,
+    ) -> None:
+        self.structure, self.mover, self.outlook = structure, mover, outlook
+        self._report = progress or (lambda step, fraction: None)
+        self._random = np.random.default_rng(0)
+        n = structure.arm.dof
+        self._asked = np.array(
+            [asked[0] if p.quantity == "gain" else asked[1] for p in outlook.prospects]
+        )
+        self._dof = n
+        self._samples: list[Samples] = []
+
+    def run(self) -> Calibration:
+        """Move, estimate, move on until it is sure enough."""
+        n, mover = self._dof, self.mover
+        gains, widths = mover.gains / mover.bench.scale, np.full(n, np.inf)
+        for k, j in enumerate(reversed(range(n))):
+            self._report(f"moving {mover.names[j]} alone", 0.3 * k / n)
+            gains[j], widths[j] = self._alone(j, gains[j])
+        self._report("moving all joints", 0.35)
+        amplitude = np.full(n, mover.moves.amplitude)
+        middle = np.zeros(n)
+        for k in range(_TOGETHER):
+            self._move(mover.wave(middle, amplitude, mover.moves.together, k))
+        self._report("searching", 0.45)
+        guess = SensorPoint(gains * mover.sense, np.zeros(n))
+        point = self._search(guess, widths)
+        prior = self._prior(point)
+        is_free = np.concatenate(
+            [self.outlook.is_visible, np.ones(prior.point.flaws.size, bool)]
+        )
+        point = replace(point, flaws=np.zeros_like(prior.point.flaws))
+        while True:
+            solution, projector = refine(self._projector(), point, is_free, prior)
+            covariance = self._covariance(projector, solution, is_free, prior)
+            std = np.sqrt(np.diag(covariance))[: self._asked.size]
+            unsure = self._unsure(std)
+            if not unsure.any() or mover.time >= mover.moves.longest:
+                break
+            done = mover.time / mover.moves.longest
+            self._report("moving on", 0.5 + 0.5 * done)
+            self._move(self._best_move(projector, solution, covariance, is_free, prior))
+            point = solution.point
+        self._report("done", 1.0)
+        return self._answer(projector, solution, covariance, std)
+
+    def _alone(self, j: int, guess: float) -> tuple[float, float]:
+        """|α| of a joint and its relative deviation, the others held till it shows."""
+        mover, n = self.mover, self._dof
+        amplitude = np.zeros(n)
+        amplitude[j] = mover.moves.amplitude
+        best, least = guess, np.inf
+        for hold in _HOLDS if j else _HOLDS[:1]:
+            center = np.zeros(n)
+            center[:j] = hold
+            motion = mover.wave(center, amplitude, 1.25 * mover.moves.period)
+            sensed = self._move(motion)
+            gain, std = gain_alone(sensed, j, guess)
+            if std < least:
+                best, least = gain, std
+            if least < _ROUGH:
+                break
+        return (best, least) if least < _FAINT else (guess, _INERTIA_ERROR)
+
+    def _move(self, motion: Triangle) -> Samples:
+        recording = self.mover.follow(motion)
+        sensed = sensed_samples(recording, self.mover.moves.cutoff_hz)
+        self._samples.append(sensed)
+        return sensed
+
+    def _projector(self) -> Projector:
+        sensed = Samples.concatenate(self._samples)
+        projector = Projector(self.structure, sensed, first_std(sensed), ends=_SLIDING)
+        kept = _SAMPLES_A_PERIOD * self.mover.moves.cutoff_hz
+        return projector.thinned(max(1, int(sensed.rate_hz / kept)))
+
+    def _search(self, guess: SensorPoint, widths: np.ndarray) -> SensorPoint:
+        """Offsets, all round, and gains near those of the joints alone."""
+        projector = self._projector()
+        few = projector.thinned(max(1, len(projector.sensed) // _SEARCH_SAMPLES))
+        sought = self.outlook.is_visible
+        region = SearchRegion.from_guess(
+            self.structure, projector.sensed, guess.alpha, guess.beta, 1.3
+        )
+        # Three standard deviations each way.
+        factor = np.maximum(np.exp(3.0 * widths), 1.1)
+        size = np.abs(guess.alpha)
+        region = replace(region, low=size / factor, high=size * factor)
+        starts = described_points(few, region, sought, 0)
+        minima = search(few, region, starts, sought, _GOOD_COST) if starts else []
+        best = lowest(minima)
+        if best is None or best.problem.mean_cost > _GOOD_COST:
+            points = [p.held(guess, sought) for p in region.points(512, 0)]
+            minima += search(few, region, points, sought, _GOOD_COST, self._report)
+            best = lowest(minima)
+        if best is None or best.problem.mean_cost > _GOOD_COST:
+            raise NotConverged(
+                f"No gains and offsets of {self.structure.arm.name} explain what was "
+                "recorded while it moved. Is this its description, and are the torques "
+                "those that were asked for?"
+            )
+        return descend(projector, best.problem.point, sought, None, 1e-6).point
+
+    def _prior(self, point: SensorPoint) -> GaussianPrior:
+        """None for what is sought; what the moves suggest for the others."""
+        flaws = self.structure.flaws.std(self._dof)
+        width = np.array(
+            [0.3 if p.quantity == "gain" else 1.0 for p in self.outlook.prospects]
+        )
+        # A thousand radians: no prior at all, but finite.
+        std = np.where(self.outlook.is_sought, 1e3, width)
+        flawless = replace(point, flaws=np.zeros(flaws.size))
+        return GaussianPrior(flawless, np.concatenate([std, flaws]))
+
+    def _covariance(
+        self,
+        projector: Projector,
+        solution: ProjectedProblem,
+        is_free: np.ndarray,
+        prior: GaussianPrior,
+    ) -> np.ndarray:
+        """By deleting one wave after another; wider for there being few of them."""
+        from scipy.stats import norm, t
+
+        sensed, period = projector.sensed, self.mover.moves.period
+        moved = len(sensed) / sensed.rate_hz
+        # Errors of friction and bent sensors repeat with every wave: shorter stretches
+        # would count them several times.
+        waves = int(np.clip(moved / period, _FEWEST, STRETCHES))
+        covariance = covariance_of(projector, solution, is_free, prior, waves)
+        factor = float(t.ppf(0.975, waves - 1) / norm.ppf(0.975))
+        covariance = factor**2 * covariance
+        # Gains come first, unless known, then offsets; both feel their joint's error.
+        error = _friction_error(projector, solution) ** 2
+        rows = np.arange(self._asked.size)
+        covariance[rows, rows] += np.tile(error, self._asked.size // self._dof)
+        return np.asarray(covariance)
+
+    def _unsure(self, std: np.ndarray) -> Bool[np.ndarray, " unknowns"]:
+        return np.asarray(self.outlook.is_sought & ~(std <= self._asked))
+
+    def _best_move(
+        self,
+        projector: Projector,
+        solution: ProjectedProblem,
+        covariance: np.ndarray,
+        is_free: np.ndarray,
+        prior: GaussianPrior,
+    ) -> Triangle:
+        """The one of some random moves that promises the surest answer."""
+        motions = [self._random_move(k) for k in range(_CANDIDATES)]
+        information = _information(solution, is_free, prior)
+        losses = []
+        for motion in motions:
+            more = _promised(projector, solution, motion, self.mover.bench, is_free)
+            spread = _diagonal_of_inverse(information + more)
+            free = np.flatnonzero(is_free)
+            std = np.full(is_free.size, np.inf)
+            std[free] = np.sqrt(spread[solution.linear :])
+            ratio = (std[: self._asked.size] / self._asked)[self.outlook.is_sought]
+            losses.append(float(np.max(ratio)))
+        return motions[int(np.argmin(losses))]
+
+    def _random_move(self, k: int) -> Triangle:
+        """All joints about other middles; every third, some of them held."""
+        n, moves = self._dof, self.mover.moves
+        center = self._random.uniform(-0.5, 0.5, n) * moves.amplitude
+        amplitude = moves.amplitude - np.abs(center)
+        if k % 3 == 0:
+            amplitude = amplitude * (self._random.uniform(size=n) < 0.5)
+            if not amplitude.any():
+                amplitude[k % n] = 0.5 * moves.amplitude
+        return self.mover.wave(center, amplitude, moves.together, k)
+
+    def _answer(
+        self,
+        projector: Projector,
+        solution: ProjectedProblem,
+        covariance: np.ndarray,
+        std: np.ndarray,
+    ) -> Calibration:
+        outlook, n = self.outlook, self._dof
+        unsure = self._unsure(std)
+        reasons = {
+            p.name: f"known only to ± {p.with_unit(float(s))} after "
+            f"{self.mover.time:.0f} s of motion"
+            for p, s, bad in zip(outlook.prospects, std, unsure, strict=True)
+            if bad
+        }
+        outlook = outlook.without(reasons)
+        point = solution.point
+        deviation = np.where(outlook.is_sought, std, np.inf)
+        gains = deviation[:-n] if deviation.size > n else np.zeros(n)
+        alpha = np.where(np.isfinite(gains), point.alpha, np.nan)
+        offsets = deviation[-n:]
+        beta = np.where(np.isfinite(offsets), wrapped(point.beta), np.nan)
+        return Calibration(
+            joint_names=self.structure.arm.coordinate_names,
+            alpha=alpha,
+            beta=beta,
+            alpha_std=np.where(np.isfinite(gains), gains * np.abs(point.alpha), np.inf),
+            beta_std=offsets,
+            covariance=covariance,
+            unknowns=(*self.structure.unknowns, *self.structure.flaw_names),
+            flaws=point.flaws,
+            parameters=self.structure.parameters(solution.values[:-1]),
+            torque_std=projector.residual_std(solution),
+            observability=outlook,
+            evidence=evidence_of(projector, solution),
+            notes=(f"{self.mover.time:.0f} s in motion.",),
+            method="by moving",
+            recordings=tuple(self.mover.recordings),
+        )
+
+
+_FRICTION_MODEL = 0.001
+"""Error of Coulomb and viscous friction as a model at the speeds of the waves, as a
+fraction of the friction: what Stribeck's curve leaves there once the two are fitted.
+Every wave repeats it, so that no jackknife sees it."""
+
+
+def _friction_error(
+    projector: Projector, solution: ProjectedProblem
+) -> Float[np.ndarray, " dof"]:
+    """Error of each joint's gain, and of its offset in [rad], from friction's model.
+
+    An error of the torque turns gravity's cosine by its fraction of the amplitude.
+    """
+    structure, evidence = projector.structure, evidence_of(projector, solution)
+    parameters = structure.parameters(solution.values[:-1])
+    dry = np.abs(parameters[structure.arm.layout.drive("coulomb")])
+    friction = dry @ np.abs(structure.drive_weights)
+    amplitude = np.sqrt(2.0) * evidence.gravity.std(axis=0)
+    # Ten times gravity's amplitude: such a joint is hidden anyway.
+    ratio = np.minimum(friction / np.maximum(amplitude, 1e-12), 10.0)
+    return np.asarray(_FRICTION_MODEL * ratio)
+
+
+# What a further move promises.
+
+
+def _information(
+    solution: ProjectedProblem, is_free: np.ndarray, prior: GaussianPrior
+) -> Float[np.ndarray, "unknowns unknowns"]:
+    """Inverse covariance so far, as if residuals were independent of each other."""
+    is_kept = np.concatenate([np.ones(solution.linear, dtype=bool), is_free])
+    R = solution.factor[:, :-1][:, is_kept]
+    precision = [np.zeros(solution.linear), prior.std[is_free] ** -2.0]
+    return np.asarray(R.T @ R + np.diag(np.concatenate(precision)))
+
+
+def _promised(
+    projector: Projector,
+    solution: ProjectedProblem,
+    motion: Triangle,
+    bench: Bench,
+    is_free: np.ndarray,
+) -> Float[np.ndarray, "unknowns unknowns"]:
+    """Information a move would add, torques as noisy as those so far."""
+    # Ten samples a second of a slow wave; each stands for those in between.
+    time = np.arange(0.0, motion.duration, 0.1)
+    x, xd, xdd = motion.sample(time)
+    s, sd, sdd = x * bench.scale + bench.center, xd * bench.scale, xdd * bench.scale
+    sensed = Samples(time, s, sd, sdd, np.zeros_like(s))
+    weight = np.sqrt(projector.sensed.rate_hz * 0.1)
+    other = projector.over(sensed, projector.torque_std / weight)
+    moves = (motion.amplitude > 0.0).astype(float)[:, None]
+    model = projector.model(solution)
+    is_kept = np.concatenate([np.ones(solution.linear, dtype=bool), is_free])
+    total = np.zeros((int(is_kept.sum()), int(is_kept.sum())))
+    for Y, _, rows in other.blocks(solution.point):
+        J = other.slopes(model, solution.point, rows)
+        # Joints at rest stick: their torques say nothing.
+        A = (np.concatenate([Y, J], axis=2) * moves)[:, :, is_kept]
+        A = A.reshape(-1, total.shape[0])
+        total += A.T @ A
+    return total
+
+
+def _diagonal_of_inverse(H: np.ndarray) -> Float[np.ndarray, " unknowns"]:
+    size = np.sqrt(np.maximum(np.diag(H), 1e-300))
+    # A relative ridge of rounding: directions that nothing determines stay finite.
+    scaled = H / np.outer(size, size) + 1e-12 * np.eye(len(H))
+    return np.asarray(np.diag(np.linalg.inv(scaled)) / size**2)

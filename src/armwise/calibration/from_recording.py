@@ -21,7 +21,13 @@ from armwise.calibration.result import (
     refusal,
     result_of,
 )
-from armwise.calibration.search import Minimum, SearchRegion, lowest, search
+from armwise.calibration.search import (
+    Minimum,
+    SearchRegion,
+    described_points,
+    lowest,
+    search,
+)
 from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.variable_projection import Projector, SensorPoint
 from armwise.errors import ArgumentError, NotIdentifiable, NotPhysical, RecordingError
@@ -100,7 +106,7 @@ def calibrate_recording(
     region = SearchRegion.from_guess(
         structure, sensed, alpha, beta, gain_range, offset_range
     )
-    projector = Projector(structure, sensed, _first_std(sensed))
+    projector = Projector(structure, sensed, first_std(sensed))
     with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
         best = _best(projector, region, outlook, starts, seed, progress)
         # Unknowns that no data determine may vary by the range of the guess.
@@ -114,7 +120,7 @@ def calibrate_recording(
         return result_of(projector, solution, outlook, region, prior, is_free)
 
 
-def _first_std(sensed: Samples) -> Float[np.ndarray, " dof"]:
+def first_std(sensed: Samples) -> Float[np.ndarray, " dof"]:
     """Weights before any residual is known: a fraction of each joint's torque."""
     rms = np.sqrt(np.mean(sensed.tau**2, axis=0))
     # A joint of little torque shall not outweigh the others: a twentieth at least.
@@ -135,10 +141,19 @@ def _best(
     signs = 2 ** min(region.span.size, 3)
     count = starts * signs if region.is_sign_unknown else starts
     sought = outlook.is_sought
-    points = [p.held(region.guess, sought) for p in region.points(count, seed)]
-    minima = search(few, region, points, sought, _GOOD_COST, progress)
+    # Where the description has masses, begin where they explain the torques best.
+    points = [
+        p.held(region.guess, sought)
+        for p in described_points(few, region, sought, seed)
+    ]
+    minima = search(few, region, points, sought, _GOOD_COST, progress) if points else []
     best = lowest(minima)
     is_good = best is not None and best.problem.mean_cost <= _GOOD_COST
+    if not is_good:
+        points = [p.held(region.guess, sought) for p in region.points(count, seed)]
+        minima += search(few, region, points, sought, _GOOD_COST, progress)
+        best = lowest(minima)
+        is_good = best is not None and best.problem.mean_cost <= _GOOD_COST
     if not region.is_sign_unknown and not is_good:
         # Perhaps a sensor counts backwards, whatever the guess says.
         points = region.reversed_points(starts * signs, seed)

@@ -21,9 +21,14 @@ if TYPE_CHECKING:
 
 
 def is_planar_chain(arm: Arm) -> bool:
-    """Whether it is a chain of parallel revolute axes across gravity."""
+    """Whether it is a chain of revolute z axes, all parallel, across gravity.
+
+    z, since the offsets' cosines and sines are read off mx and my.
+    """
     chain = [joint.parent for joint in arm.joints] == [BASE, *range(arm.dof - 1)]
     if not chain or not all(joint.is_revolute for joint in arm.joints):
+        return False
+    if not all(np.allclose(joint.axis, (0.0, 0.0, 1.0)) for joint in arm.joints):
         return False
     poses = [Dynamics(arm).link_pose(np.zeros(arm.dof), x.name) for x in arm.links]
     axes = np.array(

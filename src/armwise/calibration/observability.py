@@ -114,6 +114,7 @@ def calibratable(
     duration: float = 20.0,
     noise: float = 0.005,
     torque_std: ArrayLike | None = None,
+    least_torque_std: ArrayLike = 0.0,
     tolerance: tuple[float, float] = (0.02, np.deg2rad(2.0)),
     motion: Motion | None = None,
     seed: int = 0,
@@ -127,6 +128,7 @@ def calibratable(
         noise: Torque error as a fraction of each joint's root mean square torque.
         torque_std: The same in [N m] or [N], one number or one per joint, at 20
             independent readings a second; `noise` when not given.
+        least_torque_std: What it is at least.
         tolerance: Predicted standard deviation of gains (relative) and offsets in
             [rad] up to which they count as calibratable.
         motion: A motion to predict for; a random one when not given.
@@ -140,6 +142,7 @@ def calibratable(
     std = noise * np.maximum(rms, 1e-3 * max(float(rms.max()), 1e-9))
     if torque_std is not None:
         std = np.broadcast_to(np.asarray(torque_std, dtype=float), (arm.dof,)).copy()
+    std = np.maximum(std, np.asarray(least_torque_std, dtype=float))
     # Samples beyond the independent ones repeat them: they count for less.
     repeats = len(sensed) / (sensed.time[-1] * _INDEPENDENT_HZ)
     projector = Projector(structure, sensed, std * np.sqrt(repeats))

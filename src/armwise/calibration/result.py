@@ -23,7 +23,7 @@ from armwise.calibration.variable_projection import (
     SensorPoint,
 )
 from armwise.errors import NotIdentifiable
-from armwise.recordings import SensorCalibration
+from armwise.recordings import Recording, SensorCalibration
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -88,6 +88,7 @@ class Calibration:
         evidence: Samples behind it, for reports; None for values from elsewhere.
         notes: What the user should know.
         method: How it was estimated.
+        recordings: The moves it was estimated from, where it moved the arm itself.
     """
 
     joint_names: tuple[str, ...]
@@ -104,6 +105,7 @@ class Calibration:
     evidence: Evidence | None = None
     notes: tuple[str, ...] = ()
     method: str = "separable least squares"
+    recordings: tuple[Recording, ...] = ()
 
     @classmethod
     def from_values(
@@ -196,7 +198,7 @@ def result_of(
     gains = deviation[:-n] if deviation.size > n else np.zeros(n)
     point = solution.point.held(guess, sought)
     # Parameters must fit the values that are reported: solved for once more.
-    solution = projector.at(replace(point, beta=_wrapped(point.beta)))
+    solution = projector.at(replace(point, beta=wrapped(point.beta)))
     point = solution.point
     return Calibration(
         joint_names=structure.arm.coordinate_names,
@@ -226,7 +228,7 @@ def _determined(outlook: Observability, deviation: np.ndarray) -> Observability:
     return outlook.without(reasons)
 
 
-def _wrapped(angle: Float[np.ndarray, " dof"]) -> Float[np.ndarray, " dof"]:
+def wrapped(angle: Float[np.ndarray, " dof"]) -> Float[np.ndarray, " dof"]:
     """The same angles between −π and π."""
     return np.asarray(np.angle(np.exp(1j * angle)))
 

@@ -20,6 +20,7 @@ from armwise.calibration.variable_projection import (
     Projector,
     SensorPoint,
 )
+from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.progress import Progress
 from armwise.recordings import Samples
@@ -121,9 +122,7 @@ def lowest(minima: list[Minimum]) -> Minimum | None:
 
 def is_same(a: SensorPoint, b: SensorPoint) -> bool:
     """Whether two points are one but for whole turns and rounding."""
-    turn = np.angle(np.exp(1j * (a.beta - b.beta)))
-    gain = a.alpha / b.alpha - 1.0
-    return bool(max(np.abs(turn).max(), np.abs(gain).max()) < _SAME)
+    return _is_near(a, b, _SAME)
 
 
 def _near_images(
@@ -300,6 +299,198 @@ def _joint_numbers(numbers: ArrayLike, n: int, name: str) -> np.ndarray:
     if values.ndim > 1 or values.size not in (1, n) or not np.isfinite(values).all():
         raise ArgumentError(f"{name} needs {n} finite numbers, one for each joint.")
     return np.broadcast_to(values, (n,)).copy()
+
+
+# Starts from the masses in the description.
+
+_DESCRIBED_SAMPLES = 120
+"""Samples that the described masses are compared on: a few for each unknown."""
+
+_DESCRIBED_STARTS = 8192
+"""Points that are ranked with the described masses: one costs an inverse dynamics of
+those samples, a hundredth of what it costs with the masses eliminated."""
+
+_SCANNED, _SWEEPS = 24, 3
+"""How many of them are improved by turning one joint after another all round, and how
+often: the best of thousands is within a joint or two of the right one."""
+
+_TURNS = np.linspace(-np.pi, np.pi, 32, endpoint=False)
+"""Turns that are tried, steps of 11°: gravity's cosine is smooth over that."""
+
+_STRETCHES = np.geomspace(0.6, 1.6, 9)
+"""Factors of a gain that are tried, steps of 13 %."""
+
+_POLISHED, _DESCRIBED_KEPT = 6, 4
+"""How many are then followed downhill, and how many minima are passed on: an arm has a
+handful of postures of similar gravity torques."""
+
+
+def described_points(
+    projector: Projector,
+    region: SearchRegion,
+    is_sought: Bool[np.ndarray, " unknowns"],
+    seed: int,
+) -> list[SensorPoint]:
+    """Points at which the described masses explain the torques best, best first.
+
+    With all masses eliminated many postures explain the torques about equally well;
+    with masses a third off only the right one does. None where there are no masses.
+
+    Args:
+        projector: Poses problems of a few samples.
+        region: Where a point may be.
+        is_sought: Which gains to move; offsets are all moved.
+        seed: Of the points that are tried.
+    """
+    few = projector.thinned(max(1, len(projector.sensed) // _DESCRIBED_SAMPLES))
+    described = DescribedMasses.of(few)
+    if described is None:
+        return []
+    # With described masses every offset shows, that of the last link as well.
+    is_moved = is_sought.copy()
+    is_moved[-projector.sensed.dof :] = True
+    points = [
+        p.held(region.guess, is_moved) for p in region.points(_DESCRIBED_STARTS, seed)
+    ]
+    alpha = np.array([p.alpha for p in points])
+    beta = np.array([p.beta for p in points])
+    best = np.argsort(described.costs(alpha, beta))[:_SCANNED]
+    scanned = [described.scanned(alpha[k], beta[k], region, is_moved) for k in best]
+    scanned.sort(key=lambda x: x[0])
+    minima: list[tuple[float, SensorPoint]] = []
+    for _, start in scanned[:_POLISHED]:
+        # A third of a radian: both would roll into the same minimum.
+        if any(_is_near(start, other, 0.3) for _, other in minima):
+            continue
+        end = described.polished(start, is_moved)
+        # A hundredth: one and the same minimum.
+        if not any(_is_near(end[1], other, 0.01) for _, other in minima):
+            minima.append(end)
+    minima.sort(key=lambda x: x[0])
+    return [p for _, p in minima if not region.is_outside(p)][:_DESCRIBED_KEPT]
+
+
+@dataclass(frozen=True, eq=False)
+class DescribedMasses:
+    """Torques of the described masses beside the measured ones.
+
+    Attributes:
+        projector: Holds the samples and their weights.
+        bodies: The described arm, without its drives.
+        bases: Per joint, an orthonormal basis of what is not described: constant
+            torque, friction, rotor inertia.
+    """
+
+    projector: Projector
+    bodies: Dynamics
+    bases: tuple[Float[np.ndarray, "samples 4"], ...]
+
+    @classmethod
+    def of(cls, projector: Projector) -> DescribedMasses | None:
+        """None where the description has no masses."""
+        arm, sensed = projector.structure.arm, projector.sensed
+        parameters = np.where(arm.layout.is_inertial, arm.parameters, 0.0)
+        if not np.any(parameters):
+            return None
+        weights = projector.mask.weights(slice(0, len(sensed)))
+        bases = []
+        for j in range(sensed.dof):
+            speed = sensed.qd[:, j]
+            columns = np.stack(
+                [np.ones_like(speed), np.sign(speed), speed, sensed.qdd[:, j]], axis=1
+            )
+            bases.append(np.linalg.qr(columns * weights[:, j : j + 1])[0])
+        return cls(projector, Dynamics(arm.with_parameters(parameters)), tuple(bases))
+
+    def costs(
+        self,
+        alpha: Float[np.ndarray, "points dof"],
+        beta: Float[np.ndarray, "points dof"],
+    ) -> Float[np.ndarray, " points"]:
+        """Sums of squares of what the described masses leave, point by point."""
+        costs = np.empty(len(alpha))
+        # Some megabytes at a time.
+        for start in range(0, len(alpha), 128):
+            part = slice(start, start + 128)
+            rest = self._residuals(alpha[part], beta[part])
+            costs[part] = np.sum(rest**2, axis=(1, 2))
+        return costs
+
+    def _residuals(
+        self, alpha: np.ndarray, beta: np.ndarray
+    ) -> Float[np.ndarray, "points samples dof"]:
+        projector = self.projector
+        sensed, count = projector.sensed, len(alpha)
+        q = sensed.q * alpha[:, None] + beta[:, None]
+        qd, qdd = sensed.qd * alpha[:, None], sensed.qdd * alpha[:, None]
+        flat = (x.reshape(-1, sensed.dof) for x in (q, qd, qdd))
+        predicted = self.bodies.inverse_dynamics(*flat).reshape(count, -1, sensed.dof)
+        weights = projector.mask.weights(slice(0, len(sensed)))
+        error = (sensed.tau - predicted) * weights
+        for j, basis in enumerate(self.bases):
+            error[:, :, j] -= (error[:, :, j] @ basis) @ basis.T
+        return np.asarray(error / projector.torque_std)
+
+    def scanned(
+        self,
+        alpha: Float[np.ndarray, " dof"],
+        beta: Float[np.ndarray, " dof"],
+        region: SearchRegion,
+        is_sought: Bool[np.ndarray, " unknowns"],
+    ) -> tuple[float, SensorPoint]:
+        """Turn, then stretch one joint after another to where it explains most."""
+        n = alpha.size
+        gains = is_sought[:-n] if is_sought.size > n else np.zeros(n, dtype=bool)
+        turns = _TURNS[np.abs(_TURNS) <= region.offset_range]
+        cost = np.inf
+        for _ in range(_SWEEPS):
+            before = cost
+            for j in range(n):
+                if is_sought[-n:][j]:
+                    trial = np.tile(beta, (turns.size, 1))
+                    trial[:, j] = region.guess.beta[j] + turns
+                    costs = self.costs(
+                        np.repeat(alpha[None], turns.size, axis=0), trial
+                    )
+                    cost, beta = float(costs.min()), trial[int(costs.argmin())]
+                if gains[j]:
+                    trial = np.tile(alpha, (_STRETCHES.size, 1))
+                    trial[:, j] *= _STRETCHES
+                    size = np.abs(trial[:, j])
+                    trial = trial[(size >= region.low[j]) & (size <= region.high[j])]
+                    trial = np.concatenate([alpha[None], trial])
+                    costs = self.costs(trial, np.tile(beta, (len(trial), 1)))
+                    cost, alpha = float(costs.min()), trial[int(costs.argmin())]
+            if cost >= 0.99 * before:
+                break
+        return cost, SensorPoint(alpha, beta)
+
+    def polished(
+        self, start: SensorPoint, is_sought: Bool[np.ndarray, " unknowns"]
+    ) -> tuple[float, SensorPoint]:
+        """The minimum nearest to a point, and its cost."""
+        from scipy.optimize import least_squares
+
+        def moved(x: np.ndarray) -> SensorPoint:
+            step = np.zeros(is_sought.size)
+            step[is_sought] = x
+            return start.moved(step)
+
+        def residual(x: np.ndarray) -> np.ndarray:
+            point = moved(x)
+            return self._residuals(point.alpha[None], point.beta[None]).reshape(-1)
+
+        # A thousandth is enough: descents with free masses follow.
+        end = least_squares(
+            residual, np.zeros(int(is_sought.sum())), xtol=1e-3, ftol=1e-3, max_nfev=12
+        )
+        return float(end.cost), moved(end.x)
+
+
+def _is_near(a: SensorPoint, b: SensorPoint, distance: float) -> bool:
+    turn = np.angle(np.exp(1j * (a.beta - b.beta)))
+    gain = a.alpha / b.alpha - 1.0
+    return bool(max(np.abs(turn).max(), np.abs(gain).max()) < distance)
 
 
 # Solutions that no arm can have: negative inertia, negative friction.

@@ -16,7 +16,7 @@ import numpy as np
 from armwise.control import Adaptation, UpdateLaw
 from armwise.errors import RecordingError
 from armwise.motions import Motion
-from armwise.plants import Plant
+from armwise.plants import Measurement, Plant
 from armwise.recordings import Channel, Recording
 
 if TYPE_CHECKING:
@@ -97,6 +97,8 @@ class Bench:
         cutoff_hz: Low-pass on differences of readings.
         torque_step: Step of the torques' converter in [N m], zero for none; commands
             are rounded to it.
+        center: Reading that counts as zero, per joint.
+        effort: Largest torque of each joint in [N m].
     """
 
     def __init__(
@@ -106,12 +108,22 @@ class Bench:
         posture: ArrayLike,
         cutoff_hz: float,
         torque_step: np.ndarray | float = 0.0,
+        center: np.ndarray | float = 0.0,
+        effort: np.ndarray | float = np.inf,
     ) -> None:
         self.plant, self.scale = plant, scale
+        self.center = np.broadcast_to(np.asarray(center, dtype=float), scale.shape)
         self._torque_step = np.asarray(torque_step, dtype=float)
+        self._is_rounded = self._torque_step > 0.0
+        self._effort = np.asarray(effort, dtype=float)
+        self._is_limited = bool(np.isfinite(self._effort).any())
         self.period = plant.control_period
         self._keep = float(np.exp(-2.0 * np.pi * cutoff_hz * self.period))
-        self._reading = plant.reset(posture).need("volts") / scale
+        # Half a period of the held torque, half of the difference, and the low-pass.
+        self.delay = self.period + 1.0 / (2.0 * np.pi * cutoff_hz)
+        first = plant.reset(posture)
+        self.signal = "q" if first.volts is None else "volts"
+        self._reading = self._scaled(first)
         self._speed = np.zeros_like(self._reading)
         self._before, self._stuck = self._reading, np.zeros_like(self._reading)
         self.sense = np.ones_like(self._reading)
@@ -122,31 +134,50 @@ class Bench:
         """Scaled readings now."""
         return self._reading
 
+    @property
+    def speed(self) -> Float[np.ndarray, "batch dof"]:
+        """Rates of the scaled readings now, low-passed, in [1/s]."""
+        return self._speed
+
+    def _scaled(self, measurement: Measurement) -> np.ndarray:
+        raw = measurement.need(self.signal)
+        return np.asarray((raw - self.center) / self.scale)
+
     def step(self, u: np.ndarray) -> None:
         """Hold torques (in the sensors' sense) for one period, then read."""
-        reading = self.plant.step(u * self.sense).need("volts") / self.scale
-        if not np.isfinite(reading).all() or self.plant.diverged.any():
+        reading = self._scaled(self.plant.step(u * self.sense))
+        if not np.isfinite(reading.sum()) or self.plant.diverged.any():
             raise RecordingError("The arm ran away; lower the gains or the effort.")
         raw = (reading - self._reading) / self.period
         self._speed = self._keep * self._speed + (1.0 - self._keep) * raw
         self._reading = reading
 
     def _convertible(self, u: np.ndarray) -> np.ndarray:
-        """The nearest torques the converter can give."""
-        step = np.where(self._torque_step > 0.0, self._torque_step, 1.0)
-        return np.where(self._torque_step > 0.0, np.rint(u / step) * step, u)
+        """The nearest torques the converter and the motors can give."""
+        # Called at every step: what is not limited or rounded costs nothing.
+        if self._is_limited:
+            u = np.minimum(np.maximum(u, -self._effort), self._effort)
+        if self._is_rounded.any():
+            step = np.where(self._is_rounded, self._torque_step, 1.0)
+            u = np.where(self._is_rounded, np.rint(u / step) * step, u)
+        return u
 
     def _check_reading(self, reference: np.ndarray) -> None:
         """Refuse readings that stay the same to the last bit while off their target."""
-        off = np.abs(self._reading - reference) > _LARGEST_ERROR
-        same = self._reading == self._before
-        self._stuck = np.where(off & same, self._stuck + 1, 0)
+        is_stuck = self._reading == self._before
         self._before = self._reading
+        # Called at every step, and hardly ever is a reading the same to the last bit.
+        if not is_stuck.any():
+            self._stuck[:] = 0
+            return
+        is_stuck &= np.abs(self._reading - reference) > _LARGEST_ERROR
+        self._stuck = np.where(is_stuck, self._stuck + 1, 0)
         if self._stuck.max() * self.period > _FROZEN_TIME:
             j = int(self._stuck.max(axis=0).argmax())
-            volts = float(self._reading[self._stuck[:, j].argmax(), j] * self.scale[j])
+            volts = float(self._reading[self._stuck[:, j].argmax(), j])
+            volts = volts * float(self.scale[j]) + float(self.center[j])
             raise RecordingError(
-                f"Joint {j + 1}: the reading stays at {volts:.4g} V while its joint is "
+                f"Joint {j + 1}: the reading stays at {volts:.4g} while its joint is "
                 "pushed: the sensor is saturated or broken. Move less far (full_scale),"
                 " or lower the sensor's amplification."
             )
@@ -162,17 +193,22 @@ class Bench:
         batch, dof = self._reading.shape
         steps = round(duration / self.period)
         times = np.arange(steps) * self.period
-        samples = motion.sample(times) if isinstance(motion, Motion) else None
+        samples: list[np.ndarray] | None = None
+        if isinstance(motion, Motion):
+            # One row for each arm: a row of its own for every step is a view, no copy.
+            samples = [
+                np.repeat(y[:, None], batch, axis=1) for y in motion.sample(times)
+            ]
         rows = np.empty((4, steps, batch, dof))
         controller.reset(batch, self.period)
         adaptation, adapted = getattr(controller, "adaptation", None), []
         for k in range(steps):
             if adaptation is not None and k % PARAMETER_STRIDE == 0:
                 adapted.append(adaptation.parameters.copy())
-            if samples is not None:
-                target = tuple(np.broadcast_to(y[k], (batch, dof)) for y in samples)
-            else:
+            if samples is None:
                 target = motion(times[k])  # type: ignore[operator]
+            else:
+                target = (samples[0][k], samples[1][k], samples[2][k])
             u = self._convertible(controller.torque(target, self._reading, self._speed))
             rows[:, k] = self._reading, target[0], target[1], u
             self.step(u)
@@ -190,14 +226,15 @@ class Bench:
     def recordings(self) -> list[list[Recording]]:
         """Per arm, one recording of each stage: volts and commanded torques."""
         return [
-            [self._recording(trace, b) for trace in self._stages]
+            [self.recording(trace, b) for trace in self._stages]
             for b in range(self._reading.shape[0])
         ]
 
-    def _recording(self, trace: Trace, b: int) -> Recording:
+    def recording(self, trace: Trace, b: int = 0) -> Recording:
+        """One arm's readings and commanded torques of a run."""
         channels = {}
         for j in range(self._reading.shape[1]):
-            volts = trace.x[:, b, j] * self.scale[j]
+            volts = trace.x[:, b, j] * self.scale[j] + self.center[j]
             torque = trace.u[:, b, j] * self.sense[b, j]
             channels[f"volts_{j + 1}"] = Channel(trace.time, volts, "V")
             # A torque acts from its own instant to the next: half a period later.
@@ -356,20 +393,32 @@ class SensorComposite:
 
 @dataclass(eq=False)
 class SensorPD:
-    """u = K_p (x_d − x) + K_D (ẋ_d − ẋ) on readings."""
+    """u = K_p (x_d − x) + K_D (ẋ_d − ẋ) on readings, and slowly what holds the weight.
+
+    Attributes:
+        kp, kd: Gains in [N m] and [N m s] per unit of the reading.
+        ki: Gain in [N m/s] of the errors' integral, which lasts from run to run.
+        most: Largest torque of the integral in [N m].
+    """
 
     kp: np.ndarray
     kd: np.ndarray
-    friction: np.ndarray | float = 0.0
+    ki: np.ndarray | None = None
+    most: np.ndarray | float = np.inf
+    _weight: np.ndarray = field(init=False, default_factory=lambda: np.zeros(1))
 
     def reset(self, batch: int, period: float) -> None:
-        """Nothing to forget."""
+        """The weight stays: an arm must not sag whenever a run begins."""
+        self._period = period
 
     def torque(
         self, reference: tuple[np.ndarray, ...], x: np.ndarray, xd: np.ndarray
     ) -> Float[np.ndarray, "batch dof"]:
         """Return torques in the sensors' sense."""
-        dry = self.friction * np.tanh(reference[1] / _FRICTION_SPEED)
-        return np.asarray(
-            self.kp * (reference[0] - x) + self.kd * (reference[1] - xd) + dry
-        )
+        error = reference[0] - x
+        u = self.kp * error + self.kd * (reference[1] - xd)
+        if self.ki is None:
+            return np.asarray(u)
+        more = self._weight + self.ki * self._period * error
+        self._weight = np.minimum(np.maximum(more, -self.most), self.most)
+        return np.asarray(u + self._weight)

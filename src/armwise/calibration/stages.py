@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -283,65 +284,133 @@ def _hysteresis(x: np.ndarray, u: np.ndarray, direction: np.ndarray) -> float:
 
 # Sense of rotation and inertia of each joint, from a pattern of short pushes.
 
-_PULSE = 0.01
+_PULSE = 0.005
 """Length of a push in [s]: a joint moves by a fraction of a degree."""
 
-_PATTERN = (1.0, -1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0)
-"""Signs of successive pushes: in the end a joint is where it was, at rest."""
-
-_SIGNIFICANT = 3.0
+_SIGNIFICANT = 5.0
 """Standard deviations that a response must differ from zero by: a t-test with five
-degrees of freedom, which noise alone passes in one of twenty joints that do not respond
-at all; the friction stage then finds that the joint does not move."""
+degrees of freedom, which noise alone passes in one of 250 joints that do not respond at
+all; the joint is then seen not to move."""
+
+_HARDER = 2.0
+"""Factor between one series of pushes and the next, for joints that did not respond."""
 
 
-def find_senses(bench: Bench, effort: np.ndarray) -> Float[np.ndarray, "batch dof"]:
+_SERIES = 3
+"""Series of the hardest pushes after the first of them, before a joint is given up."""
+
+
+def find_senses(
+    bench: Bench, effort: np.ndarray, gentlest: float = 1.0
+) -> Float[np.ndarray, "batch dof"]:
     """Set the bench's sense of every joint; return the joints' inertias.
+
+    All joints are pushed at once, each by signs of its own: an arm that nothing holds
+    yet falls while it is pushed, and must not for long. Joints that responded are held
+    while the others are pushed harder.
 
     Args:
         bench: With a plant at rest.
-        effort: Torque to push each joint with in [N m].
+        effort: Torque to push each joint with at most in [N m].
+        gentlest: Fraction of it to begin with.
 
     Returns:
-        Inertia of each joint in [N m s²] per unit of the reading.
+        Inertia of each joint in [N m s²] per unit of the reading, the others free.
 
     Raises:
         NotIdentifiable: If a joint does not respond.
     """
-    inertia = np.zeros_like(bench.x)
-    for j in range(inertia.shape[1]):
-        response, std = _response(bench, j, float(effort[j]))
-        if np.any(np.abs(response) <= _SIGNIFICANT * std):
+    inertia = np.full_like(bench.x, np.nan)
+    names, fraction, hardest = bench.plant.joint_names, gentlest, 0
+    total, weight = np.zeros_like(inertia), np.zeros_like(inertia)
+    while True:
+        response, std = _responses(bench, fraction * effort, inertia)
+        is_pushed = np.isnan(inertia)
+        # Series add up, each weighted by its own precision.
+        total += np.where(is_pushed, response / std**2, 0.0)
+        weight += np.where(is_pushed, std**-2.0, 0.0)
+        is_clear = is_pushed & (np.abs(total) > _SIGNIFICANT * np.sqrt(weight))
+        bench.sense[is_clear] = np.sign(total[is_clear])
+        inertia[is_clear] = (weight / np.abs(total))[is_clear]
+        if np.isfinite(inertia).all():
+            return inertia
+        hardest += fraction >= 1.0
+        if hardest > _SERIES:
+            j = int(np.isnan(inertia).any(axis=0).argmax())
             raise NotIdentifiable(
-                f"Joint {j + 1} does not respond to a push of {effort[j]:.3g} N m: its "
+                f"{names[j]} does not respond to a push of {effort[j]:.3g} N m: its "
                 "sensor does not move, or friction holds it."
             )
-        bench.sense[:, j] = np.sign(response)
-        inertia[:, j] = 1.0 / np.abs(response)
-    return inertia
+        fraction = min(1.0, _HARDER * fraction)
 
 
-def _response(bench: Bench, j: int, effort: float) -> tuple[np.ndarray, np.ndarray]:
-    """Acceleration of the reading for one [N m], arm by arm, and its deviation."""
-    readings = [bench.x[:, j]]
-    steps = max(4, round(_PULSE / bench.period))
-    for sign in _PATTERN:
-        u = np.zeros_like(bench.x)
-        u[:, j] = sign * effort
+def _responses(
+    bench: Bench, effort: np.ndarray, inertia: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Acceleration of each reading for one [N m], arm by arm, and its deviation.
+
+    Zero for joints of known inertia in every arm, which are held meanwhile.
+    """
+    is_held, start = np.isfinite(inertia), bench.x.copy()
+    pushed = np.flatnonzero(~is_held.all(axis=0))
+    steps = max(1, round(_PULSE / bench.period))
+    signs = _push_signs(pushed.size)
+    stiff = np.where(is_held, inertia, 0.0) * _HOLDING**2
+    readings = [start]
+    for row in signs:
+        push = np.zeros(effort.size)
+        push[pushed] = row * effort[pushed]
         for _ in range(steps):
-            bench.step(u)
-        readings.append(bench.x[:, j])
+            hold = stiff * (start - bench.x - 1.4 / _HOLDING * bench.speed)
+            bench.step(np.where(is_held, hold, push))
+        readings.append(bench.x)
     change = np.diff(np.array(readings), n=2, axis=0) / (steps * bench.period) ** 2
-    # With torque w in one pulse and w' in the next, x'' averages (w + w')/2.
-    signs = np.array(_PATTERN)
+    A = _push_columns(signs, effort[pushed])
+    spread = np.linalg.inv(A.T @ A)
+    fit = np.einsum("ij,kj,kbm->ibm", spread, A, change)
+    residual = change - np.einsum("ki,ibm->kbm", A, fit)
+    variance = np.sum(residual**2, axis=0) / (len(A) - A.shape[1])
+    response, std = np.zeros_like(start), np.ones_like(start)
+    for k, j in enumerate(pushed):
+        response[:, j] = fit[k, :, j]
+        std[:, j] = np.sqrt(variance[:, j] * spread[k, k])
+    return response, std
+
+
+_HOLDING = 30.0
+"""Natural frequency in [rad/s] at which joints of known sense are held meanwhile."""
+
+
+def _push_columns(
+    signs: Float[np.ndarray, "pulses joints"], effort: Float[np.ndarray, " joints"]
+) -> Float[np.ndarray, "rows columns"]:
+    """What second differences of readings are made of: pushes, and gravity.
+
+    With torque w in one pulse and w' in the next, x'' averages (w + w')/2. Gravity
+    accelerates a reading by a constant, and as the arm falls by a parabola.
+    """
     pushes = 0.5 * effort * (signs[1:] + signs[:-1])
-    # Means are subtracted: gravity accelerates the reading by a constant.
-    pushes = pushes - pushes.mean()
-    change = change - change.mean(axis=0)
-    weight = np.sum(pushes**2)
-    response = pushes @ change / weight
-    residual = change - np.outer(pushes, response)
-    return response, residual.std(axis=0) / np.sqrt(weight)
+    ramp = np.linspace(-1.0, 1.0, len(pushes))
+    return np.column_stack([pushes, np.ones_like(ramp), ramp, ramp**2])
+
+
+@cache
+def _push_signs(joints: int) -> Float[np.ndarray, "pulses joints"]:
+    """Signs of successive pushes, one column per joint, that tell joints apart."""
+    # Nine pulses more than joints leave five degrees of freedom for the test; the best
+    # of two hundred random patterns is near an orthogonal one.
+    random, best, lowest = np.random.default_rng(0), None, np.inf
+    for _ in range(200):
+        signs = random.choice([-1.0, 1.0], (joints + 9, joints))
+        A = _push_columns(signs, np.ones(joints))
+        if np.linalg.matrix_rank(A) < A.shape[1]:
+            continue
+        # Even sums leave joints about where they were.
+        cost = np.trace(np.linalg.inv(A.T @ A)) + np.abs(signs.sum(axis=0)).max()
+        if cost < lowest:
+            best, lowest = signs, cost
+    assert best is not None
+    return best
 
 
 # Uncertainty of adapted parameters, and when it is small enough.

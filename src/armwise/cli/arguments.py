@@ -145,6 +145,12 @@ SkipBadRows = Annotated[
 ]
 """Whether unreadable rows are dropped and counted, or an error."""
 
+SensorsFile = Annotated[
+    Path | None,
+    typer.Option("--sensors", help="Calibration of joint sensors to apply to logs."),
+]
+"""A file that `calibrate` or `calibrate-moving` wrote."""
+
 CutoffHz = Annotated[
     float | None,
     typer.Option("--cutoff-hz", help="Low-pass [Hz]; from the data if absent."),
@@ -327,13 +333,21 @@ def read_logs(
     mapping: LogMapping | Path | None,
     columns: Sequence[str] | None = None,
     skip_bad_rows: bool = False,
+    sensors: Path | None = None,
 ) -> list[Recording]:
-    """Read several logs of one arm."""
+    """Read several logs of one arm; sensors is a file that `calibrate` wrote."""
     from armwise.recordings import read_recording
 
     named = named_columns(columns)
     return [
-        read_recording(path, arm, mapping, columns=named, skip_bad_rows=skip_bad_rows)
+        read_recording(
+            path,
+            arm,
+            mapping,
+            columns=named,
+            calibration=sensors,
+            skip_bad_rows=skip_bad_rows,
+        )
         for path in paths
     ]
 

@@ -93,7 +93,7 @@ def calibrate(
     )
     outlook = calibratable(structure)
     if not logs:
-        _show_outlook(outlook, output, json)
+        show_outlook(outlook, output, json)
         return
     with progress_bar("Calibrate", quiet=json) as tell:
         found = calibrate_recording(
@@ -172,9 +172,10 @@ def _show(found: Calibration) -> None:
         warn(note)
 
 
-def _show_outlook(
+def show_outlook(
     outlook: Observability, motion_file: Path | None, as_json: bool
 ) -> None:
+    """Print what can be calibrated; write the motion to record."""
     from armwise.motions import write_motion
 
     if motion_file is not None and outlook.motion is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -16,14 +16,17 @@ from armwise.cli.arguments import (
     Logs,
     MappingFile,
     MethodName,
+    SensorsFile,
     SkipBadRows,
     Validate,
     free_terms,
     method_named,
 )
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
+from armwise.errors import NotPhysical
 
 if TYPE_CHECKING:
+    from armwise.arms import Arm
     from armwise.identification import Estimate, Validation
 
 
@@ -44,6 +47,7 @@ def identify(
         float, typer.Option("--hold-out", help="Fraction of the end to validate on.")
     ] = 0.0,
     skip_bad_rows: SkipBadRows = False,
+    sensors: SensorsFile = None,
     json: AsJson = False,
 ) -> None:
     """Identify an arm from logs of its motion.
@@ -61,26 +65,35 @@ def identify(
     with progress_bar("Identify", quiet=json) as report:
         estimate = identification.identify(
             described,
-            read_logs(logs, described, mapped, column, skip_bad_rows),
+            read_logs(logs, described, mapped, column, skip_bad_rows, sensors),
             solver,
             friction=friction,  # type: ignore[arg-type]
             terms=terms,
             validation=read_logs(
-                validate or [], described, mapped, column, skip_bad_rows
+                validate or [], described, mapped, column, skip_bad_rows, sensors
             ),
             hold_out=hold_out,
             cutoff_hz=cutoff_hz,
             progress=report,
         )
-    files = _write(estimate, [arm, *logs, *(validate or [])], output) if output else {}
-    summary = summarise(estimate, files)
+    written = Written({}, {}, {})
+    if output:
+        written = _write(estimate, arm, [*logs, *(validate or [])], output)
+    summary = summarise(estimate, written)
     if json:
         print_json(summary)
     else:
         _show(estimate, summary)
+        _show_files(estimate, written)
+    if written.defects:
+        name, why = next(iter(written.defects.items()))
+        raise NotPhysical(
+            f"{name}: {why}. No model is written: only --method physical gives bodies "
+            "that can exist."
+        )
 
 
-def summarise(estimate: Estimate, files: dict[str, str]) -> dict[str, Any]:
+def summarise(estimate: Estimate, written: Written) -> dict[str, Any]:
     """Collect what `--json` prints."""
     base = estimate.base
     combinations = zip(
@@ -103,34 +116,67 @@ def summarise(estimate: Estimate, files: dict[str, str]) -> dict[str, Any]:
         "preparation": estimate.samples[0].preparation,
         "warnings": [warning.text for warning in estimate.warnings],
         "warning_codes": [warning.code for warning in estimate.warnings],
-        "files": files,
+        "files": written.files,
+        "file_errors": {k: e.to_dict() for k, e in written.errors.items()},
     }
 
 
-def _write(
-    estimate: Estimate, sources: list[str | Path], folder: Path
-) -> dict[str, str]:
-    """Write the model, the estimate and the report; the arm is the first source."""
+def _write(estimate: Estimate, source: str, logs: list[Path], folder: Path) -> Written:
+    """Write the model, the estimate and the report."""
     from armwise.arms import save_arm
-    from armwise.identification import write_estimate
+    from armwise.identification import (
+        arm_for_file,
+        file_error,
+        read_back,
+        write_estimate,
+    )
     from armwise.report import write_report
 
     folder.mkdir(parents=True, exist_ok=True)
-    files = {"estimate": folder / "estimate.json", "urdf": folder / "identified.urdf"}
+    files = {"estimate": folder / "estimate.json"}
     write_estimate(estimate, files["estimate"])
-    if defects := estimate.arm.defects():
-        del files["urdf"]
-        for name, why in defects.items():
-            # The physical method's bodies all exist: another one was in use.
-            warn(
-                f"{name}: {why}; identified.urdf is not written. Use --method physical."
-            )
-    else:
-        source = str(sources[0])
-        template = source if source.lower().endswith(".urdf") else None
-        save_arm(estimate.arm, files["urdf"], template=template)
-    files["report"] = write_report(estimate, folder / "report.html", sources=sources)
-    return {key: str(path) for key, path in files.items()}
+    errors: dict[str, Validation] = {}
+    defects = estimate.arm.defects()
+    if not defects:
+        model, kind = arm_for_file(estimate), Path(source).suffix.lower()
+        if kind == ".xml":
+            path = files["mjcf"] = _write_mjcf(model, source, folder)
+        else:
+            path = files["urdf"] = folder / "identified.urdf"
+            template = source if kind == ".urdf" else None
+            for note in save_arm(model, path, template=template):
+                warn(note)
+        data = estimate.validation_samples or estimate.samples
+        errors[path.name] = file_error(read_back(path, estimate), data)
+    files["report"] = write_report(
+        estimate, folder / "report.html", sources=[source, *logs]
+    )
+    return Written({key: str(path) for key, path in files.items()}, errors, defects)
+
+
+class Written(NamedTuple):
+    """What was written: files by kind, errors of models by name, and why none was."""
+
+    files: dict[str, str]
+    errors: dict[str, Validation]
+    defects: dict[str, str]
+
+
+def _write_mjcf(arm: Arm, source: str, folder: Path) -> Path:
+    """Put the numbers into the user's MJCF; where that cannot be, write it anew."""
+    from armwise.arms import load_arm, save_arm
+    from armwise.errors import ArmError
+
+    path = folder / "identified.xml"
+    try:
+        notes = save_arm(arm, path, template=source)
+        load_arm(path)  # its meshes and included files may be out of reach from here
+    except ArmError as problem:
+        warn(f"identified.xml is written anew, without the text of {source}: {problem}")
+        notes = save_arm(arm, path)
+    for note in notes:
+        warn(note)
+    return path
 
 
 def _apart(errors: Validation, joint: int) -> list[str]:
@@ -165,7 +211,22 @@ def _show(estimate: Estimate, summary: dict[str, Any]) -> None:
     if summary["friction"]:
         terms = ", ".join(summary["friction"])
         out.print(f"Friction beyond viscous and Coulomb: {terms}")
-    for key, path in summary["files"].items():
-        out.print(f"{key}: {path}")
     for warning in estimate.warnings:
         warn(warning.text)
+
+
+def _show_files(estimate: Estimate, written: Written) -> None:
+    """Print what was written, and the error of the model in it."""
+    out = console()
+    for key, path in written.files.items():
+        out.print(f"{key}: {path}")
+    for name, error in written.errors.items():
+        whole = " ".join(f"{100 * e:.1f}" for e in error.relative_error)
+        out.print(
+            f"error of {name} by its own inverse dynamics, joint by joint: {whole} %"
+        )
+        if estimate.columns.friction:
+            out.print(
+                f"{name} holds viscous and Coulomb friction, fitted without the terms "
+                "above; estimate.json holds them all."
+            )

@@ -14,6 +14,7 @@ from armwise.cli.arguments import (
     Folder,
     Logs,
     MappingFile,
+    SensorsFile,
     SkipBadRows,
     number,
 )
@@ -70,6 +71,7 @@ def identify_load(
     mapping: MappingFile = None,
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,
+    sensors: SensorsFile = None,
     output: Folder = None,
     json: AsJson = False,
 ) -> None:
@@ -89,8 +91,8 @@ def identify_load(
     _check("--pose-offset", pose_offset, ("none", "rotation", "pose"))
     solver = _method(method, resolution)
     described, mapped = load_described(arm, mapping, [*logs, *(bare or [])])
-    held = read_logs(logs, described, mapped, column, skip_bad_rows)
-    empty = read_logs(bare or [], described, mapped, column, skip_bad_rows)
+    held = read_logs(logs, described, mapped, column, skip_bad_rows, sensors)
+    empty = read_logs(bare or [], described, mapped, column, skip_bad_rows, sensors)
     load = identify(
         held,
         described,

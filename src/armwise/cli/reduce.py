@@ -12,6 +12,7 @@ from armwise.cli.arguments import (
     Columns,
     Logs,
     MappingFile,
+    SensorsFile,
     SkipBadRows,
     Validate,
     bundled_names,
@@ -76,6 +77,7 @@ def reduce(
     mapping: MappingFile = None,
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,
+    sensors: SensorsFile = None,
     json: AsJson = False,
 ) -> None:
     """Drop parameters whose torque never matters, and identify the others again.
@@ -99,9 +101,11 @@ def reduce(
     whole = read_estimate(estimate, described)
     if from_tip:
         whole = led_from_tip(whole)
-    recordings = read_logs(logs, described, mapped, column, skip_bad_rows)
+    recordings = read_logs(logs, described, mapped, column, skip_bad_rows, sensors)
     data = prepare(recordings, arm=described)
-    others = read_logs(validate or [], described, mapped, column, skip_bad_rows)
+    others = read_logs(
+        validate or [], described, mapped, column, skip_bad_rows, sensors
+    )
     held_out = [prepare(others, like=data)] if others else []
     if hold_out:
         data, end = data.split(1.0 - hold_out)

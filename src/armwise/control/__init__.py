@@ -27,7 +27,12 @@ from armwise.control.feedback import (
     load_state,
     save_state,
 )
-from armwise.control.feedforward import ComputedTorque, Feedforward, Playback
+from armwise.control.feedforward import (
+    ComputedTorque,
+    Feedforward,
+    Playback,
+    WrenchFeedforward,
+)
 from armwise.control.mixture import Gating, MixtureCompensator
 from armwise.control.parameter_set import (
     DriveProjection,
@@ -59,6 +64,7 @@ __all__ = [
     "SlotineLi",
     "TrackingTable",
     "UpdateLaw",
+    "WrenchFeedforward",
     "benchmark_tracking",
     "effective_inertia",
     "feedback_gain",

@@ -11,10 +11,16 @@ import numpy as np
 
 from armwise.arms import Arm, Drive
 from armwise.control.adaptation import UpdateLaw
-from armwise.control.adaptive import Composite, SlotineLi
+from armwise.control.adaptive import (
+    Composite,
+    CraigHsuSastry,
+    Indirect,
+    SlotineLi,
+)
 from armwise.control.benchmark import ControllerFactory, PlantFactory
 from armwise.control.feedback import PD, ResumableController, feedback_gain
 from armwise.control.feedforward import ComputedTorque, Feedforward
+from armwise.control.mixture import Gating, MixtureCompensator
 from armwise.control.parameter_set import ParameterSet
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
@@ -84,7 +90,9 @@ def _swing(
 def standard_controllers(
     model: Arm, natural_hz: float = 3.0
 ) -> dict[str, ControllerFactory]:
-    """PD, PD + gravity, feedforward, computed torque and two adaptive controllers.
+    """Every controller: PD, with gravity, feedforward, computed torque, adaptive ones.
+
+    The mixtures of local models know nothing of the arm but its range.
 
     Args:
         model: The assumed arm; adaptation starts from it.
@@ -101,6 +109,9 @@ def standard_controllers(
     return {
         "PD": feedback,
         "PD + gravity": partial(_forward, feedback, model, "gravity"),
+        "PD + gravity where it is": partial(
+            _forward, feedback, model, "gravity where it is"
+        ),
         "feedforward": partial(_forward, feedback, model, "full"),
         "computed torque": partial(ComputedTorque, model, omega**2, 2.0 * omega),
         "Slotine-Li": partial(
@@ -116,7 +127,44 @@ def standard_controllers(
             weights=(1.0, 1.0),
             initial=start,
         ),
+        "indirect": partial(
+            Indirect,
+            base,
+            omega**2,
+            2.0 * omega,
+            UpdateLaw.bounded_gain(size**2, 0.1, 1e3 * float(np.sum(size**2))),
+            0.5 * kd,
+            torque_scale=0.02 * typical,
+            initial=start,
+        ),
+        "Craig-Hsu-Sastry": partial(
+            CraigHsuSastry,
+            base,
+            omega**2,
+            2.0 * omega,
+            UpdateLaw.gradient(0.2 * size),
+            start,
+            omega,
+        ),
+        "one linear model": partial(_mixture, model, kp, kd, 1),
+        "mixture of local models": partial(_mixture, model, kp, kd, 8),
     }
+
+
+def _mixture(
+    model: Arm, kp: np.ndarray, kd: np.ndarray, experts: int
+) -> MixtureCompensator:
+    """Local linear models over the range of the arm's own wave, gravity among them."""
+    wave = tracking_tasks(model)["wave"].sample(np.linspace(0.0, 4.0, 200))
+    lower, upper = wave.q.min(axis=0), wave.q.max(axis=0)
+    gating = Gating.over(lower - 0.05, upper + 0.05, experts)
+    # Adaptation is integral feedback η ‖Φ‖² on s beside K_d: with η ‖Φ‖² ≤ K_d²/4I, the
+    # position gain of the weakest joint, no joint is made to oscillate by it.
+    largest = 1.0 + np.sum(wave.qd**2 + wave.qdd**2, axis=1).max()
+    law = UpdateLaw.gradient(float(np.min(kp) / largest))
+    # Half the natural frequency, as for the other controllers with a sliding error.
+    rate = float(np.median(kp / kd))
+    return MixtureCompensator(gating, rate, kd, law, static=True)
 
 
 def standard_plants(

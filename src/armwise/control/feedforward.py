@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
@@ -38,23 +38,29 @@ def dynamics_of(model: Arm | Dynamics) -> Dynamics:
 # Feedforward: the torque of the reference motion, by the model.
 
 
+FeedforwardTerms = Literal["full", "gravity", "gravity where it is"]
+
+
 class Feedforward:
     """τ = feedback + n̂(q_d, q̇_d, q̈_d), or only its gravity part (`atkeson1986` A.3–4).
 
     Args:
         feedback: The controller that closes the loop.
         model: The assumed arm; friction in its drives counts, too.
-        terms: "full" for the whole inverse dynamics, "gravity" for gravity alone.
+        terms: "full" for the whole inverse dynamics, "gravity" for gravity alone, both
+            along the reference; "gravity where it is" for gravity at the measured
+            position, which holds an arm wherever it is pushed.
     """
 
     def __init__(
         self,
         feedback: ResumableController,
         model: Arm | Dynamics,
-        terms: Literal["full", "gravity"] = "full",
+        terms: FeedforwardTerms = "full",
     ) -> None:
-        if terms not in ("full", "gravity"):
-            raise ArgumentError(f"terms must be 'full' or 'gravity', not {terms!r}.")
+        if terms not in get_args(FeedforwardTerms):
+            known = ", ".join(get_args(FeedforwardTerms))
+            raise ArgumentError(f"terms must be one of {known}, not {terms!r}.")
         self.feedback = feedback
         self.model = dynamics_of(model)
         self.terms = terms
@@ -69,8 +75,10 @@ class Feedforward:
         """Return the torques [N m] or forces [N] to hold from time t [s] on."""
         if self.terms == "full":
             nominal = self.model.inverse_dynamics(*reference)
-        else:
+        elif self.terms == "gravity":
             nominal = self.model.gravity_torque(reference.q)
+        else:
+            nominal = self.model.gravity_torque(measurement.need("q"))
         total: np.ndarray = nominal + self.feedback.torque(t, reference, measurement)
         return total
 
@@ -80,6 +88,73 @@ class Feedforward:
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from where `to_dict` was called, after `reset`."""
+        self.feedback.restore(state)
+
+
+# Disturbance feedforward: what a wrist sensor feels, before it becomes an error.
+
+
+class WrenchFeedforward:
+    """τ = feedback + J(q)ᵀ w, w the measured wrench on what the hand holds or touches.
+
+    A load or a push that the model does not know of is compensated as it is felt, not
+    when it has moved the arm. The loop through the sensor is one control period old: a
+    low-pass keeps its gain below one where the arm is lighter than what it holds.
+
+    Args:
+        feedback: The controller that closes the loop.
+        model: The assumed arm, without what is beyond the sensor.
+        frame: Frame of the wrist sensor.
+        cutoff_hz: First-order low-pass of the wrench in [Hz].
+    """
+
+    def __init__(
+        self,
+        feedback: ResumableController,
+        model: Arm | Dynamics,
+        frame: str,
+        # Judgement: above what arms move at, below what their links ring at.
+        cutoff_hz: float = 20.0,
+    ) -> None:
+        feedback_gain(cutoff_hz, "cutoff_hz")
+        self.feedback = feedback
+        self.model = dynamics_of(model)
+        self.model.arm.find_frame(frame)
+        self.frame, self.cutoff_hz = frame, cutoff_hz
+        self._keep = 0.0
+        self._wrench: np.ndarray | None = None
+
+    def reset(self, batch: int, period: float) -> None:
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
+        self.feedback.reset(batch, period)
+        # Exact discretisation of the first-order low-pass.
+        self._keep = float(np.exp(-2.0 * np.pi * self.cutoff_hz * period))
+        self._wrench = None
+
+    def torque(
+        self, t: float, reference: MotionSample, measurement: Measurement
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return the torques [N m] or forces [N] to hold from time t [s] on."""
+        q, felt = measurement.need("q"), measurement.need("wrench")
+        before = felt if self._wrench is None else self._wrench
+        self._wrench = self._keep * before + (1.0 - self._keep) * felt
+        R = self.model.link_pose(q, self.frame)[..., :3, :3]
+        # The sensor's axes to the base's, where the Jacobian is.
+        turned = self._wrench.reshape(*q.shape[:-1], 2, 3) @ np.swapaxes(R, -1, -2)
+        J = self.model.jacobian(q, self.frame)
+        held = np.einsum("...ij,...i->...j", J, turned.reshape(*q.shape[:-1], 6))
+        total: np.ndarray = held + self.feedback.torque(t, reference, measurement)
+        return total
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on later."""
+        own = {} if self._wrench is None else {"wrench": self._wrench.copy()}
+        return own | self.feedback.to_dict()
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from where `to_dict` was called, after `reset`."""
+        if "wrench" in state:
+            self._wrench = np.array(state["wrench"])
         self.feedback.restore(state)
 
 

@@ -114,9 +114,9 @@ _LARGEST_WEIGHT = 1e6
 
 
 class MixtureCompensator:
-    """τ = −K_d s + Σ g_i(q) (A_i q̈_r + B_i q̇_r): linear experts, softly switched.
+    """τ = −K_d s + Σ g_i(q) (A_i q̈_r + B_i q̇_r + c_i): linear experts, softly switched.
 
-    With Φ = [g_1 φ, g_2 φ, …], φ = (q̈_r, q̇_r), the torque is −K_d s + W Φ. The
+    With Φ = [g_1 φ, g_2 φ, …], φ = (q̈_r, q̇_r, 1), the torque is −K_d s + W Φ. The
     gradient rule is Ẇ = −η s Φᵀ; the recursive one Ẇ = −s (P Φ)ᵀ, Ṗ = −P Φ Φᵀ P.
 
     Args:
@@ -125,6 +125,8 @@ class MixtureCompensator:
         kd: K_d in [N m s/rad].
         law: The gradient rule (η is its gain) or least squares (P starts at its gain).
         cutoff_hz: Low-pass on differences of positions where no tachometer is.
+        static: Whether experts have a constant c_i too (§3.4.2): without it nothing
+            holds an arm at rest against gravity.
     """
 
     def __init__(
@@ -134,7 +136,9 @@ class MixtureCompensator:
         kd: ArrayLike,
         law: UpdateLaw,
         cutoff_hz: float = 60.0,
+        static: bool = False,
     ) -> None:
+        self.static = static
         self.gating = gating
         self.rate = feedback_gain(rate, "rate")
         self.kd = feedback_gain(kd, "kd")
@@ -148,7 +152,7 @@ class MixtureCompensator:
     def reset(self, batch: int, period: float) -> None:
         """Begin anew, for `batch` plants controlled every `period` [s]."""
         dof = self.gating.centers.shape[1]
-        size = 2 * dof * self.gating.experts
+        size = (2 * dof + self.static) * self.gating.experts
         self._period = period
         self._velocity.reset(period)
         self.weights = np.zeros((batch, dof, size))
@@ -174,7 +178,8 @@ class MixtureCompensator:
     def _features(
         self, q: np.ndarray, qdr: np.ndarray, qddr: np.ndarray
     ) -> Float[np.ndarray, "batch features"]:
-        local = np.concatenate([qddr, qdr], axis=-1)
+        parts = [qddr, qdr] + ([np.ones((*q.shape[:-1], 1))] if self.static else [])
+        local = np.concatenate(parts, axis=-1)
         g = self.gating.weights(q)
         spread: np.ndarray = g[..., :, None] * local[..., None, :]
         return spread.reshape(q.shape[0], -1)

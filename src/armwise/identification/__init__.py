@@ -15,6 +15,7 @@ from armwise.identification.estimate import (
     torque_along,
     write_estimate,
 )
+from armwise.identification.export import arm_for_file, file_error, read_back
 from armwise.identification.friction_selection import FrictionSelection, select_friction
 from armwise.identification.identify import (
     build_problem,
@@ -103,10 +104,12 @@ __all__ = [
     "Validation",
     "WeightedLeastSquares",
     "accumulate",
+    "arm_for_file",
     "build_estimate",
     "build_problem",
     "coverage_study",
     "diagnose",
+    "file_error",
     "fit_from_sums",
     "identify",
     "identify_recordings",
@@ -114,6 +117,7 @@ __all__ = [
     "negative_friction",
     "pose_problem",
     "predict_torque",
+    "read_back",
     "read_estimate",
     "reduce",
     "reduction_cost",

@@ -23,6 +23,7 @@ from armwise.identification.validation import (
     PartErrors,
     Review,
     Tally,
+    TorqueLag,
     Validation,
     predict_torque,
     predicted_block,
@@ -56,6 +57,8 @@ class Estimate:
         condition_number: Of the weighted base regressor, columns scaled to one.
         singular_values: Of the same matrix.
         directions: Its right singular vectors, one row each.
+        torque_lag: Delay of the torque behind the motion, fitted beside the parameters,
+            with its uncertainty; None: it was given, or is hardly determined.
         method: Name of the method that solved for it.
         notes: How it was made, where that is not plain from the method.
         warnings: What looks wrong, each with a code.
@@ -76,6 +79,7 @@ class Estimate:
     singular_values: Float[np.ndarray, " base"]
     directions: Float[np.ndarray, "base base"]
     method: str
+    torque_lag: TorqueLag | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[EstimateWarning, ...] = ()
     samples: tuple[Samples, ...] = ()
@@ -97,6 +101,12 @@ class Estimate:
     def arm(self) -> Arm:
         """The arm with the identified parameters."""
         return self.prior_arm.with_parameters(self.parameters)
+
+    @property
+    def friction(self) -> tuple[tuple[FrictionTerm, float], ...]:
+        """Friction beyond viscous, Coulomb and offset: terms and their coefficients."""
+        values = self.all_parameters[self.parameters.size :].tolist()
+        return tuple(zip(self.columns.friction, values, strict=True))
 
     @property
     def base_std(self) -> Float[np.ndarray, " base"]:
@@ -233,6 +243,7 @@ def build_estimate(
         singular_values=solution.singular_values,
         directions=solution.directions,
         method=method,
+        torque_lag=review.lag,
         notes=solution.notes,
         samples=problem.data,
         validation_samples=problem.validation_data,
@@ -297,13 +308,14 @@ def read_estimate(path: str | Path, arm: Arm | None = None) -> Estimate:
 
 def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     """Return all of an estimate as plain numbers and words; infinity is null."""
-    validation = estimate.validation
+    validation, lag = estimate.validation, estimate.torque_lag
     return {
         "version": VERSION,
         "arm": estimate.prior_arm.name,
         "description": arm_to_dict(estimate.prior_arm),
         "kinematics": kinematics_digest(estimate.prior_arm),
         "method": estimate.method,
+        "torque_lag": None if lag is None else asdict(lag),
         "notes": list(estimate.notes),
         "warnings": [asdict(warning) for warning in estimate.warnings],
         "friction": [asdict(term) for term in estimate.columns.friction],
@@ -371,6 +383,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         singular_values=_array(data["singular_values"], count, least=0.0),
         directions=_array(data["directions"], count, count),
         method=_words([data["method"]])[0],
+        torque_lag=_lag(data.get("torque_lag")),  # older files have none
         notes=_words(data["notes"]),
         warnings=warnings,
         validation=None if validation is None else _validation(validation, arm.dof),
@@ -407,6 +420,13 @@ def _validation(data: dict[str, Any], dof: int) -> Validation:
     if not is_sound:
         raise ValueError("its errors are none")
     return errors
+
+
+def _lag(stored: dict[str, Any] | None) -> TorqueLag | None:
+    if stored is None:
+        return None
+    seconds = float(_array(stored["seconds"]))
+    return TorqueLag(seconds, float(_array(stored["std"], least=0.0)))
 
 
 def _part(data: dict[str, Any], dof: int) -> PartErrors:

@@ -156,7 +156,7 @@ def build_problem(
     data, validation, warnings = without_copies(arm, data, validation)
     runs, others = _prepared(arm, data, validation, hold_out, cutoff_hz)
     # Refuse bad data before the long work, not in the middle of it.
-    described = Columns(arm)
+    described = Columns(arm, has_lags=any(run.lag_std is not None for run in runs))
     for run in (*runs, *others):
         described.check(run)
     if sum(len(run) for run in runs) == 0:

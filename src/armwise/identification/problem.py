@@ -91,18 +91,75 @@ class Problem:
         Parameters that are not estimated have been moved to the right-hand side.
         """
         factors = (self.accumulator if accumulator is None else accumulator).factors
-        user = self.columns.user
-        # R stands for all rows, so that moving columns to the right needs no data
-        # either.
-        fixed = user @ np.where(self.is_estimated, 0.0, self.prior)
-        # A base parameter's column is its leader's: the others are grouped into it.
-        leaders = user[:, list(self.base.indices)]
+        return self._systems(factors, self.leaders, self.fixed)
+
+    def _systems(
+        self, factors: Sequence[np.ndarray], leaders: np.ndarray, fixed: np.ndarray
+    ) -> list[Float[np.ndarray, "rows base+1"]]:
         systems = []
         for support, factor in zip(self.columns.support, factors, strict=True):
             regressor, torques = factor[:, :-1], factor[:, -1]
+            # R stands for all rows, so that moving columns to the right needs no data.
             torque = torques - regressor @ fixed[support]
             systems.append(np.column_stack([regressor @ leaders[support], torque]))
         return systems
+
+    @property
+    def leaders(self) -> Float[np.ndarray, "columns base"]:
+        """What multiplies the columns for a unit of each base parameter.
+
+        A base parameter's column is its leader's: the others are grouped into it. The
+        lag follows all of them, as `lag_profile` says.
+        """
+        leaders = self.columns.user[:, list(self.base.indices)]
+        leaders[self.columns.lags] = -self.lag_profile[:-1]
+        return leaders
+
+    @property
+    def fixed(self) -> Float[np.ndarray, " columns"]:
+        """What multiplies the columns if all base parameters are zero."""
+        fixed = self.columns.user @ np.where(self.is_estimated, 0.0, self.prior)
+        fixed[self.columns.lags] = self.lag_profile[-1]
+        return fixed
+
+    @cached_property
+    def lag_profile(self) -> Float[np.ndarray, " base+1"]:
+        """The lag that fits best beside base parameters β: the last entry − c β.
+
+        Putting it in their place makes the fit, and all that follows from it, that of
+        β and lag together (Frisch, Waugh and Lovell), whatever method solves for β.
+        """
+        columns = self.columns
+        if not columns.has_lags:
+            return np.zeros(self.base.count + 1)
+        leaders = columns.user[:, list(self.base.indices)]
+        fixed = columns.user @ np.where(self.is_estimated, 0.0, self.prior)
+        factors = self.accumulator.factors
+        systems = self._systems(factors, leaders, fixed)
+        lags = [factor[:, -2] for factor in factors]
+        # Weights as weighted least squares finds them without the lag: what β follows
+        # from is then not exactly the best lag, but just as consistent.
+        std = self._first_std(systems)
+        pairs = list(zip(lags, systems, std, strict=True))
+        squares = sum(float(lag @ lag) / d**2 for lag, _, d in pairs)
+        if squares == 0.0:
+            return np.zeros(self.base.count + 1)
+        return np.asarray(sum(lag @ s / d**2 for lag, s, d in pairs) / squares)
+
+    def _first_std(self, systems: Sequence[np.ndarray]) -> np.ndarray:
+        from armwise.identification.methods.least_squares import solve_weighted
+
+        count = self.accumulator.samples
+        # Two rounds: these weights need no more digits.
+        return solve_weighted(systems, self.prior_base, count, 2).torque_std
+
+    def column_weights(self, values: np.ndarray) -> Float[np.ndarray, " columns"]:
+        """What multiplies the columns for base parameters β, the lag among it."""
+        return np.asarray(self.fixed + self.leaders @ values)
+
+    def lag(self, values: np.ndarray) -> float:
+        """What is left of the torque's delay for base parameters β in [s]."""
+        return float(self.lag_profile[-1] - self.lag_profile[:-1] @ values)
 
     def accumulate(self, weights: Sequence[np.ndarray]) -> Accumulator:
         """Run through the data again with weights on its rows."""

@@ -18,6 +18,8 @@ from armwise.regression import (
     StretchScores,
     jackknife,
     sandwich,
+    solve_system,
+    stack,
 )
 
 if TYPE_CHECKING:
@@ -266,6 +268,19 @@ def fit_from_sums(problem: Problem, values: np.ndarray) -> Validation:
     )
 
 
+@dataclass(frozen=True)
+class TorqueLag:
+    """Delay of the torque behind the motion.
+
+    Attributes:
+        seconds: The delay in [s].
+        std: Its standard deviation in [s].
+    """
+
+    seconds: float
+    std: float
+
+
 # The second pass over the data: residuals, their correlation, and the description.
 
 
@@ -276,12 +291,15 @@ class Review:
     Attributes:
         covariance: Covariance of β, correlation of the residuals accounted for.
         fit: How well the data are explained.
+        lag: What is left of the torque's delay, and how well it is known; None: it was
+            given, or the method has scores of its own.
         agreement: The description's own torques beside the measured ones; None where
             samples were not looked at again.
     """
 
     covariance: Float[np.ndarray, "base base"]
     fit: Validation
+    lag: TorqueLag | None = None
     agreement: Agreement | None = None
 
 
@@ -340,8 +358,9 @@ def review(problem: Problem, solution: Solution) -> Review:
     """Predict the torques that were fitted; see how the residuals are correlated."""
     columns = problem.columns
     # The description's torques ride along: diagnosis needs no third pass.
-    sets = np.stack([base_to_parameters(problem, solution.values), problem.prior])
-    weights = sets @ columns.user.T
+    weights = np.stack(
+        [problem.column_weights(solution.values), columns.user @ problem.prior]
+    )
     sums = StretchScores(sum(len(samples) for samples in problem.data), columns.count)
     tally = Tally(columns.arm.dof)
     agreement = Agreement(columns.arm.dof)
@@ -356,12 +375,42 @@ def review(problem: Problem, solution: Solution) -> Review:
         # A method whose cost is another brings scores of its own.
         if solution.scores is None:
             sums.add(columns, block, errors, solution.torque_std, parts)
+    lag = None
     if solution.scores is not None:
         # No leverage of a stretch is known here, so that it is CR1 instead of the
         # jackknife's CR3, which is a little wider for few stretches.
         covariance = sandwich(solution.scores, solution)
     else:
-        selection = columns.user[:, list(problem.base.indices)]
+        selection = problem.leaders
         information = sums.information(columns, selection)
         covariance = jackknife(sums.values @ selection, information, solution)
-    return Review(covariance, tally.result(), agreement)
+        if columns.has_lags:
+            lag = _torque_lag(problem, solution, sums)
+    return Review(covariance, tally.result(), lag, agreement)
+
+
+def _torque_lag(
+    problem: Problem, solution: Solution, sums: StretchScores
+) -> TorqueLag | None:
+    """The lag that was fitted beside the base parameters, and its jackknife."""
+    columns = problem.columns
+    selection = np.zeros((columns.count, problem.base.count + 1))
+    selection[:, :-1] = columns.user[:, list(problem.base.indices)]
+    selection[columns.lags, -1] = 1.0
+    pairs = zip(columns.support, problem.accumulator.factors, strict=True)
+    rows = [factor[:, :-1] @ selection[support] for support, factor in pairs]
+    # Its directions are those of the parameters and one more: solved as they are.
+    zeros = np.zeros(selection.shape[1])
+    right = [np.column_stack([block, np.zeros(len(block))]) for block in rows]
+    widened = solve_system(
+        stack(right, solution.torque_std), zeros, solution.torque_std
+    )
+    covariance = jackknife(
+        sums.values @ selection, sums.information(columns, selection), widened
+    )
+    variance = float(covariance[-1, -1])
+    before = {run.preparation.lag for run in problem.data}
+    # Runs with delays of their own have none in common.
+    if not np.isfinite(variance) or len(before) > 1:
+        return None
+    return TorqueLag(before.pop() + problem.lag(solution.values), variance**0.5)

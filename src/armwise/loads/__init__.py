@@ -35,9 +35,12 @@ from armwise.loads.optimal_filter import (
 )
 from armwise.loads.problem import WristSamples
 from armwise.loads.recognition import (
+    CatalogueEntry,
     GraspCheck,
     KnownObject,
     Recognition,
+    ToleranceCheck,
+    read_catalogue,
     recognise,
     verify_grasp,
 )
@@ -46,6 +49,7 @@ from armwise.loads.rigidity import Rigidity
 __all__ = [
     "Accelerations",
     "Bias",
+    "CatalogueEntry",
     "GraspCheck",
     "IntegralWindows",
     "KnownObject",
@@ -62,6 +66,7 @@ __all__ = [
     "Recognition",
     "Rigidity",
     "StaticPoses",
+    "ToleranceCheck",
     "WristSamples",
     "design_load_excitation",
     "identify_load",
@@ -69,6 +74,7 @@ __all__ = [
     "mass_by_differentiation",
     "mass_by_integration",
     "mass_by_optimal_filter",
+    "read_catalogue",
     "read_load_estimate",
     "recognise",
     "to_franka_json",

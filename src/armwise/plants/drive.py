@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from numpy.typing import ArrayLike
 
+    from armwise.regression import FrictionTerm
+
 
 @dataclass(frozen=True, eq=False)
 class Actuator:
@@ -72,21 +74,26 @@ class Actuator:
 class JointElasticity:
     """A spring between each motor and its link: τ = k (θ − q) + d (θ̇ − q̇).
 
-    Motors then move by themselves, with the drive's rotor inertia and friction.
+    Motors then move by themselves, with the drive's rotor inertia and friction. A gear
+    with backlash transmits nothing within its play, and k (θ − q ∓ b/2) beyond.
 
     Attributes:
         stiffness: k in [N m/rad] or [N/m]; one number, or one per joint.
         damping: d in [N m s/rad] or [N s/m].
+        backlash: Play b of the gear in [rad] or [m].
     """
 
     stiffness: ArrayLike
     damping: ArrayLike = 0.0
+    backlash: ArrayLike = 0.0
 
     def __post_init__(self) -> None:
         if not np.min(self.stiffness) > 0 or not np.all(np.isfinite(self.stiffness)):
             raise ArgumentError("The stiffness of every joint must be positive.")
         if np.min(self.damping) < 0:
             raise ArgumentError("The damping of a joint cannot be negative.")
+        if np.min(self.backlash) < 0 or not np.all(np.isfinite(self.backlash)):
+            raise ArgumentError("The backlash of a joint cannot be negative.")
 
 
 # Dry friction beyond a drive's Coulomb and viscous terms.
@@ -103,7 +110,9 @@ class Friction:
         static: fs as a multiple of each drive's Coulomb friction, at least 1.
         stribeck_speed: vs in [rad/s] or [m/s].
         smoothing: Speed in [rad/s] or [m/s] over which Runge–Kutta integrators, which
-            cannot stick, blend sign(v) into v / √(v² + smoothing²).
+            cannot stick, and further terms blend sign(v) into v / √(v² + smoothing²).
+        terms: Further terms, such as load-dependent friction and hysteresis, and their
+            coefficients; `estimate.friction` has those of an estimate.
     """
 
     static: ArrayLike = 1.0
@@ -112,6 +121,7 @@ class Friction:
     # Judgement: far below speeds that matter, yet not so stiff that explicit methods
     # need steps below those of the arm itself.
     smoothing: float = 1e-3
+    terms: tuple[tuple[FrictionTerm, float], ...] = ()
 
     def __post_init__(self) -> None:
         if np.min(self.static) < 1.0:

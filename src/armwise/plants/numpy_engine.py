@@ -160,10 +160,16 @@ class NumpyEquations:
         return net
 
     def _spring_torque(self, y: np.ndarray) -> np.ndarray:
-        assert self._springs is not None
-        k, d = self._springs[:, 0], self._springs[:, 1]
-        torque: np.ndarray = k * (y[2] - y[0]) + d * (y[3] - y[1])
+        k, d, beyond = self._engaged(y[2] - y[0])
+        torque: np.ndarray = k * beyond + d * (y[3] - y[1])
         return torque
+
+    def _engaged(self, twist: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Stiffness and damping, none while a gear is within its play; twist beyond."""
+        assert self._springs is not None
+        k, d, slack = np.moveaxis(self._springs, 1, 0)
+        touches = ~(np.abs(twist) < slack)
+        return k * touches, d * touches, twist - np.clip(twist, -slack, slack)
 
     def _diagonal(self, h: float) -> np.ndarray:
         own = self.drives[0] + h * self.drives[1]
@@ -216,9 +222,9 @@ class NumpyEquations:
         assert self._springs is not None
         q, qd, motor_q, motor_qd = y
         inertia, viscous, *_, offset = self.drives
-        k, d = self._springs[:, 0], self._springs[:, 1]
+        k, d, beyond = self._engaged(motor_q - q)
         level, guess = guessed_friction(self.drives, motor_qd, friction)
-        stretch, stiff = h * k * (motor_q - q), h * (d + h * k)
+        stretch, stiff = h * k * beyond, h * (d + h * k)
         # Springs at the end of the step are linear in the motors' speeds, which are
         # eliminated; what remains is added to the diagonal of the mass matrix.
         motor = inertia + h * viscous + stiff

@@ -65,12 +65,13 @@ class ArmNumbers:
     Attributes:
         bodies: Grouped inertial parameters, then rotor inertias of coupled motors.
         drives: Six rows of numbers (DRIVE_ROWS) for all drives.
-        springs: Stiffness and damping of the joints; None where they are rigid.
+        springs: Stiffness, damping and half the play of the joints; None where they
+            are rigid.
     """
 
     bodies: Float[np.ndarray, "batch groups"]
     drives: Float[np.ndarray, "batch 6 drives"]
-    springs: Float[np.ndarray, "batch 2 dof"] | None
+    springs: Float[np.ndarray, "batch 3 dof"] | None
 
     @classmethod
     def of(
@@ -93,7 +94,7 @@ class ArmNumbers:
 
 def _springs(
     arms: Sequence[Arm], mechanism: Mechanism, elasticity: JointElasticity
-) -> Float[np.ndarray, "batch 2 dof"]:
+) -> Float[np.ndarray, "batch 3 dof"]:
     if mechanism.is_coupled or len(mechanism.weights):
         raise ArgumentError(
             f"{arms[0].name} has joints or motors that are coupled; elastic joints "
@@ -108,9 +109,10 @@ def _springs(
                     f"{joint.name!r} has none. Set its rotor_inertia."
                 )
     shape = (len(arms), mechanism.dof)
-    pair = [elasticity.stiffness, elasticity.damping]
+    half_play = 0.5 * np.asarray(elasticity.backlash, dtype=float)
+    numbers = [elasticity.stiffness, elasticity.damping, half_play]
     return np.stack(
-        [np.broadcast_to(np.asarray(x, float), shape) for x in pair], axis=1
+        [np.broadcast_to(np.asarray(x, float), shape) for x in numbers], axis=1
     )
 
 

@@ -30,10 +30,13 @@ class Preparation:
         torque_bandwidth_hz: Low-pass the torque went through, ours or the robot's own,
             in [Hz]; what friction's steps look like in the torque. None: untouched.
         lag: Delay of the torque behind the motion, taken out, in [s].
+        lag_std: How well that delay is known in [s]; None: it was given, not found.
         wrench_lag: Delay of the wrench, taken out, in [s].
         velocity_lag: Delay of the measured velocity, taken out, in [s].
         velocity: Whether velocity was measured or made from position.
         derivatives: Central differences of filtered signals, or a smoothing spline.
+        ignores_slow: For each joint, whether rows in which it hardly moves are left out
+            of a fit: its friction there is a little short of what it is in motion.
         speed_resolution: Speed below which a joint's direction is not known, per joint
             in [rad/s] or [m/s].
         rows_read: Rows of the recording that went in.
@@ -48,10 +51,12 @@ class Preparation:
     decimation: int = 1
     torque_bandwidth_hz: float | None = None
     lag: float = 0.0
+    lag_std: float | None = None
     wrench_lag: float = 0.0
     velocity_lag: float = 0.0
     velocity: VelocitySource = "given"
     derivatives: DerivativeMethod = "given"
+    ignores_slow: tuple[bool, ...] = ()
     speed_resolution: tuple[float, ...] = ()
     rows_read: int = 0
     rows_dropped: tuple[tuple[str, int], ...] = ()
@@ -108,9 +113,12 @@ def joined(parts: Sequence[Preparation]) -> Preparation:
         for why, count in part.rows_dropped:
             dropped[why] = dropped.get(why, 0) + count
     rates = [p.sample_rate_hz for p in parts if p.sample_rate_hz is not None]
+    lag_stds = [p.lag_std for p in parts if p.lag_std is not None]
     resolutions = [p.speed_resolution for p in parts if p.speed_resolution]
     common |= {
         "sample_rate_hz": float(np.mean(rates)) if rates else None,
+        # One delay that has to be estimated is enough to look for it in all.
+        "lag_std": max(lag_stds, default=None),
         # The coarsest of all, since one number serves all rows.
         "speed_resolution": tuple(map(max, zip(*resolutions, strict=True))),
         "rows_read": sum(p.rows_read for p in parts),

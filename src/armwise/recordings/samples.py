@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class Samples:
         starts: Index of the first sample of every uninterrupted segment.
         preparation: How they were made.
         arm: The arm that moved, where known.
+        still: How much of what the filtered torque shows at a sample comes from
+            moments at which a joint hardly moved, 0 to 1; None: not known.
     """
 
     time: Float[np.ndarray, " samples"]
@@ -41,9 +43,10 @@ class Samples:
     starts: tuple[int, ...] = (0,)
     preparation: Preparation = field(default_factory=Preparation)
     arm: Arm | None = None
+    still: Float[np.ndarray, "samples dof"] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("time", "q", "qd", "qdd", "tau", "wrench"):
+        for name in ("time", "q", "qd", "qdd", "tau", "wrench", "still"):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, _frozen(name, value))
@@ -64,8 +67,10 @@ class Samples:
         # Rows whose segment differs from that of the row before begin one.
         new = np.flatnonzero(np.diff(segment, prepend=-1))
         cut = {n: getattr(self, n)[rows] for n in ("time", "q", "qd", "qdd", "tau")}
-        wrench = None if self.wrench is None else self.wrench[rows]
-        return replace(self, **cut, wrench=wrench, starts=tuple(map(int, new)) or (0,))
+        for name in ("wrench", "still"):
+            value = getattr(self, name)
+            cut[name] = None if value is None else value[rows]
+        return replace(self, **cut, starts=tuple(map(int, new)) or (0,))
 
     @property
     def dof(self) -> int:
@@ -99,6 +104,11 @@ class Samples:
     def torque_bandwidth_hz(self) -> float | None:
         """Low-pass the torque went through in [Hz]; None: untouched."""
         return self.preparation.torque_bandwidth_hz
+
+    @property
+    def lag_std(self) -> float | None:
+        """How well the torque's delay is known in [s]; None: it was given."""
+        return self.preparation.lag_std
 
     def low_passed(
         self, columns: Float[np.ndarray, "samples columns"]
@@ -141,15 +151,16 @@ class Samples:
         starts = [
             int(o) + s for o, p in zip(offsets, parts, strict=False) for s in p.starts
         ]
-        blocks = {
+        blocks: dict[str, Any] = {
             name: np.concatenate([getattr(p, name) for p in parts])
             for name in ("time", "q", "qd", "qdd", "tau")
         }
-        first = parts[0].wrench
-        wrench = None if first is None else np.concatenate([p.wrench for p in parts])
+        for name in ("wrench", "still"):
+            values = [getattr(p, name) for p in parts]
+            is_known = all(value is not None for value in values)
+            blocks[name] = np.concatenate(values) if is_known else None
         return cls(
             **blocks,
-            wrench=wrench,
             starts=tuple(starts),
             preparation=joined([p.preparation for p in parts]),
             arm=parts[0].arm if all(p.arm is parts[0].arm for p in parts) else None,
@@ -184,6 +195,7 @@ def _check_shapes(samples: Samples) -> None:
         # No columns at all, where torque was not measured, or all of them.
         "tau": (rows, samples.tau.shape[-1] and dof),
         "wrench": (rows, 6),
+        "still": (rows, dof),
     }
     for name, shape in expected.items():
         value = getattr(samples, name)

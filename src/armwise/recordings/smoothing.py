@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.recordings.filters import differentiate, smoothing_spline
+from armwise.recordings.filters import differentiate, smoothing_spline, thinned
 from armwise.recordings.samples import Samples
+from armwise.recordings.stretches import standstill
 from armwise.regression import low_pass
 
 if TYPE_CHECKING:
@@ -24,6 +25,12 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
     a period of it. Returns None when the edges leave nothing.
     """
     early = early_decimation(preparation, stretch.rate_hz)
+    ignored = dict(enumerate(preparation.ignores_slow))
+    pauses = {
+        j: standstill(signal, stretch.rate_hz)
+        for j, signal in enumerate(stretch.q)
+        if ignored.get(j)
+    }
     stretch = stretch.thinned(early)
     trim = edge(preparation, stretch.rate_hz)
     rows = slice(trim, len(stretch) - trim, preparation.decimation // early)
@@ -37,6 +44,11 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
         motion = _motion(stretch, j, preparation)
         for signal, out in zip(motion, (q, qd, qdd), strict=True):
             out[:, j] = signal[rows]
+    still = np.zeros((count, n))
+    seen_hz = min(preparation.torque_bandwidth_hz or np.inf, preparation.low_pass_hz)
+    for j, pause in pauses.items():
+        weight = thinned(pause, early)
+        still[:, j] = low_pass(weight, seen_hz, stretch.rate_hz, "constant")[rows]
     forces = []
     lags = (preparation.lag, preparation.wrench_lag)
     for signals, lag in zip((stretch.tau, stretch.wrench), lags, strict=True):
@@ -53,6 +65,7 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
         qdd=qdd,
         tau=tau,
         wrench=wrench if stretch.wrench else None,
+        still=still if pauses else None,
         preparation=preparation,
     )
 

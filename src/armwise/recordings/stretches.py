@@ -414,6 +414,64 @@ RESOLUTION = 0.0005
 derivative is no better than that."""
 
 
+# Judgement: where simulated joints stick, friction is short of its limit up to two to
+# six per cent of their top speed.
+SLOW = 0.05
+"""Fraction of a joint's top speed below which its friction may not be what it is in
+motion: it sticks, slips, or has not yet built up."""
+
+# Judgement: half of the shortest pause that friction makes at a reversal, about.
+_PAUSE = 0.02
+"""Time in [s] over which a joint must have moved by more than its encoder's errors."""
+
+
+def standstill(
+    q: Float[np.ndarray, " samples"], rate_hz: float, longest_rest: float = 0.5
+) -> Float[np.ndarray, " samples"]:
+    """Say at which moments a joint hardly moves, from its raw position: 1 there.
+
+    A joint that turns back sticks until its drive has built up the torque to break it
+    loose; meanwhile friction may have any value up to its limit. A low-passed velocity
+    does not show it: the position before filtering does.
+
+    Args:
+        q: Position in [rad] or [m], evenly spaced.
+        rate_hz: Samples a second.
+        longest_rest: Longer rests in [s] are no reversal: the joint holds its load.
+    """
+    still = np.zeros(q.size)
+    half = max(1, round(0.5 * _PAUSE * rate_hz))
+    if q.size <= 2 * half:
+        return still
+    moves = np.abs(q[2 * half :] - q[: -2 * half])
+    # A percentile, not the maximum: one spike must not set the scale.
+    least = max(_position_error(q), SLOW * float(np.percentile(moves, 99.5)))
+    is_still = np.zeros(q.size, dtype=bool)
+    is_still[half : q.size - half] = moves <= least
+    edges = np.flatnonzero(np.diff(is_still, prepend=False, append=False))
+    for first, stop in edges.reshape(-1, 2):
+        if stop - first <= longest_rest * rate_hz:
+            still[first:stop] = 1.0
+    return still
+
+
+def _position_error(q: Float[np.ndarray, " samples"]) -> float:
+    """Return by how much a position changes while nothing moves."""
+    steps = np.abs(np.diff(q))
+    moved = steps[steps > 0.0]
+    if not moved.size:
+        return 0.0
+    # Counts of an encoder: every step is a whole number of the smallest. One count is
+    # what rounding makes of rest; half a count more is for rounding of the numbers.
+    count = float(moved.min())
+    multiples = moved / count
+    is_counted = np.mean(np.abs(multiples - np.round(multiples)) < 0.01) > 0.99
+    # Else noise: fourth differences of a smooth motion are all noise, of variance
+    # 70 σ², and 1.48 medians are a standard deviation. Three of them, of a difference.
+    noise = 1.48 * float(np.median(np.abs(np.diff(q, 4)))) / np.sqrt(70.0)
+    return max(1.5 * count if is_counted else 0.0, 3.0 * np.sqrt(2.0) * noise)
+
+
 def speed_resolution(qd: Float[np.ndarray, "samples dof"]) -> np.ndarray:
     """Return the speed below which each joint's direction means nothing."""
     return RESOLUTION * _top_speed(qd)

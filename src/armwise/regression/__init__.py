@@ -16,6 +16,7 @@ from armwise.regression.friction import (
     DriveMotion,
     FrictionColumns,
     FrictionForm,
+    FrictionModel,
     FrictionTerm,
     load_rows,
 )
@@ -33,6 +34,7 @@ from armwise.regression.signals import (
     averaged_sign,
     friction_direction,
     through_torque_filter,
+    torque_rate,
 )
 from armwise.regression.solution import (
     RANK_TOLERANCE,
@@ -58,6 +60,7 @@ __all__ = [
     "FactorSum",
     "FrictionColumns",
     "FrictionForm",
+    "FrictionModel",
     "FrictionTerm",
     "GramSum",
     "Signals",
@@ -80,6 +83,7 @@ __all__ = [
     "solve_system",
     "stack",
     "through_torque_filter",
+    "torque_rate",
     "torque_size",
     "triangle",
 ]

@@ -189,8 +189,7 @@ def _labels(columns: ColumnSource, support: np.ndarray) -> list[object]:
     """Name columns by what they are: a number of the arm's own, or a friction term."""
     if not isinstance(columns, Columns):
         return support.tolist()
-    own = columns.count - len(columns.friction)
-    return [int(k) if k < own else columns.friction[k - own] for k in support]
+    return [columns.labels[k] for k in support]
 
 
 def accumulate(

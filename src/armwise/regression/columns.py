@@ -18,8 +18,8 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics, grouped_to_user
 from armwise.errors import ArgumentError, RecordingError
-from armwise.regression.friction import FrictionColumns, FrictionTerm
-from armwise.regression.signals import Signals, friction_direction
+from armwise.regression.friction import FrictionColumns, FrictionTerm, check_terms
+from armwise.regression.signals import Signals, friction_direction, torque_rate
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -42,6 +42,11 @@ SETTLED_DIRECTION = 0.9
 """Fraction of its size that filtered friction reaches while a drive moves one way;
 below it, the low-pass still mixes both directions."""
 
+# Judgement.
+UNKNOWN_FRICTION = 0.02
+"""Fraction of a filtered friction torque that may come from moments without motion, at
+which it can have any value up to its limit."""
+
 _MOST_REVERSING = 0.25
 """Fraction of its moving time a drive may spend reversing before its rows are used all
 the same: masking more would discard the motion that is to be learnt from."""
@@ -59,24 +64,20 @@ class Columns:
         dynamics: Its equations of motion.
         load: Parameters of the arm whose torque loads the gears, for friction that
             depends on it; the arm's own if None.
+        has_lags: Whether each joint has one more column, −dτ/dt, for what is left of
+            the torque's delay. No parameter of the arm belongs to it.
     """
 
     arm: Arm
     friction: tuple[FrictionTerm, ...] = ()
     dynamics: Dynamics = field(default=None)  # type: ignore[assignment]
     load: Float[np.ndarray, " parameters"] | None = None
+    has_lags: bool = False
 
     def __post_init__(self) -> None:
         if self.dynamics is None:
             object.__setattr__(self, "dynamics", Dynamics(self.arm))
-        names = [driven.name for driven in self.arm.driven]
-        for term in self.friction:
-            if not 0 <= term.joint < len(names) or term.joint_name != names[term.joint]:
-                raise ArgumentError(
-                    f"{term.name} is friction of drive {term.joint}, "
-                    f"{term.joint_name!r}, which {self.arm.name} has not. Its drives: "
-                    f"{', '.join(f'{k} {name}' for k, name in enumerate(names))}."
-                )
+        check_terms(self.friction, self.arm)
 
     @property
     def uses_load(self) -> bool:
@@ -105,9 +106,10 @@ class Columns:
         grouped = grouped_to_user(self.dynamics.mechanism)
         rows, width = grouped.shape
         extra = len(self.friction)
-        matrix = np.zeros((rows + extra, width + extra))
+        lags = self.arm.dof if self.has_lags else 0
+        matrix = np.zeros((rows + extra + lags, width + extra))
         matrix[:rows, :width] = grouped
-        matrix[rows:, width:] = np.eye(extra)
+        matrix[rows : rows + extra, width:] = np.eye(extra)
         return matrix
 
     @cached_property
@@ -119,6 +121,19 @@ class Columns:
     def count(self) -> int:
         """Number of columns."""
         return int(self.user.shape[0])
+
+    @property
+    def lags(self) -> np.ndarray:
+        """Which columns are the joints' lags; none if there are none."""
+        lags = self.arm.dof if self.has_lags else 0
+        return np.arange(self.count - lags, self.count)
+
+    @cached_property
+    def labels(self) -> tuple[object, ...]:
+        """What each column is, whatever other friction terms there are."""
+        own = self.count - len(self.friction) - self.lags.size
+        lags = [("lag", joint) for joint in range(self.lags.size)]
+        return (*range(own), *self.friction, *lags)
 
     @cached_property
     def coulomb(self) -> np.ndarray:
@@ -139,7 +154,8 @@ class Columns:
             # The last entry of a joint's row is its torque.
             own = (entries[entries // (width + 1) == i] % (width + 1))[:-1]
             extra = [width + k for k in self._terms_of[i]]
-            supports.append(np.concatenate([own, extra]).astype(int))
+            lag = self.lags[i : i + 1]
+            supports.append(np.concatenate([own, extra, lag]).astype(int))
         return tuple(supports)
 
     @cached_property
@@ -155,7 +171,7 @@ class Columns:
     @cached_property
     def _traced_counts(self) -> np.ndarray:
         extra = [len(terms) for terms in self._terms_of]
-        return np.array([s.size for s in self.support]) - extra
+        return np.array([s.size for s in self.support]) - extra - self.has_lags
 
     def blocks(
         self, data: Sequence[Signals], rows: Sequence[slice] | None = None
@@ -190,7 +206,8 @@ class Columns:
             part = slice(block.rows.start - rows.start, block.rows.stop - rows.start)
             pairs = zip(self._terms_of, block.joints, strict=True)
             for i, (terms, matrix) in enumerate(pairs):
-                own = matrix[len(matrix) - 1 - len(terms) : -1]
+                first = int(self._traced_counts[i])
+                own = matrix[first : first + len(terms)]
                 columns[part, i, list(terms)] = own.T
         return columns
 
@@ -226,6 +243,9 @@ class Columns:
         # direction either, but masking it would lose every row in which it only holds
         # its load.
         masked = (reverses & self._moves(samples)) @ (rows != 0.0)
+        if samples.still is not None:
+            # Its size: a low-pass rings, and what it rings with is as unknown.
+            masked = masked | (np.abs(samples.still) > UNKNOWN_FRICTION)
         return np.where(masked, 0.0, 1.0)
 
     def certainty(
@@ -302,6 +322,7 @@ class _Buffer:
         stops = np.cumsum(columns._traced_counts + 1)
         self._parts = [slice(a, b) for a, b in pairwise([0, *stops.tolist()])]
         self._friction = self._terms() if columns.friction else None
+        self._rate = torque_rate(samples) if columns.has_lags else None
 
     def _terms(self) -> FrictionColumns:
         rows = self._columns.dynamics.mechanism.drive_rows
@@ -333,6 +354,10 @@ class _Buffer:
         joints = [traced[part] for part in self._parts]
         if self._friction is not None:
             joints = self._widened(self._friction, joints, rows)
+        if self._rate is not None:
+            rates = -self._rate[rows].T
+            pairs = zip(joints, rates, strict=True)
+            joints = [np.vstack([x[:-1], rate, x[-1:]]) for x, rate in pairs]
         trust = None if self._trust is None else self._trust[rows]
         return Block(self._samples, rows, tuple(joints), trust)
 

@@ -57,6 +57,14 @@ class Signals(Protocol):
     def torque_bandwidth_hz(self) -> float | None:
         """Low-pass the torque went through in [Hz]; None: untouched."""
 
+    @property
+    def lag_std(self) -> float | None:
+        """How well the torque's delay is known in [s]; None: it was given."""
+
+    @property
+    def still(self) -> Float[np.ndarray, "samples dof"] | None:
+        """Weight of moments without motion in a filtered torque; None: not known."""
+
     def __len__(self) -> int:
         """Number of samples."""
 
@@ -92,6 +100,30 @@ def friction_direction(
         for j, dead_band in enumerate(dead_bands):
             signs[rows, j] = averaged_sign(speeds[rows, j], float(dead_band))
     return through_torque_filter(signals, signs, bandwidth_hz)
+
+
+def torque_rate(signals: Signals) -> Float[np.ndarray, "samples joints"]:
+    """Return dτ/dt in [N m/s]: what a torque changes by if read a moment later.
+
+    Zero where the torque's delay is known: nothing is then read at another moment. Of
+    the measured torque, not of a model's: it needs no parameters, and noise is not
+    correlated with its own derivative.
+    """
+    rate = np.zeros(signals.tau.shape)
+    if signals.lag_std is None:
+        return rate
+    for rows in signals.segments:
+        tau = signals.tau[rows]
+        # Below two samples there is no slope.
+        if len(tau) < 2:
+            continue
+        slope = np.gradient(tau, axis=0)
+        # Five points: three lose 6 % of the slope at ten samples a period.
+        if len(tau) >= 5:
+            near, far = tau[3:-1] - tau[1:-3], tau[4:] - tau[:-4]
+            slope[2:-2] = (8.0 * near - far) / 12.0
+        rate[rows] = slope * signals.rate_hz
+    return rate
 
 
 def through_torque_filter(

@@ -12,7 +12,6 @@ from armwise.arms import Arm
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import Problem
-from armwise.identification.validation import base_to_parameters
 from armwise.recordings import Samples
 from armwise.regression import Solution, StretchScores
 
@@ -90,11 +89,8 @@ def _moments(
 ) -> tuple[np.ndarray, np.ndarray, Float[np.ndarray, "stretches base"]]:
     """Return Zᵀ W Y, Zᵀ W τ and, for given values, the scores of every stretch."""
     columns = problem.columns
-    leaders = columns.user[:, list(problem.base.indices)]
-    fixed = columns.user @ np.where(problem.is_estimated, 0.0, problem.prior)
-    weights = (
-        fixed if values is None else columns.user @ base_to_parameters(problem, values)
-    )
+    leaders, fixed = problem.leaders, problem.fixed
+    weights = fixed if values is None else problem.column_weights(values)
     size = problem.base.count
     crossed, right = np.zeros((size, size)), np.zeros(size)
     sums = StretchScores(sum(len(s) for s in problem.data), columns.count)

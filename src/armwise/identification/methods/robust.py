@@ -10,7 +10,7 @@ import numpy as np
 from armwise.errors import ArgumentError
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import Problem
-from armwise.identification.validation import base_to_parameters, residuals
+from armwise.identification.validation import residuals
 from armwise.regression import (
     Accumulator,
     Solution,
@@ -126,7 +126,7 @@ class Recursive:
     ) -> Float[np.ndarray, "stretches base"]:
         """Gradient of the cost over stretches, each sample by its weight."""
         columns = problem.columns
-        weights = columns.user @ base_to_parameters(problem, solution.values)
+        weights = problem.column_weights(solution.values)
         total = sum(len(samples) for samples in problem.data)
         sums = StretchScores(total, columns.count)
         age = total
@@ -141,4 +141,4 @@ class Recursive:
                 error = weight * (matrix[-1] - weights[support] @ matrix[:-1]) / std**2
                 for row, part in parts:
                     sums.values[row, support] += matrix[:-1, part] @ error[part]
-        return sums.values @ columns.user[:, list(problem.base.indices)]
+        return sums.values @ problem.leaders

@@ -9,8 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.recordings.alignment.lag import explained_band, find_bandwidth, find_lag
+from armwise.recordings.alignment.lag import (
+    explained_band,
+    find_bandwidth,
+    find_lag,
+    fit_lag,
+)
 from armwise.recordings.preparation import Preparation
+from armwise.recordings.samples import Samples
 from armwise.recordings.smoothing import shifted, smooth
 from armwise.recordings.spectra import LONGEST, Band, band_powers, motion_band
 from armwise.recordings.stretches import motions_between_rests, speed_resolution
@@ -18,7 +24,6 @@ from armwise.regression import Columns, TorqueProjection
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
-    from armwise.recordings.samples import Samples
     from armwise.recordings.stretches import Stretch
 
 ROWS = 3000
@@ -82,8 +87,10 @@ def _choose(
     if lag is not None:
         choice = replace(choice, lag=lag, wrench_lag=lag)
     if longest.tau:
+        if columns is not None and lag is None:
+            choice = replace(choice, lag=_rough_lag(problem, choice, rate))
         least = None if settings else band.least
-        choice = _with_torque(problem, choice, rate, arm is None, lag, least)
+        choice = _with_torque(problem, choice, least)
     if settings:
         early = choice.torque_bandwidth_hz
         # A filter above our own leaves no trace in the torque.
@@ -92,6 +99,8 @@ def _choose(
         choice = replace(
             choice, cutoff_hz=settings.cutoff_hz, torque_bandwidth_hz=early
         )
+    if longest.tau and columns is not None:
+        choice = _with_lag(problem, choice, columns, rate, lag is None)
     thin = decimation_for(choice, rate)
     return replace(choice, decimation=thin, sample_rate_hz=rate)
 
@@ -158,26 +167,78 @@ def _longest_motion(samples: Samples, rate_hz: float) -> Samples | None:
     return replace(part, preparation=preparation)
 
 
-def _with_torque(
+# Judgement: a twelfth of friction. Below it, what differs is how a joint sticks; above,
+# its friction at low speed is a property of its own, and part of what is to be learnt.
+_SLOW_FRICTION = 0.08
+"""Friction where a joint hardly moves, beyond friction where it moves and as a fraction
+of it, from which on such rows are learnt from as well."""
+
+
+# Judgement.
+_LEAST_KNOWN = 1e-3
+"""Standard error of a lag in [s] from which on it is hardly determined: what it would
+be traded against, friction above all, is then known better than the lag."""
+
+
+def _rough_lag(problem: ProjectionFor, choice: Preparation, rate_hz: float) -> float:
+    """Find the lag to a few milliseconds: enough to choose a cut-off by."""
+    # A tenth of the rate: cubic interpolation is exact to a thousandth only there.
+    # White noise above would make every lag of half a sample look better than none.
+    band = min(choice.low_pass_hz, 0.1 * rate_hz)
+    trial = replace(choice, cutoff_hz=band, lag=0.0, wrench_lag=0.0, notes=())
+    projection = problem(trial)
+    return 0.0 if projection is None else find_lag(projection, band)
+
+
+def _with_lag(
     problem: ProjectionFor,
     choice: Preparation,
+    columns: Columns,
     rate_hz: float,
-    is_rough: bool,
-    lag: float | None,
-    least_hz: float | None,
+    is_open: bool,
 ) -> Preparation:
-    """Find the lag, the band in which motion explains torque, and earlier filters."""
+    """Fit the lag beside all parameters, and see how friction is at low speed."""
+    every = (True,) * columns.arm.dof
+    trial = replace(choice, lag=0.0, wrench_lag=0.0, notes=(), ignores_slow=every)
+    # Friction as the torque shows it, through the narrower of its own filter and ours.
+    seen_hz = min(choice.torque_bandwidth_hz or np.inf, choice.low_pass_hz)
+    shown = seen_hz if np.isfinite(seen_hz) else None
+    projection = problem(replace(trial, torque_bandwidth_hz=shown))
+    if projection is None:
+        return choice
+    samples = projection.signals
+    assert isinstance(samples, Samples)
+    fit = fit_lag(samples, columns, choice.lag, is_open)
+    # NaN, of a joint without such rows or without friction, is not below any bound.
+    ignored = tuple(map(bool, np.abs(fit.slow_friction) < _SLOW_FRICTION))
+    choice = replace(choice, ignores_slow=ignored)
+    if not is_open:
+        return choice
+    # A torque that was low-passed within the motion's band before it was logged lacks
+    # what the motion has: no delay explains that, and the best one means little.
+    if fit.std < _LEAST_KNOWN and seen_hz > 0.5 * choice.low_pass_hz:
+        return replace(choice, lag=fit.seconds, lag_std=fit.std)
+    # Three standard errors and one sample: less is not worth a correction.
+    is_sure = abs(fit.seconds) > max(3.0 * fit.std, 1.0 / rate_hz)
+    lag = fit.seconds if is_sure else 0.0
+    note = (
+        f"The torque's delay is hardly determined ({1e3 * fit.seconds:.1f} ± "
+        f"{1e3 * fit.std:.1f} ms) and taken for {1e3 * lag:.1f} ms; no interval knows "
+        "of its error. Give it, if it is known."
+    )
+    return replace(choice, lag=lag, notes=(*choice.notes, note))
+
+
+def _with_torque(
+    problem: ProjectionFor, choice: Preparation, least_hz: float | None
+) -> Preparation:
+    """Find the band in which motion explains torque, and earlier filters."""
     # Without its lag, which is taken out below, and once only.
     projection = problem(replace(choice, lag=0.0, wrench_lag=0.0, notes=()))
     if projection is None:
         note = "Too little motion to find a lag or a cut-off from the torque."
         return replace(choice, notes=(*choice.notes, note))
     rate, cutoff = projection.signals.rate_hz, choice.low_pass_hz
-    if lag is None and not is_rough:
-        delay = find_lag(projection, cutoff)
-        # Three standard errors and one sample: less is not worth a correction.
-        is_sure = abs(delay.seconds) > max(3.0 * delay.std, 1.0 / rate_hz)
-        choice = replace(choice, lag=delay.seconds if is_sure else 0.0)
     torque = shifted(projection.signals.tau, choice.lag * rate)
     # 0.45 of the rate: where `low_pass` leaves a signal alone.
     early = find_bandwidth(projection, torque, min(cutoff, 0.45 * rate))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.recordings.smoothing import shifted
 from armwise.recordings.spectra import band_powers
+from armwise.regression import friction_direction
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from armwise.regression import TorqueProjection
+    from armwise.recordings.samples import Samples
+    from armwise.regression import Columns, TorqueProjection
 
 # With ten, the variance of a lag is itself known to √(2/9), about a half.
 BLOCKS = 10
@@ -35,47 +38,150 @@ CLEARLY_BETTER = 0.7
 assumed: one more parameter that only fits noise gains far less."""
 
 
-@dataclass(frozen=True)
-class Lag:
-    """A delay of the torque behind the motion.
-
-    Attributes:
-        seconds: The delay in [s].
-        std: Its standard error in [s], by leaving out stretches of time.
-    """
-
-    seconds: float
-    std: float
-
-
-def find_lag(projection: TorqueProjection, bandwidth_hz: float) -> Lag:
-    """Find the delay of the torque that lets the motion explain it best.
+def find_lag(projection: TorqueProjection, bandwidth_hz: float) -> float:
+    """Find roughly, to a few milliseconds, the delay that explains the torque best.
 
     Args:
         projection: What the motion explains.
         bandwidth_hz: Low-pass through which Coulomb friction is seen in [Hz].
     """
     tau, rate = projection.signals.tau, projection.signals.rate_hz
-
-    def powers(lags: np.ndarray) -> Float[np.ndarray, "lags blocks joints"]:
-        """Residual powers over blocks of time; all lags in one matrix product."""
-        delayed = [shifted(tau, lag * rate) for lag in lags]
-        residual = projection.residuals(np.stack(delayed, axis=2), bandwidth_hz)
-        blocks = np.array_split(residual**2, BLOCKS)
-        return np.array([block.sum(axis=0) for block in blocks]).transpose(2, 0, 1)
-
     # The valley of the residual's power is as wide as the motion is slow: steps of 5 ms
-    # do not miss it, steps of 1.25 ms and a parabola resolve it.
-    coarse = np.linspace(-LONGEST_LAG, LONGEST_LAG, 41)
-    centre = coarse[np.argmin(_score(powers(coarse).sum(axis=1)))]
-    step = coarse[1] - coarse[0]
-    fine = centre + step * np.linspace(-1.0, 1.0, 9)
-    table = powers(fine)
-    total = table.sum(axis=1)
-    best = _minimum(fine, _score(total))
-    without = [_minimum(fine, _score(total - table[:, b])) for b in range(BLOCKS)]
+    # do not miss it.
+    lags = np.linspace(-LONGEST_LAG, LONGEST_LAG, 41)
+    delayed = [shifted(tau, lag * rate) for lag in lags]
+    residual = projection.residuals(np.stack(delayed, axis=2), bandwidth_hz)
+    scores = _score(np.sum(residual**2, axis=0).T)
+    return float(np.clip(_minimum(lags, scores), -LONGEST_LAG, LONGEST_LAG))
+
+
+@dataclass(frozen=True, eq=False)
+class LagFit:
+    """A delay of the torque behind the motion, fitted beside all parameters.
+
+    Attributes:
+        seconds: The delay in [s].
+        std: Its standard error in [s], by leaving out stretches of time.
+        slow_friction: For each joint, friction where it hardly moves beyond friction
+            where it moves, as a fraction of the latter; NaN where neither is known.
+    """
+
+    seconds: float
+    std: float
+    slow_friction: Float[np.ndarray, " joints"]
+
+
+def fit_lag(
+    samples: Samples, columns: Columns, lag: float, is_open: bool = True
+) -> LagFit:
+    """Fit the delay of the torque together with all that explains it.
+
+    Rows in which friction reverses or a joint hardly moves have no weight: friction
+    that is taken for one thing and is another would look like a delay.
+
+    Args:
+        samples: Motion and torque; the torque's delay not yet taken out.
+        columns: What explains the torque.
+        lag: A rough delay to start from in [s], or the known one.
+        is_open: Whether the delay is to be fitted.
+    """
+    widened = replace(columns, has_lags=True)
+    seconds = lag
+    # Two Gauss–Newton steps: the first lands within the square of its length.
+    for _ in range(2):
+        late = _delayed(samples, seconds, is_open)
+        blocks = _normal_matrices(widened, late)
+        total = blocks.sum(axis=0)
+        std = _residual_std(total)
+        # The scale of each joint from its own residual, so that all count.
+        grams = np.einsum("bjkl,j->bkl", blocks, 1.0 / std**2)
+        whole = grams.sum(axis=0)
+        step = _solved(whole)[-1]
+        # Beyond the longest lag there is nothing to be read.
+        seconds = float(np.clip(seconds + step, -LONGEST_LAG, LONGEST_LAG))
+    without = [_solved(whole - one)[-1] for one in grams]
     # Delete-a-block jackknife: (B − 1)/B Σ (d − mean)² = (B − 1) var.
-    return Lag(best, float(np.sqrt((BLOCKS - 1) * np.var(without))))
+    error = float(np.sqrt((BLOCKS - 1) * np.var(without)))
+    slow = _slow_friction(widened, late, _solved(whole))
+    return LagFit(seconds, error, slow)
+
+
+def _delayed(samples: Samples, seconds: float, is_open: bool) -> Samples:
+    """Read the torque so much later; leave the delay open, or not."""
+    tau = shifted(samples.tau, seconds * samples.rate_hz)
+    # A torque whose delay is known has no slope in `torque_rate`, hence no step.
+    preparation = replace(samples.preparation, lag_std=np.inf if is_open else None)
+    # Two more than the delay: cubic interpolation's neighbours. Ends are held there.
+    reach = int(np.ceil(LONGEST_LAG * samples.rate_hz)) + 2
+    shown = slice(reach, len(samples) - reach) if len(tau) > 4 * reach else slice(None)
+    return replace(samples, tau=tau, preparation=preparation)[shown]
+
+
+def _normal_matrices(
+    columns: Columns, samples: Samples
+) -> Float[np.ndarray, "blocks joints columns columns"]:
+    """Inner products of all columns and the torque, per block of time and joint.
+
+    The joints' lags are one column; it stands before the torque.
+    """
+    size = columns.count - columns.lags.size + 2
+    edges = np.linspace(0, len(samples), BLOCKS + 1).astype(int)
+    parts = [slice(a, b) for a, b in pairwise(edges.tolist()) if b > a]
+    sums = np.zeros((len(parts), samples.dof, size, size))
+    for block in columns.blocks([samples], parts):
+        b = int(np.searchsorted(edges, block.rows.start, side="right")) - 1
+        for j, matrix in enumerate(block.joints):
+            rows = matrix if block.trust is None else matrix * block.trust[:, j]
+            index = [*columns.support[j][:-1], size - 2, size - 1]
+            sums[b, j][np.ix_(index, index)] += rows @ rows.T
+    return sums
+
+
+def _solved(gram: np.ndarray) -> np.ndarray:
+    """Coefficients of all columns, the lag last, from their inner products."""
+    scale = np.sqrt(np.maximum(np.diag(gram)[:-1], 1e-300))
+    scaled = gram[:-1, :-1] / np.outer(scale, scale)
+    # A ridge of 1e-9 of a column: what depends on others shares their part.
+    scaled[np.diag_indices_from(scaled)] += 1e-9
+    return np.asarray(np.linalg.solve(scaled, gram[:-1, -1] / scale) / scale)
+
+
+def _residual_std(grams: Float[np.ndarray, "joints columns columns"]) -> np.ndarray:
+    """Size of each joint's residual when the joints are fitted together."""
+    std = np.sqrt(np.maximum(grams[:, -1, -1], 1e-300))
+    for _ in range(2):
+        x = np.append(_solved(np.einsum("jkl,j->kl", grams, 1.0 / std**2)), -1.0)
+        power = np.einsum("k,jkl,l->j", x, grams, x)
+        # A millionth of the torque: exact data must not get an infinite weight.
+        std = np.sqrt(np.maximum(power, 1e-12 * grams[:, -1, -1] + 1e-300))
+    return np.asarray(std)
+
+
+def _slow_friction(
+    columns: Columns, samples: Samples, fit: np.ndarray
+) -> Float[np.ndarray, " joints"]:
+    """Friction of rows that were left out for their speed, beyond the fitted one."""
+    unmasked = replace(samples, still=None)
+    sums = np.zeros((2, samples.dof))
+    direction = friction_direction(samples)
+    pairs = zip(columns.blocks([samples]), columns.blocks([unmasked]), strict=True)
+    for masked, block in pairs:
+        if block.trust is None or masked.trust is None:
+            continue
+        for j, matrix in enumerate(block.joints):
+            weights = np.append(fit[columns.support[j][:-1]], fit[-1])
+            is_slow = block.trust[:, j] > masked.trust[:, j]
+            sign = direction[block.rows, j] * is_slow
+            sums[0, j] += sign @ (matrix[-1] - weights @ matrix[:-1])
+            sums[1, j] += sign @ sign
+    coulomb = np.full(samples.dof, np.nan)
+    # A motor that several joints turn has no friction of one joint alone.
+    for k in columns.coulomb:
+        joints = [j for j in range(samples.dof) if k in columns.support[j]]
+        if len(joints) == 1:
+            coulomb[joints[0]] = abs(fit[k])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(sums[0] / sums[1] / coulomb)
 
 
 def find_bandwidth(

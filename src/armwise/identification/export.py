@@ -1,0 +1,68 @@
+"""What a URDF or MJCF holds of an estimate: the arm that is written, and its error.
+
+Such a file has viscous and Coulomb friction only. Terms beyond them are lost in it, and
+the two that stay are fitted again without them: they are then the best of their kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+
+from armwise.arms import Arm, load_arm
+from armwise.dynamics import Dynamics
+from armwise.identification.estimate import Estimate
+from armwise.identification.identify import identify
+from armwise.identification.methods import PhysicallyConsistent
+from armwise.identification.validation import Tally, Validation, part_masks
+from armwise.recordings import Samples
+
+_BLOCK = 8192
+"""Samples of one step: memory does not grow with the log."""
+
+
+def arm_for_file(estimate: Estimate) -> Arm:
+    """The arm to write: as identified, with friction fitted for what a file can hold.
+
+    Links and rotors stay as they are. An estimate that was read from a file has no
+    samples to fit again, and keeps its viscous and Coulomb friction.
+    """
+    if not estimate.columns.friction or not estimate.samples:
+        return estimate.arm
+    return identify(
+        estimate.arm,
+        estimate.samples,
+        PhysicallyConsistent(),
+        friction="linear",
+        terms=("viscous", "coulomb", "offset"),
+    ).arm
+
+
+def read_back(path: str | PathLike[str], estimate: Estimate) -> Arm:
+    """Load the file that was written of an estimate, joints locked as they were."""
+    described = estimate.prior_arm
+    written = load_arm(path)
+    # A complete file has no locked joints any more: they are fixed in it.
+    held = {n: x for n, x in described.locked.items() if n in written.coordinate_names}
+    if held:
+        written = load_arm(path, lock=held)
+    return written.with_gravity(described.gravity)  # URDF has none
+
+
+def file_error(arm: Arm, data: Sequence[Samples]) -> Validation:
+    """Errors of an arm's own inverse dynamics, as anyone who loads the file has them.
+
+    Coulomb friction is sign(q̇) here, sharp, as in a simulator; an estimate's own error
+    is with friction seen through the torque's filter.
+    """
+    dynamics, tally = Dynamics(arm), Tally(arm.dof)
+    for samples in data:
+        masks = part_masks(samples)
+        for start in range(0, len(samples), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            torque = dynamics.inverse_dynamics(
+                samples.q[rows], samples.qd[rows], samples.qdd[rows]
+            )
+            measured = samples.tau[rows]
+            tally.add(measured, measured - torque, masks[:, rows])
+    return tally.result()

@@ -1,0 +1,260 @@
+"""Calibration by moving: any axes, either plant; what cannot be known is not told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from armwise.arms import load_arm
+from armwise.calibration import (
+    FULL_SCALE,
+    Flaws,
+    Structure,
+    calibrate,
+    prospects,
+    rehearse,
+)
+from armwise.calibration.by_moving import gain_alone
+from armwise.calibration.search import SearchRegion, described_points
+from armwise.calibration.sensor_control import Bench
+from armwise.calibration.stages import find_senses
+from armwise.calibration.variable_projection import Projector
+from armwise.cli.main import app
+from armwise.dynamics import Dynamics
+from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
+from armwise.plants import Measurement, perturbed
+from armwise.recordings import Samples, read_calibration
+from studies.moving_calibration import chain
+
+
+def calibrated(arm, seed, mujoco=False, backlash=0.0):
+    rehearsal = rehearse(arm, seed, mujoco=mujoco, backlash=backlash)
+    structure = Structure(arm, flaws=Flaws(bend=0.005))
+    outlook = prospects(structure, effort=rehearsal.effort)
+    result = calibrate(
+        rehearsal.plant,
+        structure,
+        full_scale=FULL_SCALE,
+        posture=rehearsal.posture,
+        effort=rehearsal.effort,
+        outlook=outlook,
+    )
+    return rehearsal, outlook, result
+
+
+def check(rehearsal, outlook, result):
+    """All that was promised is there and true; nothing else is."""
+    n = len(result.joint_names)
+    is_sought = outlook.is_sought
+    assert np.array_equal(np.isfinite(result.alpha), is_sought[:n])
+    assert np.array_equal(np.isfinite(result.beta), is_sought[n:])
+    assert np.all(np.isinf(result.beta_std[~is_sought[n:]]))
+    alpha, beta = rehearsal.sensors.lines(result.recordings)
+    gain = (result.alpha / alpha - 1.0)[is_sought[:n]]
+    offset = np.angle(np.exp(1j * (result.beta - beta)))[is_sought[n:]]
+    assert np.abs(gain).max() < 0.01
+    assert np.rad2deg(np.abs(offset)).max() < 0.5
+    gain_std = (result.alpha_std / np.abs(result.alpha))[is_sought[:n]]
+    assert np.all(np.abs(gain) < 4.0 * gain_std)
+    assert np.all(np.abs(offset) < 4.0 * result.beta_std[is_sought[n:]])
+    assert gain_std.max() <= 0.0025
+    assert result.beta_std[is_sought[n:]].max() <= np.deg2rad(0.125)
+
+
+def test_three_links_about_y_x_and_z_are_calibrated_from_nothing():
+    rehearsal, outlook, result = calibrated(chain("mixed", 3), seed=1)
+    assert outlook.hidden == ("joint_3.offset",)
+    check(rehearsal, outlook, result)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "links", "seed", "mujoco"),
+    [("skew", 2, 2, True), ("mixed", 6, 0, False), ("y", 3, 1, True)],
+)
+def test_other_axes_and_mujoco(kind, links, seed, mujoco):
+    check(*calibrated(chain(kind, links), seed, mujoco))
+
+
+@pytest.mark.slow
+def test_gears_with_backlash_are_calibrated():
+    check(*calibrated(chain("mixed", 3), 2, backlash=np.deg2rad(0.2)))
+
+
+def test_what_gravity_cannot_see_is_named_beforehand():
+    outlook = prospects(load_arm("panda"))
+    hidden = {p.name: p.reason for p in outlook.prospects if not p.is_calibratable}
+    assert "parallel to gravity" in hidden["joint_1.offset"]
+    assert "centre of mass is unknown" in hidden["joint_7.offset"]
+    assert "joint_3.offset" not in hidden
+
+
+def test_an_arm_gravity_cannot_calibrate_is_not_moved():
+    flat = chain("z", 2).with_gravity([0.0, 0.0, -9.81])
+    rehearsal = rehearse(chain("z", 2))
+    with pytest.raises(NotIdentifiable, match="Gravity can calibrate nothing"):
+        calibrate(rehearsal.plant, flat, effort=rehearsal.effort)
+    assert rehearsal.plant.time == 0.0
+
+
+def test_wrong_arguments_are_said():
+    arm = chain("x", 2)
+    plant = rehearse(arm).plant
+    with pytest.raises(ArgumentError, match="no effort limits"):
+        calibrate(plant, arm)
+    with pytest.raises(ArgumentError, match="has 2 joints, x3 has 3"):
+        calibrate(plant, chain("x", 3), effort=1.0)
+    with pytest.raises(ArgumentError, match="full_scale must be positive"):
+        calibrate(plant, arm, effort=1.0, full_scale=0.0)
+    sliding = replace(
+        arm, joints=(arm.joints[0], replace(arm.joints[1], kind="prismatic"))
+    )
+    with pytest.raises(NotIdentifiable, match="joint_2 slides"):
+        calibrate(plant, sliding, effort=1.0)
+
+
+class Silent:
+    """A plant whose readings stay as they are after a second."""
+
+    def __init__(self, plant):
+        self.plant = plant
+
+    def __getattr__(self, name):
+        return getattr(self.plant, name)
+
+    def step(self, tau):
+        before = getattr(self, "last", None)
+        if self.plant.time < 1.0 or before is None:
+            self.last = self.plant.step(tau)
+        return Measurement(volts=self.last.volts)
+
+
+def test_a_plant_that_stops_answering_is_left():
+    arm = chain("mixed", 2)
+    rehearsal = rehearse(arm)
+    with pytest.raises(RecordingError, match="the reading stays at"):
+        calibrate(
+            Silent(rehearsal.plant),
+            arm,
+            posture=rehearsal.posture,
+            effort=rehearsal.effort,
+        )
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_senses_of_all_joints_show_at_once(seed):
+    arm = chain("mixed", 4)
+    rehearsal = rehearse(arm, seed)
+    bench = Bench(
+        rehearsal.plant, np.full(4, FULL_SCALE), rehearsal.posture, 60.0,
+        effort=rehearsal.effort,
+    )  # fmt: skip
+    inertia = find_senses(bench, 0.4 * rehearsal.effort, 0.1)
+    assert np.array_equal(bench.sense[0], np.sign(rehearsal.sensors.alpha))
+    assert rehearsal.plant.time < 1.0
+    true = rehearsal.plant.true_arms[0]
+    M = Dynamics(true).mass_matrix(rehearsal.posture)
+    scale = np.abs(rehearsal.sensors.alpha) * FULL_SCALE
+    free = scale / np.diag(np.linalg.inv(M))
+    assert inertia[0] == pytest.approx(free, rel=0.6)
+
+
+def test_a_gain_shows_in_the_torque_of_a_joint_that_moves_alone():
+    time = np.arange(0.0, 9.0, 0.02)
+    s = 5.0 * np.sin(0.9 * time)
+    sd, sdd = 4.5 * np.cos(0.9 * time), -0.81 * s
+    tau = 3.0 * np.cos(0.16 * s + 1.0) + 0.2 * np.sign(sd) + 0.01 * sdd + 0.1
+    columns = [x[:, None] for x in (s, sd, sdd, tau)]
+    gain, std = gain_alone(Samples(time, *columns), 0, 0.3)
+    assert gain == pytest.approx(0.16, rel=1e-3)
+    assert std < 0.01
+    noise = np.random.default_rng(0).normal(0.0, 0.01, time.size)
+    still = Samples(time, *columns[:3], (0.2 * np.sign(sd) + noise)[:, None])
+    assert not gain_alone(still, 0, 0.3)[1] < 0.15
+
+
+def test_described_masses_point_to_the_offsets():
+    """Masses a fifth off, offsets all round: the best start is near the truth."""
+    arm = load_arm("ur10")
+    random = np.random.default_rng(3)
+    time = np.linspace(0.0, 60.0, 240)
+    phase = random.uniform(0.0, 6.0, (3, 6))
+    rate = random.uniform(0.2, 0.6, 6)
+    s = 0.9 * np.sin(rate * time[:, None] + phase[0])
+    sd = 0.9 * rate * np.cos(rate * time[:, None] + phase[0])
+    sdd = -(rate**2) * s
+    beta = random.uniform(-3.0, 3.0, 6)
+    torque = Dynamics(perturbed(arm, 0.2, 3)).inverse_dynamics(s + beta, sd, sdd)
+    sensed = Samples(time, s, sd, sdd, torque)
+    structure = Structure(arm, gains_known=True)
+    projector = Projector(structure, sensed, 0.02 * np.maximum(torque.std(0), 1.0))
+    region = SearchRegion.from_guess(structure, sensed, 1.0)
+    points = described_points(projector, region, np.ones(6, dtype=bool), 0)
+    turn = np.angle(np.exp(1j * (points[0].beta - beta)))
+    # The wrist is too light for masses a fifth off; the big joints are not.
+    assert np.rad2deg(np.abs(turn[1:3])).max() < 15.0
+    massless = replace(
+        structure, arm=arm.with_parameters(np.zeros(arm.parameters.size))
+    )
+    bare = Projector(massless, sensed, projector.torque_std)
+    assert described_points(bare, region, np.ones(6, dtype=bool), 0) == []
+
+
+def command(*arguments):
+    result = CliRunner().invoke(app, ["calibrate-moving", *arguments])
+    return result.exit_code, result.output, result.exception
+
+
+def test_the_command_says_beforehand_what_it_will_calibrate():
+    code, output, _ = command("panda", "--json")
+    assert code == 0
+    prospects = {p["name"]: p for p in json.loads(output)["prospects"]}
+    assert prospects["joint_2.offset"]["is_calibratable"]
+    assert not prospects["joint_1.offset"]["is_calibratable"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--plant", "nobody"], "simulated, mujoco or FILE.py:NAME"),
+        (["--plant", "{file}:nothing"], "has no 'nothing'"),
+        (["--plant", "{file}:number"], "is not a Plant"),
+        (["--plant", "simulated", "--full-scale", "wide"], "takes numbers"),
+    ],
+)
+def test_what_is_no_plant_is_refused(tmp_path, arguments, said):
+    file = tmp_path / "robot.py"
+    file.write_text("number = 3\n")
+    code, output, problem = command("panda", *(a.format(file=file) for a in arguments))
+    assert code != 0
+    assert said in output + str(problem)
+
+
+@pytest.mark.slow
+def test_the_command_calibrates_a_users_own_plant(tmp_path):
+    """A plant from a file; the result is written, applied, and what is open refused."""
+    (tmp_path / "robot.py").write_text(
+        "from armwise.arms import load_arm\n"
+        "from armwise.calibration import Structure, rehearse\n"
+        "def connect():\n"
+        "    arm = load_arm('hand_controller')\n"
+        "    robot = rehearse(Structure(arm, ('*.my', '*.offset')), 1)\n"
+        "    start = robot.plant.reset\n"
+        "    robot.plant.reset = lambda q, qd=None: start(robot.posture)\n"
+        "    return robot.plant\n"
+    )
+    file = tmp_path / "sensors.toml"
+    code, output, problem = command(
+        "hand_controller", "--plant", f"{tmp_path / 'robot.py'}:connect", "--json",
+        "-o", str(file), "--known", "*.my", "--known", "*.offset",
+    )  # fmt: skip
+    assert code == 0, (output, problem)
+    joints = json.loads(output)["joints"]
+    truth = rehearse(load_arm("hand_controller"), 1).sensors
+    gains = np.array([joint["alpha"] for joint in joints])
+    assert gains == pytest.approx(truth.alpha, rel=0.02)
+    assert read_calibration(file).alpha == pytest.approx(tuple(gains))

@@ -1,0 +1,96 @@
+"""The torque's delay: fitted beside the parameters, and part of every interval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.dynamics import Dynamics
+from armwise.identification import WeightedLeastSquares, pose_problem
+from armwise.motions import random_motion
+from armwise.recordings import Recording, prepare
+from armwise.recordings.stretches import standstill
+from armwise.regression import Columns, torque_rate
+from tests.recordings.motions import arm_with_friction, recording
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_white_noise_at_a_thousand_hertz_invents_no_lag(seed):
+    """Between samples interpolation lowers noise; no lag may look better for it."""
+    arm = aw.load_arm("panda")
+    time = np.arange(12_000) / 1000.0
+    motion = random_motion(arm, seed, 12.0, harmonics=8)
+    q, qd, qdd = motion.sample(time)
+    noise = 0.05 * np.random.default_rng(seed).standard_normal(q.shape)
+    tau = Dynamics(arm).inverse_dynamics(q, qd, qdd) + noise
+    done = prepare(Recording.from_arrays(time, q=q, tau=tau), arm=arm).preparation
+    assert done.lag_std is not None
+    assert abs(done.lag) < max(4.0 * done.lag_std, 2e-5)
+    assert abs(done.lag) < 1e-4
+
+
+@pytest.mark.parametrize("lag", [0.0, 0.4e-3, 1.7e-3])
+def test_friction_does_not_move_the_lag(lag):
+    arm = arm_with_friction(coulomb=4.0)
+    rec = recording(arm, lag=lag, torque_noise=0.1, position_noise=1e-5)
+    estimate = aw.identify(arm, rec, WeightedLeastSquares(), friction="linear")
+    assert estimate.torque_lag is not None
+    assert estimate.torque_lag.std < 0.4e-3
+    assert estimate.torque_lag.seconds == pytest.approx(
+        lag, abs=4.0 * estimate.torque_lag.std
+    )
+
+
+def test_the_profile_is_the_joint_fit_of_parameters_and_lag():
+    """Base parameters are those of least squares with one more column, the slope."""
+    arm = arm_with_friction(coulomb=0.0)
+    data = prepare(recording(arm, torque_noise=0.5), 5.0, arm=arm)
+    problem = pose_problem(Columns(arm, has_lags=True), [data])
+    plain = Columns(arm)
+    leaders = plain.user[:, list(problem.base.indices)]
+    weights = WeightedLeastSquares(2).solve(pose_problem(plain, [data])).torque_std
+    solution = WeightedLeastSquares(torque_std=tuple(weights)).solve(problem)
+    rows, right = [], []
+    slope = torque_rate(data)
+    for block in plain.blocks([data]):
+        for j, matrix in enumerate(block.joints):
+            trust = block.trust[:, j] / weights[j]
+            base = matrix[:-1].T @ leaders[plain.support[j]]
+            lag = -slope[block.rows, j, None]
+            rows.append(np.hstack([base, lag]) * trust[:, None])
+            right.append(matrix[-1] * trust)
+    joint = np.linalg.lstsq(np.vstack(rows), np.concatenate(right), rcond=None)[0]
+    np.testing.assert_allclose(solution.values, joint[:-1], rtol=1e-6, atol=1e-9)
+    assert problem.lag(solution.values) == pytest.approx(joint[-1], abs=1e-9)
+
+
+def test_an_open_lag_widens_intervals_and_a_given_one_does_not():
+    arm = arm_with_friction(coulomb=2.0)
+    data = prepare(recording(arm, torque_noise=0.5), 5.0, arm=arm)
+    known = replace(data, preparation=replace(data.preparation, lag_std=None))
+    estimates = [
+        aw.identify(arm, one, WeightedLeastSquares(), friction="linear")
+        for one in (data, known)
+    ]
+    assert estimates[1].torque_lag is None
+    wider = estimates[0].base_std / estimates[1].base_std
+    assert wider.max() > 1.05
+    assert np.median(wider) > 0.98
+
+
+def test_a_joint_that_sticks_is_seen_in_its_raw_position():
+    """A pause of 60 ms at a reversal, in counts of an encoder of 16 bits."""
+    time = np.arange(4000) / 1000.0
+    # It stops for 60 ms wherever it turns back: time itself pauses there.
+    moving = np.interp(time, [0, 1, 1.06, 3, 3.06, 4], [0, 1, 1, 2.94, 2.94, 3.88])
+    q = 0.5 * np.sin(0.5 * np.pi * moving)
+    count = 2.0 * np.pi / 2**16
+    still = standstill(np.round(q / count) * count, 1000.0)
+    assert np.all(still[1005:1055] == 1.0)
+    assert still[500:900].sum() == 0.0
+    # A rest of a second is no reversal: the joint holds its load.
+    held = np.where(time < 1.0, q, np.where(time < 2.5, q[1000], q))
+    assert standstill(held, 1000.0)[1300:2200].sum() == 0.0
