@@ -74,6 +74,10 @@ _BURST = 25.0
 _POOR = 0.2
 """Relative error of a joint from which on columns are tried in other ways."""
 
+# Judgement: halfway between noise (0) and a smooth function of time (1).
+_SMOOTH = 0.5
+"""Correlation from sample to sample from which on a residual follows the motion."""
+
 WRONG_DATA = frozenset(
     {
         "torque-gain", "encoder-offset", "gravity-direction", "gravity-size",
@@ -150,8 +154,11 @@ def examine(problem: Problem, estimate: Estimate) -> list[EstimateWarning]:
     if sum(len(run) for run in problem.data) < _FEWEST:
         return []
     system = SampledSystem.of(problem, problem.data)
-    # A log of wrong columns has no deviation worth naming: columns come first.
-    if np.max(estimate.fit.relative_error) > _POOR and (
+    # A log of wrong columns has no deviation worth naming: columns come first. What
+    # another reading could explain follows the motion; a residual that is noise from
+    # sample to sample does not, however large beside a light joint's torque.
+    follows = estimate.fit.whiteness > _SMOOTH
+    if np.max(estimate.fit.relative_error[follows], initial=0.0) > _POOR and (
         warning := read_otherwise(problem, system.thinned(2))
     ):
         return [warning]
