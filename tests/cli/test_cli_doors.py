@@ -76,7 +76,24 @@ def test_an_object_is_recognised_and_its_grasp_checked(tmp_path):
     assert call(f"{words} --grasp stone", status=1)["grasp"]["checks"][1][
         "verdict"
     ] == ("beyond")
-    call(f"{words} --grasp cup", status=2)
+    call(f"{words} --grasp cup".replace("--json", ""), status=2)
+
+
+def test_a_load_motion_determines_what_is_not_known(tmp_path):
+    load = aw.identify_load(rig.samples(rig.BRICK, noise=200.0), rig.puma())
+    write_load_estimate(load, tmp_path / "load.json")
+    words = f"excite-load puma600 --duration 6 -o {tmp_path / 'p.csv'} --json"
+    alone = call(words)
+    more = call(f"{words} --known {tmp_path / 'load.json'}")
+    for name, std in more["std"].items():
+        assert std <= more["known"][name] * 1.000001, name
+    assert max(more["std"].values()) <= max(alone["std"].values()) * 1.001
+    aw.motions.check_limits(
+        aw.motions.read_motion(tmp_path / "p.csv", rig.puma()), rig.puma()
+    )
+    words = words.replace("--json", "--frame link_5")
+    other = CliRunner().invoke(app, f"{words} --known {tmp_path / 'load.json'}".split())
+    assert "frame" in str(other.exception)
 
 
 def test_torques_of_a_plan_have_an_interval(tmp_path, monkeypatch):

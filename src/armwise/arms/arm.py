@@ -181,7 +181,7 @@ class Coupling:
     drive: Drive = Drive()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Arm:
     """A fixed-base tree of joints and links under gravity.
 
@@ -218,6 +218,14 @@ class Arm:
 
     def __post_init__(self) -> None:
         _check(self)
+
+    def __repr__(self) -> str:
+        """One line: a session that shows an arm must not be flooded by its matrices."""
+        mass = sum(link.inertia.mass for link in self.links)
+        held = f", {len(self.locked)} locked" if self.locked else ""
+        joints = ", ".join(self.coordinate_names[:8])
+        more = ", …" if self.dof > 8 else ""
+        return f"<Arm {self.name}: {joints}{more}; {mass:.4g} kg in motion{held}>"
 
     @cached_property
     def coordinates(self) -> tuple[int, ...]:

@@ -26,6 +26,7 @@ from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 from armwise.errors import NotPhysical
 
 if TYPE_CHECKING:
+    from armwise.arms import Arm
     from armwise.identification import Estimate, Validation
 
 
@@ -136,11 +137,13 @@ def _write(estimate: Estimate, source: str, folder: Path) -> Written:
     defects = estimate.arm.defects()
     if not defects:
         model, kind = arm_for_file(estimate), Path(source).suffix.lower()
-        template = source if kind in (".urdf", ".xml") else None
-        path = folder / ("identified.xml" if kind == ".xml" else "identified.urdf")
-        for note in save_arm(model, path, template=template):
-            warn(note)
-        files["mjcf" if kind == ".xml" else "urdf"] = path
+        if kind == ".xml":
+            path = files["mjcf"] = _write_mjcf(model, source, folder)
+        else:
+            path = files["urdf"] = folder / "identified.urdf"
+            template = source if kind == ".urdf" else None
+            for note in save_arm(model, path, template=template):
+                warn(note)
         data = estimate.validation_samples or estimate.samples
         errors[path.name] = file_error(read_back(path, estimate), data)
     files["report"] = write_report(estimate, folder / "report.html")
@@ -153,6 +156,23 @@ class Written(NamedTuple):
     files: dict[str, str]
     errors: dict[str, Validation]
     defects: dict[str, str]
+
+
+def _write_mjcf(arm: Arm, source: str, folder: Path) -> Path:
+    """Put the numbers into the user's MJCF; where that cannot be, write it anew."""
+    from armwise.arms import load_arm, save_arm
+    from armwise.errors import ArmError
+
+    path = folder / "identified.xml"
+    try:
+        notes = save_arm(arm, path, template=source)
+        load_arm(path)  # its meshes and included files may be out of reach from here
+    except ArmError as problem:
+        warn(f"identified.xml is written anew, without the text of {source}: {problem}")
+        notes = save_arm(arm, path)
+    for note in notes:
+        warn(note)
+    return path
 
 
 def _apart(errors: Validation, joint: int) -> list[str]:

@@ -27,6 +27,7 @@ COMMANDS = (
     "simulate",
     "identify",
     "identify-fleet",
+    "excite-load",
     "identify-load",
     "follow-load",
     "recognise",

@@ -229,9 +229,10 @@ def _lag_errors(
 ) -> tuple[np.ndarray, list[list[np.ndarray]]]:
     """Lags in [s], and each joint's error at each of them, part by part."""
     rate = problem.data[0].rate_hz
-    # Judgement: a second either way, in steps of 20 ms or one sample.
-    step = max(1, round(0.02 * rate))
-    shifts = np.arange(-round(rate), round(rate) + 1, step)
+    # Judgement: 0.6 s either way, in steps of 30 ms or one sample.
+    step = max(1, round(0.03 * rate))
+    reach = round(0.6 * rate) // step
+    shifts = step * np.arange(-reach, reach + 1)
     if min(len(run) for run in problem.data) < 4 * abs(shifts).max():
         return np.zeros(0), []
     tables = []

@@ -10,7 +10,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import HeldBody
 from armwise.errors import ArgumentError
-from armwise.loads.estimate import SCALE
+from armwise.loads.estimate import SCALE, LoadEstimate
 from armwise.motions import Fourier
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def design_load_excitation(
     effort: float = 0.9,
     candidates: int = 400,
     seed: int = 0,
+    known: LoadEstimate | None = None,
 ) -> LoadExcitation:
     """Plan a motion within the arm's limits that determines a load's parameters best.
 
@@ -71,16 +72,22 @@ def design_load_excitation(
         effort: Fraction of the limits to use.
         candidates: Motions to try.
         seed: Of the search.
+        known: What is known of the load already, in the same frame: the motion then
+            determines what it leaves open.
     """
     if duration <= 0 or harmonics < 3 or candidates < 2:
         raise ArgumentError(
             "A load excitation needs a positive duration, three harmonics or more to "
             "begin at rest, and at least two candidates."
         )
+    if known is not None and known.frame != frame:
+        raise ArgumentError(
+            f"What is known of the load is in the frame {known.frame!r}, not {frame!r}."
+        )
     random = np.random.default_rng(seed)
     search = _Search(
         arm, HeldBody(arm, frame), periods / duration, periods, harmonics, noise_std,
-        effort,
+        effort, _known_information(known),
     )  # fmt: skip
     shape = (2, arm.dof, harmonics)
     least, best = np.inf, np.zeros(shape)
@@ -96,6 +103,19 @@ def design_load_excitation(
     return LoadExcitation(motion, search.std(motion))
 
 
+def _known_information(known: LoadEstimate | None) -> Float[np.ndarray, "10 10"]:
+    """Inverse covariance of the scaled parameters; nothing where they are unknown."""
+    information = np.zeros((10, 10))
+    if known is None:
+        return information
+    covariance = known.covariance / np.outer(SCALE, SCALE)
+    used = np.flatnonzero(np.isfinite(np.diag(covariance)))
+    block = np.ix_(used, used)
+    # Pseudo-inverse: constraints of the fit may make a direction exactly known.
+    information[block] = np.linalg.pinv(covariance[block], hermitian=True)
+    return information
+
+
 @dataclass(frozen=True, eq=False)
 class _Search:
     arm: Arm
@@ -105,6 +125,7 @@ class _Search:
     harmonics: int
     noise_std: tuple[float, float]
     effort: float
+    known: Float[np.ndarray, "10 10"]
 
     def cost(self, coefficients: np.ndarray) -> float:
         """Standard deviation of the least certain inertia, in [kg m²]."""
@@ -120,7 +141,8 @@ class _Search:
         # A motion that leaves a parameter undetermined gets a huge cost, not an error.
         information += 1e-12 * np.trace(information) * np.eye(10)
         count = _RATE_HZ * motion.duration
-        return SCALE * np.sqrt(np.diag(np.linalg.inv(information)) / count)
+        total = count * information + self.known
+        return SCALE * np.sqrt(np.diag(np.linalg.inv(total)))
 
     def motion(self, coefficients: np.ndarray) -> Fourier:
         """Scale every joint to its limits, from rest to rest.
