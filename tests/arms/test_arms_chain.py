@@ -336,3 +336,39 @@ def test_xacro_needs_its_package(
     stub = SimpleNamespace(process_file=lambda name: expanded)
     monkeypatch.setitem(sys.modules, "xacro", stub)
     assert load_arm(path).coordinate_names == ("turn",)
+
+
+def test_a_log_of_fewer_numbered_joints_is_the_chain_before_the_hand() -> None:
+    arm = random_arm(np.random.default_rng(2), 5)
+    serial = [replace(j, parent=k - 1) for k, j in enumerate(arm.joints)]
+    arm = replace(arm, joints=tuple(serial))
+    assert arm.joints_beyond(3) == ("j3", "j4")
+    assert arm.joints_beyond(5) == arm.joints_beyond(0) == ()
+    # Two fingers on the third link are still beyond it; a second arm is not.
+    hand = (*serial[:4], replace(serial[4], parent=2))
+    assert replace(arm, joints=hand).joints_beyond(3) == ("j3", "j4")
+    other = (*serial[:4], replace(serial[4], parent=-1))
+    assert replace(arm, joints=other).joints_beyond(3) == ()
+
+
+def test_an_arm_is_shown_in_one_line() -> None:
+    assert repr(load_arm("panda")).count("\n") == 0
+    assert len(repr(load_arm("panda"))) < 140
+    assert "1 locked" in repr(load_arm("panda", lock={"joint_7": 0.0}))
+
+
+def test_mjcf_goes_back_as_mjcf(tmp_path: Path) -> None:
+    from armwise.cli.identify import _write_mjcf
+
+    path = tmp_path / "arm.xml"
+    path.write_text(SCENE.replace("{equality}", '<tendon tendon1="split"/>'))
+    arm = load_arm(path)
+    heavier = arm.parameters.copy()
+    heavier[arm.layout.links] *= 1.2
+    out = tmp_path / "out"
+    out.mkdir()
+    written = _write_mjcf(arm.with_parameters(heavier), str(path), out)
+    assert "mocap" in written.read_text()
+    again = load_arm(written)
+    np.testing.assert_allclose(again.parameters, heavier, rtol=1e-9, atol=1e-12)
+    mujoco.MjModel.from_xml_path(str(written))

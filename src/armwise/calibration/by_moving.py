@@ -46,6 +46,7 @@ from armwise.motions import Triangle, random_motion
 from armwise.plants import Plant
 from armwise.progress import Progress
 from armwise.recordings import Recording, Samples
+from armwise.regression import STRETCHES
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -489,6 +490,13 @@ in a right solution; a wrong one leaves tens of per cent."""
 _SEARCH_SAMPLES = 400
 """Samples of a search: ten times as many rows as unknowns."""
 
+_SLIDING = 0.6
+"""Fraction of a wave's speed below which its torques are not used: its rounded ends,
+where friction is neither sliding nor sticking, always at the same readings."""
+
+_FEWEST = 8
+"""Fewest stretches a variance is computed from: it is known to a half then."""
+
 _TOGETHER = 3
 """Moves of all joints before the first estimate: with fewer, its own uncertainty is
 guesswork."""
@@ -551,7 +559,7 @@ class _Procedure:
         point = replace(point, flaws=np.zeros_like(prior.point.flaws))
         while True:
             solution, projector = refine(self._projector(), point, is_free, prior)
-            covariance = covariance_of(projector, solution, is_free, prior)
+            covariance = self._covariance(projector, solution, is_free, prior)
             std = np.sqrt(np.diag(covariance))[: self._asked.size]
             unsure = self._unsure(std)
             if not unsure.any() or mover.time >= mover.moves.longest:
@@ -589,7 +597,7 @@ class _Procedure:
 
     def _projector(self) -> Projector:
         sensed = Samples.concatenate(self._samples)
-        projector = Projector(self.structure, sensed, first_std(sensed))
+        projector = Projector(self.structure, sensed, first_std(sensed), ends=_SLIDING)
         kept = _SAMPLES_A_PERIOD * self.mover.moves.cutoff_hz
         return projector.thinned(max(1, int(sensed.rate_hz / kept)))
 
@@ -630,6 +638,30 @@ class _Procedure:
         std = np.where(self.outlook.is_sought, 1e3, width)
         flawless = replace(point, flaws=np.zeros(flaws.size))
         return GaussianPrior(flawless, np.concatenate([std, flaws]))
+
+    def _covariance(
+        self,
+        projector: Projector,
+        solution: ProjectedProblem,
+        is_free: np.ndarray,
+        prior: GaussianPrior,
+    ) -> np.ndarray:
+        """By deleting one wave after another; wider for there being few of them."""
+        from scipy.stats import norm, t
+
+        sensed, period = projector.sensed, self.mover.moves.period
+        moved = len(sensed) / sensed.rate_hz
+        # Errors of friction and bent sensors repeat with every wave: shorter stretches
+        # would count them several times.
+        waves = int(np.clip(moved / period, _FEWEST, STRETCHES))
+        covariance = covariance_of(projector, solution, is_free, prior, waves)
+        factor = float(t.ppf(0.975, waves - 1) / norm.ppf(0.975))
+        covariance = factor**2 * covariance
+        # Gains come first, unless known, then offsets; both feel their joint's error.
+        error = _friction_error(projector, solution) ** 2
+        rows = np.arange(self._asked.size)
+        covariance[rows, rows] += np.tile(error, self._asked.size // self._dof)
+        return np.asarray(covariance)
 
     def _unsure(self, std: np.ndarray) -> Bool[np.ndarray, " unknowns"]:
         return np.asarray(self.outlook.is_sought & ~(std <= self._asked))
@@ -706,6 +738,29 @@ class _Procedure:
             method="by moving",
             recordings=tuple(self.mover.recordings),
         )
+
+
+_FRICTION_MODEL = 0.001
+"""Error of Coulomb and viscous friction as a model at the speeds of the waves, as a
+fraction of the friction: what Stribeck's curve leaves there once the two are fitted.
+Every wave repeats it, so that no jackknife sees it."""
+
+
+def _friction_error(
+    projector: Projector, solution: ProjectedProblem
+) -> Float[np.ndarray, " dof"]:
+    """Error of each joint's gain, and of its offset in [rad], from friction's model.
+
+    An error of the torque turns gravity's cosine by its fraction of the amplitude.
+    """
+    structure, evidence = projector.structure, evidence_of(projector, solution)
+    parameters = structure.parameters(solution.values[:-1])
+    dry = np.abs(parameters[structure.arm.layout.drive("coulomb")])
+    friction = dry @ np.abs(structure.drive_weights)
+    amplitude = np.sqrt(2.0) * evidence.gravity.std(axis=0)
+    # Ten times gravity's amplitude: such a joint is hidden anyway.
+    ratio = np.minimum(friction / np.maximum(amplitude, 1e-12), 10.0)
+    return np.asarray(_FRICTION_MODEL * ratio)
 
 
 # What a further move promises.

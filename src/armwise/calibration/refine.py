@@ -164,6 +164,7 @@ def covariance_of(
     solution: ProjectedProblem,
     is_sought: Bool[np.ndarray, " unknowns"],
     prior: GaussianPrior,
+    stretches: int = STRETCHES,
 ) -> Float[np.ndarray, "unknowns unknowns"]:
     """Covariance of the unknowns; NaN for those that were not sought.
 
@@ -171,6 +172,13 @@ def covariance_of(
     jackknife of `regression`, applied to the linearised problem of linear and other
     unknowns together. The prior is one more independent source of information, whose
     pull has a variance of its own: it adds H⁻¹ P H⁻¹, P the prior's information.
+
+    Args:
+        projector: With the weights of the solution.
+        solution: The refined solution.
+        is_sought: Which unknowns were estimated.
+        prior: Prior of the unknowns.
+        stretches: How many are deleted in turn.
     """
     is_kept = np.concatenate([np.ones(solution.linear, dtype=bool), is_sought])
     R = solution.factor[:, :-1][:, is_kept]
@@ -179,7 +187,7 @@ def covariance_of(
     precision = [np.zeros(solution.linear), prior.std[is_sought] ** -2.0]
     prior_information = np.diag(np.concatenate(precision) / size**2)
     root = _inverse_root((R / size).T @ (R / size) + prior_information)
-    scores, information = _stretch_sums(projector, solution, is_kept, size)
+    scores, information = _stretch_sums(projector, solution, is_kept, size, stretches)
     scaled = jackknife_covariance(scores, information, root)
     prior_pull = root @ root.T @ prior_information
     scaled += prior_pull @ root @ root.T
@@ -202,10 +210,11 @@ def _stretch_sums(
     solution: ProjectedProblem,
     is_kept: np.ndarray,
     size: np.ndarray,
+    stretches: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores Aᵀr and information AᵀA of each stretch, columns scaled."""
     model, samples = projector.model(solution), len(projector.sensed)
-    edges = np.linspace(0, samples, min(STRETCHES, samples) + 1).astype(int)
+    edges = np.linspace(0, samples, min(stretches, samples) + 1).astype(int)
     parts = [slice(int(a), int(b)) for a, b in pairwise(edges)]
     scores, information = [], []
     for Y, tau, rows in projector.blocks(solution.point, parts):

@@ -43,6 +43,11 @@ _STEP = 1e-5
 the rounding error, where truncation and cancellation are equally small."""
 
 
+_SLOW = 0.1
+"""Fraction of a joint's top speed (90th percentile) below which it may stick or creep;
+a tenth masks a few per cent of a triangular wave and all of its turning points."""
+
+
 @dataclass(frozen=True, eq=False)
 class SensorPoint:
     """Gains and offsets to try, joint by joint: θ = α s + β.
@@ -135,6 +140,8 @@ class Projector:
         sensed: Samples in the sensors' units.
         torque_std: Expected error of each joint's torque in [N m] or [N].
         known_load: A known body that some of the samples were taken with.
+        ends: Fraction of a joint's top speed in a segment below which its torques are
+            not used there, where that is more than what rests are told by.
     """
 
     def __init__(
@@ -143,12 +150,13 @@ class Projector:
         sensed: Samples,
         torque_std: Float[np.ndarray, " dof"],
         known_load: KnownLoad | None = None,
+        ends: float = 0.0,
     ) -> None:
         self.structure = structure
         self.sensed = sensed
         self.torque_std = torque_std
         self.indices = list(structure.base.indices)
-        self.mask = FrictionMask.from_samples(sensed, structure.drive_weights)
+        self.mask = FrictionMask.from_samples(sensed, structure.drive_weights, ends)
         self.torque_rate = _rates(sensed)
         self.known_load = known_load
         self._straighten = Straightener.over(sensed.q)
@@ -332,10 +340,6 @@ def _rates(sensed: Samples) -> np.ndarray:
 
 # Rows that are used: those of joints that slide, whose dry friction has a direction.
 
-_SLOW = 0.1
-"""Fraction of a joint's top speed (90th percentile) below which it may stick or creep;
-a tenth masks a few per cent of a triangular wave and all of its turning points."""
-
 _RARELY_MOVING = 0.1
 """Fraction of samples in which a joint must slide for its rests to be masked: one that
 moves less is calibrated from its rests rather than from next to nothing."""
@@ -357,7 +361,10 @@ class FrictionMask:
 
     @classmethod
     def from_samples(
-        cls, sensed: Samples, drive_weights: Float[np.ndarray, "motors dof"]
+        cls,
+        sensed: Samples,
+        drive_weights: Float[np.ndarray, "motors dof"],
+        ends: float = 0.0,
     ) -> FrictionMask:
         """Tell sliding from sticking.
 
@@ -368,10 +375,14 @@ class FrictionMask:
         resolution = np.asarray(sensed.preparation.speed_resolution)
         if not resolution.size:
             return cls(None, None, drive_weights)
-        slow = _SLOW * np.percentile(np.abs(sensed.qd), 90, axis=0)
-        dead_band = tuple(float(x) for x in np.maximum(resolution, slow))
-        preparation = replace(sensed.preparation, speed_resolution=dead_band)
-        direction = friction_direction(replace(sensed, preparation=preparation))
+        least = _SLOW * np.percentile(np.abs(sensed.qd), 90, axis=0)
+        least = np.maximum(resolution, least)
+        direction = _direction(sensed, least)
+        if ends > 0.0:
+            for rows in sensed.segments:
+                part = sensed[rows]
+                top = np.percentile(np.abs(part.qd), 90, axis=0)
+                direction[rows] = _direction(part, np.maximum(least, ends * top))
         slides = np.abs(direction) > SETTLED_DIRECTION
         is_used = slides | (slides.mean(axis=0) < _RARELY_MOVING)
         return cls(friction_direction(sensed, drive_weights), is_used, drive_weights)
@@ -417,3 +428,12 @@ class FrictionMask:
             sense = signs[np.argmax(np.abs(w))]
             column = sense * self.directions[rows, k]
             Y[:, :, columns[k]] = column[:, None] * w
+
+
+def _direction(
+    sensed: Samples, least: Float[np.ndarray, " dof"]
+) -> Float[np.ndarray, "samples dof"]:
+    """Directions as the torques' low-pass shows them, none below a speed."""
+    dead_band = tuple(float(x) for x in least)
+    preparation = replace(sensed.preparation, speed_resolution=dead_band)
+    return friction_direction(replace(sensed, preparation=preparation))

@@ -26,6 +26,7 @@ from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 from armwise.errors import NotPhysical
 
 if TYPE_CHECKING:
+    from armwise.arms import Arm
     from armwise.identification import Estimate, Validation
 
 
@@ -75,7 +76,9 @@ def identify(
             cutoff_hz=cutoff_hz,
             progress=report,
         )
-    written = _write(estimate, arm, output) if output else Written({}, {}, {})
+    written = Written({}, {}, {})
+    if output:
+        written = _write(estimate, arm, [*logs, *(validate or [])], output)
     summary = summarise(estimate, written)
     if json:
         print_json(summary)
@@ -118,7 +121,7 @@ def summarise(estimate: Estimate, written: Written) -> dict[str, Any]:
     }
 
 
-def _write(estimate: Estimate, source: str, folder: Path) -> Written:
+def _write(estimate: Estimate, source: str, logs: list[Path], folder: Path) -> Written:
     """Write the model, the estimate and the report."""
     from armwise.arms import save_arm
     from armwise.identification import (
@@ -136,14 +139,18 @@ def _write(estimate: Estimate, source: str, folder: Path) -> Written:
     defects = estimate.arm.defects()
     if not defects:
         model, kind = arm_for_file(estimate), Path(source).suffix.lower()
-        template = source if kind in (".urdf", ".xml") else None
-        path = folder / ("identified.xml" if kind == ".xml" else "identified.urdf")
-        for note in save_arm(model, path, template=template):
-            warn(note)
-        files["mjcf" if kind == ".xml" else "urdf"] = path
+        if kind == ".xml":
+            path = files["mjcf"] = _write_mjcf(model, source, folder)
+        else:
+            path = files["urdf"] = folder / "identified.urdf"
+            template = source if kind == ".urdf" else None
+            for note in save_arm(model, path, template=template):
+                warn(note)
         data = estimate.validation_samples or estimate.samples
         errors[path.name] = file_error(read_back(path, estimate), data)
-    files["report"] = write_report(estimate, folder / "report.html")
+    files["report"] = write_report(
+        estimate, folder / "report.html", sources=[source, *logs]
+    )
     return Written({key: str(path) for key, path in files.items()}, errors, defects)
 
 
@@ -153,6 +160,23 @@ class Written(NamedTuple):
     files: dict[str, str]
     errors: dict[str, Validation]
     defects: dict[str, str]
+
+
+def _write_mjcf(arm: Arm, source: str, folder: Path) -> Path:
+    """Put the numbers into the user's MJCF; where that cannot be, write it anew."""
+    from armwise.arms import load_arm, save_arm
+    from armwise.errors import ArmError
+
+    path = folder / "identified.xml"
+    try:
+        notes = save_arm(arm, path, template=source)
+        load_arm(path)  # its meshes and included files may be out of reach from here
+    except ArmError as problem:
+        warn(f"identified.xml is written anew, without the text of {source}: {problem}")
+        notes = save_arm(arm, path)
+    for note in notes:
+        warn(note)
+    return path
 
 
 def _apart(errors: Validation, joint: int) -> list[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from armwise.codegen.accuracy import random_states
 from armwise.codegen.c_text import comment, fill, sincos_text
 from armwise.codegen.code import CodeText, Routine
 from armwise.codegen.functions import UNITS
+from armwise.errors import ArgumentError
+from armwise.regression import FrictionTerm, load_rows
 from armwise.version import __version__
 
 # Judgement: long expressions in few lines, still two files side by side.
@@ -234,7 +238,119 @@ def example_file(code: CodeText) -> str:
     return fill("example.c.in", NAME=code.name, BODY=body)
 
 
-def cmake_file(code: CodeText, has_runtime: bool) -> str:
+# C of each form: v, d and load are a drive's speed, direction and load, z its spring
+# over its width, s the term's scale.
+_FORMS = {
+    "asymmetric": "@fabs(v)",
+    "stribeck": "d * @exp(-@fabs(v) / s)",
+    "root": "d * @sqrt(@fabs(v))",
+    "quadratic": "v * @fabs(v)",
+    "load": "d * @fabs(load)",
+    "load_driving": "0.5@ * (d * @fabs(load) + @fabs(d) * load)",
+    "load_back_driven": "0.5@ * (d * @fabs(load) - @fabs(d) * load)",
+    "hysteresis": "z / s",
+}
+
+
+def friction_files(
+    code: CodeText, terms: Sequence[tuple[FrictionTerm, float]]
+) -> dict[str, str]:
+    """Return friction beyond viscous, Coulomb and offset, with the state it carries."""
+    for term, _ in terms:
+        if term.form not in _FORMS:
+            raise ArgumentError(
+                f"{term.name} is a form of your own, which has no C. Generate from the "
+                "estimate's arm, and add that friction yourself; or identify without."
+            )
+    rows = code.model.mechanism.drive_rows
+    values = {
+        "NAME": code.name,
+        "GUARD": code.name.upper(),
+        "ARM": comment(code.model.arm.name),
+        "VERSION": __version__,
+        "TYPE": code.precision.type,
+        "DOF": code.model.arm.dof,
+        "DRIVES": len(rows),
+        "COUNT": max(1, len(terms)),
+        "TERMS": "\n".join(
+            f"   {comment(term.name)}: {value:.6g} times {comment(term.kind.meaning)}"
+            for term, value in terms
+        ),
+        "BODY": "\n".join(_drive_lines(code, terms, rows)),
+        "SUMS": "\n".join(_sum_lines(code, terms, rows)),
+    }
+    return {
+        f"{code.name}_friction_terms.{kind}": fill(
+            f"friction_terms.{kind}.in", **values
+        )
+        for kind in ("h", "c")
+    }
+
+
+def _drive_lines(
+    code: CodeText, terms: Sequence[tuple[FrictionTerm, float]], rows: np.ndarray
+) -> Iterator[str]:
+    """C that adds up what every drive with terms loses."""
+    kind, number = code.precision.type, code.precision.number
+    suffix = "" if code.precision.name == "double" else "f"  # of <math.h>
+    loads = load_rows(rows)
+    for j in sorted({term.joint for term, _ in terms}):
+        own = [(k, t, value) for k, (t, value) in enumerate(terms) if t.joint == j]
+        yield f"  {{ /* {comment(own[0][1].joint_name)} */"
+        words = set(re.findall(r"\w+", " ".join(_FORMS[t.form] for _, t, _ in own)))
+        if "z" in words:
+            yield f"    const {kind} x = {_weighed(rows[j], 'q', code)};"
+            yield (
+                f"    const {kind} moved = state->has_moved ? x - state->before[{j}] "
+                f": {number(0.0)};"
+            )
+            yield f"    state->before[{j}] = x;"
+        if words & {"v", "d"}:
+            yield f"    const {kind} v = {_weighed(rows[j], 'qd', code)};"
+        if "d" in words:
+            yield f"    const {kind} d = ({kind})((v > 0) - (v < 0));"
+        if "load" in words:
+            yield f"    const {kind} load = {_weighed(loads[j], 'link_tau', code)};"
+        for k, term, value in own:
+            s = number(term.scale)
+            if term.form == "hysteresis":
+                yield f"    {kind} z{k} = state->spring[{k}] + moved;"
+                yield f"    z{k} = z{k} > {s} ? {s} : z{k} < -{s} ? -{s} : z{k};"
+                yield f"    state->spring[{k}] = z{k};"
+            text = re.sub(r"@(\w+)", rf"\1{suffix}", _FORMS[term.form])
+            text = text.replace("0.5@", number(0.5))
+            text = re.sub(r"\bz\b", f"z{k}", re.sub(r"\bs\b", s, text))
+            yield f"    lost[{j}] += {number(value)} * ({text});"
+        yield "  }"
+
+
+def _sum_lines(
+    code: CodeText, terms: Sequence[tuple[FrictionTerm, float]], rows: np.ndarray
+) -> Iterator[str]:
+    """C that turns what drives lose into torques of the joints."""
+    used = np.isin(np.arange(len(rows)), [term.joint for term, _ in terms])
+    for i in range(code.model.arm.dof):
+        yield f"  tau[{i}] = {_weighed(rows[:, i] * used, 'lost', code)};"
+    # Arguments that no term needs are no mistake.
+    if not any(term.kind.uses_load for term, _ in terms):
+        yield "  (void)link_tau;"
+    if not any(term.form == "hysteresis" for term, _ in terms):
+        yield "  (void)q;"
+    if all(term.form == "hysteresis" for term, _ in terms):
+        yield "  (void)qd;"
+
+
+def _weighed(weights: np.ndarray, name: str, code: CodeText) -> str:
+    """A weighted sum of an array's entries, without those of weight zero."""
+    parts = [
+        f"{name}[{i}]" if w == 1.0 else f"{code.precision.number(w)} * {name}[{i}]"
+        for i, w in enumerate(weights)
+        if w != 0.0
+    ]
+    return " + ".join(parts) or code.precision.number(0.0)
+
+
+def cmake_file(code: CodeText, has_runtime: bool, has_terms: bool = False) -> str:
     """Return CMakeLists.txt."""
     name = code.name
     runtime = ""
@@ -250,7 +366,8 @@ if(Threads_FOUND AND UNIX)
   target_link_libraries({name}_exchange_stress Threads::Threads)
   add_test(NAME exchange COMMAND {name}_exchange_stress 100000)
 endif()"""
-    return fill("CMakeLists.txt.in", NAME=name, RUNTIME=runtime)
+    terms = f" {name}_friction_terms.c" if has_terms else ""
+    return fill("CMakeLists.txt.in", NAME=name, TERMS=terms, RUNTIME=runtime)
 
 
 def wrapper_file(code: CodeText) -> str:

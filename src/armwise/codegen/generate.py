@@ -22,6 +22,7 @@ from armwise.codegen.files import (
     RUNTIME_FUNCTIONS,
     cmake_file,
     example_file,
+    friction_files,
     header_file,
     runtime_files,
     source_file,
@@ -35,6 +36,8 @@ from armwise.errors import ArgumentError, NotPhysical
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.regression import FrictionTerm
 
 
 # Leaving out parameters that hardly matter.
@@ -305,7 +308,8 @@ def generate(
     code = write_code(prefix, model, PRECISIONS[precision], programs)
     errors = {r.function.name: precision_error(code, r) for r in code.routines}
     notes = tuple(filter(None, (caution, *_notes(arm_or_estimate, pruning))))
-    files = _files(code, (*_rounding(code, errors), *notes), runtime)
+    terms = getattr(arm_or_estimate, "friction", ())
+    files = _files(code, (*_rounding(code, errors), *notes), runtime, terms)
     about = _about(code, errors, runtime)
     written = write_folder(Path(folder), files, about)
     counts = {r.function.name: r.counts for r in code.routines}
@@ -314,7 +318,12 @@ def generate(
     )
 
 
-def _files(code: CodeText, notes: tuple[str, ...], runtime: bool) -> dict[str, str]:
+def _files(
+    code: CodeText,
+    notes: tuple[str, ...],
+    runtime: bool,
+    terms: Sequence[tuple[FrictionTerm, float]],
+) -> dict[str, str]:
     name = code.name
     files = {
         f"{name}.h": header_file(code, notes),
@@ -322,8 +331,10 @@ def _files(code: CodeText, notes: tuple[str, ...], runtime: bool) -> dict[str, s
         f"{name}.hpp": wrapper_file(code),
         f"{name}_selftest.c": selftest_file(code),
         f"{name}_example.c": example_file(code),
-        "CMakeLists.txt": cmake_file(code, runtime),
+        "CMakeLists.txt": cmake_file(code, runtime, bool(terms)),
     }
+    if terms:
+        files |= friction_files(code, terms)
     return files | (runtime_files(code) if runtime else {})
 
 
@@ -341,8 +352,8 @@ def _notes(source: Any, pruning: Pruning | None) -> tuple[str, ...]:
     every, own = (getattr(source, k, None) for k in ("all_parameters", "parameters"))
     if every is not None and own is not None and len(every) > len(own):
         notes.append(
-            "The estimate has friction terms beyond viscous, Coulomb and offset; "
-            "they are not in this code."
+            "The estimate has friction terms beyond viscous, Coulomb and offset; they "
+            "are in NAME_friction_terms.h, to be added to the torque."
         )
     return tuple(notes)
 

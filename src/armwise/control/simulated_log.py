@@ -118,6 +118,10 @@ class _Servo:
 LEAST_INERTIA = 1e-6
 """Of a joint, seen with all others free, in [kg m²] or [kg]: less gets a rotor."""
 
+# Judgement: a small industrial joint's motor, seen through its gear.
+USUAL_ROTOR = 1e-2
+"""Rotor in [kg m²] or [kg] of the joints of an arm that is described without masses."""
+
 
 def with_rotors(arm: Arm, motion: Motion) -> tuple[Arm, tuple[str, ...]]:
     """Give joints that carry next to no inertia a rotor, and say so.
@@ -129,15 +133,17 @@ def with_rotors(arm: Arm, motion: Motion) -> tuple[Arm, tuple[str, ...]]:
     if not light:
         return arm, ()
     joints = list(arm.joints)
+    has_mass = any(link.inertia.has_mass for link in arm.links)
+    added = LEAST_INERTIA if has_mass else USUAL_ROTOR
     for j in light:
         joint = joints[arm.coordinates[j]]
-        rotor = joint.drive.rotor_inertia + LEAST_INERTIA
+        rotor = joint.drive.rotor_inertia + added
         drive = replace(joint.drive, rotor_inertia=rotor)
         joints[arm.coordinates[j]] = replace(joint, drive=drive)
     names = ", ".join(arm.coordinate_names[j] for j in light)
     note = (
         f"{names}: next to no inertia is described; simulated with a rotor of "
-        f"{LEAST_INERTIA:g} kg m² (or kg)."
+        f"{added:g} kg m² (or kg)."
     )
     return replace(arm, joints=tuple(joints)), (note,)
 
@@ -171,5 +177,5 @@ def largest_torque(arm: Arm, motion: Motion) -> Float[np.ndarray, " dof"]:
     """Largest torque of each joint along a motion, in [N m]."""
     times = np.linspace(0.0, motion.duration, 500)
     torque = Dynamics(arm).inverse_dynamics(*motion.sample(times))
-    # A joint that carries nothing still needs a scale above zero.
-    return np.maximum(np.abs(torque).max(axis=0), 1e-3)
+    # A joint that carries nothing still needs a scale above zero; fingers need 1e-4.
+    return np.maximum(np.abs(torque).max(axis=0), 1e-6)

@@ -287,21 +287,25 @@ def keep_clear(
     boxed = [(k, b) for b in range(len(obstacles)) for k in moving]
     encounters = Encounters(pairs, low, np.array(boxed, dtype=int).reshape(-1, 2))
     clearance = Clearance(model, encounters, obstacles, floor, keep_out.clearance)
-    return _without_permanent(clearance, q, notes), tuple(notes)
+    return _without_permanent(clearance, q, arm.rest, notes), tuple(notes)
 
 
 def _without_permanent(
-    clearance: Clearance, q: np.ndarray, notes: list[str]
+    clearance: Clearance, q: np.ndarray, rest: np.ndarray, notes: list[str]
 ) -> Clearance | None:
-    """Stop watching pairs of the arm's own parts that touch wherever it goes."""
+    """Stop watching pairs of the arm's own parts that touch wherever it goes.
+
+    Those that touch where the description shows the arm are of the same kind: fingers
+    of a closed gripper, outlines that are too wide.
+    """
     touching = np.mean(clearance.room(q) < 0.0, axis=1)
-    permanent = touching >= ALWAYS
+    permanent = (touching >= ALWAYS) | (clearance.room(rest[None])[:, 0] < 0.0)
     # The floor and boxes are the user's: touching them is always reported.
     permanent[len(clearance.encounters.pairs) :] = False
     if permanent.any():
         notes.append(
             f"{np.count_nonzero(permanent)} pairs of spheres touch in nearly every "
-            "posture and are not watched."
+            "posture, or where the arm is described, and are not watched."
         )
     avoidable = clearance.narrowed(~permanent)
     return avoidable if avoidable.encounters.count else None

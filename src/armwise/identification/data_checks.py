@@ -71,8 +71,14 @@ _LOAD = 0.02
 _BURST = 25.0
 """Ratio of a stretch's residual power to the median stretch's that is no chance."""
 
-_POOR = 0.2
-"""Relative error of a joint from which on columns are tried in other ways."""
+_POOR = (0.4, 0.15)
+"""Relative errors of the worst joint, or of the two worst, from which on columns are
+tried in other ways: a wrong column spoils its neighbours, noise on a light joint none.
+"""
+
+# Judgement: halfway between noise (0) and a smooth function of time (1).
+_SMOOTH = 0.5
+"""Correlation from sample to sample from which on a residual follows the motion."""
 
 WRONG_DATA = frozenset(
     {
@@ -150,8 +156,11 @@ def examine(problem: Problem, estimate: Estimate) -> list[EstimateWarning]:
     if sum(len(run) for run in problem.data) < _FEWEST:
         return []
     system = SampledSystem.of(problem, problem.data)
-    # A log of wrong columns has no deviation worth naming: columns come first.
-    if np.max(estimate.fit.relative_error) > _POOR and (
+    # A log of wrong columns has no deviation worth naming: columns come first. What
+    # another reading could explain follows the motion; a residual that is noise from
+    # sample to sample does not, however large beside a light joint's torque.
+    follows = estimate.fit.whiteness > _SMOOTH
+    if _is_poor(np.where(follows, estimate.fit.relative_error, 0.0)) and (
         warning := read_otherwise(problem, system.thinned(2))
     ):
         return [warning]
@@ -161,6 +170,11 @@ def examine(problem: Problem, estimate: Estimate) -> list[EstimateWarning]:
         *_deviations(problem, estimate, rows, system),
         *_bursts(problem, rows),
     ]
+
+
+def _is_poor(error: Float[np.ndarray, " dof"]) -> bool:
+    worst = np.sort(error)[::-1]
+    return bool(worst[0] > _POOR[0] or (worst.size > 1 and worst[1] > _POOR[1]))
 
 
 def _late(problem: Problem, system: SampledSystem) -> list[EstimateWarning]:

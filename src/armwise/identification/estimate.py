@@ -103,6 +103,12 @@ class Estimate:
         return self.prior_arm.with_parameters(self.parameters)
 
     @property
+    def friction(self) -> tuple[tuple[FrictionTerm, float], ...]:
+        """Friction beyond viscous, Coulomb and offset: terms and their coefficients."""
+        values = self.all_parameters[self.parameters.size :].tolist()
+        return tuple(zip(self.columns.friction, values, strict=True))
+
+    @property
     def base_std(self) -> Float[np.ndarray, " base"]:
         """Standard deviation of each combination; infinite where undetermined."""
         return np.sqrt(np.diag(self.base_covariance))

@@ -44,8 +44,8 @@ _ENOUGH_SAMPLES = 8_000
 """Samples from which on a selection is made on every so manieth: candidates make half
 of the columns, and neighbours repeat each other after the low-pass."""
 
-# Judgement: 5 % in power is 2.5 % of the residual's size.
-_LEAST_GAIN = 0.05
+# Judgement: 10 % in power is 5 % of the residual's size.
+_LEAST_GAIN = 0.1
 """Fall of the squared error below which a term is not worth its column and what it
 adds to the uncertainty of the others."""
 
@@ -230,6 +230,10 @@ def _folds(
     return [x for fit, _ in pairs for x in fit], [x for _, all_ in pairs for x in all_]
 
 
+_REFUSED = (0.0, 0.0)
+"""Rank of a term that is not taken."""
+
+
 class _Search:
     """Forward selection on Gram matrices of the stretches, all drives at once."""
 
@@ -323,7 +327,7 @@ class _Search:
         x, moves, steps = self._solutions(selection)
         products = np.matmul(self._grams, x[:, None, :, None])[..., 0]
         before = np.sum(products * x[:, None], axis=-1)
-        best: dict[int, tuple[float, int]] = {}
+        best: dict[int, tuple[tuple[float, float], int]] = {}
         for k, term in enumerate(self._terms):
             if not self._is_seen[k] or self._is_excluded(selection, k):
                 continue
@@ -333,25 +337,29 @@ class _Search:
             bent = np.einsum("fi,fjil,fl->fj", u, self._grams[:, joints], u)
             error = before[:, joints]
             trial = error + 2.0 * step * linear + step**2 * bent
-            gain = self._gain(error, trial, joints)
-            if gain > best.get(term.joint, (0.0, 0))[0] and self._brakes(
+            rank = self._rank(error, trial, joints)
+            if rank > best.get(term.joint, (_REFUSED, 0))[0] and self._brakes(
                 term, steps, k
             ):
-                best[term.joint] = (gain, k)
+                best[term.joint] = (rank, k)
         return [k for _, k in best.values()]
 
-    def _gain(self, before: np.ndarray, after: np.ndarray, joints: np.ndarray) -> float:
-        """Fraction of the squared error that a term takes away; 0 if it is refused."""
+    def _rank(
+        self, before: np.ndarray, after: np.ndarray, joints: np.ndarray
+    ) -> tuple[float, float]:
+        """Fraction of the stretches on which a term helps, then that of the squared
+        error which it takes away: what helps everywhere goes before what helps much."""
         was, now = before.sum(axis=1), after.sum(axis=1)
         torque = float(self._torque[joints].sum())
         total = max(float(was.sum()), 1e-300)
-        gain = 1.0 - float(now.sum()) / total
-        if gain < max(_LEAST_GAIN, _LEAST_TORQUE**2 * torque / total):
-            return 0.0
+        helped, gain = float(np.mean(now < was)), 1.0 - float(now.sum()) / total
         harm = np.sqrt(np.maximum(now, 0.0)) - np.sqrt(was)
-        if np.any(harm > _MOST_HARM * np.sqrt(torque / len(was))):
-            return 0.0
-        return gain if np.mean(now < was) >= _MOST_FOLDS else 0.0
+        is_worth_it = (
+            helped >= _MOST_FOLDS
+            and gain >= max(_LEAST_GAIN, _LEAST_TORQUE**2 * torque / total)
+            and np.all(harm <= _MOST_HARM * np.sqrt(torque / len(was)))
+        )
+        return (helped, gain) if is_worth_it else _REFUSED
 
     def _brakes(self, term: FrictionTerm, steps: np.ndarray, k: int) -> bool:
         """Whether the sign of its coefficient is one that the form can have."""

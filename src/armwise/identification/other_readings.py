@@ -229,9 +229,10 @@ def _lag_errors(
 ) -> tuple[np.ndarray, list[list[np.ndarray]]]:
     """Lags in [s], and each joint's error at each of them, part by part."""
     rate = problem.data[0].rate_hz
-    # Judgement: a second either way, in steps of 20 ms or one sample.
-    step = max(1, round(0.02 * rate))
-    shifts = np.arange(-round(rate), round(rate) + 1, step)
+    # Judgement: 0.6 s either way, in steps of 30 ms or one sample.
+    step = max(1, round(0.03 * rate))
+    reach = round(0.6 * rate) // step
+    shifts = step * np.arange(-reach, reach + 1)
     if min(len(run) for run in problem.data) < 4 * abs(shifts).max():
         return np.zeros(0), []
     tables = []
@@ -290,6 +291,13 @@ def _other_positions(problem: Problem) -> list[_Reading]:
     arm = problem.columns.arm
     names = arm.coordinate_names
     readings = []
+    # Stretches from all over the log, one after another: whole logs would be copied
+    # for every order that is tried.
+    total = sum(len(run) for run in problem.data)
+    short = [
+        Samples.concatenate([run[rows] for rows in _slices(len(run), total)])
+        for run in problem.data
+    ]
 
     def read(data: Sequence[Samples], code: str, text: str) -> None:
         system = SampledSystem.of(problem, data, thin=4)
@@ -302,18 +310,16 @@ def _other_positions(problem: Problem) -> list[_Reading]:
         pair = f"{names[i]} and {names[j]}"
         text = f"The fit is far better with {pair} exchanged. Check the order of the "
         text += "columns: name them by joint (q_NAME)."
-        read(
-            [_reordered(run, order, True) for run in problem.data], "joint-order", text
-        )
+        read([_reordered(run, order, True) for run in short], "joint-order", text)
         text = f"The fit is far better with the positions of {pair} exchanged. Check "
         text += "the order of the columns."
-        data = [_reordered(run, order, False) for run in problem.data]
+        data = [_reordered(run, order, False) for run in short]
         read(data, "positions-swapped", text)
     alphabet = np.argsort(np.argsort(names))
     if not np.array_equal(alphabet, np.arange(arm.dof)):
         text = "The fit is far better if the joints are in the alphabetical order of "
         text += "their names, as ROS drivers publish them. Name the columns by joint."
-        data = [_reordered(run, alphabet, True) for run in problem.data]
+        data = [_reordered(run, alphabet, True) for run in short]
         read(data, "joint-order", text)
     for j, index in enumerate(arm.coordinates):
         if not arm.joints[index].is_revolute:
@@ -322,7 +328,7 @@ def _other_positions(problem: Problem) -> list[_Reading]:
         scale[j] = np.pi / 180.0
         text = f"The fit is far better if {names[j]} is in degrees. Head its column "
         text += "with its unit: [deg]."
-        read([_scaled(run, scale) for run in problem.data], "joint-in-degrees", text)
+        read([_scaled(run, scale) for run in short], "joint-in-degrees", text)
     return readings
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float
     from numpy.typing import ArrayLike
 
+    from armwise.regression import FrictionTerm
+
 
 @dataclass(frozen=True, eq=False)
 class Actuator:
@@ -108,7 +110,9 @@ class Friction:
         static: fs as a multiple of each drive's Coulomb friction, at least 1.
         stribeck_speed: vs in [rad/s] or [m/s].
         smoothing: Speed in [rad/s] or [m/s] over which Runge–Kutta integrators, which
-            cannot stick, blend sign(v) into v / √(v² + smoothing²).
+            cannot stick, and further terms blend sign(v) into v / √(v² + smoothing²).
+        terms: Further terms, such as load-dependent friction and hysteresis, and their
+            coefficients; `estimate.friction` has those of an estimate.
     """
 
     static: ArrayLike = 1.0
@@ -117,6 +121,7 @@ class Friction:
     # Judgement: far below speeds that matter, yet not so stiff that explicit methods
     # need steps below those of the arm itself.
     smoothing: float = 1e-3
+    terms: tuple[tuple[FrictionTerm, float], ...] = ()
 
     def __post_init__(self) -> None:
         if np.min(self.static) < 1.0:

@@ -10,11 +10,18 @@ import numpy as np
 
 from armwise.arms import BASE, Arm, Frame, InertialParameters, Joint, load_arm
 from armwise.errors import ArgumentError, ArmError, MissingExtra
-from armwise.plants.drive import Actuator
+from armwise.plants.drive import Actuator, Friction
 from armwise.plants.payload import Payload, carried_beyond, carrying
 from armwise.plants.sensors import Sensor, WristSensor
-from armwise.plants.simulation_loop import IDEAL_SENSORS, Rig, RiggedPlant
+from armwise.plants.simulation_loop import (
+    IDEAL_SENSORS,
+    FrictionEngine,
+    PlantEngine,
+    Rig,
+    RiggedPlant,
+)
 from armwise.plants.state import Clock, State
+from armwise.regression import FrictionModel
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -316,6 +323,8 @@ class MujocoArm(RiggedPlant):
         batch: Number of arms side by side.
         actuator: What lies between command and torque.
         payload: A load in the hand (not with MJCF files).
+        friction: Further friction terms (not with MJCF files); MuJoCo has its own way
+            to stick, so that nothing else of it may differ from the default.
         control_rate_hz: Torques per second.
         plant_rate_hz: Steps of MuJoCo per second, at least.
         integrator: "euler", "rk4", "implicit" or "implicitfast".
@@ -333,6 +342,7 @@ class MujocoArm(RiggedPlant):
         batch: int = 1,
         actuator: Actuator | None = None,
         payload: Payload | None = None,
+        friction: Friction | None = None,
         control_rate_hz: float = 1000.0,
         # Judgement: two steps within a control period of 1 ms; MuJoCo's own default is
         # a step of 2 ms.
@@ -357,8 +367,11 @@ class MujocoArm(RiggedPlant):
         )
         self.joint_names = engine.joint_names
         self._engine = engine
+        moving: PlantEngine = engine
+        if friction is not None:
+            moving = FrictionEngine(engine, _further(self.arm, friction, batch))
         truth = batch == 1 if keeps_truth is None else keeps_truth
-        self._rig = Rig(engine, clock, actuator, sensors, seed, engine.wrench, truth)
+        self._rig = Rig(moving, clock, actuator, sensors, seed, engine.wrench, truth)
 
     @property
     def model(self) -> Any:
@@ -396,6 +409,16 @@ def _is_mjcf(path: Path) -> bool:
     with path.open("rb") as stream:
         # The root element stands at the top; 64 KiB leave room for long comments.
         return b"<mujoco" in stream.read(65_536)
+
+
+def _further(arm: Arm | None, friction: Friction, batch: int) -> FrictionModel:
+    if arm is None:
+        raise ArgumentError("Further friction needs an arm, not an MJCF file.")
+    if np.any(np.asarray(friction.static) != 1.0):
+        raise ArgumentError(
+            "MuJoCo's dry friction has no static part; use SimulatedArm for that."
+        )
+    return FrictionModel(arm, friction.terms, batch, friction.smoothing)
 
 
 def _offsets(arm: Arm | None) -> Float[np.ndarray, " dof"] | None:

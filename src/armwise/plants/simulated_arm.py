@@ -21,9 +21,16 @@ from armwise.plants.integrators import (
 from armwise.plants.numpy_engine import NumpyEngine
 from armwise.plants.payload import Payload, WristWrench, carrying
 from armwise.plants.sensors import Sensor
-from armwise.plants.simulation_loop import IDEAL_SENSORS, Rig, RiggedPlant
+from armwise.plants.simulation_loop import (
+    IDEAL_SENSORS,
+    FrictionEngine,
+    PlantEngine,
+    Rig,
+    RiggedPlant,
+)
 from armwise.plants.state import ArmNumbers, Clock, State
 from armwise.programs import Backend, resolve_backend
+from armwise.regression import FrictionModel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -101,13 +108,15 @@ class SimulatedArm(RiggedPlant):
             smoothing=friction.smoothing,
             speed_bound=speed_bound,
         )
+        moving: PlantEngine = self._engine
+        if friction.terms:
+            model = FrictionModel(arm, friction.terms, batch, friction.smoothing)
+            moving = FrictionEngine(self._engine, model)
         self._backend = backend
         mounted = IDEAL_SENSORS if sensors is None else tuple(sensors)
         # The truth of large batches would take more memory than their measurements.
         truth = batch == 1 if keeps_truth is None else keeps_truth
-        self._rig = Rig(
-            self._engine, clock, actuator, mounted, seed, self._wrench, truth
-        )
+        self._rig = Rig(moving, clock, actuator, mounted, seed, self._wrench, truth)
 
     @property
     def joint_names(self) -> tuple[str, ...]:

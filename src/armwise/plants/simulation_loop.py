@@ -21,6 +21,7 @@ from armwise.plants.sensors import (
     TorqueSensor,
 )
 from armwise.plants.state import Clock, State
+from armwise.regression import FrictionModel
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -229,6 +230,37 @@ class PlantEngine(Protocol):
     def advance(self, tau: np.ndarray, ticks: int) -> None:
         """Hold torques (batch, dof) for some ticks."""
         ...
+
+
+class FrictionEngine:
+    """An engine whose arms have further friction terms, tick by tick.
+
+    Args:
+        engine: What moves the arms, with the friction of their drives.
+        model: The further friction.
+    """
+
+    def __init__(self, engine: PlantEngine, model: FrictionModel) -> None:
+        self._engine, self._model = engine, model
+
+    @property
+    def state(self) -> State:
+        """The truth at this instant."""
+        return self._engine.state
+
+    def start(self, q: np.ndarray, qd: np.ndarray) -> None:
+        """Put every arm in a posture at a velocity, friction as good as new."""
+        self._engine.start(q, qd)
+        self._model.reset()
+
+    def advance(self, tau: np.ndarray, ticks: int) -> None:
+        """Hold torques for some ticks."""
+        state = self.state
+        for _ in range(ticks):
+            # The load is that of the tick before: gears are stiffer than a tick.
+            lost = self._model.torque(state.q, state.qd, state.link_tau)
+            self._engine.advance(tau - lost, 1)
+        state.tau[:] = tau
 
 
 class Rig:

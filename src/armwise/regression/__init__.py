@@ -16,6 +16,7 @@ from armwise.regression.friction import (
     DriveMotion,
     FrictionColumns,
     FrictionForm,
+    FrictionModel,
     FrictionTerm,
     load_rows,
 )
@@ -59,6 +60,7 @@ __all__ = [
     "FactorSum",
     "FrictionColumns",
     "FrictionForm",
+    "FrictionModel",
     "FrictionTerm",
     "GramSum",
     "Signals",

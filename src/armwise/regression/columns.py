@@ -18,7 +18,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics, grouped_to_user
 from armwise.errors import ArgumentError, RecordingError
-from armwise.regression.friction import FrictionColumns, FrictionTerm
+from armwise.regression.friction import FrictionColumns, FrictionTerm, check_terms
 from armwise.regression.signals import Signals, friction_direction, torque_rate
 
 if TYPE_CHECKING:
@@ -77,14 +77,7 @@ class Columns:
     def __post_init__(self) -> None:
         if self.dynamics is None:
             object.__setattr__(self, "dynamics", Dynamics(self.arm))
-        names = [driven.name for driven in self.arm.driven]
-        for term in self.friction:
-            if not 0 <= term.joint < len(names) or term.joint_name != names[term.joint]:
-                raise ArgumentError(
-                    f"{term.name} is friction of drive {term.joint}, "
-                    f"{term.joint_name!r}, which {self.arm.name} has not. Its drives: "
-                    f"{', '.join(f'{k} {name}' for k, name in enumerate(names))}."
-                )
+        check_terms(self.friction, self.arm)
 
     @property
     def uses_load(self) -> bool:
@@ -213,7 +206,8 @@ class Columns:
             part = slice(block.rows.start - rows.start, block.rows.stop - rows.start)
             pairs = zip(self._terms_of, block.joints, strict=True)
             for i, (terms, matrix) in enumerate(pairs):
-                own = matrix[len(matrix) - 1 - len(terms) : -1]
+                first = int(self._traced_counts[i])
+                own = matrix[first : first + len(terms)]
                 columns[part, i, list(terms)] = own.T
         return columns
 

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.dynamics import mechanism_of
 from armwise.errors import ArgumentError
 from armwise.regression.low_pass import low_pass
 from armwise.regression.signals import Signals, averaged_sign, friction_direction
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.arms import Arm
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +208,89 @@ def load_rows(
     rows = zip(shared, drive_rows, last, strict=True)
     ratio = [1.0 if s else row[j] for s, row, j in rows]
     return np.asarray(torques[last] / np.array(ratio)[:, None])
+
+
+def check_terms(terms: Sequence[FrictionTerm], arm: Arm) -> None:
+    """Refuse friction of drives that an arm does not have."""
+    names = [driven.name for driven in arm.driven]
+    for term in terms:
+        if not 0 <= term.joint < len(names) or term.joint_name != names[term.joint]:
+            raise ArgumentError(
+                f"{term.name} is friction of drive {term.joint}, {term.joint_name!r}, "
+                f"which {arm.name} has not. Its drives: "
+                f"{', '.join(f'{k} {name}' for k, name in enumerate(names))}."
+            )
+
+
+class FrictionModel:
+    """Friction of terms, step by step, with the state that it carries.
+
+    What a controller adds, what a simulated arm loses; the generated C does the same.
+
+    Args:
+        arm: Whose drives they are.
+        terms: Terms and their coefficients.
+        batch: Arms side by side.
+        smoothing: Speed in [rad/s] or [m/s] over which a direction is blended through
+            zero, v / √(v² + smoothing²); 0: sign(v).
+    """
+
+    def __init__(
+        self,
+        arm: Arm,
+        terms: Sequence[tuple[FrictionTerm, float]],
+        batch: int = 1,
+        smoothing: float = 0.0,
+    ) -> None:
+        self.terms = tuple(terms)
+        check_terms([term for term, _ in self.terms], arm)
+        self._rows = mechanism_of(arm).drive_rows
+        self._loads = load_rows(self._rows)
+        self._smoothing = smoothing
+        self._before: Float[np.ndarray, "batch drives"] | None = None
+        self._springs = np.zeros((len(self.terms), batch))
+
+    def reset(self) -> None:
+        """Forget where the arm came from."""
+        self._before = None
+        self._springs[:] = 0.0
+
+    def torque(
+        self,
+        q: Float[np.ndarray, "batch dof"],
+        qd: Float[np.ndarray, "batch dof"],
+        link_torque: Float[np.ndarray, "batch dof"],
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Friction in [N m] at the next instant, which is remembered.
+
+        Args:
+            q, qd: Motion of the joints.
+            link_torque: Torque of the links in [N m], which the gears carry.
+        """
+        position, speed = q @ self._rows.T, qd @ self._rows.T
+        loads = link_torque @ self._loads.T
+        moved = np.zeros(position.shape)
+        if self._before is not None:
+            moved = position - self._before
+        self._before = position
+        direction = np.sign(speed)
+        if self._smoothing > 0.0:
+            direction = speed / np.sqrt(speed**2 + self._smoothing**2)
+        lost = np.zeros(position.shape)
+        for k, (term, coefficient) in enumerate(self.terms):
+            j, spring = term.joint, self._springs[k]
+
+            def stretched(
+                width: float, spring: np.ndarray = spring, j: int = j
+            ) -> np.ndarray:
+                np.clip(spring + moved[:, j], -width, width, out=spring)
+                return spring / width
+
+            motion = DriveMotion(
+                position[:, j], speed[:, j], direction[:, j], loads[:, j], stretched
+            )
+            lost[:, j] += coefficient * term.kind.shape(motion, term.scale)
+        return np.asarray(lost @ self._rows)
 
 
 # Columns of terms over samples, in parts of a run.

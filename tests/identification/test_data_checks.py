@@ -1,0 +1,86 @@
+"""Wrong data: what is wrong is named, and sound data are not accused."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.errors import ArmwiseError
+from armwise.identification import DOUBTFUL_DATA, WRONG_DATA
+from studies.corruptions import KINDS, Scene, examine
+
+
+def codes_of(kind, name="ur5", seed=11):
+    scene = Scene.of(name, seed)
+    log = KINDS[kind](scene, scene.record())
+    logs = [log.recording, *(one.recording for one in log.more)]
+    other = None if log.validation is None else log.validation.recording
+    estimate = aw.identify(log.arm, logs, validation=other, friction="linear")
+    return [warning.code for warning in estimate.warnings]
+
+
+@pytest.mark.parametrize("name", ["ur5", "puma560"])
+def test_sound_data_are_not_accused(name):
+    assert not set(codes_of("nothing", name)) & (WRONG_DATA | DOUBTFUL_DATA)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("time × 2", "gravity-size"),
+        ("another arm's description", "gravity-size"),
+        ("torque × 1.1", "torque-gain"),
+        ("encoder 5° off", "encoder-offset"),
+        ("mount tilted", "gravity-direction"),
+        ("torque 300 ms late", "large-lag"),
+        ("joints in the driver's order", "joint-order"),
+        ("absolute torques", "torque-unsigned"),
+        ("torque clipped", "torque-clipped"),
+        ("encoder stuck", "encoder-frozen"),
+        ("10 Hz", "slow-sampling"),
+        ("pushed for 1 s", "burst"),
+        ("same log twice", "same-log-twice"),
+        ("validated on the fit", "validated-on-fit"),
+        ("two logs, 3 kg in one", "load-changed"),
+        ("two logs, cold and warm", "friction-changed"),
+        ("time in ms", "log-note"),
+    ],
+)
+def test_what_is_wrong_is_named(kind, code):
+    assert code in codes_of(kind)
+
+
+def test_a_log_named_twice_counts_once():
+    scene = Scene.of("ur5", 12)
+    log = scene.record().recording
+    once = aw.identify(scene.described, log, friction="linear")
+    twice = aw.identify(scene.described, [log, log], friction="linear")
+    np.testing.assert_array_equal(once.base_std, twice.base_std)
+
+
+def test_the_size_of_a_deviation_is_told():
+    scene = Scene.of("ur5", 13)
+    log = scene.record()
+    q = log.q.copy()
+    q[:, 1] += np.radians(8.0)
+    estimate = aw.identify(scene.described, replace(log, q=q).recording)
+    text = next(w.text for w in estimate.warnings if w.code == "encoder-offset")
+    assert float(re.search(r"(-[0-9.]+)°", text)[1]) == pytest.approx(-8.0, abs=0.4)
+
+
+def test_torques_of_zeros_are_refused():
+    with pytest.raises(ArmwiseError, match="Every torque is zero"):
+        codes_of("torque of zeros")
+
+
+@pytest.mark.slow
+def test_corruptions_are_caught_or_repaired():
+    kinds = [kind for kind in KINDS if kind != "nothing"]
+    arms = ("puma560", "ur5", "panda")
+    outcomes = [examine(k, arms[i % 3], 40 + i) for i, k in enumerate(kinds)]
+    wrong = [one for one in outcomes if one.result == "wrong"]
+    assert len(wrong) <= 0.05 * len(outcomes), wrong

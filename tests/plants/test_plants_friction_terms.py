@@ -1,0 +1,82 @@
+"""Plants with further friction: they lose what the columns of a regression say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.control import ComputedTorque
+from armwise.errors import ArgumentError
+from armwise.identification import FrictionTerm
+from armwise.motions import random_motion
+from armwise.plants import Friction
+from armwise.regression import Columns, FrictionModel
+from tests.identification.conftest import samples_of, with_drives
+
+TERMS = (
+    (FrictionTerm(0, "joint_1", "hysteresis", 0.02), 1.5),
+    (FrictionTerm(1, "joint_2", "load"), 0.15),
+    (FrictionTerm(1, "joint_2", "stribeck", 0.3), 0.4),
+    (FrictionTerm(0, "joint_1", "quadratic"), 0.2),
+)
+
+
+@pytest.fixture(scope="module")
+def arm():
+    return with_drives(aw.load_arm("two_link_uno"))
+
+
+def test_step_by_step_is_what_the_columns_say(arm):
+    data = samples_of(arm, seconds=20.0)
+    columns = Columns(arm, tuple(term for term, _ in TERMS))
+    weights = [coefficient for _, coefficient in TERMS]
+    expected = columns.friction_columns(data, slice(0, len(data))) @ weights
+    bare = arm.parameters.copy()
+    bare[arm.layout.drives] = 0.0
+    rigid = aw.Dynamics(arm.with_parameters(bare))
+    link = rigid.inverse_dynamics(data.q, data.qd, data.qdd)
+    model = FrictionModel(arm, TERMS)
+    rows = zip(data.q, data.qd, link, strict=True)
+    found = [model.torque(q[None], qd[None], t[None])[0] for q, qd, t in rows]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kind", [aw.SimulatedArm, pytest.param(aw.MujocoArm, marks=pytest.mark.slow)]
+)
+def test_a_plant_moves_with_it_and_an_estimate_finds_it(arm, kind):
+    if kind is aw.MujocoArm:
+        pytest.importorskip("mujoco")
+    plant = kind(arm, friction=Friction(terms=TERMS, smoothing=0.01))
+    motion = random_motion(arm, 3, 12.0)
+    recording = aw.run(plant, ComputedTorque(arm, 400.0, 40.0), motion)
+    truth = aw.prepare(recording, 20.0, arm=arm, lag=0.0005)
+    estimate = aw.identify(arm, truth, friction=[term for term, _ in TERMS])
+    plain = aw.identify(arm, truth, friction="linear")
+    # Not at reversals, where joints stick for a moment.
+    ratio = estimate.fit.moving.relative_error / plain.fit.moving.relative_error
+    assert ratio[0] < 0.5
+    assert ratio[1] < 0.9
+    hysteresis, load = (value for _, value in estimate.friction[:2])
+    assert hysteresis == pytest.approx(1.5, rel=0.1)
+    assert load == pytest.approx(0.15, abs=0.08)
+    chosen = {t.name for t in aw.identification.select_friction(arm, truth).terms}
+    assert "joint_1.hysteresis(0.016)" in chosen
+
+
+def test_what_an_estimate_found_can_be_simulated(arm):
+    data = samples_of(arm, seconds=20.0)
+    estimate = aw.identify(arm, data, friction=[term for term, _ in TERMS])
+    terms = estimate.friction
+    assert [term for term, _ in terms] == [term for term, _ in TERMS]
+    plant = aw.SimulatedArm(estimate.arm, friction=Friction(terms=terms))
+    plant.reset([0.1, 0.2])
+    plant.step(np.zeros((1, 2)))
+    assert np.isfinite(plant.state.q).all()
+
+
+def test_friction_of_another_arm_is_refused(arm):
+    stranger = ((FrictionTerm(4, "joint_5", "load"), 0.1),)
+    with pytest.raises(ArgumentError, match="which two_link_uno has not"):
+        aw.SimulatedArm(arm, friction=Friction(terms=stranger))
