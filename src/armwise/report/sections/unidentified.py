@@ -39,7 +39,7 @@ standard deviation; the simplest such motion is named."""
 _SAMPLES = 120
 """Random postures tried for each kind of motion: a few per base parameter."""
 
-# Judgement: 28 pairs take less than a second.
+# Judgement: 28 pairs, and an arm and a hand's joint fit in it.
 _FEW_JOINTS = 8
 """Joints up to which every pair is tried, not only neighbours."""
 
@@ -140,7 +140,7 @@ def _candidates(estimate: Estimate) -> list[_Candidate]:
     kinds += [
         (f"move {names[i]} and {names[j]} together, fast", (i, j))
         for i, j in combinations(range(arm.dof), 2)
-        # Neighbours show most of what two joints show; 496 pairs of 32 take minutes.
+        # Neighbours show most of what two joints show; 32 joints have 496 pairs.
         if j == i + 1 or arm.dof <= _FEW_JOINTS
     ]
     candidates = []
@@ -159,7 +159,7 @@ def _motion_information(
 ) -> Iterator[Float[np.ndarray, "base base"]]:
     """Yield the information YᵀY/σ² of each joint's torque about β.
 
-    One at a time: those of 32 joints are 20 MB for each kind of motion.
+    One at a time: those of 32 joints are 30 MB for each kind of motion.
     """
     columns = estimate.columns
     base_columns = columns.user[:, list(estimate.base.indices)]
