@@ -161,9 +161,9 @@ def _median(errors: Float[np.ndarray, " dof"]) -> float:
 def _percent(fraction: float) -> str:
     if not np.isfinite(fraction):
         return "–"
-    # Two digits below ten: what is compared with a description's whole per cents.
-    # The space does not break.
-    return f"{100 * fraction:.{1 if fraction < 0.1 else 0}f}\u00a0%"
+    # Two digits below ten; the space does not break.
+    digits = f"{100 * fraction:.2g}" if fraction < 0.1 else f"{100 * fraction:.0f}"
+    return f"{digits}\u00a0%"
 
 
 # What to do next.
