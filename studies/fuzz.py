@@ -697,7 +697,10 @@ def run_batch(name: str, seed: int, first: int, count: int, report: Any) -> None
 def fuzz(name: str, mutants: int, seed: int = 0, first: int = 0) -> dict[str, list]:
     """Examine mutants of one reader; return their numbers and words by outcome."""
     outcomes: dict[str, list] = {}
-    context = multiprocessing.get_context("fork")
+    # Not a plain fork: threads of whoever calls (array libraries' pools) would leave
+    # their locks held in the child for good.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
     number, end = first, first + mutants
     while number < end:
         receiver, sender = context.Pipe(duplex=False)
