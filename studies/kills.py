@@ -117,7 +117,7 @@ def _compile(folder: Path) -> None:
 def _fleet_logs(folder: Path) -> None:
     for robot in range(3):
         for run in range(2):
-            _log(folder / "logs" / f"R{robot}" / f"{run}.csv", 10 * robot + run)
+            _log(folder / "logs" / f"R{robot}" / f"{run}.csv", 2 * robot + run)
 
 
 def _fleet(workers: int) -> Callable[[Path], None]:

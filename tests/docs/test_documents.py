@@ -13,6 +13,7 @@ import pytest
 
 import armwise as aw
 from armwise.cli.main import COMMANDS
+from tests.cli.conftest import write_held_load, write_practice
 from tests.docs.blocks import read_blocks, run_block, run_line
 from tests.shared_folders import shared_folder
 
@@ -104,7 +105,8 @@ def prepare_small_arm(folder: Path) -> None:
         run_line("armwise simulate ddarm --duration 3 -o ddarm.csv")
         write_loaded_log(Path("loaded.csv"))
         write_practice(aw.load_arm("my_arm.urdf"))
-        write_held_load(aw.load_arm("my_arm.urdf"))
+        write_held_load(aw.load_arm("my_arm.urdf"), PLACEHOLDERS["FRAME"])
+        shutil.copy("load/load.json", "load.json")
         run_line("armwise identify my_arm.urdf run1.csv -o out")
 
 
@@ -124,41 +126,6 @@ def write_loaded_log(path: Path) -> None:
     log = aw.run(plant, aw.control.ComputedTorque(arm, 400.0, 40.0), motion)
     names = [name for name in log.channels if name.split("_")[0] in ("q", "tau")]
     aw.write_recording(log.select(names), path)
-
-
-def write_practice(arm: aw.Arm) -> None:
-    """A plan of two seconds and the log of a stiff arm that follows it."""
-    middle = aw.control.middle_posture(arm)
-    plan = aw.motions.Quintic(middle - 0.4, middle + 0.4, 2.0)
-    aw.motions.write_motion(plan, "plan.csv", 100.0, arm.coordinate_names)
-    inertia = aw.control.effective_inertia(arm, middle)
-    servo = aw.control.PD(4000.0 * inertia, 120.0 * inertia, velocity_reference=False)
-    log = aw.run(aw.SimulatedArm(arm), servo, plan)
-    names = [name for name in log.channels if name.startswith("q_")]
-    aw.write_recording(log.select(names), "attempt.csv")
-
-
-def write_held_load(arm: aw.Arm) -> None:
-    """A log with the wrench of a held box, its estimate, and a catalogue with it."""
-    from armwise.dynamics import HeldBody
-    from armwise.loads import write_load_estimate
-    from tests.loads import rig
-
-    frame = PLACEHOLDERS["FRAME"]
-    t = np.arange(2000) / 200.0
-    motion = aw.motions.random_motion(arm, 1, 10.0).sample(t)
-    wrench = HeldBody(arm, frame).regressor(*motion) @ rig.BRICK.vector
-    columns = [t, *motion.q.T, *wrench.T]
-    header = ["time", *(f"q_{j + 1}" for j in range(arm.dof))]
-    header += ["fx", "fy", "fz", "tx", "ty", "tz"]
-    np.savetxt("pick.csv", np.column_stack(columns), delimiter=",", comments="",
-               header=",".join(header))  # fmt: skip
-    estimate = aw.identify_load(rig.samples(rig.BRICK), rig.puma())
-    write_load_estimate(estimate, "load.json")
-    Path("objects.toml").write_text(
-        '[[objects]]\nname = "brick"\nmass = 1.2\nmass_std = 0.01\n'
-        "ixx = 0.004\niyy = 0.006\nizz = 0.009\n"
-    )
 
 
 def commands_of_the_readme() -> list[str]:

@@ -599,7 +599,7 @@ def _changed_load(
     problem: Problem, rows: _Rows, columns: np.ndarray, where: str
 ) -> list[_Hypothesis]:
     """The best load in one part of the data, as one column."""
-    flat = columns.reshape(-1, 4)
+    flat = columns.reshape(-1, columns.shape[-1])
     left = rows.unexplained(flat)
     moments = np.linalg.lstsq(left, rows.residual, rcond=1e-9)[0]
     mass = float(moments[0])

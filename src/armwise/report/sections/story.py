@@ -262,7 +262,7 @@ def arm_drawing(
     """
     strokes, points = _bones(arm, q)
     flat = _projected(np.concatenate([strokes.reshape(-1, 3), points]), arm)
-    lines = flat[: 2 * len(strokes)].reshape(-1, 4)
+    lines = flat[: 2 * len(strokes)].reshape(len(strokes), -1)
     # The first joint is on the base.
     foot_x, foot_y = lines[0, :2].tolist()
     # Thick enough for a few joints, thin enough for a hand's.
