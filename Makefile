@@ -48,6 +48,12 @@ strangers strangers-quick: $(STAMP)
 	--target $(STRANGERS) -r .strangers.txt && rm .strangers.txt
 	$(BIN)/python -m studies.strangers $(if $(findstring quick,$@),--quick) --root $(STRANGERS) -o strangers.md
 
+# 20,000 mutants of every reader's files, 1,000 kills, an hour of every adaptive controller.
+fuzz: $(STAMP)
+	$(BIN)/python -m studies.fuzz
+	$(BIN)/python -m studies.kills
+	$(BIN)/python -m studies.endurance
+
 # Chromium and its driver from the system's packages, for the tests in tests/browser.
 browser:
 	command -v chromium > /dev/null && command -v chromedriver > /dev/null || { \

@@ -158,8 +158,9 @@ def _received(scene: Scene, log: Log) -> Log:
 
 def _bunched(scene: Scene, log: Log) -> Log:
     place = np.arange(log.time.size)
-    last = np.minimum(place // 10 * 10 + 9, log.time.size - 1)
-    return replace(log, time=log.time[last] + 1e-5 * (place % 10))
+    bunch = 10
+    last = np.minimum(place // bunch * bunch + bunch - 1, log.time.size - 1)
+    return replace(log, time=log.time[last] + 1e-5 * (place % bunch))
 
 
 def _wrapped(scene: Scene, log: Log) -> Log:

@@ -17,24 +17,62 @@ _SECTION = re.compile(r"^(Args|Attributes|Raises|Returns):$")
 _ITEM = re.compile(r"^ {4}(\w[\w, .*]*): (.*)$")
 
 
+def on_config(config: Any) -> Any:
+    """Put the page of every folder of the package below the list of them."""
+    (section,) = [part["Reference"] for part in config.nav if "Reference" in part]
+    section.append({"By folder": [f"reference/api/{f}.md" for f in _folders()]})
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add a page of public names for every folder of the package."""
+    from mkdocs.structure.files import File
+
+    for name, folder in _folders().items():
+        text = "\n".join(folder_names(folder))
+        files.append(File.generated(config, f"reference/api/{name}.md", content=text))
+    return files
+
+
 def on_page_markdown(markdown: str, **_: object) -> str:
-    """Fill in the lists of public names and of commands."""
+    """Fill in the lists of folders and of commands."""
     for mark, make in (("{{ api }}", api), ("{{ commands }}", commands)):
         if mark in markdown:
             markdown = markdown.replace(mark, "\n".join(make()))
     return markdown
 
 
+def _folders() -> dict[str, ModuleType]:
+    """The package's public folders, by their names in it."""
+    modules = filter(inspect.ismodule, map(armwise.__getattr__, armwise.__all__))
+    return {module.__name__.rpartition(".")[2]: module for module in modules}
+
+
 def api() -> Iterator[str]:
-    """Yield every public name, folder by folder, with its signature and docstring."""
-    for folder in filter(inspect.ismodule, map(armwise.__getattr__, armwise.__all__)):
-        yield f"\n## {folder.__name__}\n"
-        yield (inspect.getdoc(folder) or "").splitlines()[0]
-        names = getattr(folder, "__all__", None) or _classes_of(folder)
-        for name in sorted(names, key=str.lower):
-            thing = getattr(folder, name)
-            if callable(thing):  # constants are explained where they are used
-                yield from _entry(name, thing)
+    """Yield a row for every folder: what it is, and the names in it."""
+    yield "| folder | what it is | names |\n|---|---|---|"
+    for name, folder in _folders().items():
+        names = ", ".join(f"`{x}`" for x in _callables(folder))
+        yield f"| [{name}](api/{name}.md) | {_first_line(folder)} | {names} |"
+
+
+def folder_names(folder: ModuleType) -> Iterator[str]:
+    """Yield every public name of a folder with its signature and docstring."""
+    yield f"# {folder.__name__}\n"
+    yield _first_line(folder)
+    for name in _callables(folder):
+        yield from _entry(name, getattr(folder, name))
+
+
+def _callables(folder: ModuleType) -> list[str]:
+    """Functions and classes; constants are explained where they are used."""
+    names = getattr(folder, "__all__", None) or _classes_of(folder)
+    in_order = sorted(names, key=str.lower)
+    return [name for name in in_order if callable(getattr(folder, name))]
+
+
+def _first_line(folder: ModuleType) -> str:
+    return (inspect.getdoc(folder) or "").splitlines()[0]
 
 
 def _classes_of(module: ModuleType) -> list[str]:
@@ -44,7 +82,7 @@ def _classes_of(module: ModuleType) -> list[str]:
 
 
 def _entry(name: str, thing: Any) -> Iterator[str]:
-    yield f"\n### {name}\n"
+    yield f"\n## {name}\n"
     yield f"```python\n{name}{_signature(thing)}\n```\n"
     yield from _described(inspect.getdoc(thing) or "")
     if inspect.isclass(thing):

@@ -33,6 +33,7 @@ def shortened(text: str) -> str:
 
     What is wrong stands at the beginning of a message, the remedy at its end.
     """
+    text = " ".join(text.split("\n"))  # names may hold line breaks; messages do not
     text = re.sub(rf"\S{{{_LONGEST_WORD + 1},}}", _shortened_word, text)
     if len(text) <= LONGEST_MESSAGE:
         return text

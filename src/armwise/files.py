@@ -1,14 +1,28 @@
-"""Atomic writing of files: after a failure the old file is there, whole."""
+"""Atomic writing of files: after a failure the old file is there, whole.
+
+What is unfinished lies in a scratch folder that its process holds a lock on. A process
+that was killed holds none, so the next one that writes there removes what it left.
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from armwise.errors import FileError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows: nothing is locked there, nor removed
+    fcntl = None  # type: ignore[assignment]
+
+SCRATCH = ".armwise-"
+"""How names of scratch folders begin."""
 
 
 def write_atomically(path: str | Path, data: bytes | str) -> None:
@@ -29,7 +43,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     target = Path(path)
     try:
         str(target).encode()  # undecodable bytes in a name would fail halfway
-        with _folder_beside(target) as folder:
+        with scratch_folder(target.parent) as folder:
             temporary = folder / target.name
             yield temporary
             # Temporary files may be private; the umask decides for the finished one.
@@ -43,17 +57,88 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _folder_beside(target: Path) -> Iterator[Path]:
-    """Make a folder to write in, and take it away whatever happens."""
-    folder = tempfile.TemporaryDirectory(dir=target.parent, prefix=".armwise-")
+def scratch_folder(parent: Path, prefix: str = SCRATCH) -> Iterator[Path]:
+    """Make a folder to write in, and take it away whatever happens.
+
+    Args:
+        parent: Where; on the same file system as what will be replaced.
+        prefix: How its name begins. What killed processes left under the same prefix
+            is removed.
+    """
+    _sweep(parent, prefix)
+    folder, lock = _locked_folder(parent, prefix)
     try:
-        yield Path(folder.name)
+        yield folder
     finally:
         try:
-            folder.cleanup()
+            shutil.rmtree(folder, ignore_errors=True)
         except KeyboardInterrupt:  # Ctrl-C while tidying up: tidy up all the same
-            folder.cleanup()
+            shutil.rmtree(folder, ignore_errors=True)
             raise
+        finally:
+            if lock is not None:
+                os.close(lock)
+
+
+def _locked_folder(parent: Path, prefix: str) -> tuple[Path, int | None]:
+    while True:
+        folder = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
+        lock = _lock(folder)
+        # Between the two lines above another process may have taken it for abandoned.
+        if fcntl is None or lock is not None:
+            return folder, lock
+
+
+def _lock(folder: Path) -> int | None:
+    """Lock a folder for as long as this process lives; None if another holds it."""
+    if fcntl is None:
+        return None
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+    try:
+        descriptor = os.open(folder, flags)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Still the folder of that name, not one removed meanwhile.
+        if os.fstat(descriptor).st_ino == os.stat(folder).st_ino:
+            return descriptor
+    except OSError:
+        pass
+    os.close(descriptor)
+    return None
+
+
+def _sweep(parent: Path, prefix: str) -> None:
+    """Remove this user's scratch folders that no living process holds."""
+    if fcntl is None:
+        return
+    with suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            if not entry.name.startswith(prefix):
+                continue
+            state = entry.stat(follow_symlinks=False)
+            is_own = stat.S_ISDIR(state.st_mode) and state.st_uid == os.getuid()
+            lock = _lock(Path(entry.path)) if is_own else None
+            if lock is not None:
+                shutil.rmtree(entry.path, ignore_errors=True)
+                os.close(lock)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two paths swap names in one step; False where the system cannot."""
+    import ctypes
+    import sys
+
+    if not sys.platform.startswith("linux"):
+        return False
+    here, swap = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    try:
+        rename = ctypes.CDLL(None).renameat2
+    except (OSError, AttributeError):
+        return False
+    first, second = os.fsencode(one), os.fsencode(other)
+    return bool(rename(here, first, here, second, swap) == 0)
 
 
 def _mode(path: Path) -> int:

@@ -13,6 +13,8 @@ from functools import cache
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.context import BaseContext
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from types import TracebackType
 from typing import Protocol, TypeVar
 
@@ -143,7 +145,10 @@ class ProcessPool:
     def _opened(self) -> ProcessPoolExecutor:
         if self._pool is None:
             self._pool = ProcessPoolExecutor(
-                self._workers, _context(self._preload), initializer=keep_to_one_core
+                self._workers,
+                _context(self._preload),
+                initializer=_begin_work,
+                initargs=(os.getpid(),),
             )
         return self._pool
 
@@ -171,6 +176,36 @@ def _context(preload: Sequence[str]) -> BaseContext:
     context = get_context("forkserver")
     context.set_forkserver_preload(list(preload))
     return context
+
+
+_WATCH_EVERY = 2.0
+"""Seconds between looking whether the process that asked for work is still there."""
+
+
+def _begin_work(parent: int) -> None:
+    """Prepare a worker; it ends itself when the process it works for is gone.
+
+    A worker waits for work without end, and the fork server for orders: nobody tells
+    them that the process which started them was killed.
+    """
+    keep_to_one_core()
+    Thread(target=_end_without, args=(parent,), daemon=True).start()
+
+
+def _end_without(parent: int) -> None:
+    while _is_alive(parent):
+        sleep(_WATCH_EVERY)
+    os._exit(1)  # the fork server ends with its last worker
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # someone else's now: it was given to another process
+        return False
+    return True
 
 
 @cache

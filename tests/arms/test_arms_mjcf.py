@@ -118,3 +118,39 @@ def test_missing_mujoco_says_what_to_install(
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(MissingExtra, match=r"armwise\[sim\]"):
         read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        '<worldbody><replicate count="10000000"><body/></replicate></worldbody>',
+        '<worldbody><replicate count="1000"><replicate count="1000"><geom size="1"/>'
+        "</replicate></replicate></worldbody>",
+        '<worldbody><flexcomp name="a" count="500 500 500"/></worldbody>',
+        '<asset><hfield name="a" nrow="100000" ncol="100000" size="1 1 1 1"/></asset>',
+        '<asset><texture name="a" type="2d" builtin="flat" width="90000" '
+        'height="90000"/></asset>',
+        '<asset><mesh name="a" file="/dev/zero"/></asset>',
+        '<asset><mesh name="a" file="../../../../../../../../etc/passwd"/></asset>',
+        '<include file="/etc/passwd"/>',
+    ],
+)
+def test_small_files_that_mean_huge_models_are_refused(tmp_path, bomb):
+    path = tmp_path / "bomb.xml"
+    path.write_text(f"<mujoco>{bomb}</mujoco>")
+    with pytest.raises(ArmError, match=r"bomb\.xml") as caught:
+        load_arm(path)
+    assert len(str(caught.value)) <= 300
+
+
+@pytest.mark.parametrize(
+    "attribute", ['damping="nan"', 'damping="1e308"', 'damping="-1"', 'armature="inf"']
+)
+def test_numbers_that_no_joint_has_are_refused(tmp_path, attribute):
+    path = tmp_path / "joint.xml"
+    path.write_text(
+        "<mujoco><worldbody><body><inertial mass='1' pos='0 0 0' diaginertia='1 1 1'/>"
+        f"<joint name='a' {attribute}/></body></worldbody></mujoco>"
+    )
+    with pytest.raises(ArmError, match=r"joint\.xml"):
+        load_arm(path)

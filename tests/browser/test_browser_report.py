@@ -13,7 +13,7 @@ from .chromium import Browser
 pytestmark = pytest.mark.slow
 
 PAPER = "getComputedStyle(document.body).backgroundColor"
-INK = "getComputedStyle(document.querySelector('.figure .gtitle')).fill"
+INK = "getComputedStyle(document.querySelector('.figure .title')).color"
 
 
 def open_report(browser: Browser, found, folder: Path) -> int:
@@ -46,9 +46,8 @@ def test_the_report_turns_dark_and_prints_on_white(
     browser.emulate("dark", "print")
     assert browser.run(PAPER) == "rgb(255, 255, 255)"
     browser.until(lambda: browser.run(INK) == "rgb(0, 0, 0)")
-    for unwanted in ("nav", ".modebar"):
-        shown = f"getComputedStyle(document.querySelector('{unwanted}')).display"
-        assert browser.run(shown) == "none"
+    shown = "getComputedStyle(document.querySelector('nav')).display"
+    assert browser.run(shown) == "none"
     browser.shoot("report-print")
     assert browser.errors() == []
 
@@ -58,4 +57,46 @@ def test_names_that_mean_harm_are_shown_and_not_run(
 ):
     open_report(browser, hostile, tmp_path)
     assert "<script>" in browser.run("document.querySelector('h1').innerText")
+    assert browser.errors() == []
+
+
+def test_the_story_fits_one_screen_and_a_phone(
+    browser: Browser, identified, tmp_path: Path
+):
+    browser.open(write_report(identified, tmp_path / "report.html").as_uri())
+    size = "document.querySelector('#story').getBoundingClientRect()"
+    assert browser.run(f"{size}.bottom") < 900
+    # A link to a part that is folded opens it.
+    browser.run("document.querySelector('nav a[href=\"#residuals\"]').click()")
+    opened = "document.querySelector('#residuals details.part').open"
+    browser.until(lambda: browser.run(opened))
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    try:
+        browser.draw_figures()
+        assert browser.run("document.documentElement.scrollWidth") == 390
+        browser.shoot("report-phone")
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert browser.errors() == []
+
+
+def test_curves_are_read_off_and_enlarged(browser: Browser, identified, tmp_path: Path):
+    from selenium.webdriver import ActionChains
+
+    browser.open(write_report(identified, tmp_path / "report.html").as_uri())
+    figure = browser.find("//section[@id='story']//div[@data-figure='1']")
+    cover = browser.until(lambda: figure.find_elements("css selector", ".cover"))[0]
+    ActionChains(browser.driver).move_to_element(cover).perform()
+    values = "[...document.querySelectorAll('[data-figure=\"1\"] .key b')]"
+    read = browser.run(f"{values}.map(b => b.textContent)")
+    assert len(read) == 4
+    assert all(read)
+    drag = ActionChains(browser.driver).move_to_element(cover).click_and_hold()
+    drag.move_by_offset(60, 0).release().perform()
+    ticks = "[...document.querySelectorAll('[data-figure=\"1\"] .tick')]"
+    near = browser.run(f"{ticks}.map(t => t.textContent)")
+    cover = figure.find_element("css selector", ".cover")
+    ActionChains(browser.driver).double_click(cover).perform()
+    assert browser.run(f"{ticks}.map(t => t.textContent)") != near
     assert browser.errors() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 from collections.abc import Callable
@@ -69,6 +70,50 @@ def prepare_files(folder: Path) -> None:
     for name, mass in (("a", 0.0), ("b", 5.0)):
         write_loaded_log(mass, folder / f"{name}.csv")
     shutil.copy(WORLDS / "nail.toml", folder)
+    with contextlib.chdir(folder):
+        write_practice(aw.load_arm("panda"))
+        write_held_load(aw.load_arm("panda"), "link_7")
+
+
+def write_practice(arm: aw.Arm) -> None:
+    """A plan of two seconds and the log of a stiff arm that follows it."""
+    middle = aw.control.middle_posture(arm)
+    plan = aw.motions.Quintic(middle - 0.4, middle + 0.4, 2.0)
+    aw.motions.write_motion(plan, "plan.csv", 100.0, arm.coordinate_names)
+    inertia = aw.control.effective_inertia(arm, middle)
+    servo = aw.control.PD(4000.0 * inertia, 120.0 * inertia, velocity_reference=False)
+    log = aw.run(aw.SimulatedArm(arm), servo, plan)
+    names = [name for name in log.channels if name.startswith("q_")]
+    for name in ("attempt.csv", "try.csv"):
+        aw.write_recording(log.select(names), name)
+
+
+def write_held_load(arm: aw.Arm, frame: str) -> None:
+    """A log with the wrench of a held box, its estimate, and a catalogue with it."""
+    from armwise.dynamics import HeldBody
+    from armwise.loads import write_load_estimate
+    from tests.loads import rig
+
+    t = np.arange(2000) / 200.0
+    motion = aw.motions.random_motion(arm, 1, 10.0).sample(t)
+    wrench = HeldBody(arm, frame).regressor(*motion) @ rig.BRICK.vector
+    header = ["time", *(f"q_{j + 1}" for j in range(arm.dof))]
+    header += ["fx", "fy", "fz", "tx", "ty", "tz"]
+    columns = np.column_stack([t, *motion.q.T, *wrench.T])
+    names = ",".join(header)
+    np.savetxt("pick.csv", columns, delimiter=",", comments="", header=names)
+    estimate = aw.identify_load(rig.samples(rig.BRICK), rig.puma())
+    Path("load").mkdir()
+    write_load_estimate(estimate, "load/load.json")
+    brick, inertia = rig.BRICK, rig.BRICK.central_inertia
+    entries = zip(("ixx", "iyy", "izz"), np.diag(inertia), strict=True)
+    lines = [f"{name} = {value!r}" for name, value in entries]
+    Path("objects.toml").write_text(
+        f'[[objects]]\nname = "bracket"\nmass = {brick.mass!r}\nmass_std = 0.01\n'
+        f"center_of_mass = {brick.center_of_mass.tolist()!r}\n"
+        + "\n".join(lines).replace("np.float64(", "").replace(")", "")
+        + "\n"
+    )
 
 
 def write_fleet(folder: Path) -> None:

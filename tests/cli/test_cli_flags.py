@@ -13,7 +13,7 @@ from tests.cli.test_cli_examples import leaves
 LOG_FLAGS = {"--mapping", "--column", "--skip-bad-rows"}
 UNIT_SUFFIXES = {"-hz": "[Hz]", "-deg": "[°]", "-percent": "[%]"}
 """What is not in SI, and rates, say so in the flag itself."""
-UNIT = re.compile(r"\[(Hz|s|m|rad|rad/s|kg|°|%)\]|[Ff]raction|[Rr]elative")
+UNIT = re.compile(r"\[(Hz|s|m|rad|rad/s|kg|N|N m|°|%)\]|[Ff]raction|[Rr]elative")
 
 
 def options_of(words: tuple[str, ...]) -> dict[str, Any]:

@@ -37,7 +37,9 @@ def test_no_identifier_can_be_made(arm, tmp_path):
     assert small(odd, tmp_path / "out", name="my_arm").name == "my_arm"
 
 
-@pytest.mark.parametrize("name", ["2link", "while", "a b", "", "x" * 60, "ünder"])
+@pytest.mark.parametrize(
+    "name", ["2link", "while", "operator", "linux", "y1", "a b", "", "x" * 60, "ünder"]
+)
 def test_a_name_that_is_none(arm, tmp_path, name):
     with pytest.raises(ArgumentError, match="cannot begin a C name"):
         small(arm, tmp_path / "out", name=name)

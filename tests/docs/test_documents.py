@@ -13,6 +13,7 @@ import pytest
 
 import armwise as aw
 from armwise.cli.main import COMMANDS
+from tests.cli.conftest import write_held_load, write_practice
 from tests.docs.blocks import read_blocks, run_block, run_line
 from tests.shared_folders import shared_folder
 
@@ -103,6 +104,9 @@ def prepare_small_arm(folder: Path) -> None:
             aw.write_recording(aw.read_recording(f"run{seed}.csv"), robot / "a.parquet")
         run_line("armwise simulate ddarm --duration 3 -o ddarm.csv")
         write_loaded_log(Path("loaded.csv"))
+        write_practice(aw.load_arm("my_arm.urdf"))
+        write_held_load(aw.load_arm("my_arm.urdf"), PLACEHOLDERS["FRAME"])
+        shutil.copy("load/load.json", "load.json")
         run_line("armwise identify my_arm.urdf run1.csv -o out")
 
 

@@ -37,6 +37,16 @@ def test_nothing_is_fetched_from_elsewhere(site):
     fetched = r'<(?:script|img|link rel="stylesheet")[^>]*(?:src|href)="(https?:[^"]*)"'
     for page in site.rglob("*.html"):
         assert re.findall(fetched, page.read_text(encoding="utf-8")) == [], page
+    # Nor when somebody searches: the index and the worker are in the site.
+    assert 'iframe-worker.js"' in (site / "index.html").read_text(encoding="utf-8")
+    assert "unpkg.com" not in (site / "index.html").read_text(encoding="utf-8")
+    assert (site / "search" / "search_index.js").stat().st_size > 100_000
+
+
+def test_the_first_page_has_a_picture(site):
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert 'src="pictures/gain.svg"' in page
+    assert 10_000 < (site / "pictures" / "gain.svg").stat().st_size < 150_000
 
 
 def test_equations_are_mathml(site):
@@ -48,10 +58,12 @@ def test_equations_are_mathml(site):
 
 
 def test_the_reference_holds_every_name_and_command(site):
-    names = (site / "reference" / "api.html").read_text(encoding="utf-8")
+    pages = [site / "reference" / "api.html", *site.glob("reference/api/*.html")]
+    names = "".join(page.read_text(encoding="utf-8") for page in pages)
     folders = {
         name for name in armwise.__all__ if inspect.ismodule(getattr(armwise, name))
     }
+    assert {page.stem for page in pages} == {"api", *folders}
     public = {*armwise.__all__, *MOVED} - folders - {"__version__", "reproduce"}
     for name in public:
         assert f'id="{name.lower()}' in names, name

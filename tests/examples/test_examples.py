@@ -136,7 +136,8 @@ def test_the_dragging_bearing_is_the_one_that_drags(printed):
 
 @example(12)
 def test_compiled_code_controls_the_arm(printed):
-    assert numbers(printed, "compiled C:")[0] < 0.2 * numbers(printed, "PD alone:")[0]
+    # It runs in real time: on a machine with other work its background task comes late.
+    assert numbers(printed, "compiled C:")[0] < 0.5 * numbers(printed, "PD alone:")[0]
     assert numbers(printed, "the program counted")[0] == 4000
 
 

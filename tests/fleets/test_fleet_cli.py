@@ -24,7 +24,11 @@ def test_people_read_tables_and_find_files(logs, tmp_path):
     done = armwise(glob, "--group-by", "robot", "--workers", 1, "-o", out)
     assert done.returncode == 0, done.stderr
     assert "4 robots, 12 logs, 36,000 rows" in done.stdout
-    assert "No robot differs" in done.stdout
+    # Of four robots none could ever be flagged: that is not the same as none differs.
+    assert "4 robots are too few to tell whether one differs" in done.stderr
+    assert "No robot differs" not in done.stdout
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "too few to tell" in page
     assert {"fleet.json", "fleet.urdf", "parts"} <= {p.name for p in out.iterdir()}
     again = armwise(glob, "--like", out / "fleet.json", "--workers", 1, "-o", out)
     assert "(12 of 12 chunks were there already)" in again.stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,11 +14,13 @@ from armwise.fleets.flags import (
     Defect,
     ParameterShift,
     PointMass,
+    compare_robots,
     known_defects,
     name_defect,
     point_mass,
     slip_directions,
 )
+from armwise.fleets.hierarchy import fit_family
 from armwise.fleets.job import SlipColumns, sum_samples
 from armwise.identification import Columns
 from armwise.identification.problem import pose_problem
@@ -66,7 +69,7 @@ def named(panda, base, covariance, slips, difference, seed=0) -> Defect | None:
         difference + healthy,
         covariance,
         float(base.count),
-        known_defects(panda, base, slips),
+        known_defects(panda, base, slips, np.zeros_like(slips)),
         dict(zip(panda.parameter_names, panda.parameters.tolist(), strict=True)),
     )
 
@@ -174,6 +177,47 @@ def test_what_no_defect_explains_gets_no_name(panda, base, covariance, slips):
         odd[panda.parameter_names.index(f"joint_{joint}.rotor_inertia")] = 0.1
         odd[panda.parameter_names.index(f"joint_{joint}.offset")] = -1.0
     assert named(panda, base, covariance, slips, base.matrix @ odd) is None
+
+
+def _compared(panda, base, covariance, random, count=12, shift=None):
+    """Tests on robots drawn from a family, the first of them shifted."""
+    values = random.multivariate_normal(np.zeros(base.count), covariance, count)
+    if shift is not None:
+        values[0] += shift
+    fits = [
+        SimpleNamespace(
+            estimate=SimpleNamespace(
+                base_values=one, base_covariance=1e-6 * np.eye(base.count)
+            ),
+            plain_covariance=1e-6 * np.eye(base.count),
+        )
+        for one in values
+    ]
+    family = fit_family(fits, 0.1)
+    gains = np.zeros((count, base.count, panda.dof))
+    problem = SimpleNamespace(base=base)
+    return compare_robots(problem, panda, family, gains, 0.1)
+
+
+def test_false_alarms_along_defects_are_as_rare_as_asked(panda, base, covariance):
+    random = np.random.default_rng(11)
+    alarms = [
+        bool(_compared(panda, base, covariance, random).differing) for _ in range(40)
+    ]
+    # One in ten was asked for; eleven of forty would be a chance of one in a thousand.
+    assert sum(alarms) <= 10
+
+
+def test_a_load_shows_along_its_own_direction(panda, base, covariance):
+    random = np.random.default_rng(12)
+    held = np.zeros(panda.parameters.size)
+    held[panda.layout.link(6)] = point_mass(0.3, np.array([0.0, 0.02, 0.15]))
+    seen = [
+        0
+        in _compared(panda, base, covariance, random, 20, base.matrix @ held).differing
+        for _ in range(5)
+    ]
+    assert sum(seen) >= 4
 
 
 @pytest.mark.slow

@@ -7,10 +7,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from armwise.fleets.flags import differing_robots
-from armwise.fleets.hierarchy import fit_family, largest_score
+from armwise.fleets.hierarchy import Hierarchy, fit_family, largest_score
 
 BASE = 8
+
+
+def differing_robots(family: Hierarchy, false_alarms: float) -> list[int]:
+    limit = largest_score(false_alarms, family.scores.size, family.freedom)
+    return [int(r) for r in np.flatnonzero(np.abs(family.scores).max(axis=1) > limit)]
 
 
 def spread(seed: int = 0) -> np.ndarray:

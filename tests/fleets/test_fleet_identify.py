@@ -90,9 +90,15 @@ def test_a_run_goes_on_from_finished_parts(arm, logs, fleet, tmp_path):
 
 def test_a_log_that_changed_is_read_again(arm, logs, tmp_path):
     shutil.copytree(logs, tmp_path / "logs")
-    identified(arm, tmp_path / "logs", parts=tmp_path / "parts")
+    first = identified(arm, tmp_path / "logs", parts=tmp_path / "parts")
     write_log(tmp_path / "logs" / "R0" / "0.parquet", arm, 99)
-    again = identified(arm, tmp_path / "logs", parts=tmp_path / "parts")
+    again = identified(
+        arm,
+        tmp_path / "logs",
+        parts=tmp_path / "parts",
+        like=first.preparation,
+        lags=first.lags,
+    )
     assert again.work.reused == 11
 
 
@@ -194,7 +200,7 @@ def test_new_logs_are_all_that_is_read_the_next_night(arm, logs, tmp_path):
 
 def test_what_is_no_fleet_says_nothing_of_preparation(tmp_path):
     (tmp_path / "x.json").write_text("[1]")
-    with pytest.raises(aw.errors.ArmwiseError, match=r"x\.json does not say how"):
+    with pytest.raises(aw.errors.ArmwiseError, match=r"x\.json is not a fleet"):
         read_preparation(tmp_path / "x.json")
 
 
@@ -209,5 +215,48 @@ def test_the_file_holds_everything_as_plain_json(fleet, tmp_path):
     data = json.loads(Path(tmp_path / "fleet.json").read_text(encoding="utf-8"))
     assert data == json.loads(json.dumps(fleet_to_dict(fleet)))
     assert list(data["robots"]) == ["R0", "R1", "R2", "R3"]
-    assert read_preparation(tmp_path / "fleet.json") == fleet.preparation
+    assert read_preparation(tmp_path / "fleet.json") == (fleet.preparation, fleet.lags)
+    assert not fleet.can_tell
+    assert data["can_tell"] is False
     assert data["robots"]["R3"]["values"] == fleet.robots["R3"].base_values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cutoff_hz", 5e-21),
+        ("cutoff_hz", "10"),
+        ("sample_rate_hz", 0),
+        ("lag", 1e9),
+        ("decimation", 0),
+        ("decimation", True),
+        ("speed_resolution", [float("nan")]),
+        ("velocity", ["position"]),
+        ("notes", [1]),
+        ("gaps", -1),
+    ],
+)
+def test_a_preparation_that_makes_no_sense_is_refused(fleet, tmp_path, name, value):
+    data = fleet_to_dict(fleet)
+    data["preparation"][name] = value
+    path = tmp_path / "fleet.json"
+    path.write_text(json.dumps(data))
+    with pytest.raises(aw.errors.ArmwiseError, match=r"fleet\.json does not say how"):
+        read_preparation(path)
+
+
+def test_a_late_robot_is_called_late_and_nobody_else_is_shifted(arm, tmp_path):
+    rng = np.random.default_rng(4)
+    for robot in range(6):
+        own = arm.with_parameters(arm.parameters * rng.uniform(0.97, 1.03, 28))
+        columns = motion_and_torque(own, robot, 2000)
+        if robot == 2:
+            for name in ("tau_1", "tau_2"):
+                columns[name] = np.roll(columns[name], 6)  # 30 ms
+        (tmp_path / f"R{robot}").mkdir()
+        pl.DataFrame(columns).write_parquet(tmp_path / f"R{robot}" / "a.parquet")
+    fleet = identified(arm, tmp_path)
+    assert abs(fleet.preparation.lag) < 2e-3
+    assert fleet.lags["R2"] == pytest.approx(0.030, abs=3e-3)
+    assert [(x.robot, x.defect.kind) for x in fleet.flagged] == [("R2", "torque lag")]
+    assert "ms beside the fleet's" in str(fleet.flagged[0].defect)

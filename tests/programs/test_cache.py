@@ -103,3 +103,35 @@ def test_another_compiler_is_another_entry(folder):
     first = cache.cached_object(SOURCE, real)
     second = cache.cached_object(SOURCE, Compiler(real.command, "another version"))
     assert first != second
+
+
+def test_without_a_cache_numpy_does_the_work(tmp_path, monkeypatch):
+    """A file in place of the folder: not even root can make a cache there."""
+    from armwise.programs import kernel
+
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ARMWISE_CACHE", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr(kernel, "_noticed", False)
+    with pytest.warns(kernel.NoCompilerNotice, match="compile cache"):
+        assert kernel.resolve_backend("auto") == "numpy"
+    assert kernel.resolve_backend("auto") == "numpy"  # a second warning is an error
+    with pytest.raises(ArmwiseError, match="ARMWISE_CACHE"):
+        kernel.resolve_backend("c")
+
+
+def test_a_disk_that_fills_up_later_is_one_sentence(folder, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cache.subprocess, "run", full)
+    with pytest.raises(ArmwiseError, match="No space left on device"):
+        cache.cached_object("int full(void) { return 1; }", find_compiler())
+    assert not list(folder.glob("build-*"))
+
+
+def test_what_killed_compilations_left_is_swept(folder):
+    cache.cached_object(SOURCE, find_compiler())
+    (folder / "build-abandoned").mkdir()
+    (folder / "build-abandoned" / "program.c").write_text("")
+    cache.cached_object("int other(void) { return 1; }", find_compiler())
+    assert not list(folder.glob("build-*"))

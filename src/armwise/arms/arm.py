@@ -389,6 +389,19 @@ class Arm:
         rest = [self.joints[i].rest for i in self.coordinates]
         return np.clip(rest, self.limits("lower"), self.limits("upper"))
 
+    def link_poses(
+        self, q: Float[np.ndarray, " dof"]
+    ) -> Float[np.ndarray, "links 4 4"]:
+        """T_base_link of every link, the base's own last (so that BASE finds it)."""
+        links: list[np.ndarray] = []
+        offsets = [0.0 if x.mimic is None else x.mimic.offset for x in self.joints]
+        positions = self.coupling_matrix @ q + offsets
+        # Not the compiled poses: one program per link takes minutes for a humanoid.
+        for joint, position in zip(self.joints, positions.tolist(), strict=True):
+            carrier = np.eye(4) if joint.parent == BASE else links[joint.parent]
+            links.append(carrier @ joint.pose(position))
+        return np.stack([*links, np.eye(4)])
+
     def defects(self) -> dict[str, str]:
         """Links no body can be, and why."""
         defects = {link.name: link.inertia.defect() for link in self.links}
@@ -446,18 +459,23 @@ def _check_joint(arm: Arm, i: int, joint: Joint) -> None:
 # Chains of joints that follow each other.
 
 
-def resolve_mimic(i: int, follow: Mapping[int, Mimic]) -> Mimic | None:
-    """Follow a chain of mimics to a joint that moves by itself; None for a circle."""
-    mimic, visited = follow[i], {i}
-    # Mimics compose: q = a₁ (a₂ q_leader + b₂) + b₁.
-    while mimic.leader in follow:
-        if mimic.leader in visited:
+def resolve_mimic(i: int, follow: dict[int, Mimic]) -> Mimic | None:
+    """Follow a chain of mimics to a joint that moves by itself; None for a circle.
+
+    What is resolved on the way is noted in `follow`, so that a long chain is walked
+    once.
+    """
+    chain = [i]
+    while (leader := follow[chain[-1]].leader) in follow:
+        if leader in chain[:1] or len(chain) > len(follow):
             return None
-        visited.add(mimic.leader)
-        up = follow[mimic.leader]
-        mimic = Mimic(
-            up.leader,
-            mimic.multiplier * up.multiplier,
-            mimic.multiplier * up.offset + mimic.offset,
+        chain.append(leader)
+    # Mimics compose: q = a₁ (a₂ q_leader + b₂) + b₁.
+    for j, up in zip(chain[-2::-1], chain[:0:-1], strict=True):
+        mimic, above = follow[j], follow[up]
+        follow[j] = Mimic(
+            above.leader,
+            mimic.multiplier * above.multiplier,
+            mimic.multiplier * above.offset + mimic.offset,
         )
-    return None if mimic.leader == i else mimic
+    return None if follow[i].leader == i else follow[i]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
@@ -81,7 +82,13 @@ def _load(path_or_name: str | PathLike[str], allow_unphysical: bool) -> Arm:
                 "or an estimate."
             )
         raise ArmError(_unknown(str(path_or_name)))
-    return _read(path, read_bounded(path), allow_unphysical)
+    arm = _read(path, read_bounded(path), allow_unphysical)
+    if not (defects := arm.defects()):
+        return arm
+    name, why = next(iter(defects.items()))
+    others = f", and {len(defects) - 1} more links" if len(defects) > 1 else ""
+    note = f"No body can be {name}{others}: {why}."
+    return replace(arm, notes=(*arm.notes, note))
 
 
 def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:

@@ -321,7 +321,10 @@ def _unlogged_joints(
             continue
         logged = joint_names_in_log(path, mapping)
         if all(name.isdigit() for name in logged):
-            missing += arm.joints_beyond(len(logged))
+            beyond = arm.joints_beyond(len(logged))
+            # Numbers name no joint: a gripper's few may be missing, but a log of two
+            # joints is another arm's.
+            missing += beyond if 2 * len(beyond) < len(logged) else []
         elif set(logged) & set(arm.coordinate_names):
             missing += [name for name in arm.coordinate_names if name not in logged]
     return list(dict.fromkeys(missing))

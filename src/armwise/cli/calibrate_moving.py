@@ -62,9 +62,7 @@ def calibrate_moving(
 
     Example: armwise calibrate-moving panda
 
-    Example: armwise calibrate-moving hand_controller --plant simulated --known *.my
-
-    With a robot of your own: --plant robot.py:connect -o sensors.toml
+    Rehearse with --plant simulated; your robot: --plant robot.py:connect.
     """
     from armwise.arms import load_arm
     from armwise.calibration import Flaws, Moves, Structure, calibrate, prospects

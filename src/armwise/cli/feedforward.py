@@ -21,7 +21,8 @@ def feedforward(
         output_file("Plan with effort: .json or .yaml (JointTrajectory), or .csv."),
     ] = None,
     rate_hz: Annotated[
-        float | None, number("Points a second; the plan's if absent.", 1.0, FASTEST)
+        float | None,
+        number("Points a second [Hz]; as planned if absent.", 1.0, FASTEST),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -30,7 +31,7 @@ def feedforward(
     Of an estimate with one standard deviation for each torque: what is not known of
     the parameters and the residual of the fit together; .csv holds it as tau_std.
 
-    Example: armwise feedforward out/estimate.json plan.csv -o plan_with_effort.json
+    Example: armwise feedforward out/estimate.json plan.csv -o effort.json
     """
     import numpy as np
 

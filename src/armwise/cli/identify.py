@@ -76,7 +76,9 @@ def identify(
             cutoff_hz=cutoff_hz,
             progress=report,
         )
-    written = _write(estimate, arm, output) if output else Written({}, {}, {})
+    written = Written({}, {}, {})
+    if output:
+        written = _write(estimate, arm, [*logs, *(validate or [])], output)
     summary = summarise(estimate, written)
     if json:
         print_json(summary)
@@ -119,7 +121,7 @@ def summarise(estimate: Estimate, written: Written) -> dict[str, Any]:
     }
 
 
-def _write(estimate: Estimate, source: str, folder: Path) -> Written:
+def _write(estimate: Estimate, source: str, logs: list[Path], folder: Path) -> Written:
     """Write the model, the estimate and the report."""
     from armwise.arms import save_arm
     from armwise.identification import (
@@ -146,7 +148,9 @@ def _write(estimate: Estimate, source: str, folder: Path) -> Written:
                 warn(note)
         data = estimate.validation_samples or estimate.samples
         errors[path.name] = file_error(read_back(path, estimate), data)
-    files["report"] = write_report(estimate, folder / "report.html")
+    files["report"] = write_report(
+        estimate, folder / "report.html", sources=[source, *logs]
+    )
     return Written({key: str(path) for key, path in files.items()}, errors, defects)
 
 

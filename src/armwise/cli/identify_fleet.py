@@ -77,6 +77,7 @@ def identify_fleet(
     described, mapped = load_described(arm, mapping)
     if cluster:
         logging.disable(logging.ERROR)  # dask's own; what matters is raised
+    prepared = fleets.read_preparation(like) if like else (None, None)
     with progress_bar("Identify", quiet=json) as report:
         fleet = fleets.identify_fleet(
             described,
@@ -85,7 +86,8 @@ def identify_fleet(
             method=solver,
             terms=terms,
             cutoff_hz=cutoff_hz,
-            like=fleets.read_preparation(like) if like else None,
+            like=prepared[0],
+            lags=prepared[1],
             mapping=mapped,
             columns=named_columns(column),
             skip_bad_logs=skip_bad_logs,
@@ -118,8 +120,6 @@ def _show(fleet: FleetEstimate, files: dict[str, str]) -> None:
         out.print(f"{key}: {path}")
     for bad in fleet.bad_logs:
         warn(f"left out: {bad.problem}")
-    if len(fleet.robots) == 1:
-        warn("all logs are of one robot, so there is nothing to compare it with.")
 
 
 def _show_fit(fleet: FleetEstimate) -> None:
@@ -137,8 +137,10 @@ def _show_fit(fleet: FleetEstimate) -> None:
 
 def _show_flags(fleet: FleetEstimate) -> None:
     """One row per robot that differs."""
+    from armwise.report import fleet_verdict
+
     if not fleet.flagged:
-        console().print("No robot differs from the others.")
+        (console().print if fleet.can_tell else warn)(fleet_verdict(fleet))
         return
     columns = ["robot", "most likely", "explains", "differs in", "by chance"]
     rows = table(f"{len(fleet.flagged)} robots differ", columns)
@@ -148,7 +150,7 @@ def _show_flags(fleet: FleetEstimate) -> None:
             one.robot,
             str(defect) if defect else "no known defect",
             f"{100 * defect.explained:.0f} %" if defect else "–",
-            ", ".join(f"{d.expression} ({d.score:+.0f} σ)" for d in largest),
+            ", ".join(f"{d.expression} ({d.score:+.0f} σ)" for d in largest) or "–",
             figure(one.false_alarm, 1),
         )
     console().print(rows)
@@ -158,10 +160,13 @@ def _write(fleet: FleetEstimate, source: str, folder: Path) -> dict[str, str]:
     """Write the whole estimate, and the pooled model if it is physically realisable."""
     from armwise.arms import save_arm
     from armwise.fleets import write_fleet
+    from armwise.report import write_fleet_report
 
     folder.mkdir(parents=True, exist_ok=True)
     files = {"fleet": folder / "fleet.json"}
     write_fleet(fleet, files["fleet"])
+    files["report"] = folder / "report.html"
+    write_fleet_report(fleet, files["report"])
     arm = fleet.pooled.arm
     if defects := arm.defects():
         for name, why in defects.items():

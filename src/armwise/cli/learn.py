@@ -95,7 +95,7 @@ def learn(
     Each call takes the log of an attempt and writes the next command, if practice will
     converge. Without --motion a simulated arm practises a reach, to see how it goes.
 
-    Example: armwise learn panda --motion plan.csv --attempt run1.csv -o next.csv
+    Example: armwise learn panda --motion plan.csv --attempt try.csv -o next.csv
 
     Example: armwise learn ddarm --trials 4 --model-error 0.1
     """
@@ -103,8 +103,9 @@ def learn(
         if attempt is not None or output is not None:
             raise typer.BadParameter("--attempt and -o need the --motion they are of.")
         _practise_simulated(
-            arm, model, model_error, friction, noise, trials, cutoff_hz or 8.0,
-            duration, natural_hz, rate_hz or 500.0, memory, json,
+            arm, model, model_error, friction, noise, trials,
+            8.0 if cutoff_hz is None else cutoff_hz, duration, natural_hz,
+            rate_hz or 500.0, memory, json,
         )  # fmt: skip
         return
     if output is None:

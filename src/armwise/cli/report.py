@@ -63,14 +63,15 @@ def report(
         raise ArgumentError("--validate needs the logs of the fit too: name them.")
     if logs:
         subject = _with_data(subject, read(logs), read(validate), cutoff_hz)
+    sources: list[str | Path] = [arm, estimate, *(logs or []), *(validate or [])]
     if output is not None:
-        write_report(subject, output)
+        write_report(subject, output, sources=sources)
     if json:
-        print_json(make_report(subject).to_dict())
+        print_json(make_report(subject, sources=sources).to_dict())
     elif output is not None:
         console().print(f"Open {output}", soft_wrap=True)
     else:
-        typer.echo(report_to_text(make_report(subject)), nl=False)
+        typer.echo(report_to_text(make_report(subject, sources=sources)), nl=False)
 
 
 def _with_data(

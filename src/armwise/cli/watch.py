@@ -14,6 +14,7 @@ from armwise.cli.arguments import (
     Columns,
     Logs,
     MappingFile,
+    SkipBadRows,
     load_described,
     number,
     read_logs,
@@ -44,6 +45,7 @@ def watch(
     ] = 10.0,
     mapping: MappingFile = None,
     column: Columns = None,
+    skip_bad_rows: SkipBadRows = False,
     json: AsJson = False,
 ) -> None:
     """Watch joint sensors: exit status 1 if one jumped, drifted, stuck or went missing.
@@ -61,7 +63,9 @@ def watch(
     blocks = (
         _growing(logs[0], described, idle)
         if follow
-        else _recorded(read_logs(logs, described, mapped, column), described)
+        else _recorded(
+            read_logs(logs, described, mapped, column, skip_bad_rows), described
+        )
     )
     for t, q, tau in blocks:
         if dog is None:

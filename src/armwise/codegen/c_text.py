@@ -314,9 +314,26 @@ _LONGEST_NAME = 40
 _WORDS = """
 auto break case char const continue default do double else enum extern float for goto
 if inline int long register restrict return short signed sizeof static struct switch
-typedef union unsigned void volatile while main sin cos exp sqrt class new namespace
-template this bool true false
+typedef union unsigned void volatile while main
+alignas alignof and and_eq asm atomic_cancel atomic_commit atomic_noexcept bitand bitor
+bool catch char8_t char16_t char32_t class co_await co_return co_yield compl concept
+consteval constexpr constinit const_cast decltype delete dynamic_cast explicit export
+false friend mutable namespace new noexcept not not_eq nullptr operator or or_eq private
+protected public reflexpr reinterpret_cast requires static_assert static_cast
+synchronized template this thread_local throw true try typeid typename typeof using
+virtual wchar_t xor xor_eq std import module final override
+linux unix i386 arm vax sun hpux
+abort abs access acos acosh asin asinh atan atan2 atanh atexit atof atoi atol cbrt ceil
+clock close copysign cos cosh div environ erf erfc errno exit exp exp2 expm1 fabs fdim
+floor fma fmax fmin fmod free frexp gamma getenv hypot ilogb index isfinite isinf isnan
+j0 j1 jn labs ldexp ldiv lgamma link llabs llrint llround log log10 log1p log2 logb
+lrint lround malloc memchr memcmp memcpy memmove memset modf nan nearbyint nextafter
+open pause pow printf puts qsort raise rand read realloc remainder remove remquo rename
+rindex rint round scalbln scalbn signal sin sinh sleep sqrt srand stderr stdin stdout
+strcmp strlen system tan tanh tgamma time trunc write y0 y1 yn double_t float_t size_t
 """
+"""Words of C and C++, macros compilers define, and functions whose names the standard
+headers take: a namespace of C++ cannot have them."""
 _RESERVED = frozenset(_WORDS.split())
 
 
@@ -332,11 +349,11 @@ def prefix_for(arm_name: str, requested: str | None) -> str:
             raise ArgumentError(
                 f"name={requested!r} cannot begin a C name. Use up to "
                 f"{_LONGEST_NAME} letters, digits and underscores, a letter first, and "
-                "no word of C."
+                "no word of C, C++ or their libraries."
             )
         return requested
     prefix = re.sub(r"[^A-Za-z0-9_]+", "_", arm_name).strip("_")[:_LONGEST_NAME]
-    if prefix and prefix[0].isdigit():
+    if prefix and (prefix[0].isdigit() or prefix in _RESERVED):
         prefix = f"arm_{prefix}"[:_LONGEST_NAME]
     if not is_identifier(prefix):
         raise ArgumentError(

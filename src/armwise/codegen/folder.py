@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,8 +14,10 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.codegen.accuracy import random_states, reference_values
-from armwise.errors import ArgumentError, ArmwiseError
+from armwise.errors import ArgumentError, ArmwiseError, FileError
+from armwise.files import exchange, scratch_folder
 from armwise.programs import Compiler, cached_object, find_compiler
+from armwise.tables import read_json
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -37,27 +36,34 @@ def write_folder(
     Raises:
         ArgumentError: If the folder holds anything else; nothing is changed then.
     """
-    replaceable = _require_own(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder = folder.resolve()
+    _require_own(folder)
     hashes = {name: digest(text) for name, text in files.items()}
     manifest = json.dumps({**about, "files": hashes}, indent=2) + "\n"
-    # Beside the folder, so that renaming works: a crash leaves the old code whole.
-    scratch = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     try:
-        for name, text in {**files, MANIFEST: manifest}.items():
-            (scratch / name).write_text(text, encoding="utf-8")
-        scratch.chmod(0o755)
-        folder.mkdir(exist_ok=True)
-        # Files of an earlier generation that the new one has not; nothing else is
-        # touched.
-        for old in replaceable - set(files):
-            with contextlib.suppress(FileNotFoundError):
-                (folder / old).unlink()
-        for name in (*files, MANIFEST):  # the manifest last: it vouches for the rest
-            os.replace(scratch / name, folder / name)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # Beside the folder, so that renaming works: a crash leaves the old code whole.
+        with scratch_folder(folder.parent) as scratch:
+            fresh = scratch / folder.name
+            fresh.mkdir()
+            for name, text in {**files, MANIFEST: manifest}.items():
+                (fresh / name).write_text(text, encoding="utf-8")
+            fresh.chmod(folder.stat().st_mode & 0o777 if folder.exists() else 0o755)
+            _put_in_place(fresh, folder)
+    except OSError as problem:
+        raise FileError(f"{folder} cannot be written: {problem.strerror}.") from problem
     return [folder / name for name in (*files, MANIFEST)]
+
+
+def _put_in_place(fresh: Path, folder: Path) -> None:
+    """Give a finished folder its name: the old one, or the whole new one, is there."""
+    if not folder.exists() or not any(folder.iterdir()):
+        os.replace(fresh, folder)  # an empty folder may be replaced
+    elif not exchange(fresh, folder):
+        # Where two folders cannot swap names, a kill between the two lines leaves none,
+        # and the next run writes it.
+        os.replace(folder, fresh.with_name("replaced"))
+        os.replace(fresh, folder)
 
 
 def digest(text: str) -> str:
@@ -72,16 +78,15 @@ def read_manifest(folder: Path) -> dict[str, object]:
         ArgumentError: If it is not such a folder, or a file was changed since.
     """
     path = folder / MANIFEST
-    try:
-        about = json.loads(path.read_text(encoding="utf-8"))
-        hashes = dict(about["files"])
-    except FileNotFoundError:
+    if not path.is_file():
         raise ArgumentError(
             f"{folder} holds no generated code: it has no {MANIFEST}. "
             "Make it with armwise generate."
-        ) from None
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise ArgumentError(f"{path} cannot be read: {problem}.") from None
+        )
+    about = read_json(path, "a description of generated code", ArgumentError)
+    hashes = about.get("files")
+    if not isinstance(hashes, dict):
+        raise ArgumentError(f"{path} cannot be read: it names no files.")
     for name, expected in hashes.items():
         # A manifest may come from anywhere: it must not name files elsewhere.
         if Path(name).name != name:
@@ -100,17 +105,17 @@ def read_manifest(folder: Path) -> dict[str, object]:
     return dict(about)
 
 
-def _require_own(folder: Path) -> set[str]:
-    """Return the files that may be replaced; refuse a folder with anything else."""
+def _require_own(folder: Path) -> None:
+    """Refuse a folder that holds anything but code that was generated before."""
     if not folder.exists():
-        return set()
+        return
     if not folder.is_dir():
         raise ArgumentError(
             f"{folder} is a file. Name a folder for the generated code."
         )
     present = {entry.name for entry in folder.iterdir()}
     if not present:
-        return set()
+        return
     own: set[str] = set()
     if MANIFEST in present:
         about = read_manifest(folder)
@@ -121,7 +126,6 @@ def _require_own(folder: Path) -> set[str]:
             f"{folder} holds other files ({', '.join(foreign[:3])}). "
             "Name a new or empty folder; nothing was written."
         )
-    return own - {MANIFEST}
 
 
 # Calling generated code from Python.

@@ -78,9 +78,10 @@ class DaskCluster:
             n_workers=self._workers,
             # Processes, not threads: work between compiled kernels holds Python's lock.
             threads_per_worker=1,
-            # Any free port: a fixed one would collide with another dask on this
-            # machine.
-            dashboard_address=":0",
+            # This machine only, as it has no password; any free port: a fixed one
+            # would collide with another dask here.
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
             env={"POLARS_MAX_THREADS": "1"},
         )
         return str(self._open.enter_context(cluster).scheduler_address)

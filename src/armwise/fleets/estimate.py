@@ -18,6 +18,7 @@ from armwise.fleets.flags import Flag
 from armwise.fleets.hierarchy import Hierarchy
 from armwise.fleets.results import BadLog
 from armwise.recordings import Preparation
+from armwise.tables import read_json
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -49,6 +50,13 @@ class FleetWork:
     seconds: float
 
 
+LARGEST_LIMIT = 13.0
+"""Standard deviations between robots: a fleet in which a robot must differ by more to
+be flagged, of fewer than ten robots, cannot tell whether one does. Judgement: a known
+load, a dragging bearing or a wrong torque constant is 10 to 50 along its own direction
+where robots spread by 3 %."""
+
+
 @dataclass(frozen=True, eq=False)
 class FleetEstimate:
     """Estimates of a fleet of like arms.
@@ -60,6 +68,8 @@ class FleetEstimate:
         flagged: Robots that differ, in what, and why.
         bad_logs: Logs that were left out.
         preparation: How samples were made of every log.
+        lags: Lag of every robot's torque behind its motion in [s].
+        limit: Standard deviations by which a robot must differ to be flagged.
         work: How much work it was.
         problem: What was estimated.
     """
@@ -70,8 +80,15 @@ class FleetEstimate:
     flagged: tuple[Flag, ...]
     bad_logs: tuple[BadLog, ...]
     preparation: Preparation
+    lags: Mapping[str, float]
+    limit: float
     work: FleetWork
     problem: Problem
+
+    @property
+    def can_tell(self) -> bool:
+        """Whether the fleet is large enough to say that none of its robots differs."""
+        return self.limit <= LARGEST_LIMIT
 
     @property
     def mean(self) -> Float[np.ndarray, " base"]:
@@ -122,7 +139,7 @@ class FleetEstimate:
 
 # The file.
 
-VERSION = 1
+VERSION = 2
 """Version of the file format."""
 
 
@@ -142,6 +159,9 @@ def fleet_to_dict(fleet: FleetEstimate) -> dict[str, Any]:
         "fit": {"relative_error": _plain(fleet.pooled.fit.relative_error)},
         "validation": None,
         "preparation": asdict(fleet.preparation),
+        "lags": dict(fleet.lags),
+        "flag_limit": _plain([fleet.limit])[0],
+        "can_tell": fleet.can_tell,
         "work": asdict(fleet.work),
         "bad_logs": [
             {"path": str(bad.path), "problem": bad.problem} for bad in fleet.bad_logs
@@ -160,24 +180,70 @@ def fleet_to_dict(fleet: FleetEstimate) -> dict[str, Any]:
     }
 
 
-def read_preparation(path: str | Path) -> Preparation:
-    """Read from a fleet's file how its logs were prepared.
+def read_preparation(path: str | Path) -> tuple[Preparation, dict[str, float]]:
+    """Read from a fleet's file how its logs were prepared, and each robot's lag.
 
     Raises:
         ArmwiseError: If the file is not of a fleet.
     """
+    table = read_json(Path(path), "a fleet's estimate")
     try:
-        stored = json.loads(Path(path).read_text(encoding="utf-8"))["preparation"]
-        dropped = tuple((str(why), int(rows)) for why, rows in stored["rows_dropped"])
-        names = ("speed_resolution", "notes", "ignores_slow")
-        # Files from before 2026-11-15 name no joints whose slow rows are left out.
-        lists = {name: tuple(stored.get(name, ())) for name in names}
-        return Preparation(**stored | lists | {"rows_dropped": dropped})
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return _preparation(table["preparation"]), _lags(table["lags"])
+    except (
+        *(ValueError, KeyError, TypeError, AttributeError, OverflowError),
+        ArmwiseError,
+    ) as error:
         raise ArmwiseError(
             f"{path} does not say how a fleet's logs were prepared ({error}). Name a "
             "fleet.json that armwise identify-fleet wrote."
         ) from None
+
+
+LONGEST_LAG = 10.0
+"""In [s]: torque and motion that are further apart are not of one log."""
+
+_RATES = ("cutoff_hz", "sample_rate_hz", "torque_bandwidth_hz")
+
+
+def _preparation(stored: dict[str, Any]) -> Preparation:
+    """A preparation from a file that anyone may have changed."""
+    dropped = tuple((str(why), int(rows)) for why, rows in stored["rows_dropped"])
+    names = ("speed_resolution", "notes", "ignores_slow")
+    lists = {name: tuple(stored[name]) for name in names}
+    preparation = Preparation(**stored | lists | {"rows_dropped": dropped})
+    for name in _RATES:
+        rate = getattr(preparation, name)
+        # From one sample a day to a gigahertz: beyond, filters have no meaning.
+        if rate is not None and not 1e-5 <= _number(rate) <= 1e9:
+            raise ValueError(f"{name} is {rate}")
+    for name in ("lag", "wrench_lag", "velocity_lag"):
+        if not abs(_number(getattr(preparation, name))) <= LONGEST_LAG:
+            raise ValueError(f"{name} is none")
+    if not all(0.0 <= _number(x) < math.inf for x in preparation.speed_resolution):
+        raise ValueError("speed_resolution is none")
+    for name in ("decimation", "rows_read", "gaps"):
+        count = getattr(preparation, name)
+        if type(count) is not int or not (name == "decimation") <= count < 2**53:
+            raise ValueError(f"{name} is none")
+    switches = (preparation.cutoff_is_automatic, *preparation.ignores_slow)
+    if not all(type(switch) is bool for switch in switches):
+        raise ValueError("a switch is neither on nor off")
+    if not all(isinstance(note, str) for note in preparation.notes):
+        raise ValueError("notes are no words")
+    return preparation
+
+
+def _lags(stored: dict[str, Any]) -> dict[str, float]:
+    lags = {str(robot): _number(lag) for robot, lag in stored.items()}
+    if not all(abs(lag) <= LONGEST_LAG for lag in lags.values()):
+        raise ValueError("a lag is none")
+    return lags
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("something else than a number")
+    return float(value)
 
 
 def _robot(fleet: FleetEstimate, name: str) -> dict[str, Any]:

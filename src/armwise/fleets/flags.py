@@ -24,11 +24,19 @@ if TYPE_CHECKING:
     from armwise.arms import Arm, Link
     from armwise.dynamics import BaseParameters
     from armwise.identification import Problem
+    from armwise.recordings import Preparation
 
 
 # Known defects: what each would do to a robot's estimate.
 
-Kind = Literal["lost bolt", "added mass", "dragging bearing", "slipped encoder"]
+Kind = Literal[
+    "lost bolt",
+    "added mass",
+    "dragging bearing",
+    "slipped encoder",
+    "torque gain",
+    "torque lag",
+]
 
 _REACH = 3.0
 """Farthest position of a lost mass from a link's centre, in radii of gyration: a
@@ -56,8 +64,8 @@ class Defect:
     Attributes:
         kind: What happened.
         component: The link or joint.
-        size: Of a mass in [kg]; of friction as a factor on the fleet's mean; of a slip
-            in [rad].
+        size: Of a mass in [kg]; of friction and of a torque gain as a factor on the
+            fleet's mean; of a slip in [rad]; of a lag in [s], behind the fleet's.
         position: Where on its link a mass is missing or new, in [m]; else empty.
         explained: Fraction of the robot's difference that this explains, 0 … 1.
         probability: Chance that this is the right name, among those known here.
@@ -76,6 +84,10 @@ class Defect:
                 how = f"friction {self.size:.2g} times the fleet's"
             case "slipped encoder":
                 how = f"by {np.rad2deg(self.size):+.2f}°"
+            case "torque gain":
+                how = f"{100 * (self.size - 1):+.1f} % beside the fleet's"
+            case "torque lag":
+                how = f"{1000 * self.size:+.1f} ms beside the fleet's; taken out"
             case _:
                 where = ", ".join(f"{1000 * x:.0f}" for x in self.position)
                 how = f"{1000 * self.size:.0f} g near ({where}) mm"
@@ -204,6 +216,7 @@ def known_defects(
     arm: Arm,
     base: BaseParameters,
     slips: Float[np.ndarray, "base joints"],
+    gains: Float[np.ndarray, "base joints"],
 ) -> list[Hypothesis]:
     """List everything that has a name.
 
@@ -211,6 +224,7 @@ def known_defects(
         arm: The arm with the fleet's mean parameters.
         base: Which combinations β are.
         slips: What a slip of each encoder, in [rad], would have done to β.
+        gains: What twice the torque of each joint would have done to β.
     """
     K = base.matrix
     hypotheses: list[Hypothesis] = []
@@ -224,6 +238,9 @@ def known_defects(
             hypotheses.append(
                 ParameterShift("dragging bearing", joint.name, drag, is_growth=True)
             )
+    for i, direction in zip(arm.coordinates, gains.T, strict=True):
+        name = arm.joints[i].name
+        hypotheses.append(ParameterShift("torque gain", name, direction[:, None]))
     for i, direction in zip(arm.coordinates, slips.T, strict=True):
         if arm.joints[i].is_revolute:
             name = arm.joints[i].name
@@ -312,6 +329,8 @@ def _described(
     if kind == "lost bolt":
         kind = "lost bolt" if size > 0 else "added mass"
         size, position = abs(size), tuple(map(float, values[1:]))
+    elif kind == "torque gain":
+        size = 1.0 + size
     elif kind == "dragging bearing":
         typical = [mean[f"{component}.{term}"] for term in ("viscous", "coulomb")]
         pairs = zip(values, typical, strict=True)
@@ -355,10 +374,188 @@ class Flag:
     defect: Defect | None
 
 
-def differing_robots(family: Hierarchy, false_alarms: float) -> list[int]:
-    """Number the robots that differ, with that chance of any false alarm at all."""
-    limit = largest_score(false_alarms, family.scores.size, family.freedom)
-    return [int(r) for r in np.flatnonzero(np.abs(family.scores).max(axis=1) > limit)]
+# Judgement: halfway from a link's centre to the end of its box, along each axis.
+_PROBES = np.vstack([np.zeros(3), 0.5 * np.eye(3), -0.5 * np.eye(3)])
+"""Positions at which a mass is tried, in units of a link's reach."""
+
+
+@dataclass(frozen=True, eq=False)
+class FleetTests:
+    """How much every robot differs: in each parameter, and as each defect would.
+
+    A defect moves many parameters a little. Seen along its own direction, in units of
+    how much the others scatter along it, it shows long before any one parameter does.
+
+    Attributes:
+        chances: Chance, for each robot, that a fleet without defects has any robot that
+            differs as much.
+        limit: Standard deviations by which a parameter must differ to be flagged, with
+            the asked chance of any false alarm at all. Of four robots it is tens.
+        false_alarms: That chance.
+    """
+
+    chances: Float[np.ndarray, " robots"]
+    limit: float
+    false_alarms: float
+
+    @property
+    def differing(self) -> list[int]:
+        """Numbers of the robots that differ."""
+        return [int(r) for r in np.flatnonzero(self.chances < self.false_alarms)]
+
+
+def compare_robots(
+    problem: Problem,
+    arm: Arm,
+    family: Hierarchy,
+    gains: Float[np.ndarray, "robots base joints"],
+    false_alarms: float,
+) -> FleetTests:
+    """Test every robot against its fleet, in every parameter and along every defect.
+
+    Args:
+        problem: What was estimated.
+        arm: The arm with the fleet's mean parameters.
+        family: The fleet.
+        gains: For each robot, what twice the torque of each joint would have done.
+        false_alarms: Chance that a fleet without defects has any robot flagged.
+    """
+    common = _probed_directions(arm, problem.base)
+    projected = []
+    for r, own in enumerate(gains):
+        directions = np.hstack([common, own])
+        inverse = np.linalg.inv(family.covariance[r])
+        pull = directions.T @ inverse
+        # The matched filter: the largest ratio of a defect's size to its scatter.
+        variance = np.einsum("hb,bh->h", pull, directions)
+        is_visible = variance > _INVISIBLE**2
+        size = np.sqrt(np.where(is_visible, variance, 1.0))
+        projected.append(np.where(is_visible, pull @ family.differences[r] / size, 0.0))
+    along, freedom = _studentised(np.array(projected), family.is_alike)
+    # Half of the chance for parameters, half for defects.
+    chances = 2.0 * np.minimum(
+        _chance_of_any(family.scores, family.freedom), _chance_of_any(along, freedom)
+    )
+    limit = largest_score(0.5 * false_alarms, family.scores.size, family.freedom)
+    return FleetTests(np.minimum(chances, 1.0), limit, false_alarms)
+
+
+def _chance_of_any(scores: np.ndarray, freedom: float) -> Float[np.ndarray, " robots"]:
+    """Two-sided t-test of every score of every robot, Bonferroni-corrected."""
+    from scipy.stats import t
+
+    if freedom < 1 or not scores.size:
+        return np.ones(len(scores))
+    tests = np.count_nonzero(scores)
+    return np.asarray(2.0 * tests * t.sf(np.abs(scores).max(axis=1), freedom))
+
+
+def _probed_directions(
+    arm: Arm, base: BaseParameters
+) -> Float[np.ndarray, "base tests"]:
+    """How β moves with mass on every link, and with friction of every joint."""
+    columns = []
+    for i, link in enumerate(arm.links):
+        bolt = _lost_bolt(link, base.matrix[:, arm.layout.link(i)])
+        for probe in _PROBES:
+            mass = point_mass(1.0, bolt.center + bolt.reach * probe)
+            columns.append(bolt.directions @ mass)
+    for term in ("viscous", "coulomb"):
+        columns += list(base.matrix[:, arm.layout.drive(term)].T)
+    return np.stack(columns, axis=1)
+
+
+_MOST_BORROWED = 10.0
+"""Degrees of freedom that a scatter may borrow from those of other directions, at most.
+Judgement: directions overlap, so that they agree better than independent ones would."""
+
+
+def _studentised(scores: np.ndarray, is_alike: np.ndarray) -> tuple[np.ndarray, float]:
+    """Scores in units of their scatter among the other robots, and its freedom.
+
+    The covariance behind them is shrunk, so their own variance is not one; that of the
+    others is, whatever the covariance was. The scatter of ten robots alone is poorly
+    known: it is drawn towards that of the other directions, as far as they agree
+    (moderated t-statistics, Smyth 2004).
+    """
+    from scipy.special import digamma, polygamma
+
+    others = is_alike[None, :] & ~np.eye(len(scores), dtype=bool)
+    counts = others.sum(axis=1, keepdims=True)
+    freedom = float(counts.min()) - 1.0
+    if freedom < 1.0:
+        return scores, 0.0
+    seen = np.any(scores, axis=0)
+    square = np.where(seen, others @ scores**2 / counts, 1.0)
+    # log s² has the mean ψ(d/2) − log(d/2) beside log σ², and the variance ψ'(d/2).
+    level = np.log(square[:, seen]) - digamma(freedom / 2) + np.log(freedom / 2)
+    excess = float(np.var(level, axis=1).mean() - polygamma(1, freedom / 2))
+    # ψ'(x) ≈ 1/x: directions that differ by no more than chance agree fully.
+    borrowed = min(2.0 / max(excess, 1e-9), _MOST_BORROWED)
+    typical = np.exp(level.mean(axis=1, keepdims=True))
+    moderated = (freedom * square + borrowed * typical) / (freedom + borrowed)
+    return scores / np.sqrt(moderated), freedom + borrowed
+
+
+_MAD_TO_STD = 1.4826
+"""Standard deviation over median absolute deviation, of a Gaussian."""
+
+
+def flag_lags(
+    lags: Mapping[str, float], shared: Preparation, false_alarms: float
+) -> tuple[Flag, ...]:
+    """Flag robots whose torque lags by another time than the others'.
+
+    It is taken out of their logs, so nothing else of them is affected.
+    """
+    from scipy.stats import t
+
+    values = np.array(list(lags.values()))
+    away = values - np.median(values)
+    # A lag is known to a sample at best, of uniform error.
+    period = 1.0 / shared.sample_rate_hz if shared.sample_rate_hz else 0.0
+    least = max(period / np.sqrt(12.0), 1e-6)
+    scatter = max(_MAD_TO_STD * float(np.median(np.abs(away))), least)
+    freedom = len(values) - 1
+    flags = []
+    for (robot, _), difference in zip(lags.items(), away.tolist(), strict=True):
+        if freedom < 1 or abs(difference) <= period:
+            continue
+        chance = 2.0 * float(t.sf(abs(difference) / scatter, freedom)) * len(values)
+        if chance < false_alarms:
+            defect = Defect("torque lag", "all joints", difference, (), 1.0, 1.0)
+            flags.append(Flag(robot, (), chance, defect))
+    return tuple(flags)
+
+
+def gain_directions(
+    problem: Problem, sums: ChunkSums, torque_std: np.ndarray
+) -> Float[np.ndarray, "base joints"]:
+    """Say what twice the torque of each joint would have done to an estimate.
+
+    Args:
+        problem: What was estimated.
+        sums: The robot's stretches.
+        torque_std: Weights of the estimate, per joint in [N m].
+    """
+    leaders = problem.columns.user[:, list(problem.base.indices)]
+    matrices, torques = [], []
+    joints = zip(problem.columns.support, sums.factors, torque_std, strict=True)
+    for j, (support, factors, std) in enumerate(joints):
+        stacked = factors.reshape(-1, factors.shape[-1]) / std
+        matrices.append(stacked[:, : support.size] @ leaders[support])
+        torque = np.zeros((len(stacked), len(torque_std)))
+        torque[:, j] = stacked[:, -1]
+        torques.append(torque)
+    return _moved_by(np.vstack(matrices), np.vstack(torques))
+
+
+def _moved_by(A: np.ndarray, D: np.ndarray) -> Float[np.ndarray, "base moves"]:
+    """How β moves when the torque moves along D: least squares with D on the right."""
+    # Columns of length one: otherwise rcond would cut parameters for their units.
+    scale = np.linalg.norm(A, axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    return np.asarray(np.linalg.lstsq(A / scale, D, rcond=1e-9)[0] / scale[:, None])
 
 
 def slip_directions(
@@ -379,12 +576,7 @@ def slip_directions(
         own, slips = stacked[:, : support.size], stacked[:, support.size : -1]
         rows.append(np.hstack([own @ leaders[support], slips]))
     matrix = np.vstack(rows)
-    A, D = matrix[:, : leaders.shape[1]], matrix[:, leaders.shape[1] :]
-    # How β moves when the torque moves along D: least squares with D on the right.
-    # Columns of length one: otherwise rcond would cut parameters for their units.
-    scale = np.linalg.norm(A, axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
-    return np.asarray(np.linalg.lstsq(A / scale, D, rcond=1e-9)[0] / scale[:, None])
+    return _moved_by(matrix[:, : leaders.shape[1]], matrix[:, leaders.shape[1] :])
 
 
 def flag(
@@ -393,6 +585,8 @@ def flag(
     family: Hierarchy,
     robots: Sequence[str],
     slips: Mapping[int, Float[np.ndarray, "base joints"]],
+    gains: Float[np.ndarray, "robots base joints"],
+    tests: FleetTests,
 ) -> tuple[Flag, ...]:
     """Say in what robots differ, and name the reason.
 
@@ -402,6 +596,8 @@ def flag(
         family: The fleet.
         robots: Names of all robots.
         slips: For each robot to flag, what slipped encoders would have done to it.
+        gains: For each robot, what twice the torque of each joint would have done.
+        tests: How much every robot differs.
     """
     precision = np.linalg.inv(family.covariance[family.is_alike])
     alike = family.differences[family.is_alike]
@@ -413,10 +609,11 @@ def flag(
             family.differences[r],
             family.covariance[r],
             typical,
-            known_defects(arm, problem.base, directions),
+            known_defects(arm, problem.base, directions, gains[r]),
             dict(zip(arm.parameter_names, arm.parameters.tolist(), strict=True)),
         )
-        differences, chance = _differences(problem, family, r)
+        differences = _differences(problem, family, r)
+        chance = float(tests.chances[r])
         flags.append(Flag(robots[r], differences, chance, defect))
     return tuple(flags)
 
@@ -426,10 +623,8 @@ _SHOWN = 5
 """Differences named of a robot."""
 
 
-def _differences(
-    problem: Problem, family: Hierarchy, r: int
-) -> tuple[tuple[Difference, ...], float]:
-    """The plainest differences of a robot, and the chance of the first by accident."""
+def _differences(problem: Problem, family: Hierarchy, r: int) -> tuple[Difference, ...]:
+    """The plainest differences of a robot."""
     from scipy.stats import t
 
     scores, values = family.scores[r], family.differences[r]
@@ -441,7 +636,7 @@ def _differences(
     # A Bonferroni bound of one says nothing: such differences are not listed.
     notable = [k for k in order if chances[k] < 1.0]
     expressions = problem.base.expressions
-    differences = tuple(
+    return tuple(
         Difference(
             expressions[k],
             float(values[k]),
@@ -450,4 +645,3 @@ def _differences(
         )
         for k in notable
     )
-    return differences, float(chances[order[0]])

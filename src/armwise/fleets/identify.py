@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
+
+import numpy as np
 
 from armwise.arms import Arm
 from armwise.errors import ArgumentError, ArmwiseError, RecordingError
@@ -22,7 +23,13 @@ from armwise.fleets.chunks import (
 )
 from armwise.fleets.cluster import DaskCluster
 from armwise.fleets.estimate import FleetEstimate, FleetWork
-from armwise.fleets.flags import Flag, differing_robots, flag, slip_directions
+from armwise.fleets.flags import (
+    compare_robots,
+    flag,
+    flag_lags,
+    gain_directions,
+    slip_directions,
+)
 from armwise.fleets.hierarchy import Hierarchy, RobotFit, fit, fit_family, join
 from armwise.fleets.job import Job
 from armwise.fleets.results import FleetResults, run_chunks, separate_unreadable
@@ -44,12 +51,9 @@ from armwise.regression import Columns, FrictionTerm
 
 # One preparation for the logs of a whole fleet, so that robots can be compared.
 
-_ROBOTS = 3
-"""Robots whose first chunk is prepared by itself: the median of three is the least that
-one odd robot cannot decide."""
-
 _MOST_ROWS = 40_000
-"""Rows of it that are looked at: 40 s at 1 kHz show the bandwidth and the lag."""
+"""Rows of a robot's first chunk that are looked at: 40 s at 1 kHz show the bandwidth
+and the lag."""
 
 
 def choose_shared_preparation(
@@ -58,8 +62,11 @@ def choose_shared_preparation(
     cutoff_hz: float | None,
     chunks: Sequence[LogChunk],
     runner: JobRunner,
-) -> Preparation:
-    """Choose cut-off, lag and velocity: those of the median of a few robots.
+) -> tuple[Preparation, dict[str, float]]:
+    """Choose cut-off and velocity for all robots, and the lag of each.
+
+    Cut-off and velocity are those of the median robot; the lag is the median of all,
+    and a robot's own where it differs by more than a sample.
 
     Args:
         arm: The arm; lag and cut-off follow from its own dynamics.
@@ -68,29 +75,41 @@ def choose_shared_preparation(
         chunks: The chunks, in order.
         runner: Who looks at them.
 
+    Returns:
+        The preparation that all share, and every robot's lag in [s].
+
     Raises:
         RecordingError: If no log can be used.
     """
     work = partial(suggest_preparation, arm, reading, cutoff_hz)
-    suggestions: list[Preparation] = []
-    problem = ""
-    candidates = _candidates(chunks)
-    while len(suggestions) < _ROBOTS:
-        batch = list(islice(candidates, _ROBOTS - len(suggestions)))
-        if not batch:
-            break
+    suggestions: dict[str, Preparation] = {}
+    waiting, problem = list(chunks), ""
+    while waiting:
+        # The first chunk of every robot, and where that is no use, its next.
+        firsts = list({c.log.robot: c for c in reversed(waiting)}.values())
         # Sorted by number: the choice must not depend on who finishes first.
-        for _, answer in sorted(runner.run(work, batch), key=lambda pair: pair[0]):
+        for k, answer in sorted(runner.run(work, firsts), key=lambda pair: pair[0]):
             if isinstance(answer, str):
                 problem = problem or f" The first of them: {answer}"
             else:
-                suggestions.append(answer)
+                suggestions[firsts[k].log.robot] = answer
+        waiting = [
+            chunk
+            for chunk in waiting
+            if chunk not in firsts and chunk.log.robot not in suggestions
+        ]
     if not suggestions:
         raise RecordingError(f"No log can be used.{problem}")
-    # The whole preparation of one robot, not medians setting by setting: its lag and
-    # velocity were chosen for its cut-off.
-    ranked = sorted(suggestions, key=lambda one: one.cutoff_hz or float("inf"))
-    return ranked[len(ranked) // 2]
+    # The whole preparation of one robot, not medians setting by setting: its velocity
+    # was chosen for its cut-off.
+    ranked = sorted(suggestions.values(), key=lambda one: one.cutoff_hz or float("inf"))
+    shared = ranked[len(ranked) // 2]
+    lags = {robot: one.lag for robot, one in sorted(suggestions.items())}
+    shared = replace(shared, lag=float(np.median(list(lags.values()))))
+    # Below a sample, a lag of one robot is not told from the others'.
+    least = 1.0 / shared.sample_rate_hz if shared.sample_rate_hz else 0.0
+    own = {r: x if abs(x - shared.lag) > least else shared.lag for r, x in lags.items()}
+    return shared, own
 
 
 def suggest_preparation(
@@ -106,18 +125,6 @@ def suggest_preparation(
         return str(error)
     # One delay for the fleet, taken as known: sums of robots have no column for it.
     return replace(samples.preparation, lag_std=None)
-
-
-def _candidates(chunks: Sequence[LogChunk]) -> Iterator[LogChunk]:
-    """Chunks in the order they are tried: robots from all over the fleet first."""
-    firsts: dict[str, LogChunk] = {}
-    for chunk in chunks:
-        firsts.setdefault(chunk.log.robot, chunk)
-    order = list(firsts.values())
-    # Neighbours in a list of robots are often neighbours in the hall.
-    step = max(1, len(order) // _ROBOTS)
-    yield from (chunk for k in range(step) for chunk in order[k::step])
-    yield from (chunk for chunk in chunks if firsts[chunk.log.robot] is not chunk)
 
 
 # identify_fleet: many robots from many logs, each read once by some worker.
@@ -141,6 +148,7 @@ def identify_fleet(
     friction: Sequence[FrictionTerm] = (),
     cutoff_hz: float | None = None,
     like: Preparation | None = None,
+    lags: Mapping[str, float] | None = None,
     mapping: LogMapping | None = None,
     columns: Mapping[str, str] | None = None,
     skip_bad_logs: bool = False,
@@ -170,6 +178,7 @@ def identify_fleet(
         cutoff_hz: Low-pass in [Hz]; chosen for the fleet if None.
         like: Preparation of an earlier run to repeat: only then are the parts that it
             finished reused.
+        lags: Lags of that run, by robot, in [s]; others have the preparation's.
         mapping: How to understand the logs.
         columns: Channel → column, for a few columns with other names.
         skip_bad_logs: Leave out, and name, logs that cannot be used.
@@ -199,8 +208,10 @@ def identify_fleet(
         # Workers already occupy every core, and matrices of a fit are small.
         threadpool_limits(1),
     ):
-        preparation = like or choose_shared_preparation(
-            arm, reading, cutoff_hz, chunks, runner
+        preparation, own_lags = (
+            choose_shared_preparation(arm, reading, cutoff_hz, chunks, runner)
+            if like is None
+            else (like, dict(lags or {}))
         )
         run = partial(
             run_chunks,
@@ -209,12 +220,24 @@ def identify_fleet(
             skip_bad_logs=skip_bad_logs,
             progress=progress,
         )
-        results = run(Job.describe(arm, preparation, friction, reading), chunks)
+        late = tuple((r, x) for r, x in own_lags.items() if x != preparation.lag)
+        job = Job.describe(arm, preparation, friction, reading, lags=late)
+        results = run(job, chunks)
         problem = pose_problem(Columns(arm, tuple(friction)), (), terms)
         fits = {name: fit(problem, results.sums_of(name)) for name in results.robots}
         family = fit_family(list(fits.values()), false_alarms)
         pooled = _pooled(problem, results, list(fits.values()), method)
-        flagged = _flagged(problem, family, fits, results, run, false_alarms)
+        measured = {
+            name: own_lags.get(name, preparation.lag) for name in results.robots
+        }
+        described = _with_mean(problem, family)
+        gains = np.stack([_gains(problem, one) for one in fits.values()])
+        tests = compare_robots(problem, described, family, gains, false_alarms)
+        slips = _slips(problem, described, fits, results, run, tests.differing)
+        flagged = (
+            *flag(problem, described, family, list(fits), slips, gains, tests),
+            *flag_lags(measured, preparation, false_alarms),
+        )
     return FleetEstimate(
         pooled=pooled,
         robots={name: one.estimate for name, one in fits.items()},
@@ -222,6 +245,8 @@ def identify_fleet(
         flagged=flagged,
         bad_logs=(*unreadable, *results.bad_logs),
         preparation=preparation,
+        lags=measured,
+        limit=tests.limit,
         work=_work(results, list(fits.values()), time.perf_counter() - began),
         problem=problem,
     )
@@ -271,32 +296,38 @@ def _pooled(
     return fit(problem, join(sums), method).estimate
 
 
-def _flagged(
+def _with_mean(problem: Problem, family: Hierarchy) -> Arm:
+    """Return the arm with the fleet's mean parameters."""
+    described = problem.columns.arm
+    mean = problem.parameters(family.mean)[: described.parameters.size]
+    return described.with_parameters(mean)
+
+
+def _gains(problem: Problem, one: RobotFit) -> np.ndarray:
+    return gain_directions(problem, one.total, one.estimate.torque_std)
+
+
+def _slips(
     problem: Problem,
-    family: Hierarchy,
+    arm: Arm,
     fits: Mapping[str, RobotFit],
     results: FleetResults,
     run: Callable[[Job, Sequence[LogChunk]], FleetResults],
-    false_alarms: float,
-) -> tuple[Flag, ...]:
-    """Look again at the logs of robots that differ, for slipped encoders, and name."""
+    numbers: Sequence[int],
+) -> dict[int, np.ndarray]:
+    """Look again at the logs of robots that differ, for slipped encoders."""
     robots = list(fits)
-    numbers = differing_robots(family, false_alarms)
-    described = problem.columns.arm
-    mean = problem.parameters(family.mean)[: described.parameters.size]
-    arm = described.with_parameters(mean)
     names = {robots[r] for r in numbers}
     widened = run(
         results.job.seeking_slips(arm),
         [chunk for chunk in results.chunks if chunk.log.robot in names],
     )
-    slips = {
+    return {
         r: slip_directions(
             problem, widened.sums_of(robots[r]), fits[robots[r]].estimate.torque_std
         )
         for r in numbers
     }
-    return flag(problem, arm, family, robots, slips)
 
 
 def _work(results: FleetResults, fits: Sequence[RobotFit], seconds: float) -> FleetWork:

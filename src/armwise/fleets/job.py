@@ -42,6 +42,7 @@ class Job:
         reading: How logs are understood.
         with_slips: Whether to add what slipped encoders would do to this arm.
         key: Digest of all of this together.
+        lags: Robots whose torque lags by another time than the preparation's, in [s].
     """
 
     arm: Arm
@@ -50,6 +51,7 @@ class Job:
     reading: LogReading
     with_slips: bool
     key: str
+    lags: tuple[tuple[str, float], ...] = ()
 
     @classmethod
     def describe(
@@ -59,6 +61,7 @@ class Job:
         friction: Sequence[FrictionTerm],
         reading: LogReading,
         with_slips: bool = False,
+        lags: tuple[tuple[str, float], ...] = (),
     ) -> Job:
         """Describe a job, named by the program and all the settings behind its sums."""
         settings = (preparation, tuple(friction), reading, with_slips)
@@ -69,16 +72,22 @@ class Job:
         # change of the arm's numbers.
         numbers = arm.parameters.tolist() if with_slips else None
         key = digest(__version__, _FORMAT, program, numbers, settings)
-        return cls(arm, *settings, key=key)
+        # Not part of the key: another robot's lag leaves the sums of this one valid.
+        return cls(arm, *settings, key=key, lags=lags)
 
     def seeking_slips(self, arm: Arm) -> Job:
         """Return the same job for a second look, at an arm with mean parameters."""
-        return Job.describe(arm, self.preparation, self.friction, self.reading, True)
+        settings = self.preparation, self.friction, self.reading
+        return Job.describe(arm, *settings, with_slips=True, lags=self.lags)
 
     def chunk_key(self, chunk: LogChunk) -> str:
         """Name the sums of a chunk by everything they are made of."""
         # 160 bits: no accidental collision, and a file name of modest length.
-        return digest(self.key, chunk)[:40]
+        return digest(self.key, chunk, self.lag_of(chunk))[:40]
+
+    def lag_of(self, chunk: LogChunk) -> float:
+        """Lag of a chunk's torque behind its motion in [s]."""
+        return dict(self.lags).get(chunk.log.robot, self.preparation.lag)
 
     # Workers remember the columns of a job (`lru_cache`), and jobs arrive as copies.
     def __hash__(self) -> int:
@@ -130,7 +139,8 @@ def _sum_chunk(job: Job, chunk: LogChunk) -> ChunkSums:
             "the fleet. Record it, or identify such logs by themselves."
         )
     skip = job.reading.skip_bad_rows
-    samples = prepare(recording, like=job.preparation, skip_bad_rows=skip)
+    own = replace(job.preparation, lag=job.lag_of(chunk))
+    samples = prepare(recording, like=own, skip_bad_rows=skip)
     return sum_samples(_columns(job), samples, chunk.stretches)
 
 

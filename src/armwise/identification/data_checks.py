@@ -76,6 +76,10 @@ _POOR = (0.4, 0.15)
 tried in other ways: a wrong column spoils its neighbours, noise on a light joint none.
 """
 
+# Judgement: halfway between noise (0) and a smooth function of time (1).
+_SMOOTH = 0.5
+"""Correlation from sample to sample from which on a residual follows the motion."""
+
 WRONG_DATA = frozenset(
     {
         "torque-gain", "encoder-offset", "gravity-direction", "gravity-size",
@@ -152,8 +156,11 @@ def examine(problem: Problem, estimate: Estimate) -> list[EstimateWarning]:
     if sum(len(run) for run in problem.data) < _FEWEST:
         return []
     system = SampledSystem.of(problem, problem.data)
-    # A log of wrong columns has no deviation worth naming: columns come first.
-    if _is_poor(estimate.fit.relative_error) and (
+    # A log of wrong columns has no deviation worth naming: columns come first. What
+    # another reading could explain follows the motion; a residual that is noise from
+    # sample to sample does not, however large beside a light joint's torque.
+    follows = estimate.fit.whiteness > _SMOOTH
+    if _is_poor(np.where(follows, estimate.fit.relative_error, 0.0)) and (
         warning := read_otherwise(problem, system.thinned(2))
     ):
         return [warning]
@@ -592,7 +599,7 @@ def _changed_load(
     problem: Problem, rows: _Rows, columns: np.ndarray, where: str
 ) -> list[_Hypothesis]:
     """The best load in one part of the data, as one column."""
-    flat = columns.reshape(-1, 4)
+    flat = columns.reshape(-1, columns.shape[-1])
     left = rows.unexplained(flat)
     moments = np.linalg.lstsq(left, rows.residual, rcond=1e-9)[0]
     mass = float(moments[0])

@@ -291,6 +291,13 @@ def _other_positions(problem: Problem) -> list[_Reading]:
     arm = problem.columns.arm
     names = arm.coordinate_names
     readings = []
+    # Stretches from all over the log, one after another: whole logs would be copied
+    # for every order that is tried.
+    total = sum(len(run) for run in problem.data)
+    short = [
+        Samples.concatenate([run[rows] for rows in _slices(len(run), total)])
+        for run in problem.data
+    ]
 
     def read(data: Sequence[Samples], code: str, text: str) -> None:
         system = SampledSystem.of(problem, data, thin=4)
@@ -303,18 +310,16 @@ def _other_positions(problem: Problem) -> list[_Reading]:
         pair = f"{names[i]} and {names[j]}"
         text = f"The fit is far better with {pair} exchanged. Check the order of the "
         text += "columns: name them by joint (q_NAME)."
-        read(
-            [_reordered(run, order, True) for run in problem.data], "joint-order", text
-        )
+        read([_reordered(run, order, True) for run in short], "joint-order", text)
         text = f"The fit is far better with the positions of {pair} exchanged. Check "
         text += "the order of the columns."
-        data = [_reordered(run, order, False) for run in problem.data]
+        data = [_reordered(run, order, False) for run in short]
         read(data, "positions-swapped", text)
     alphabet = np.argsort(np.argsort(names))
     if not np.array_equal(alphabet, np.arange(arm.dof)):
         text = "The fit is far better if the joints are in the alphabetical order of "
         text += "their names, as ROS drivers publish them. Name the columns by joint."
-        data = [_reordered(run, alphabet, True) for run in problem.data]
+        data = [_reordered(run, alphabet, True) for run in short]
         read(data, "joint-order", text)
     for j, index in enumerate(arm.coordinates):
         if not arm.joints[index].is_revolute:
@@ -323,7 +328,7 @@ def _other_positions(problem: Problem) -> list[_Reading]:
         scale[j] = np.pi / 180.0
         text = f"The fit is far better if {names[j]} is in degrees. Head its column "
         text += "with its unit: [deg]."
-        read([_scaled(run, scale) for run in problem.data], "joint-in-degrees", text)
+        read([_scaled(run, scale) for run in short], "joint-in-degrees", text)
     return readings
 
 

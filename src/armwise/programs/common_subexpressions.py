@@ -13,6 +13,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import isfinite
 
 from armwise.programs.polynomials import Monomial, Sum, System, is_one
 
@@ -156,6 +157,10 @@ class _Extractor:
         terms = self.system.sums[disjoint[0].symbol]
         # Pairs are compared by a rounded ratio; what is written must be the exact one.
         ratio = terms[disjoint[0].second] / terms[disjoint[0].first]  # not rounded
+        # Parameters of a link that weighs nothing may differ by 300 orders of size:
+        # a ratio that is no number any more cannot be factored out.
+        if ratio == 0.0 or not isfinite(ratio) or not isfinite(1.0 / ratio):
+            return _Kernel(-1.0, 1.0, ratio, disjoint)
         # Only scales at which some factor becomes ±1 can save a multiplication.
         sizes = {1.0, 1.0 / abs(ratio)}
         sizes |= {abs(self.system.sums[p.symbol][p.first]) for p in disjoint}

@@ -17,7 +17,6 @@ import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,7 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from armwise.errors import ArgumentError, ArmwiseError
+from armwise.errors import ArgumentError, ArmwiseError, FileError
+from armwise.files import scratch_folder
+
+_LEAST_ROOM = 16 * 2**20
+"""Bytes that must be free for compiling: a large program and its text take some."""
+
+_PROBE = "int armwise_probe(void) { return 0; }\n"
 
 
 @dataclass(frozen=True)
@@ -139,9 +144,43 @@ def cache_folder() -> Path:
         os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "armwise"
     )
     folder = Path(root)
-    # Whoever can write here can run code as this user: private from the start.
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        # Whoever can write here can run code as this user: private from the start.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as problem:
+        raise FileError(
+            f"The compile cache {folder} cannot be made: {problem.strerror}. Set "
+            "ARMWISE_CACHE to a folder of yours."
+        ) from problem
     return folder
+
+
+@cache
+def _problem_of(folder: str) -> str:
+    path = Path(folder)
+    compiler = find_compiler()
+    if compiler is None:
+        return ""
+    try:
+        room = os.statvfs(path) if hasattr(os, "statvfs") else None
+        if not os.access(path, os.W_OK):
+            return f"The compile cache {folder} cannot be written."
+        if room is not None and room.f_bavail * room.f_frsize < _LEAST_ROOM:
+            return f"The disk of the compile cache {folder} is full."
+        # Loaded, not only written: a file system may forbid executing.
+        ctypes.CDLL(str(cached_object(_PROBE, compiler)))
+    except OSError as problem:
+        reason = problem.strerror or str(problem)
+        return f"The compile cache {folder} cannot be used: {reason}."
+    return ""
+
+
+def cache_problem() -> str:
+    """Why nothing can be compiled into the cache and loaded from it; "" if it can."""
+    try:
+        return _problem_of(str(cache_folder()))
+    except FileError as problem:
+        return str(problem)
 
 
 def cached_object(source: str, compiler: Compiler, extra: tuple[str, ...] = ()) -> Path:
@@ -160,7 +199,15 @@ def cached_object(source: str, compiler: Compiler, extra: tuple[str, ...] = ()) 
     _require_private(folder)
     path = folder / f"{key}.so"
     if not _is_trustworthy(path):
-        _build(source, path, compiler, flags)
+        try:
+            _build(source, path, compiler, flags)
+        except OSError as problem:
+            reason = problem.strerror or str(problem)
+            raise FileError(
+                f"The compile cache {folder} cannot be written: {reason}. Set "
+                "ARMWISE_CACHE to a folder of yours with room, or "
+                "ARMWISE_NO_COMPILER=1 to go on without compiling."
+            ) from problem
     return path
 
 
@@ -196,7 +243,7 @@ def _open_no_link(path: str, flags: int) -> int:
 
 
 def _build(source: str, path: Path, compiler: Compiler, flags: tuple[str, ...]) -> None:
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix="build-") as scratch:
+    with scratch_folder(path.parent, "build-") as scratch:
         text, product = Path(scratch, "program.c"), Path(scratch, "program.so")
         text.write_text(source, encoding="utf-8")
         command = [*compiler.command, *flags, "-o", str(product), str(text), "-lm"]

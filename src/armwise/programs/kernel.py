@@ -16,6 +16,7 @@ from armwise.programs.c_source import loop_source
 from armwise.programs.compiler import (
     addresses,
     c_function,
+    cache_problem,
     compiled_library,
     find_compiler,
     longs,
@@ -35,11 +36,11 @@ _noticed = False
 
 
 class NoCompilerNotice(UserWarning):
-    """Said once: no C compiler was found, NumPy does the work."""
+    """Said once: nothing can be compiled here, NumPy does the work."""
 
 
 def resolve_backend(backend: Backend) -> Literal["c", "numpy", "cuda"]:
-    """Decide what runs programs here; say once when there is no compiler."""
+    """Decide what runs programs here; say once when nothing can be compiled."""
     global _noticed
     if backend in ("numpy", "cuda"):
         return backend
@@ -47,18 +48,19 @@ def resolve_backend(backend: Backend) -> Literal["c", "numpy", "cuda"]:
         raise ArgumentError(
             f'backend must be "auto", "c", "numpy" or "cuda", not {backend!r}.'
         )
-    if find_compiler() is not None:
+    if find_compiler() is None:
+        reason = "No C compiler was found."
+        remedy = "Install gcc or clang, set CC, or pip install ziglang."
+    elif reason := cache_problem():
+        remedy = "Set ARMWISE_CACHE to a folder of yours with room."
+    else:
         return "c"
     if backend == "c":
-        raise ArgumentError(
-            "No C compiler was found. Install gcc or clang, set CC, or use "
-            'backend="numpy".'
-        )
+        raise ArgumentError(f'{reason} {remedy} Or use backend="numpy".')
     if not _noticed:
         _noticed = True
         warnings.warn(
-            "No C compiler was found: Armwise runs on NumPy, 10 to 50 times slower. "
-            "Install gcc or clang, or pip install ziglang.",
+            f"{reason} Armwise runs on NumPy, 10 to 50 times slower. {remedy}",
             NoCompilerNotice,
             stacklevel=3,
         )

@@ -25,6 +25,7 @@ from armwise.report.report import (
 
 if TYPE_CHECKING:
     from armwise.report.calibration import write_calibration_report
+    from armwise.report.fleet import fleet_verdict, write_fleet_report
     from armwise.report.load import write_load_files, write_load_report
     from armwise.report.simulation import (
         write_tracking_report,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 # Each brings the folder it reports on along, so it waits until it is used.
 _IMPORTED_WHEN_USED = {
     "write_calibration_report": "armwise.report.calibration",
+    "fleet_verdict": "armwise.report.fleet",
+    "write_fleet_report": "armwise.report.fleet",
     "write_load_files": "armwise.report.load",
     "write_load_report": "armwise.report.load",
     "write_tracking_report": "armwise.report.simulation",
@@ -59,6 +62,7 @@ __all__ = [
     "continued_time",
     "envelope_rows",
     "figure_to_html",
+    "fleet_verdict",
     "make_report",
     "page_to_html",
     "plotly_source",
@@ -66,6 +70,7 @@ __all__ = [
     "report_to_json",
     "report_to_text",
     "write_calibration_report",
+    "write_fleet_report",
     "write_load_files",
     "write_load_report",
     "write_report",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from armwise.identification import Estimate, Identification
@@ -17,10 +20,13 @@ from armwise.report.sections.fit import (
     warnings_section,
 )
 from armwise.report.sections.parameters import friction_section, parameters_section
+from armwise.report.sections.story import story_section
 from armwise.report.sections.unidentified import unidentified_section
 from armwise.report.subject import Subject
+from armwise.version import __version__
 
 SECTIONS = (
+    story_section,
     summary_section,
     warnings_section,
     torques_section,
@@ -31,7 +37,7 @@ SECTIONS = (
     friction_section,
     preparation_section,
 )
-"""In the order to read them."""
+"""In the order to read them: the story in one screen, then details, folded."""
 
 
 def make_report(
@@ -40,6 +46,7 @@ def make_report(
     fitted: Samples | None = None,
     validated: Samples | None = None,
     title: str | None = None,
+    sources: Sequence[str | Path] = (),
 ) -> Report:
     """Collect all there is to say about an estimate.
 
@@ -48,13 +55,24 @@ def make_report(
         fitted: Samples behind an estimate alone; figures need them.
         validated: Samples left out of it.
         title: The heading; names the arm if not given.
+        sources: Files behind it, named below the heading.
     """
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(limits=1, user_api="blas"):  # small matrices: one is faster
         subject = Subject.of(result, fitted, validated)
         heading = title or f"{subject.arm.name}: what its motion tells of its body"
-        return Report(heading, tuple(section(subject) for section in SECTIONS))
+        story, *details = (section(subject) for section in SECTIONS)
+        folded = [replace(section, is_folded=True) for section in details]
+        return Report(heading, (story, *folded), _origin(sources))
+
+
+def _origin(sources: Sequence[str | Path]) -> str:
+    """Files, version and date."""
+    # Names alone: a report is handed on, and folders tell of somebody's machine.
+    files = ", ".join(Path(source).name for source in sources)
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"{files + ' · ' if files else ''}Armwise {__version__} · {now}"
 
 
 def write_report(
@@ -64,6 +82,7 @@ def write_report(
     fitted: Samples | None = None,
     validated: Samples | None = None,
     title: str | None = None,
+    sources: Sequence[str | Path] = (),
 ) -> Path:
     """Write a report: .html (self-contained, interactive), .json or .txt.
 
@@ -73,11 +92,14 @@ def write_report(
         fitted: Samples behind an estimate alone; figures need them.
         validated: Samples left out of it, to validate on.
         title: The heading; names the arm if not given.
+        sources: Files behind it, named below the heading.
 
     Returns:
         The path written.
     """
     return save_report(
         path,
-        lambda: make_report(result, fitted=fitted, validated=validated, title=title),
+        lambda: make_report(
+            result, fitted=fitted, validated=validated, title=title, sources=sources
+        ),
     )

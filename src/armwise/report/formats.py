@@ -6,6 +6,7 @@ import json
 import textwrap
 from collections.abc import Callable, Sequence
 from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,9 @@ from armwise.report.report import (
     Block,
     BulletList,
     Cell,
+    Drawing,
     Figure,
+    KeyNumbers,
     Paragraph,
     PlotlyFigure,
     Report,
@@ -69,7 +72,10 @@ def report_to_html(report: Report) -> str:
         f'<a href="#{s.name}">{escape(s.title)}</a>' for s in report.sections
     )
     sections = "\n".join(_section_to_html(s, figures) for s in report.sections)
-    return page_to_html(report.title, f"<nav>{links}</nav>\n{sections}", figures)
+    origin = f'<p class="soft">{escape(report.origin)}</p>\n' if report.origin else ""
+    body = f"{origin}<nav>{links}</nav>\n{sections}"
+    script = (_TEMPLATES / "folds.js").read_text("utf-8")
+    return page_to_html(report.title, body, figures, script=script)
 
 
 def page_to_html(
@@ -111,10 +117,17 @@ def figure_to_html(
     figures.append(figure)
     label = escape(figure.title, quote=True)
     kind = "figure tall" if isinstance(figure, PlotlyFigure) else "figure"
+    if isinstance(figure, Figure) and _has_residual_below(figure):
+        kind += " paired"
     return (
         f'<div class="{kind}" role="img" aria-label="{label}" '
         f'data-figure="{len(figures) - 1}"></div>'
     )
+
+
+def _has_residual_below(figure: Figure) -> bool:
+    """Whether a figure has what was measured and, below, what is not explained."""
+    return {"measured", "residual"} <= {curve.role for curve in figure.curves}
 
 
 def plotly_source() -> str:
@@ -130,32 +143,45 @@ def _drawing_scripts(
     text = json.dumps([_figure_to_dict(f) for f in figures], separators=(",", ":"))
     # Inside a script element only "<" could end it.
     safe = text.replace("<", "\\u003c")
-    library = f'<script src="{PLOTLY}"></script>'
-    if not is_shared:
-        library = f"<script>{plotly_source()}</script>"
     drawing = (_TEMPLATES / "figures.js").read_text("utf-8")
-    return [
-        f'<script type="application/json" id="figures">{safe}</script>',
-        library,
-        f"<script>\n{drawing}</script>",
-    ]
+    scripts = [f'<script type="application/json" id="figures">{safe}</script>']
+    # Five megabytes: curves are drawn without it.
+    if any(isinstance(figure, PlotlyFigure) for figure in figures):
+        scripts.append(
+            f'<script src="{PLOTLY}"></script>'
+            if is_shared
+            else f"<script>{plotly_source()}</script>"
+        )
+    return [*scripts, f"<script>\n{drawing}</script>"]
 
 
 def _section_to_html(section: Section, figures: list[Figure | PlotlyFigure]) -> str:
-    parts: list[str] = []
-    folded: list[str] = []
-    for block in section.blocks:
-        target = folded if getattr(block, "is_folded", False) else parts
-        target.append(_block_to_html(block, figures))
+    shown = [b for b in section.blocks if not getattr(b, "is_folded", False)]
+    folded = [b for b in section.blocks if getattr(b, "is_folded", False)]
+    blocks = _blocks_to_html(shown, figures)
     if folded:
-        summary = f"More: {len(folded)} of this kind" if parts else "Show"
-        inner = "\n".join(folded)
-        parts.append(f"<details><summary>{summary}</summary>\n{inner}\n</details>")
-    blocks = "\n".join(parts)
-    return (
-        f'<section id="{escape(section.name, quote=True)}">\n'
-        f"<h2>{escape(section.title)}</h2>\n{blocks}\n</section>"
-    )
+        summary = f"More: {len(folded)} of this kind" if shown else "Show"
+        inner = _blocks_to_html(folded, figures)
+        blocks += f"\n<details><summary>{summary}</summary>\n{inner}\n</details>"
+    heading = f"<h2>{escape(section.title)}</h2>"
+    if section.is_folded:
+        inner = f"<summary>{heading}</summary>\n{blocks}"
+        blocks = f'<details class="part">{inner}\n</details>'
+    else:
+        blocks = f"{heading}\n{blocks}"
+    name = escape(section.name, quote=True)
+    return f'<section id="{name}">\n{blocks}\n</section>'
+
+
+def _blocks_to_html(
+    blocks: Sequence[Block], figures: list[Figure | PlotlyFigure]
+) -> str:
+    """Write blocks one below the other, small figures side by side."""
+    parts: list[str] = []
+    for is_small, group in groupby(blocks, lambda b: getattr(b, "is_small", False)):
+        text = "\n".join(_block_to_html(block, figures) for block in group)
+        parts.append(f'<div class="multiples">\n{text}\n</div>' if is_small else text)
+    return "\n".join(parts)
 
 
 def _block_to_html(block: Block, figures: list[Figure | PlotlyFigure]) -> str:
@@ -163,10 +189,27 @@ def _block_to_html(block: Block, figures: list[Figure | PlotlyFigure]) -> str:
         return f"<p>{escape(block.text)}</p>"
     if isinstance(block, BulletList):
         items = "".join(f"<li>{escape(text)}</li>" for text in block.texts)
-        return f"<ul>{items}</ul>"
+        heading = f"<h3>{escape(block.heading)}</h3>" if block.heading else ""
+        return f'<div class="list">{heading}<ul>{items}</ul></div>'
+    if isinstance(block, KeyNumbers):
+        return _numbers_to_html(block)
+    if isinstance(block, Drawing):
+        title = escape(block.title, quote=True)
+        return f'<div class="drawing" role="img" aria-label="{title}">{block.svg}</div>'
     if isinstance(block, ReportTable):
         return _table_to_html(block)
     return figure_to_html(block, figures)
+
+
+def _numbers_to_html(block: KeyNumbers) -> str:
+    items = "\n".join(
+        f"<div><dt>{escape(number.label)}</dt>"
+        f'<dd class="{(number.verdict or "").replace(" ", "-")}">'
+        f"{escape(number.value)}</dd>"
+        f'<dd class="remark">{escape(number.remark)}</dd></div>'
+        for number in block.numbers
+    )
+    return f'<dl class="numbers">\n{items}\n</dl>'
 
 
 def _table_to_html(table: ReportTable) -> str:
@@ -193,22 +236,27 @@ def _cell_to_html(cell: Cell, digits: int) -> str:
 def _figure_to_dict(figure: Figure | PlotlyFigure) -> dict[str, Any]:
     if isinstance(figure, PlotlyFigure):
         return figure.description
-    # Plotly reads a little HTML in its labels, so names are escaped for it as well.
+    curves = [_series_to_dict(series) for series in figure.curves]
+    # Most curves of a figure are over the same times: a third of the page's size.
+    for before, curve in zip(reversed(curves[:-1]), reversed(curves), strict=False):
+        if curve["x"] == before["x"]:
+            curve["x"] = None
+    # Names stay as they are: the script writes them as text, never as markup.
     return {
-        "title": escape(figure.title),
-        "x_label": escape(figure.x_label),
-        "y_label": escape(figure.y_label),
+        "title": figure.title,
+        "x_label": figure.x_label,
+        "y_label": figure.y_label,
         "log": figure.is_logarithmic,
         "stems": figure.is_stems,
         "x_log": figure.is_x_logarithmic,
-        "x_names": [escape(name) for name in figure.x_names],
-        "curves": [_series_to_dict(series) for series in figure.curves],
+        "x_names": list(figure.x_names),
+        "curves": curves,
     }
 
 
 def _series_to_dict(series: Series) -> dict[str, Any]:
     return {
-        "name": escape(series.name),
+        "name": series.name,
         "role": series.role,
         # A digit more along x: neighbouring samples of a long log must stay apart.
         "x": _rounded(series.x, 6),
@@ -236,6 +284,7 @@ def _rounded(values: np.ndarray, digits: int) -> list[float | None]:
 def report_to_text(report: Report) -> str:
     """Write a report as plain text; figures by name only."""
     lines = [report.title, "=" * len(report.title)]
+    lines += textwrap.wrap(report.origin, _TEXT_WIDTH)
     for section in report.sections:
         lines += ["", section.title, "-" * len(section.title)]
         for block in section.blocks:
@@ -254,8 +303,12 @@ def report_to_json(report: Report) -> str:
 def _block_to_text(block: Block) -> list[str]:
     if isinstance(block, Paragraph):
         return textwrap.wrap(block.text, _TEXT_WIDTH)
+    if isinstance(block, KeyNumbers):
+        rows = tuple((n.label, n.value, n.remark) for n in block.numbers)
+        return _table_to_text(ReportTable(("number", "value", "remark"), rows))
     if isinstance(block, BulletList):
-        return [
+        heading = [f"{block.heading}:"] if block.heading else []
+        return heading + [
             line
             for text in block.texts
             for line in textwrap.wrap(

@@ -22,9 +22,18 @@ Cell = str | float | int | None
 Verdict = Literal["pass", "look", "fail", "not evaluated"]
 VERDICTS: tuple[Verdict, ...] = ("pass", "look", "fail", "not evaluated")
 Role = Literal[
-    "measured", "predicted", "residual", "other", "level", "series", "printed"
+    "measured",
+    "described",
+    "predicted",
+    "residual",
+    "other",
+    "level",
+    "series",
+    "printed",
 ]
-"""What a curve is: `series` is one of several alike, `printed` a paper's numbers."""
+"""What a curve is: `described` is what was predicted before anything was identified,
+`series` one of several alike, `printed` a paper's numbers. A `residual` is drawn below
+where its figure shows what was measured, too."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +45,47 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class BulletList:
-    """A list of sentences."""
+    """A list of sentences, under a heading where it has one."""
 
     texts: tuple[str, ...]
+    heading: str = ""
+
+
+@dataclass(frozen=True)
+class KeyNumber:
+    """A number that matters.
+
+    Attributes:
+        label: What it is.
+        value: With its unit, in words.
+        remark: What to compare it with.
+        verdict: How it is to be taken; None: it is neither good nor bad.
+    """
+
+    label: str
+    value: str
+    remark: str = ""
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True)
+class KeyNumbers:
+    """The few numbers that matter, side by side."""
+
+    numbers: tuple[KeyNumber, ...]
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A drawing in the page itself.
+
+    Attributes:
+        title: Words for those who do not see it.
+        svg: The drawing, an `svg` element; every name in it is escaped.
+    """
+
+    title: str
+    svg: str
 
 
 @dataclass(frozen=True)
@@ -86,6 +133,7 @@ class Figure:
         is_logarithmic: Whether the y axis is.
         is_stems: Whether points are drawn one by one instead of joined.
         is_folded: Whether a page shows it only when asked to.
+        is_small: Whether it stands beside others of its kind, as many as fit.
         is_x_logarithmic: Whether the x axis is.
         x_names: Words for x = 0, 1, 2, … where it counts things.
     """
@@ -97,6 +145,7 @@ class Figure:
     is_logarithmic: bool = False
     is_stems: bool = False
     is_folded: bool = False
+    is_small: bool = False
     is_x_logarithmic: bool = False
     x_names: tuple[str, ...] = ()
 
@@ -114,7 +163,9 @@ class PlotlyFigure:
     description: dict[str, Any]
 
 
-Block = Paragraph | BulletList | ReportTable | Figure | PlotlyFigure
+Block = (
+    Paragraph | BulletList | KeyNumbers | Drawing | ReportTable | Figure | PlotlyFigure
+)
 
 
 @dataclass(frozen=True)
@@ -126,12 +177,14 @@ class Section:
         title: Its heading.
         blocks: What it says.
         data: The same for machines.
+        is_folded: Whether a page shows it only when asked to.
     """
 
     name: str
     title: str
     blocks: tuple[Block, ...]
     data: dict[str, Any]
+    is_folded: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,15 +194,18 @@ class Report:
     Attributes:
         title: Its heading.
         sections: In the order to read them.
+        origin: Where it comes from: files, version, date; one line below the heading.
     """
 
     title: str
     sections: tuple[Section, ...]
+    origin: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain numbers and words."""
         return {
             "title": self.title,
+            **({"origin": self.origin} if self.origin else {}),
             **{section.name: section.data for section in self.sections},
         }
 

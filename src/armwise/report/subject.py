@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -114,6 +114,13 @@ class Subject:
     def validation_prediction(self) -> Float[np.ndarray, "samples dof"] | None:
         """Torques it predicts for the validation samples."""
         return None if self.validated is None else self.estimate.predict(self.validated)
+
+    @cached_property
+    def description(self) -> Estimate:
+        """The same model with the description's parameters, to compare with."""
+        further = np.zeros(len(self.estimate.columns.friction))
+        parameters = np.concatenate([self.arm.parameters, further])
+        return replace(self.estimate, all_parameters=parameters)
 
 
 @dataclass(frozen=True)

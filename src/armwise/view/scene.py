@@ -95,14 +95,8 @@ class Scene:
 
     def poses(self, q: Float[np.ndarray, " dof"]) -> Float[np.ndarray, "links 4 4"]:
         """T_world_link of every link, the base's last (so that BASE finds it)."""
-        arm, links = self.arm, list[np.ndarray]()
-        offsets = [0.0 if x.mimic is None else x.mimic.offset for x in arm.joints]
-        positions = arm.coupling_matrix @ q + offsets
-        # Not the compiled poses: one program per link takes minutes for a humanoid.
-        for joint, position in zip(arm.joints, positions.tolist(), strict=True):
-            carrier = np.eye(4) if joint.parent == BASE else links[joint.parent]
-            links.append(carrier @ joint.pose(position))
-        return self.mount @ np.stack([*links, np.eye(4)])
+        poses: np.ndarray = self.mount @ self.arm.link_poses(q)
+        return poses
 
     @property
     def start(self) -> Float[np.ndarray, " dof"]:

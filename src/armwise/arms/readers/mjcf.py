@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
@@ -24,7 +25,9 @@ from armwise.arms.chain import with_locked_joints
 from armwise.arms.inertia import InertialParameters
 from armwise.arms.layout import BASE
 from armwise.arms.poses import pose, rotation_from_quaternion, without_rounding
+from armwise.arms.readers.xml import Element, read_xml
 from armwise.errors import ArmError, MissingExtra
+from armwise.tables import LARGEST_FILE, LARGEST_NUMBER
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -88,11 +91,127 @@ def compile_mjcf(path: Path) -> Any:
         import mujoco
     except ImportError:
         raise MissingExtra("mujoco-core", "sim", "Reading MJCF") from None
+    _check_sizes(path)
     try:
-        return mujoco.MjModel.from_xml_path(str(path))
-    except ValueError as problem:
+        model = mujoco.MjModel.from_xml_path(str(path))
+    # MuJoCo raises ValueError, RuntimeError and an error of its own.
+    except Exception as problem:
         reason = " ".join(str(problem).split())
         raise ArmError(f"{path}: MuJoCo refuses it: {reason}") from None
+    _check_numbers(path, model)
+    return model
+
+
+# What MuJoCo would do without limit: bodies by the million, files anywhere.
+
+_MOST_COPIES = 10_000
+"""Copies of one element: more than any arm, or cell around one, has."""
+_MOST_CELLS = 10_000_000
+"""Cells of a height field, texture or flexible body."""
+_MOST_INCLUDED = 100
+"""Files that a description may include, one from another."""
+_LEVELS_UP = 2
+"""Folders above a description whose files it may name: packages keep models and meshes
+side by side."""
+_GRIDS = {
+    "flexcomp": ("count",),
+    "composite": ("count",),
+    "hfield": ("nrow", "ncol"),
+    "texture": ("width", "height"),
+}
+"""Elements whose size is a product of whole numbers."""
+
+
+def _check_sizes(path: Path) -> None:
+    """Refuse files that are small but mean huge models, or name files elsewhere."""
+    home = path.resolve().parent
+    root = [home, *home.parents][: _LEVELS_UP + 1][-1]
+    waiting, seen = [path.resolve()], set[Path]()
+    while waiting:
+        file = waiting.pop()
+        if file in seen or not file.is_file():
+            continue  # MuJoCo says what is missing
+        seen.add(file)
+        if len(seen) > _MOST_INCLUDED:
+            raise ArmError(f"{path} includes more than {_MOST_INCLUDED} files.")
+        top = read_xml(file)
+        folders = {home, file.parent}
+        for element in _elements(top):
+            for name in ("meshdir", "texturedir", "assetdir"):
+                if name in element.attributes:
+                    folders.add(home / element.attributes[name])
+        _check_copies(top)
+        for element in _elements(top):
+            _check_grid(element)
+            if "file" in element.attributes:
+                named = [_named(element, f, root) for f in sorted(folders)]
+                waiting += named if element.tag == "include" else []
+
+
+def _elements(top: Element) -> Iterator[Element]:
+    waiting = [top]
+    while waiting:
+        element = waiting.pop()
+        yield element
+        waiting += element.children
+
+
+def _check_copies(top: Element) -> None:
+    waiting = [(top, 1)]
+    while waiting:
+        element, copies = waiting.pop()
+        if element.tag == "replicate":
+            copies *= max(1, round(element.number("count", 1.0)))
+        if copies > _MOST_COPIES:
+            raise element.error(f"makes more than {_MOST_COPIES} copies; make fewer.")
+        waiting += [(child, copies) for child in element.children]
+
+
+def _check_grid(element: Element) -> None:
+    cells = 1.0
+    for name in _GRIDS.get(element.tag, ()):
+        for word in element.attributes.get(name, "1").split():
+            size = float(word) if word.isdecimal() else 1.0
+            cells *= max(1.0, size)
+    if cells > _MOST_CELLS:
+        raise element.error(f"has more than {_MOST_CELLS} cells; make it coarser.")
+
+
+def _named(element: Element, folder: Path, root: Path) -> Path:
+    """The file an element names, as seen from a folder; refused if it is elsewhere."""
+    try:
+        file = (folder / element.attributes["file"]).resolve()
+        is_there = file.exists()
+    except (OSError, ValueError):
+        raise element.error("names a file that no file can be.") from None
+    if is_there and not file.is_relative_to(root):
+        raise element.error(f"names a file outside {root}, which is not opened.")
+    if is_there and not file.is_file():
+        raise element.error("names something that is not a regular file.")
+    if is_there and file.stat().st_size > LARGEST_FILE:
+        raise element.error(f"names a file of more than {LARGEST_FILE // 2**20} MB.")
+    return file
+
+
+def _check_numbers(path: Path, model: Any) -> None:
+    """Refuse numbers that no arm has: MuJoCo takes nan, 1e308 and negative damping."""
+    bounded = (
+        *("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass"),
+        *("body_inertia", "jnt_pos", "jnt_axis", "qpos0", "eq_data", "site_pos"),
+        *("dof_armature", "dof_damping", "dof_frictionloss", "numeric_data"),
+    )
+    for name in bounded:
+        values = np.asarray(getattr(model, name), dtype=float)
+        if not np.all(np.abs(values) <= LARGEST_NUMBER):
+            raise ArmError(
+                f"{path}: {name} holds a number that is not finite or of no sensible "
+                "size; write one."
+            )
+        is_drive = name in ("dof_armature", "dof_damping", "dof_frictionloss")
+        if is_drive and np.any(values < 0.0):
+            raise ArmError(f"{path}: {name} is negative; friction only brakes.")
+    if not np.all(np.abs(model.opt.gravity) <= LARGEST_NUMBER):
+        raise ArmError(f"{path}: gravity is not finite; write three numbers.")
 
 
 def read_mjcf(path: Path) -> Arm:

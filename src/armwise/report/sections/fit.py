@@ -14,6 +14,7 @@ from armwise.report.report import (
     Figure,
     Paragraph,
     ReportTable,
+    Role,
     Section,
     Series,
     continued_time,
@@ -150,26 +151,68 @@ def torques_section(subject: Subject) -> Section:
     )
 
 
+# Judgement: as many as two rows of small figures on a wide page.
+_SHOWN = 6
+"""Joints whose torques are shown at once; those of further ones are folded."""
+
+
 def _figures(
     subject: Subject, run: str, samples: Samples, predicted: np.ndarray, folded: bool
 ) -> list[Figure]:
-    most = points_per_curve(12 * subject.arm.dof)
-    time = continued_time(samples)
-    figures = []
-    for j, name in enumerate(subject.arm.coordinate_names):
-        measured = samples.tau[:, j]
-        rows = envelope_rows(measured - predicted[:, j], most)
-        t = with_breaks(rows, time, samples)
-        curves = (
-            Series("measured", t, with_breaks(rows, measured, samples), "measured"),
-            Series(
-                "predicted", t, with_breaks(rows, predicted[:, j], samples), "predicted"
-            ),
+    described = subject.description.predict(samples)
+    return [
+        torque_figure(
+            subject,
+            j,
+            f"{name}, {run} data",
+            samples,
+            (predicted[:, j], described[:, j]),
+            is_folded=folded or j >= _SHOWN,
         )
-        unit = subject.torque_units[j]
-        title = f"{name}, {run} data"
-        figures.append(Figure(title, "time [s]", unit, curves, is_folded=folded))
-    return figures
+        for j, name in enumerate(subject.arm.coordinate_names)
+    ]
+
+
+def torque_figure(
+    subject: Subject,
+    joint: int,
+    title: str,
+    samples: Samples,
+    predictions: tuple[np.ndarray, np.ndarray],
+    is_folded: bool = False,
+) -> Figure:
+    """Draw a joint's torque: measured, described, identified; the residual below.
+
+    Args:
+        subject: Whose.
+        joint: Which of its coordinates.
+        title: Of the figure.
+        samples: The motion.
+        predictions: Torque of the joint as identified and as described.
+        is_folded: Whether it is shown only when asked for.
+    """
+    identified, described = predictions
+    measured = samples.tau[:, joint]
+    # Seven numbers a point, for data of the fit and others, with the residuals'.
+    rows = envelope_rows(measured - identified, points_per_curve(14 * subject.arm.dof))
+    t = with_breaks(rows, continued_time(samples), samples)
+    curves: tuple[tuple[str, np.ndarray, Role], ...] = (
+        ("measured", measured, "measured"),
+        ("description", described, "described"),
+        ("identified", identified, "predicted"),
+        ("residual", measured - identified, "residual"),
+    )
+    return Figure(
+        title,
+        "time [s]",
+        subject.torque_units[joint],
+        tuple(
+            Series(name, t, with_breaks(rows, values, samples), role)
+            for name, values, role in curves
+        ),
+        is_folded=is_folded,
+        is_small=True,
+    )
 
 
 # Residuals.
@@ -228,7 +271,7 @@ def _numbers(subject: Subject) -> ReportTable:
 def _figure(
     subject: Subject, joint: int, runs: list[tuple[str, Samples, np.ndarray]]
 ) -> Figure:
-    most = points_per_curve(12 * subject.arm.dof)
+    most = points_per_curve(14 * subject.arm.dof)
     curves = []
     last = 0.0
     for name, samples, residual in runs:
@@ -245,7 +288,14 @@ def _figure(
         curves.append(Series("±2 standard deviations of the fit", x, y, "level"))
     name = subject.arm.coordinate_names[joint]
     unit = subject.torque_units[joint]
-    return Figure(name, "time [s]", f"residual [{unit}]", tuple(curves))
+    return Figure(
+        name,
+        "time [s]",
+        f"residual [{unit}]",
+        tuple(curves),
+        is_folded=joint >= _SHOWN,
+        is_small=True,
+    )
 
 
 # Singular spectrum of the regressor.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -39,6 +39,10 @@ standard deviation; the simplest such motion is named."""
 _SAMPLES = 120
 """Random postures tried for each kind of motion: a few per base parameter."""
 
+# Judgement: 28 pairs, and an arm and a hand's joint fit in it.
+_FEW_JOINTS = 8
+"""Joints up to which every pair is tried, not only neighbours."""
+
 _RIDGE = 1e-10
 """Information, relative to what the motions bring, that is assumed of everything, so
 that the sum can be inverted where nothing was determined."""
@@ -65,10 +69,11 @@ class Unidentified:
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
-    """A kind of motion, and the information its torques bring, joint by joint."""
+    """A kind of motion, and the information the torques of all joints bring."""
 
     words: str
-    information: Float[np.ndarray, "dof base base"]
+    samples: Samples
+    information: Float[np.ndarray, "base base"]
 
 
 def poorly_determined(estimate: Estimate) -> list[int]:
@@ -95,11 +100,9 @@ def revealing_motions(estimate: Estimate, most: int = 12) -> tuple[Unidentified,
     candidates = _candidates(estimate)
     information = _information(estimate)
     # Fisher information of independent data adds.
-    total = information + sum(c.information.sum(axis=0) for c in candidates)
+    total = information + sum(c.information for c in candidates)
     information = information + _RIDGE * np.diag(np.maximum(np.diag(total), 1e-300))
-    after = np.array(
-        [_std(information + c.information.sum(axis=0)) for c in candidates]
-    )
+    after = np.array([_std(information + c.information) for c in candidates])
     return tuple(
         _revealed_by(estimate, k, information, after[:, k], candidates)
         for k in selection
@@ -137,26 +140,35 @@ def _candidates(estimate: Estimate) -> list[_Candidate]:
     kinds += [
         (f"move {names[i]} and {names[j]} together, fast", (i, j))
         for i, j in combinations(range(arm.dof), 2)
+        # Neighbours show most of what two joints show; 32 joints have 496 pairs.
+        if j == i + 1 or arm.dof <= _FEW_JOINTS
     ]
-    return [
-        _Candidate(w, _motion_information(estimate, _motion(arm, m, rng)))
-        for w, m in kinds
-    ]
+    candidates = []
+    for words, moving in kinds:
+        samples = _motion(arm, moving, rng)
+        joints = _motion_information(estimate, samples)
+        total = np.zeros((estimate.base.count, estimate.base.count))
+        for part in joints:
+            total += part
+        candidates.append(_Candidate(words, samples, total))
+    return candidates
 
 
 def _motion_information(
     estimate: Estimate, samples: Samples
-) -> Float[np.ndarray, "dof base base"]:
-    """Information YᵀY/σ² of each joint's torque about β."""
+) -> Iterator[Float[np.ndarray, "base base"]]:
+    """Yield the information YᵀY/σ² of each joint's torque about β.
+
+    One at a time: those of 32 joints are 30 MB for each kind of motion.
+    """
     columns = estimate.columns
     base_columns = columns.user[:, list(estimate.base.indices)]
-    information = np.zeros((columns.arm.dof, estimate.base.count, estimate.base.count))
-    for block in columns.blocks([samples]):
-        for i, support in enumerate(columns.support):
-            Y = block.joints[i][:-1].T @ base_columns[support]
-            # 1e-12: exact data have no noise, and information must stay finite.
-            information[i] += Y.T @ Y / max(float(estimate.torque_std[i]), 1e-12) ** 2
-    return information
+    # Few enough for one block.
+    (block,) = columns.blocks([samples])
+    for i, support in enumerate(columns.support):
+        Y = block.joints[i][:-1].T @ base_columns[support]
+        # 1e-12: exact data have no noise, and information must stay finite.
+        yield Y.T @ Y / max(float(estimate.torque_std[i]), 1e-12) ** 2
 
 
 def _motion(arm: Arm, moving: tuple[int, ...], rng: np.random.Generator) -> Samples:
@@ -188,9 +200,8 @@ def _revealed_by(
     """Take the first kind of motion that is nearly as good as the best."""
     # argmax of a mask is its first true entry; candidates go from simple to complex.
     first = int(np.argmax(after <= _ALMOST_BEST * after.min()))
-    by_joint = [
-        _std(information + joint)[index] for joint in candidates[first].information
-    ]
+    joints = _motion_information(estimate, candidates[first].samples)
+    by_joint = [_std(information + joint)[index] for joint in joints]
     return Unidentified(
         expression=estimate.base.expressions[index],
         value=float(estimate.base_values[index]),
