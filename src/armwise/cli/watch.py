@@ -20,6 +20,7 @@ from armwise.cli.arguments import (
     read_logs,
 )
 from armwise.cli.output import AsJson, console, print_json, table
+from armwise.errors import RecordingError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,6 +101,8 @@ def _watchdog(
     from armwise.calibration import Calibration
     from armwise.monitoring import Watchdog
 
+    if t.size < 2:
+        raise RecordingError("One row is no motion: there is nothing to watch.")
     period = float(np.median(np.diff(t)))
     if learning is None:
         learning = max(10.0, min(150.0, 0.5 * float(t[-1] - t[0]))) if whole else 150.0
