@@ -19,7 +19,7 @@ from papers.astley_calibration import (
     structure,
 )
 from papers.drawings import Drawing, line
-from papers.rows import Row, agrees
+from papers.rows import Row, claim
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -104,12 +104,13 @@ def rows() -> list[Row]:
     found = track()
     ours = found.late(found.adaptive)
     return [
-        agrees("Fig. 5.9", f"tracking error of PD with {name} / adaptive", 10.0,
-               found.late(errors) / ours, within=0.5,
-               note="'about 10': half as much either way; joint 2, the same wave; "
-               f"{found.late(errors):.3g} and {ours:.3g} V, root mean square of the "
-               "second half. The thesis does not say which gains PD had; PD's own, "
-               "twice as stiff, halve its error")
+        claim("Fig. 5.9", f"tracking error of PD with {name} / adaptive", "about 10",
+              found.late(errors) / ours, above=5.0, below=15.0,
+              why="half as much either way",
+              note="joint 2, the same wave; "
+              f"{found.late(errors):.3g} and {ours:.3g} V, root mean square of the "
+              "second half. The thesis does not say which gains PD had; PD's own, "
+              "twice as stiff, halve its error")
         for name, errors in (
             ("the same gains", found.same_gains), ("its own gains", found.own_gains),
         )

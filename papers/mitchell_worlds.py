@@ -247,7 +247,7 @@ def _rival_rows(duration: float) -> list[Row]:
         )  # fmt: skip
         for other in others:
             lines.append(
-                own("§2.3.3", f"{mechanism}: deviation over ours",
+                own("§2.3.3", f"{mechanism}: deviation of {other.by} over ours",
                     f"{other.by}, {other.deviation:.3g} m",
                     other.deviation / ours.deviation, above=100.0)
             )  # fmt: skip
