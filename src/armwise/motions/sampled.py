@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from armwise.arms import Arm
 
 
+_LARGEST = 1e12
+"""Beyond it a position, rate or torque is damage: squares of it still are numbers."""
+
+
 @dataclass(frozen=True, eq=False)
 class SampledMotion:
     """A motion through points, smooth between them.
@@ -47,6 +51,10 @@ class SampledMotion:
         times = np.array(self.times, dtype=float)
         if times.ndim != 1 or times.size < 2 or not np.all(np.diff(times) > 0):
             raise ArgumentError("A motion needs two or more points, at rising times.")
+        # Shorter than a nanosecond or longer than a year is no motion, and its rates
+        # would overflow.
+        if np.diff(times).min() < 1e-9 or np.ptp(times) > 3.2e7:
+            raise ArgumentError("A motion's times are a nanosecond to a year apart.")
         object.__setattr__(self, "times", times - times[0])
         for name in ("q", "qd", "qdd", "effort"):
             value = getattr(self, name)
@@ -55,8 +63,8 @@ class SampledMotion:
             array = np.array(value, dtype=float)
             if array.ndim != 2 or len(array) != times.size or array.shape[1] < 1:
                 raise ArgumentError(f"{name} needs one row for each of {times.size}.")
-            if not np.all(np.isfinite(array)):
-                row, joint = np.argwhere(~np.isfinite(array))[0] + 1
+            if not np.all(np.abs(array) <= _LARGEST):
+                row, joint = np.argwhere(~(np.abs(array) <= _LARGEST))[0] + 1
                 raise ArgumentError(
                     f"{name} is not finite at point {row}, joint {joint}."
                 )
