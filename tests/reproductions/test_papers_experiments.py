@@ -93,9 +93,10 @@ def test_what_runs_covers_its_experiments(made):
 @pytest.mark.parametrize(
     "group",
     [
-        group
-        for group in GROUPS
-        if group.name not in QUICK and owner(group).name == group.paper
+        # Beyond half a minute only `make test-all` runs it.
+        pytest.param(g, marks=[pytest.mark.papers] if g.seconds > 30.0 else [])
+        for g in GROUPS
+        if g.name not in QUICK and owner(g).name == g.paper
     ],
     ids=lambda group: f"{group.paper} {group.name}",
 )
