@@ -21,6 +21,7 @@ from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom
 from armwise.arms.readers.urdf import read_shape
 from armwise.arms.readers.xml import Element, read_xml
 from armwise.arms.save import save_arm
+from armwise.arms.writers.mjcf import mjcf_text
 
 __all__ = [
     "BASE",
@@ -46,6 +47,7 @@ __all__ = [
     "inertial_transform",
     "kinematics_digest",
     "load_arm",
+    "mjcf_text",
     "pose",
     "read_geom",
     "read_shape",
