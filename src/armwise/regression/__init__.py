@@ -23,6 +23,7 @@ from armwise.regression.friction import (
 from armwise.regression.jackknife import (
     STRETCHES,
     StretchScores,
+    interval_factor,
     jackknife,
     jackknife_covariance,
     sandwich,
@@ -74,6 +75,7 @@ __all__ = [
     "butterworth",
     "factor_of_gram",
     "friction_direction",
+    "interval_factor",
     "jackknife",
     "jackknife_covariance",
     "load_rows",

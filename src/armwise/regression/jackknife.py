@@ -38,6 +38,14 @@ _LOOKS_PER_STRETCH = 32
 corrects for its leverage, and a few per cent of error do not matter there."""
 
 
+def interval_factor(confidence: float = 0.95) -> float:
+    """Standard deviations to each side of an interval from so many stretches."""
+    from scipy.special import stdtrit
+
+    # Student's t: the jackknife's variance is itself an estimate from few stretches.
+    return float(stdtrit(STRETCHES - 1, 0.5 * (1.0 + confidence)))
+
+
 def jackknife_covariance(
     scores: Float[np.ndarray, "stretches unknowns"],
     information: Float[np.ndarray, "stretches unknowns unknowns"],
