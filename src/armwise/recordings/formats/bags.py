@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -244,12 +245,12 @@ def read_bag(
 
 @contextmanager
 def _reader(path: Path) -> Iterator[Any]:
+    generation = "rosbag1" if path.suffix == ".bag" else "rosbag2"
     try:
-        from rosbags.rosbag1 import Reader as FirstReader
-        from rosbags.rosbag2 import Reader
+        bags = import_module(f"rosbags.{generation}")
     except ImportError:
         raise MissingExtra("rosbags", "ros", "Reading ROS bags") from None
-    reader: Any = FirstReader(path) if path.suffix == ".bag" else Reader(path)
+    reader: Any = bags.Reader(path)
     reader.open()
     try:
         yield reader
