@@ -38,6 +38,7 @@ COMMANDS = (
     "reduce",
     "generate",
     "realtime",
+    "export",
     "feedforward",
     "control",
     "learn",
