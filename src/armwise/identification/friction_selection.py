@@ -26,6 +26,7 @@ from armwise.regression import (
     FrictionTerm,
     accumulate,
     accumulate_folds,
+    hysteresis_terms,
     stack,
 )
 
@@ -76,14 +77,6 @@ _MOST_TERMS = 4
 _STRIBECK_SPEEDS = (0.02, 0.06, 0.2)
 """Stribeck speeds that are tried, as fractions of a joint's top speed: the fall of
 friction lies well below it, at a speed that differs between drives."""
-
-# Judgement: a factor of four apart; gears wind up by a milliradian or less, bearings
-# and belts build friction up over hundredths.
-_WIDTHS = (1e-3, 4e-3, 16e-3, 64e-3)
-"""Distances in [rad] over which friction builds up after a reversal, that are tried."""
-
-_LEVER = 0.1
-"""Metres of a prismatic joint that count as a radian."""
 
 _FIRST_LOOK = (10, 300)
 """Parts of the log, and rows of each, that the first estimate of the load takes."""
@@ -178,16 +171,15 @@ def _candidates(
     # A joint that follows another has no friction of its own that could be seen.
     drives = [*arm.coordinates, *range(len(arm.joints), len(arm.driven))]
     terms: list[FrictionTerm] = []
+    widths = hysteresis_terms(arm)
     for j in drives:
         # A drive that never moves has columns of zeros.
         if fastest[j] <= 0.0:
             continue
         name = arm.driven[j].name
-        is_turning = j >= len(arm.joints) or arm.joints[j].kind != "prismatic"
-        lever = 1.0 if is_turning else _LEVER
         scales = {
             "stribeck": [f * float(fastest[j]) for f in _STRIBECK_SPEEDS],
-            "hysteresis": [lever * width for width in _WIDTHS],
+            "hysteresis": [term.scale for term in widths if term.joint == j],
         }
         for form in FORMS if forms is None else forms:
             if forms is None and form in ("load_driving", "load_back_driven"):

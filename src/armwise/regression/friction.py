@@ -189,6 +189,28 @@ class FrictionTerm:
         return columns.fill(slice(0, len(samples)), lambda: samples.tau)[0]
 
 
+# Judgement: a factor of four apart; gears wind up by a milliradian or less, bearings
+# and belts build friction up over hundredths.
+_WIDTHS = (1e-3, 4e-3, 16e-3, 64e-3)
+"""Distances in [rad] over which friction may build up after a reversal."""
+
+_LEVER = 0.1
+"""Metres of a prismatic joint that count as a radian."""
+
+
+def hysteresis_terms(arm: Arm) -> tuple[FrictionTerm, ...]:
+    """Friction of every drive that builds up over a distance, narrow to wide."""
+    # A joint that follows another has no friction of its own that could be seen.
+    drives = [*arm.coordinates, *range(len(arm.joints), len(arm.driven))]
+    terms = []
+    for j in drives:
+        is_turning = j >= len(arm.joints) or arm.joints[j].kind != "prismatic"
+        scale = 1.0 if is_turning else _LEVER
+        name = arm.driven[j].name
+        terms += [FrictionTerm(j, name, "hysteresis", scale * w) for w in _WIDTHS]
+    return tuple(terms)
+
+
 def load_rows(
     drive_rows: Float[np.ndarray, "drives dof"],
 ) -> Float[np.ndarray, "drives dof"]:
