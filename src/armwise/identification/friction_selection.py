@@ -97,15 +97,11 @@ class FrictionSelection:
     Attributes:
         terms: The terms selected.
         candidates: All that were tried.
-        error_before, error_after: Squared error on stretches left out, per joint,
-            in units of its noise.
         accumulator: R factors of all samples, over the columns with these terms.
     """
 
     terms: tuple[FrictionTerm, ...]
     candidates: tuple[FrictionTerm, ...]
-    error_before: Float[np.ndarray, " dof"]
-    error_after: Float[np.ndarray, " dof"]
     accumulator: Accumulator
 
     @property
@@ -138,26 +134,24 @@ def select_friction(
         plain = Columns(arm, has_lags=is_late)
         load = _first_load(plain, runs, terms)
         candidates = _worthwhile(candidates, plain, runs, load)
+        if not candidates:
+            return FrictionSelection((), (), accumulate(plain, runs))
         # Candidates are no reason to fit rows that only some of them explain.
         columns = replace(plain, friction=candidates, load=load, fits_reversals=False)
         folds, every = _folds(columns, runs)
         total = folds[0].merge(*folds[1:])
-        search = _Search(columns, folds, every, total, terms)
         # Of two stretches no scatter is known.
         is_long = len(folds) > 2
-        selection = search.run() if candidates and is_long else []
+        selection = (
+            _Search(columns, folds, every, total, terms).run() if is_long else []
+        )
         selected = tuple(candidates[k] for k in selection)
         smaller = replace(columns, friction=selected, fits_reversals=True)
         # Sums of all rows serve, unless more of them are fitted with these terms.
         is_whole = total.samples == sum(len(run) for run in runs)
         is_whole &= not any(term.kind.is_sharp for term in selected)
-        return FrictionSelection(
-            selected,
-            candidates,
-            search.error([]).sum(0),
-            search.error(selection).sum(0),
-            total.restrict(smaller) if is_whole else accumulate(smaller, runs),
-        )
+        sums = total.restrict(smaller) if is_whole else accumulate(smaller, runs)
+        return FrictionSelection(selected, candidates, sums)
 
 
 def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
@@ -308,6 +302,7 @@ class _Search:
         # and friction with a memory shows nowhere else.
         whole = self._grams_of(problem, every, std)
         self._grams = np.stack([fitted, whole]) / size
+        self._fitted = self._grams[0].sum(axis=1)
         self._torque = self._grams[..., -1, -1].sum(axis=1)
         self._is_seen = self._seen(fitted.sum(axis=0), whole.sum(axis=0))
 
@@ -346,11 +341,6 @@ class _Search:
             selection += additions
         return sorted(selection)
 
-    def error(self, selection: Sequence[int]) -> Float[np.ndarray, "folds joints"]:
-        """Squared error of each joint on each fold when it is left out."""
-        x = self._solutions(selection, self._remembering(selection), ())[0]
-        return np.asarray(self._errors(x)[1])
-
     def _remembering(self, selection: Sequence[int]) -> frozenset[int]:
         """Joints whose friction has a memory: all of their rows are fitted."""
         return frozenset(
@@ -379,8 +369,9 @@ class _Search:
         own = [*range(self._own), *[self._own + k for k in selection]]
         width = self._grams.shape[-1]
         added = self._own + np.array(candidates, dtype=int)
-        which = [int(j in whole) for j in range(self._grams.shape[2])]
-        sums = self._grams[which, :, np.arange(len(which))].sum(axis=0)
+        sums = self._fitted
+        for j in whole:
+            sums = sums + (self._grams[1, :, j] - self._grams[0, :, j])
         train = sums.sum(axis=0) - sums
         inner = train[:, own][:, :, own]
         # A ridge of 1e-9 of a column: what the other folds leave undetermined is zero.
@@ -404,29 +395,34 @@ class _Search:
         """For each drive the candidate that helps most, if it helps enough."""
         own = self._remembering(selection)
         before = self._errors(self._solutions(selection, own, ())[0])
-        groups: dict[frozenset[int], list[int]] = {}
-        for k in range(len(self._terms)):
+        groups: dict[tuple[frozenset[int], int], list[int]] = {}
+        for k, term in enumerate(self._terms):
             if self._is_seen[k] and not self._is_excluded(selection, k):
-                groups.setdefault(own | self._remembering([k]), []).append(k)
+                key = (own | self._remembering([k]), term.joint)
+                groups.setdefault(key, []).append(k)
         best: dict[int, tuple[float, int]] = {}
-        for whole, candidates in groups.items():
+        for (whole, drive), candidates in groups.items():
             x, moves, steps = self._solutions(selection, whole, candidates)
-            products = np.matmul(self._grams, x[:, None, :, None])[..., 0]
+            joints = self._joints[candidates[0]]
+            # Only what is fitted or tried; all candidates of a drive in one product.
+            tried = [*selection, *candidates]
+            used = [*range(self._own), *[self._own + k for k in tried], -1]
+            grams = self._grams[:, :, joints][..., used, :][..., used]
+            x, u = x[:, used], moves[:, used]
+            products = np.matmul(grams, x[:, None, :, None])[..., 0]
+            error = np.sum(products * x[:, None], axis=-1)[..., None]
+            linear = np.einsum("fic,rfji->rfjc", u, products)
+            square = np.einsum("fic,rfjic->rfjc", u, np.matmul(grams, u[:, None]))
+            step = steps[:, None]
+            trial = (error + 2.0 * step * linear + step**2 * square).sum(axis=2)
+            was = before[:, :, joints].sum(axis=2)
             for i, k in enumerate(candidates):
-                term, joints, u = self._terms[k], self._joints[k], moves[:, :, i]
-                step = steps[:, i, None]
-                error = np.sum(products[:, :, joints] * x[:, None], axis=-1)
-                linear = np.einsum("fi,rfji->rfj", u, products[:, :, joints])
-                # One product after the other: einsum would not see that it is cheaper.
-                bent = np.matmul(self._grams[:, :, joints], u[:, None, :, None])[..., 0]
-                square = np.einsum("fi,rfji->rfj", u, bent)
-                trial = error + 2.0 * step * linear + step**2 * square
-                was, now = (e.sum(axis=2) for e in (before[:, :, joints], trial))
-                gain = self._gain(was, now, joints, term.kind.is_sharp)
+                kind = self._terms[k].kind
+                gain = self._gain(was, trial[..., i], joints, kind.is_sharp)
                 # Whether the sign of its coefficient is one that the form can have.
-                has_sign = not term.kind.brakes or bool(np.all(steps[:, i] > 0.0))
-                if has_sign and gain > best.get(term.joint, (0.0, 0))[0]:
-                    best[term.joint] = (gain, k)
+                has_sign = not kind.brakes or bool(np.all(steps[:, i] > 0.0))
+                if has_sign and gain > best.get(drive, (0.0, 0))[0]:
+                    best[drive] = (gain, k)
         return [k for _, k in best.values()]
 
     def _errors(self, x: np.ndarray) -> Float[np.ndarray, "rows folds joints"]:

@@ -405,19 +405,19 @@ class FrictionColumns:
             return
         stop = min(len(self._samples), max(rows.stop, rows.start + _CHUNK))
         self._chunk = slice(rows.start, stop)
-        self._filtered = {
-            k: self._sharp(term, self._chunk)
-            for k, term in enumerate(self.terms)
-            if term.kind.is_sharp
-        }
+        sharp = [k for k, term in enumerate(self.terms) if term.kind.is_sharp]
+        if sharp:
+            columns = self._sharp([self.terms[k] for k in sharp], self._chunk)
+            self._filtered = dict(zip(sharp, columns, strict=True))
 
-    def _sharp(self, term: FrictionTerm, rows: slice) -> np.ndarray:
-        """A sharp term through the torque's low-pass, segment by segment."""
+    def _sharp(
+        self, terms: Sequence[FrictionTerm], rows: slice
+    ) -> Float[np.ndarray, "terms rows"]:
+        """Sharp terms through the torque's low-pass, segment by segment."""
         bandwidth, rate = self._samples.torque_bandwidth_hz, self._samples.rate_hz
         is_filtered = bandwidth is not None and bandwidth < 0.45 * rate
         margin = int(_MARGIN * rate / bandwidth) + 1 if is_filtered and bandwidth else 0
-        column = np.empty(rows.stop - rows.start)
-        resolution = self._samples.speed_resolution
+        columns = np.empty((len(terms), rows.stop - rows.start))
         for segment in self._samples.segments:
             start, stop = max(segment.start, rows.start), min(segment.stop, rows.stop)
             if start >= stop:
@@ -425,19 +425,28 @@ class FrictionColumns:
             wide = slice(
                 max(segment.start, start - margin), min(segment.stop, stop + margin)
             )
-            speed = self._along(term.joint, self._samples.qd[wide])
-            weights = np.abs(self._rows[term.joint])
-            dead_band = float(weights @ resolution) if resolution else 0.0
-            motion = self._motion(
-                term.joint, wide, averaged_sign(speed, dead_band), np.zeros(0)
+            motions = {
+                drive: self._motion(drive, wide, self._sign(drive, wide), np.zeros(0))
+                for drive in {term.joint for term in terms}
+            }
+            values = np.stack(
+                [term.kind.shape(motions[term.joint], term.scale) for term in terms],
+                axis=1,
             )
-            values = term.kind.shape(motion, term.scale)
             if is_filtered and bandwidth:
                 # Held ends: an odd reflection would double the height of a step there.
+                # All at once: a filter costs as much to start as to run.
                 values = low_pass(values, bandwidth, rate, "constant")
             inside = slice(start - wide.start, stop - wide.start)
-            column[start - rows.start : stop - rows.start] = values[inside]
-        return column
+            columns[:, start - rows.start : stop - rows.start] = values[inside].T
+        return columns
+
+    def _sign(self, drive: int, rows: slice) -> Float[np.ndarray, " rows"]:
+        """Direction of a drive as it is, before any low-pass."""
+        resolution = self._samples.speed_resolution
+        weights = np.abs(self._rows[drive])
+        dead_band = float(weights @ resolution) if resolution else 0.0
+        return averaged_sign(self._along(drive, self._samples.qd[rows]), dead_band)
 
 
 class _StopOperator:
