@@ -59,6 +59,13 @@ class TorqueGains:
     torque_std: Float[np.ndarray, " dof"]
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """One line: the factors with their standard deviations."""
+        factors = zip(self.gain[:8], self.std[:8], strict=True)
+        listed = ", ".join(f"{gain:.4g} ± {std:.2g}" for gain, std in factors)
+        more = ", …" if len(self.gain) > 8 else ""
+        return f"<TorqueGains: {listed}{more}>"
+
 
 def calibrate_torques(
     structure: Structure | Arm,
