@@ -89,7 +89,8 @@ class FleetEstimate:
         """One line: how many robots, how many of them differ."""
         return (
             f"<FleetEstimate of {self.pooled.prior_arm.name}: "
-            f"{len(self.robots)} robots, {len(self.flagged)} flagged, {len(self.bad_logs)} logs left out>"
+            f"{len(self.robots)} robots, {len(self.flagged)} flagged, "
+            f"{len(self.bad_logs)} logs left out>"
         )
 
     @property
