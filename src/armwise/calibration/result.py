@@ -109,10 +109,10 @@ class Calibration:
 
     def __repr__(self) -> str:
         """One line: how many joints, how well."""
-        known = np.isfinite(self.beta_std)
-        worst = self.beta_std[known].max(initial=0.0)
+        calibrated = np.isfinite(self.beta_std)
+        worst = self.beta_std[calibrated].max(initial=0.0)
         return (
-            f"<Calibration: {known.sum()} of {len(known)} joints, "
+            f"<Calibration: {calibrated.sum()} of {len(calibrated)} joints, "
             f"largest std of an offset {worst:.2g} rad or m, {self.method}>"
         )
 
