@@ -196,8 +196,8 @@ def _bursts(problem: Problem, rows: _Rows) -> list[EstimateWarning]:
     power = np.stack([np.bincount(rows.stretch, e**2, STRETCHES) for e in residual])
     size = np.sqrt(np.mean(rows.torque**2, axis=1))
     density = power / counts
-    usual = np.maximum(np.median(density, axis=1), 1e-300)
-    ratio = density / usual[:, None]
+    typical = np.maximum(np.median(density, axis=1), 1e-300)
+    ratio = density / typical[:, None]
     # Far from usual, a good part of the torque itself, and most of what is left over.
     is_burst = (ratio > _BURST) & (np.sqrt(density) > 0.2 * size[:, None])
     is_most = (power * is_burst).sum(axis=1) > 0.5 * power.sum(axis=1)
@@ -399,16 +399,20 @@ def _outcome(column: np.ndarray, rows: _Rows) -> tuple[float, float, float]:
     if power <= 1e-20 or size <= 0.0:
         return 0.0, np.inf, 0.0
     value = float(column @ rows.residual) / power
-    left = rows.residual - value * column
+    unexplained = rows.residual - value * column
     dof = rows.torque.shape[0]
-    products = (column * left).reshape(dof, -1).sum(axis=0)
+    products = (column * unexplained).reshape(dof, -1).sum(axis=0)
     squares = (column**2).reshape(dof, -1).sum(axis=0)
     scores = np.bincount(rows.stretch, products, STRETCHES)
     information = np.bincount(rows.stretch, squares, STRETCHES)
     variance = jackknife_covariance(
         scores[:, None], information[:, None, None], np.array([[power**-0.5]])
     )
-    return value, float(np.sqrt(variance[0, 0])), 1.0 - float(np.sum(left**2)) / size
+    return (
+        value,
+        float(np.sqrt(variance[0, 0])),
+        1.0 - float(np.sum(unexplained**2)) / size,
+    )
 
 
 def _hypotheses(problem: Problem, estimate: Estimate, rows: _Rows) -> list[_Hypothesis]:
@@ -600,8 +604,8 @@ def _changed_load(
 ) -> list[_Hypothesis]:
     """The best load in one part of the data, as one column."""
     flat = columns.reshape(-1, columns.shape[-1])
-    left = rows.unexplained(flat)
-    moments = np.linalg.lstsq(left, rows.residual, rcond=1e-9)[0]
+    unexplained = rows.unexplained(flat)
+    moments = np.linalg.lstsq(unexplained, rows.residual, rcond=1e-9)[0]
     mass = float(moments[0])
     total = sum(link.inertia.mass for link in problem.columns.arm.links)
     if abs(mass) < _LOAD * total:

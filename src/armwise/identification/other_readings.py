@@ -125,8 +125,8 @@ class SampledSystem:
             (columns * weight[:, :, None]).reshape(-1, columns.shape[2])
         )
         scaled = (torque * weight).reshape(-1)
-        left = scaled - basis @ (basis.T @ scaled)
-        return np.asarray(np.linalg.norm(left.reshape(torque.shape), axis=1))
+        unexplained = scaled - basis @ (basis.T @ scaled)
+        return np.asarray(np.linalg.norm(unexplained.reshape(torque.shape), axis=1))
 
 
 def _slices(count: int, total: int) -> list[slice]:
@@ -135,8 +135,8 @@ def _slices(count: int, total: int) -> list[slice]:
     if total <= 4 * ROWS:
         return [slice(0, count)]
     length = max(ROWS * 4 // STRETCHES, 1)
-    pieces = max(1, round(count / total * STRETCHES))
-    starts = np.linspace(0, max(count - length, 0), pieces).astype(int)
+    blocks = max(1, round(count / total * STRETCHES))
+    starts = np.linspace(0, max(count - length, 0), blocks).astype(int)
     return [slice(int(a), min(int(a) + length, count)) for a in starts]
 
 

@@ -97,6 +97,13 @@ class TorqueGains:
             is_calibrated=False,
         )  # fmt: skip
 
+    def __repr__(self) -> str:
+        """One line: the factors with their standard deviations."""
+        factors = zip(self.gain[:8], self.std[:8], strict=True)
+        listed = ", ".join(f"{gain:.4g} ± {std:.2g}" for gain, std in factors)
+        more = ", …" if len(self.gain) > 8 else ""
+        return f"<TorqueGains: {listed}{more}>"
+
     @property
     def std(self) -> Float[np.ndarray, " dof"]:
         """Standard deviation of each gain."""
