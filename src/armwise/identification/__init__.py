@@ -36,6 +36,7 @@ from armwise.identification.methods import (
     WeightedLeastSquares,
 )
 from armwise.identification.online import OnlineIdentification
+from armwise.identification.posterior import PRIOR_STD, Band
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
 from armwise.identification.reduce import (
     ReductionCost,
@@ -75,9 +76,11 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "DOUBTFUL_DATA",
+    "PRIOR_STD",
     "TERMS",
     "WRONG_DATA",
     "Accumulator",
+    "Band",
     "Columns",
     "Estimate",
     "EstimateWarning",
