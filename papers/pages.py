@@ -101,6 +101,7 @@ def _index_page(gallery: Gallery) -> str:
         _fill(
             "card",
             name=paper.name,
+            title=escape(paper.title),
             citation=escape(paper.citation),
             about=escape(paper.about),
             counts=_counts(shown, gallery.rows(paper)),
@@ -171,7 +172,7 @@ def _paper_page(paper: Paper, shown: Sequence[Exhibit]) -> str:
         links=links,
         exhibits="\n".join(_exhibit(x, figures) for x in shown),
     )
-    return _page(paper.name, body, figures)
+    return _page(paper.title, body, figures)
 
 
 def _exhibit(exhibit: Exhibit, figures: list[Figure | PlotlyFigure]) -> str:
