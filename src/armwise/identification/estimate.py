@@ -89,6 +89,18 @@ class Estimate:
     validation_samples: tuple[Samples, ...] = ()
     left_out: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """One line: what was estimated, and how far predictions are off."""
+        judged = self.validation or self.fit
+        where = "unseen data" if self.validation else "the fit"
+        errors = " ".join(f"{100.0 * e:.3g}" for e in judged.relative_error[:8])
+        more = " …" if len(judged.relative_error) > 8 else ""
+        return (
+            f"<Estimate of {self.prior_arm.name}: {self.base.count} base parameters, "
+            f"{self.method}; error on {where} {errors}{more} %, "
+            f"{len(self.warnings)} warnings>"
+        )
+
     @property
     def prior_arm(self) -> Arm:
         """The arm as it was described."""
