@@ -242,7 +242,7 @@ def _sampled_rows() -> list[Row]:
                26, float(np.log10(growth)), absolute=0.5,
                note="printed as 10²⁶, so half a decade. Ten updates give "
                f"10^{np.log10(growth):.1f}, nine 10^{steady[9]:.1f}; the thesis' own "
-               f"530 per movement gives 10^{10 * np.log10(530):.1f} after ten"),
+               f"530 per movement gives 10^{np.log10(530.0**10):.1f} after ten"),
         agrees(experiment, "growth from one movement to the next, ninth to tenth",
                530, float(10 ** (steady[10] - steady[9])),
                note="'approximately the factor by which the error was growing'"),

@@ -20,8 +20,8 @@ import numpy as np
 from armwise.arms import DRIVE_NAMES, load_arm
 from armwise.errors import ArmwiseError
 from armwise.identification import Estimate, identify
-from armwise.identification.coverage import interval_factor
 from armwise.jobs import InProcess, JobRunner, ProcessPool
+from armwise.regression import interval_factor
 from studies.foreign_plants import KINDS, ForeignRun, PlantSetting, foreign_run
 
 GROUPS = ("links", *DRIVE_NAMES, "chosen terms", "lag")

@@ -25,7 +25,6 @@ from armwise.identification.coverage import (
     CoverageStudy,
     LoopSetting,
     base_names,
-    interval_factor,
     loop_recordings,
     loop_setting,
 )
@@ -42,7 +41,7 @@ from armwise.programs import (
 )
 from armwise.progress import Progress
 from armwise.recordings import Samples, prepare
-from armwise.regression import STRETCHES, Columns
+from armwise.regression import STRETCHES, Columns, interval_factor
 from studies.closed_loop import TEMPLATES, GpuLoop
 from studies.filter_matrices import BandedMatrix, PreparationBands, preparation_bands
 

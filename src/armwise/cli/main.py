@@ -39,6 +39,7 @@ COMMANDS = (
     "reduce",
     "generate",
     "realtime",
+    "export",
     "feedforward",
     "control",
     "learn",

@@ -11,6 +11,7 @@ from armwise.identification.estimate import (
     Identification,
     PlannedTorque,
     build_estimate,
+    estimate_to_dict,
     read_estimate,
     torque_along,
     write_estimate,
@@ -36,6 +37,7 @@ from armwise.identification.methods import (
     WeightedLeastSquares,
 )
 from armwise.identification.online import OnlineIdentification
+from armwise.identification.posterior import PRIOR_STD, Band
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
 from armwise.identification.reduce import (
     ReductionCost,
@@ -75,9 +77,11 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "DOUBTFUL_DATA",
+    "PRIOR_STD",
     "TERMS",
     "WRONG_DATA",
     "Accumulator",
+    "Band",
     "Columns",
     "Estimate",
     "EstimateWarning",
@@ -109,6 +113,7 @@ __all__ = [
     "build_problem",
     "coverage_study",
     "diagnose",
+    "estimate_to_dict",
     "file_error",
     "fit_from_sums",
     "identify",

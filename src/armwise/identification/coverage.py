@@ -20,7 +20,7 @@ from armwise.identification.validation import review
 from armwise.motions import Motion, random_motion
 from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
-from armwise.regression import STRETCHES, Columns
+from armwise.regression import Columns, interval_factor
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -180,14 +180,6 @@ class _CoverageCounts:
 def base_names(problem: Problem) -> tuple[str, ...]:
     """Names of the base parameters of a problem."""
     return tuple(problem.base.names[i] for i in problem.base.indices)
-
-
-def interval_factor() -> float:
-    """Standard deviations of a 95 % interval from so many stretches."""
-    from scipy.stats import t
-
-    # Student's t: the jackknife's variance is itself an estimate from few stretches.
-    return float(t.ppf(0.975, STRETCHES - 1))
 
 
 def loop_setting(

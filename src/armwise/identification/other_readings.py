@@ -65,7 +65,8 @@ class SampledSystem:
         """Evaluate some rows of data, which may differ from the problem's own."""
         columns = problem.columns
         total = sum(len(run) for run in data)
-        stride = thin * max(1, min(total, 4 * ROWS) // ROWS)
+        # Every sample has a row per joint: beyond eight, fewer samples will do.
+        stride = thin * max(1, min(total, 4 * ROWS) // ROWS) * -(-columns.arm.dof // 8)
         leaders = columns.user[:, list(problem.base.indices)]
         fixed = columns.user @ np.where(problem.is_estimated, 0.0, problem.prior)
         rows, trust = [], []
@@ -125,8 +126,8 @@ class SampledSystem:
             (columns * weight[:, :, None]).reshape(-1, columns.shape[2])
         )
         scaled = (torque * weight).reshape(-1)
-        left = scaled - basis @ (basis.T @ scaled)
-        return np.asarray(np.linalg.norm(left.reshape(torque.shape), axis=1))
+        unexplained = scaled - basis @ (basis.T @ scaled)
+        return np.asarray(np.linalg.norm(unexplained.reshape(torque.shape), axis=1))
 
 
 def _slices(count: int, total: int) -> list[slice]:
@@ -135,8 +136,8 @@ def _slices(count: int, total: int) -> list[slice]:
     if total <= 4 * ROWS:
         return [slice(0, count)]
     length = max(ROWS * 4 // STRETCHES, 1)
-    pieces = max(1, round(count / total * STRETCHES))
-    starts = np.linspace(0, max(count - length, 0), pieces).astype(int)
+    blocks = max(1, round(count / total * STRETCHES))
+    starts = np.linspace(0, max(count - length, 0), blocks).astype(int)
     return [slice(int(a), min(int(a) + length, count)) for a in starts]
 
 

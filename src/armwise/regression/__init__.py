@@ -18,11 +18,13 @@ from armwise.regression.friction import (
     FrictionForm,
     FrictionModel,
     FrictionTerm,
+    hysteresis_terms,
     load_rows,
 )
 from armwise.regression.jackknife import (
     STRETCHES,
     StretchScores,
+    interval_factor,
     jackknife,
     jackknife_covariance,
     sandwich,
@@ -45,10 +47,17 @@ from armwise.regression.solution import (
     torque_size,
     triangle,
 )
+from armwise.regression.torque_gains import (
+    GAIN_STD,
+    GainStd,
+    TorqueSignal,
+    joint_gain_std,
+)
 
 __all__ = [
     "BLOCK",
     "FORMS",
+    "GAIN_STD",
     "RANK_TOLERANCE",
     "SETTLED_DIRECTION",
     "STRETCHES",
@@ -62,11 +71,13 @@ __all__ = [
     "FrictionForm",
     "FrictionModel",
     "FrictionTerm",
+    "GainStd",
     "GramSum",
     "Signals",
     "Solution",
     "StretchScores",
     "TorqueProjection",
+    "TorqueSignal",
     "accumulate",
     "accumulate_folds",
     "accumulate_stretches",
@@ -74,8 +85,11 @@ __all__ = [
     "butterworth",
     "factor_of_gram",
     "friction_direction",
+    "hysteresis_terms",
+    "interval_factor",
     "jackknife",
     "jackknife_covariance",
+    "joint_gain_std",
     "load_rows",
     "low_pass",
     "residual_std",

@@ -7,6 +7,7 @@ import numpy as np
 from armwise.arms import DRIVE_NAMES
 from armwise.identification import predict_torque
 from armwise.recordings import Samples
+from armwise.regression import interval_factor
 from armwise.report.report import (
     Block,
     Cell,
@@ -18,11 +19,6 @@ from armwise.report.report import (
     finite,
 )
 from armwise.report.subject import Subject
-
-# The normal quantile. Student's t of the jackknife's 39 degrees of freedom would be
-# 2.02: intervals 3 % wider.
-CONFIDENCE = 1.96
-"""Standard deviations to each side of a 95 % interval."""
 
 
 def parameters_section(subject: Subject) -> Section:
@@ -73,7 +69,8 @@ def _combinations(subject: Subject) -> ReportTable:
 def _interval(value: float, std: float) -> tuple[Cell, Cell, Cell]:
     if not np.isfinite(std):
         return "not determined", None, None
-    return float(std), float(value - CONFIDENCE * std), float(value + CONFIDENCE * std)
+    reach = interval_factor() * std
+    return float(std), float(value - reach), float(value + reach)
 
 
 def _relative_std(value: float, std: float) -> Cell:
