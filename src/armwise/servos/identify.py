@@ -59,14 +59,14 @@ WINDOW_S = 10.0
 SETTLE_S = 1.0
 """First part of a window in [s] that does not count: speed and stick are unknown."""
 
-_STARTS = 512
+_STARTS = 256
 """Starting points per joint."""
 
 _LIMITS = ("acceleration", "slew")
 """Limits of the set-point, infinite where there are none."""
 
 # Judgement: some hundred reversals.
-_WINDOWS_S = 160.0
+_WINDOWS_S = 100.0
 """Length in [s] of all windows of a joint, in each half of the motions."""
 
 # Judgement: an element that predicts other motions less than half a percent better is
@@ -240,11 +240,11 @@ class _Identification:
             starts = drawn_starts(around, absent(), self.random, _STARTS)
             # A few windows are enough to reject most of the starts, and then most of
             # what they lead to.
-            few = windows[:: max(1, len(windows) // 10)]
-            candidates = best_starts(self.roller, few, starts, 6)
-            fits = [self._polish(few, start, 8) for start in candidates]
+            few = windows[:: max(1, len(windows) // 8)]
+            candidates = best_starts(self.roller, few, starts, 4)
+            fits = [self._polish(few, start, 6) for start in candidates]
             fits = sorted(fits, key=lambda fit: fit.cost)[:2]
-            fits = [self._polish(windows, fit.values, 6) for fit in fits]
+            fits = [self._polish(windows, fit.values, 4) for fit in fits]
             joint.fits = [min(fits, key=lambda fit: fit.cost).values] * 2
 
     def _polish(
@@ -283,7 +283,7 @@ class _Identification:
             joint.core = dict(joint.fits[0])
             bare = _without(joint.core, names)
             joint.fits = [
-                fit_servo(self.roller, windows, bare, names, iterations=6).values
+                fit_servo(self.roller, windows, bare, names, iterations=4).values
                 for windows in joint.halves
             ]
         error = self._left_out(moving, [joint.fits for joint in moving])
@@ -327,7 +327,7 @@ class _Identification:
         return [
             [
                 fit_servo(
-                    self.roller, windows, values, names, iterations=6, prior=prior
+                    self.roller, windows, values, names, iterations=4, prior=prior
                 ).values
                 for windows, values, prior in zip(
                     joint.halves, joint.fits, priors, strict=True
@@ -360,7 +360,7 @@ class _Identification:
                 starts.append(_without(joint.core, wanted))
                 count = 2
             trials = [
-                fit_servo(self.roller, windows, start, wanted, iterations=4)
+                fit_servo(self.roller, windows, start, wanted, iterations=3)
                 for start in best_starts(self.roller, windows, starts, count)
             ]
             fits.append(min(trials, key=lambda fit: fit.cost).values)
@@ -386,14 +386,14 @@ class _Identification:
         prior = None
         for joint in moving:
             self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
-            # From either half's values; most of the way on the windows, for they cost
-            # a tenth of all rows.
+            # Most of the way on the windows, for they cost a tenth of all rows.
             windows = [*joint.halves[0], *joint.halves[1]]
-            near = [
-                fit_servo(self.roller, windows, values, names, iterations=12)
-                for values in joint.fits
-            ]
-            joint.fits = [min(near, key=lambda fit: fit.cost).values] * 2
+            # One joint alone may take its time.
+            iterations = 25 if self.dof == 1 else 8
+            near = fit_servo(
+                self.roller, windows, joint.fits[0], names, iterations=iterations
+            )
+            joint.fits = [near.values] * 2
         if self.shares:
             prior = shared_values([joint.fits[0] for joint in moving], names)
         fits = []
@@ -405,12 +405,12 @@ class _Identification:
             start, windows = joint.fits[0], [*joint.halves[0], *joint.halves[1]]
             if prior is not None:
                 pulled = fit_servo(
-                    self.roller, windows, start, names, iterations=8, prior=prior
+                    self.roller, windows, start, names, iterations=5, prior=prior
                 )
                 start = pulled.values
             fits.append(
                 fit_servo(self.roller, joint.motions, start, names,
-                          iterations=3, prior=prior)
+                          iterations=2, prior=prior)
             )  # fmt: skip
         self.plain = self._plain(joints, fits, names, prior)
         return fits
@@ -435,7 +435,7 @@ class _Identification:
             if joint.moves:
                 windows = [*joint.halves[0], *joint.halves[1]]
                 simple = fit_servo(
-                    self.roller, windows, simple, kept, iterations=10, prior=prior
+                    self.roller, windows, simple, kept, iterations=6, prior=prior
                 ).values
             servos.append(simple)
         return {k: np.array([servo[k] for servo in servos]) for k in PARAMETERS}
