@@ -30,7 +30,6 @@ from armwise.identification.other_readings import (
     score,
 )
 from armwise.identification.problem import Problem
-from armwise.identification.validation import predict_torque
 from armwise.recordings import Recording, Samples, repaired, suspicions
 from armwise.regression import STRETCHES, jackknife_covariance
 
@@ -450,11 +449,13 @@ def _offsets(problem: Problem, estimate: Estimate, rows: _Rows) -> list[_Hypothe
     """An encoder that is off by a constant angle."""
     arm = problem.columns.arm
     hypotheses = []
+    # NumPy: a thousand samples take less than compiling would. Friction depends on the
+    # speed, and cancels in the difference.
+    dynamics = Dynamics(estimate.arm, backend="numpy")
+    motion = rows.motion
 
     def torque(step: np.ndarray) -> np.ndarray:
-        # Friction depends on the speed alone, and cancels in the difference.
-        moved = replace(rows.motion, q=rows.motion.q + step)
-        return predict_torque(problem.columns, estimate.all_parameters, moved)
+        return dynamics.inverse_dynamics(motion.q + step, motion.qd, motion.qdd)
 
     for j, index in enumerate(arm.coordinates):
         # A sliding joint's offset moves no torque but through what lies beyond it;
@@ -590,11 +591,19 @@ def _between_logs(
 def _load_columns(problem: Problem, rows: _Rows) -> np.ndarray:
     """Torque of mass and first moments on the last link, joint by joint."""
     arm, motion = problem.columns.arm, rows.motion
-    # NumPy: the program of the whole regressor is not compiled for identification.
-    dynamics = Dynamics(arm, backend="numpy")
-    regressor = dynamics.regressor(motion.q, motion.qd, motion.qdd)
     last = arm.layout.link(len(arm.links) - 1)
-    columns = regressor[:, :, last.start : last.start + 4]
+    unit = np.zeros((4, arm.layout.size))
+    unit[range(4), range(last.start, last.start + 4)] = 1.0
+    # Torque is linear in the parameters: a column is the torque of one of them alone.
+    columns = np.stack(
+        [
+            Dynamics(arm.with_parameters(alone), backend="numpy").inverse_dynamics(
+                motion.q, motion.qd, motion.qdd
+            )
+            for alone in unit
+        ],
+        axis=2,
+    )
     weighted = columns * (rows.trust / rows.std)[:, :, None]
     return np.asarray(weighted.transpose(1, 0, 2))
 
