@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from armwise.arms import InertialParameters
+from armwise.arms import InertialParameters, load_arm
 from armwise.calibration import calibrate_torques
 from armwise.cli.main import app
 from armwise.control import ComputedTorque
-from armwise.errors import NotIdentifiable
+from armwise.errors import ArgumentError, NotIdentifiable
+from armwise.loads import TorqueGains, read_torque_gains, write_torque_gains
 from armwise.motions import Triangle
 from armwise.plants import (
     Encoder,
@@ -72,13 +73,14 @@ def test_gains_come_out_within_their_uncertainty(logs):
     found = calibrate_torques(hand(), *logs, LOAD)
     assert found.gain == pytest.approx(TRUE, rel=0.01)
     assert np.all(np.abs(found.gain - TRUE) < 5.0 * found.std)
-    assert np.all(found.std < 0.01)
+    # Joint 2 hardly turns back under load: friction that grows with it is possible.
+    assert np.all(found.std < [0.01, 0.06])
 
 
 def test_a_guess_only_shifts_the_search(logs):
     plain = calibrate_torques(hand(), *logs, LOAD)
     other = calibrate_torques(hand(), *logs, LOAD, guess=[1.3, 0.8])
-    assert other.gain == pytest.approx(plain.gain, rel=1e-3)
+    assert np.all(np.abs(other.gain - plain.gain) < 0.5 * plain.std + 1e-3)
 
 
 def test_no_load_determines_nothing(logs):
@@ -98,8 +100,10 @@ def test_the_command_line_calibrates_torques(logs, tmp_path):
         app, ["calibrate-torques", "hand_controller", *arguments, *options]
     )
     assert result.exit_code == 0, result.output
-    gains = [row["gain"] for row in json.loads(result.stdout)["torque_gains"]]
-    assert gains == pytest.approx(list(TRUE), rel=0.02)
+    rows = json.loads(result.stdout)["torque_gains"]
+    assert rows[0]["gain"] == pytest.approx(TRUE[0], rel=0.02)
+    for row, gain in zip(rows, TRUE, strict=True):
+        assert abs(row["gain"] - gain) < 3.0 * row["std"]
 
 
 @pytest.mark.parametrize(
@@ -118,12 +122,27 @@ def test_a_load_must_be_described(logs, tmp_path, options, said):
     assert said in " ".join(result.output.split())
 
 
-def test_an_assumed_centre_is_said(logs, tmp_path):
+def test_the_mass_alone_is_enough_for_the_joint_that_lifts_it(logs, tmp_path):
     paths = [written(x, tmp_path / f"{i}.csv") for i, x in enumerate(logs)]
+    gains = tmp_path / "gains.json"
     arguments = [str(paths[0]), "--loaded", str(paths[1]), "--load-mass", "0.2"]
+    options = ["--load-frame", "hand", "--json", "-o", str(gains)]
     result = CliRunner().invoke(
-        app, ["calibrate-torques", "hand_controller", *arguments, "--json"]
+        app, ["calibrate-torques", "hand_controller", *arguments, *options]
     )
     assert result.exit_code == 0, result.output
-    notes = json.loads(result.stdout)["notes"]
-    assert any("--load-center" in note for note in notes)
+    row = json.loads(result.stdout)["torque_gains"][0]
+    assert abs(row["gain"] - TRUE[0]) < 3.0 * row["std"]
+    assert row["std"] < 0.1
+    again = read_torque_gains(gains, hand())
+    assert again.gain[0] == pytest.approx(row["gain"])
+
+
+def test_gains_of_another_arm_are_refused(tmp_path):
+    path = tmp_path / "gains.json"
+    write_torque_gains(TorqueGains.as_recorded(hand()), path)
+    with pytest.raises(ArgumentError, match="but ur10 has"):
+        read_torque_gains(path, load_arm("ur10"))
+    path.write_text('{"format": "armwise torque gains 1"}')
+    with pytest.raises(ArgumentError, match="holds no torque gains"):
+        read_torque_gains(path, hand())

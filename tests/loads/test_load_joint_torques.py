@@ -10,6 +10,7 @@ import pytest
 
 import armwise as aw
 from armwise.arms import Arm, Drive, InertialParameters
+from armwise.calibration import calibrate_torques
 from armwise.errors import ArgumentError, RecordingError
 from armwise.loads import design_load_excitation, identify_load
 from armwise.plants import perturbed
@@ -80,6 +81,44 @@ def test_an_identified_arm_does_without_the_bare_run() -> None:
     load = identify_load(_run(True), rig.puma())
     assert load.mass == pytest.approx(2.0, rel=0.02)
     assert load.center_of_mass == pytest.approx(LOAD.center_of_mass, abs=1e-2)
+
+
+def test_the_interval_is_as_wide_as_the_gains_are_uncertain() -> None:
+    """Torques recorded by wrong constants: ± 10 % of mass, and said why."""
+    loaded, bare = _run(True), _run(False)
+    scale = np.array([0.92, 1.09, 1.12, 0.95, 1.1, 1.02])
+    loaded, bare = (replace(x, tau=x.tau * scale) for x in (loaded, bare))
+    load = identify_load(loaded, rig.puma(), bare=bare)
+    low, high = load.interval()[0]
+    assert low < 2.0 < high
+    assert 0.05 < load.std.mass / 2.0 < 0.12
+    codes = {warning.code: warning.text for warning in load.warnings}
+    assert "armwise calibrate-torques" in codes["gains-dominate"]
+    sure = identify_load(loaded, rig.puma(), bare=bare, gain_std=0.0)
+    assert sure.std.mass < 0.02
+    assert "gains-dominate" not in {warning.code for warning in sure.warnings}
+
+
+def test_gains_weighed_with_a_known_load_give_the_mass() -> None:
+    """Of the known load only the mass is known."""
+    loaded, bare = _run(True), _run(False)
+    scale = np.array([0.92, 1.09, 1.12, 0.95, 1.1, 1.02])
+    loaded, bare = (replace(x, tau=x.tau * scale) for x in (loaded, bare))
+    gains = calibrate_torques(rig.puma(), bare, loaded, load_mass=2.0, frame="wrist")
+    shown = gains.std < 0.03
+    assert shown[[1, 2, 4]].all()
+    wrong = np.abs(gains.gain * scale - 1.0)
+    assert np.all(wrong[shown] < 4.0 * gains.std[shown])
+    # The same load once more: what the gains were weighed by comes out again.
+    load = identify_load(loaded, rig.puma(), bare=bare, gains=gains)
+    assert load.mass == pytest.approx(2.0, abs=0.01)
+    assert load.std.mass < 0.02
+
+
+@pytest.mark.parametrize("std", [[0.1, 0.2], -0.1, 2.0, [np.nan] * 6])
+def test_nonsense_gains_are_refused(std: object) -> None:
+    with pytest.raises(ArgumentError, match="gain_std"):
+        identify_load(_run(True), rig.puma(), bare=_run(False), gain_std=std)
 
 
 def test_clocks_need_not_agree() -> None:

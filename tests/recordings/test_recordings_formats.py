@@ -10,6 +10,7 @@ import pytest
 from armwise.arms import load_arm
 from armwise.errors import ArgumentError, RecordingError
 from armwise.recordings import Channel, Recording, read_recording, write_recording
+from armwise.recordings.formats import bags
 
 rosbags = pytest.importorskip("rosbags", reason="the extra ros is not installed")
 
@@ -169,6 +170,34 @@ def test_bags_with_and_without_metadata(tmp_path, storage, alone):
     assert set(rec.channels) == {f"{s}_{j}" for s in ("q", "tau") for j in (1, 2, 3)}
     np.testing.assert_allclose(rec["q_2"].values, 1.0 + np.arange(10))
     np.testing.assert_allclose(rec["q_2"].time, 0.01 * np.arange(10), atol=1e-12)
+
+
+@pytest.mark.parametrize("names", [["b", "a"], ["shoulder", "elbow_", "w"]])
+def test_repeated_joint_states_are_read_where_the_first_had_them(
+    tmp_path, names, monkeypatch
+):
+    """The quick way gives what decoding gives, whatever changes on the way."""
+    quick = []
+    row = bags._RepeatedStates.row
+    monkeypatch.setattr(
+        bags._RepeatedStates, "row", lambda s, raw: quick.append(1) or row(s, raw)
+    )
+    rng = np.random.default_rng(0)
+    rows, expected = [], []
+    for i in range(60):
+        values = rng.normal(size=(3, len(names)))
+        expected.append(values)
+        turned = 20 <= i < 30  # another order for a while
+        order = names[::-1] if turned else names
+        shown = values[:, ::-1] if turned else values
+        rows.append((0.01 * i, order, *shown))
+    rec = read_recording(bag(tmp_path / "bag", rows))
+    for k, signal in enumerate(("q", "qd", "tau")):
+        for j in range(len(names)):
+            channel = rec[f"{signal}_{j + 1}"]
+            np.testing.assert_array_equal(channel.values, np.array(expected)[:, k, j])
+            np.testing.assert_allclose(channel.time, 0.01 * np.arange(60), atol=1e-12)
+    assert len(quick) == 49  # all but the first and the ten in another order
 
 
 def test_a_bags_joints_follow_the_arm_not_the_message(tmp_path):

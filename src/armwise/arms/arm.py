@@ -386,8 +386,8 @@ class Arm:
     @property
     def rest(self) -> Float[np.ndarray, " dof"]:
         """Posture in which the description shows the arm, within its limits."""
-        rest = [self.joints[i].rest for i in self.coordinates]
-        return np.clip(rest, self.limits("lower"), self.limits("upper"))
+        postures = [self.joints[i].rest for i in self.coordinates]
+        return np.clip(postures, self.limits("lower"), self.limits("upper"))
 
     def link_poses(
         self, q: Float[np.ndarray, " dof"]

@@ -34,10 +34,10 @@ def with_locked_joints(arm: Arm, positions: Mapping[str, float]) -> Arm:
         ArgumentError: If a joint is unknown or follows another, a position is not
             finite, or no joint would be left to move.
     """
-    wanted = {k: v for k, v in positions.items() if k not in arm.locked}
-    if not wanted:
+    requested = {k: v for k, v in positions.items() if k not in arm.locked}
+    if not requested:
         return arm
-    held = _held_positions(arm, wanted)
+    held = _held_positions(arm, requested)
     if all(i in held for i in arm.coordinates):
         raise ArgumentError(
             f"{arm.name}: every joint would be locked; leave at least one to move."
@@ -56,7 +56,7 @@ def with_locked_joints(arm: Arm, positions: Mapping[str, float]) -> Arm:
         base_shapes=tuple(part.base_shapes),
         # A motor that only locked joints turn stands still.
         couplings=tuple(x for x in couplings if np.any(x.weights)),
-        locked={**arm.locked, **wanted},
+        locked={**arm.locked, **requested},
     )
 
 
@@ -97,8 +97,8 @@ class _Part:
         self._carrier: dict[int, tuple[int, Float[np.ndarray, "4 4"]]] = {
             BASE: (BASE, np.eye(4))
         }
-        kept = [i for i in range(len(arm.joints)) if i not in held]
-        self._index = {old: new for new, old in enumerate(kept)}
+        moving = [i for i in range(len(arm.joints)) if i not in held]
+        self._index = {old: new for new, old in enumerate(moving)}
         for i, joint in enumerate(arm.joints):
             own = [frame for frame in arm.frames if frame.link == i]
             if i in held:

@@ -14,7 +14,7 @@ from armwise.calibration.sensor_control import GRAVITY, PARAMETER_STRIDE, Trace
 from armwise.calibration.sensor_flaws import Flaws
 from armwise.calibration.stages import Plan
 from armwise.calibration.structure import Structure, as_structure
-from armwise.calibration.torque_gains import TorqueGains, calibrate_torques
+from armwise.calibration.torque_gains import calibrate_torques
 
 __all__ = [
     "FULL_SCALE",
@@ -30,7 +30,6 @@ __all__ = [
     "Plan",
     "Rehearsal",
     "Structure",
-    "TorqueGains",
     "Trace",
     "as_structure",
     "calibratable",

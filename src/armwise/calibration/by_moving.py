@@ -126,11 +126,11 @@ def prospects(
         roughness=0.5, reach=0.25, widest=2.0, fastest=_WAVE_SPEED,
     )  # fmt: skip
     limits = arm.limits("effort") if effort is None else _numbers(effort, arm, "effort")
-    known = np.where(np.isfinite(limits), limits, 0.0)
+    finite = np.where(np.isfinite(limits), limits, 0.0)
     return calibratable(
         structure,
         noise=_TORQUE_ERROR,
-        least_torque_std=_FRICTION_ERROR * known,
+        least_torque_std=_FRICTION_ERROR * finite,
         tolerance=(gain_std, offset_std),
         motion=motion,
     )
@@ -346,13 +346,13 @@ class _Mover:
 
     def _check_moved(self, trace: Trace, amplitude: np.ndarray) -> None:
         span = np.ptp(trace.x[:, 0], axis=0)
-        wanted = np.ptp(trace.reference[:, 0], axis=0)
-        slack = (amplitude > 0.0) & (span < _HARDLY * wanted)
+        travel = np.ptp(trace.reference[:, 0], axis=0)
+        slack = (amplitude > 0.0) & (span < _HARDLY * travel)
         if slack.any():
             j = int(slack.argmax())
             raise RecordingError(
                 f"{self.names[j]} hardly moves: its reading spans "
-                f"{span[j]:.2g} of the {wanted[j]:.2g} of its reference. Something "
+                f"{span[j]:.2g} of the {travel[j]:.2g} of its reference. Something "
                 "holds it, its effort limit is too low, or its sensor does not follow."
             )
 
@@ -455,8 +455,8 @@ def gain_alone(sensed: Samples, j: int, guess: float) -> tuple[float, float]:
     def cost(rate: float) -> float:
         curve = np.column_stack([np.cos(rate * s), np.sin(rate * s)])
         A = np.column_stack([basis, curve - basis @ (basis.T @ curve)])
-        rest = tau - A @ np.linalg.lstsq(A, tau, rcond=None)[0]
-        return float(rest @ rest)
+        unexplained = tau - A @ np.linalg.lstsq(A, tau, rcond=None)[0]
+        return float(unexplained @ unexplained)
 
     rates = guess * np.geomspace(1.0 / _RATE_RANGE, _RATE_RANGE, _RATES)
     costs = np.array([cost(rate) for rate in rates])
@@ -464,16 +464,16 @@ def gain_alone(sensed: Samples, j: int, guess: float) -> tuple[float, float]:
     if k in (0, _RATES - 1):
         return float(rates[k]), np.inf
     # A parabola through the lowest three, over log α; its width is the uncertainty.
-    left, middle, right = costs[k - 1 : k + 2]
+    lower, middle, right = costs[k - 1 : k + 2]
     step = float(np.log(rates[1] / rates[0]))
-    bend = (left - 2.0 * middle + right) / step**2
+    bend = (lower - 2.0 * middle + right) / step**2
     repeats = independent_repeats(sensed)
     variance = middle / max(len(tau) - 7.0 * repeats, 1.0)
     flat = tau - basis @ (basis.T @ tau)
     # The best of four hundred cosines fits noise too, by some ten variances.
     if bend <= 0.0 or flat @ flat - middle < _REAL * variance * repeats:
         return float(rates[k]), np.inf
-    best = float(rates[k] * np.exp(-0.5 * (right - left) / (step * bend)))
+    best = float(rates[k] * np.exp(-0.5 * (right - lower) / (step * bend)))
     return best, float(np.sqrt(2.0 * variance * repeats / bend))
 
 
@@ -598,8 +598,8 @@ class _Procedure:
     def _projector(self) -> Projector:
         sensed = Samples.concatenate(self._samples)
         projector = Projector(self.structure, sensed, first_std(sensed), ends=_SLIDING)
-        kept = _SAMPLES_A_PERIOD * self.mover.moves.cutoff_hz
-        return projector.thinned(max(1, int(sensed.rate_hz / kept)))
+        rate = _SAMPLES_A_PERIOD * self.mover.moves.cutoff_hz
+        return projector.thinned(max(1, int(sensed.rate_hz / rate)))
 
     def _search(self, guess: SensorPoint, widths: np.ndarray) -> SensorPoint:
         """Offsets, all round, and gains near those of the joints alone."""

@@ -107,6 +107,15 @@ class Calibration:
     method: str = "separable least squares"
     recordings: tuple[Recording, ...] = ()
 
+    def __repr__(self) -> str:
+        """One line: how many joints, how well."""
+        calibrated = np.isfinite(self.beta_std)
+        worst = self.beta_std[calibrated].max(initial=0.0)
+        return (
+            f"<Calibration: {calibrated.sum()} of {len(calibrated)} joints, "
+            f"largest std of an offset {worst:.2g} rad or m, {self.method}>"
+        )
+
     @classmethod
     def from_values(
         cls,

@@ -412,8 +412,8 @@ class DescribedMasses:
         # Some megabytes at a time.
         for start in range(0, len(alpha), 128):
             part = slice(start, start + 128)
-            rest = self._residuals(alpha[part], beta[part])
-            costs[part] = np.sum(rest**2, axis=(1, 2))
+            unexplained = self._residuals(alpha[part], beta[part])
+            costs[part] = np.sum(unexplained**2, axis=(1, 2))
         return costs
 
     def _residuals(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -109,24 +109,3 @@ def as_structure(arm: Structure | Arm) -> Structure:
 
 def _matching(names: tuple[str, ...], patterns: tuple[str, ...]) -> np.ndarray:
     return np.array([any(fnmatchcase(n, p) for p in patterns) for n in names])
-
-
-@dataclass(frozen=True, eq=False)
-class KnownLoad:
-    """A known body that some samples were taken with.
-
-    Attributes:
-        parameters: What it adds to the arm's parameters.
-        is_carried: One for samples with it, zero for those without.
-    """
-
-    parameters: Float[np.ndarray, " parameters"]
-    is_carried: Float[np.ndarray, " samples"]
-
-    def torque(self, Y: np.ndarray, rows: slice) -> Float[np.ndarray, "samples dof"]:
-        """What it adds to the torques of some samples."""
-        return np.asarray(self.is_carried[rows, None] * (Y @ self.parameters))
-
-    def thinned(self, step: int) -> KnownLoad:
-        """For every n-th sample."""
-        return replace(self, is_carried=self.is_carried[::step])

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.calibration.sensor_flaws import Straightener
-from armwise.calibration.structure import KnownLoad, Structure
+from armwise.calibration.structure import Structure
 from armwise.dynamics import Dynamics
 from armwise.recordings import Samples
 from armwise.regression import (
@@ -139,7 +139,6 @@ class Projector:
         structure: What is known of the arm.
         sensed: Samples in the sensors' units.
         torque_std: Expected error of each joint's torque in [N m] or [N].
-        known_load: A known body that some of the samples were taken with.
         ends: Fraction of a joint's top speed in a segment below which its torques are
             not used there, where that is more than what rests are told by.
     """
@@ -149,7 +148,6 @@ class Projector:
         structure: Structure,
         sensed: Samples,
         torque_std: Float[np.ndarray, " dof"],
-        known_load: KnownLoad | None = None,
         ends: float = 0.0,
     ) -> None:
         self.structure = structure
@@ -158,7 +156,6 @@ class Projector:
         self.indices = list(structure.base.indices)
         self.mask = FrictionMask.from_samples(sensed, structure.drive_weights, ends)
         self.torque_rate = _rates(sensed)
-        self.known_load = known_load
         self._straighten = Straightener.over(sensed.q)
 
     def weighted(self, torque_std: Float[np.ndarray, " dof"]) -> Projector:
@@ -175,11 +172,10 @@ class Projector:
 
     def thinned(self, step: int) -> Projector:
         """Every n-th of the same samples; filters and ranges stay those of all."""
-        other, load = copy(self), self.known_load
+        other = copy(self)
         other.sensed = replace(self.sensed[::step], preparation=self.sensed.preparation)
         other.torque_rate = self.torque_rate[::step]
         other.mask = self.mask.thinned(step)
-        other.known_load = None if load is None else load.thinned(step)
         return other
 
     @property
@@ -236,8 +232,6 @@ class Projector:
         for rows in parts if parts is not None else self.block_rows():
             Y = self.regressor(point, rows)
             tau = self.sensed.tau[rows] - Y @ self.structure.known_values
-            if self.known_load is not None:
-                tau -= self.known_load.torque(Y, rows)
             # τ(t) = Y π − delay · dτ/dt: a common delay is one more linear unknown.
             rate = self.torque_rate[rows, :, None]
             columns = np.concatenate([Y[:, :, self.indices], -rate], axis=2)
@@ -315,11 +309,7 @@ class Projector:
         return gram.factor()
 
     def _torque(self, model: Dynamics, point: SensorPoint, rows: slice) -> np.ndarray:
-        motion = self.motion(point, rows)
-        torque = model.inverse_dynamics(*motion)
-        if self.known_load is not None:
-            Y = self.structure.dynamics.regressor(*motion)
-            torque = torque + self.known_load.torque(Y, rows)
+        torque = model.inverse_dynamics(*self.motion(point, rows))
         return torque * self.torque_scale(point)
 
     def torque_scale(self, point: SensorPoint) -> Float[np.ndarray, " dof"]:

@@ -36,11 +36,11 @@ def bench(
 
     Example: armwise bench dynamics
     """
-    known = _benchmarks()
-    selection = known if not names or names == ["all"] else names
-    if unknown := [name for name in selection if name not in known]:
+    benchmarks = _benchmarks()
+    selection = benchmarks if not names or names == ["all"] else names
+    if unknown := [name for name in selection if name not in benchmarks]:
         raise ArgumentError(
-            f"There is no benchmark {unknown[0]!r}. Known: {', '.join(known)}."
+            f"There is no benchmark {unknown[0]!r}. Known: {', '.join(benchmarks)}."
         )
     results: dict[str, list[dict[str, Any]]] = {}
     for name in selection:

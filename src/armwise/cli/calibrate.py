@@ -96,7 +96,7 @@ def calibrate(
         show_outlook(outlook, output, json)
         return
     with progress_bar("Calibrate", quiet=json) as tell:
-        found = calibrate_recording(
+        calibration = calibrate_recording(
             structure,
             read_logs(logs, None, mapping, column, skip_bad_rows),
             alpha=None if volts else 1.0,
@@ -105,11 +105,11 @@ def calibrate(
             outlook=outlook,
             progress=tell,
         )
-    files = _write(found, output) if output is not None else {}
+    files = _write(calibration, output) if output is not None else {}
     if json:
-        print_json(summarise(found, files))
+        print_json(summarise(calibration, files))
         return
-    _show(found)
+    _show(calibration)
 
 
 def _write(found: Calibration, place: Path) -> dict[str, str]:
@@ -154,7 +154,7 @@ def summarise(found: Calibration, files: dict[str, str]) -> dict[str, Any]:
 def _show(found: Calibration) -> None:
     import numpy as np
 
-    made = table("Joint sensors", ("joint", "gain", "±", "offset (°)", "±"))
+    listing = table("Joint sensors", ("joint", "gain", "±", "offset (°)", "±"))
     numbers = zip(
         found.joint_names,
         found.alpha,
@@ -164,8 +164,8 @@ def _show(found: Calibration) -> None:
         strict=True,
     )
     for name, *values in numbers:
-        made.add_row(name, *(figure(float(v)) for v in values))
-    console().print(made)
+        listing.add_row(name, *(figure(float(v)) for v in values))
+    console().print(listing)
     for name in found.not_calibrated:
         warn(f"{name} cannot be calibrated this way and keeps its first value.")
     for note in found.notes:
@@ -181,13 +181,13 @@ def show_outlook(
     if motion_file is not None and outlook.motion is not None:
         write_motion(outlook.motion, motion_file)
     if as_json:
-        place = str(motion_file) if motion_file else None
+        target = str(motion_file) if motion_file else None
         prospects = [p._asdict() for p in outlook.prospects]
-        print_json({"prospects": prospects, "motion": place})
+        print_json({"prospects": prospects, "motion": target})
         return
-    made = table("What a recording can tell", ("unknown", "predicted ±", "reason"))
+    listing = table("What a recording can tell", ("unknown", "predicted ±", "reason"))
     for p in outlook.prospects:
         size = 100.0 if p.quantity == "gain" else 57.29578
         unit = "%" if p.quantity == "gain" else "°"
-        made.add_row(p.name, f"{figure(p.std * size, 2)} {unit}", p.reason)
-    console().print(made)
+        listing.add_row(p.name, f"{figure(p.std * size, 2)} {unit}", p.reason)
+    console().print(listing)

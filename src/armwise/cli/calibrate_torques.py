@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from armwise.cli.arguments import (
     FASTEST,
     ArmName,
-    AsDescribed,
     Columns,
     Logs,
     MappingFile,
-    NotNegative,
     SkipBadRows,
-    load_named,
     number,
+    output_file,
 )
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
-
-if TYPE_CHECKING:
-    from armwise.arms import Arm
-    from armwise.calibration import TorqueGains
-    from armwise.plants import Payload
 
 
 def calibrate_torques(
@@ -35,81 +28,81 @@ def calibrate_torques(
     ],
     load_mass: Annotated[float, number("Mass of that load [kg].", 1e-6, 1e4)],
     load_center: Annotated[
-        str | None, typer.Option(help="Its centre of mass x,y,z in its frame [m].")
+        str | None,
+        typer.Option(help="Its centre x,y,z in its frame [m]; found if absent."),
     ] = None,
     load_frame: Annotated[
-        str | None, typer.Option(help="The frame it is held at; the last link's.")
+        str | None,
+        typer.Option(
+            "--load-frame", "--frame", help="The frame it is held at; the last link's."
+        ),
     ] = None,
-    known: AsDescribed = None,
-    positive: NotNegative = None,
     cutoff_hz: Annotated[
-        float, number("Low-pass of the logs [Hz].", 0.01, FASTEST)
-    ] = 10.0,
+        float | None,
+        number("Low-pass of the logs [Hz]; from the data if absent.", 0.01, FASTEST),
+    ] = None,
     mapping: MappingFile = None,
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,
+    output: Annotated[
+        Path | None, output_file("Write the gains, for identify-load --gains.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Find what recorded torques must be multiplied by, from logs with a known load.
 
-    LOG is motion without the load; another motion than the loaded one is as good.
+    LOG is motion without the load: best the same motion; of another one the arm is
+    identified first. Only the load's mass has to be known.
 
-    Example: armwise calibrate-torques ddarm a.csv --loaded b.csv --load-mass 5
+    Example: armwise calibrate-torques ur10 empty.csv --loaded 5kg.csv --load-mass 5
+    -o gains.json
     """
     from armwise import calibration
-    from armwise.cli.arguments import read_logs
+    from armwise.cli.arguments import load_described, read_logs
+    from armwise.loads import write_torque_gains
 
-    described = load_named(arm)
+    center = None if load_center is None else _position(load_center)
+    described, mapped = load_described(arm, mapping, [*logs, *loaded])
     bare, carrying = (
-        read_logs(paths, None, mapping, column, skip_bad_rows)
+        read_logs(paths, described, mapped, column, skip_bad_rows)
         for paths in (logs, loaded)
     )
     gains = calibration.calibrate_torques(
-        calibration.Structure(described, tuple(known or ()), tuple(positive or ())),
+        described,
         bare,
         carrying,
-        _payload(described, load_mass, load_center or "0,0,0", load_frame),
+        load_mass=load_mass,
+        load_center=center,
+        frame=load_frame,
         cutoff_hz=cutoff_hz,
     )
-    notes = list(gains.notes)
-    if load_center is None:
-        frame = load_frame or described.links[-1].name
-        notes.append(
-            f"The load's centre of mass is taken to be at the origin of {frame}: a few "
-            "centimetres change the gains by per cents. Measure it: --load-center."
-        )
+    if output is not None:
+        write_torque_gains(gains, output)
+    lines = list(
+        zip(gains.joint_names, gains.gain.tolist(), gains.std.tolist(), strict=True)
+    )
     if json:
-        print_json({"torque_gains": _rows(gains), "notes": notes})
+        path = None if output is None else str(output)
+        listed = [{"name": n, "gain": gain, "std": std} for n, gain, std in lines]
+        print_json({"torque_gains": listed, "notes": list(gains.notes), "file": path})
         return
     rows = table("True over recorded torque", ("joint", "gain", "±"))
-    for row in _rows(gains):
-        rows.add_row(row["name"], figure(row["gain"]), figure(row["std"]))
+    for name, gain, std in lines:
+        rows.add_row(name, figure(gain), figure(std))
     console().print(rows)
-    for note in notes:
+    for note in gains.notes:
         warn(note)
+    if output is not None:
+        console().print(f"gains: {output}", markup=False)
 
 
-def _payload(arm: Arm, mass: float, center: str, frame: str | None) -> Payload:
-    """The body that was carried, taken to be small."""
+def _position(text: str) -> list[float]:
     import numpy as np
 
-    from armwise.arms import InertialParameters
-    from armwise.plants import Payload
-
     try:
-        position = [float(x) for x in center.split(",")]
+        position = [float(x) for x in text.split(",")]
     except ValueError:
         position = []
     if len(position) != 3 or not np.isfinite(position).all():
-        raise typer.BadParameter(f"--load-center takes x,y,z in [m], not {center!r}.")
-    body = InertialParameters.from_center_of_mass(mass, position, np.zeros((3, 3)))
-    return Payload(frame or arm.links[-1].name, body)
-
-
-def _rows(gains: TorqueGains) -> list[dict[str, Any]]:
-    return [
-        {"name": name, "gain": float(gain), "std": float(std)}
-        for name, gain, std in zip(
-            gains.joint_names, gains.gain, gains.std, strict=True
-        )
-    ]
+        raise typer.BadParameter(f"--load-center takes x,y,z in [m], not {text!r}.")
+    return position

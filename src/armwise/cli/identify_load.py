@@ -44,6 +44,20 @@ def identify_load(
         PathList | None,
         typer.Option("--bare", help="The same motion without load: use joint torques."),
     ] = None,
+    gain_std: Annotated[
+        str | None,
+        typer.Option(
+            "--gain-std",
+            help="How well torques' gains are known: 0.1 (10 %), or one per joint.",
+        ),
+    ] = None,
+    signal: Annotated[
+        str,
+        typer.Option(help="Torques come from motor current (10 %) or sensor (2 %)."),
+    ] = "current",
+    gains: Annotated[
+        Path | None, typer.Option("--gains", help="gains.json of calibrate-torques.")
+    ] = None,
     gripper: Annotated[
         Path | None, typer.Option("--gripper", help="load.json of the empty gripper.")
     ] = None,
@@ -79,23 +93,29 @@ def identify_load(
 
     Example: armwise identify-load puma600 held.csv --frame wrist -o load
 
-    Example: armwise identify-load puma600 held.csv --bare empty.csv --frame wrist
+    Example: armwise identify-load ur10 held.csv --bare empty.csv --frame flange
+    --gains gains.json
     """
-    from armwise.cli.arguments import load_described, read_logs
+    from armwise.cli.arguments import load_described, load_model, read_logs
+    from armwise.identification import Estimate
     from armwise.loads import identify_load as identify
-    from armwise.loads import read_load_estimate
+    from armwise.loads import read_load_estimate, read_torque_gains
     from armwise.report import write_load_files
 
     _check("--method", method, tuple(_METHODS))
     _check("--bias", bias, ("segment", "common", "none"))
     _check("--pose-offset", pose_offset, ("none", "rotation", "pose"))
+    _check("--signal", signal, ("current", "sensor"))
     solver = _method(method, resolution)
     described, mapped = load_described(arm, mapping, [*logs, *(bare or [])])
     held = read_logs(logs, described, mapped, column, skip_bad_rows, sensors)
     empty = read_logs(bare or [], described, mapped, column, skip_bad_rows, sensors)
+    model = load_model(arm)
+    # An estimate stands for the empty run where its arm is the one that is used.
+    is_whole = isinstance(model, Estimate) and model.arm.dof == described.dof
     load = identify(
         held,
-        described,
+        model if is_whole else described,
         frame=frame,
         method=solver,
         bias=bias,  # type: ignore[arg-type]
@@ -104,6 +124,9 @@ def identify_load(
         gripper=None if gripper is None else read_load_estimate(gripper),
         pose_offset=pose_offset,  # type: ignore[arg-type]
         bare=empty or None,
+        gain_std=_numbers(gain_std),
+        signal=signal,  # type: ignore[arg-type]
+        gains=None if gains is None else read_torque_gains(gains, described),
         consistent=consistent,
         cutoff_hz=cutoff_hz,
     )
@@ -118,6 +141,17 @@ def identify_load(
 def _check(option: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise typer.BadParameter(f"{option} is {', '.join(choices)}, not {value!r}.")
+
+
+def _numbers(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(x) for x in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"--gain-std takes a number, or one per joint, not {text!r}."
+        ) from None
 
 
 def _method(name: str, resolution: float | None) -> LoadMethod:

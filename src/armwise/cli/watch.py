@@ -110,8 +110,8 @@ def _watchdog(
     noise = np.median(np.abs(np.diff(tau, axis=0)), axis=0) / 0.6745 / np.sqrt(2.0)
     # A noise-free simulated log would leave nothing to compare drift with.
     noise = np.maximum(noise, 1e-3 * np.abs(tau).max(axis=0) + 1e-9)
-    given = Calibration.from_values(arm, torque_std=noise)
-    return Watchdog(arm, given, period, learning=learning, load=load)
+    assumed = Calibration.from_values(arm, torque_std=noise)
+    return Watchdog(arm, assumed, period, learning=learning, load=load)
 
 
 Block = tuple["np.ndarray", "np.ndarray", "np.ndarray"]
@@ -133,7 +133,7 @@ def _recorded(recordings: list[Any], arm: Arm) -> Iterator[Block]:
 
 def _growing(path: Path, arm: Arm, idle: float) -> Iterator[Block]:
     """Rows of a CSV file as they come; only whole lines count."""
-    wanted: list[int] | None = None
+    columns: list[int] | None = None
     rows: list[list[float]] = []
     partial, last = "", clock.monotonic()
     with path.open(encoding="utf-8") as stream:
@@ -145,12 +145,12 @@ def _growing(path: Path, arm: Arm, idle: float) -> Iterator[Block]:
             last = clock.monotonic()
             *lines, partial = (partial + text).split("\n")
             for line in filter(None, lines):
-                if wanted is None:
-                    wanted = _header(path, line.split(","), arm)
+                if columns is None:
+                    columns = _header(path, line.split(","), arm)
                     continue
                 cells = line.split(",")
                 try:
-                    rows.append([float(cells[k]) for k in wanted])
+                    rows.append([float(cells[k]) for k in columns])
                 except (ValueError, IndexError):
                     raise typer.BadParameter(
                         f"{path}: {line[:60]!r} is no row."

@@ -251,6 +251,10 @@ class GeneratedCode:
     notes: tuple[str, ...] = ()
     code: CodeText = field(repr=False, kw_only=True)
 
+    def __repr__(self) -> str:
+        """One line: which functions, where."""
+        return f"<GeneratedCode {self.name}: {', '.join(self.counts)} in {self.folder}>"
+
 
 def generate(
     arm_or_estimate: Any,

@@ -40,6 +40,13 @@ class BaseParameters:
     matrix: Float[np.ndarray, "count parameters"]
     unidentifiable: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        """One line, without the matrix."""
+        return (
+            f"<BaseParameters: {self.count} combinations of {len(self.names)} "
+            f"parameters, {len(self.unidentifiable)} unidentifiable>"
+        )
+
     @property
     def count(self) -> int:
         """How many combinations there are."""

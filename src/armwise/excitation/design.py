@@ -70,6 +70,13 @@ class ExcitationPlan:
     search: SearchReport
     notes: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        """One line: how long, how informative."""
+        return (
+            f"<ExcitationPlan: {self.dof} joints, {self.duration:g} s, "
+            f"condition number {self.score.condition_number:.4g}>"
+        )
+
     @property
     def dof(self) -> int:
         """Number of joints it moves."""

@@ -85,6 +85,14 @@ class FleetEstimate:
     work: FleetWork
     problem: Problem
 
+    def __repr__(self) -> str:
+        """One line: how many robots, how many of them differ."""
+        return (
+            f"<FleetEstimate of {self.pooled.prior_arm.name}: "
+            f"{len(self.robots)} robots, {len(self.flagged)} flagged, "
+            f"{len(self.bad_logs)} logs left out>"
+        )
+
     @property
     def can_tell(self) -> bool:
         """Whether the fleet is large enough to say that none of its robots differs."""

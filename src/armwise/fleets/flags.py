@@ -485,10 +485,10 @@ def _studentised(scores: np.ndarray, is_alike: np.ndarray) -> tuple[np.ndarray, 
     freedom = float(counts.min()) - 1.0
     if freedom < 1.0:
         return scores, 0.0
-    seen = np.any(scores, axis=0)
-    square = np.where(seen, others @ scores**2 / counts, 1.0)
+    informative = np.any(scores, axis=0)
+    square = np.where(informative, others @ scores**2 / counts, 1.0)
     # log s² has the mean ψ(d/2) − log(d/2) beside log σ², and the variance ψ'(d/2).
-    level = np.log(square[:, seen]) - digamma(freedom / 2) + np.log(freedom / 2)
+    level = np.log(square[:, informative]) - digamma(freedom / 2) + np.log(freedom / 2)
     excess = float(np.var(level, axis=1).mean() - polygamma(1, freedom / 2))
     # ψ'(x) ≈ 1/x: directions that differ by no more than chance agree fully.
     borrowed = min(2.0 / max(excess, 1e-9), _MOST_BORROWED)

@@ -37,6 +37,7 @@ from armwise.identification.methods import (
 )
 from armwise.identification.mismatch import MISMATCH
 from armwise.identification.online import OnlineIdentification
+from armwise.identification.posterior import PRIOR_STD, Band
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
 from armwise.identification.reduce import (
     ReductionCost,
@@ -77,9 +78,11 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "DOUBTFUL_DATA",
     "MISMATCH",
+    "PRIOR_STD",
     "TERMS",
     "WRONG_DATA",
     "Accumulator",
+    "Band",
     "Columns",
     "Estimate",
     "EstimateWarning",

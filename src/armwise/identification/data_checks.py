@@ -135,8 +135,8 @@ def _bursts(problem: Problem, rows: WhitenedRows) -> list[EstimateWarning]:
     power = np.stack([np.bincount(rows.stretch, e**2, STRETCHES) for e in residual])
     size = np.sqrt(np.mean(rows.torque**2, axis=1))
     density = power / counts
-    usual = np.maximum(np.median(density, axis=1), 1e-300)
-    ratio = density / usual[:, None]
+    typical = np.maximum(np.median(density, axis=1), 1e-300)
+    ratio = density / typical[:, None]
     # Far from usual, a good part of the torque itself, and most of what is left over.
     is_burst = (ratio > _BURST) & (np.sqrt(density) > 0.2 * size[:, None])
     is_most = (power * is_burst).sum(axis=1) > 0.5 * power.sum(axis=1)
@@ -306,16 +306,20 @@ def _outcome(column: np.ndarray, rows: WhitenedRows) -> tuple[float, float, floa
     if power <= 1e-20 or size <= 0.0:
         return 0.0, np.inf, 0.0
     value = float(column @ rows.residual) / power
-    left = rows.residual - value * column
+    unexplained = rows.residual - value * column
     dof = rows.torque.shape[0]
-    products = (column * left).reshape(dof, -1).sum(axis=0)
+    products = (column * unexplained).reshape(dof, -1).sum(axis=0)
     squares = (column**2).reshape(dof, -1).sum(axis=0)
     scores = np.bincount(rows.stretch, products, STRETCHES)
     information = np.bincount(rows.stretch, squares, STRETCHES)
     variance = jackknife_covariance(
         scores[:, None], information[:, None, None], np.array([[power**-0.5]])
     )
-    return value, float(np.sqrt(variance[0, 0])), 1.0 - float(np.sum(left**2)) / size
+    return (
+        value,
+        float(np.sqrt(variance[0, 0])),
+        1.0 - float(np.sum(unexplained**2)) / size,
+    )
 
 
 def _hypotheses(
@@ -488,11 +492,19 @@ def _between_logs(
 def _load_columns(problem: Problem, rows: WhitenedRows) -> np.ndarray:
     """Torque of mass and first moments on the last link, joint by joint."""
     arm, motion = problem.columns.arm, rows.motion
-    # NumPy: the program of the whole regressor is not compiled for identification.
-    dynamics = Dynamics(arm, backend="numpy")
-    regressor = dynamics.regressor(motion.q, motion.qd, motion.qdd)
     last = arm.layout.link(len(arm.links) - 1)
-    columns = regressor[:, :, last.start : last.start + 4]
+    unit = np.zeros((4, arm.layout.size))
+    unit[range(4), range(last.start, last.start + 4)] = 1.0
+    # Torque is linear in the parameters: a column is the torque of one of them alone.
+    columns = np.stack(
+        [
+            Dynamics(arm.with_parameters(alone), backend="numpy").inverse_dynamics(
+                motion.q, motion.qd, motion.qdd
+            )
+            for alone in unit
+        ],
+        axis=2,
+    )
     weighted = columns * (rows.trust / rows.std)[:, :, None]
     return np.asarray(weighted.transpose(1, 0, 2))
 
@@ -502,8 +514,8 @@ def _changed_load(
 ) -> list[_Hypothesis]:
     """The best load in one part of the data, as one column."""
     flat = columns.reshape(-1, columns.shape[-1])
-    left = rows.unexplained(flat)
-    moments = np.linalg.lstsq(left, rows.residual, rcond=1e-9)[0]
+    unexplained = rows.unexplained(flat)
+    moments = np.linalg.lstsq(unexplained, rows.residual, rcond=1e-9)[0]
     mass = float(moments[0])
     total = sum(link.inertia.mass for link in problem.columns.arm.links)
     if abs(mass) < _LOAD * total:

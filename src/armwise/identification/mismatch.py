@@ -181,8 +181,8 @@ def find_mismatch(
     count = sum(len(run) for run in rows.problem.data)
     sums = _sums(rows, is_tested and count >= FEWEST)
     gains = _gains(sums, gain_std)
-    found = _search(sums.without_gains(gains)) if sums.labels else _NOTHING
-    effects = sums.effects[:, found.columns] * found.sizes
+    findings = _search(sums.without_gains(gains)) if sums.labels else _NOTHING
+    effects = sums.effects[:, findings.columns] * findings.sizes
     every = np.vstack([effects.T, gains.effects.T])
     every[:, ~np.append(np.isfinite(rows.estimate.base_std), True)] = 0.0
     total = every.T @ every
@@ -190,7 +190,7 @@ def find_mismatch(
         total[:-1, :-1],
         float(total[-1, -1]),
         gains.std,
-        _warnings(rows, sums, found, effects, gains),
+        _warnings(rows, sums, findings, effects, gains),
     )
 
 
@@ -235,7 +235,7 @@ def _columns(rows: WhitenedRows) -> Iterator[tuple[_Label, np.ndarray]]:
             ("speed", v * np.abs(v)),
             # Friction's fall at low speed: a tenth of the top one, and below.
             ("speed", np.exp(-((v / 0.1) ** 2)) * d),
-            # Of Coulomb friction that differs between the two ways an offset is left.
+            # Coulomb friction that differs between the two ways is an offset.
             ("direction", np.abs(v)),
             ("phase", bend[:, j]),
             ("delay", -slope[:, j]),
@@ -273,7 +273,7 @@ class _Sums:
 
     def without_gains(self, gains: _Gains) -> _Sums:
         """The same with the gains fitted as well, if they differ more than assumed."""
-        if not gains.is_found:
+        if not gains.is_seen:
             return self
         products = self.products
         for k in range(self.gains.start, self.gains.stop):
@@ -312,10 +312,11 @@ def _sums(rows: WhitenedRows, is_tested: bool) -> _Sums:
     both = both.reshape(-1, both.shape[2])
     projected = basis.T @ both
     power = np.einsum("rk,rk->k", both, both)[:-1]
-    left = (both - basis @ projected).reshape(*every.shape[:2], -1)
+    unexplained = (both - basis @ projected).reshape(*every.shape[:2], -1)
     edges = np.searchsorted(rows.stretch[::step], np.arange(STRETCHES + 1))
     parts = [
-        left[:, a:b].reshape(-1, left.shape[2]) for a, b in pairwise(edges.tolist())
+        unexplained[:, a:b].reshape(-1, unexplained.shape[2])
+        for a, b in pairwise(edges.tolist())
     ]
     return _Sums(
         tuple(label for label, _ in columns),
@@ -344,13 +345,13 @@ class _Gains:
 
     Attributes:
         std: Standard deviation that is counted with, per joint.
-        is_found: Whether the joints differ by more than was assumed.
+        is_seen: Whether the joints differ by more than was assumed.
         effects: Columns whose outer products add up to the parameters' covariance due
             to gains, the lag last.
     """
 
     std: Float[np.ndarray, " dof"]
-    is_found: bool
+    is_seen: bool
     effects: Float[np.ndarray, "base+1 dof"]
 
 
@@ -383,8 +384,8 @@ def _gains(sums: _Sums, assumed: Float[np.ndarray, " dof"]) -> _Gains:
     best = int(np.argmax(likelihood))
     # With few samples scatter says nothing.
     is_known = len(np.flatnonzero(np.abs(scores).sum(axis=1))) > 2 * len(fit)
-    is_found = is_known and likelihood[best] > likelihood[0] + _GAIN_EVIDENCE
-    std = assumed * (_GAIN_FACTORS[best] if is_found else 1.0)
+    is_seen = is_known and likelihood[best] > likelihood[0] + _GAIN_EVIDENCE
+    std = assumed * (_GAIN_FACTORS[best] if is_seen else 1.0)
     second = np.diag(std**2)
     if is_known:
         # (S⁻¹ + K B⁻¹ K)⁻¹ without S⁻¹, which a gain that is exact has not.
@@ -394,14 +395,14 @@ def _gains(sums: _Sums, assumed: Float[np.ndarray, " dof"]) -> _Gains:
         second = after + np.outer(mean, mean)
     values, vectors = np.linalg.eigh(0.5 * (second + second.T))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return _Gains(std, bool(is_found), own @ root)
+    return _Gains(std, bool(is_seen), own @ root)
 
 
 # The search.
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class _Findings:
     """Columns that count, and by how much.
 
     Attributes:
@@ -409,7 +410,7 @@ class _Found:
         sure: How many of them are surely there; the others are expected, as another
             joint has them.
         sizes: Their coefficients; of those expected, the size they may well have.
-        std: Standard errors of the sure ones when they were found.
+        std: Standard errors of the sure ones when they were findings.
     """
 
     columns: list[int]
@@ -418,10 +419,10 @@ class _Found:
     std: np.ndarray
 
 
-_NOTHING = _Found([], 0, np.zeros(0), np.zeros(0))
+_NOTHING = _Findings([], 0, np.zeros(0), np.zeros(0))
 
 
-def _search(sums: _Sums) -> _Found:
+def _search(sums: _Sums) -> _Findings:
     """Add the column that the residual follows most surely, until none is sure."""
     count = len(sums.labels)
     products = sums.products
@@ -459,7 +460,7 @@ def _search(sums: _Sums) -> _Found:
     ]
     # The second moment of what it may be: its estimate, and how uncertain that is.
     expected = np.sqrt(value[others] ** 2 + std[others] ** 2)
-    return _Found(
+    return _Findings(
         [*selection, *others],
         len(selection),
         np.concatenate([sizes, expected]),
@@ -489,7 +490,7 @@ def _coefficients(
 def _warnings(
     rows: WhitenedRows,
     sums: _Sums,
-    found: _Found,
+    findings: _Findings,
     effects: Float[np.ndarray, "base+1 columns"],
     gains: _Gains,
 ) -> tuple[EstimateWarning, ...]:
@@ -500,9 +501,9 @@ def _warnings(
     moves = np.abs(effects[:-1][is_finite]) / std[is_finite, None]
     torque = np.sqrt(np.mean(rows.torque**2, axis=1)) * np.sqrt(rows.log.size)
     named = []
-    for k, column in enumerate(found.columns[: found.sure]):
+    for k, column in enumerate(findings.columns[: findings.sure]):
         kind, joint, _ = sums.labels[column]
-        size = abs(found.sizes[k]) * np.sqrt(sums.power[column])
+        size = abs(findings.sizes[k]) * np.sqrt(sums.power[column])
         is_large = size > _LEAST_TORQUE * torque[joint]
         if is_large and moves[:, k].max(initial=0.0) > _MATTERS:
             named.append((kind, joint, k))
@@ -515,13 +516,13 @@ def _warnings(
         text += f"{_KINDS[kind].cause}"
         if kind == "delay":
             each = [
-                f"{1e3 * found.sizes[k]:+.2f} ± {1e3 * found.std[k]:.2f} ms"
+                f"{1e3 * findings.sizes[k]:+.2f} ± {1e3 * findings.std[k]:.2f} ms"
                 for _, _, k in items
             ]
             text += f" ({', '.join(each)})"
         text += ". Intervals are wider for it."
         warnings.append(EstimateWarning(_KINDS[kind].code, text))
-    if gains.is_found:
+    if gains.is_seen:
         percent = 100.0 * float(gains.std.max())
         warnings.append(
             EstimateWarning(

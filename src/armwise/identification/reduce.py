@@ -133,8 +133,8 @@ def standing_of(
     standing: dict[str, str | None] = {}
     for k in np.flatnonzero(published.parameters):
         leaders = [base.indices[row] for row in np.flatnonzero(base.matrix[:, k])]
-        kept = [i for i in leaders if i in remaining]
-        first = k if k in kept else next(iter(kept), None)
+        leading = [i for i in leaders if i in remaining]
+        first = k if k in leading else next(iter(leading), None)
         name = base.names[k]
         standing[name] = None if first is None else base.names[first]
     return standing
@@ -152,8 +152,8 @@ def led_from_tip(estimate: Estimate) -> Estimate:
     T = base.matrix[:, list(old.indices)]
     # Infinity times zero is not a number: undetermined rows are set afterwards.
     is_known = np.isfinite(estimate.base_std)
-    known = np.where(np.outer(is_known, is_known), estimate.base_covariance, 0.0)
-    covariance = T @ known @ T.T
+    finite = np.where(np.outer(is_known, is_known), estimate.base_covariance, 0.0)
+    covariance = T @ finite @ T.T
     undetermined = np.any(np.abs(T[:, ~is_known]) > 0, axis=1)
     covariance[undetermined, undetermined] = np.inf
     return replace(

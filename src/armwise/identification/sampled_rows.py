@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.dynamics import Dynamics
 from armwise.identification.estimate import Estimate
 from armwise.identification.problem import Problem
-from armwise.identification.validation import predict_torque, predicted_block
+from armwise.identification.validation import predicted_block
 from armwise.recordings import Samples
 from armwise.regression import STRETCHES
 
@@ -70,7 +71,8 @@ class SampledSystem:
         """Evaluate some rows of data, which may differ from the problem's own."""
         columns = problem.columns
         total = sum(len(run) for run in data)
-        stride = thin * max(1, min(total, 4 * ROWS) // ROWS)
+        # Every sample has a row per joint: beyond eight, fewer samples will do.
+        stride = thin * max(1, min(total, 4 * ROWS) // ROWS) * -(-columns.arm.dof // 8)
         leaders = columns.user[:, list(problem.base.indices)]
         fixed = columns.user @ np.where(problem.is_estimated, 0.0, problem.prior)
         links = np.zeros(len(columns.names))
@@ -145,8 +147,8 @@ class SampledSystem:
             (columns * weight[:, :, None]).reshape(-1, columns.shape[2])
         )
         scaled = (torque * weight).reshape(-1)
-        left = scaled - basis @ (basis.T @ scaled)
-        return np.asarray(np.linalg.norm(left.reshape(torque.shape), axis=1))
+        unexplained = scaled - basis @ (basis.T @ scaled)
+        return np.asarray(np.linalg.norm(unexplained.reshape(torque.shape), axis=1))
 
 
 def sampled_slices(count: int, total: int) -> list[slice]:
@@ -155,8 +157,8 @@ def sampled_slices(count: int, total: int) -> list[slice]:
     if total <= 4 * ROWS:
         return [slice(0, count)]
     length = max(ROWS * 4 // STRETCHES, 1)
-    pieces = max(1, round(count / total * STRETCHES))
-    starts = np.linspace(0, max(count - length, 0), pieces).astype(int)
+    blocks = max(1, round(count / total * STRETCHES))
+    starts = np.linspace(0, max(count - length, 0), blocks).astype(int)
     return [slice(int(a), min(int(a) + length, count)) for a in starts]
 
 
@@ -245,15 +247,16 @@ class WhitenedRows:
     @cached_property
     def slopes(self) -> Float[np.ndarray, "rows dof"]:
         """Change of the predicted torques with each joint's position, whitened."""
-        columns, parameters = self.problem.columns, self.estimate.all_parameters
+        # NumPy: a thousand samples take less than compiling would. Friction depends on
+        # the speed, and cancels in the difference.
+        dynamics = Dynamics(self.estimate.arm, backend="numpy")
+        motion = self.motion
 
         def torque(step: np.ndarray) -> np.ndarray:
-            # Friction depends on the speed alone, and cancels in the difference.
-            moved = replace(self.motion, q=self.motion.q + step)
-            return predict_torque(columns, parameters, moved)
+            return dynamics.inverse_dynamics(motion.q + step, motion.qd, motion.qdd)
 
-        # Judgement: 1e-4 rad, where differences have eight digits left.
-        steps = 1e-4 * np.eye(columns.arm.dof)
+        # Judgement: 1e-4 rad, where differences have eight digits.
+        steps = 1e-4 * np.eye(motion.dof)
         return np.stack(
             [self.whitened((torque(x) - torque(-x)) / 2e-4) for x in steps], axis=1
         )

@@ -49,6 +49,16 @@ class Learned:
     floor: Float[np.ndarray, " dof"]
     ending: Ending = "trials done"
 
+    def __repr__(self) -> str:
+        """One line: how much the error fell."""
+        size = np.linalg.norm(self.position_error, axis=1)
+        return (
+            f"<Learned: {self.trials} trials, position error {size[0]:.3g} → "
+            f"{size.min():.3g}, {self.ending}>"
+            if len(size)
+            else "<Learned: no trial yet>"
+        )
+
     @property
     def trials(self) -> int:
         """Attempts made so far, repetitions for the noise floor not counted."""

@@ -259,8 +259,8 @@ class Practice:
             )
             return NextAttempt(self.first_command(), errors, None, reason)
         response = None if is_torque else self.identify_response(attempts)
-        chosen = self.settings.cutoff_hz
-        cutoffs = CUTOFFS_HZ if chosen is None else (chosen,)
+        cutoff = self.settings.cutoff_hz
+        cutoffs = CUTOFFS_HZ if cutoff is None else (cutoff,)
         for cutoff_hz in cutoffs:
             try:
                 slower = self._below(cutoff_hz)

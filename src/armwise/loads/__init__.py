@@ -17,6 +17,16 @@ from armwise.loads.files import (
 )
 from armwise.loads.generalized_least_squares import Bias
 from armwise.loads.identify_load import identify_load
+from armwise.loads.joint_torques import (
+    SIGNAL_GAIN_STD,
+    TorqueGains,
+    TorqueSolution,
+    WeighedLoad,
+    is_same_motion,
+    load_from_torques,
+    read_torque_gains,
+    write_torque_gains,
+)
 from armwise.loads.methods import (
     Accelerations,
     IntegralWindows,
@@ -47,6 +57,7 @@ from armwise.loads.recognition import (
 from armwise.loads.rigidity import Rigidity
 
 __all__ = [
+    "SIGNAL_GAIN_STD",
     "Accelerations",
     "Bias",
     "CatalogueEntry",
@@ -67,15 +78,21 @@ __all__ = [
     "Rigidity",
     "StaticPoses",
     "ToleranceCheck",
+    "TorqueGains",
+    "TorqueSolution",
+    "WeighedLoad",
     "WristSamples",
     "design_load_excitation",
     "identify_load",
+    "is_same_motion",
+    "load_from_torques",
     "load_to_dict",
     "mass_by_differentiation",
     "mass_by_integration",
     "mass_by_optimal_filter",
     "read_catalogue",
     "read_load_estimate",
+    "read_torque_gains",
     "recognise",
     "to_franka_json",
     "to_ros_yaml",
@@ -84,4 +101,5 @@ __all__ = [
     "verify_grasp",
     "write_load",
     "write_load_estimate",
+    "write_torque_gains",
 ]

@@ -98,6 +98,15 @@ class LoadEstimate:
     pose_offset_std: Float[np.ndarray, " _"] | None = None
     warnings: tuple[EstimateWarning, ...] = ()
 
+    def __repr__(self) -> str:
+        """One line: mass and centre, with their standard deviations."""
+        mass, centre = self.mass, 1e3 * self.center_of_mass
+        x, y, z = centre
+        return (
+            f"<LoadEstimate at {self.frame}: {mass:.4g} ± {self.std.mass:.2g} kg, "
+            f"centre {x:.4g} {y:.4g} {z:.4g} mm, {len(self.warnings)} warnings>"
+        )
+
     @property
     def mass(self) -> float:
         """Mass in [kg]."""

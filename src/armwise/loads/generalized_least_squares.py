@@ -83,12 +83,19 @@ def solve_generalized(
     bias: Bias = "segment",
     has_drift: bool = True,
     iterations: int = 8,
+    start: NoiseModel | None = None,
 ) -> LoadSolution:
     """Estimate the parameters and the spectrum of the noise together.
 
     Minimises Σ |target − Y φ|² / S(f) over all frequencies, S re-estimated from the
     residuals until nothing changes. Standard deviations include the cost of estimating
     S (Kenward and Roger 1997).
+
+    Args:
+        rows: The regression.
+        bias, has_drift: Which zeros are unknown, and whether they drift.
+        iterations: Rounds of parameters and spectrum in turn, at most twice as many.
+        start: Spectrum of nearly the same rows, to begin with.
 
     Raises:
         NotIdentifiable: If columns of the regressor depend on each other.
@@ -99,9 +106,14 @@ def solve_generalized(
     data = cosine_coefficients(rows, has_means=bias != "segment")
     used = nonzero_columns(data.regressor)
     regressor = data.regressor[:, :, used]
-    noise = _likeliest_noise(regressor, data, has_drift, iterations)
+    prior = None if rows.prior_std is None else rows.prior_std[used]
+    if start is None:
+        noise = _likeliest_noise(regressor, data, has_drift, iterations, prior)
+    else:
+        begin = start.variance(data)
+        noise = _alternate(regressor, data, 0, has_drift, iterations, prior, begin)[1]
     variance = noise.variance(data)
-    fit = weighted_fit(regressor, data.target, np.sqrt(variance))
+    fit = weighted_fit(regressor, data.target, np.sqrt(variance), prior)
     covariance, freedom = small_sample_covariance(
         regressor, data, variance, fit.covariance
     )
@@ -119,7 +131,11 @@ def solve_generalized(
 
 
 def _likeliest_noise(
-    regressor: np.ndarray, data: Coefficients, has_drift: bool, iterations: int
+    regressor: np.ndarray,
+    data: Coefficients,
+    has_drift: bool,
+    iterations: int,
+    prior: np.ndarray | None,
 ) -> NoiseModel:
     """Estimate parameters and noise in turn, with drift allowed late or at once.
 
@@ -127,10 +143,10 @@ def _likeliest_noise(
     away a wrong load: the two can lock. So drift is allowed only after some
     iterations, unless allowing it at once ends at a far higher likelihood.
     """
-    late = _alternate(regressor, data, iterations // 2, has_drift, iterations)
+    late = _alternate(regressor, data, iterations // 2, has_drift, iterations, prior)
     if not has_drift:
         return late[1]
-    soon = _alternate(regressor, data, 1, has_drift, iterations)
+    soon = _alternate(regressor, data, 1, has_drift, iterations, prior)
     return soon[1] if soon[0] > late[0] + _DECISIVE_LOG_LIKELIHOOD else late[1]
 
 
@@ -140,13 +156,16 @@ def _alternate(
     without_drift: int,
     has_drift: bool,
     iterations: int,
+    prior: np.ndarray | None,
+    variance: np.ndarray | None = None,
 ) -> tuple[float, NoiseModel]:
     """Return the final log-likelihood, and the noise there."""
-    # Starting from white noise weights all frequencies alike, as plain least squares.
-    variance = flat_noise(data)
+    if variance is None:
+        # White noise weights all frequencies alike, as plain least squares.
+        variance = flat_noise(data)
     values = np.zeros(regressor.shape[2])
     for step in range(2 * iterations):
-        fit = weighted_fit(regressor, data.target, np.sqrt(variance))
+        fit = weighted_fit(regressor, data.target, np.sqrt(variance), prior)
         residual = data.target - regressor @ fit.values
         # A residual of leverage h has the variance (1 − h) S: undo the shrinkage, or
         # every iteration would take the noise for smaller than the one before.
@@ -182,22 +201,30 @@ def weighted_fit(
     regressor: Float[np.ndarray, "rows channels parameters"],
     target: Float[np.ndarray, "rows channels"],
     std: Float[np.ndarray, "*rows channels"],
+    prior_std: Float[np.ndarray, " parameters"] | None = None,
 ) -> WeightedFit:
     """Minimise ‖(target − Y φ) / σ‖² through the R factor of the whitened rows.
 
     Args:
         regressor, target: Y and what it explains.
         std: Noise σ of the rows, or of the channels.
+        prior_std: What is known of every φ before, about zero: one more row each.
 
     Raises:
         NotIdentifiable: If columns of the regressor depend on each other.
     """
     width = regressor.shape[2]
     rows = np.concatenate([regressor, target[..., None]], axis=2) / std[..., None]
-    system = rows.reshape(-1, width + 1)
+    measured = rows.reshape(-1, width + 1)
+    system = measured
+    if prior_std is not None:
+        known = np.column_stack([np.diag(1.0 / prior_std), np.zeros(width)])
+        system = np.concatenate([measured, known[np.isfinite(prior_std)]])
     solution = solve_system(system, np.zeros(width), np.ones(1))
     condition = solution.condition_number
-    if condition > WORST_CONDITION:
+    # Nuisance unknowns with a prior may be alike: the prior separates them, and only
+    # digits are lost.
+    if condition > (WORST_CONDITION if prior_std is None else 1e3 * WORST_CONDITION):
         raise NotIdentifiable(
             f"The motion does not separate {width} parameters (condition number "
             f"{condition:.1e}). Turn the load about every axis, in other directions "
@@ -205,7 +232,7 @@ def weighted_fit(
         )
     # H⁻¹ = G Gᵀ, and leverage is the diagonal of Y H⁻¹ Yᵀ.
     root = solution.inverse_root
-    leverage = np.sum((system[:, :-1] @ root) ** 2, axis=1).reshape(target.shape)
+    leverage = np.sum((measured[:, :-1] @ root) ** 2, axis=1).reshape(target.shape)
     return WeightedFit(solution.values, solution.covariance, leverage, condition)
 
 

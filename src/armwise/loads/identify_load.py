@@ -11,13 +11,14 @@ import numpy as np
 
 from armwise.arms import Arm, InertialParameters, load_arm, rotation_about
 from armwise.errors import ArgumentError, EstimateWarning
+from armwise.identification import Estimate
 from armwise.loads.estimate import LoadEstimate, estimate_of, make_physical
 from armwise.loads.generalized_least_squares import (
     Bias,
     LoadSolution,
     solve_generalized,
 )
-from armwise.loads.joint_torques import load_from_torques
+from armwise.loads.joint_torques import TorqueGains, TorqueSignal, load_from_torques
 from armwise.loads.methods import Accelerations, LoadMethod, StaticPoses
 from armwise.loads.optimal_filter import OptimalFilter
 from armwise.loads.problem import (
@@ -25,12 +26,14 @@ from armwise.loads.problem import (
     WristSamples,
     build_wrench_problem,
     check_wrench_problem,
+    require_arm,
 )
 from armwise.loads.rigidity import assess_rigidity
 from armwise.recordings import WRENCH_NAMES, Recording, Samples, prepare
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+    from numpy.typing import ArrayLike
 
 
 PoseOffset = Literal["none", "rotation", "pose"]
@@ -43,7 +46,7 @@ two-sided z-test with a false alarm in 370."""
 
 def identify_load(
     data: Samples | WristSamples | Recording | Sequence[Samples] | Sequence[Recording],
-    arm: Arm | str | Path | None = None,
+    arm: Arm | Estimate | str | Path | None = None,
     *,
     frame: str = "wrist",
     sensor_frame: str | None = None,
@@ -54,6 +57,9 @@ def identify_load(
     gripper: InertialParameters | LoadEstimate | None = None,
     pose_offset: PoseOffset = "none",
     bare: Samples | Recording | Sequence[Samples] | Sequence[Recording] | None = None,
+    gain_std: ArrayLike | None = None,
+    signal: TorqueSignal = "current",
+    gains: TorqueGains | None = None,
     consistent: bool = False,
     checked: bool = True,
     cutoff_hz: float | None = None,
@@ -68,7 +74,8 @@ def identify_load(
     Args:
         data: Motion with a wrench or with torques; several become segments. Recordings
             are prepared as the method needs them.
-        arm: The arm that moved; not for `WristSamples`, nor if the data carry it.
+        arm: The arm that moved; not for `WristSamples`, nor if the data carry it. An
+            estimate of the empty arm stands for `bare`.
         frame: Frame of the sensor, and of the result.
         sensor_frame: The same, by its older name.
         method: `Accelerations()`, `StaticPoses()`, `IntegralWindows()`,
@@ -80,6 +87,10 @@ def identify_load(
         gripper: Body between sensor and load, in the sensor frame; subtracted.
         pose_offset: Also find the sensor's "rotation" against the frame, or its "pose".
         bare: The same motion without load, to cancel arm and friction.
+        gain_std: Relative standard deviation of the joint torques' gains; one number,
+            or one per joint. None: 10 % for motor currents, 2 % for torque sensors.
+        signal: What joint torques were measured by.
+        gains: Gains that `calibrate_torques` found, in place of both.
         consistent: Return the best physical load, rather than the best fit.
         checked: Whether to check the data for common mistakes first.
         cutoff_hz: Low-pass of recordings in [Hz]; selected by `prepare` if None.
@@ -88,11 +99,12 @@ def identify_load(
         NotIdentifiable: If the motion does not determine the parameters.
         RecordingError: If the wrench is missing, saturated, slow or in other axes.
     """
-    arm = load_arm(arm) if isinstance(arm, str | Path) else arm
+    model = load_arm(arm) if isinstance(arm, str | Path) else arm
+    arm = model.arm if isinstance(model, Estimate) else model
     frame = frame if sensor_frame is None else sensor_frame
     method = method or Accelerations()
     if not isinstance(data, WristSamples):
-        data = _samples(data, method, cutoff_hz)
+        data = _samples(data, method, cutoff_hz, arm)
     if data.wrench is not None and bare is None:
         options = _Options(
             frame,
@@ -108,8 +120,12 @@ def identify_load(
     elif isinstance(data, WristSamples):
         raise ArgumentError("WristSamples hold no joint torques; leave out bare.")
     else:
-        empty = None if bare is None else _samples(bare, method, cutoff_hz)
-        estimate = load_from_torques(data, arm, frame, empty)
+        # Prepared alike: another cut-off or lag would be part of the difference.
+        empty = None if bare is None else _samples(bare, method, cutoff_hz, arm, data)
+        if gains is None:
+            known_arm = require_arm(data, arm)
+            gains = TorqueGains.as_recorded(known_arm, gain_std, signal)
+        estimate = load_from_torques(data, model, frame, empty, gains).load
     return make_physical(estimate) if consistent else estimate
 
 
@@ -209,8 +225,10 @@ def _samples(
     data: Samples | Recording | Sequence[Samples] | Sequence[Recording],
     method: LoadMethod,
     cutoff_hz: float | None,
+    arm: Arm | None = None,
+    like: Samples | None = None,
 ) -> Samples:
-    """Join samples, or prepare recordings as a method needs them."""
+    """Join samples, or prepare recordings as a method needs them, or as others were."""
     if isinstance(data, Samples):
         return data
     runs = [data] if isinstance(data, Recording) else list(data)
@@ -221,6 +239,9 @@ def _samples(
         return prepare(recordings, np.inf, decimation=1, keep_rest=True)
     # Static poses are rests; any other method gains nothing from them.
     keep_rest = isinstance(method, StaticPoses)
+    if not all(rec.has_wrench for rec in recordings):
+        # The torque's lag is found by the arm's dynamics, whatever it holds.
+        return prepare(recordings, cutoff_hz, arm=arm, like=like, keep_rest=keep_rest)
     return prepare(recordings, cutoff_hz, keep_rest=keep_rest)
 
 

@@ -38,6 +38,8 @@ class RegressionRows:
         rate_hz: Rows per second in [Hz].
         channels: Names of the channels, such as fx or a joint's.
         highest_hz: Frequencies above were filtered away and are not used, in [Hz].
+        prior_std: Standard deviation about zero that is known of every unknown before
+            the rows; infinite where nothing is. None: of no unknown.
     """
 
     regressor: Float[np.ndarray, "rows channels parameters"]
@@ -46,6 +48,7 @@ class RegressionRows:
     rate_hz: float
     channels: tuple[str, ...]
     highest_hz: float = np.inf
+    prior_std: Float[np.ndarray, " parameters"] | None = None
 
     def __len__(self) -> int:
         return int(self.target.shape[0])
@@ -59,9 +62,14 @@ class RegressionRows:
     def with_columns(
         self, columns: Float[np.ndarray, "rows channels more"]
     ) -> RegressionRows:
-        """Return the same rows with further unknowns."""
+        """Return the same rows with further unknowns, of which nothing is known."""
+        prior = self.prior_std
+        if prior is not None:
+            prior = np.concatenate([prior, np.full(columns.shape[2], np.inf)])
         return replace(
-            self, regressor=np.concatenate([self.regressor, columns], axis=2)
+            self,
+            regressor=np.concatenate([self.regressor, columns], axis=2),
+            prior_std=prior,
         )
 
     def select(self, channels: tuple[str, ...]) -> RegressionRows:

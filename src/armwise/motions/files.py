@@ -137,8 +137,8 @@ def with_approach(motion: Motion, arm: Arm) -> Motion:
 
     A slow approach to its start comes first; none where the arm is there already.
     """
-    start, rest = motion.sample(0.0).q, arm.rest
-    way = np.abs(start - rest)
+    start, home = motion.sample(0.0).q, arm.rest
+    way = np.abs(start - home)
     # Below a tenth of a milliradian it is there.
     if way.max(initial=0.0) < 1e-4:
         return motion
@@ -151,7 +151,7 @@ def with_approach(motion: Motion, arm: Arm) -> Motion:
         float(np.sqrt(np.max(5.774 * way / acceleration))),
         1.0,
     )
-    return Sequence((Quintic(rest, start, duration), motion))
+    return Sequence((Quintic(home, start, duration), motion))
 
 
 # Check of a motion against the arm's limits.

@@ -159,9 +159,9 @@ class Polynomial:
         t = np.asarray(times, dtype=float)
         if len(derivatives) == 1:
             return cls.through(t, derivatives[0], order=3)
-        given = np.stack(derivatives, axis=1)
-        _check_points(t, given[:, 0], 3)
-        spline = BPoly.from_derivatives(t, given)
+        boundary = np.stack(derivatives, axis=1)
+        _check_points(t, boundary[:, 0], 3)
+        spline = BPoly.from_derivatives(t, boundary)
         coefficients = np.stack(
             [
                 spline.derivative(p)(t[:-1]) / factorial(p) if p else spline(t[:-1])

@@ -99,8 +99,8 @@ def recognise(
         RecordingError: If a number fits no joint, or two columns fit the same.
     """
     order = list(arm.coordinate_names) if arm is not None else _order(headings)
-    places = {name.lower(): j for j, name in reversed(list(enumerate(order, 1)))}
-    places.update({name: j for j, name in enumerate(order, 1)})
+    numbers = {name.lower(): j for j, name in reversed(list(enumerate(order, 1)))}
+    numbers.update({name: j for j, name in enumerate(order, 1)})
     zero_based = _counted_from_zero(headings)
     columns: dict[str, str] = {}
     forms: dict[str, int] = {}
@@ -117,7 +117,7 @@ def recognise(
                 del columns[channel]
         else:
             meanings = list(_meanings(heading))
-            joints = [m for m in meanings if m.joint in places or _is_count(m.joint)]
+            joints = [m for m in meanings if m.joint in numbers or _is_count(m.joint)]
             if not joints:
                 # Only what is written as the standard log's columns surely meant one.
                 if any(m.form == 0 and m.quantity not in mapped for m in meanings):
@@ -126,7 +126,7 @@ def recognise(
             meaning = joints[0]
             if meaning.quantity in mapped:
                 continue
-            number = _number(meaning, places, zero_based, heading, source, arm)
+            number = _number(meaning, numbers, zero_based, heading, source, arm)
             channel, form = f"{meaning.quantity}_{number}", meaning.form
         if channel in columns and form == forms[channel]:
             raise RecordingError(

@@ -121,8 +121,8 @@ def _too_fast(recording: Recording, arm: Arm) -> list[EstimateWarning]:
     limit = arm.limits("velocity")
     turning = np.array([arm.joints[i].is_revolute for i in arm.coordinates])
     # Without a limit: three turns a second, or 5 m/s, are faster than any arm.
-    usual = np.where(turning, 6.0 * np.pi, 5.0)
-    limit = np.where(np.isfinite(limit) & (limit > 0), 5.0 * limit, usual)
+    plausible = np.where(turning, 6.0 * np.pi, 5.0)
+    limit = np.where(np.isfinite(limit) & (limit > 0), 5.0 * limit, plausible)
     fast = []
     for j in range(arm.dof):
         channel = recording[f"q_{j + 1}"]

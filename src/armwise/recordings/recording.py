@@ -102,6 +102,16 @@ class Recording:
     notes: tuple[str, ...] = field(default=())
     arm: Arm | None = None
 
+    def __repr__(self) -> str:
+        """One line: what was recorded, for how long."""
+        names = [name for table in self.tables for name in table.columns]
+        spans = [t.time[-1] - t.time[0] for t in self.tables if len(t.time)]
+        listed = ", ".join(names[:6]) + (", …" if len(names) > 6 else "")
+        return (
+            f"<Recording {self.source}: {max(spans, default=0.0):.4g} s of "
+            f"{len(names)} channels ({listed})>"
+        )
+
     def __post_init__(self) -> None:
         names = [name for table in self.tables for name in table.columns]
         if len(set(names)) < len(names):

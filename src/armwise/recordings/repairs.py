@@ -223,10 +223,10 @@ def _clock(
         return time
     moved = np.diff(positions, axis=0)
     # The median passes over samples that were missed or stored twice.
-    usual = np.stack([median_filter(column, 15) for column in moved.T], axis=1)
-    size = np.einsum("nj,nj->n", usual, usual)
+    smooth = np.stack([median_filter(column, 15) for column in moved.T], axis=1)
+    size = np.einsum("nj,nj->n", smooth, smooth)
     fast = size > 0.01 * np.percentile(size, 95.0)
-    count = np.einsum("nj,nj->n", usual, moved) / np.where(size > 0, size, 1.0)
+    count = np.einsum("nj,nj->n", smooth, moved) / np.where(size > 0, size, 1.0)
     samples = np.maximum(np.round(count), 0.0)
     # Whole numbers of samples, but for noise, or the clock was not even.
     off = np.abs(count - samples)[fast]
@@ -334,10 +334,10 @@ def _unwrapped(
         return values, 0
     others = np.abs(steps[~is_jump])
     turns = np.round(steps[is_jump] / _TURN)
-    left = np.abs(steps[is_jump] - turns * _TURN)
+    leftover = np.abs(steps[is_jump] - turns * _TURN)
     # What is left of a jump must be a step like others; else it is a spike or a gap.
-    usual = 3.0 * float(np.nanmax(others, initial=0.0)) + 1e-6
-    if not np.all(left <= min(usual, 1.0)):
+    typical = 3.0 * float(np.nanmax(others, initial=0.0)) + 1e-6
+    if not np.all(leftover <= min(typical, 1.0)):
         return values, 0
     offset = np.zeros(values.size)
     offset[1:][is_jump] = turns

@@ -45,6 +45,15 @@ class Samples:
     arm: Arm | None = None
     still: Float[np.ndarray, "samples dof"] | None = None
 
+    def __repr__(self) -> str:
+        """One line, without the arrays."""
+        span = self.time[-1] - self.time[0] if len(self.time) else 0.0
+        name = f" of {self.arm.name}" if self.arm else ""
+        return (
+            f"<Samples{name}: {len(self.time)} of {self.q.shape[1]} joints over "
+            f"{span:.4g} s in {len(self.starts)} segments>"
+        )
+
     def __post_init__(self) -> None:
         for name in ("time", "q", "qd", "qdd", "tau", "wrench", "still"):
             value = getattr(self, name)

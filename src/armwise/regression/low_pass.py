@@ -65,11 +65,11 @@ def _filtered(columns: np.ndarray, sections: Sections) -> np.ndarray:
     response, memory, handed_on = _responses(sections)
     # The gain at rest is one, so starting in the steady state of the first value is
     # the same as filtering what is above it from rest.
-    rest = columns[0].copy()
+    initial = columns[0].copy()
     count, width = columns.shape
     blocks = -(-count // _BLOCK)
     padded = np.zeros((blocks * _BLOCK, width))
-    padded[:count] = columns - rest
+    padded[:count] = columns - initial
     # All blocks side by side, so that each step is one large product.
     x = padded.reshape(blocks, _BLOCK, width).swapaxes(0, 1).reshape(_BLOCK, -1)
     # Every block as if it began at rest, then what it inherits from those before it.
@@ -84,7 +84,7 @@ def _filtered(columns: np.ndarray, sections: Sections) -> np.ndarray:
         power, reach = power @ power, 2 * reach
     y[:, width:] += memory @ states[:, :-width]
     ordered = y.reshape(_BLOCK, blocks, width).swapaxes(0, 1).reshape(-1, width)
-    return np.asarray(ordered[:count] + rest)
+    return np.asarray(ordered[:count] + initial)
 
 
 # Work grows with the block, the length of the prefix sum with the number of blocks.

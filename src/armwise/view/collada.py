@@ -59,12 +59,12 @@ def read_collada(root: Element, path: Path) -> ColladaMesh:
     for T, name, bound in _instances(root, nodes):
         if name not in geometries:
             raise ArmError(f"it has no geometry {name!r}")
-        for piece in _pieces(geometries[name]):
-            faces.append(piece.faces + count)
-            vertices.append(piece.vertices @ T[:3, :3].T + T[:3, 3])
-            count += len(piece.vertices)
-            material = bound.get(piece.material, piece.material)
-            triangles[material] = triangles.get(material, 0) + len(piece.faces)
+        for part in _pieces(geometries[name]):
+            faces.append(part.faces + count)
+            vertices.append(part.vertices @ T[:3, :3].T + T[:3, 3])
+            count += len(part.vertices)
+            material = bound.get(part.material, part.material)
+            triangles[material] = triangles.get(material, 0) + len(part.faces)
     if not faces:
         raise ArmError("it has no triangles")
     main = max(triangles, key=lambda name: triangles[name])

@@ -201,9 +201,9 @@ def _arm_solids(arm: Arm, geometry: ArmGeometry) -> list[Solid]:
     for i in range(BASE, len(arm.links)):
         name = arm.base if i == BASE else arm.links[i].name
         if i in geometry.forms:
-            usual = BONES[i % len(BONES)]
+            default = BONES[i % len(BONES)]
             solids += [
-                Solid(form, i, T, color or usual, "geometry", name)
+                Solid(form, i, T, color or default, "geometry", name)
                 for form, T, color in geometry.forms[i]
             ]
         elif arm.joints:

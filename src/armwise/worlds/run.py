@@ -282,6 +282,13 @@ class Run:
     engine: WorldEngine
     signals: np.ndarray
 
+    def __repr__(self) -> str:
+        """One line, without the states."""
+        return (
+            f"<Run of {len(self.world.bodies)} bodies: {len(self.time)} states over "
+            f"{self.time[-1] - self.time[0]:.4g} s, {len(self.log)} happenings>"
+        )
+
     def position(self, body: str) -> np.ndarray:
         """Return q of an articulated body; centre and quaternion of a rigid one."""
         self.world.body(body, "The question")

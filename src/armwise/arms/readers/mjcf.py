@@ -126,13 +126,13 @@ def _check_sizes(path: Path) -> None:
     """Refuse files that are small but mean huge models, or name files elsewhere."""
     home = path.resolve().parent
     root = [home, *home.parents][: _LEVELS_UP + 1][-1]
-    waiting, seen = [path.resolve()], set[Path]()
+    waiting, visited = [path.resolve()], set[Path]()
     while waiting:
         file = waiting.pop()
-        if file in seen or not file.is_file():
+        if file in visited or not file.is_file():
             continue  # MuJoCo says what is missing
-        seen.add(file)
-        if len(seen) > _MOST_INCLUDED:
+        visited.add(file)
+        if len(visited) > _MOST_INCLUDED:
             raise ArmError(f"{path} includes more than {_MOST_INCLUDED} files.")
         top = read_xml(file)
         folders = {home, file.parent}

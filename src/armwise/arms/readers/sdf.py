@@ -102,19 +102,19 @@ class _Model:
             carried[child] = joint
         waiting = {name: carried.get(name) for name in self.links}
         order: list[tuple[str, Element | None]] = []
-        known = {"world"}
+        resolved = {"world"}
         while waiting:
             ready = [
                 name
                 for name, joint in waiting.items()
-                if joint is None or self._end(joint, "parent") in known
+                if joint is None or self._end(joint, "parent") in resolved
             ]
             if not ready:
                 raise carried[next(iter(waiting))].error(
                     "is part of a cycle of links; cut one of its joints."
                 )
             order += [(name, waiting.pop(name)) for name in ready]
-            known |= set(ready)
+            resolved |= set(ready)
         return order
 
     def _end(self, joint: Element, end: str) -> str:
@@ -177,8 +177,8 @@ class _Model:
         for elements, default in ((self.links, ""), (self._frames, "attached_to")):
             if name in elements:
                 element = elements[name]
-                usual = element.attributes.get(default, "") if default else ""
-                return self._resolved(element, usual, asked)
+                fallback = element.attributes.get(default, "") if default else ""
+                return self._resolved(element, fallback, asked)
         if name in self._joints:
             joint = self._joints[name]
             return self._resolved(joint, self._end(joint, "child"), asked)

@@ -103,7 +103,10 @@ class PhysicallyConsistent:
             first,
             values=problem.base.matrix @ parameters,
             parameters=parameters,
-            notes=("Intervals are those of the fit without constraints.",),
+            notes=(
+                "Intervals of combinations are those of the fit without constraints; "
+                "those of single parameters come from draws of bodies that can exist.",
+            ),
         )
 
 

@@ -90,7 +90,7 @@ def _numbers(
 ) -> KeyNumbers:
     where = "on unseen data" if is_unseen else "on data of the fit"
     std = subject.estimate.base_std
-    known = int(np.isfinite(std).sum())
+    determined = int(np.isfinite(std).sum())
     warnings = subject.estimate.warnings
     return KeyNumbers(
         (
@@ -116,9 +116,9 @@ def _numbers(
             ),
             KeyNumber(
                 "parameters known",
-                f"{known} of {std.size}",
+                f"{determined} of {std.size}",
                 "combinations with a finite uncertainty",
-                "pass" if known == std.size else "look" if known else "fail",
+                "pass" if determined == std.size else "look" if determined else "fail",
             ),
             _clock(subject),
             KeyNumber(
@@ -154,8 +154,8 @@ def _clock(subject: Subject) -> KeyNumber:
 
 
 def _median(errors: Float[np.ndarray, " dof"]) -> float:
-    known = errors[np.isfinite(errors)]
-    return float(np.median(known)) if known.size else float("nan")
+    finite = errors[np.isfinite(errors)]
+    return float(np.median(finite)) if finite.size else float("nan")
 
 
 def _percent(fraction: float) -> str:
