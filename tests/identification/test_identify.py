@@ -145,12 +145,13 @@ def test_selection_and_fit_are_one_pass_the_review_one_more(small, monkeypatch):
     filtered = aw.prepare(log, 10.0, arm=small)
     counted = CountedColumns(monkeypatch)
     # A first look at parts of a log gives the load of the gears, a second says which
-    # joints leave more than noise: 3000 rows at most each.
+    # joints leave more than noise: 3000 rows at most each. If none does, the sums take
+    # a thousand more for their scale.
     problem = aw.build_problem(small, data)
-    assert counted.passes(data) <= 1.0 + 6000 / len(data) + 1e-9
+    assert counted.passes(data) <= 1.0 + 7000 / len(data) + 1e-9
     assert not problem.columns.uses_load  # or the load would have been settled
     problem = aw.build_problem(small, filtered)
-    assert counted.passes(filtered) <= 1.0 + 6000 / len(filtered) + 1e-9
+    assert counted.passes(filtered) <= 1.0 + 7000 / len(filtered) + 1e-9
     aw.identify(problem)
     # The tests of the data look at some rows from all over, however long the log.
     looks = 4 * 1500 + 2 * small.dof * 2 * 1500
@@ -217,9 +218,8 @@ class _Trusting:
 def test_selected_columns_are_a_submatrix_of_the_candidates(small, logs):
     data = aw.prepare(logs, arm=small)
     candidates = aw.build_problem(small, data).friction_candidates
-    wide = Columns(small, candidates)
-    terms = (candidates[7], candidates[2])
-    narrow = Columns(small, terms, wide.dynamics)
+    wide = Columns(small, candidates, fits_reversals=False)
+    narrow = replace(wide, friction=(candidates[7], candidates[2]))
     direct = pose_problem(narrow, [data]).accumulator
     restricted = pose_problem(wide, [data]).accumulator.restrict(narrow)
     for one, other in zip(restricted.factors, direct.factors, strict=True):

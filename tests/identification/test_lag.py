@@ -11,9 +11,10 @@ import armwise as aw
 from armwise.dynamics import Dynamics
 from armwise.identification import WeightedLeastSquares, pose_problem
 from armwise.motions import random_motion
-from armwise.recordings import Recording, prepare
+from armwise.recordings import Recording, Samples, prepare
+from armwise.recordings.alignment.lag import fit_lag, lag_beside_hysteresis
 from armwise.recordings.stretches import standstill
-from armwise.regression import Columns, torque_rate
+from armwise.regression import Columns, FrictionTerm, torque_rate
 from tests.recordings.motions import arm_with_friction, recording
 
 
@@ -42,6 +43,49 @@ def test_friction_does_not_move_the_lag(lag):
     assert estimate.torque_lag.seconds == pytest.approx(
         lag, abs=4.0 * estimate.torque_lag.std
     )
+
+
+def test_friction_with_a_memory_is_no_delay():
+    """Friction that builds up over 50 mrad turns over late; the torque does not."""
+    arm = arm_with_friction(coulomb=0.0)
+    time = np.arange(3000) / 100.0
+    q, qd, qdd = random_motion(arm, 1, 30.0, harmonics=12, roughness=0.5).sample(time)
+    data = Samples(
+        time=time,
+        q=q,
+        qd=qd,
+        qdd=qdd,
+        tau=Dynamics(arm).inverse_dynamics(q, qd, qdd)
+        + np.random.default_rng(0).normal(0.0, 0.05, q.shape),
+    )
+    lagging = Columns(
+        arm,
+        tuple(
+            FrictionTerm(j, arm.driven[j].name, "hysteresis", 0.05)
+            for j in range(arm.dof)
+        ),
+    )
+    friction = lagging.friction_columns(data, slice(0, len(data))).sum(axis=2)
+    moved = replace(data, tau=data.tau + 3.0 * friction)
+    taken = fit_lag(moved, Columns(arm), 0.0)
+    assert taken.seconds > 5e-3
+    seconds, std = lag_beside_hysteresis(moved, Columns(arm), taken.seconds)
+    assert abs(seconds) < max(3.0 * std, 1e-3)
+    # A delay that is there stays.
+    late = replace(moved, tau=np.roll(moved.tau, 2, axis=0))
+    seconds, std = lag_beside_hysteresis(late, Columns(arm), 0.03)
+    assert seconds == pytest.approx(0.02, abs=max(3.0 * std, 1e-3))
+
+
+def test_joints_with_a_memory_are_fitted_while_they_reverse():
+    arm = arm_with_friction(coulomb=2.0)
+    data = prepare(recording(arm, torque_noise=0.5), 5.0, arm=arm)
+    term = FrictionTerm(0, arm.driven[0].name, "hysteresis", 1e-3)
+    plain, columns = Columns(arm), Columns(arm, (term,))
+    masks = [c.trust(data, c.signals(data)[1][4:]) for c in (plain, columns)]
+    assert masks[0][:, 0].min() == 0.0
+    assert masks[1][:, 0].all()
+    np.testing.assert_array_equal(masks[0][:, 1:], masks[1][:, 1:])
 
 
 def test_the_profile_is_the_joint_fit_of_parameters_and_lag():

@@ -176,12 +176,21 @@ def _weak_directions(estimate: Estimate) -> list[EstimateWarning]:
 def negative_friction(estimate: Estimate) -> dict[str, float]:
     """Coulomb or viscous friction that would drive the arm (one-sided z-test)."""
     names = estimate.prior_arm.parameter_names
-    rows = zip(names, estimate.parameters, estimate.std, strict=True)
+    is_below = np.array(
+        [
+            value < 0.0 and name.endswith((".viscous", ".coulomb"))
+            for name, value in zip(names, estimate.parameters, strict=True)
+        ]
+    )
+    # Deviations of the consistent fit take draws, and its friction is never negative.
+    if not is_below.any():
+        return {}
+    rows = zip(names, estimate.parameters, estimate.std, is_below, strict=True)
     # An infinite deviation, of what is undetermined, never lets the test reject.
     return {
         name: float(value)
-        for name, value, std in rows
-        if name.endswith((".viscous", ".coulomb")) and value < -_SURELY_NEGATIVE * std
+        for name, value, std, negative in rows
+        if negative and value < -_SURELY_NEGATIVE * std
     }
 
 

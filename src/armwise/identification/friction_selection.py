@@ -26,16 +26,16 @@ from armwise.regression import (
     FrictionTerm,
     accumulate,
     accumulate_folds,
-    stack,
+    hysteresis_terms,
 )
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
-# Judgement: at six, a fit still has five sixths of the log; at two, motions that one
-# half lacks would decide.
-FOLDS = 6
+# Judgement: of six, the scatter from stretch to stretch is known to a third only, and
+# terms that are not there passed three times as often; more would be alike.
+FOLDS = 10
 """Stretches of the log, each left out once: few enough to be different motions."""
 
 # A term that is worth 5 % of the error's power stands out of the 1300 samples of a fold
@@ -54,15 +54,20 @@ _LEAST_TORQUE = 0.01
 """Torque that a term must explain on stretches left out, as a fraction of the
 joint's."""
 
-# A sign test over the folds: 0.75 asks for five of six, which pure luck reaches with a
-# probability of 7/64. It stands beside the least gain, not alone.
+# Beside the least gain, not alone: of ten stretches 0.75 asks for eight.
 _MOST_FOLDS = 0.75
 """Fraction of the stretches left out on which a term must help: by luck alone it would
 help on half of them."""
 
+# Of ten stretches; a rule of one standard error would be met by luck by every sixth
+# candidate, and there are a dozen for every drive.
+_LEAST_ERRORS = 2.0
+"""Standard errors, from stretch to stretch, by which the mean fall of the error's
+logarithm must differ from zero. Logarithms: stretches differ in how much moves."""
+
 _MOST_HARM = 0.02
-"""Error that a term may add to any stretch left out, as a fraction of the joint's
-torque."""
+"""Error that a term may add to any fifth of the log left out, as a fraction of the
+joint's torque."""
 
 # Judgement: half of what a term does should be seen, not inferred.
 _LEAST_FITTED = 0.5
@@ -76,14 +81,6 @@ _MOST_TERMS = 4
 _STRIBECK_SPEEDS = (0.02, 0.06, 0.2)
 """Stribeck speeds that are tried, as fractions of a joint's top speed: the fall of
 friction lies well below it, at a speed that differs between drives."""
-
-# Judgement: a factor of four apart; gears wind up by a milliradian or less, bearings
-# and belts build friction up over hundredths.
-_WIDTHS = (1e-3, 4e-3, 16e-3, 64e-3)
-"""Distances in [rad] over which friction builds up after a reversal, that are tried."""
-
-_LEVER = 0.1
-"""Metres of a prismatic joint that count as a radian."""
 
 _FIRST_LOOK = (10, 300)
 """Parts of the log, and rows of each, that the first estimate of the load takes."""
@@ -100,15 +97,11 @@ class FrictionSelection:
     Attributes:
         terms: The terms selected.
         candidates: All that were tried.
-        error_before, error_after: Squared error on stretches left out, per joint,
-            in units of its noise.
         accumulator: R factors of all samples, over the columns with these terms.
     """
 
     terms: tuple[FrictionTerm, ...]
     candidates: tuple[FrictionTerm, ...]
-    error_before: Float[np.ndarray, " dof"]
-    error_after: Float[np.ndarray, " dof"]
     accumulator: Accumulator
 
     @property
@@ -141,21 +134,24 @@ def select_friction(
         plain = Columns(arm, has_lags=is_late)
         load = _first_load(plain, runs, terms)
         candidates = _worthwhile(candidates, plain, runs, load)
-        columns = replace(plain, friction=candidates, load=load)
+        if not candidates:
+            return FrictionSelection((), (), accumulate(plain, runs))
+        # Candidates are no reason to fit rows that only some of them explain.
+        columns = replace(plain, friction=candidates, load=load, fits_reversals=False)
         folds, every = _folds(columns, runs)
         total = folds[0].merge(*folds[1:])
-        search = _Search(columns, folds, every, total, terms)
-        selection = search.run() if candidates else []
-        selected = tuple(candidates[k] for k in selection)
-        smaller = replace(columns, friction=selected)
-        is_thinned = total.samples < sum(len(run) for run in runs)
-        return FrictionSelection(
-            selected,
-            candidates,
-            search.error([]).sum(0),
-            search.error(selection).sum(0),
-            accumulate(smaller, runs) if is_thinned else total.restrict(smaller),
+        # Of two stretches no scatter is known.
+        is_long = len(folds) > 2
+        selection = (
+            _Search(columns, folds, every, total, terms).run() if is_long else []
         )
+        selected = tuple(candidates[k] for k in selection)
+        smaller = replace(columns, friction=selected, fits_reversals=True)
+        # Sums of all rows serve, unless more of them are fitted with these terms.
+        is_whole = total.samples == sum(len(run) for run in runs)
+        is_whole &= not any(term.kind.is_sharp for term in selected)
+        sums = total.restrict(smaller) if is_whole else accumulate(smaller, runs)
+        return FrictionSelection(selected, candidates, sums)
 
 
 def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
@@ -178,16 +174,15 @@ def _candidates(
     # A joint that follows another has no friction of its own that could be seen.
     drives = [*arm.coordinates, *range(len(arm.joints), len(arm.driven))]
     terms: list[FrictionTerm] = []
+    widths = hysteresis_terms(arm)
     for j in drives:
         # A drive that never moves has columns of zeros.
         if fastest[j] <= 0.0:
             continue
         name = arm.driven[j].name
-        is_turning = j >= len(arm.joints) or arm.joints[j].kind != "prismatic"
-        lever = 1.0 if is_turning else _LEVER
         scales = {
             "stribeck": [f * float(fastest[j]) for f in _STRIBECK_SPEEDS],
-            "hysteresis": [lever * width for width in _WIDTHS],
+            "hysteresis": [term.scale for term in widths if term.joint == j],
         }
         for form in FORMS if forms is None else forms:
             if forms is None and form in ("load_driving", "load_back_driven"):
@@ -269,8 +264,9 @@ def _folds(
     return [x for fit, _ in pairs for x in fit], [x for _, all_ in pairs for x in all_]
 
 
-_REFUSED = (0.0, 0.0)
-"""Rank of a term that is not taken."""
+def _pairs(errors: Float[np.ndarray, "kinds folds"]) -> np.ndarray:
+    """Sums of every two neighbouring stretches; the last one may stand alone."""
+    return np.add.reduceat(errors, np.arange(0, errors.shape[1], 2), axis=1)
 
 
 class _Search:
@@ -296,24 +292,44 @@ class _Search:
         self._own = problem.base.count - len(self._terms)
         # Gram matrices are enough: gains of 5 % are compared, which needs few digits,
         # and leaving a fold out is a subtraction.
-        stacked = [stack(problem.systems(one), std) for one in folds]
-        fitted = np.stack([rows.T @ rows for rows in stacked])
+        fitted = self._grams_of(problem, folds, std)
         # Columns scaled to one, so that the ridge means the same for all of them.
-        scale = np.sqrt(np.maximum(np.diag(fitted.sum(axis=0)), 1e-300))
-        self._sums = fitted / np.outer(scale, scale)
-        # Errors count every row, those around reversals too, which are not fitted: a
-        # joint that sticks there would else be explained by friction it has not.
-        self._grams = np.empty((len(every), len(std), *fitted.shape[1:]))
-        for grams, one in zip(self._grams, every, strict=True):
+        total_gram = fitted.sum(axis=(0, 1))
+        scale = np.sqrt(np.maximum(np.diag(total_gram), 1e-300))
+        size = np.outer(scale, scale)
+        # Errors are those of the rows that are fitted, and of every row: around
+        # reversals a joint that sticks would else be explained by friction it has not,
+        # and friction with a memory shows nowhere else.
+        whole = self._grams_of(problem, every, std)
+        self._grams = np.stack([fitted, whole]) / size
+        self._fitted = self._grams[0].sum(axis=1)
+        self._torque = self._grams[..., -1, -1].sum(axis=1)
+        self._is_seen = self._seen(fitted.sum(axis=0), whole.sum(axis=0))
+
+    @staticmethod
+    def _grams_of(
+        problem: Problem, sums: Sequence[Accumulator], std: np.ndarray
+    ) -> Float[np.ndarray, "folds joints columns columns"]:
+        """Inner products of all columns, per stretch and joint, in units of noise."""
+        grams = []
+        for one in sums:
             pairs = zip(problem.systems(one), std, strict=True)
-            for gram, (x, d) in zip(grams, pairs, strict=True):
-                rows = x / (d * scale)
-                np.matmul(rows.T, rows, out=gram)
-        self._torque = self._grams[:, :, -1, -1].sum(axis=0)
-        seen = np.diag(self._sums.sum(axis=0)) / np.maximum(
-            np.diag(self._grams.sum(axis=(0, 1))), 1e-300
-        )
-        self._is_seen = seen[self._own : -1] >= _LEAST_FITTED
+            scaled = [x / d for x, d in pairs]
+            grams.append([x.T @ x for x in scaled])
+        return np.array(grams)
+
+    def _seen(self, fitted: np.ndarray, whole: np.ndarray) -> np.ndarray:
+        """Whether enough of each term's torque lies in rows that are fitted."""
+        columns = range(self._own, self._own + len(self._terms))
+        seen = []
+        for k, joints in zip(columns, self._joints, strict=True):
+            part = fitted[joints, k, k].sum() / max(whole[joints, k, k].sum(), 1e-300)
+            every = max(whole[joints, -1, -1].sum(), 1e-300)
+            # Beside what is fitted of the joint's torque: a joint that often stands
+            # still has few rows to fit, and all of its terms have.
+            torque = fitted[joints, -1, -1].sum() / every
+            seen.append(part >= _LEAST_FITTED * torque)
+        return np.array(seen, dtype=bool)
 
     def run(self) -> list[int]:
         """Take the best term of each drive, then the best beside it, and so on."""
@@ -325,84 +341,128 @@ class _Search:
             selection += additions
         return sorted(selection)
 
-    def error(self, selection: Sequence[int]) -> Float[np.ndarray, "folds joints"]:
-        """Squared error of each joint on each fold when it is left out."""
-        x, _, _ = self._solutions(selection)
-        products = np.matmul(self._grams, x[:, None, :, None])[..., 0]
-        return np.asarray(np.sum(products * x[:, None], axis=-1))
+    def _remembering(self, selection: Sequence[int]) -> frozenset[int]:
+        """Joints whose friction has a memory: all of their rows are fitted."""
+        return frozenset(
+            int(j)
+            for k in selection
+            if self._terms[k].kind.is_sharp
+            for j in self._joints[k]
+        )
 
     def _solutions(
-        self, selection: Sequence[int]
+        self,
+        selection: Sequence[int],
+        whole: frozenset[int],
+        candidates: Sequence[int],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Fit without each fold in turn: (β, −1), zero where not selected.
 
         Also returns, per fold and candidate, the direction in which adding it moves
         that fit, and how far.
+
+        Args:
+            selection: Terms that are fitted.
+            whole: Joints of which all rows are fitted, not only trusted ones.
+            candidates: Terms that may be added.
         """
         own = [*range(self._own), *[self._own + k for k in selection]]
         width = self._grams.shape[-1]
-        candidates = np.arange(self._own, width - 1)
-        train = self._sums.sum(axis=0) - self._sums
+        added = self._own + np.array(candidates, dtype=int)
+        sums = self._fitted
+        for j in whole:
+            sums = sums + (self._grams[1, :, j] - self._grams[0, :, j])
+        train = sums.sum(axis=0) - sums
         inner = train[:, own][:, :, own]
         # A ridge of 1e-9 of a column: what the other folds leave undetermined is zero.
         inner = inner + 1e-9 * np.eye(len(own))
-        right = np.concatenate([train[:, own, -1:], train[:, own][:, :, candidates]], 2)
+        right = np.concatenate([train[:, own, -1:], train[:, own][:, :, added]], 2)
         solved = np.linalg.solve(inner, right)
         x = np.zeros((len(train), width))
         x[:, own], x[:, -1] = solved[..., 0], -1.0
-        moves = np.zeros((len(train), width, len(candidates)))
+        moves = np.zeros((len(train), width, len(added)))
         moves[:, own] = -solved[..., 1:]
-        moves[:, candidates, np.arange(len(candidates))] += 1.0
+        moves[:, added, np.arange(len(added))] += 1.0
         # The bordered system: what a candidate still correlates with the residual,
         # over what of it the others do not explain.
-        free = np.einsum("fik,fik->fk", moves, train[:, :, candidates])
-        slope = np.einsum("fi,fik->fk", x, train[:, :, candidates])
+        free = np.einsum("fik,fik->fk", moves, train[:, :, added])
+        slope = np.einsum("fi,fik->fk", x, train[:, :, added])
         # 1e-6 of a column: what the others explain to this digit is not determined.
         steps = np.where(free > 1e-6, -slope / np.where(free > 1e-6, free, 1.0), 0.0)
         return x, moves, steps
 
     def _additions(self, selection: Sequence[int]) -> list[int]:
         """For each drive the candidate that helps most, if it helps enough."""
-        x, moves, steps = self._solutions(selection)
-        products = np.matmul(self._grams, x[:, None, :, None])[..., 0]
-        before = np.sum(products * x[:, None], axis=-1)
-        best: dict[int, tuple[tuple[float, float], int]] = {}
+        own = self._remembering(selection)
+        before = self._errors(self._solutions(selection, own, ())[0])
+        groups: dict[tuple[frozenset[int], int], list[int]] = {}
         for k, term in enumerate(self._terms):
-            if not self._is_seen[k] or self._is_excluded(selection, k):
-                continue
-            joints = self._joints[k]
-            u, step = moves[:, :, k], steps[:, k, None]
-            linear = np.einsum("fi,fji->fj", u, products[:, joints])
-            bent = np.einsum("fi,fjil,fl->fj", u, self._grams[:, joints], u)
-            error = before[:, joints]
-            trial = error + 2.0 * step * linear + step**2 * bent
-            rank = self._rank(error, trial, joints)
-            if rank > best.get(term.joint, (_REFUSED, 0))[0] and self._brakes(
-                term, steps, k
-            ):
-                best[term.joint] = (rank, k)
+            if self._is_seen[k] and not self._is_excluded(selection, k):
+                key = (own | self._remembering([k]), term.joint)
+                groups.setdefault(key, []).append(k)
+        best: dict[int, tuple[float, int]] = {}
+        for (whole, drive), candidates in groups.items():
+            x, moves, steps = self._solutions(selection, whole, candidates)
+            joints = self._joints[candidates[0]]
+            # Only what is fitted or tried; all candidates of a drive in one product.
+            tried = [*selection, *candidates]
+            used = [*range(self._own), *[self._own + k for k in tried], -1]
+            grams = self._grams[:, :, joints][..., used, :][..., used]
+            x, u = x[:, used], moves[:, used]
+            products = np.matmul(grams, x[:, None, :, None])[..., 0]
+            error = np.sum(products * x[:, None], axis=-1)[..., None]
+            linear = np.einsum("fic,rfji->rfjc", u, products)
+            square = np.einsum("fic,rfjic->rfjc", u, np.matmul(grams, u[:, None]))
+            step = steps[:, None]
+            trial = (error + 2.0 * step * linear + step**2 * square).sum(axis=2)
+            was = before[:, :, joints].sum(axis=2)
+            for i, k in enumerate(candidates):
+                kind = self._terms[k].kind
+                gain = self._gain(was, trial[..., i], joints, kind.is_sharp)
+                # Whether the sign of its coefficient is one that the form can have.
+                has_sign = not kind.brakes or bool(np.all(steps[:, i] > 0.0))
+                if has_sign and gain > best.get(drive, (0.0, 0))[0]:
+                    best[drive] = (gain, k)
         return [k for _, k in best.values()]
 
-    def _rank(
-        self, before: np.ndarray, after: np.ndarray, joints: np.ndarray
-    ) -> tuple[float, float]:
-        """Fraction of the stretches on which a term helps, then that of the squared
-        error which it takes away: what helps everywhere goes before what helps much."""
-        was, now = before.sum(axis=1), after.sum(axis=1)
-        torque = float(self._torque[joints].sum())
-        total = max(float(was.sum()), 1e-300)
-        helped, gain = float(np.mean(now < was)), 1.0 - float(now.sum()) / total
-        harm = np.sqrt(np.maximum(now, 0.0)) - np.sqrt(was)
-        is_worth_it = (
-            helped >= _MOST_FOLDS
-            and gain >= max(_LEAST_GAIN, _LEAST_TORQUE**2 * torque / total)
-            and np.all(harm <= _MOST_HARM * np.sqrt(torque / len(was)))
-        )
-        return (helped, gain) if is_worth_it else _REFUSED
+    def _errors(self, x: np.ndarray) -> Float[np.ndarray, "rows folds joints"]:
+        """Squared error of fitted rows and of all, per stretch left out and joint."""
+        products = np.matmul(self._grams, x[:, None, :, None])[..., 0]
+        return np.asarray(np.sum(products * x[:, None], axis=-1))
 
-    def _brakes(self, term: FrictionTerm, steps: np.ndarray, k: int) -> bool:
-        """Whether the sign of its coefficient is one that the form can have."""
-        return not term.kind.brakes or bool(np.all(steps[:, k] > 0.0))
+    def _gain(
+        self, before: np.ndarray, after: np.ndarray, joints: np.ndarray, is_sharp: bool
+    ) -> float:
+        """Fraction of the squared error that a term takes away; 0 if it is refused.
+
+        Args:
+            before, after: Squared error of fitted rows and of all, per stretch.
+            joints: The joints that the term acts on.
+            is_sharp: Whether the term makes all rows fitted ones.
+        """
+        torque = self._torque[:, joints].sum(axis=1)
+        total = np.maximum(before.sum(axis=1), 1e-300)
+        gain = 1.0 - after.sum(axis=1) / total
+        falls = np.log(np.maximum(before, 1e-300) / np.maximum(after, 1e-300))
+        spread = np.std(falls, axis=1, ddof=1) / np.sqrt(falls.shape[1])
+        is_clear = (
+            (np.mean(falls > 0.0, axis=1) >= _MOST_FOLDS)
+            & (gain >= np.maximum(_LEAST_GAIN, _LEAST_TORQUE**2 * torque / total))
+            & (falls.mean(axis=1) >= _LEAST_ERRORS * spread)
+        )
+        # What is judged: rows that are fitted with the term. Neither kind may get worse
+        # on the whole.
+        judged = slice(1, 2) if is_sharp else slice(0, 2)
+        if np.any(gain < 0.0) or not is_clear[judged].any():
+            return 0.0
+        # Two stretches at a time: of a single one, chance decides.
+        was, now = (
+            np.sqrt(np.maximum(_pairs(x[judged]), 0.0)) for x in (before, after)
+        )
+        bound = _MOST_HARM * np.sqrt(torque[judged] / was.shape[1])
+        if np.any(now - was > bound[:, None]):
+            return 0.0
+        return float(gain[judged][is_clear[judged]].max())
 
     def _is_excluded(self, selection: Sequence[int], k: int) -> bool:
         """Whether a drive has the term, or its form: Stribeck speeds exclude others."""

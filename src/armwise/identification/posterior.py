@@ -341,8 +341,7 @@ def _centred(
     value, gradient, hessian = _barrier(offset + B @ y, B, links, positive)
     value += 0.5 * float(y @ y)
     for _ in range(_MOST_STEPS):
-        root = _inverse_root(hessian)
-        step = -root @ (root.T @ (y + gradient))
+        step = -np.linalg.solve(np.eye(y.size) + hessian, y + gradient)
         decrement = -float(step @ (y + gradient))
         if decrement < 1e-6:
             break

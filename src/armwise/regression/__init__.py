@@ -18,6 +18,7 @@ from armwise.regression.friction import (
     FrictionForm,
     FrictionModel,
     FrictionTerm,
+    hysteresis_terms,
     load_rows,
 )
 from armwise.regression.jackknife import (
@@ -84,6 +85,7 @@ __all__ = [
     "butterworth",
     "factor_of_gram",
     "friction_direction",
+    "hysteresis_terms",
     "interval_factor",
     "jackknife",
     "jackknife_covariance",

@@ -66,6 +66,8 @@ class Columns:
             depends on it; the arm's own if None.
         has_lags: Whether each joint has one more column, −dτ/dt, for what is left of
             the torque's delay. No parameter of the arm belongs to it.
+        fits_reversals: Whether joints whose friction has a memory are learnt from
+            while it reverses, too.
     """
 
     arm: Arm
@@ -73,6 +75,7 @@ class Columns:
     dynamics: Dynamics = field(default=None)  # type: ignore[assignment]
     load: Float[np.ndarray, " parameters"] | None = None
     has_lags: bool = False
+    fits_reversals: bool = True
 
     def __post_init__(self) -> None:
         if self.dynamics is None:
@@ -246,6 +249,10 @@ class Columns:
         if samples.still is not None:
             # Its size: a low-pass rings, and what it rings with is as unknown.
             masked = masked | (np.abs(samples.still) > UNKNOWN_FRICTION)
+        # Friction that builds up over a distance is known at and after a reversal.
+        for term in self.friction if self.fits_reversals else ():
+            if term.kind.is_sharp:
+                masked[:, rows[term.joint] != 0.0] = False
         return np.where(masked, 0.0, 1.0)
 
     def certainty(

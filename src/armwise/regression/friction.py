@@ -189,6 +189,28 @@ class FrictionTerm:
         return columns.fill(slice(0, len(samples)), lambda: samples.tau)[0]
 
 
+# Judgement: a factor of four apart; gears wind up by a milliradian or less, bearings
+# and belts build friction up over hundredths.
+_WIDTHS = (1e-3, 4e-3, 16e-3, 64e-3)
+"""Distances in [rad] over which friction may build up after a reversal."""
+
+_LEVER = 0.1
+"""Metres of a prismatic joint that count as a radian."""
+
+
+def hysteresis_terms(arm: Arm) -> tuple[FrictionTerm, ...]:
+    """Friction of every drive that builds up over a distance, narrow to wide."""
+    # A joint that follows another has no friction of its own that could be seen.
+    drives = [*arm.coordinates, *range(len(arm.joints), len(arm.driven))]
+    terms = []
+    for j in drives:
+        is_turning = j >= len(arm.joints) or arm.joints[j].kind != "prismatic"
+        scale = 1.0 if is_turning else _LEVER
+        name = arm.driven[j].name
+        terms += [FrictionTerm(j, name, "hysteresis", scale * w) for w in _WIDTHS]
+    return tuple(terms)
+
+
 def load_rows(
     drive_rows: Float[np.ndarray, "drives dof"],
 ) -> Float[np.ndarray, "drives dof"]:
@@ -383,19 +405,19 @@ class FrictionColumns:
             return
         stop = min(len(self._samples), max(rows.stop, rows.start + _CHUNK))
         self._chunk = slice(rows.start, stop)
-        self._filtered = {
-            k: self._sharp(term, self._chunk)
-            for k, term in enumerate(self.terms)
-            if term.kind.is_sharp
-        }
+        sharp = [k for k, term in enumerate(self.terms) if term.kind.is_sharp]
+        if sharp:
+            columns = self._sharp([self.terms[k] for k in sharp], self._chunk)
+            self._filtered = dict(zip(sharp, columns, strict=True))
 
-    def _sharp(self, term: FrictionTerm, rows: slice) -> np.ndarray:
-        """A sharp term through the torque's low-pass, segment by segment."""
+    def _sharp(
+        self, terms: Sequence[FrictionTerm], rows: slice
+    ) -> Float[np.ndarray, "terms rows"]:
+        """Sharp terms through the torque's low-pass, segment by segment."""
         bandwidth, rate = self._samples.torque_bandwidth_hz, self._samples.rate_hz
         is_filtered = bandwidth is not None and bandwidth < 0.45 * rate
         margin = int(_MARGIN * rate / bandwidth) + 1 if is_filtered and bandwidth else 0
-        column = np.empty(rows.stop - rows.start)
-        resolution = self._samples.speed_resolution
+        columns = np.empty((len(terms), rows.stop - rows.start))
         for segment in self._samples.segments:
             start, stop = max(segment.start, rows.start), min(segment.stop, rows.stop)
             if start >= stop:
@@ -403,19 +425,28 @@ class FrictionColumns:
             wide = slice(
                 max(segment.start, start - margin), min(segment.stop, stop + margin)
             )
-            speed = self._along(term.joint, self._samples.qd[wide])
-            weights = np.abs(self._rows[term.joint])
-            dead_band = float(weights @ resolution) if resolution else 0.0
-            motion = self._motion(
-                term.joint, wide, averaged_sign(speed, dead_band), np.zeros(0)
+            motions = {
+                drive: self._motion(drive, wide, self._sign(drive, wide), np.zeros(0))
+                for drive in {term.joint for term in terms}
+            }
+            values = np.stack(
+                [term.kind.shape(motions[term.joint], term.scale) for term in terms],
+                axis=1,
             )
-            values = term.kind.shape(motion, term.scale)
             if is_filtered and bandwidth:
                 # Held ends: an odd reflection would double the height of a step there.
+                # All at once: a filter costs as much to start as to run.
                 values = low_pass(values, bandwidth, rate, "constant")
             inside = slice(start - wide.start, stop - wide.start)
-            column[start - rows.start : stop - rows.start] = values[inside]
-        return column
+            columns[:, start - rows.start : stop - rows.start] = values[inside].T
+        return columns
+
+    def _sign(self, drive: int, rows: slice) -> Float[np.ndarray, " rows"]:
+        """Direction of a drive as it is, before any low-pass."""
+        resolution = self._samples.speed_resolution
+        weights = np.abs(self._rows[drive])
+        dead_band = float(weights @ resolution) if resolution else 0.0
+        return averaged_sign(self._along(drive, self._samples.qd[rows]), dead_band)
 
 
 class _StopOperator:

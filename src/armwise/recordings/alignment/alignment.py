@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.recordings.alignment.lag import (
+    LagFit,
     explained_band,
     find_bandwidth,
     find_lag,
     fit_lag,
+    lag_beside_hysteresis,
 )
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.samples import Samples
@@ -209,24 +211,38 @@ def _with_lag(
     samples = projection.signals
     assert isinstance(samples, Samples)
     fit = fit_lag(samples, columns, choice.lag, is_open)
-    # NaN, of a joint without such rows or without friction, is not below any bound.
-    ignored = tuple(map(bool, np.abs(fit.slow_friction) < _SLOW_FRICTION))
-    choice = replace(choice, ignores_slow=ignored)
-    if not is_open:
-        return choice
     # A torque that was low-passed within the motion's band before it was logged lacks
     # what the motion has: no delay explains that, and the best one means little.
-    if fit.std < _LEAST_KNOWN and seen_hz > 0.5 * choice.low_pass_hz:
-        return replace(choice, lag=fit.seconds, lag_std=fit.std)
+    is_known = fit.std < _LEAST_KNOWN and seen_hz > 0.5 * choice.low_pass_hz
+    if is_open and is_known:
+        choice = replace(choice, lag=fit.seconds, lag_std=fit.std)
+    elif is_open:
+        lag, note = _doubtful_lag(samples, columns, fit, rate_hz)
+        choice = replace(choice, lag=lag, notes=(*choice.notes, note))
+        # Friction at low speed with the delay that is used.
+        fit = fit_lag(samples, columns, lag, is_open=False)
+    # NaN, of a joint without such rows or without friction, is not below any bound.
+    ignored = tuple(map(bool, np.abs(fit.slow_friction) < _SLOW_FRICTION))
+    return replace(choice, ignores_slow=ignored)
+
+
+def _doubtful_lag(
+    samples: Samples, columns: Columns, fit: LagFit, rate_hz: float
+) -> tuple[float, str]:
+    """Decide about a delay that is hardly determined, and say so."""
+    seconds, std = fit.seconds, fit.std
     # Three standard errors and one sample: less is not worth a correction.
-    is_sure = abs(fit.seconds) > max(3.0 * fit.std, 1.0 / rate_hz)
-    lag = fit.seconds if is_sure else 0.0
+    if abs(seconds) > max(3.0 * std, 1.0 / rate_hz):
+        # What friction with a memory explains as well is no delay.
+        seconds, std = lag_beside_hysteresis(samples, columns, seconds)
+    is_sure = abs(seconds) > max(3.0 * std, 1.0 / rate_hz)
+    lag = seconds if is_sure else 0.0
     note = (
-        f"The torque's delay is hardly determined ({1e3 * fit.seconds:.1f} ± "
-        f"{1e3 * fit.std:.1f} ms) and taken for {1e3 * lag:.1f} ms; no interval knows "
+        f"The torque's delay is hardly determined ({1e3 * seconds:.1f} ± "
+        f"{1e3 * std:.1f} ms) and taken for {1e3 * lag:.1f} ms; no interval knows "
         "of its error. Give it, if it is known."
     )
-    return replace(choice, lag=lag, notes=(*choice.notes, note))
+    return lag, note
 
 
 def _with_torque(

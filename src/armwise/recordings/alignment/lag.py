@@ -10,7 +10,7 @@ import numpy as np
 
 from armwise.recordings.smoothing import shifted
 from armwise.recordings.spectra import band_powers
-from armwise.regression import friction_direction
+from armwise.regression import friction_direction, hysteresis_terms
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -86,11 +86,35 @@ def fit_lag(
         is_open: Whether the delay is to be fitted.
     """
     widened = replace(columns, has_lags=True)
+    seconds, error, fit, late = _fitted(samples, widened, lag, is_open)
+    return LagFit(seconds, error, _slow_friction(widened, late, fit))
+
+
+def lag_beside_hysteresis(
+    samples: Samples, columns: Columns, lag: float
+) -> tuple[float, float]:
+    """Fit the delay beside friction that builds up over a distance, too.
+
+    Such friction follows the motion late. Taken for a step at each reversal it looks
+    like a delay of the whole torque.
+
+    Returns:
+        The delay and its standard error in [s].
+    """
+    terms = hysteresis_terms(columns.arm)
+    widened = replace(columns, friction=terms, has_lags=True)
+    return _fitted(samples, widened, lag, is_open=True)[:2]
+
+
+def _fitted(
+    samples: Samples, columns: Columns, lag: float, is_open: bool
+) -> tuple[float, float, np.ndarray, Samples]:
+    """Delay, its standard error, all coefficients, and the samples read so late."""
     seconds = lag
     # Two Gauss–Newton steps: the first lands within the square of its length.
     for _ in range(2):
         late = _delayed(samples, seconds, is_open)
-        blocks = _normal_matrices(widened, late)
+        blocks = _normal_matrices(columns, late)
         total = blocks.sum(axis=0)
         std = _residual_std(total)
         # The scale of each joint from its own residual, so that all count.
@@ -102,8 +126,7 @@ def fit_lag(
     without = [_solved(whole - one)[-1] for one in grams]
     # Delete-a-block jackknife: (B − 1)/B Σ (d − mean)² = (B − 1) var.
     error = float(np.sqrt((BLOCKS - 1) * np.var(without)))
-    slow = _slow_friction(widened, late, _solved(whole))
-    return LagFit(seconds, error, slow)
+    return seconds, error, _solved(whole), late
 
 
 def _delayed(samples: Samples, seconds: float, is_open: bool) -> Samples:
