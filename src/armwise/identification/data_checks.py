@@ -70,9 +70,10 @@ _POOR = (0.4, 0.15)
 tried in other ways: a wrong column spoils its neighbours, noise on a light joint none.
 """
 
-# Judgement: halfway between noise (0) and a smooth function of time (1).
-_SMOOTH = 0.5
-"""Correlation from sample to sample from which on a residual follows the motion."""
+# Judgement: noise scatters by 0.1 or less around 0; what follows the motion is above.
+_SMOOTH = 0.3
+"""Correlation one period of the low-pass apart from which on a residual follows the
+motion."""
 
 WRONG_DATA = frozenset(
     {
