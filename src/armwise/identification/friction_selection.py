@@ -54,6 +54,10 @@ _LEAST_TORQUE = 0.01
 """Torque that a term must explain on stretches left out, as a fraction of the
 joint's."""
 
+_MOST = 0.5
+"""Fall of the squared error from which on a term may be as small as it likes: what
+takes away half of all that is not explained is no artefact among others."""
+
 # Beside the least gain, not alone: of ten stretches 0.75 asks for eight.
 _MOST_FOLDS = 0.75
 """Fraction of the stretches left out on which a term must help: by luck alone it would
@@ -334,12 +338,23 @@ class _Search:
     def run(self) -> list[int]:
         """Take the best term of each drive, then the best beside it, and so on."""
         selection: list[int] = []
+        refused: set[int] = set()
         for _ in range(_MOST_TERMS):
-            additions = self._additions(selection)
+            additions = self._additions(selection, refused)
             if not additions:
                 break
             selection += additions
+            # Beside another, a term may no longer brake: it stood in for that one.
+            wrong = self._reversed(selection)
+            refused.update(wrong)
+            selection = [k for k in selection if k not in wrong]
         return sorted(selection)
+
+    def _reversed(self, selection: Sequence[int]) -> list[int]:
+        """Terms that only brake, but whose coefficient is not positive."""
+        x = self._solutions(selection, self._remembering(selection), ())[0]
+        mean = x.mean(axis=0)[self._own :]
+        return [k for k in selection if self._terms[k].kind.brakes and mean[k] <= 0.0]
 
     def _remembering(self, selection: Sequence[int]) -> frozenset[int]:
         """Joints whose friction has a memory: all of their rows are fitted."""
@@ -391,13 +406,14 @@ class _Search:
         steps = np.where(free > 1e-6, -slope / np.where(free > 1e-6, free, 1.0), 0.0)
         return x, moves, steps
 
-    def _additions(self, selection: Sequence[int]) -> list[int]:
+    def _additions(self, selection: Sequence[int], refused: set[int]) -> list[int]:
         """For each drive the candidate that helps most, if it helps enough."""
         own = self._remembering(selection)
         before = self._errors(self._solutions(selection, own, ())[0])
         groups: dict[tuple[frozenset[int], int], list[int]] = {}
         for k, term in enumerate(self._terms):
-            if self._is_seen[k] and not self._is_excluded(selection, k):
+            is_open = self._is_seen[k] and k not in refused
+            if is_open and not self._is_excluded(selection, k):
                 key = (own | self._remembering([k]), term.joint)
                 groups.setdefault(key, []).append(k)
         best: dict[int, tuple[float, int]] = {}
@@ -447,7 +463,7 @@ class _Search:
         spread = np.std(falls, axis=1, ddof=1) / np.sqrt(falls.shape[1])
         is_clear = (
             (np.mean(falls > 0.0, axis=1) >= _MOST_FOLDS)
-            & (gain >= np.maximum(_LEAST_GAIN, _LEAST_TORQUE**2 * torque / total))
+            & (gain >= np.clip(_LEAST_TORQUE**2 * torque / total, _LEAST_GAIN, _MOST))
             & (falls.mean(axis=1) >= _LEAST_ERRORS * spread)
         )
         # What is judged: rows that are fitted with the term. Neither kind may get worse
