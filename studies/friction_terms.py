@@ -61,8 +61,18 @@ class TermOutcome:
 Terms = tuple[tuple[FrictionTerm, float], ...]
 
 
-def true_terms(arm: Arm, kind: str, size: np.ndarray, seed: int) -> Terms:
-    """Terms of a plant: on two joints each, sizes and scales of their own."""
+def true_terms(
+    arm: Arm, kind: str, size: np.ndarray, reach: np.ndarray, seed: int
+) -> Terms:
+    """Terms of a plant: on two joints each, sizes and scales of their own.
+
+    Args:
+        arm: The arm.
+        kind: One of KINDS.
+        size: Largest torque of each joint in [N m].
+        reach: Range of each joint in [rad].
+        seed: Of sizes, scales and joints.
+    """
     rng = np.random.default_rng([seed, 17])
     ranked = np.argsort(-size)
     heavy, light = ranked[:_LOADED], ranked[_LOADED:]
@@ -79,7 +89,7 @@ def true_terms(arm: Arm, kind: str, size: np.ndarray, seed: int) -> Terms:
             terms.append((term, float(rng.uniform(0.08, 0.2) * size[j])))
     if kind in ("ripple", "all"):
         j = int(rng.choice(light))
-        period = float(2.0 * np.pi / rng.choice([16, 25, 50]))
+        period = float(reach[j] / rng.uniform(5.0, 15.0))
         for form in ("ripple_sine", "ripple_cosine"):
             term = FrictionTerm(arm.coordinates[j], names[j], form, period)
             sign = float(rng.choice([-1.0, 1.0]))
@@ -96,7 +106,8 @@ def run_once(name: str, kind: str, plant: str, seed: int) -> TermOutcome | str:
     size = np.maximum(size, 0.04 * size.max())
     truth = perturbed(with_drives(arm, size, 0.08), 0.05, rng)
     description = perturbed(arm, 0.2, rng)
-    terms = true_terms(arm, kind, size, seed)
+    path = motion.sample(np.linspace(0.0, motion.duration, 1000)).q
+    terms = true_terms(arm, kind, size, np.ptp(path, axis=0), seed)
     try:
         q, tau = _moved(truth, terms, motion, plant)
         tau = tau + 0.006 * size * rng.standard_normal(tau.shape)
