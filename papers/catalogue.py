@@ -29,12 +29,14 @@ class Paper:
 
     Attributes:
         name: Its short name.
+        title: What readers know it by.
         prefix: First word of the modules that redo it.
         citation: Who, what, where.
         about: What it built, in a sentence.
     """
 
     name: str
+    title: str
     prefix: str
     citation: str
     about: str
@@ -108,6 +110,7 @@ class Group:
 PAPERS = (
     Paper(
         "atkeson1986",
+        "Atkeson 1986: knowledge in motor learning",
         "atkeson",
         "C. G. Atkeson, Roles of Knowledge in Motor Learning, thesis, Massachusetts "
         "Institute of Technology, 1986",
@@ -116,6 +119,7 @@ PAPERS = (
     ),
     Paper(
         "aah1986",
+        "Atkeson, An, Hollerbach 1986: inertia of loads and links",
         "aah",
         "C. G. Atkeson, C. H. An, J. M. Hollerbach, Estimation of Inertial Parameters "
         "of Manipulator Loads and Links, IJRR 5(3), 1986",
@@ -123,6 +127,7 @@ PAPERS = (
     ),
     Paper(
         "izaguirre1992",
+        "Izaguirre et al. 1992: dynamics in real time",
         "izaguirre",
         "A. Izaguirre, M. Hashimoto, R. P. Paul, V. Hayward, A New Computational "
         "Structure for Real-Time Dynamics, IJRR 11(4), 1992",
@@ -130,6 +135,7 @@ PAPERS = (
     ),
     Paper(
         "astley1996",
+        "Astley 1996: arms that calibrate themselves",
         "astley",
         "O. R. Astley, Autonomous Joint Calibration Using Adaptive Control, thesis, "
         "McGill University, 1996",
@@ -138,6 +144,7 @@ PAPERS = (
     ),
     Paper(
         "mitchell1997",
+        "Mitchell 1997: simulation and control of limbs",
         "mitchell",
         "M. Q. Mitchell, Dynamical Simulation and Control of Articulated Limbs, "
         "thesis, California Institute of Technology, 1997",

@@ -58,7 +58,9 @@ class Exhibit:
     def outcome(self) -> str:
         """What came out, in a sentence: how many rows of each kind."""
         counts = count_verdicts(self.rows)
-        parts = [_WORDS[v].format(counts[v]) for v in VERDICTS if counts[v]]
+        parts = [
+            f"{counts[v]} {_WORDS[v][counts[v] > 1]}" for v in VERDICTS if counts[v]
+        ]
         return f"{'; '.join(parts)}." if parts else ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,17 +150,18 @@ def count_verdicts(rows: Iterable[Row]) -> Counter[str]:
 
 
 _WORDS = {
-    "agrees": "{} agree with the paper",
-    "better": "{} better than the paper",
-    "recovered": "{} found again as simulated",
-    "claim holds": "{} claims hold",
-    "claim fails": "{} claims fail",
-    "differs": "{} differ",
-    "paper's slip": "{} slips of the paper",
-    "ours": "{} of our own",
-    "not comparable": "{} not comparable",
-    "not run": "{} not run",
+    "agrees": ("agrees with the paper", "agree with the paper"),
+    "better": ("better than the paper",) * 2,
+    "recovered": ("found again as simulated",) * 2,
+    "claim holds": ("claim holds", "claims hold"),
+    "claim fails": ("claim fails", "claims fail"),
+    "differs": ("differs", "differ"),
+    "paper's slip": ("slip of the paper", "slips of the paper"),
+    "ours": ("of our own",) * 2,
+    "not comparable": ("not comparable",) * 2,
+    "not run": ("not run",) * 2,
 }
+"""Verdicts in a sentence, of one row and of several."""
 
 
 def count_exhibits(shown: Sequence[Exhibit]) -> Counter[str]:

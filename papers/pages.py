@@ -101,6 +101,7 @@ def _index_page(gallery: Gallery) -> str:
         _fill(
             "card",
             name=paper.name,
+            title=escape(paper.title),
             citation=escape(paper.citation),
             about=escape(paper.about),
             counts=_counts(shown, gallery.rows(paper)),
@@ -171,7 +172,7 @@ def _paper_page(paper: Paper, shown: Sequence[Exhibit]) -> str:
         links=links,
         exhibits="\n".join(_exhibit(x, figures) for x in shown),
     )
-    return _page(paper.name, body, figures)
+    return _page(paper.title, body, figures)
 
 
 def _exhibit(exhibit: Exhibit, figures: list[Figure | PlotlyFigure]) -> str:
@@ -306,26 +307,29 @@ def _rows_to_html(experiment: Experiment, rows: Sequence[Row]) -> str:
         texts += [str(row["beside"])] if has_beside else []
         texts += [cell(row["ours"])]
         texts += [str(row["tolerance"])] if has_tolerance else []
-        lines.append(_row(texts, str(row["verdict"]), note))
+        lines.append((texts, str(row["verdict"]), note))
     heading = "note" if notes and not (is_below and len(notes) == 1) else ""
     columns = ["", "quantity", "paper", *(["beside"] if has_beside else []), "ours"]
     columns += [*(["tolerance"] if has_tolerance else []), "verdict", heading]
     table = _fill(
         "rows",
         columns="".join(f'<th scope="col">{name}</th>' for name in columns),
-        rows="\n".join(lines),
+        rows="\n".join(_row(*line, columns) for line in lines),
     )
     return table + (_notes_to_html(notes) if is_below else "")
 
 
-def _row(texts: Sequence[str], verdict: str, note: str) -> str:
+def _row(texts: Sequence[str], verdict: str, note: str, columns: Sequence[str]) -> str:
     word = f'<td class="verdict {_css_class(verdict)}">{verdict}</td>'
-    return f"<tr>{''.join(map(_text_cell, texts))}{word}{_text_cell(note)}</tr>"
+    cells = map(_text_cell, texts, columns)
+    return f"<tr>{''.join(cells)}{word}{_text_cell(note, columns[-1])}</tr>"
 
 
-def _text_cell(text: str) -> str:
+def _text_cell(text: str, column: str) -> str:
     kind = ' class="short"' if len(text) <= _SHORT else ""
-    return f"<td{kind}>{escape(text)}</td>"
+    # On a phone cells stand below one another, each behind its column's name.
+    name = f' data-column="{column}"' if column and text else ""
+    return f"<td{kind}{name}>{escape(text)}</td>"
 
 
 def _notes_to_html(notes: Sequence[str]) -> str:

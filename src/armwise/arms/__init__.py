@@ -20,7 +20,10 @@ from armwise.arms.poses import pose, rotation_about, rotation_from_rpy
 from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom
 from armwise.arms.readers.urdf import read_shape
 from armwise.arms.readers.xml import Element, read_xml
-from armwise.arms.save import save_arm
+from armwise.arms.save import save_arm, simulator_file
+from armwise.arms.writers.mjcf import mjcf_text
+from armwise.arms.writers.urdf import number, numbers
+from armwise.arms.writers.xml_edit import Editor, quoteattr
 
 __all__ = [
     "BASE",
@@ -29,6 +32,7 @@ __all__ = [
     "Arm",
     "Coupling",
     "Drive",
+    "Editor",
     "Element",
     "Frame",
     "InertialParameters",
@@ -46,7 +50,11 @@ __all__ = [
     "inertial_transform",
     "kinematics_digest",
     "load_arm",
+    "mjcf_text",
+    "number",
+    "numbers",
     "pose",
+    "quoteattr",
     "read_geom",
     "read_shape",
     "read_xml",
@@ -54,5 +62,6 @@ __all__ = [
     "rotation_about",
     "rotation_from_rpy",
     "save_arm",
+    "simulator_file",
     "with_locked_joints",
 ]

@@ -1,8 +1,10 @@
-"""Saving an arm as URDF or MJCF, or into the file it came from."""
+"""Saving an arm as URDF, MJCF or SDF, or into the file it came from."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from os import PathLike, fspath
+from os import path as paths
 from pathlib import Path
 
 from armwise.arms.arm import Arm
@@ -13,10 +15,10 @@ from armwise.arms.writers.link_inertia import (
     require_writable,
 )
 from armwise.arms.writers.urdf import fill_urdf, urdf_text
+from armwise.arms.writers.xml_edit import Editor, quoteattr
+from armwise.errors import ArmError
 from armwise.files import write_atomically
 from armwise.tables import read_bounded
-
-_MJCF = ".xml"
 
 
 def save_arm(
@@ -26,9 +28,10 @@ def save_arm(
     *,
     allow_unphysical: bool = False,
 ) -> tuple[str, ...]:
-    """Write an arm as URDF or MJCF, or put its numbers back into the user's own file.
+    """Write an arm as a file, or put its numbers back into the user's own.
 
-    Without a template the file is complete: MJCF if the name ends in .xml, else URDF.
+    Without a template the file is complete: MJCF if the name ends in .xml, SDF if it
+    ends in .sdf, else URDF.
     With one, inertias, friction and rotor inertias that differ from the template's are
     put into it, and every other byte stays as it is.
 
@@ -49,17 +52,73 @@ def save_arm(
     if template is not None:
         data, notes = _fill(arm, Path(fspath(template)), allow_unphysical)
     else:
-        # Before anything is written: a refused arm must leave no half file behind.
-        require_writable(arm, range(len(arm.links)), allow_unphysical)
-        notes = _emptied(arm)
-        if target.suffix.lower() == _MJCF:
-            from armwise.arms.writers.mjcf import mjcf_text
-
-            data = mjcf_text(arm).encode()
-        else:
-            data = urdf_text(arm).encode()
+        data, notes = _complete(arm, target.suffix.lower(), allow_unphysical)
     write_atomically(target, data)
     return notes
+
+
+def simulator_file(
+    arm: Arm,
+    target: Path,
+    actuators: Mapping[str, str],
+    template: Path | None = None,
+) -> tuple[bytes, tuple[str, ...]]:
+    """Return an MJCF that MuJoCo simulates as it is, and notes for the user.
+
+    Friction holds, motors that several joints turn are tendons, and joints without an
+    actuator get one. A template's meshes are looked for where they were.
+
+    Args:
+        arm: What to write.
+        target: Where the file will be.
+        actuators: Joint → line of <actuator>.
+        template: The MJCF file the arm was loaded from.
+    """
+    from armwise.arms.writers.mjcf import fill_mjcf, mjcf_text
+
+    if template is None:
+        require_writable(arm, range(len(arm.links)), False)
+        return mjcf_text(arm, list(actuators.values())).encode(), _emptied(arm)
+    data = read_bounded(template)
+    root = read_xml(template, data)
+    if root.tag != "mujoco":
+        raise ArmError(f"{template} is no MJCF: it begins with <{root.tag}>.")
+    filled, notes = fill_mjcf(arm, template, data, root, actuators=actuators)
+    return _with_asset_folders(filled, template, target), notes
+
+
+def _with_asset_folders(data: bytes, template: Path, target: Path) -> bytes:
+    """Let a file in another folder find the meshes and textures of its template."""
+    here, there = target.resolve().parent, template.resolve().parent
+    if here == there:
+        return data
+    root, editor = read_xml(template, data), Editor(data)
+    compilers = list(root.all("compiler"))
+    folders = {"meshdir": "", "texturedir": ""}
+    for compiler in compilers:
+        if "assetdir" in compiler.attributes:
+            folders = dict.fromkeys(folders, compiler.attributes["assetdir"])
+        folders |= {k: v for k, v in compiler.attributes.items() if k in folders}
+    moved = {k: paths.relpath(there / v, here) for k, v in folders.items()}
+    if compilers:
+        # The last of several is the one that counts.
+        editor.remove(compilers[-1], ("assetdir",))
+        editor.set(compilers[-1], moved)
+    else:
+        words = " ".join(f"{k}={quoteattr(v)}" for k, v in moved.items())
+        editor.insert(root, [f"<compiler {words}/>"])
+    return editor.result()
+
+
+def _complete(arm: Arm, kind: str, force: bool) -> tuple[bytes, tuple[str, ...]]:
+    # Before anything is written: a refused arm must leave no half file behind.
+    require_writable(arm, range(len(arm.links)), force)
+    write: Callable[[Arm], str] = urdf_text
+    if kind == ".xml":
+        from armwise.arms.writers.mjcf import mjcf_text as write
+    elif kind == ".sdf":
+        from armwise.arms.writers.sdf import sdf_text as write
+    return write(arm).encode(), _emptied(arm)
 
 
 def _fill(arm: Arm, template: Path, force: bool) -> tuple[bytes, tuple[str, ...]]:

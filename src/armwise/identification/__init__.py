@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from armwise.errors import EstimateWarning
 from armwise.identification.data_checks import DOUBTFUL_DATA, WRONG_DATA
-from armwise.identification.diagnosis import diagnose, negative_friction
+from armwise.identification.diagnosis import diagnose, negative_friction, worsening
 from armwise.identification.estimate import (
     Estimate,
     Identification,
     PlannedTorque,
     build_estimate,
+    estimate_to_dict,
     read_estimate,
     torque_along,
     write_estimate,
@@ -35,6 +36,7 @@ from armwise.identification.methods import (
     TotalLeastSquares,
     WeightedLeastSquares,
 )
+from armwise.identification.mismatch import MISMATCH
 from armwise.identification.online import OnlineIdentification
 from armwise.identification.posterior import PRIOR_STD, Band
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
@@ -76,6 +78,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "DOUBTFUL_DATA",
+    "MISMATCH",
     "PRIOR_STD",
     "TERMS",
     "WRONG_DATA",
@@ -112,6 +115,7 @@ __all__ = [
     "build_problem",
     "coverage_study",
     "diagnose",
+    "estimate_to_dict",
     "file_error",
     "fit_from_sums",
     "identify",
@@ -131,5 +135,6 @@ __all__ = [
     "structural_base",
     "torque_along",
     "validate_in_loop",
+    "worsening",
     "write_estimate",
 ]

@@ -12,6 +12,7 @@ import numpy as np
 
 from armwise.arms.arm import (
     Arm,
+    Coupling,
     Drive,
     Frame,
     Joint,
@@ -247,6 +248,7 @@ def read_mjcf(path: Path) -> Arm:
         base_shapes=tuple(reader.shapes[BASE]),
         notes=reader.notes,
     )
+    arm = replace(arm, couplings=reader.couplings(arm))
     if all(i in bound for i in arm.coordinates):
         raise ArmError(
             f"{path}: constraints bind every joint; an arm needs one that moves by "
@@ -476,6 +478,32 @@ class _Reader:
         length = a * zero[0] + b * zero[1] + float(model.eq_data[e][0])
         leader, follower = (self.numbers[j] for j in joints)
         return follower, Mimic(leader, -a / b, length / b)
+
+    def couplings(self, arm: Arm) -> tuple[Coupling, ...]:
+        """Motors that several joints turn: fixed tendons with inertia or friction."""
+        model = self.model
+        column = {i: k for k, i in enumerate(arm.coordinates)}
+        couplings = []
+        for t in range(model.ntendon):
+            drive = Drive(
+                rotor_inertia=float(model.tendon_armature[t]),
+                viscous=float(np.ravel(model.tendon_damping[t])[0]),
+                coulomb=float(model.tendon_frictionloss[t]),
+            )
+            first, count = int(model.tendon_adr[t]), int(model.tendon_num[t])
+            wraps = range(first, first + count)
+            joints = [self.numbers.get(int(model.wrap_objid[w]), -1) for w in wraps]
+            is_fixed = all(int(model.wrap_type[w]) == _WRAP_JOINT for w in wraps)
+            # Without any it moves nothing; one along a path in space is no coupling.
+            if drive == Drive() or not is_fixed or not set(joints) <= column.keys():
+                continue
+            weights = np.zeros(arm.dof)
+            for w, i in zip(wraps, joints, strict=True):
+                weights[column[i]] += float(model.wrap_prm[w])
+            name = str(model.tendon(t).name) or f"tendon_{t}"
+            drive = replace(drive, offset=_custom(model, OFFSET + name))
+            couplings.append(Coupling(name, weights, drive))
+        return tuple(couplings)
 
     def _bound(self, e: int) -> set[int]:
         """Joints that a constraint binds and the arm cannot have: held instead."""

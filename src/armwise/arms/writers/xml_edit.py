@@ -86,6 +86,10 @@ class Editor:
         )
         self.changes.append((element.start, self._end(element), block))
 
+    def after_tag(self, element: Element) -> int:
+        """Where what is inside an element begins."""
+        return element.start + len(self._tag(element))
+
     def result(self) -> bytes:
         """Return the file with every change made."""
         data = self.data
