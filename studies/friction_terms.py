@@ -136,8 +136,13 @@ def _moved(
     make = SimulatedArm if plant == "simulated" else MujocoArm
     loop = make(truth, friction=Friction(terms=terms))
     log = run(loop, ComputedTorque(truth, 400.0, 40.0), motion)
-    step = round(1.0 / (_RATE * float(np.median(np.diff(log.time)))))
-    return log.q[::step], log.tau[::step]
+    channels = [
+        [log[f"{name}_{i + 1}"] for i in range(truth.dof)] for name in ("q", "tau")
+    ]
+    time = channels[0][0].time
+    step = max(1, round(1.0 / (_RATE * float(np.median(np.diff(time))))))
+    q, tau = (np.stack([c.values for c in group], axis=1) for group in channels)
+    return q[::step], tau[::step]
 
 
 def outcome(estimate: Estimate, terms: Terms) -> TermOutcome:
