@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from armwise.report.calibration import write_calibration_report
     from armwise.report.fleet import fleet_verdict, write_fleet_report
     from armwise.report.load import write_load_files, write_load_report
+    from armwise.report.servo import write_servo_files
     from armwise.report.simulation import (
         write_tracking_report,
         write_world,
@@ -40,6 +41,7 @@ _IMPORTED_WHEN_USED = {
     "write_fleet_report": "armwise.report.fleet",
     "write_load_files": "armwise.report.load",
     "write_load_report": "armwise.report.load",
+    "write_servo_files": "armwise.report.servo",
     "write_tracking_report": "armwise.report.simulation",
     "write_world": "armwise.report.simulation",
     "write_world_report": "armwise.report.simulation",
@@ -74,6 +76,7 @@ __all__ = [
     "write_load_files",
     "write_load_report",
     "write_report",
+    "write_servo_files",
     "write_tracking_report",
     "write_world",
     "write_world_report",
