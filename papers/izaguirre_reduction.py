@@ -2,8 +2,8 @@
 
 The arm with the 23 parameters of Table 2 is simulated on ten trajectories, sampled at
 28 ms, and all 52 independent parameters are identified; the 1 % rule then has to find
-the 23 again. The figures show the paper's central differences; for identification torque
-and motion pass one low-pass first (`puma_trajectories.filtered_samples`).
+the 23 again. The figures show the paper's central differences; for identification
+torque and motion pass one low-pass first (`puma_trajectories.filtered_samples`).
 """
 
 from __future__ import annotations
