@@ -39,6 +39,7 @@ COMMANDS = (
     "generate",
     "realtime",
     "export",
+    "gap",
     "feedforward",
     "control",
     "learn",

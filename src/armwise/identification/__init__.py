@@ -53,6 +53,7 @@ from armwise.identification.validation import (
     Tally,
     Validation,
     fit_from_sums,
+    part_masks,
     predict_torque,
     review,
 )
@@ -120,6 +121,7 @@ __all__ = [
     "identify_recordings",
     "led_from_tip",
     "negative_friction",
+    "part_masks",
     "pose_problem",
     "predict_torque",
     "read_back",
