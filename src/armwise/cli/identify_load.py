@@ -12,7 +12,6 @@ from armwise.cli.arguments import (
     Columns,
     CutoffHz,
     Folder,
-    Logs,
     MappingFile,
     SensorsFile,
     SkipBadRows,
@@ -33,10 +32,16 @@ _METHODS = {
 
 PathList = list[Path]
 
+OptionalLogs = Annotated[
+    PathList | None,
+    typer.Argument(metavar="LOG", help="CSV, Parquet, NPZ, MAT, bag."),
+]
+"""Logs; none where a wrist sensor's own file stands for the arm."""
+
 
 def identify_load(
     arm: ArmName,
-    logs: Logs,
+    logs: OptionalLogs = None,
     frame: Annotated[
         str, typer.Option("--frame", help="Frame of the sensor and of the result.")
     ] = "wrist",
@@ -91,7 +96,13 @@ def identify_load(
 ) -> None:
     """Identify a load from a wrist sensor, or from joint torques.
 
+    Without an ARM, from files of a wrist sensor: its wrench, its orientation (r11 … r33
+    or qx … qw) and, if there is one, an accelerometer (ax, ay, az), each with a clock
+    of its own; or poses at rest, one a row.
+
     Example: armwise identify-load puma600 held.csv --frame wrist -o load
+
+    Example: armwise identify-load wrench.csv accelerometer.csv orientation.csv
 
     Example: armwise identify-load ur10 held.csv --bare empty.csv --frame flange
     --gains gains.json
@@ -107,6 +118,12 @@ def identify_load(
     _check("--pose-offset", pose_offset, ("none", "rotation", "pose"))
     _check("--signal", signal, ("current", "sensor"))
     solver = _method(method, resolution)
+    if Path(arm).suffix.lower() in _TABLES:
+        paths = [Path(arm), *(logs or [])]
+        _identify_wrist(paths, frame, method, bias, drift, consistent, output, json)
+        return
+    if not logs:
+        raise typer.BadParameter("Missing argument 'LOG'.")
     described, mapped = load_described(arm, mapping, [*logs, *(bare or [])])
     held = read_logs(logs, described, mapped, column, skip_bad_rows, sensors)
     empty = read_logs(bare or [], described, mapped, column, skip_bad_rows, sensors)
@@ -133,6 +150,42 @@ def identify_load(
     files: dict[str, str] = {}
     if output:
         files, unwritten = write_load_files(load, output, described.name)
+        for problem in unwritten:
+            warn(problem)
+    _show(load, files, json)
+
+
+_TABLES = (".csv", ".parquet", ".npz", ".mat", ".txt")
+"""Files that hold no arm."""
+
+
+def _identify_wrist(
+    paths: PathList,
+    frame: str,
+    method: str,
+    bias: str,
+    drift: bool,
+    consistent: bool,
+    output: Path | None,
+    json: bool,
+) -> None:
+    """A load from a log without joints."""
+    from armwise.loads import identify_load as identify
+    from armwise.loads import read_wrist_log
+    from armwise.report import write_load_files
+
+    if method != "accelerations":
+        raise typer.BadParameter("Without an arm there is --method accelerations only.")
+    load = identify(
+        read_wrist_log(paths),
+        frame=frame,
+        bias=bias,  # type: ignore[arg-type]
+        drift=drift,
+        consistent=consistent,
+    )
+    files: dict[str, str] = {}
+    if output:
+        files, unwritten = write_load_files(load, output, "wrist sensor")
         for problem in unwritten:
             warn(problem)
     _show(load, files, json)

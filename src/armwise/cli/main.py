@@ -27,6 +27,7 @@ COMMANDS = (
     "simulate",
     "identify",
     "identify-fleet",
+    "identify-servo",
     "excite-load",
     "identify-load",
     "follow-load",

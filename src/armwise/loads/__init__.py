@@ -55,12 +55,23 @@ from armwise.loads.recognition import (
     verify_grasp,
 )
 from armwise.loads.rigidity import Rigidity
+from armwise.loads.wrist_log import (
+    Accelerometer,
+    Contact,
+    WristLog,
+    WristPreparation,
+    find_contact,
+    prepare_wrist,
+    read_wrist_log,
+)
 
 __all__ = [
     "SIGNAL_GAIN_STD",
     "Accelerations",
+    "Accelerometer",
     "Bias",
     "CatalogueEntry",
+    "Contact",
     "GraspCheck",
     "IntegralWindows",
     "KnownObject",
@@ -81,8 +92,11 @@ __all__ = [
     "TorqueGains",
     "TorqueSolution",
     "WeighedLoad",
+    "WristLog",
+    "WristPreparation",
     "WristSamples",
     "design_load_excitation",
+    "find_contact",
     "identify_load",
     "is_same_motion",
     "load_from_torques",
@@ -90,9 +104,11 @@ __all__ = [
     "mass_by_differentiation",
     "mass_by_integration",
     "mass_by_optimal_filter",
+    "prepare_wrist",
     "read_catalogue",
     "read_load_estimate",
     "read_torque_gains",
+    "read_wrist_log",
     "recognise",
     "to_franka_json",
     "to_ros_yaml",

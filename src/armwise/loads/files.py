@@ -59,6 +59,21 @@ def load_to_dict(load: LoadEstimate) -> dict[str, Any]:
         },
         "pose_offset": None if load.pose_offset is None else _plain(load.pose_offset),
         "rmse": None if load.prediction is None else _plain(load.prediction.rmse),
+        "accelerometer": None
+        if load.accelerometer is None
+        else {
+            "lag": load.accelerometer.lag,
+            "lag_std": load.accelerometer.lag_std,
+            "rotation": load.accelerometer.rotation.tolist(),
+            "unit": load.accelerometer.unit,
+        },
+        "contact": None
+        if load.contact is None
+        else {
+            "began": load.contact.began,
+            "ended": load.contact.ended,
+            "wrench": load.contact.wrench.tolist(),
+        },
         "notes": [warning.text for warning in load.warnings],
         "warnings": [{"code": w.code, "text": w.text} for w in load.warnings],
     }

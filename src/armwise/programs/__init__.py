@@ -10,10 +10,10 @@ from armwise.programs.c_source import (
     SCALAR_PRELUDE,
     SINE,
     SINE_SINGLE,
-    VECTOR_PRELUDE,
     core_source,
     fill,
     horner,
+    vector_prelude,
 )
 from armwise.programs.compiler import (
     Compiler,
@@ -52,7 +52,6 @@ __all__ = [
     "SCALAR_PRELUDE",
     "SINE",
     "SINE_SINGLE",
-    "VECTOR_PRELUDE",
     "Backend",
     "BandProduct",
     "Compiler",
@@ -91,4 +90,5 @@ __all__ = [
     "split_offset",
     "sqrt",
     "trace",
+    "vector_prelude",
 ]

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from armwise.report.fleet import fleet_verdict, write_fleet_report
     from armwise.report.gap import write_gap_report
     from armwise.report.load import write_load_files, write_load_report
+    from armwise.report.servo import write_servo_files
     from armwise.report.simulation import (
         write_tracking_report,
         write_world,
@@ -42,6 +43,7 @@ _IMPORTED_WHEN_USED = {
     "write_gap_report": "armwise.report.gap",
     "write_load_files": "armwise.report.load",
     "write_load_report": "armwise.report.load",
+    "write_servo_files": "armwise.report.servo",
     "write_tracking_report": "armwise.report.simulation",
     "write_world": "armwise.report.simulation",
     "write_world_report": "armwise.report.simulation",
@@ -77,6 +79,7 @@ __all__ = [
     "write_load_files",
     "write_load_report",
     "write_report",
+    "write_servo_files",
     "write_tracking_report",
     "write_world",
     "write_world_report",
