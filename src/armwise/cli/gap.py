@@ -54,7 +54,7 @@ def gap(
 
     Example: armwise gap out/estimate.json run2.csv -o gap.html
 
-    Example: armwise gap arm.xml run2.csv --at-most-mrad 20
+    Example: armwise gap panda run2.csv --simulator mujoco --horizon-s 0.2
     """
     from armwise import simulators
     from armwise.cli.output import progress_bar
