@@ -20,6 +20,7 @@ from armwise.cli.arguments import (
 from armwise.cli.output import AsJson, console, print_json, warn
 
 if TYPE_CHECKING:
+    from armwise.arms import Arm
     from armwise.loads import LoadEstimate, LoadMethod
 
 _METHODS = {
@@ -86,6 +87,10 @@ def identify_load(
         float | None,
         number("One count of the encoders [rad], for --method optimal.", 1e-12, 1.0),
     ] = None,
+    driver: Annotated[
+        str | None,
+        typer.Option("--for", help="Print a driver's text: ur, franka, kuka, ros2."),
+    ] = None,
     cutoff_hz: CutoffHz = None,
     mapping: MappingFile = None,
     column: Columns = None,
@@ -117,10 +122,16 @@ def identify_load(
     _check("--bias", bias, ("segment", "common", "none"))
     _check("--pose-offset", pose_offset, ("none", "rotation", "pose"))
     _check("--signal", signal, ("current", "sensor"))
+    if driver is not None:
+        from armwise.loads import DRIVERS
+
+        _check("--for", driver, tuple(DRIVERS))
     solver = _method(method, resolution)
     if Path(arm).suffix.lower() in _TABLES:
         paths = [Path(arm), *(logs or [])]
-        _identify_wrist(paths, frame, method, bias, drift, consistent, output, json)
+        _identify_wrist(
+            paths, frame, method, bias, drift, consistent, output, driver, json
+        )
         return
     if not logs:
         raise typer.BadParameter("Missing argument 'LOG'.")
@@ -152,7 +163,7 @@ def identify_load(
         files, unwritten = write_load_files(load, output, described.name)
         for problem in unwritten:
             warn(problem)
-    _show(load, files, json)
+    _show(load, files, json, driver, described)
 
 
 _TABLES = (".csv", ".parquet", ".npz", ".mat", ".txt")
@@ -167,6 +178,7 @@ def _identify_wrist(
     drift: bool,
     consistent: bool,
     output: Path | None,
+    driver: str | None,
     json: bool,
 ) -> None:
     """A load from a log without joints."""
@@ -188,7 +200,7 @@ def _identify_wrist(
         files, unwritten = write_load_files(load, output, "wrist sensor")
         for problem in unwritten:
             warn(problem)
-    _show(load, files, json)
+    _show(load, files, json, driver, None)
 
 
 def _check(option: str, value: str, choices: tuple[str, ...]) -> None:
@@ -218,11 +230,24 @@ def _method(name: str, resolution: float | None) -> LoadMethod:
     return loads.OptimalFilter.from_resolution(resolution)
 
 
-def _show(load: LoadEstimate, files: dict[str, str], json: bool) -> None:
-    from armwise.loads import load_to_dict
+def _show(
+    load: LoadEstimate,
+    files: dict[str, str],
+    json: bool,
+    driver: str | None,
+    arm: Arm | None,
+) -> None:
+    from armwise.loads import driver_text, load_to_dict
 
+    text = None if driver is None else driver_text(load, driver, arm)
     if json:
-        print_json({**load_to_dict(load), "files": files})
+        print_json({**load_to_dict(load), "driver": text, "files": files})
+        return
+    if text is not None:
+        # Alone on standard output, to be passed on; what to know of it goes beside.
+        for line in load.statement().split("\n"):
+            warn(line)
+        typer.echo(text.rstrip("\n"))
         return
     screen = console()
     for line in load.statement().split("\n"):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from armwise.errors import EstimateWarning
 from armwise.identification.data_checks import DOUBTFUL_DATA, WRONG_DATA
-from armwise.identification.diagnosis import diagnose, negative_friction
+from armwise.identification.diagnosis import diagnose, negative_friction, worsening
 from armwise.identification.estimate import (
     Estimate,
     Identification,
@@ -36,6 +36,7 @@ from armwise.identification.methods import (
     TotalLeastSquares,
     WeightedLeastSquares,
 )
+from armwise.identification.mismatch import MISMATCH
 from armwise.identification.online import OnlineIdentification
 from armwise.identification.posterior import PRIOR_STD, Band
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
@@ -78,6 +79,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "DOUBTFUL_DATA",
+    "MISMATCH",
     "PRIOR_STD",
     "TERMS",
     "WRONG_DATA",
@@ -135,5 +137,6 @@ __all__ = [
     "structural_base",
     "torque_along",
     "validate_in_loop",
+    "worsening",
     "write_estimate",
 ]

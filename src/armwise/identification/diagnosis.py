@@ -7,14 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import Arm
 from armwise.errors import EstimateWarning
 from armwise.identification.estimate import Estimate
-from armwise.identification.validation import Agreement, compare_description
+from armwise.identification.validation import (
+    Agreement,
+    Validation,
+    compare_description,
+)
 from armwise.recordings import Samples
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 # A count of a 13-bit encoder is 0.8e-3 rad; of 17 bits, 5e-5 rad.
 _LEAST_MOTION = 1e-3
@@ -291,12 +299,21 @@ def _unexplained(estimate: Estimate) -> list[EstimateWarning]:
     ]
 
 
+def worsening(fit: Validation, checked: Validation) -> Float[np.ndarray, " dof"]:
+    """How much worse each joint is predicted than fitted, as a factor.
+
+    Of relative and absolute errors the smaller factor: less torque makes the same noise
+    a larger fraction, and more torque the same fraction a larger error.
+    """
+    relative = checked.relative_error / np.maximum(fit.relative_error, _SMALL_ERROR)
+    return np.minimum(relative, checked.rmse / np.maximum(fit.rmse, 1e-12))
+
+
 def _overfitted(estimate: Estimate) -> list[EstimateWarning]:
     """Joints that are predicted far worse than they were fitted."""
     if estimate.validation is None:
         return []
-    fit = np.maximum(estimate.fit.relative_error, _SMALL_ERROR)
-    is_worse = estimate.validation.relative_error > _WORSE * fit
+    is_worse = worsening(estimate.fit, estimate.validation) > _WORSE
     joints = zip(estimate.prior_arm.coordinate_names, is_worse, strict=True)
     names = [name for name, is_one in joints if is_one]
     if not names:

@@ -6,9 +6,13 @@ from armwise.loads.excitation import (
     design_load_excitation,
 )
 from armwise.loads.files import (
+    DRIVERS,
+    driver_text,
     load_to_dict,
     read_load_estimate,
     to_franka_json,
+    to_kuka_load,
+    to_ros_payload,
     to_ros_yaml,
     to_ur_script,
     to_urdf,
@@ -66,6 +70,7 @@ from armwise.loads.wrist_log import (
 )
 
 __all__ = [
+    "DRIVERS",
     "SIGNAL_GAIN_STD",
     "Accelerations",
     "Accelerometer",
@@ -96,6 +101,7 @@ __all__ = [
     "WristPreparation",
     "WristSamples",
     "design_load_excitation",
+    "driver_text",
     "find_contact",
     "identify_load",
     "is_same_motion",
@@ -111,6 +117,8 @@ __all__ = [
     "read_wrist_log",
     "recognise",
     "to_franka_json",
+    "to_kuka_load",
+    "to_ros_payload",
     "to_ros_yaml",
     "to_ur_script",
     "to_urdf",
