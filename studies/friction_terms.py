@@ -171,14 +171,14 @@ def outcome(estimate: Estimate, terms: Terms) -> TermOutcome:
 
 def table(outcomes: Sequence[TermOutcome]) -> list[str]:
     """Three lines: terms found, runs without phantoms, coefficients within."""
-    found = [x for one in outcomes for x in one.there]
+    chosen = [x for one in outcomes for x in one.there]
     clean = sum(not one.phantoms for one in outcomes)
     inside = [x for one in outcomes for x in one.inside]
     whole = sum(all(one.there) and not one.phantoms for one in outcomes)
     lines = [f"  exactly the right terms in {whole} of {len(outcomes)} runs"]
     lines.append(f"  no term that is not there in {clean} of {len(outcomes)} runs")
-    if found:
-        lines.append(f"  {sum(found)} of {len(found)} terms chosen")
+    if chosen:
+        lines.append(f"  {sum(chosen)} of {len(chosen)} terms chosen")
     if inside:
         lines.append(f"  {sum(inside)} of {len(inside)} coefficients in their interval")
     names = sorted(name for one in outcomes for name in one.phantoms)

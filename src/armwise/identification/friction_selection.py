@@ -560,11 +560,14 @@ class _Search:
         gain = 1.0 - after.sum(axis=1) / total
         falls = np.log(np.maximum(before, 1e-300) / np.maximum(after, 1e-300))
         spread = np.std(falls, axis=1, ddof=1) / np.sqrt(falls.shape[1])
-        is_clear = (
-            (np.mean(falls > 0.0, axis=1) >= _MOST_FOLDS)
-            & (gain >= np.clip(_LEAST_TORQUE**2 * torque / total, _LEAST_GAIN, _MOST))
-            & (falls.mean(axis=1) >= _LEAST_ERRORS * spread)
-        )
+        least = np.clip(_LEAST_TORQUE**2 * torque / total, _LEAST_GAIN, _MOST)
+        helped = np.mean(falls > 0.0, axis=1)
+        sureness = falls.mean(axis=1) / np.maximum(spread, 1e-300)
+        is_clear = (helped >= _MOST_FOLDS) & (sureness >= _LEAST_ERRORS)
+        # What takes half of the error away, of rows of both kinds, where it matters
+        # most, need not help where there is little to be gained.
+        is_large = np.all(gain >= _MOST) & (helped > 0.5) & (sureness >= 1.0)
+        is_clear = (gain >= least) & (is_clear | is_large)
         # What is judged: rows that are fitted with the term. Neither kind may get worse
         # on the whole.
         judged = slice(1, 2) if remembers else slice(0, 2)
