@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from os import PathLike, fspath
 from pathlib import Path
@@ -174,7 +174,8 @@ def export(
     file, source = Path(fspath(path)), None if template is None else Path(template)
     _check_template(to, target, source)
     estimate = None if isinstance(model, Arm) else model
-    arm = model if isinstance(model, Arm) else arm_for_file(model)
+    runs, motion = _runs(model, data, seed)
+    arm = model if isinstance(model, Arm) else _arm_of(model, runs)
     if draws and estimate is None:
         raise ArgumentError(
             f"{arm.name} is a description, which has no uncertainty to draw from. "
@@ -188,7 +189,7 @@ def export(
         bounded = arm.layout.non_negative
         drawn[:, bounded] = np.maximum(drawn[:, bounded], 0.0)
     subject = _Subject(arm, estimate, drawn)
-    losses, cost, motion = _losses(model, arm, target.lost, data, seed)
+    losses, cost = _losses(model, arm, target.lost, runs)
     files, notes = target.write(subject, file, source)
     if target.many:
         for k, row in enumerate(drawn):
@@ -241,6 +242,15 @@ def _require_bodies(arm: Arm) -> None:
         )
 
 
+def _arm_of(estimate: Estimate, runs: Sequence[Samples]) -> Arm:
+    """The arm to write, its friction fitted for what a file can hold."""
+    if estimate.columns.friction and not estimate.samples:
+        # Read from a file, it has lost its samples: what it predicts stands for them.
+        predicted = [replace(run, tau=estimate.predict(run)) for run in runs]
+        estimate = replace(estimate, samples=tuple(predicted))
+    return arm_for_file(estimate)
+
+
 # Losses.
 
 
@@ -248,11 +258,9 @@ def _losses(
     model: Estimate | Arm,
     arm: Arm,
     lost: tuple[str, ...],
-    data: Samples | Sequence[Samples] | None,
-    seed: int,
-) -> tuple[tuple[Loss, ...], Float[np.ndarray, " dof"], str]:
+    runs: Sequence[Samples],
+) -> tuple[tuple[Loss, ...], Float[np.ndarray, " dof"]]:
     """Cost of every effect that a target lacks, and of all together."""
-    runs, motion = _runs(model, data, seed)
     columns = model.columns if isinstance(model, Estimate) else Columns(model)
     whole = model.all_parameters if isinstance(model, Estimate) else model.parameters
     extra = len(columns.friction)
@@ -273,7 +281,7 @@ def _losses(
         squares["torque"] += _squares(tau)
     size = np.where(squares["torque"] > 0, squares["torque"], 1.0)
     losses = [Loss(name, np.sqrt(squares[name] / size)) for name in parts]
-    return tuple(losses), np.sqrt(squares["all"] / size), motion
+    return tuple(losses), np.sqrt(squares["all"] / size)
 
 
 def _squares(torque: np.ndarray) -> Float[np.ndarray, " dof"]:
