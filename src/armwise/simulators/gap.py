@@ -8,6 +8,7 @@ over whole motions.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -23,6 +24,7 @@ from armwise.identification import Columns, Estimate, part_masks, predict_torque
 from armwise.plants import Friction, SimulatedArm
 from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
+from armwise.servos import Servo, ServoMotion
 from armwise.simulators.export import export
 from armwise.version import __version__
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 SimulatorName = Literal["armwise", "mujoco"]
+SIMULATORS = {"armwise": "Armwise", "mujoco": "MuJoCo"}
+"""Simulators by name, and what they are called."""
 
 # Judgement: long enough that a wrong inertia or friction shows as motion, short enough
 # that an error of a per cent of the torque stays a small angle.
@@ -102,7 +106,8 @@ class Gap:
         driven_by: Torques or commands.
         horizon: Length of a free run in [s]; None: whole motions.
         motions: Log → its gap.
-        described: The same of the description before identification, if there is one.
+        described: The same of what one has before identification: the description, or
+            for servos the command some time late.
         notes: What the user should know.
     """
 
@@ -160,7 +165,7 @@ def _plain(values: np.ndarray | None) -> list[float | None] | None:
 
 
 def measure_gap(
-    model: Arm | Estimate | str | Path,
+    model: Arm | Estimate | Servo | str | Path,
     recordings: Sequence[Recording],
     *,
     simulator: SimulatorName = "armwise",
@@ -170,8 +175,9 @@ def measure_gap(
     """Replay logs in a simulator and compare with what the robot did.
 
     Args:
-        model: An arm, an estimate (replayed beside the description it came from), or an
-            MJCF file, which MuJoCo simulates as it is.
+        model: An arm, an estimate (replayed beside the description it came from),
+            servos (beside a delay line), or an MJCF file, which MuJoCo simulates as it
+            is.
         recordings: Logs with torques; or with commands, for a file whose actuators
             hold positions.
         simulator: Armwise's own, or MuJoCo, in which the exported model runs.
@@ -184,6 +190,10 @@ def measure_gap(
     if not 0.01 <= horizon <= 10.0:
         raise ArgumentError(f"A free run lasts 0.01 to 10 s, not {horizon:g}.")
     report = progress or (lambda step, fraction: None)
+    if simulator not in SIMULATORS:
+        raise ArgumentError(f"{simulator!r} is no simulator: armwise or mujoco.")
+    if isinstance(model, Servo):
+        return _servo_gap(model, recordings, simulator, report)
     subject = _subject(model, simulator)
     names = _distinct([str(recording.source) for recording in recordings])
     commanded = _commanded(subject, recordings)
@@ -222,7 +232,8 @@ def certificate(gap: Gap, model: str | Path, logs: Sequence[str | Path]) -> str:
     kind = "commands" if gap.horizon is None else f"torques, {gap.horizon:g} s free"
     before = ""
     if gap.described is not None:
-        before = f"; description {1e3 * gap.described.position_error.mean():.2f}"
+        what = "delay line" if gap.driven_by == "commands" else "description"
+        before = f"; {what} {1e3 * gap.described.position_error.mean():.2f}"
     return (
         f"{gap.name} · {size.mean():.2f} mrad mean, {size[worst]:.2f} at "
         f"{gap.joints[worst]} ({kind}{before}) · {len(logs)} logs {_digest(*logs)} · "
@@ -282,9 +293,7 @@ class _Subject:
 
 
 def _subject(model: Arm | Estimate | str | Path, simulator: SimulatorName) -> _Subject:
-    words = {"armwise": "Armwise", "mujoco": "MuJoCo"}
-    if simulator not in words:
-        raise ArgumentError(f"{simulator!r} is no simulator: armwise or mujoco.")
+    words = SIMULATORS
     if isinstance(model, Arm):
         return _Subject(model, Friction(), words[simulator])
     if isinstance(model, Estimate):
@@ -429,8 +438,6 @@ def _mujoco_model(subject: _Subject, samples: Samples | None = None) -> Any:
         import mujoco  # noqa: F401
     except ImportError:
         raise MissingExtra("mujoco-core", "sim", "Replaying in MuJoCo") from None
-    import tempfile
-
     with scratch_folder(Path(tempfile.gettempdir())) as folder:
         path = folder / "arm.xml"
         export(subject.estimate or subject.arm, path, to="mjcf", data=samples)
@@ -481,9 +488,111 @@ def _replay_commands(subject: _Subject, recording: Recording) -> MotionGap:
     replay = Replay(time, q, simulated, (0,))
     rate = 1.0 / float(np.median(np.diff(time)))
     delay, gain = _delay_and_gain(simulated, q, (slice(0, len(time)),), rate)
-    qd = np.gradient(q, time, axis=0)
-    still = Samples(time, q, qd, np.zeros_like(q), np.zeros_like(q), arm=arm)
-    return MotionGap(replay, None, delay, gain, _where(replay, still, None))
+    return MotionGap(replay, None, delay, gain, _where(replay, _still(replay), None))
+
+
+def _servo_gap(
+    servo: Servo,
+    recordings: Sequence[Recording],
+    simulator: SimulatorName,
+    report: Progress,
+) -> Gap:
+    """Free runs of servos over whole motions, beside the command some time late."""
+    names = _distinct([str(recording.source) for recording in recordings])
+    motions = [servo.motion(recording) for recording in recordings]
+    runs = []
+    for k, motion in enumerate(motions):
+        report(names[k], k / len(names))
+        run = servo.rollouts([motion])[0]
+        if simulator == "mujoco":
+            run = _servo_in_mujoco(servo, motion)
+        runs.append(run)
+    late = _delay_lines(motions)
+    shared: dict[str, Any] = {
+        "name": servo.arm.name,
+        "joints": servo.arm.coordinate_names,
+        "driven_by": "commands",
+        "horizon": None,
+    }
+    gaps, before = (
+        {
+            name: _servo_motion_gap(servo, motion, run)
+            for name, motion, run in zip(names, motions, simulated, strict=True)
+        }
+        for simulated in (runs, late)
+    )
+    described = Gap(**shared, simulator="delay line", motions=before)
+    return Gap(
+        **shared, simulator=SIMULATORS[simulator], motions=gaps, described=described
+    )
+
+
+def _servo_motion_gap(
+    servo: Servo, motion: ServoMotion, simulated: np.ndarray
+) -> MotionGap:
+    # As the log counts.
+    q, run = motion.q * servo.signs, simulated * servo.signs
+    replay = Replay(motion.time, q, run, (0,))
+    rate = 1.0 / float(np.median(np.diff(motion.time)))
+    delay, gain = _delay_and_gain(run, q, (slice(0, len(q)),), rate)
+    return MotionGap(replay, None, delay, gain, _where(replay, _still(replay), None))
+
+
+def _still(replay: Replay) -> Samples:
+    """Positions and speeds of a log without torques, for the parts of its motion."""
+    qd = np.gradient(replay.q, replay.time, axis=0)
+    nothing = np.zeros_like(replay.q)
+    return Samples(replay.time, replay.q, qd, nothing, nothing)
+
+
+def _delay_lines(motions: Sequence[ServoMotion]) -> list[np.ndarray]:
+    """Commands late by what fits each joint best over all motions."""
+    # Judgement: up to a fifth of a second, by hundredths; beyond, a servo is no delay.
+    lags = np.arange(0.0, 0.21, 0.01)
+    late = [
+        [
+            m.goals[
+                np.clip(np.searchsorted(m.time, m.time - d, side="right") - 1, 0, None)
+            ]
+            for m in motions
+        ]
+        for d in lags
+    ]
+    errors = np.array(
+        [
+            sum(np.abs(x - m.q).sum(axis=0) for x, m in zip(rows, motions, strict=True))
+            for rows in late
+        ]
+    )
+    best = errors.argmin(axis=0)
+    joints = range(len(best))
+    return [
+        np.column_stack([late[best[j]][k][:, j] for j in joints])
+        for k in range(len(motions))
+    ]
+
+
+def _servo_in_mujoco(
+    servo: Servo, motion: ServoMotion
+) -> Float[np.ndarray, "samples dof"]:
+    from armwise.plants import import_mujoco
+    from armwise.servos import set_points, write_servo_mjcf
+
+    mujoco = import_mujoco()
+    with scratch_folder(Path(tempfile.gettempdir())) as folder:
+        path = folder / "servo.xml"
+        write_servo_mjcf(servo, path)
+        model = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(model)
+    data.qpos[:] = motion.q[0] + servo.values["zero"]
+    rows = []
+    for point in set_points(servo, motion, model.opt.timestep):
+        rows.append(data.qpos.copy())
+        data.ctrl[:] = point
+        mujoco.mj_step(model, data)
+    at = np.arange(len(rows)) * model.opt.timestep
+    table = np.array(rows) - servo.values["zero"]
+    return np.column_stack([np.interp(motion.time, at, x) for x in table.T])
 
 
 def _commands(recording: Recording, dof: int) -> tuple[np.ndarray, ...]:
