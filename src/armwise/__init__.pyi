@@ -16,6 +16,7 @@ from . import motions as motions
 from . import plants as plants
 from . import recordings as recordings
 from . import report as report
+from . import servos as servos
 from . import simulators as simulators
 from . import worlds as worlds
 from .arms import Arm as Arm
@@ -38,6 +39,7 @@ from .identification import read_estimate as read_estimate
 from .identification import reduce as reduce
 from .identification import write_estimate as write_estimate
 from .learning import learn as learn
+from .loads import OnlineLoad as OnlineLoad
 from .loads import identify_load as identify_load
 from .plants import MujocoArm as MujocoArm
 from .plants import SimulatedArm as SimulatedArm
@@ -48,6 +50,7 @@ from .recordings import prepare as prepare
 from .recordings import read_recording as read_recording
 from .recordings import write_recording as write_recording
 from .report import write_report as write_report
+from .servos import identify_servo as identify_servo
 from .simulators import export as export
 from .version import __version__ as __version__
 from .worlds import simulate as simulate

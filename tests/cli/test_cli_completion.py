@@ -32,7 +32,10 @@ def complete(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("armwise ident", {"identify", "identify-fleet", "identify-load"}),
+        (
+            "armwise ident",
+            {"identify", "identify-fleet", "identify-load", "identify-servo"},
+        ),
         ("armwise inspect pan", {"panda"}),
         ("armwise identify two", {"two_link_slotine", "two_link_uno"}),
         ("armwise inspect-log run.csv --arm tx", {"tx40"}),

@@ -15,6 +15,7 @@ import armwise as aw
 from armwise.cli.main import COMMANDS
 from tests.cli.conftest import write_held_load, write_practice
 from tests.docs.blocks import read_blocks, run_block, run_line
+from tests.servos import rig as servo_rig
 from tests.shared_folders import shared_folder
 
 ROOT = Path(__file__).parents[2]
@@ -75,6 +76,7 @@ def test_a_page_does_what_it_says(page, followed, tmp_path, monkeypatch):
 README = ROOT / "README.md"
 IN_A_TABLE = re.compile(r"`(armwise [^`]+)`")
 PLACEHOLDERS = {
+    "SERVO_LOG": "servo.csv",
     "ARM": "my_arm.urdf",
     "LOG": "run1.csv",
     "OUT": "out",
@@ -104,6 +106,7 @@ def prepare_small_arm(folder: Path) -> None:
             aw.write_recording(aw.read_recording(f"run{seed}.csv"), robot / "a.parquet")
         run_line("armwise simulate ddarm --duration 3 -o ddarm.csv")
         write_loaded_log(Path("loaded.csv"))
+        write_servo_log(aw.load_arm("my_arm.urdf"), Path("servo.csv"))
         write_practice(aw.load_arm("my_arm.urdf"))
         write_held_load(aw.load_arm("my_arm.urdf"), PLACEHOLDERS["FRAME"])
         shutil.copy("load/load.json", "load.json")
@@ -126,6 +129,11 @@ def write_loaded_log(path: Path) -> None:
     log = aw.run(plant, aw.control.ComputedTorque(arm, 400.0, 40.0), motion)
     names = [name for name in log.channels if name.split("_")[0] in ("q", "tau")]
     aw.write_recording(log.select(names), path)
+
+
+def write_servo_log(arm: aw.arms.Arm, path: Path) -> None:
+    """Let servos move the arm for a while."""
+    aw.write_recording(servo_rig.recording(servo_rig.truth(arm), 1), path)
 
 
 def commands_of_the_readme() -> list[str]:

@@ -21,6 +21,7 @@ from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom
 from armwise.arms.readers.urdf import read_shape
 from armwise.arms.readers.xml import Element, read_xml
 from armwise.arms.save import save_arm, simulator_file
+from armwise.arms.writers.mjcf import mjcf_text
 from armwise.arms.writers.urdf import number, numbers
 from armwise.arms.writers.xml_edit import Editor, quoteattr
 
@@ -49,6 +50,7 @@ __all__ = [
     "inertial_transform",
     "kinematics_digest",
     "load_arm",
+    "mjcf_text",
     "number",
     "numbers",
     "pose",

@@ -1,5 +1,6 @@
 """Plants: arms that take torques and give measurements, simulated."""
 
+from armwise.plants.c_engine import one_joint_stepper_source, stepper_source
 from armwise.plants.drive import Actuator, Friction, JointElasticity
 from armwise.plants.integrators import (
     CashKarp,
@@ -58,10 +59,12 @@ __all__ = [
     "carrying",
     "explicit_step",
     "import_mujoco",
+    "one_joint_stepper_source",
     "perturbed",
     "run",
     "run_batch",
     "serve_plant",
     "step_error",
+    "stepper_source",
     "unsupported_integrator",
 ]

@@ -20,7 +20,6 @@ from armwise.plants.state import ArmNumbers, State, accelerate_program, mobility
 from armwise.programs import (
     LANES,
     SCALAR_PRELUDE,
-    VECTOR_PRELUDE,
     Program,
     addresses,
     c_function,
@@ -28,25 +27,29 @@ from armwise.programs import (
     core_source,
     device_core,
     fill,
+    vector_prelude,
 )
 from armwise.programs import PRELUDE as CUDA_PRELUDE
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def stepper_source(mechanism: Mechanism, is_elastic: bool, in_lanes: bool) -> str:
+def stepper_source(mechanism: Mechanism, is_elastic: bool, lanes: int) -> str:
     """Return C text with the functions semi_implicit, rk4 and dormand_prince.
 
     Args:
         mechanism: Whose dynamics.
         is_elastic: Whether motors move apart from their links.
-        in_lanes: Whether eight arms are stepped at once, or one.
+        lanes: How many arms are stepped at once.
     """
-    prelude = VECTOR_PRELUDE if in_lanes else SCALAR_PRELUDE
-    helpers = fill(_TEMPLATES / ("eight_arms.c.in" if in_lanes else "one_arm.c.in"))
-    lanes = LANES if in_lanes else 1
     text = _stepper(mechanism, is_elastic, lanes, core_source)
-    return "\n".join([prelude, helpers, text])
+    return "\n".join([_preludes(lanes), text])
+
+
+def _preludes(lanes: int) -> str:
+    if lanes == 1:
+        return "\n".join([SCALAR_PRELUDE, fill(_TEMPLATES / "one_arm.c.in")])
+    return "\n".join([vector_prelude(lanes), fill(_TEMPLATES / "eight_arms.c.in")])
 
 
 def cuda_stepper_source(mechanism: Mechanism) -> str:
@@ -61,15 +64,41 @@ def _stepper(
     lanes: int,
     core: Callable[[Program], str],
 ) -> str:
-    accelerate = accelerate_program(mechanism)
-    mobility = mobility_program(mechanism)
-    size = mechanism.dof
+    programs = accelerate_program(mechanism), mobility_program(mechanism)
+    groups = len(mechanism.grouping.indices), len(mechanism.weights)
+    return _text(programs, mechanism.drive_rows, groups, is_elastic, lanes, core)
+
+
+def one_joint_stepper_source(accelerate: Program, mobility: Program, lanes: int) -> str:
+    """Return the stepper of single joints, some at once, whose equation is given.
+
+    Args:
+        accelerate: q̈ of (q, qd, tau, added, bodies), traced.
+        mobility: Its derivative by the torque, of (q, added, bodies), as output "W".
+        lanes: How many joints are stepped at once.
+    """
+    groups = accelerate.inputs[-1].size, 0
+    programs = accelerate, mobility
+    text = _text(programs, np.ones((1, 1)), groups, False, lanes, core_source)
+    return "\n".join([_preludes(lanes), text])
+
+
+def _text(
+    programs: tuple[Program, Program],
+    drive_rows: np.ndarray,
+    groups: tuple[int, int],
+    is_elastic: bool,
+    lanes: int,
+    core: Callable[[Program], str],
+) -> str:
+    accelerate, mobility = programs
+    size = drive_rows.shape[1]
     numbers = {
         "N": size,
-        "R": len(mechanism.drive_rows),
-        "J": len(mechanism.coupling),
-        "G": len(mechanism.grouping.indices),
-        "C": len(mechanism.weights),
+        "R": len(drive_rows),
+        "J": len(drive_rows) - groups[1],
+        "G": groups[0],
+        "C": groups[1],
         "T": len(DRIVE_ROWS),
         "ELASTIC": int(is_elastic),
         "LANES": lanes,
@@ -80,7 +109,7 @@ def _stepper(
             *defines,
             core(accelerate),
             core(mobility),
-            _rows(mechanism.drive_rows),
+            _rows(drive_rows),
             _spread_source(mobility.output("W").nonzero, size),
             fill(_TEMPLATES / "stepper.c.in"),
         ]
@@ -201,7 +230,7 @@ def _compiled(
         # Judgement: -O3, unlike kernels, since the stepper has loops over joints to
         # unroll.
         library = compiled_library(
-            stepper_source(mechanism, is_elastic, in_lanes), "-O3"
+            stepper_source(mechanism, is_elastic, LANES if in_lanes else 1), "-O3"
         )
         _loaded[key] = c_function(library, "advance", "lllppp")
     return _loaded[key]

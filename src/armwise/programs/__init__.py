@@ -10,10 +10,11 @@ from armwise.programs.c_source import (
     SCALAR_PRELUDE,
     SINE,
     SINE_SINGLE,
-    VECTOR_PRELUDE,
     core_source,
+    count_uniform,
     fill,
     horner,
+    vector_prelude,
 )
 from armwise.programs.compiler import (
     Compiler,
@@ -52,7 +53,6 @@ __all__ = [
     "SCALAR_PRELUDE",
     "SINE",
     "SINE_SINGLE",
-    "VECTOR_PRELUDE",
     "Backend",
     "BandProduct",
     "Compiler",
@@ -75,6 +75,7 @@ __all__ = [
     "compiled_library",
     "core_source",
     "cos",
+    "count_uniform",
     "device",
     "device_core",
     "fewer_operations",
@@ -91,4 +92,5 @@ __all__ = [
     "split_offset",
     "sqrt",
     "trace",
+    "vector_prelude",
 ]

@@ -93,9 +93,18 @@ _TRIGONOMETRY = {
     "COSINE": horner(COSINE),
 }
 
-VECTOR_PRELUDE = fill(
-    _TEMPLATES / "vector_prelude.c.in", LANES=LANES, BYTES=8 * LANES, **_TRIGONOMETRY
-)
+
+def vector_prelude(lanes: int) -> str:
+    """Return the helpers of programs over a type V of some doubles."""
+    return fill(
+        _TEMPLATES / "vector_prelude.c.in",
+        LANES=lanes,
+        BYTES=8 * lanes,
+        **_TRIGONOMETRY,
+    )
+
+
+VECTOR_PRELUDE = vector_prelude(LANES)
 """C on which cores over vectors of samples rest."""
 
 SCALAR_PRELUDE = fill(_TEMPLATES / "scalar_prelude.c.in", **_TRIGONOMETRY)

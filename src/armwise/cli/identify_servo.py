@@ -1,0 +1,119 @@
+"""armwise identify-servo: servo models from commands and positions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from armwise.cli.arguments import (
+    ArmName,
+    Columns,
+    Folder,
+    Logs,
+    MappingFile,
+    Seed,
+    SkipBadRows,
+    Validate,
+)
+from armwise.cli.output import AsJson, console, print_json, progress_bar, table
+
+if TYPE_CHECKING:
+    from armwise.servos import FreeRunErrors, Servo
+
+
+def identify_servo(
+    arm: ArmName,
+    logs: Logs,
+    validate: Validate = None,
+    gains: Annotated[
+        str | None,
+        typer.Option(help="The servo's gain register in each LOG, such as 4,8,16."),
+    ] = None,
+    mapping: MappingFile = None,
+    column: Columns = None,
+    skip_bad_rows: SkipBadRows = False,
+    seed: Seed = 0,
+    output: Folder = None,
+    json: AsJson = False,
+) -> None:
+    """Identify the servos of an arm from commands and positions alone.
+
+    Logs hold command_1 … and q_1 …, or LeRobot's action and observation.state.
+
+    Example: armwise identify-servo so101.urdf logs/*.parquet -o out
+    """
+    from armwise.cli.arguments import load_described, read_logs
+    from armwise.servos import identify_servo as identify
+
+    others = validate or []
+    described, mapped = load_described(arm, mapping, [*logs, *others])
+    recordings = read_logs(logs, described, mapped, column, skip_bad_rows)
+    unseen = read_logs(others, described, mapped, column, skip_bad_rows)
+    registers = None if gains is None else _numbers(gains)
+    with progress_bar("servos", quiet=json) as progress:
+        servo = identify(described, recordings, registers, seed=seed, progress=progress)
+        validation = servo.errors(unseen) if unseen else None
+    files: dict[str, str] = {}
+    if output:
+        from armwise.report import write_servo_files
+
+        # Judgement: four motions of traces are what one looks at.
+        shown = [servo.motion(r) for r in (unseen or recordings)[:4]]
+        files = write_servo_files(servo, output, shown, validation)
+    if json:
+        print_json(_plain(servo, validation) | {"files": files})
+    else:
+        _show(servo, validation, files)
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(x) for x in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(
+            f"--gains takes numbers such as 4,8,16, not {text!r}."
+        ) from None
+
+
+def _plain(servo: Servo, validation: FreeRunErrors | None) -> dict[str, Any]:
+    from armwise.servos import servo_to_dict
+
+    plain = servo_to_dict(servo)
+    del plain["arm"]
+    plain["fit"] = _errors(servo.fit)
+    if validation is not None:
+        plain["validation"] = _errors(validation)
+    return plain
+
+
+def _errors(errors: FreeRunErrors | None) -> dict[str, Any] | None:
+    if errors is None:
+        return None
+    return {
+        "mrad": 1e3 * errors.joints,
+        "delay_line_mrad": 1e3 * errors.delay_line_joints,
+        "motions": {name: 1e3 * row for name, row in errors.motions.items()},
+    }
+
+
+def _show(
+    servo: Servo, validation: FreeRunErrors | None, files: dict[str, str]
+) -> None:
+    screen = console()
+    names = [joint.name for joint in servo.arm.joints]
+    values = table(f"Servos of {servo.arm.name}", ["", *names])
+    for name, unit, cells in servo.rows():
+        values.add_row(f"{name} [{unit}]", *cells)
+    screen.print(values)
+    errors = table("Mean error in free run [mrad]", ["", *names])
+    for label, e in (("fitted", servo.fit), ("other motions", validation)):
+        if e is not None:
+            errors.add_row(label, *(f"{1e3 * x:.2f}" for x in e.joints))
+            line = (f"{1e3 * x:.1f}" for x in e.delay_line_joints)
+            errors.add_row(f"{label}, a delay line", *line)
+    screen.print(errors)
+    for sentence in servo.statements():
+        screen.print(f"- {sentence}", markup=False)
+    for kind, path in files.items():
+        screen.print(f"  {kind}: {path}", markup=False)

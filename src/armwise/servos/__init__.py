@@ -1,0 +1,30 @@
+"""Servo arms: what moves a joint from its command to its position."""
+
+from armwise.servos.identify import identify_servo
+from armwise.servos.mjcf import set_points, write_servo_mjcf
+from armwise.servos.model import ELEMENTS, PARAMETERS, ServoParameter
+from armwise.servos.rollout import ServoMotion
+from armwise.servos.servo import (
+    FreeRunErrors,
+    Servo,
+    ServoElement,
+    read_servo,
+    servo_to_dict,
+    write_servo,
+)
+
+__all__ = [
+    "ELEMENTS",
+    "PARAMETERS",
+    "FreeRunErrors",
+    "Servo",
+    "ServoElement",
+    "ServoMotion",
+    "ServoParameter",
+    "identify_servo",
+    "read_servo",
+    "servo_to_dict",
+    "set_points",
+    "write_servo",
+    "write_servo_mjcf",
+]

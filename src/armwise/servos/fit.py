@@ -1,0 +1,275 @@
+"""Output-error fit of one servo: robust Gauss-Newton on batched free runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.servos.model import PARAMETERS, decode, encode, table_of, units_of
+from armwise.servos.rollout import Roller, ServoMotion, ServoTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+Values = Mapping[str, float]
+
+_DAMPINGS = (0.0, 0.03, 0.3, 3.0)
+"""Levenberg-Marquardt damping, of the diagonal, tried at once in one batch."""
+
+# Judgement: errors of a free run are alike for about half a second.
+CORRELATION_S = 0.5
+"""Time in [s] over which errors count as one."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServoFit:
+    """A servo fitted to one joint of some motions.
+
+    Attributes:
+        values: Every parameter.
+        names: Those that were fitted.
+        cost: Mean robust cost, in [rad].
+        information: Of the fitted coordinates, prior included.
+        scores: Gradient of every motion, for the scatter between motions.
+    """
+
+    values: dict[str, float]
+    names: tuple[str, ...]
+    cost: float
+    information: Float[np.ndarray, "names names"]
+    scores: Float[np.ndarray, "motions names"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """What servos of one type share: mean and scatter of fitted coordinates."""
+
+    mean: Mapping[str, float]
+    std: Mapping[str, float]
+
+
+def fit_servo(
+    roller: Roller,
+    motions: Sequence[ServoMotion],
+    start: Values,
+    names: Sequence[str],
+    *,
+    iterations: int = 12,
+    prior: Prior | None = None,
+) -> ServoFit:
+    """Fit some parameters of one servo to its measured positions.
+
+    Args:
+        roller: Of single joints.
+        motions: One joint each.
+        start: Every parameter to begin with.
+        names: Those to fit.
+        iterations: At most.
+        prior: Shared with servos of the same type.
+    """
+    names = tuple(names)
+    units = units_of(start)
+    x = encode(start, names, units)
+    steps = np.array([PARAMETERS[name].step for name in names])
+    means, weights = _prior_rows(prior, names)
+    best: ServoFit | None = None
+    for _ in range(max(iterations, 1)):
+        # Away from a bound at zero, where the difference would be one-sided anyway.
+        trials = [x, *(x + np.diag(steps))]
+        runs = roller.run(motions, _tables(start, names, trials, units, len(motions)))
+        errors = [run[..., 0] - m.q[:, 0] for run, m in zip(runs, motions, strict=True)]
+        scale = _scale(errors, motions)
+        H, scores, cost = _normal(errors, motions, steps, scale)
+        gradient = scores.sum(0) + weights * (x - means)
+        H = H + np.diag(weights)
+        best = ServoFit(decode(start, names, x, units), names, cost, H, scores)
+        nexts = [x - _solve(H, gradient, damping) for damping in _DAMPINGS]
+        nexts += [x + 0.3 * (nexts[0] - x)]
+        costs = costs_of(roller, motions, start, names, nexts, scale)
+        penalty = [0.5 * float(weights @ (y - means) ** 2) for y in [x, *nexts]]
+        count = effective_rows(motions)
+        # In units of squared errors, as the prior's.
+        pairs = zip([cost, *costs], penalty, strict=True)
+        total = [c * count / scale + p for c, p in pairs]
+        k = int(np.nanargmin(total[1:]))
+        if not total[k + 1] < total[0] * (1.0 - 1e-4):
+            break
+        x = _within(nexts[k], names)
+    assert best is not None
+    return best
+
+
+def _within(x: np.ndarray, names: Sequence[str]) -> np.ndarray:
+    """Bring coordinates back to what can exist: nothing below zero."""
+    lowest = [0.0 if PARAMETERS[n].scale == "linear" else -np.inf for n in names]
+    return np.maximum(x, lowest)
+
+
+def _prior_rows(
+    prior: Prior | None, names: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    if prior is None:
+        return np.zeros(len(names)), np.zeros(len(names))
+    means = np.array([prior.mean.get(n, 0.0) for n in names])
+    weights = np.array([prior.std.get(n, np.inf) for n in names]) ** -2.0
+    return means, weights
+
+
+def _tables(
+    start: Values,
+    names: Sequence[str],
+    points: Sequence[np.ndarray],
+    units: Mapping[str, float],
+    count: int,
+) -> list[list[ServoTable]]:
+    return [[table_of([decode(start, names, x, units)]) for x in points]] * count
+
+
+def _solve(H: np.ndarray, gradient: np.ndarray, damping: float) -> np.ndarray:
+    diagonal = np.maximum(np.diag(H), 1e-9 * np.diag(H).max() + 1e-300)
+    step = np.linalg.lstsq(H + damping * np.diag(diagonal), gradient, rcond=1e-10)[0]
+    # Judgement: beyond a factor of three the linear picture says nothing.
+    return np.clip(step, -1.1, 1.1)
+
+
+def robust(errors: np.ndarray, scale: float) -> np.ndarray:
+    """Pseudo-Huber cost in [rad]: square below the scale, absolute beyond."""
+    return scale * (np.sqrt(1.0 + (errors / scale) ** 2) - 1.0)
+
+
+def _scale(errors: Sequence[np.ndarray], motions: Sequence[ServoMotion]) -> float:
+    """Return where squares end: the median error, never below an encoder's step."""
+    sizes = [np.abs(e[0][m.mask[:, 0]]) for e, m in zip(errors, motions, strict=True)]
+    joined = np.concatenate(sizes)
+    median = float(np.nanmedian(joined)) if len(joined) else np.nan
+    # Judgement: a milliradian is half a step of a usual servo's encoder.
+    return max(median, 1e-3) if np.isfinite(median) else 1e-2
+
+
+def effective_rows(motions: Sequence[ServoMotion]) -> float:
+    """Return how many independent errors the motions hold."""
+    total = 0.0
+    for m in motions:
+        period = float(np.median(np.diff(m.time)))
+        total += float(m.mask.sum()) * min(period / CORRELATION_S, 1.0)
+    return total
+
+
+def _normal(
+    errors: Sequence[np.ndarray],
+    motions: Sequence[ServoMotion],
+    steps: np.ndarray,
+    scale: float,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return information, the motions' gradients and the mean cost."""
+    count = len(steps)
+    H, scores = np.zeros((count, count)), np.zeros((len(motions), count))
+    total, rows = 0.0, 0
+    for k, (e, m) in enumerate(zip(errors, motions, strict=True)):
+        used = m.mask[:, 0]
+        r = e[0][used]
+        J = ((e[1:, used] - r) / steps[:, None]).T
+        good = np.isfinite(r) & np.isfinite(J).all(1)
+        r, J = r[good], J[good]
+        w = 1.0 / np.sqrt(1.0 + (r / scale) ** 2) / scale**2
+        # Errors repeat themselves: each counts for its fraction of a correlation time.
+        period = float(np.median(np.diff(m.time)))
+        w *= min(period / CORRELATION_S, 1.0)
+        H += (J * w[:, None]).T @ J
+        scores[k] = J.T @ (w * r)
+        total += float(robust(r, scale).sum()) + 1e3 * float((~good).sum())
+        rows += len(good)
+    return H, scores, total / max(rows, 1)
+
+
+def costs_of(
+    roller: Roller,
+    motions: Sequence[ServoMotion],
+    start: Values,
+    names: Sequence[str],
+    points: Sequence[np.ndarray],
+    scale: float,
+) -> list[float]:
+    """Return the mean robust cost of several points at once."""
+    points = [_within(x, names) for x in points]
+    runs = roller.run(
+        motions, _tables(start, names, points, units_of(start), len(motions))
+    )
+    total, rows = np.zeros(len(points)), 0
+    for run, m in zip(runs, motions, strict=True):
+        used = m.mask[:, 0]
+        e = run[:, used, 0] - m.q[used, 0]
+        total += np.where(np.isfinite(e), robust(e, scale), 1e3).sum(1)
+        rows += int(used.sum())
+    return [float(t) for t in total / max(rows, 1)]
+
+
+def mean_errors(
+    roller: Roller, motions: Sequence[ServoMotion], values: Values
+) -> Float[np.ndarray, " motions"]:
+    """Return the mean absolute error in [rad] of every motion's rows that count."""
+    runs = roller.run(motions, [[table_of([values])]] * len(motions))
+    means = []
+    for run, m in zip(runs, motions, strict=True):
+        e = np.abs(run[0, m.mask[:, 0], 0] - m.q[m.mask[:, 0], 0])
+        means.append(float(np.mean(e)) if len(e) else np.nan)
+    return np.array(means)
+
+
+# Starting points, drawn in dimensionless numbers: no servo's size is built in.
+
+_DELAYS = (0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06)
+_ACCELERATIONS = (np.inf, 160.0, 80.0, 40.0, 20.0, 10.0)
+
+
+def drawn_starts(
+    inertia: float,
+    gain: float,
+    base: Values,
+    random: np.random.Generator,
+    count: int,
+) -> list[dict[str, float]]:
+    """Draw servos: natural frequency, damping ratio, friction angle, rotor inertia.
+
+    Args:
+        inertia: Of the links at the joint, in [kg m²].
+        gain: A usual one.
+        base: The parameters that are not drawn.
+        random: Generator.
+        count: How many.
+    """
+    starts = []
+    for _ in range(count):
+        total = inertia * (1.0 + 10.0 ** random.uniform(-1.0, 1.5))
+        omega, ratio = 10.0 ** random.uniform(0.8, 1.8), 10.0 ** random.uniform(-0.7, 1)
+        stiffness = omega**2 * total
+        drawn = {
+            "stiffness": stiffness / gain,
+            "armature": max(total - inertia, 1e-3 * total),
+            "damping": 2.0 * ratio * omega * total,
+            "coulomb": 10.0 ** random.uniform(-3.0, -1.2) * stiffness,
+            "delay": float(random.choice(_DELAYS)),
+            "acceleration": float(random.choice(_ACCELERATIONS)),
+        }
+        starts.append(dict(base) | drawn)
+    return starts
+
+
+def best_starts(
+    roller: Roller,
+    motions: Sequence[ServoMotion],
+    starts: Sequence[Values],
+    count: int,
+) -> list[dict[str, float]]:
+    """Return those starts whose free runs are nearest, best first."""
+    tables = [[table_of([s]) for s in starts]] * len(motions)
+    runs = roller.run(motions, tables)
+    total = np.zeros(len(starts))
+    for run, m in zip(runs, motions, strict=True):
+        e = np.abs(run[:, m.mask[:, 0], 0] - m.q[m.mask[:, 0], 0])
+        # Judgement: beyond 0.1 rad one start is as wrong as another.
+        total += np.where(np.isfinite(e), np.minimum(e, 0.1), 1.0).sum(1)
+    return [dict(starts[k]) for k in np.argsort(total)[:count]]

@@ -1,0 +1,179 @@
+"""Servo parameters: names, units, scales, and the elements a model grows by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from armwise.servos.rollout import ServoTable
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+
+@dataclass(frozen=True)
+class ServoParameter:
+    """One number of a servo.
+
+    Attributes:
+        unit: Its unit.
+        absent: Its value where the servo has no such thing.
+        scale: "log": always positive, fitted by its logarithm; "linear": in units of
+            `start`, at least zero; "signed": in units of `start`.
+        start: Where a fit starts from when it is added.
+        step: Difference for derivatives, in the fitted coordinate.
+        meaning: What it is.
+    """
+
+    unit: str
+    absent: float
+    scale: Literal["log", "linear", "signed"]
+    start: float
+    step: float
+    meaning: str
+
+
+# Steps are wide, some percent: stick and slip make the error ripple on finer scales.
+PARAMETERS: dict[str, ServoParameter] = {
+    "stiffness": ServoParameter(
+        "N m/rad", 0.0, "log", 15.0, 0.03, "torque per position error, per unit of gain"
+    ),
+    "damping": ServoParameter(
+        "N m s/rad", 0.0, "log", 0.6, 0.04, "back-EMF, viscous friction, derivative"
+    ),
+    "coulomb": ServoParameter(
+        "N m", 0.0, "log", 0.05, 0.04, "dry friction while sliding"
+    ),
+    "armature": ServoParameter(
+        "kg m²", 0.0, "log", 0.02, 0.06, "rotor inertia at the joint"
+    ),
+    "delay": ServoParameter(
+        "s", 0.0, "linear", 0.02, 0.05, "from a command to its effect"
+    ),
+    "acceleration": ServoParameter(
+        "rad/s²", np.inf, "log", 40.0, 0.06, "limit of the set-point's acceleration"
+    ),
+    "slew": ServoParameter(
+        "rad/s", np.inf, "log", 5.0, 0.03, "limit of the set-point's speed"
+    ),
+    "static": ServoParameter(
+        "N m", 0.0, "linear", 0.05, 0.1, "dry friction at rest beyond Coulomb's"
+    ),
+    "stribeck_speed": ServoParameter(
+        "rad/s", 0.1, "log", 0.1, 0.1, "speed at which half of that is gone"
+    ),
+    "driving": ServoParameter(
+        "1", 0.0, "linear", 0.1, 0.2, "friction per load while the motor lifts it"
+    ),
+    "back_driven": ServoParameter(
+        "1", 0.0, "linear", 0.1, 0.2, "friction per load while the load drives"
+    ),
+    "derivative": ServoParameter(
+        "N m s/rad", 0.0, "linear", 0.1, 0.2, "torque per rate of the position error"
+    ),
+    "integral": ServoParameter(
+        "N m/(rad s)", 0.0, "linear", 1.0, 0.2, "torque per integral of the error"
+    ),
+    "dead_band": ServoParameter(
+        "rad", 0.0, "linear", 2e-3, 0.25, "error that gives no torque"
+    ),
+    "saturation": ServoParameter(
+        "N m", np.inf, "log", 2.0, 0.05, "largest torque, of the supply's voltage"
+    ),
+    "offset": ServoParameter(
+        "rad", 0.0, "signed", 2e-3, 0.2, "of the command against the position"
+    ),
+    "zero": ServoParameter(
+        "rad", 0.0, "signed", 0.05, 0.2, "of the position against the description"
+    ),
+    "quadratic": ServoParameter(
+        "N m s²/rad²", 0.0, "linear", 0.05, 0.2, "friction per square of speed"
+    ),
+    "coasting": ServoParameter(
+        "1", 1.0, "log", 0.5, 0.1, "damping with the motor off, of that when on"
+    ),
+    "lower": ServoParameter("rad", -np.inf, "signed", -1.0, 0.01, "wall below"),
+    "upper": ServoParameter("rad", np.inf, "signed", 1.0, 0.01, "wall above"),
+}
+
+CORE = ("stiffness", "damping", "coulomb", "armature", "delay")
+"""What every servo has."""
+
+ELEMENTS: dict[str, tuple[str, ...]] = {
+    "acceleration limit": ("acceleration",),
+    "slew limit": ("slew",),
+    "coasting": ("coasting",),
+    "command offset": ("offset",),
+    "load friction": ("driving", "back_driven"),
+    "Stribeck friction": ("static", "stribeck_speed"),
+    "derivative gain": ("derivative",),
+    "saturation": ("saturation",),
+    "quadratic friction": ("quadratic",),
+    "dead band": ("dead_band",),
+    "integral gain": ("integral",),
+    "joint zero": ("zero",),
+}
+"""Elements a model grows by, in the order they are tried, and their parameters."""
+
+_HUGE = 1e9
+"""Stands for infinity where C multiplies."""
+
+
+def units_of(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the unit of every linear coordinate, torques in those of this servo."""
+    # Torques are counted in the servo's own friction, so that a finger's servo and a
+    # leg's take steps of the same worth.
+    torque = max(values["coulomb"], 1e-3 * values["stiffness"]) / 0.1
+    return {
+        name: p.start * (torque if p.unit.startswith("N m") else 1.0)
+        for name, p in PARAMETERS.items()
+    }
+
+
+def encode(
+    values: Mapping[str, float], names: Sequence[str], units: Mapping[str, float]
+) -> Float[np.ndarray, " names"]:
+    """Return the fitted coordinates of some parameters of one servo."""
+    coordinates = [
+        np.log(values[name])
+        if PARAMETERS[name].scale == "log"
+        else values[name] / units[name]
+        for name in names
+    ]
+    return np.array(coordinates, dtype=float)
+
+
+def decode(
+    values: Mapping[str, float],
+    names: Sequence[str],
+    coordinates: np.ndarray,
+    units: Mapping[str, float],
+) -> dict[str, float]:
+    """Return all values, those of some parameters taken from fitted coordinates."""
+    result = dict(values)
+    for name, x in zip(names, coordinates, strict=True):
+        scale = PARAMETERS[name].scale
+        if scale == "log":
+            # Judgement: e^±14 is beyond any servo; farther out exp would overflow.
+            result[name] = float(np.exp(np.clip(x, -14.0, 14.0)))
+        else:
+            at_least = max(x, 0.0) if scale == "linear" else x
+            result[name] = float(at_least * units[name])
+    return result
+
+
+def absent() -> dict[str, float]:
+    """Return a servo that has nothing but the core, at its starting values."""
+    values = {name: p.absent for name, p in PARAMETERS.items()}
+    return values | {name: PARAMETERS[name].start for name in CORE}
+
+
+def table_of(servos: Sequence[Mapping[str, float]]) -> ServoTable:
+    """Return the table of servos in the order of their joints."""
+    return {
+        name: np.clip([float(s[name]) for s in servos], -_HUGE, _HUGE)
+        for name in PARAMETERS
+    }

@@ -1,0 +1,322 @@
+"""Recordings of servo arms as motions to roll out: commands, signs, loads, masks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.dynamics import Dynamics, mechanism_of
+from armwise.errors import ArgumentError, RecordingError
+from armwise.recordings import Recording
+from armwise.regression import low_pass
+from armwise.servos.rollout import ServoMotion
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+# Judgement: servos answer within some 50 ms; below this rate that is between samples.
+LOWEST_RATE_HZ = 15.0
+"""Slowest log that shows how a servo moves."""
+
+# Judgement: a tenth of a degree, as a motion; less is an encoder's noise.
+LEAST_TRAVEL = 5e-3
+"""Travel in [rad] below which a joint does not move."""
+
+
+def servo_motion(recording: Recording, arm: Arm, gain: float = 1.0) -> ServoMotion:
+    """Return a recording as rollouts take it.
+
+    Raises:
+        RecordingError: Naming what is missing or cannot be, and the remedy.
+    """
+    dof, source = arm.dof, recording.source
+    for quantity, words in (("q", "positions"), ("command", "commands")):
+        count = recording.count(quantity)
+        if count < dof:
+            raise RecordingError(
+                f"{source} has {words} of {count} of the {dof} joints of {arm.name}. A "
+                f"servo model needs {quantity}_1 … {quantity}_{dof}; lock joints that "
+                "were not logged, or map the columns."
+            )
+    time, q = _block(recording, "q", dof)
+    _, command = _block(recording, "command", dof, time)
+    powered = np.ones(len(time))
+    if "powered" in recording:
+        channel = recording["powered"]
+        powered = (np.interp(time, channel.time, channel.values) > 0.5).astype(float)
+    _check(source, time, q, command, powered)
+    goals = np.column_stack([_received(command[:, j], q[:, j]) for j in range(dof)])
+    bodies = mechanism_of(arm).grouped(arm.parameters)
+    return ServoMotion(
+        source, time - time[0], goals, q, powered, bodies, float(gain), _sound(time, q)
+    )
+
+
+def _block(
+    recording: Recording, quantity: str, dof: int, stamps: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the stamps and one column per joint, on the first joint's stamps."""
+    channels = [recording[f"{quantity}_{j + 1}"] for j in range(dof)]
+    time = channels[0].time if stamps is None else stamps
+    columns = []
+    for channel in channels:
+        values = channel.values
+        if len(channel.time) != len(time) or not np.array_equal(channel.time, time):
+            # A command holds until the next; a position between two lies between them.
+            if quantity == "command":
+                k = np.searchsorted(channel.time, time, side="right") - 1
+                values = values[np.clip(k, 0, len(values) - 1)]
+            else:
+                values = np.interp(time, channel.time, values)
+        columns.append(values)
+    return np.asarray(time, float), np.column_stack(columns).astype(float)
+
+
+def _check(
+    source: str,
+    time: np.ndarray,
+    q: np.ndarray,
+    command: np.ndarray,
+    powered: np.ndarray,
+) -> None:
+    if len(time) < 10 or not np.all(np.diff(time) > 0.0):
+        raise RecordingError(
+            f"{source} has {len(time)} samples, or stamps that do not advance. Record "
+            "a motion of some seconds."
+        )
+    if not (np.isfinite(q).all() and np.isfinite(command).all()):
+        raise RecordingError(
+            f"{source} has positions or commands that are no numbers. Skip such rows."
+        )
+    period = float(np.median(np.diff(time)))
+    if 1.0 / period < LOWEST_RATE_HZ:
+        raise RecordingError(
+            f"{source} has {1.0 / period:.3g} samples a second; a servo answers within "
+            f"some 50 ms. Record {LOWEST_RATE_HZ:g} Hz or more, 50 Hz is usual."
+        )
+    on = powered > 0.5
+    if not on.any():
+        raise RecordingError(f"{source}: the motors are off all along.")
+    for j in range(q.shape[1]):
+        gap = np.abs(command[on, j] - q[on, j])
+        # Judgement: no joint turns thirty times round; ticks and percent go to 4095
+        # and 100.
+        if float(np.median(np.abs(command[:, j]))) > 30.0 and np.median(gap) > 10.0:
+            raise RecordingError(
+                f"{source}: command_{j + 1} is around {np.median(command[:, j]):.4g} "
+                f"and q_{j + 1} around {np.median(q[:, j]):.4g} rad: ticks, degrees or "
+                "percent are not converted. Give its unit or a calibration."
+            )
+
+
+def refuse_unfollowed(motion: ServoMotion) -> None:
+    """Refuse a motion whose joints do not follow their commands.
+
+    Raises:
+        RecordingError: If joints are in another order, or a motor is off.
+    """
+    on = motion.powered > 0.5
+    _check_order(motion.name, motion.q[on], motion.goals[on])
+    _check_following(motion.name, motion.time[on], motion.q[on], motion.goals[on])
+
+
+def _check_order(source: str, q: np.ndarray, command: np.ndarray) -> None:
+    """Refuse a log whose commands follow other joints' positions."""
+    moving = [j for j in range(q.shape[1]) if np.ptp(command[:, j]) > 0.1]
+    for j in moving:
+        gaps = [
+            float(np.abs(command[:, j] - q[:, k]).mean()) for k in range(q.shape[1])
+        ]
+        other = int(np.argmin(gaps))
+        # Judgement: a servo lags by some degrees; another joint is ten times as far.
+        if other != j and gaps[j] > 0.2 and gaps[other] < 0.1 * gaps[j]:
+            raise RecordingError(
+                f"{source}: command_{j + 1} is followed by q_{other + 1}, not by "
+                f"q_{j + 1}: the joints are in another order. Reorder the columns."
+            )
+
+
+def _check_following(
+    source: str, time: np.ndarray, q: np.ndarray, command: np.ndarray
+) -> None:
+    """Refuse a log in which a motor is off while its command moves."""
+    length = max(2, round(2.0 / float(np.median(np.diff(time)))))
+    for j in range(q.shape[1]):
+        for start in range(0, len(time) - length, length // 2 + 1):
+            rows = slice(start, start + length)
+            asked, moved = np.ptp(command[rows, j]), np.ptp(q[rows, j])
+            error = float(np.median(np.abs(command[rows, j] - q[rows, j])))
+            # Judgement: commands swing by 30 degrees, the joint by less than one in
+            # twenty of that, far from where it should be: friction does not do that.
+            if asked > 0.5 and moved < 0.05 * asked and error > 0.3:
+                raise RecordingError(
+                    f"{source}: joint {j + 1} does not move from "
+                    f"{time[start] - time[0]:.1f} s on while its command swings by "
+                    f"{np.degrees(asked):.0f}°: its motor is off or blocked. Cut the "
+                    "log there, or log `powered` (0 where off)."
+                )
+
+
+def encoder_step(q: Float[np.ndarray, " samples"]) -> tuple[float, float] | None:
+    """Return step and phase in [rad] of the lattice a joint's positions lie on."""
+    levels = np.unique(np.round(q, 7))
+    # Judgement: fewer levels show no lattice.
+    if len(levels) < 5:
+        return None
+    step = float(np.min(np.diff(levels)))
+    # Single precision leaves 1e-7; a step below 1e-5 rad is finer than any servo's.
+    if step < 1e-5:
+        return None
+    # The mean over all levels has more digits than one difference.
+    for _ in range(3):
+        counts = np.round((levels - levels[0]) / step)
+        step = float((levels - levels[0]) @ counts / (counts @ counts))
+    phase = float(np.median(levels - counts * step))
+    off = np.abs(levels - phase - counts * step)
+    return (step, phase) if float(np.max(off)) < 0.02 * step else None
+
+
+def _received(command: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Truncate commands to the servo's ticks, seen on its positions."""
+    lattice = encoder_step(q)
+    if lattice is None:
+        return command
+    step, phase = lattice
+    # A millionth: commands that were ticks must not fall to the one below.
+    return np.floor((command - phase) / step + 1e-3) * step + phase
+
+
+def _sound(time: np.ndarray, q: np.ndarray) -> Bool[np.ndarray, "samples dof"]:
+    """Return False at spikes of an encoder: samples far from both neighbours."""
+    before = np.abs(np.diff(q, axis=0, prepend=q[:1]))
+    after = np.abs(np.diff(q, axis=0, append=q[-1:]))
+    around = np.abs(np.roll(q, -1, axis=0) - np.roll(q, 1, axis=0))
+    # Judgement: 0.15 rad there and back within two samples is no motion.
+    spikes = (before > 0.15) & (after > 0.15) & (around < 0.1)
+    return ~spikes
+
+
+# Which way joints count against the description.
+
+
+def joint_signs(arm: Arm, motions: Sequence[ServoMotion]) -> Float[np.ndarray, " dof"]:
+    """Return +1 or −1 per joint: which way its position counts in the description.
+
+    While a joint slides, its servo's error is gravity over stiffness plus friction; a
+    negative stiffness betrays a sign. The description's signs stay if they can be.
+    """
+    rows = [_sliding(m) for m in motions]
+    q, error, speed = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+    dynamics = Dynamics(arm)
+    size = np.abs(dynamics.gravity_torque(q)).mean(0)
+    # Judgement: a joint that carries a tenth of the largest moment shows its sign.
+    loaded = np.flatnonzero(size > 0.1 * max(float(size.max()), 1e-9))
+    plain = np.ones(arm.dof)
+    # Eight loaded joints are 256 hypotheses; more would take long and prove little.
+    if len(q) < 200 or not 0 < len(loaded) <= 8:
+        return plain
+    best, best_score = plain, -np.inf
+    for flips in product((1.0, -1.0), repeat=len(loaded)):
+        signs = plain.copy()
+        signs[loaded] = flips
+        gravity = dynamics.gravity_torque(q * signs) * signs
+        fits = [_compliance(gravity[:, j], error[:, j], speed[:, j]) for j in loaded]
+        if all(t > -2.0 for t, _ in fits) and np.all(signs == 1.0):
+            return plain
+        score = -sum(cost for _, cost in fits)
+        if all(t > 0.0 for t, _ in fits) and score > best_score:
+            best, best_score = signs, score
+    return best
+
+
+def _sliding(motion: ServoMotion) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return some rows of smoothed position, servo error and speed."""
+    rate = 1.0 / float(np.median(np.diff(motion.time)))
+    # Judgement: 3 Hz keeps the slow part, where gravity is.
+    q = low_pass(motion.q, min(3.0, 0.2 * rate), rate)
+    goals = low_pass(motion.goals, min(3.0, 0.2 * rate), rate)
+    speed = np.gradient(q, motion.time, axis=0)
+    rows = slice(0, None, max(1, round(rate / 5.0)))
+    return q[rows], (goals - q)[rows], speed[rows]
+
+
+def _compliance(
+    gravity: np.ndarray, error: np.ndarray, speed: np.ndarray
+) -> tuple[float, float]:
+    """Return the t-value of the error on gravity, and the mean residual in [rad]."""
+    moving = np.abs(speed) > 0.05
+    if moving.sum() < 50:
+        return 0.0, 0.0
+    v = speed[moving]
+    X = np.column_stack([gravity[moving], np.sign(v), v, np.ones(len(v))])
+    y, w = error[moving], np.ones(int(moving.sum()))
+    for _ in range(5):
+        b = np.linalg.lstsq(X * w[:, None], y * w, rcond=None)[0]
+        r = y - X @ b
+        w = 1.0 / np.sqrt(1.0 + (r / max(float(np.median(np.abs(r))), 1e-5)) ** 2)
+    spread = np.linalg.pinv((X * w[:, None] ** 2).T @ X)[0, 0]
+    std = np.sqrt(max(spread, 1e-300)) * float(np.sqrt(np.mean((w * r) ** 2)))
+    return float(b[0] / max(std, 1e-300)), float(np.abs(r).mean())
+
+
+# What one joint feels while the others move as they were measured to.
+
+
+def joint_loads(
+    motion: ServoMotion, arm: Arm, zeros: Float[np.ndarray, " dof"]
+) -> list[ServoMotion]:
+    """Split a motion into its joints, each under its own load over time."""
+    if arm.dof == 1:
+        return [motion]
+    dynamics = Dynamics(arm)
+    rate = 1.0 / float(np.median(np.diff(motion.time)))
+    q = motion.q + zeros
+    # Judgement: 6 Hz passes what arms do and stops an encoder's steps, which two
+    # derivatives raise.
+    smooth = low_pass(q, min(6.0, 0.2 * rate), rate)
+    qd = np.gradient(smooth, motion.time, axis=0)
+    qdd = np.gradient(qd, motion.time, axis=0)
+    gravity, mass = dynamics.gravity_torque(q), dynamics.mass_matrix(smooth)
+    speeds = dynamics.velocity_torque(smooth, qd)
+    joints = []
+    for j in range(arm.dof):
+        others = qdd.copy()
+        others[:, j] = 0.0
+        coupling = np.einsum("tk,tk->t", mass[:, j], others) + speeds[:, j]
+        nudge = np.zeros(arm.dof)
+        nudge[j] = 1e-4
+        ahead = dynamics.gravity_torque(q + nudge)[:, j]
+        gradient = (ahead - gravity[:, j]) / 1e-4
+        load = [mass[:, j, j] - _rotor(arm, j), coupling, gravity[:, j], gradient]
+        joints.append(
+            replace(
+                motion,
+                goals=motion.goals[:, j : j + 1],
+                q=motion.q[:, j : j + 1],
+                bodies=np.column_stack([*load, q[:, j]]),
+                mask=motion.mask[:, j : j + 1],
+            )
+        )
+    return joints
+
+
+def _rotor(arm: Arm, j: int) -> float:
+    """Return the rotor inertia the description has; the servo brings its own."""
+    return float(arm.joints[j].drive.rotor_inertia)
+
+
+def as_list(arms: Arm | Sequence[Arm], count: int) -> list[Arm]:
+    """Return one arm per recording, all of one mechanism."""
+    listed = [arms] * count if isinstance(arms, Arm) else list(arms)
+    if len(listed) != count:
+        raise ArgumentError(
+            f"{len(listed)} arms for {count} recordings: give one, or one each."
+        )
+    if len({arm.dof for arm in listed}) > 1:
+        raise ArgumentError("The arms have different numbers of joints.")
+    return listed

@@ -1,0 +1,287 @@
+"""Free runs of servo arms from their commands, in generated C, batched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.dynamics import Mechanism, mechanism_of
+from armwise.errors import ArgumentError, ArmError
+from armwise.plants import one_joint_stepper_source, stepper_source
+from armwise.programs import (
+    Program,
+    addresses,
+    c_function,
+    compiled_library,
+    fill,
+    trace,
+)
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+# Judgement: the set-point's acceleration lasts some 10 ms; a millisecond resolves it.
+SUBSTEP = 1e-3
+"""Step of the set-point profile in [s]."""
+
+# Judgement: servo arms swing at 2 to 5 Hz against their gains; the midpoint rule is
+# then within 0.1 mrad of steps a quarter as long.
+LONGEST_STEP = 4.2e-3
+"""Step of the arm in [s], at most."""
+
+# Four doubles are one register of AVX2: of wider vectors GCC compares lane by lane,
+# which takes three times as long.
+LANES = 4
+"""Rollouts stepped at once."""
+
+NUMBERS = (
+    "stiffness", "derivative", "integral", "dead_band", "saturation", "zero", "offset",
+    "driving", "back_driven", "coasting", "lower", "upper", "quadratic",
+)  # fmt: skip
+"""Rows of the table that the C program takes of every servo, in its order."""
+
+
+ServoTable = dict[str, np.ndarray]
+"""Parameter → one number per joint."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServoMotion:
+    """One recording as the rollouts take it: positions in the description's sense.
+
+    Attributes:
+        name: Where it came from.
+        time: Stamps from zero in [s].
+        goals: Commands as the servos receive them, in [rad].
+        q: Measured positions in [rad].
+        powered: 1 where motors are on, 0 where they are off.
+        bodies: Grouped inertial parameters of the arm in this recording; of one joint
+            among others, its `LOAD` over time.
+        gain: What the stiffness is multiplied by in this recording.
+        mask: Rows and joints that count; False: contact, walls, spikes.
+    """
+
+    name: str
+    time: Float[np.ndarray, " samples"]
+    goals: Float[np.ndarray, "samples dof"]
+    q: Float[np.ndarray, "samples dof"]
+    powered: Float[np.ndarray, " samples"]
+    bodies: Float[np.ndarray, "*samples groups"]
+    gain: float
+    mask: Bool[np.ndarray, "samples dof"]
+
+    def cut(self, start: int, stop: int, settle: int) -> ServoMotion:
+        """Return some rows; the first `settle` of them, unless all, do not count."""
+        rows = slice(start, stop)
+        mask = self.mask[rows].copy()
+        if start:
+            mask[:settle] = False
+        varying = self.bodies.ndim > 1
+        return replace(
+            self,
+            time=self.time[rows] - self.time[start],
+            goals=self.goals[rows],
+            q=self.q[rows],
+            powered=self.powered[rows],
+            bodies=self.bodies[rows] if varying else self.bodies,
+            mask=mask,
+        )
+
+
+LOAD = ("inertia", "coupling", "gravity", "gradient", "reference")
+"""What one joint feels of the links while the others move as measured: M_ii, then the
+torque C + G + K (q - reference) of their motion and of gravity."""
+
+
+class Roller:
+    """Rolls motions out under tables of servo parameters.
+
+    Args:
+        arm: Whose mechanism; its inertias come with each motion. None: single joints,
+            each under the load that its motion holds over time.
+    """
+
+    def __init__(self, arm: Arm | None) -> None:
+        mechanism = None if arm is None else mechanism_of(arm)
+        if mechanism is not None and (mechanism.is_coupled or len(mechanism.weights)):
+            raise ArmError(
+                f"{'' if arm is None else arm.name} has joints that follow others, or "
+                "motors that several joints share; a servo model needs one servo per "
+                "joint. Lock the followers: load_arm(path, lock={...})."
+            )
+        self.dof = 1 if mechanism is None else mechanism.dof
+        self._rollout, self._profile = _compiled(mechanism)
+        self._series: dict[tuple[object, ...], np.ndarray] = {}
+
+    def run(
+        self,
+        motions: Sequence[ServoMotion],
+        tables: Sequence[Sequence[ServoTable]],
+    ) -> list[Float[np.ndarray, "tables samples dof"]]:
+        """Roll every motion out under each of its tables, from its first sample.
+
+        Returns:
+            Per motion, positions at its stamps under every table; NaN where a rollout
+            ran away.
+        """
+        results = [
+            np.full((len(t), len(m.time), self.dof), np.nan)
+            for m, t in zip(motions, tables, strict=True)
+        ]
+        jobs = list(zip(motions, tables, results, strict=True))
+        # The longest first, so that no thread is left alone with it.
+        jobs.sort(key=lambda job: -job[2].size)
+        # Judgement: set-points of a few hundred megabytes at most.
+        if len(self._series) > 4 * len(motions) * self.dof:
+            self._series.clear()
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            list(pool.map(lambda job: self._motion(*job), jobs))
+        return results
+
+    def set_point(
+        self, motion: ServoMotion, table: ServoTable
+    ) -> tuple[float, Float[np.ndarray, "steps dof"]]:
+        """Return the step in [s] and the set-points at the ends of steps."""
+        h, steps, _ = _clock(motion)
+        series = np.empty((steps + 1, self.dof))
+        for j in range(self.dof):
+            limits = tuple(float(table[k][j]) for k in _PROFILE)
+            # The motion itself is in the key: an id may be another's tomorrow.
+            key = (motion, j, limits)
+            if key not in self._series:
+                self._series[key] = self._one_profile(motion, j, h, steps, limits)
+            series[:, j] = self._series[key]
+        return h, series
+
+    def _one_profile(
+        self, motion: ServoMotion, j: int, h: float, steps: int, limits: Sequence[float]
+    ) -> np.ndarray:
+        out = np.empty(steps + 1)
+        goals = np.ascontiguousarray(motion.goals[:, j])
+        settings = np.array([h, *limits])
+        time = np.ascontiguousarray(motion.time)
+        self._profile(
+            len(time), steps, time.ctypes.data, goals.ctypes.data,
+            settings.ctypes.data, out.ctypes.data,
+        )  # fmt: skip
+        return out
+
+    def _motion(
+        self, motion: ServoMotion, tables: Sequence[ServoTable], result: np.ndarray
+    ) -> None:
+        h, steps, stamps = _clock(motion)
+        samples, dof = motion.q.shape
+        at = np.arange(steps + 1) * h
+        inputs = [np.interp(at, motion.time, motion.powered) > 0.5]
+        bodies = np.zeros(len(LOAD))
+        if motion.bodies.ndim > 1:
+            inputs += [np.interp(at, motion.time, column) for column in motion.bodies.T]
+        else:
+            bodies = motion.bodies
+        starts: dict[tuple[bytes, ...], int] = {}
+        blocks: list[np.ndarray] = []
+        n = np.zeros((len(tables), 5), dtype=np.int64)
+        for i, table in enumerate(tables):
+            key = tuple(table[k].tobytes() for k in _PROFILE)
+            if key not in starts:
+                starts[key] = sum(block.size for block in blocks)
+                points = self.set_point(motion, table)[1]
+                blocks.append(np.column_stack([points, *inputs]))
+            n[i] = starts[key], 0, steps, samples, i * samples * dof
+        arrays = [
+            _drive_rows(tables),
+            np.repeat(bodies[None], len(tables), axis=0),
+            _servo_rows(tables, motion.gain),
+            np.repeat(motion.q[:1], len(tables), axis=0),
+            np.stack(blocks),
+            stamps,
+        ]
+        arrays = [np.ascontiguousarray(x, dtype=float) for x in arrays]
+        pointers = addresses([*arrays, result])
+        settings = np.array([h])
+        self._rollout(0, len(tables), pointers, n.ctypes.data, settings.ctypes.data)
+
+
+_PROFILE = ("delay", "slew", "acceleration")
+
+
+def _clock(motion: ServoMotion) -> tuple[float, int, np.ndarray]:
+    """Return the step in [s], the number of steps, and the stamps in steps."""
+    period = float(np.median(np.diff(motion.time)))
+    h = period / int(np.ceil(period / LONGEST_STEP))
+    stamps = motion.time / h
+    return h, int(np.ceil(stamps[-1])) + 1, stamps
+
+
+def _servo_rows(tables: Sequence[ServoTable], gain: float) -> np.ndarray:
+    rows = np.stack([np.stack([t[name] for name in NUMBERS]) for t in tables])
+    rows[:, NUMBERS.index("stiffness")] *= gain
+    return rows.reshape(len(tables), -1)
+
+
+def _drive_rows(tables: Sequence[ServoTable]) -> np.ndarray:
+    """Return (tables, 6 · dof) in the order of plants' DRIVE_ROWS."""
+    rows = []
+    for t in tables:
+        still = t["coulomb"] + t["static"]
+        names = [t["armature"], t["damping"], t["coulomb"], still, t["stribeck_speed"]]
+        rows.append(np.concatenate([*names, np.zeros_like(still)]))
+    return np.stack(rows)
+
+
+# The compiled programs.
+
+
+def _one_joint_programs() -> tuple[Program, Program]:
+    """Trace (M + added) q̈ = τ - C - G - K (q - reference), and its mobility."""
+
+    def accelerate(
+        q: Any, qd: Any, tau: Any, added: Any, bodies: Any
+    ) -> dict[str, object]:
+        inertia, coupling, gravity, gradient, reference = bodies
+        load = coupling + gravity + gradient * (q[0] - reference)
+        return {"qdd": [(tau[0] - load) / (inertia + added[0])]}
+
+    def mobility(q: Any, added: Any, bodies: Any) -> dict[str, object]:
+        return {"W": [1.0 / (bodies[0] + added[0])]}
+
+    one = {"q": 1, "qd": 1, "tau": 1, "added": 1, "bodies": len(LOAD)}
+    two = {"q": 1, "added": 1, "bodies": len(LOAD)}
+    return trace("accelerate", accelerate, one), trace("mobility", mobility, two)
+
+
+@cache
+def _library(text: str) -> tuple[Callable[..., int], Callable[..., int]]:
+    library = compiled_library(text, "-O3")
+    rollout = c_function(library, "rollout", "llppp")
+    return rollout, c_function(library, "profile", "llpppp")
+
+
+def _compiled(
+    mechanism: Mechanism | None,
+) -> tuple[Callable[..., int], Callable[..., int]]:
+    if mechanism is None:
+        programs = _one_joint_programs()
+        stepper = one_joint_stepper_source(*programs, LANES)
+    else:
+        stepper = stepper_source(mechanism, False, LANES)
+    varying = len(LOAD) if mechanism is None else 0
+    profile = fill(_TEMPLATES / "profile.c.in", SUBSTEP=SUBSTEP)
+    rollout = fill(_TEMPLATES / "rollout.c.in", VARYING=varying)
+    try:
+        return _library("\n".join([stepper, profile, rollout]))
+    except ArgumentError as error:
+        raise ArgumentError(
+            f"{error} Servo arms are rolled out in compiled C: install cc, gcc or "
+            "clang, or `pip install ziglang`."
+        ) from None

@@ -1,0 +1,365 @@
+"""Identified servos of an arm: values, intervals, free runs, and their file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from armwise.arms import Arm, Drive, arm_from_dict, arm_to_dict
+from armwise.dynamics import mechanism_of
+from armwise.errors import ArgumentError, RecordingError
+from armwise.files import write_atomically
+from armwise.recordings import Recording
+from armwise.servos.model import PARAMETERS
+from armwise.servos.motions import servo_motion
+from armwise.servos.rollout import Roller, ServoMotion, ServoTable
+from armwise.tables import read_json
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+FORMAT = "armwise-servo-1"
+"""What a file of `write_servo` says it is."""
+
+
+@dataclass(frozen=True, eq=False)
+class FreeRunErrors:
+    """Mean |q_simulated − q| in [rad].
+
+    Attributes:
+        motions: Name of the recording → one number per joint, all samples.
+        delay_line: The same for the command some time late, the best of all delays.
+        samples: Samples of each recording.
+    """
+
+    motions: Mapping[str, Float[np.ndarray, " dof"]]
+    delay_line: Mapping[str, Float[np.ndarray, " dof"]]
+    samples: Mapping[str, int]
+
+    @property
+    def joints(self) -> Float[np.ndarray, " dof"]:
+        """Per joint over all samples."""
+        weights = np.array([self.samples[name] for name in self.motions], float)
+        rows = np.array(list(self.motions.values()))
+        return weights @ rows / weights.sum()
+
+    @property
+    def delay_line_joints(self) -> Float[np.ndarray, " dof"]:
+        """Per joint over all samples, of the delay line."""
+        weights = np.array([self.samples[name] for name in self.delay_line], float)
+        return weights @ np.array(list(self.delay_line.values())) / weights.sum()
+
+
+@dataclass(frozen=True, eq=False)
+class ServoElement:
+    """An element that was tried.
+
+    Attributes:
+        name: Such as "load friction".
+        before: Error in [rad] on motions left out, without it.
+        after: The same with it.
+        is_needed: Whether it stayed.
+    """
+
+    name: str
+    before: float
+    after: float
+    is_needed: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Servo:
+    """The servos of an arm, identified from commands and positions.
+
+    Attributes:
+        arm: The description that the torques are in units of.
+        signs: +1 or −1 per joint: which way positions count in the description.
+        values: Parameter → one number per joint; see `PARAMETERS`.
+        std: The same for their standard deviations; infinite where the data say
+            nothing, zero where a parameter was not fitted.
+        elements: What was tried beyond the core.
+        fit: Free-run errors of the motions it was fitted to.
+        contact: Recording → fraction of its samples per joint that were left out:
+            contact, walls and encoder spikes.
+        notes: What the user should know.
+    """
+
+    arm: Arm
+    signs: Float[np.ndarray, " dof"]
+    values: Mapping[str, Float[np.ndarray, " dof"]]
+    std: Mapping[str, Float[np.ndarray, " dof"]]
+    elements: tuple[ServoElement, ...] = ()
+    fit: FreeRunErrors | None = None
+    contact: Mapping[str, Float[np.ndarray, " dof"]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def predict(
+        self,
+        recording: Recording,
+        arm: Arm | None = None,
+        gain: float | None = None,
+    ) -> Float[np.ndarray, "samples dof"]:
+        """Return positions in free run, from the commands and the first sample.
+
+        Args:
+            recording: With command_1 … and q_1 …; of q only the first row is used.
+            arm: With another load than the one identified.
+            gain: The servo's gain register, if several were identified.
+        """
+        motion = self.motion(recording, arm, gain)
+        return self.rollouts([motion])[0] * self.signs
+
+    def motion(
+        self, recording: Recording, arm: Arm | None = None, gain: float | None = None
+    ) -> ServoMotion:
+        """Return a recording as rollouts take it, in the description's sense."""
+        used = arm or self.arm
+        if mechanism_of(used).key != mechanism_of(self.arm).key:
+            raise ArgumentError(
+                f"{used.name} is not the arm the servos were identified on: only its "
+                "inertias may differ."
+            )
+        motion = servo_motion(recording, used, 1.0 if gain is None else gain)
+        return signed(motion, self.signs)
+
+    def set_point(
+        self, motion: ServoMotion
+    ) -> tuple[float, Float[np.ndarray, "steps dof"]]:
+        """Return the step in [s] and the set-points at the ends of steps."""
+        return self._roller.set_point(motion, self.table)
+
+    def rollouts(
+        self, motions: Sequence[ServoMotion]
+    ) -> list[Float[np.ndarray, "samples dof"]]:
+        """Return free runs of several motions, in the description's sense."""
+        runs = self._roller.run(motions, [[self.table]] * len(motions))
+        for run, motion in zip(runs, motions, strict=True):
+            if not np.isfinite(run).all():
+                raise RecordingError(
+                    f"{motion.name}: the simulated arm runs away. Is this the arm and "
+                    "the gain the servos were identified with?"
+                )
+        return [run[0] for run in runs]
+
+    def errors(
+        self,
+        recordings: Sequence[Recording],
+        arms: Sequence[Arm] | None = None,
+        gains: Sequence[float] | None = None,
+    ) -> FreeRunErrors:
+        """Return the free-run errors of recordings beside a delay line."""
+        motions = [
+            self.motion(r, arms[k] if arms else None, gains[k] if gains else None)
+            for k, r in enumerate(recordings)
+        ]
+        return errors_of(motions, self.rollouts(motions))
+
+    @property
+    def table(self) -> ServoTable:
+        """The values as rollouts take them."""
+        return {name: np.clip(x, -1e9, 1e9) for name, x in self.values.items()}
+
+    @cached_property
+    def _roller(self) -> Roller:
+        return Roller(self.arm)
+
+    @property
+    def fitted(self) -> list[str]:
+        """The parameters that were fitted, in the order of `PARAMETERS`."""
+        return [name for name in PARAMETERS if np.any(self.std[name] != 0.0)]
+
+    def rows(self) -> list[tuple[str, str, list[str]]]:
+        """Return name, unit and one cell per joint of every fitted parameter."""
+        return [
+            (
+                name.replace("_", " "),
+                PARAMETERS[name].unit,
+                [
+                    _with_interval(float(value), float(std))
+                    for value, std in zip(
+                        self.values[name], self.std[name], strict=True
+                    )
+                ],
+            )
+            for name in self.fitted
+        ]
+
+    def statements(self) -> tuple[str, ...]:
+        """Return what was found, in sentences."""
+        needed = [e.name for e in self.elements if e.is_needed]
+        lines = []
+        if self.elements:
+            lines.append(
+                f"Beyond stiffness, damping, friction, rotor inertia and delay the "
+                f"motions left out ask for: {', '.join(needed) or 'nothing'}."
+            )
+        vague = [
+            f"{name.replace('_', ' ')} of {joint.name}"
+            for name in self.fitted
+            for joint, std in zip(self.arm.joints, self.std[name], strict=True)
+            if not np.isfinite(std)
+        ]
+        if vague:
+            more = f" and {len(vague) - 6} more" if len(vague) > 6 else ""
+            lines.append(f"The data do not determine: {', '.join(vague[:6])}{more}.")
+        touched = {k: float(np.max(v)) for k, v in self.contact.items()}
+        worst = sorted(touched, key=lambda k: -touched[k])[:3]
+        listed = [f"{k} ({100.0 * touched[k]:.0f} %)" for k in worst if touched[k] > 0]
+        if listed:
+            lines.append(
+                f"Held back by something, and left out of the fit: {', '.join(listed)}"
+                f"{' and others' if len(touched) > 3 else ''}."
+            )
+        return (*lines, *self.notes)
+
+    @property
+    def identified_arm(self) -> Arm:
+        """The description with the servos' friction and rotor inertia in its joints."""
+        joints = []
+        for j, joint in enumerate(self.arm.joints):
+            drive = Drive(
+                rotor_inertia=float(self.values["armature"][j]),
+                viscous=float(self.values["damping"][j]),
+                coulomb=float(self.values["coulomb"][j]),
+                offset=joint.drive.offset,
+            )
+            joints.append(replace(joint, drive=drive))
+        return replace(self.arm, joints=tuple(joints))
+
+
+def _with_interval(value: float, std: float) -> str:
+    """Write a value and twice its standard deviation; ? where that is infinite."""
+    return f"{value:.4g} ± " + (f"{2.0 * std:.1g}" if np.isfinite(std) else "?")
+
+
+def signed(motion: ServoMotion, signs: np.ndarray) -> ServoMotion:
+    """Return a motion with joints counted the other way where the sign is −1."""
+    if np.all(signs == 1.0):
+        return motion
+    return replace(motion, goals=motion.goals * signs, q=motion.q * signs)
+
+
+def errors_of(
+    motions: Sequence[ServoMotion], runs: Sequence[np.ndarray]
+) -> FreeRunErrors:
+    """Return the mean errors of rollouts, and of a delay line, per motion and joint."""
+    names = _distinct([m.name for m in motions])
+    free = [np.abs(r - m.q).mean(0) for r, m in zip(runs, motions, strict=True)]
+    # Judgement: sixty milliseconds by tens; beyond, a servo is not a delay.
+    lags = np.arange(0.0, 0.21, 0.01)
+    late = np.array(
+        [[np.abs(_late(m, lag) - m.q).mean(0) for m in motions] for lag in lags]
+    )
+    counts = np.array([len(m.time) for m in motions], float)
+    best = np.argmin(np.einsum("lmj,m->lj", late, counts), axis=0)
+    line = [late[best, k, np.arange(late.shape[2])] for k in range(len(motions))]
+    return FreeRunErrors(
+        dict(zip(names, free, strict=True)),
+        dict(zip(names, line, strict=True)),
+        {name: len(m.time) for name, m in zip(names, motions, strict=True)},
+    )
+
+
+def _late(motion: ServoMotion, lag: float) -> np.ndarray:
+    rows = np.searchsorted(motion.time, motion.time - lag, side="right") - 1
+    return motion.goals[np.clip(rows, 0, None)]
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return file names; with a number where two are the same."""
+    short = [Path(name).name for name in names]
+    return [
+        name if short.count(name) == 1 else f"{name} ({short[:k].count(name) + 1})"
+        for k, name in enumerate(short)
+    ]
+
+
+# Files.
+
+
+def write_servo(servo: Servo, path: str | Path) -> None:
+    """Write servos to a JSON file, with the arm they belong to."""
+    write_atomically(Path(path), json.dumps(servo_to_dict(servo), indent=1))
+
+
+def servo_to_dict(servo: Servo) -> dict[str, Any]:
+    """Return servos as JSON has them; infinity as null."""
+    return {
+        "format": FORMAT,
+        "arm": arm_to_dict(servo.arm),
+        "joints": [joint.name for joint in servo.arm.joints],
+        "signs": [float(x) for x in servo.signs],
+        "values": {k: _plain(v) for k, v in servo.values.items()},
+        "std": {k: _plain(v) for k, v in servo.std.items()},
+        "units": {k: PARAMETERS[k].unit for k in servo.values},
+        "elements": [
+            {
+                "name": e.name,
+                "mrad_before": 1e3 * e.before,
+                "mrad_after": 1e3 * e.after,
+                "needed": e.is_needed,
+            }
+            for e in servo.elements
+        ],
+        "contact": {k: _plain(v) for k, v in servo.contact.items()},
+        "notes": list(servo.notes),
+    }
+
+
+def _plain(values: np.ndarray) -> list[float | None]:
+    return [float(x) if np.isfinite(x) else None for x in values]
+
+
+def read_servo(path: str | Path) -> Servo:
+    """Read servos that `write_servo` wrote.
+
+    Raises:
+        ArgumentError: If the file is not one of servos, or its numbers cannot be.
+    """
+    plain = read_json(Path(path), "servos", error_type=ArgumentError)
+    try:
+        if plain["format"] != FORMAT:
+            raise ArgumentError(f"its format is {plain['format']!r}, not {FORMAT!r}")
+        arm = arm_from_dict(plain["arm"], str(path))
+        values = {k: _array(plain["values"][k], arm.dof, k) for k in PARAMETERS}
+        std = {
+            k: np.array([np.inf if x is None else float(x) for x in plain["std"][k]])
+            for k in PARAMETERS
+        }
+        elements = tuple(
+            ServoElement(
+                str(e["name"]),
+                1e-3 * float(e["mrad_before"]),
+                1e-3 * float(e["mrad_after"]),
+                bool(e["needed"]),
+            )
+            for e in plain["elements"]
+        )
+        contact = {k: np.array(v, float) for k, v in plain["contact"].items()}
+        signs = np.array(plain["signs"], float)
+        if signs.shape != (arm.dof,) or not np.all(np.abs(signs) == 1.0):
+            raise ArgumentError("its signs are not +1 or -1, one per joint")
+        notes = tuple(str(x) for x in plain["notes"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ArgumentError(
+            f"{path} is not a file of servos that `armwise identify-servo` wrote: "
+            f"{error}."
+        ) from None
+    return Servo(
+        arm, signs, values, std, elements=elements, contact=contact, notes=notes
+    )
+
+
+def _array(row: Sequence[float | None], dof: int, name: str) -> np.ndarray:
+    """Return one number per joint; null is the infinity that means "absent"."""
+    missing = PARAMETERS[name].absent
+    values = np.array([missing if x is None else float(x) for x in row])
+    if values.shape != (dof,) or np.isnan(values).any():
+        raise ArgumentError(f"{name!r} needs one number for each of {dof} joints")
+    return values

@@ -1,0 +1,162 @@
+"""Servos identified from simulated motions with known truth, and refused ones."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import armwise as aw
+from armwise.cli.main import app
+from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
+from armwise.recordings import Channel
+from armwise.servos import read_servo, write_servo
+from tests.servos import rig
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory):
+    return rig.arm(tmp_path_factory.mktemp("servo"))
+
+
+@pytest.fixture(scope="module")
+def pendulum(tmp_path_factory):
+    return rig.arm(tmp_path_factory.mktemp("servo"), joints=1)
+
+
+@pytest.fixture(scope="module")
+def identified(robot):
+    true = rig.truth(robot)
+    recordings = [rig.recording(true, seed) for seed in range(4)]
+    return true, aw.identify_servo(robot, recordings)
+
+
+def test_the_truth_is_recovered(identified):
+    true, servo = identified
+    for name, tolerance in (("stiffness", 0.05), ("coulomb", 0.1), ("damping", 0.15)):
+        assert servo.values[name] == pytest.approx(true.values[name], rel=tolerance)
+    assert np.abs(servo.values["delay"] - 0.016).max() < 4e-3
+    other = rig.recording(true, 20)
+    error = np.abs(servo.predict(other) - np.column_stack(
+        [other[f"q_{j}"].values for j in (1, 2)])).mean()  # fmt: skip
+    # Half a tick of the encoder is 0.4 mrad on average.
+    assert error < 1.5e-3
+    assert servo.errors([other]).delay_line_joints.min() > 5e-3
+
+
+def test_a_file_returns_the_same_servos(identified, tmp_path):
+    _, servo = identified
+    write_servo(servo, tmp_path / "servo.json")
+    again = read_servo(tmp_path / "servo.json")
+    other = rig.recording(servo, 21)
+    assert np.array_equal(again.predict(other), servo.predict(other))
+    (tmp_path / "no.json").write_text('{"format": "else"}')
+    with pytest.raises(ArgumentError, match="not a file of servos"):
+        read_servo(tmp_path / "no.json")
+
+
+def test_gains_and_loads_per_recording(pendulum):
+    heavy = replace(
+        pendulum,
+        links=tuple(
+            replace(link, inertia=aw.arms.InertialParameters(2 * link.inertia.vector))
+            for link in pendulum.links
+        ),
+    )
+    true = rig.truth(pendulum, stiffness=0.5)
+    arms, gains = [pendulum, heavy] * 2, [8.0, 8.0, 16.0, 16.0]
+    recordings = [
+        rig.recording(true, k, arm=arm, gain=gain)
+        for k, (arm, gain) in enumerate(zip(arms, gains, strict=True))
+    ]
+    servo = aw.identify_servo(arms, recordings, gains=gains)
+    assert servo.values["stiffness"] == pytest.approx([0.5], rel=0.05)
+    other = rig.recording(true, 9, arm=heavy, gain=12.0)
+    error = servo.predict(other, arm=heavy, gain=12.0)[:, 0] - other["q_1"].values
+    assert np.abs(error).mean() < 1.5e-3
+
+
+def test_the_command_writes_its_files(pendulum, tmp_path):
+    true = rig.truth(pendulum)
+    logs = []
+    for seed in range(3):
+        logs.append(str(tmp_path / f"motion{seed}.csv"))
+        aw.write_recording(rig.recording(true, seed), logs[-1])
+    aw.arms.save_arm(pendulum, tmp_path / "arm.urdf")
+    words = ["identify-servo", str(tmp_path / "arm.urdf"), *logs[:2]]
+    words += ["--validate", logs[2], "-o", str(tmp_path / "out"), "--json"]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    answer = json.loads(result.stdout)
+    assert answer["fit"]["mrad"][0] < 1.5
+    assert answer["validation"]["motions"]["motion2.csv"][0] < 1.5
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {"servo.json", "identified.urdf", "identified.xml", "report.html"}
+
+
+# What cannot be used.
+
+
+def _columns(dof: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    command = rig.commands(dof, 5)
+    return np.arange(len(command)) * 0.02, command
+
+
+def test_position_without_command(robot):
+    time, command = _columns()
+    bare = aw.Recording.from_arrays(time, q=command, source="run.csv")
+    with pytest.raises(RecordingError, match=r"run.csv has commands of 0 of the 2"):
+        aw.identify_servo(robot, bare)
+
+
+def test_commands_in_ticks(robot):
+    time, command = _columns()
+    log = rig.of_arrays(time, command, 2048 + command / rig.TICK, "run.csv")
+    with pytest.raises(RecordingError, match="ticks, degrees or percent"):
+        aw.identify_servo(robot, log)
+
+
+def test_joints_in_another_order(robot):
+    time, command = _columns()
+    apart = command + np.array([0.0, 1.0])
+    log = rig.of_arrays(time, apart[:, ::-1], apart, "run.csv")
+    with pytest.raises(RecordingError, match="command_1 is followed by q_2"):
+        aw.identify_servo(robot, log)
+
+
+def test_a_motor_that_is_off_half_way(robot):
+    time, command = _columns()
+    command = command + 0.6 * np.sin(3 * time)[:, None]
+    q = command.copy()
+    half = len(time) // 2
+    q[half:, 0] = q[half, 0] - 1.0
+    with pytest.raises(RecordingError, match=r"joint 1 does not move from \d"):
+        aw.identify_servo(robot, rig.of_arrays(time, q, command))
+
+
+def test_five_samples_a_second(robot):
+    time, command = _columns()
+    log = rig.of_arrays(time[::10], command[::10], command[::10])
+    with pytest.raises(RecordingError, match="5 samples a second"):
+        aw.identify_servo(robot, log)
+
+
+def test_an_arm_that_never_moves(robot):
+    time, command = _columns()
+    still = np.tile(command[0], (len(time), 1))
+    with pytest.raises(NotIdentifiable, match="No joint moves"):
+        aw.identify_servo(robot, rig.of_arrays(time, still, still))
+
+
+def test_gains_that_cannot_be(pendulum):
+    true = rig.truth(pendulum)
+    recording = rig.recording(true, 1)
+    with pytest.raises(ArgumentError, match="2 gains for 1 recordings"):
+        aw.identify_servo(pendulum, [recording], gains=[1.0, 2.0])
+    off = recording.with_channels(
+        {"powered": Channel(recording["q_1"].time, 0 * recording["q_1"].values)}
+    )
+    with pytest.raises(RecordingError, match="off all along"):
+        aw.identify_servo(pendulum, [off])

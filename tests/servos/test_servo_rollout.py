@@ -1,0 +1,65 @@
+"""Free runs of servo arms: laws, limits, and MuJoCo as an oracle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from armwise.servos import set_points, write_servo_mjcf
+from tests.servos import rig
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory):
+    return rig.arm(tmp_path_factory.mktemp("servo"))
+
+
+def test_the_set_point_keeps_its_limits(robot):
+    servo = rig.truth(robot, slew=1.5, acceleration=30.0)
+    motion = servo.motion(rig.recording(servo, 1))
+    h, points = servo.set_point(motion)
+    speed = np.diff(points, axis=0) / h
+    assert np.abs(speed).max() == pytest.approx(1.5, rel=0.01)
+    # Approaching the goal the law brakes within a substep, hence some percent.
+    assert np.abs(np.diff(speed, axis=0) / h).max() < 30.0 * 1.3
+    assert np.abs(points[-1] - motion.goals[-1]).max() < 1e-3
+
+
+def test_a_later_command_is_the_same_motion_later(robot):
+    early = rig.truth(robot, delay=0.02, acceleration=np.inf)
+    late = rig.truth(robot, delay=0.06, acceleration=np.inf)
+    recording = rig.recording(early, 2)
+    a, b = early.predict(recording), late.predict(recording)
+    # Once the arm has settled from its first sample.
+    assert np.abs(b[50:] - a[48:-2]).max() < 1e-6
+
+
+def test_friction_holds_a_joint_that_gravity_pulls(robot):
+    servo = rig.truth(robot, stiffness=1e-6, coulomb=1.0)
+    recording = rig.recording(servo, 3)
+    q = servo.predict(recording)
+    assert np.abs(q - q[0]).max() < 1e-9
+
+
+def test_mujoco_rolls_out_the_exported_model(robot, tmp_path: Path):
+    mujoco = pytest.importorskip("mujoco")
+    servo = rig.truth(robot, derivative=0.03)
+    recording = rig.recording(servo, 4, is_quantised=False)
+    motion = servo.motion(recording)
+    write_servo_mjcf(servo, tmp_path / "identified.xml")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "identified.xml"))
+    data = mujoco.MjData(model)
+    data.qpos[:] = motion.q[0]
+    rows = []
+    for ctrl in set_points(servo, motion, model.opt.timestep):
+        rows.append(data.qpos.copy())
+        data.ctrl[:] = ctrl
+        mujoco.mj_step(model, data)
+    at = np.arange(len(rows)) * model.opt.timestep
+    ours = servo.predict(recording)
+    theirs = np.column_stack(
+        [np.interp(motion.time, at, column) for column in np.array(rows).T]
+    )
+    assert np.abs(ours - theirs).mean() < 0.5e-3
