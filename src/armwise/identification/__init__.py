@@ -54,6 +54,7 @@ from armwise.identification.validation import (
     Tally,
     Validation,
     fit_from_sums,
+    part_masks,
     predict_torque,
     review,
 )
@@ -122,6 +123,7 @@ __all__ = [
     "identify_recordings",
     "led_from_tip",
     "negative_friction",
+    "part_masks",
     "pose_problem",
     "predict_torque",
     "read_back",
