@@ -70,10 +70,9 @@ _POOR = (0.4, 0.15)
 tried in other ways: a wrong column spoils its neighbours, noise on a light joint none.
 """
 
-# Judgement: noise scatters by 0.1 or less around 0; what follows the motion is above.
-_SMOOTH = 0.3
-"""Correlation one period of the low-pass apart from which on a residual follows the
-motion."""
+# Judgement: halfway between noise (0) and a smooth function of time (1).
+_SMOOTH = 0.5
+"""Correlation from sample to sample from which on a residual follows the motion."""
 
 WRONG_DATA = frozenset(
     {
@@ -100,7 +99,10 @@ def examine(system: SampledSystem, rows: WhitenedRows) -> list[EstimateWarning]:
     # A log of wrong columns has no deviation worth naming: columns come first. What
     # another reading could explain follows the motion; a residual that is noise from
     # sample to sample does not, however large beside a light joint's torque.
-    follows = estimate.fit.whiteness > _SMOOTH
+    # In a filtered torque little noise is left, and a wrong column's cut-off is so low
+    # that its residual has as short a memory as noise.
+    is_filtered = any(run.torque_bandwidth_hz is not None for run in problem.data)
+    follows = (estimate.fit.whiteness > _SMOOTH) | is_filtered
     if _is_poor(np.where(follows, estimate.fit.relative_error, 0.0)) and (
         warning := read_otherwise(problem, system.thinned(2))
     ):
