@@ -9,12 +9,18 @@ from armwise.control.adaptive import (
     ModelReference,
     SlotineLi,
 )
-from armwise.control.benchmark import TrackingTable, benchmark_tracking
+from armwise.control.benchmark import (
+    ControllerFactory,
+    TrackingTable,
+    benchmark_tracking,
+)
 from armwise.control.comparison import (
     Partition,
+    compact_load,
     effective_inertia,
     middle_posture,
     standard_controllers,
+    standard_feedback,
     standard_plants,
     tracking_tasks,
     with_friction,
@@ -48,6 +54,7 @@ __all__ = [
     "AdaptationMonitor",
     "Composite",
     "ComputedTorque",
+    "ControllerFactory",
     "CraigHsuSastry",
     "DriveProjection",
     "Feedforward",
@@ -66,6 +73,7 @@ __all__ = [
     "UpdateLaw",
     "WrenchFeedforward",
     "benchmark_tracking",
+    "compact_load",
     "effective_inertia",
     "feedback_gain",
     "largest_torque",
@@ -74,6 +82,7 @@ __all__ = [
     "save_state",
     "simulate_log",
     "standard_controllers",
+    "standard_feedback",
     "standard_plants",
     "tracking_tasks",
     "with_friction",
