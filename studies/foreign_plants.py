@@ -86,7 +86,7 @@ def foreign_run(
     size = largest_torque(arm, _motion(arm, 0, duration))
     # Drives of a wrist are smaller than a shoulder's, but by no more than this.
     size = np.maximum(size, 0.04 * size.max())
-    truth = perturbed(_with_drives(arm, size, setting.friction), 0.05, rng)
+    truth = perturbed(with_drives(arm, size, setting.friction), 0.05, rng)
     description = perturbed(arm, 0.2, rng)
     lag = float(rng.uniform(*setting.lag))
     gains = 1.0 + 0.03 * rng.choice([-1.0, 1.0], arm.dof) * (setting.kind == "gain")
@@ -107,7 +107,7 @@ def _motion(arm: Arm, seed: int, duration: float) -> Motion:
     )
 
 
-def _with_drives(arm: Arm, size: np.ndarray, friction: float) -> Arm:
+def with_drives(arm: Arm, size: np.ndarray, friction: float) -> Arm:
     """Give every joint a rotor and friction in proportion to its torque."""
     joints = list(arm.joints)
     for j, i in enumerate(arm.coordinates):

@@ -7,7 +7,6 @@ import re
 
 import numpy as np
 import pytest
-import yaml
 from scipy.spatial.transform import Rotation
 
 import armwise as aw
@@ -60,9 +59,15 @@ def test_kuka_takes_millimetres_and_principal_axes() -> None:
 
 
 def test_ros_takes_a_set_payload_request() -> None:
-    request = yaml.safe_load(driver_text(_load(), "ros2"))
-    assert set(request) == {"mass", "center_of_gravity"}
-    assert set(request["center_of_gravity"]) == {"x", "y", "z"}
+    text = driver_text(_load(), "ros2")
+    lines = [line.split(":") for line in text.splitlines() if line[0] != "#"]
+    # Keys of ur_msgs/srv/SetPayload, nested by two blanks.
+    assert [key for key, _ in lines] == [
+        "mass", "center_of_gravity", "  x", "  y", "  z",
+    ]  # fmt: skip
+    assert [float(x) for key, x in lines if key[0] == " "] == pytest.approx(
+        CENTER, abs=5e-4
+    )
 
 
 def test_numbers_stay_within_the_interval() -> None:

@@ -36,6 +36,7 @@ from armwise.control.feedback import (
 from armwise.control.feedforward import (
     ComputedTorque,
     Feedforward,
+    FrictionFeedforward,
     Playback,
     WrenchFeedforward,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "CraigHsuSastry",
     "DriveProjection",
     "Feedforward",
+    "FrictionFeedforward",
     "Gating",
     "Indirect",
     "MixtureCompensator",

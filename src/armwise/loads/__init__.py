@@ -39,7 +39,7 @@ from armwise.loads.methods import (
     MomentumRate,
     StaticPoses,
 )
-from armwise.loads.online import LoadChange, OnlineLoad
+from armwise.loads.online import LoadChange, OnlineLoad, follow_lines
 from armwise.loads.optimal_filter import (
     MassEstimate,
     OptimalFilter,
@@ -103,6 +103,7 @@ __all__ = [
     "design_load_excitation",
     "driver_text",
     "find_contact",
+    "follow_lines",
     "identify_load",
     "is_same_motion",
     "load_from_torques",
