@@ -110,10 +110,10 @@ def _both_measured(position: float, velocity: float, seed: int) -> Samples:
 def test_the_noise_of_both_comes_from_their_difference(
     position: float, velocity: float
 ) -> None:
-    noise = redundant_noise(_both_measured(position, velocity, 0))
+    q, qd = redundant_noise(_both_measured(position, velocity, 0))
     # 1200 samples: a level is known to some five per cent.
-    assert noise["position_std"] == pytest.approx(position, rel=0.2)
-    assert noise["velocity_std"] == pytest.approx(velocity, rel=0.2)
+    assert q == pytest.approx(position, rel=0.2)
+    assert qd == pytest.approx(velocity, rel=0.2)
 
 
 def test_what_is_found_is_as_good_as_what_is_known() -> None:

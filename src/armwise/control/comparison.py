@@ -134,10 +134,7 @@ def standard_controllers(
     base = ParameterSet.base(model)
     start, typical = base.values(), typical_torque(model)
     size = _prior_size(base, typical)
-    felt: dict[str, ControllerFactory] = {}
-    if wrist is not None:
-        felt["feedforward + wrench"] = partial(_felt, feedback, model, wrist)
-    return {
+    controllers: dict[str, ControllerFactory] = {
         "PD": feedback,
         "PD + gravity": partial(_forward, feedback, model, "gravity"),
         "PD + gravity where it is": partial(
@@ -179,7 +176,11 @@ def standard_controllers(
         ),
         "one linear model": partial(_mixture, model, kp, kd, 1),
         "mixture of local models": partial(_mixture, model, kp, kd, 8),
-    } | felt
+    }
+    if wrist is not None:
+        felt = partial(_felt, feedback, model, wrist)
+        controllers["feedforward + wrench"] = felt
+    return controllers
 
 
 def _mixture(

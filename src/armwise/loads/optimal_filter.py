@@ -100,7 +100,9 @@ class OptimalFilter:
                 "prepare(recording, cutoff_hz=inf), not low-passed ones."
             )
         if self.position_std is None:
-            return replace(self, **redundant_noise(samples)).solve(problem)
+            position, velocity = redundant_noise(samples)
+            known = replace(self, position_std=position, velocity_std=velocity)
+            return known.solve(problem)
         parts = tuple(problem.rows().segments)
         measured = self._motion(samples.q, samples.qd, parts, problem.rate_hz)
         exact = replace(problem, frame_motion=body.motion(*measured))
@@ -169,7 +171,9 @@ class OptimalFilter:
         return drawn
 
 
-def redundant_noise(samples: Samples) -> dict[str, Float[np.ndarray, " dof"]]:
+def redundant_noise(
+    samples: Samples,
+) -> tuple[Float[np.ndarray, " dof"], Float[np.ndarray, " dof"]]:
     """White noise of positions and of velocities that were both measured.
 
     Measured less differentiated velocity is n_v − D n_q, without any motion. Its
@@ -179,7 +183,8 @@ def redundant_noise(samples: Samples) -> dict[str, Float[np.ndarray, " dof"]]:
     same encoder has some of the position's noise, and both then come out too small.
 
     Returns:
-        `position_std` in [rad] or [m] and `velocity_std` per [s], one per joint.
+        Standard deviations of the positions in [rad] or [m] and of the velocities per
+        [s], one per joint.
 
     Raises:
         RecordingError: If the velocities are no measurement of their own.
@@ -212,7 +217,7 @@ def redundant_noise(samples: Samples) -> dict[str, Float[np.ndarray, " dof"]]:
     unit = np.stack([np.ones_like(rising), rising])
     levels = fit_mixtures(power.T, unit, np.ones_like(rising))
     velocity, position = np.sqrt(levels.T)
-    return {"position_std": position, "velocity_std": velocity}
+    return position, velocity
 
 
 def _difference_gain(count: int, rate_hz: float) -> Float[np.ndarray, " count"]:
