@@ -100,7 +100,8 @@ def foreign_run(
         noise = np.clip(setting.noise * size, 0.05, 0.7)
         tau = tau + noise * rng.standard_normal(tau.shape)
         logs.append(Recording.from_arrays(time, q=q, tau=tau))
-    return ForeignRun(description, truth, lag, *logs, setting.kind == "plain")
+    log, other = logs
+    return ForeignRun(description, truth, lag, log, other, setting.kind == "plain")
 
 
 def _motion(arm: Arm, seed: int, duration: float) -> Motion:
