@@ -117,21 +117,27 @@ def _show(gap: Gap, line: str, output: Path | None) -> None:
         "Mean distance of the simulated joint from the robot's",
         ["joint", "identified", before, "torque error", "early by", "gain"],
     )
-    motions = list(gap.motions.values())
+    torque, delay, gain = (gap.mean(x) for x in ("torque_error", "delay", "gain"))
+    other = gap.described
     for j, name in enumerate(gap.joints):
-        errors = [m.torque_error[j] for m in motions if m.torque_error is not None]
-        other = gap.described
         rows.add_row(
             name,
-            f"{figure(1e3 * float(gap.position_error[j]), 3)} mrad",
-            "–"
-            if other is None
-            else f"{figure(1e3 * float(other.position_error[j]), 3)} mrad",
-            f"{100 * sum(errors) / len(errors):.1f} %" if errors else "–",
-            f"{1e3 * sum(m.delay[j] for m in motions) / len(motions):.1f} ms",
-            f"{sum(m.gain[j] for m in motions) / len(motions):.3f}",
+            _mrad(gap, j),
+            "–" if other is None else _mrad(other, j),
+            _cell(100 * torque[j], ".1f", "%"),
+            _cell(1e3 * delay[j], ".1f", "ms"),
+            _cell(gain[j], ".3f", ""),
         )
     out.print(rows)
     out.print(line, soft_wrap=True)
     if output is not None:
         out.print(f"Open {output}", soft_wrap=True)
+
+
+def _mrad(gap: Gap, j: int) -> str:
+    return f"{figure(1e3 * float(gap.position_error[j]), 3)} mrad"
+
+
+def _cell(value: float, digits: str, unit: str) -> str:
+    # Not a number: nothing was there to measure it on.
+    return f"{value:{digits}} {unit}".rstrip() if value == value else "–"

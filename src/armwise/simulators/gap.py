@@ -127,6 +127,19 @@ class Gap:
         weights = np.array([len(replay.time) for replay in replays], dtype=float)
         return np.asarray(weights @ [r.error for r in replays] / weights.sum())
 
+    def mean(self, figure: Literal["delay", "gain", "torque_error"]) -> np.ndarray:
+        """Mean of a figure over motions, by how much each joint moves in them."""
+        total = weight = np.zeros(len(self.joints))
+        for motion in self.motions.values():
+            values = getattr(motion, figure)
+            if values is None:
+                continue
+            # Nearly still, a joint says next to nothing of its delay or gain.
+            moved = np.where(np.isfinite(values), motion.replay.q.var(axis=0), 0.0)
+            total = total + moved * np.nan_to_num(values) * len(motion.replay.time)
+            weight = weight + moved * len(motion.replay.time)
+        return np.where(weight > 0, total / np.where(weight > 0, weight, 1.0), np.nan)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers; positions in [mrad] or [mm]."""
         mrad = (1e3 * self.position_error).tolist()
@@ -141,6 +154,9 @@ class Gap:
             "horizon": self.horizon,
             "mrad": mrad,
             "motions": motions,
+            "torque_error": _plain(self.mean("torque_error")),
+            "delay": _plain(self.mean("delay")),
+            "gain": _plain(self.mean("gain")),
             # No log of a gap is one of a fit: the keys of identify-servo.
             "validation": {"mrad": mrad, "motions": motions},
             "details": {
@@ -415,6 +431,7 @@ def _in_mujoco(
     at = [int(j.qposadr[0]) for j in joints]
     dof = [int(j.dofadr[0]) for j in joints]
     positions = np.empty((*index.shape, samples.dof))
+    _allow(model, [int(j.id) for j in joints], samples.q)
     data = mujoco.MjData(model)
     for k, rows in enumerate(index):
         mujoco.mj_resetData(model, data)
@@ -427,6 +444,17 @@ def _in_mujoco(
                 mujoco.mj_step(model, data, ticks)
             positions[k, row + 1] = data.qpos[at]
     return positions, 0
+
+
+def _allow(model: Any, joints: Sequence[int], q: np.ndarray) -> None:
+    """Lift the limits of joints that the robot itself went beyond.
+
+    Its zeros may not be the description's: a wall that was not there is no gap.
+    """
+    for j, column in zip(joints, q.T, strict=True):
+        low, high = model.jnt_range[j]
+        if column.min() < low or column.max() > high:
+            model.jnt_limited[j] = 0
 
 
 def _mujoco_model(subject: _Subject, samples: Samples | None = None) -> Any:
@@ -475,6 +503,7 @@ def _replay_commands(subject: _Subject, recording: Recording) -> MotionGap:
     actuators = _position_actuators(model, arm)
     joints = [model.joint(name) for name in arm.coordinate_names]
     at = [int(j.qposadr[0]) for j in joints]
+    _allow(model, [int(j.id) for j in joints], q)
     data = mujoco.MjData(model)
     data.qpos[at] = q[0]
     simulated = np.empty_like(q)
@@ -576,23 +605,29 @@ def _servo_in_mujoco(
     servo: Servo, motion: ServoMotion
 ) -> Float[np.ndarray, "samples dof"]:
     from armwise.plants import import_mujoco
-    from armwise.servos import set_points, write_servo_mjcf
+    from armwise.servos import set_points
 
     mujoco = import_mujoco()
     with scratch_folder(Path(tempfile.gettempdir())) as folder:
         path = folder / "servo.xml"
-        write_servo_mjcf(servo, path)
+        export(servo, path, to="mjcf")
         model = mujoco.MjModel.from_xml_path(str(path))
+    zero = servo.values["zero"]
+    _allow(model, range(model.njnt), motion.q + zero)
     data = mujoco.MjData(model)
-    data.qpos[:] = motion.q[0] + servo.values["zero"]
+    data.qpos[:] = motion.q[0] + zero
+    # What an MJCF has no words for (delay, limits of speed and acceleration) is in the
+    # set-points; their shift is in the actuators.
+    points = set_points(servo, motion, model.opt.timestep)
     rows = []
-    for point in set_points(servo, motion, model.opt.timestep):
+    for point in points - (servo.values["offset"] + zero):
         rows.append(data.qpos.copy())
         data.ctrl[:] = point
         mujoco.mj_step(model, data)
     at = np.arange(len(rows)) * model.opt.timestep
-    table = np.array(rows) - servo.values["zero"]
-    return np.column_stack([np.interp(motion.time, at, x) for x in table.T])
+    return np.column_stack(
+        [np.interp(motion.time, at, x) for x in (np.array(rows) - zero).T]
+    )
 
 
 def _commands(recording: Recording, dof: int) -> tuple[np.ndarray, ...]:

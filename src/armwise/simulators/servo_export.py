@@ -94,6 +94,17 @@ def position_actuators(servo: Servo) -> dict[str, str]:
     return lines
 
 
+def _arm(servo: Servo) -> Arm:
+    """The arm whose torque only its servos limit: a description's limit is a guess."""
+    arm = servo.identified_arm
+    limits = servo.values["saturation"]
+    joints = tuple(
+        replace(joint, limits=replace(joint.limits, effort=float(limit)))
+        for joint, limit in zip(arm.joints, limits, strict=True)
+    )
+    return replace(arm, joints=joints)
+
+
 def write_servo_target(
     servo: Servo, path: Path, to: str, template: Path | None
 ) -> Written:
@@ -103,7 +114,7 @@ def write_servo_target(
 
 def _write_mjcf(servo: Servo, path: Path, template: Path | None) -> Written:
     lines = position_actuators(servo)
-    data, notes = simulator_file(servo.identified_arm, path, lines, template)
+    data, notes = simulator_file(_arm(servo), path, lines, template)
     if any("had an actuator" in note for note in notes):
         raise ArgumentError(
             f"{template}: {notes[-1].split(' in the template')[0]}, and two would "
@@ -115,7 +126,7 @@ def _write_mjcf(servo: Servo, path: Path, template: Path | None) -> Written:
 
 def _write_description(kind: str) -> Callable[[Servo, Path, Path | None], Written]:
     def write(servo: Servo, path: Path, template: Path | None) -> Written:
-        return write_arm(servo.identified_arm, path, kind, template)
+        return write_arm(_arm(servo), path, kind, template)
 
     return write
 
@@ -127,7 +138,7 @@ def _delay_steps(servo: Servo) -> dict[str, int]:
 
 
 def _write_isaaclab(servo: Servo, path: Path, template: Path | None) -> Written:
-    arm, beside = servo.identified_arm, path.with_suffix(".urdf")
+    arm, beside = _arm(servo), path.with_suffix(".urdf")
     written = write_arm(arm, beside, "urdf", template)
     lines = [
         f'"""{_plain(arm)}: servos by Armwise; links: {beside.name}."""',
@@ -162,7 +173,7 @@ def _write_isaaclab(servo: Servo, path: Path, template: Path | None) -> Written:
 
 
 def _write_mjlab(servo: Servo, path: Path, template: Path | None) -> Written:
-    arm, beside = servo.identified_arm, path.with_suffix(".xml")
+    arm, beside = _arm(servo), path.with_suffix(".xml")
     if beside == path:
         raise ArgumentError(f"{path}: mjlab's text is Python; name it .py.")
     data, notes = simulator_file(arm, beside, {}, template)
