@@ -15,6 +15,7 @@ from armwise.cli.arguments import (
     SkipBadRows,
     load_described,
     load_model,
+    load_servo,
     number,
     output_file,
     read_logs,
@@ -23,6 +24,8 @@ from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 from armwise.errors import ArmwiseError
 
 if TYPE_CHECKING:
+    from armwise.arms import Arm
+    from armwise.recordings import LogMapping
     from armwise.simulators import Gap
 
 
@@ -49,8 +52,9 @@ def gap(
 ) -> None:
     """Replay logs in a simulator and measure how far it is from the robot.
 
-    ARM is an estimate, compared with its description as well, an arm, or an MJCF file,
-    which MuJoCo simulates as it is.
+    ARM is an estimate, compared with its description as well, servo.json of
+    identify-servo, compared with a delay line, an arm, or an MJCF file, which MuJoCo
+    simulates as it is.
 
     Example: armwise gap out/estimate.json run2.csv -o gap.html
 
@@ -60,9 +64,8 @@ def gap(
     from armwise.cli.output import progress_bar
     from armwise.report import write_gap_report
 
-    model, described = _model(arm, mapping, logs)
-    mapped = described[1]
-    recordings = read_logs(logs, described[0], mapped, column, skip_bad_rows)
+    model, (described, mapped) = _model(arm, mapping, logs)
+    recordings = read_logs(logs, described, mapped, column, skip_bad_rows)
     with progress_bar("Replay", quiet=json) as report:
         result = simulators.measure_gap(
             model,
@@ -88,8 +91,15 @@ def gap(
         )
 
 
-def _model(arm: str, mapping: Path | None, logs: list[Path]) -> tuple[Any, Any]:
+def _model(
+    arm: str, mapping: Path | None, logs: list[Path]
+) -> tuple[Any, tuple[Arm, LogMapping | None]]:
     """What is replayed, and the arm and mapping that logs are read with."""
+    servo = load_servo(arm)
+    if servo is not None:
+        from armwise.recordings import load_mapping
+
+        return servo, (servo.arm, None if mapping is None else load_mapping(mapping))
     path = Path(arm)
     described = load_described(arm, mapping, logs)
     if path.suffix.lower() in (".xml", ".mjcf") and path.is_file():
@@ -102,25 +112,32 @@ def _model(arm: str, mapping: Path | None, logs: list[Path]) -> tuple[Any, Any]:
 
 def _show(gap: Gap, line: str, output: Path | None) -> None:
     out = console()
+    before = "described" if gap.driven_by == "torques" else "delay line"
     rows = table(
         "Mean distance of the simulated joint from the robot's",
-        ["joint", "identified", "described", "torque error", "early by", "gain"],
+        ["joint", "identified", before, "torque error", "early by", "gain"],
     )
-    motions = list(gap.motions.values())
+    torque, delay, gain = (gap.mean(x) for x in ("torque_error", "delay", "gain"))
+    other = gap.described
     for j, name in enumerate(gap.joints):
-        errors = [m.torque_error[j] for m in motions if m.torque_error is not None]
-        before = gap.described
         rows.add_row(
             name,
-            f"{figure(1e3 * float(gap.position_error[j]), 3)} mrad",
-            "–"
-            if before is None
-            else f"{figure(1e3 * float(before.position_error[j]), 3)} mrad",
-            f"{100 * sum(errors) / len(errors):.1f} %" if errors else "–",
-            f"{1e3 * sum(m.delay[j] for m in motions) / len(motions):.1f} ms",
-            f"{sum(m.gain[j] for m in motions) / len(motions):.3f}",
+            _mrad(gap, j),
+            "–" if other is None else _mrad(other, j),
+            _cell(100 * torque[j], ".1f", "%"),
+            _cell(1e3 * delay[j], ".1f", "ms"),
+            _cell(gain[j], ".3f", ""),
         )
     out.print(rows)
     out.print(line, soft_wrap=True)
     if output is not None:
         out.print(f"Open {output}", soft_wrap=True)
+
+
+def _mrad(gap: Gap, j: int) -> str:
+    return f"{figure(1e3 * float(gap.position_error[j]), 3)} mrad"
+
+
+def _cell(value: float, digits: str, unit: str) -> str:
+    # Not a number: nothing was there to measure it on.
+    return f"{value:{digits}} {unit}".rstrip() if value == value else "–"

@@ -30,6 +30,7 @@ from armwise.control.feedback import (
 from armwise.control.feedforward import (
     ComputedTorque,
     Feedforward,
+    FrictionFeedforward,
     Playback,
     WrenchFeedforward,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "CraigHsuSastry",
     "DriveProjection",
     "Feedforward",
+    "FrictionFeedforward",
     "Gating",
     "Indirect",
     "MixtureCompensator",

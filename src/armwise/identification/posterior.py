@@ -399,8 +399,8 @@ def _barrier(
 
 # Torques that draws predict.
 
-_BAND_DRAWS = 300
-"""Draws of a band: its width is then known to 4 %, 1/√(2·300)."""
+_BAND_DRAWS = 100
+"""Draws of a band: its width is then known to 7 %, 1/√(2·100)."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -298,6 +298,21 @@ class FrictionModel:
         self._before = None
         self._springs[:] = 0.0
 
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        """Where the drives were and how far their springs are stretched."""
+        own = {} if self._before is None else {"friction_position": self._before}
+        return {"friction_springs": self._springs.copy()} | own
+
+    def restore(
+        self,
+        springs: Float[np.ndarray, "terms batch"],
+        position: Float[np.ndarray, "batch drives"] | None,
+    ) -> None:
+        """Go on from a `state`."""
+        self._springs[:] = springs
+        self._before = None if position is None else np.array(position)
+
     def torque(
         self,
         q: Float[np.ndarray, "batch dof"],

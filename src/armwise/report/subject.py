@@ -44,6 +44,10 @@ VALIDATION = (2.0, 3.0)
 motion at other speeds easily doubles it; more is overfitting or a change of the arm."""
 
 
+BAND_LEVEL = 0.9
+"""Fraction of unseen torques that a band of draws shall hold."""
+
+
 @dataclass(frozen=True, eq=False)
 class Subject:
     """An estimate and the data behind it.
@@ -113,6 +117,14 @@ class Subject:
     def validation_prediction(self) -> Float[np.ndarray, "samples dof"] | None:
         """Torques it predicts for the validation samples."""
         return None if self.validated is None else self.estimate.predict(self.validated)
+
+    @cached_property
+    def band(self) -> Float[np.ndarray, " dof"] | None:
+        """Fraction of validated torques that the band of draws holds, per joint."""
+        if self.validated is None or not len(self.validated):
+            return None
+        band = self.estimate.band(self.validated, BAND_LEVEL)
+        return band.holds(self.validated.tau)
 
     @cached_property
     def description(self) -> Estimate:

@@ -8,6 +8,7 @@ over whole motions.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -23,6 +24,7 @@ from armwise.identification import Columns, Estimate, part_masks, predict_torque
 from armwise.plants import Friction, SimulatedArm
 from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
+from armwise.servos import Servo, ServoMotion
 from armwise.simulators.export import export
 from armwise.version import __version__
 
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 SimulatorName = Literal["armwise", "mujoco"]
+SIMULATORS = {"armwise": "Armwise", "mujoco": "MuJoCo"}
+"""Simulators by name, and what they are called."""
 
 # Judgement: long enough that a wrong inertia or friction shows as motion, short enough
 # that an error of a per cent of the torque stays a small angle.
@@ -102,7 +106,8 @@ class Gap:
         driven_by: Torques or commands.
         horizon: Length of a free run in [s]; None: whole motions.
         motions: Log → its gap.
-        described: The same of the description before identification, if there is one.
+        described: The same of what one has before identification: the description, or
+            for servos the command some time late.
         notes: What the user should know.
     """
 
@@ -122,6 +127,19 @@ class Gap:
         weights = np.array([len(replay.time) for replay in replays], dtype=float)
         return np.asarray(weights @ [r.error for r in replays] / weights.sum())
 
+    def mean(self, figure: Literal["delay", "gain", "torque_error"]) -> np.ndarray:
+        """Mean of a figure over motions, by how much each joint moves in them."""
+        total = weight = np.zeros(len(self.joints))
+        for motion in self.motions.values():
+            values = getattr(motion, figure)
+            if values is None:
+                continue
+            # Nearly still, a joint says next to nothing of its delay or gain.
+            moved = np.where(np.isfinite(values), motion.replay.q.var(axis=0), 0.0)
+            total = total + moved * np.nan_to_num(values) * len(motion.replay.time)
+            weight = weight + moved * len(motion.replay.time)
+        return np.where(weight > 0, total / np.where(weight > 0, weight, 1.0), np.nan)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers; positions in [mrad] or [mm]."""
         mrad = (1e3 * self.position_error).tolist()
@@ -136,6 +154,9 @@ class Gap:
             "horizon": self.horizon,
             "mrad": mrad,
             "motions": motions,
+            "torque_error": _plain(self.mean("torque_error")),
+            "delay": _plain(self.mean("delay")),
+            "gain": _plain(self.mean("gain")),
             # No log of a gap is one of a fit: the keys of identify-servo.
             "validation": {"mrad": mrad, "motions": motions},
             "details": {
@@ -160,7 +181,7 @@ def _plain(values: np.ndarray | None) -> list[float | None] | None:
 
 
 def measure_gap(
-    model: Arm | Estimate | str | Path,
+    model: Arm | Estimate | Servo | str | Path,
     recordings: Sequence[Recording],
     *,
     simulator: SimulatorName = "armwise",
@@ -170,8 +191,9 @@ def measure_gap(
     """Replay logs in a simulator and compare with what the robot did.
 
     Args:
-        model: An arm, an estimate (replayed beside the description it came from), or an
-            MJCF file, which MuJoCo simulates as it is.
+        model: An arm, an estimate (replayed beside the description it came from),
+            servos (beside a delay line), or an MJCF file, which MuJoCo simulates as it
+            is.
         recordings: Logs with torques; or with commands, for a file whose actuators
             hold positions.
         simulator: Armwise's own, or MuJoCo, in which the exported model runs.
@@ -184,6 +206,10 @@ def measure_gap(
     if not 0.01 <= horizon <= 10.0:
         raise ArgumentError(f"A free run lasts 0.01 to 10 s, not {horizon:g}.")
     report = progress or (lambda step, fraction: None)
+    if simulator not in SIMULATORS:
+        raise ArgumentError(f"{simulator!r} is no simulator: armwise or mujoco.")
+    if isinstance(model, Servo):
+        return _servo_gap(model, recordings, simulator, report)
     subject = _subject(model, simulator)
     names = _distinct([str(recording.source) for recording in recordings])
     commanded = _commanded(subject, recordings)
@@ -222,7 +248,8 @@ def certificate(gap: Gap, model: str | Path, logs: Sequence[str | Path]) -> str:
     kind = "commands" if gap.horizon is None else f"torques, {gap.horizon:g} s free"
     before = ""
     if gap.described is not None:
-        before = f"; description {1e3 * gap.described.position_error.mean():.2f}"
+        what = "delay line" if gap.driven_by == "commands" else "description"
+        before = f"; {what} {1e3 * gap.described.position_error.mean():.2f}"
     return (
         f"{gap.name} · {size.mean():.2f} mrad mean, {size[worst]:.2f} at "
         f"{gap.joints[worst]} ({kind}{before}) · {len(logs)} logs {_digest(*logs)} · "
@@ -282,9 +309,7 @@ class _Subject:
 
 
 def _subject(model: Arm | Estimate | str | Path, simulator: SimulatorName) -> _Subject:
-    words = {"armwise": "Armwise", "mujoco": "MuJoCo"}
-    if simulator not in words:
-        raise ArgumentError(f"{simulator!r} is no simulator: armwise or mujoco.")
+    words = SIMULATORS
     if isinstance(model, Arm):
         return _Subject(model, Friction(), words[simulator])
     if isinstance(model, Estimate):
@@ -406,6 +431,7 @@ def _in_mujoco(
     at = [int(j.qposadr[0]) for j in joints]
     dof = [int(j.dofadr[0]) for j in joints]
     positions = np.empty((*index.shape, samples.dof))
+    _allow(model, [int(j.id) for j in joints], samples.q)
     data = mujoco.MjData(model)
     for k, rows in enumerate(index):
         mujoco.mj_resetData(model, data)
@@ -420,6 +446,17 @@ def _in_mujoco(
     return positions, 0
 
 
+def _allow(model: Any, joints: Sequence[int], q: np.ndarray) -> None:
+    """Lift the limits of joints that the robot itself went beyond.
+
+    Its zeros may not be the description's: a wall that was not there is no gap.
+    """
+    for j, column in zip(joints, q.T, strict=True):
+        low, high = model.jnt_range[j]
+        if column.min() < low or column.max() > high:
+            model.jnt_limited[j] = 0
+
+
 def _mujoco_model(subject: _Subject, samples: Samples | None = None) -> Any:
     from armwise.arms import compile_mjcf
 
@@ -429,8 +466,6 @@ def _mujoco_model(subject: _Subject, samples: Samples | None = None) -> Any:
         import mujoco  # noqa: F401
     except ImportError:
         raise MissingExtra("mujoco-core", "sim", "Replaying in MuJoCo") from None
-    import tempfile
-
     with scratch_folder(Path(tempfile.gettempdir())) as folder:
         path = folder / "arm.xml"
         export(subject.estimate or subject.arm, path, to="mjcf", data=samples)
@@ -468,6 +503,7 @@ def _replay_commands(subject: _Subject, recording: Recording) -> MotionGap:
     actuators = _position_actuators(model, arm)
     joints = [model.joint(name) for name in arm.coordinate_names]
     at = [int(j.qposadr[0]) for j in joints]
+    _allow(model, [int(j.id) for j in joints], q)
     data = mujoco.MjData(model)
     data.qpos[at] = q[0]
     simulated = np.empty_like(q)
@@ -481,9 +517,117 @@ def _replay_commands(subject: _Subject, recording: Recording) -> MotionGap:
     replay = Replay(time, q, simulated, (0,))
     rate = 1.0 / float(np.median(np.diff(time)))
     delay, gain = _delay_and_gain(simulated, q, (slice(0, len(time)),), rate)
-    qd = np.gradient(q, time, axis=0)
-    still = Samples(time, q, qd, np.zeros_like(q), np.zeros_like(q), arm=arm)
-    return MotionGap(replay, None, delay, gain, _where(replay, still, None))
+    return MotionGap(replay, None, delay, gain, _where(replay, _still(replay), None))
+
+
+def _servo_gap(
+    servo: Servo,
+    recordings: Sequence[Recording],
+    simulator: SimulatorName,
+    report: Progress,
+) -> Gap:
+    """Free runs of servos over whole motions, beside the command some time late."""
+    names = _distinct([str(recording.source) for recording in recordings])
+    motions = [servo.motion(recording) for recording in recordings]
+    runs = []
+    for k, motion in enumerate(motions):
+        report(names[k], k / len(names))
+        run = servo.rollouts([motion])[0]
+        if simulator == "mujoco":
+            run = _servo_in_mujoco(servo, motion)
+        runs.append(run)
+    late = _delay_lines(motions)
+    shared: dict[str, Any] = {
+        "name": servo.arm.name,
+        "joints": servo.arm.coordinate_names,
+        "driven_by": "commands",
+        "horizon": None,
+    }
+    gaps, before = (
+        {
+            name: _servo_motion_gap(servo, motion, run)
+            for name, motion, run in zip(names, motions, simulated, strict=True)
+        }
+        for simulated in (runs, late)
+    )
+    described = Gap(**shared, simulator="delay line", motions=before)
+    return Gap(
+        **shared, simulator=SIMULATORS[simulator], motions=gaps, described=described
+    )
+
+
+def _servo_motion_gap(
+    servo: Servo, motion: ServoMotion, simulated: np.ndarray
+) -> MotionGap:
+    # As the log counts.
+    q, run = motion.q * servo.signs, simulated * servo.signs
+    replay = Replay(motion.time, q, run, (0,))
+    rate = 1.0 / float(np.median(np.diff(motion.time)))
+    delay, gain = _delay_and_gain(run, q, (slice(0, len(q)),), rate)
+    return MotionGap(replay, None, delay, gain, _where(replay, _still(replay), None))
+
+
+def _still(replay: Replay) -> Samples:
+    """Positions and speeds of a log without torques, for the parts of its motion."""
+    qd = np.gradient(replay.q, replay.time, axis=0)
+    nothing = np.zeros_like(replay.q)
+    return Samples(replay.time, replay.q, qd, nothing, nothing)
+
+
+def _delay_lines(motions: Sequence[ServoMotion]) -> list[np.ndarray]:
+    """Commands late by what fits each joint best over all motions."""
+    # Judgement: up to a fifth of a second, by hundredths; beyond, a servo is no delay.
+    lags = np.arange(0.0, 0.21, 0.01)
+    late = [
+        [
+            m.goals[
+                np.clip(np.searchsorted(m.time, m.time - d, side="right") - 1, 0, None)
+            ]
+            for m in motions
+        ]
+        for d in lags
+    ]
+    errors = np.array(
+        [
+            sum(np.abs(x - m.q).sum(axis=0) for x, m in zip(rows, motions, strict=True))
+            for rows in late
+        ]
+    )
+    best = errors.argmin(axis=0)
+    joints = range(len(best))
+    return [
+        np.column_stack([late[best[j]][k][:, j] for j in joints])
+        for k in range(len(motions))
+    ]
+
+
+def _servo_in_mujoco(
+    servo: Servo, motion: ServoMotion
+) -> Float[np.ndarray, "samples dof"]:
+    from armwise.plants import import_mujoco
+    from armwise.servos import set_points
+
+    mujoco = import_mujoco()
+    with scratch_folder(Path(tempfile.gettempdir())) as folder:
+        path = folder / "servo.xml"
+        export(servo, path, to="mjcf")
+        model = mujoco.MjModel.from_xml_path(str(path))
+    zero = servo.values["zero"]
+    _allow(model, range(model.njnt), motion.q + zero)
+    data = mujoco.MjData(model)
+    data.qpos[:] = motion.q[0] + zero
+    # What an MJCF has no words for (delay, limits of speed and acceleration) is in the
+    # set-points; their shift is in the actuators.
+    points = set_points(servo, motion, model.opt.timestep)
+    rows = []
+    for point in points - (servo.values["offset"] + zero):
+        rows.append(data.qpos.copy())
+        data.ctrl[:] = point
+        mujoco.mj_step(model, data)
+    at = np.arange(len(rows)) * model.opt.timestep
+    return np.column_stack(
+        [np.interp(motion.time, at, x) for x in (np.array(rows) - zero).T]
+    )
 
 
 def _commands(recording: Recording, dof: int) -> tuple[np.ndarray, ...]:
