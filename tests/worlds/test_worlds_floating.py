@@ -27,7 +27,11 @@ from armwise.worlds import (
     simulate,
     sphere,
 )
-from armwise.worlds.body_protocol import quaternion_from_rotation, symbols
+from armwise.worlds.body_protocol import (
+    acceleration_from_velocities,
+    quaternion_from_rotation,
+    symbols,
+)
 from armwise.worlds.engine import WorldEngine
 from tests.worlds.test_worlds_bodies import random_pose
 from tests.worlds.test_worlds_linear_time import random_tree
@@ -86,6 +90,33 @@ def momenta(run: Run, row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, flo
             L = L + R @ inertia.central_inertia @ R.T @ omega
             moment, mass = moment + m * x, mass + m
     return p, L, moment / mass, mass
+
+
+@pytest.mark.parametrize("link", ["l0", "l2", "base"])
+def test_the_four_operations_agree(link: str) -> None:
+    """Powers, sweeps against loads, and a point's acceleration by differences."""
+    craft, rng = floating_tree(3, 4), np.random.default_rng(5)
+    gravity = symbols([0.3, -0.2, -9.81])
+    position, velocity = craft.start()
+    moving = craft.move(symbols(position), symbols(velocity), gravity)
+    one = Point("craft", tuple(rng.normal(size=3)), link)
+    other = Point("craft", tuple(rng.normal(size=3)), "l1")
+    f, g = (symbols(rng.normal(size=3)) for _ in range(2))
+    load = moving.apply_point_force(one, f)
+    assert load @ velocity == pytest.approx(f @ moving.point(one).velocity)
+    pushed = moving.respond(moving.apply_point_force(other, g))
+    by_sweeps = moving.product(moving.answer([(one, f)]), moving.answer([(other, g)]))
+    assert load @ pushed == pytest.approx(by_sweeps)
+    assert moving.combine([(1.0, moving.answer([(other, g)]))]) == pytest.approx(pushed)
+
+    h, rate = 1e-5, moving.accelerate(None)
+    speeds = []
+    for step in (h, -h):
+        there = position + step * moving.position_rate, velocity + step * rate
+        speeds.append(craft.move(*map(symbols, there), gravity).point(one).velocity)
+    wanted = ((speeds[0] - speeds[1]) / (2 * h)).astype(float)
+    found = acceleration_from_velocities(moving, one).astype(float)
+    assert found == pytest.approx(wanted, rel=1e-6, abs=1e-6)
 
 
 def test_momentum_and_energy_are_conserved_with_a_box_in_the_hand() -> None:
