@@ -85,7 +85,12 @@ def identify_load(
     ] = False,
     resolution: Annotated[
         float | None,
-        number("One count of the encoders [rad], for --method optimal.", 1e-12, 1.0),
+        number(
+            "One count of the encoders [rad], for --method optimal; found where "
+            "velocities were measured, too.",
+            1e-12,
+            1.0,
+        ),
     ] = None,
     driver: Annotated[
         str | None,
@@ -226,7 +231,7 @@ def _method(name: str, resolution: float | None) -> LoadMethod:
         method: LoadMethod = getattr(loads, _METHODS[name])()
         return method
     if resolution is None:
-        raise typer.BadParameter("--method optimal needs --resolution [rad].")
+        return loads.OptimalFilter()
     return loads.OptimalFilter.from_resolution(resolution)
 
 

@@ -289,13 +289,27 @@ def _samples(
     if not recordings:
         return Samples.concatenate([run for run in runs if isinstance(run, Samples)])
     if isinstance(method, OptimalFilter):
-        return prepare(recordings, np.inf, decimation=1, keep_rest=True)
+        # Of two measurements its noise is found; one that it is told needs no other.
+        is_told = method.position_std is not None
+        return prepare(
+            recordings,
+            np.inf,
+            velocity="auto"
+            if is_told or not _has_velocities(recordings)
+            else "measured",
+            decimation=1,
+            keep_rest=True,
+        )
     # Static poses are rests; any other method gains nothing from them.
     keep_rest = isinstance(method, StaticPoses)
     if not all(rec.has_wrench for rec in recordings):
         # The torque's lag is found by the arm's dynamics, whatever it holds.
         return prepare(recordings, cutoff_hz, arm=arm, like=like, keep_rest=keep_rest)
     return prepare(recordings, cutoff_hz, keep_rest=keep_rest)
+
+
+def _has_velocities(recordings: Sequence[Recording]) -> bool:
+    return all("qd_1" in recording.channels for recording in recordings)
 
 
 # Sensors mounted at a rotation or pose that is unknown.
