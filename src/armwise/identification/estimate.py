@@ -200,8 +200,9 @@ class Estimate:
         Args:
             samples: The motion.
             level: Fraction of samples that it shall hold.
-            residual: Whether the torque is measured: what the fit left unexplained is
-                then added; else it is that of an ideal sensor on a perfect model.
+            residual: Whether the torque is measured, by the sensors of the fit: what it
+                left unexplained is then added, and what is not known of their gains
+                cancels; else it is the torque itself.
             seed: Of the draws.
         """
         extra = self.fit.rmse if residual else np.zeros(self.prior_arm.dof)
@@ -212,6 +213,7 @@ class Estimate:
             samples,
             level,
             extra,
+            same_sensor=residual and self.gain_std is not None,
             seed=seed,
         )
 
