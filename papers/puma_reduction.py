@@ -12,11 +12,12 @@ import numpy as np
 from armwise.arms import Arm, load_arm
 from armwise.dynamics import Dynamics
 from armwise.identification import Estimate, reduce
-from armwise.recordings import Samples
+from armwise.recordings import Recording, Samples
 from papers.puma_trajectories import (
+    filtered_samples,
     identify_independent,
     planned_samples,
-    simulated_samples,
+    sampled_recordings,
 )
 
 if TYPE_CHECKING:
@@ -44,13 +45,15 @@ class Reduction:
 
     Attributes:
         arm: The arm that was simulated.
-        data: Its ten trajectories.
+        recordings: Its ten trajectories, read every 28 ms.
+        data: The same, filtered and differentiated.
         full: All independent parameters.
         significant: Those that reach 1 % somewhere, identified again.
         small: Those of them whose standard deviation is below 30 % of their value.
     """
 
     arm: Arm
+    recordings: list[Recording]
     data: list[Samples]
     full: Estimate
     significant: Estimate
@@ -61,10 +64,12 @@ class Reduction:
 def reduction(seed: int = 0) -> Reduction:
     """Simulate, identify 52 parameters, keep what matters and is known."""
     arm = load_arm("puma260")
-    data = simulated_samples(arm, seed)
+    recordings = sampled_recordings(arm, seed)
+    data = [filtered_samples(arm, recordings)]
     full = identify_independent(arm, data)
     return Reduction(
         arm,
+        recordings,
         data,
         full,
         reduce(full, data, threshold=0.01),

@@ -23,7 +23,7 @@ from armwise.identification import (
 )
 from armwise.motions import Polynomial
 from armwise.plants import Encoder, SimulatedArm, TorqueSensor, run_batch
-from armwise.recordings import Recording, Samples, write_recording
+from armwise.recordings import Recording, Samples, prepare, write_recording
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -135,10 +135,23 @@ def simulated_recordings(arm: Arm, seed: int = 0) -> tuple[Recording, ...]:
     return run_batch(plant, controller, motions)
 
 
-def simulated_samples(arm: Arm, seed: int = 0) -> list[Samples]:
-    """Run the ten trajectories on a simulated arm; sample it every 28 ms."""
+def sampled_recordings(arm: Arm, seed: int = 0) -> list[Recording]:
+    """Run the ten trajectories on a simulated arm; read it every 28 ms."""
     pairs = zip(simulated_recordings(arm, seed), trajectories(arm, seed), strict=True)
     return [_sampled(log, motion.duration, arm.dof) for log, motion in pairs]
+
+
+def filtered_samples(arm: Arm, recordings: Sequence[Recording]) -> Samples:
+    """Torque and every column of the regression through one low-pass.
+
+    Differences of positions 28 ms apart are averages over 112 ms, a torque read at one
+    instant is not: what feedback and friction do faster than that is in one and not in
+    the other. And a torque that a controller holds for a period acts, on average, half
+    a period before it is read: the delay is an unknown of the regression, so that every
+    interval knows of it.
+    """
+    samples = prepare(recordings, arm=arm, lag=0.0, keep_rest=True)
+    return replace(samples, preparation=replace(samples.preparation, lag_std=np.inf))
 
 
 def planned_samples(arm: Arm, seed: int = 0) -> list[Samples]:
@@ -163,7 +176,8 @@ def identify_independent(
 ) -> Estimate:
     """Identify the paper's 52 parameters, or some, by weighted least squares."""
     terms = [term for term in TERMS if term != "offset"]
-    problem = pose_problem(Columns(arm), data, terms)
+    is_late = any(samples.lag_std is not None for samples in data)
+    problem = pose_problem(Columns(arm, has_lags=is_late), data, terms)
     problem = replace(problem, base=independent_parameters(arm, names))
     solution = WeightedLeastSquares().solve(problem)
     return build_estimate(problem, solution, review(problem, solution), "weighted")
@@ -174,7 +188,7 @@ def named_like(names: Sequence[str], ending: str) -> list[str]:
     return [name for name in names if name.endswith(ending)]
 
 
-def _sampled(recording: Recording, duration: float, dof: int) -> Samples:
+def _sampled(recording: Recording, duration: float, dof: int) -> Recording:
     """Every 28 ms of a recording, up to the end of its motion."""
     every = round(1000 * PERIOD) // _STEP
     time = recording["q_1"].time[::every]
@@ -186,7 +200,7 @@ def _sampled(recording: Recording, duration: float, dof: int) -> Samples:
         )
         for s in ("q", "tau")
     )
-    return central_differences(time[rows], q, tau)
+    return Recording.from_arrays(time[rows], q=q, tau=tau)
 
 
 def write_logs(folder: str) -> list[str]:

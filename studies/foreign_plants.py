@@ -60,6 +60,7 @@ class ForeignRun:
         truth: The arm as it is.
         lag: Delay of the torque behind the motion in [s].
         log, other: A motion to identify from, and another to validate on.
+        is_plain: Whether friction is viscous and Coulomb's, and nothing else is off.
     """
 
     description: Arm
@@ -67,6 +68,7 @@ class ForeignRun:
     lag: float
     log: Recording
     other: Recording
+    is_plain: bool = True
 
 
 def foreign_run(
@@ -86,7 +88,7 @@ def foreign_run(
     size = largest_torque(arm, _motion(arm, 0, duration))
     # Drives of a wrist are smaller than a shoulder's, but by no more than this.
     size = np.maximum(size, 0.04 * size.max())
-    truth = perturbed(_with_drives(arm, size, setting.friction), 0.05, rng)
+    truth = perturbed(with_drives(arm, size, setting.friction), 0.05, rng)
     description = perturbed(arm, 0.2, rng)
     lag = float(rng.uniform(*setting.lag))
     gains = 1.0 + 0.03 * rng.choice([-1.0, 1.0], arm.dof) * (setting.kind == "gain")
@@ -98,7 +100,8 @@ def foreign_run(
         noise = np.clip(setting.noise * size, 0.05, 0.7)
         tau = tau + noise * rng.standard_normal(tau.shape)
         logs.append(Recording.from_arrays(time, q=q, tau=tau))
-    return ForeignRun(description, truth, lag, *logs)
+    log, other = logs
+    return ForeignRun(description, truth, lag, log, other, setting.kind == "plain")
 
 
 def _motion(arm: Arm, seed: int, duration: float) -> Motion:
@@ -107,7 +110,7 @@ def _motion(arm: Arm, seed: int, duration: float) -> Motion:
     )
 
 
-def _with_drives(arm: Arm, size: np.ndarray, friction: float) -> Arm:
+def with_drives(arm: Arm, size: np.ndarray, friction: float) -> Arm:
     """Give every joint a rotor and friction in proportion to its torque."""
     joints = list(arm.joints)
     for j, i in enumerate(arm.coordinates):

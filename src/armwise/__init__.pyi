@@ -39,6 +39,7 @@ from .identification import read_estimate as read_estimate
 from .identification import reduce as reduce
 from .identification import write_estimate as write_estimate
 from .learning import learn as learn
+from .loads import OnlineLoad as OnlineLoad
 from .loads import identify_load as identify_load
 from .plants import MujocoArm as MujocoArm
 from .plants import SimulatedArm as SimulatedArm

@@ -36,7 +36,7 @@ _FOLDERS = {
         norm_optimal scaled_error Stopping ZeroPhase
     """,
     "loads": """
-        design_load_excitation KnownObject LoadEstimate OnlineLoad OptimalFilter
+        design_load_excitation KnownObject LoadEstimate OptimalFilter
         recognise StaticPoses verify_grasp WristSamples write_load
     """,
     "monitoring": "Watchdog",

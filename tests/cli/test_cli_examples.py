@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import typer
@@ -20,6 +21,13 @@ def leaves() -> Iterator[tuple[str, ...]]:
         command = group.get_command(None, name)
         parts = getattr(command, "commands", {})
         yield from ((name, part) for part in parts) if parts else [(name,)]
+
+
+def kind_of(option: Any) -> str:
+    """What an option takes: "float", "int", "path", … in any version of typer."""
+    descriptor = getattr(option, "type_descriptor", None)  # from 0.29 on
+    name = option.type.name if descriptor is None else str(descriptor.annotation)
+    return next((k for k in ("float", "int", "path") if k in name.lower()), name)
 
 
 def examples() -> Iterator[tuple[tuple[str, ...], str]]:

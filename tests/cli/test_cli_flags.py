@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from armwise.cli.main import app
-from tests.cli.test_cli_examples import leaves
+from tests.cli.test_cli_examples import kind_of, leaves
 
 LOG_FLAGS = {"--mapping", "--column", "--skip-bad-rows"}
 UNIT_SUFFIXES = {"-hz": "[Hz]", "-deg": "[°]", "-percent": "[%]"}
@@ -53,7 +53,7 @@ def numbers() -> dict[str, Any]:
         f"{name} {flag}": option
         for name, options in COMMANDS.items()
         for flag, option in options.items()
-        if flag.startswith("--") and option.type_descriptor.annotation is float
+        if flag.startswith("--") and kind_of(option) == "float"
     }
 
 

@@ -28,7 +28,7 @@ from armwise.cli import demo
 from armwise.cli.main import app
 from tests.cli import fuzzing
 from tests.cli.conftest import Said, run_quietly, write_fleet
-from tests.cli.test_cli_examples import EXAMPLES, TEXTS
+from tests.cli.test_cli_examples import EXAMPLES, TEXTS, kind_of
 
 ARM = "two_link_uno"
 MAPPINGS = Path(__file__).parents[2] / "examples" / "real"
@@ -163,9 +163,9 @@ def with_bad_options(
         flag = max(option.opts, key=len)
         if not flag.startswith("--") or getattr(option, "is_flag", False):
             continue
-        kind = str(option.type_descriptor.annotation)
-        values = fuzzing.PLACES if "Path" in kind else fuzzing.WORDS
-        if "float" in kind or "int" in kind:
+        kind = kind_of(option)
+        values = fuzzing.PLACES if kind == "path" else fuzzing.WORDS
+        if kind in ("float", "int"):
             values = ("text",) if option.name in ANY_NUMBER_WILL_DO else fuzzing.NUMBERS
         if is_quick and kind in kinds:
             continue

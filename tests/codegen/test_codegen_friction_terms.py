@@ -25,6 +25,8 @@ TERMS = (
     (FrictionTerm(3, "joint_4", "quadratic"), -0.2),
     (FrictionTerm(4, "joint_5", "load_driving"), 0.1),
     (FrictionTerm(5, "joint_6", "load_back_driven"), 0.2),
+    (FrictionTerm(5, "joint_6", "ripple_sine", 0.13), 0.4),
+    (FrictionTerm(2, "joint_3", "ripple_cosine", 0.25), -0.3),
 )
 
 

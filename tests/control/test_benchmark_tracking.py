@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from armwise.arms import Arm, load_arm
+from armwise.arms import Arm, Frame, InertialParameters, load_arm
 from armwise.control import PD, Feedforward, TrackingTable, benchmark_tracking
 from armwise.control.benchmark import fingerprint
 from armwise.control.comparison import (
+    compact_load,
     standard_controllers,
     standard_plants,
     tracking_tasks,
@@ -175,6 +177,33 @@ def test_the_standard_comparison_prefers_those_who_know_more() -> None:
     assert found["Craig-Hsu-Sastry"] < found["PD + gravity where it is"] < 1.0
     assert found["one linear model"] < 1.0
     assert found["mixture of local models"] < 1.0
+
+
+def test_a_described_hand_counts_once_where_its_weight_is_felt() -> None:
+    """Exact model, no friction: a hand counted twice would be half the load again."""
+    arm = load_arm("two_link_slotine").with_gravity([0.0, -9.81, 0.0])
+    hand = InertialParameters.from_center_of_mass(
+        1.0, [0.1, 0.0, 0.0], np.diag([1e-3, 1e-3, 1e-3])
+    )
+    last = replace(arm.links[-1], inertia=arm.links[-1].inertia + hand)
+    arm = replace(
+        arm,
+        links=(*arm.links[:-1], last),
+        frames=(Frame("hand", len(arm.links) - 1, np.eye(4), hand),),
+    )
+    load = compact_load(arm, 1.0, "hand")
+    table = benchmark_tracking(
+        {"reach": tracking_tasks(arm, 2.0)["reach"]},
+        standard_plants(arm, 0.0, load=load),
+        {
+            name: made
+            for name, made in standard_controllers(arm, wrist=load.frame).items()
+            if name in ("PD", "feedforward", "feedforward + wrench")
+        },
+    )
+    rows = table.normalised("PD").to_dicts()
+    size = {row["controller"]: row["rms_error"] for row in rows}
+    assert size["feedforward + wrench"] < 0.2 * size["feedforward"]
 
 
 def test_friction_is_added_in_proportion() -> None:

@@ -32,14 +32,23 @@ def test_compare_prints_one_json_object(armwise: Any, tmp_path: Path) -> None:
     report = json.loads(out)
     assert code == 0
     assert report["unstable"] == 0
-    assert {row["controller"] for row in report["rows"]} >= {"PD", "composite"}
+    size: dict[str, float] = {}
+    for row in report["rows"]:
+        size[row["controller"]] = size.get(row["controller"], 0.0) + row["rms_error"]
+    every = ("composite", "indirect", "Craig-Hsu-Sastry", "mixture of local models")
+    assert set(size) >= {"PD", "PD + gravity where it is", *every}
+    assert "feedforward + wrench" not in size
+    # Local models, learned on slower motions.
+    assert size["feedforward + practice"] < 0.5 * size["feedforward"]
     assert table.exists()
 
 
 def test_compare_prints_a_table_for_people(armwise: Any) -> None:
-    code, out, _ = armwise("control", "compare", "two_link_slotine", "--duration", "1")
+    words = ("two_link_slotine", "--duration", "1", "--load", "2")
+    code, out, _ = armwise("control", "compare", *words)
     assert code == 0
     assert "computed torque" in out
+    assert out.count("feedforward + wrench") == 2  # once a task
 
 
 def test_learn_says_beforehand_and_afterwards(armwise: Any, tmp_path: Path) -> None:
@@ -61,6 +70,13 @@ def test_learn_says_beforehand_and_afterwards(armwise: Any, tmp_path: Path) -> N
         (("control", "compare", "no_such_arm"), 1, "no_such_arm"),
         (("control", "compare", "ddarm", "--duration", "-1"), 2, "--duration"),
         (("control", "compare", "ddarm", "--natural-hz", "-3"), 2, "--natural-hz"),
+        (("control", "compare", "ddarm", "--frame", "link_3"), 2, "--load"),
+        (("control", "compare", "ddarm", "--load", "-1"), 2, "--load"),
+        (
+            ("control", "compare", "ddarm", "--load", "1", "--frame", "palm"),
+            1,
+            "no link or frame 'palm'",
+        ),
         (("learn", "ddarm", "--trials", "0"), 2, "not between 1 and"),
         (("learn", "ddarm", "--cutoff-hz", "0"), 1, "cut-off"),
         (("learn", "ddarm", "--noise", "-1"), 2, "not between 0 and"),

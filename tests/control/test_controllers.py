@@ -406,6 +406,35 @@ def test_a_load_that_no_model_knows_is_held_as_it_is_felt(frame: str) -> None:
     np.testing.assert_allclose(tau[0], dyn.jacobian(q, frame)[0].T @ turned, atol=1e-6)
 
 
+def test_with_the_true_model_and_wrench_no_error_is_left(arm: Arm) -> None:
+    """But for the age of the wrench, one control period: the error falls with it."""
+    heavy = arm.with_gravity([0.0, -9.81, 0.0])
+    hand = heavy.links[-1].name
+    load = Payload(hand, InertialParameters.from_center_of_mass(
+        0.3, [0.1, 0.05, 0.0], np.diag([1e-3, 1e-3, 1e-3])
+    ))  # fmt: skip
+    motion = Sinusoid(
+        np.array([0.3, 0.4]), np.full(2, 0.3), np.array([4.0, 6.0]), 1.0, np.zeros(2)
+    )
+
+    def error(rate_hz: float, is_felt: bool = True) -> float:
+        plant = SimulatedArm(
+            heavy,
+            sensors=(Encoder(), Tachometer(), WristSensor(hand)),
+            payload=load,
+            control_rate_hz=rate_hz,
+            plant_rate_hz=4000.0,
+        )
+        back = Feedforward(PD(KP, KD), heavy)
+        felt = WrenchFeedforward(back, heavy, hand, cutoff_hz=1e4)
+        log = run(plant, felt if is_felt else back, motion)
+        return float(tracking_error(log, motion, 0.3).max())
+
+    fast = error(2000.0)
+    assert fast < 0.35 * error(500.0)
+    assert fast < 0.02 * error(2000.0, is_felt=False)
+
+
 def test_a_static_term_holds_an_arm_against_gravity(arm: Arm) -> None:
     heavy = arm.with_gravity([0.0, -9.81, 0.0])
     motion = Sinusoid(np.array([0.3, 0.4]), np.zeros(2), np.ones(2), 4.0, np.zeros(2))

@@ -15,7 +15,7 @@ NUMBER = r"-?\d+\.?\d*(?:e[-+]\d+)?"
 
 
 def test_they_are_numbered_and_short():
-    assert [int(path.name[:2]) for path in EXAMPLES] == list(range(1, 14))
+    assert [int(path.name[:2]) for path in EXAMPLES] == list(range(1, 15))
     for path in EXAMPLES:
         assert len(path.read_text(encoding="utf-8").splitlines()) < 60, path.name
 
@@ -148,3 +148,11 @@ def test_a_robot_behind_a_socket_is_interrupted_and_restarted(printed):
     assert 200 <= numbers(cut, "or look at the command.")[0] <= 202
     assert numbers(followed, "Followed to")[0] < 1.0
     assert "beyond its limit 5; it was not sent" in limited
+
+
+@example(14)
+def test_a_lattice_of_ones_own_hangs_on_a_lever(printed):
+    assert "lattice: it is Python" in printed
+    assert numbers(printed, "off by")[0] < 1e-7
+    assert numbers(printed, "store up to")[0] > 0.01
+    assert numbers(printed, "balance to")[0] < 1e-6

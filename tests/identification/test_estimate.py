@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -250,6 +251,23 @@ def test_spoilt_torques_are_suspected(arm, data, spoil, code, said):
     texts = [warning.text for warning in estimate.warnings if warning.code == code]
     assert said in " ".join(texts)
     assert diagnose(estimate) == estimate.warnings
+
+
+def test_motions_that_cannot_tell_friction_apart_are_named(arm, data):
+    """One joint moves one way only, one at one speed, one under one load."""
+    q, qd, tau = data.q.copy(), data.qd.copy(), data.tau.copy()
+    seconds = data.time - data.time[0]
+    q[:, 0], qd[:, 0] = seconds + 0.5 * np.sin(seconds), 1.0 + 0.5 * np.cos(seconds)
+    qd[:, 1] = 0.7 * np.sign(qd[:, 1])
+    tau[:, 2] = 3.0 * np.sign(qd[:, 2])
+    estimate = weighted(arm, data)
+    moved = replace(estimate, samples=(replaced(data, q=q, qd=qd, tau=tau),))
+    said = {warning.code: warning.text for warning in diagnose(moved)}
+    for code, name in zip(
+        ("one-direction", "one-speed", "one-load"), "123", strict=True
+    ):
+        assert said[code].startswith(f"joint_{name} ")
+        assert "armwise excite" in said[code]
 
 
 def test_good_torques_are_not_suspected(described, data):

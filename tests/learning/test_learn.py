@@ -233,6 +233,11 @@ def test_far_from_practice_the_correction_fades(truth: Arm, wrong: Arm) -> None:
     plant = SimulatedArm(truth, control_rate_hz=RATE_HZ)
     learned = learn(plant, MOTION, wrong, 2, feedback=PD(KP, KD), stopping=ONCE)
     local = LocalCorrection.from_practice(wrong, [(MOTION, learned)])
+    # States are corrected block by block, each as it would be alone.
+    q, qd, qdd = MOTION.sample(np.linspace(0.0, 1.0, 600))
+    whole = local.torque(q, qd, qdd)
+    alone = [local.torque(q[k, None], qd[k, None], qdd[k, None]) for k in (0, 499, 599)]
+    np.testing.assert_allclose(whole[[0, 499, 599]], np.concatenate(alone), atol=1e-9)
     far = np.full((3, 2), 50.0)
     assert np.abs(local.torque(far, far, far)).max() < 1e-6
 

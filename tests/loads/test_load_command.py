@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -58,14 +59,30 @@ def test_from_a_log_to_drivers(log: Path, tmp_path: Path) -> None:
     assert "hand may be empty" in spoken.stdout
 
 
+def test_noise_is_found_where_velocities_were_measured(tmp_path: Path) -> None:
+    data = rig.samples(rig.BRICK, duration=6.0, bias=1.0)
+    random = np.random.default_rng(1)
+    q, qd = (
+        x + std * random.normal(size=x.shape)
+        for x, std in ((data.q, 1e-3), (data.qd, 0.02))
+    )
+    noisy = _log(replace(data, q=q, qd=qd), tmp_path / "noisy.csv")
+    done = armwise("identify-load", "puma600", noisy, "--method", "optimal", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["mass"] == pytest.approx(1.2, abs=4.0 * report["std"]["mass"])
+    assert report["std"]["mass"] < 0.01
+
+
 def test_mistakes_are_one_line(log: Path, tmp_path: Path) -> None:
     wrong = armwise("identify-load", "puma600", log, "--frame", "palm")
     assert wrong.returncode == 1
     assert "no link or frame 'palm'" in wrong.stderr
     assert wrong.stderr.count("\n") == 1
     needs = armwise("identify-load", "puma600", log, "--method", "optimal")
-    assert needs.returncode != 0
-    assert "--resolution" in needs.stderr
+    assert needs.returncode == 1
+    assert "Velocities were not measured" in needs.stderr
+    assert needs.stderr.count("\n") == 1
     text = tmp_path / "load.json"
     text.write_text("{}")
     bad = armwise("identify-load", "puma600", log, "--gripper", text)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from armwise.errors import ArgumentError
+from armwise.errors import ArgumentError, RecordingError
 from armwise.loads import (
     OptimalFilter,
     design_load_excitation,
@@ -17,8 +17,8 @@ from armwise.loads import (
     mass_by_optimal_filter,
     optimal_filter,
 )
-from armwise.loads.optimal_filter import MassEstimate
-from armwise.recordings import NoiseSpectra
+from armwise.loads.optimal_filter import MassEstimate, redundant_noise
+from armwise.recordings import NoiseSpectra, Samples
 from papers.mass_trials import (
     Trial,
     attenuation,
@@ -94,6 +94,49 @@ def test_noise_of_the_motion_is_taken_out_of_the_regressor(
     plain = shortfall()
     assert plain > 0.003
     assert abs(corrected) < 0.6 * plain
+
+
+def _both_measured(position: float, velocity: float, seed: int) -> Samples:
+    data = rig.samples(rig.BRICK, duration=6.0, bias=1.0, seed=seed, noise=0.3)
+    random = np.random.default_rng(seed + 50)
+    q, qd = (
+        x + std * random.normal(size=x.shape)
+        for x, std in ((data.q, position), (data.qd, velocity))
+    )
+    return replace(data, q=q, qd=qd)
+
+
+@pytest.mark.parametrize(("position", "velocity"), [(2e-3, 0.05), (1e-4, 0.02)])
+def test_the_noise_of_both_comes_from_their_difference(
+    position: float, velocity: float
+) -> None:
+    q, qd = redundant_noise(_both_measured(position, velocity, 0))
+    # 1200 samples: a level is known to some five per cent.
+    assert q == pytest.approx(position, rel=0.2)
+    assert qd == pytest.approx(velocity, rel=0.2)
+
+
+def test_what_is_found_is_as_good_as_what_is_known() -> None:
+    """Inertia: found as known, and far better than by positions alone."""
+
+    def error(method: OptimalFilter) -> float:
+        loads = [
+            identify_load(_both_measured(2e-3, 0.05, seed), rig.puma(), method=method)
+            for seed in range(2)
+        ]
+        wrong = [x.parameters.vector - rig.BRICK.vector for x in loads]
+        return float(np.sqrt(np.mean(np.square(wrong)[:, [4, 7, 9]])))
+
+    known, found = error(OptimalFilter(2e-3, 0.05)), error(OptimalFilter())
+    assert found < 1.3 * known
+    assert found < 0.3 * error(OptimalFilter(2e-3))
+
+
+def test_velocities_that_are_no_measurement_are_refused() -> None:
+    data = rig.samples()
+    slopes = optimal_filter._slope(data.q, 200.0)
+    with pytest.raises(RecordingError, match="Velocities were not measured"):
+        identify_load(replace(data, qd=slopes), rig.puma(), method=OptimalFilter())
 
 
 def test_two_signals_of_other_lengths_are_refused() -> None:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.control import ComputedTorque
+from armwise.control import ComputedTorque, FrictionFeedforward
 from armwise.errors import ArgumentError
 from armwise.identification import FrictionTerm
 from armwise.motions import random_motion
-from armwise.plants import Friction
+from armwise.plants import Friction, Measurement
 from armwise.regression import Columns, FrictionModel
 from tests.identification.conftest import samples_of, with_drives
 
@@ -49,7 +49,7 @@ def test_a_plant_moves_with_it_and_an_estimate_finds_it(arm, kind):
     if kind is aw.MujocoArm:
         pytest.importorskip("mujoco")
     plant = kind(arm, friction=Friction(terms=TERMS, smoothing=0.01))
-    motion = random_motion(arm, 3, 12.0)
+    motion = random_motion(arm, 3, 6.0)
     recording = aw.run(plant, ComputedTorque(arm, 400.0, 40.0), motion)
     truth = aw.prepare(recording, 20.0, arm=arm, lag=0.0005)
     estimate = aw.identify(arm, truth, friction=[term for term, _ in TERMS])
@@ -80,3 +80,38 @@ def test_friction_of_another_arm_is_refused(arm):
     stranger = ((FrictionTerm(4, "joint_5", "load"), 0.1),)
     with pytest.raises(ArgumentError, match="which two_link_uno has not"):
         aw.SimulatedArm(arm, friction=Friction(terms=stranger))
+
+
+def test_friction_pushed_along_the_reference_halves_the_error(arm):
+    """A controller that knows the plant's terms, beside one that does not."""
+    motion = random_motion(arm, 3, 1.5)
+    errors = []
+    for terms in ((), TERMS):
+        plant = aw.SimulatedArm(arm, friction=Friction(terms=TERMS, smoothing=0.01))
+        inner = ComputedTorque(arm, 100.0, 20.0)
+        control = FrictionFeedforward(inner, arm, terms)
+        log = aw.run(plant, control, motion)
+        time = log["q_1"].time
+        wanted = motion.sample(time - time[0]).q
+        measured = np.stack([log[f"q_{i + 1}"].values for i in range(arm.dof)], axis=1)
+        errors.append(np.sqrt(np.mean((measured - wanted) ** 2, axis=0)))
+    assert np.all(errors[1] < 0.5 * errors[0])
+
+
+def test_friction_feedforward_goes_on_where_it_was(arm):
+    motion = random_motion(arm, 3, 2.0)
+    measurement = Measurement(q=np.zeros((1, 2)), qd=np.zeros((1, 2)))
+    whole = FrictionFeedforward(ComputedTorque(arm, 1.0, 1.0), arm, TERMS)
+    whole.reset(1, 1e-2)
+    for k in range(100):
+        whole.torque(0.01 * k, motion.sample(np.array([0.01 * k])), measurement)
+    later = FrictionFeedforward(ComputedTorque(arm, 1.0, 1.0), arm, TERMS)
+    later.reset(1, 1e-2)
+    later.restore(whole.to_dict())
+    sample = motion.sample(np.array([1.0]))
+    np.testing.assert_array_equal(
+        whole.torque(1.0, sample, measurement), later.torque(1.0, sample, measurement)
+    )
+    state = whole.to_dict() | {"friction_springs": np.zeros((1, 1))}
+    with pytest.raises(ArgumentError, match="friction_springs"):
+        later.restore(state)

@@ -12,6 +12,7 @@ from armwise.errors import ArgumentError
 from armwise.identification import FrictionTerm, select_friction
 from armwise.recordings import Preparation
 from armwise.regression import FORMS, Columns, FrictionForm, load_rows, low_pass
+from studies.friction_terms import run_once
 from tests.identification.conftest import samples_of, with_drives
 
 
@@ -113,6 +114,21 @@ def test_terms_that_are_there_are_selected_and_measured(arm, data, terms, coeffi
     assert np.all(std < 0.1 * np.array(coefficients))
 
 
+def test_ripple_is_found_by_its_period_where_enough_periods_show_it(arm, data):
+    """Seven periods in the range of motion are; two are a slope and a bow."""
+    reach = float(np.ptp(data.q[:, 1]))
+    for periods, is_seen in ((7.3, True), (2.0, False)):
+        period = reach / periods
+        waves = [term(f"ripple_{x}", 1, period) for x in ("sine", "cosine")]
+        truth = Columns(arm, tuple(waves)).friction_columns(data, slice(0, len(data)))
+        bent = replace(data, tau=data.tau + truth @ [0.3, -0.4])
+        chosen = [t for t in select_friction(arm, bent).terms if "ripple" in t.form]
+        assert {(t.joint, t.form) for t in chosen} == (
+            {(1, "ripple_sine"), (1, "ripple_cosine")} if is_seen else set()
+        )
+        assert all(t.scale == pytest.approx(period, rel=0.01) for t in chosen)
+
+
 def test_load_friction_settles_though_the_description_is_wrong(arm, data):
     loaded = Columns(arm, (term("load", 1),))
     tau = data.tau + 0.15 * loaded.friction_columns(data, slice(0, len(data)))[..., 0]
@@ -169,3 +185,12 @@ def test_terms_that_cannot_be_are_refused(arm, data):
         Columns(arm, (FrictionTerm(0, "elbow", "root"),))
     with pytest.raises(ArgumentError, match="load of its gear"):
         term("load").column(data)
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("plain", 1), ("load", 0), ("all", 2)])
+def test_a_known_plant_gets_its_terms_and_no_others(kind, seed):
+    """Load friction, hysteresis and ripple at once; and a plant that has none."""
+    result = run_once("ur5", kind, "prescribed", seed)
+    assert all(result.there)
+    assert result.phantoms == ()
+    assert len(result.there) == {"plain": 0, "load": 2, "all": 6}[kind]

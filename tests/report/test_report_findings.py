@@ -37,7 +37,9 @@ def test_grades(value, verdict):
 
 
 def test_prediction_far_worse_than_the_fit_fails(identified):
-    worse = replace(identified.validation, relative_error=np.array([0.001, 0.04]))
+    rmse = identified.fit.rmse * [1.0, 4.0]
+    errors = np.array([0.001, 0.04])
+    worse = replace(identified.validation, relative_error=errors, rmse=rmse)
     found = verdicts(replace(identified, validation=worse))
     assert found["Does it predict data it was not fitted to?"] == "fail"
 

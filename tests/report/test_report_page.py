@@ -16,6 +16,7 @@ import armwise
 import armwise.report
 from armwise.arms import InertialParameters
 from armwise.errors import ArgumentError, FileError
+from armwise.regression import Columns, FrictionTerm
 from armwise.report import (
     make_report,
     report_to_html,
@@ -23,6 +24,9 @@ from armwise.report import (
     report_to_text,
     write_report,
 )
+from armwise.report.report import Figure
+from armwise.report.sections.parameters import friction_section
+from armwise.report.subject import Subject
 
 from .conftest import fitted, samples
 
@@ -82,6 +86,36 @@ def test_every_place_has_its_figure(page):
             # No x: that of the curve before, which the first cannot lack.
             x = curve["x"] or x
             assert len(x) == len(curve["y"]) <= 2010
+
+
+def test_friction_is_drawn_over_speed_load_and_position_with_measurements(arm):
+    data = samples(arm, 0)
+    names = [driven.name for driven in arm.driven]
+    terms = [
+        FrictionTerm(0, names[0], "hysteresis", 0.05),
+        FrictionTerm(1, names[1], "load"),
+    ]
+    truth = Columns(arm, tuple(terms)).friction_columns(data, slice(0, len(data)))
+    bent = replace(data, tau=data.tau + truth @ [1.5, 0.2])
+    estimate = armwise.identify(arm, bent, friction=terms)
+    section = friction_section(Subject.of(estimate, bent))
+    drawn = {b.title: b for b in section.blocks if isinstance(b, Figure)}
+    assert set(drawn) == {
+        f"{names[0]}: friction over speed",
+        f"{names[0]}: friction over position, reversing",
+        f"{names[1]}: friction over speed",
+        f"{names[1]}: friction over load",
+    }
+    for figure in drawn.values():
+        assert [curve.role for curve in figure.curves] == ["points", "predicted"]
+    loop = drawn[f"{names[0]}: friction over position, reversing"]
+    seen, model = (curve.y for curve in loop.curves)
+    assert np.ptp(model) == pytest.approx(3.0, rel=0.1)
+    assert np.abs(seen - model[:: len(model) // len(seen)][: len(seen)]).max() < 0.1
+    seen, model = drawn[f"{names[1]}: friction over load"].curves
+    slope = np.polyfit(seen.x, seen.y, 1)[0]
+    assert slope == pytest.approx(0.2, abs=0.02)
+    assert np.diff(model.y)[0] / np.diff(model.x)[0] == pytest.approx(slope, abs=0.02)
 
 
 def test_names_from_files_cannot_become_markup(hostile):

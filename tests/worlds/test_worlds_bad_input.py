@@ -171,5 +171,5 @@ def test_asking_a_run_for_what_it_has_not_names_what_it_has() -> None:
     run = simulate(World((BALL,), (hinge,)), 0.01)
     with pytest.raises(ArgumentError, match=r"It has: door\+, door-"):
         run.force("door")
-    with pytest.raises(ArgumentError, match="rigid body and has no joints"):
+    with pytest.raises(ArgumentError, match="no articulated body and has no joints"):
         run.to_recording("ball")

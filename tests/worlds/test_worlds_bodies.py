@@ -19,7 +19,7 @@ from armwise.worlds.body_protocol import (
     rotation_of,
     symbols,
 )
-from armwise.worlds.rigid import RigidMotion, rigid_start
+from armwise.worlds.rigid import RigidMotion
 
 GRAVITY = symbols([0.3, -0.2, -9.81])
 
@@ -42,7 +42,7 @@ def random_rigid(rng: np.random.Generator) -> tuple[RigidBody, RigidMotion]:
     body = RigidBody.from_segments(
         "b", parts, random_pose(rng), rng.normal(size=3), rng.normal(size=3)
     )
-    position, velocity = rigid_start(body)
+    position, velocity = body.start()
     return body, RigidMotion(body, symbols(position), symbols(velocity), GRAVITY)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from armwise.arms import Arm
     from armwise.identification import Estimate
     from armwise.recordings import LogMapping, Recording
+    from armwise.servos import Servo
 
 
 LONGEST = 3600.0
@@ -278,6 +279,17 @@ def load_model(arm: str) -> Arm | Estimate:
     from armwise.identification import read_estimate
 
     return read_estimate(path)
+
+
+def load_servo(arm: str) -> Servo | None:
+    """Load the servos that ARM names; None if it names something else."""
+    path = Path(arm)
+    # By content: a file of servos says so in its first lines.
+    if not path.is_file() or b'"armwise-servo-' not in path.read_bytes()[:200]:
+        return None
+    from armwise.servos import read_servo
+
+    return read_servo(path)
 
 
 def load_described(

@@ -54,7 +54,7 @@ def calibrate_torques(
     LOG is motion without the load: best the same motion; of another one the arm is
     identified first. Only the load's mass has to be known.
 
-    Example: armwise calibrate-torques ur10 empty.csv --loaded 5kg.csv --load-mass 5
+    Example: armwise calibrate-torques ddarm a.csv --loaded b.csv --load-mass 5
     -o gains.json
     """
     from armwise import calibration

@@ -48,6 +48,13 @@ def compare(
     seeds: Annotated[
         int, number("Runs of each controller, with different noise.", 1, 10_000)
     ] = 1,
+    load: Annotated[
+        float, number("Mass in the hand that no model knows of [kg].", 0.0, 1e4)
+    ] = 0.0,
+    frame: Annotated[
+        str | None,
+        typer.Option(help="Frame of that load and its wrist sensor; the last link's."),
+    ] = None,
     mujoco: Annotated[bool, typer.Option(help="Run on MuJoCo as well.")] = False,
     workers: Annotated[int, number("Processes.", 1, 1000)] = 1,
     cache: Annotated[Path | None, typer.Option(help="Folder of results.")] = None,
@@ -63,24 +70,49 @@ def compare(
     """Compare controllers, from PD to adaptive, on an arm with unmodelled friction.
 
     Example: armwise control compare ddarm --model-error 0.1 --friction 0.02
+
+    Example: armwise control compare panda --load 3 --frame link_7
     """
+    from functools import partial
+
     from armwise.cli.output import progress_bar
     from armwise.control import (
         benchmark_tracking,
+        compact_load,
         standard_controllers,
+        standard_feedback,
         standard_plants,
         tracking_tasks,
     )
+    from armwise.learning import practised_feedforward
     from armwise.plants import perturbed
     from armwise.report import write_tracking_report
 
-    loaded = load_named(arm)
-    assumed = load_named(model) if model is not None else perturbed(loaded, model_error)
+    if frame is not None and not load:
+        raise typer.BadParameter("--frame is where a load is held: give --load, too.")
+    described = load_named(arm)
+    assumed = (
+        load_named(model) if model is not None else perturbed(described, model_error)
+    )
+    held = compact_load(described, load, frame) if load else None
+    tasks = tracking_tasks(described, duration)
+    plants = standard_plants(described, friction, mujoco, held)
+    wrist = None if held is None else held.frame
+    controllers = standard_controllers(assumed, natural_hz, wrist)
+    # Local models are learned on the same tasks, a fifth slower.
+    controllers["feedforward + practice"] = partial(
+        practised_feedforward,
+        partial(plants["simulated"], 1),
+        tuple(tracking_tasks(described, 1.2 * duration).values()),
+        tuple(tasks.values()),
+        assumed,
+        standard_feedback(assumed, natural_hz),
+    )
     with progress_bar("controllers", quiet=json) as tell:
         result = benchmark_tracking(
-            tracking_tasks(loaded, duration),
-            standard_plants(loaded, friction, mujoco),
-            standard_controllers(assumed, natural_hz),
+            tasks,
+            plants,
+            controllers,
             range(seeds),
             workers=workers,
             cache=cache,

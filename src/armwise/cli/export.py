@@ -14,12 +14,18 @@ from armwise.cli.arguments import (
     Seed,
     SkipBadRows,
     load_model,
+    load_servo,
     output_file,
     read_logs,
 )
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from armwise.arms import Arm
+    from armwise.identification import Estimate
+    from armwise.servos import Servo
     from armwise.simulators import Export
 
 
@@ -47,7 +53,7 @@ def export(
     skip_bad_rows: SkipBadRows = False,
     json: AsJson = False,
 ) -> None:
-    """Write an estimate for a simulator, and what that simulator cannot express.
+    """Write an estimate or servos for a simulator, and what it cannot express.
 
     Example: armwise export out/estimate.json --to mjcf -o arm.xml
 
@@ -55,22 +61,23 @@ def export(
     """
     from armwise import simulators
     from armwise.arms import Arm
-    from armwise.cli.arguments import load_described
-    from armwise.recordings import prepare
+    from armwise.recordings import load_mapping, prepare
 
-    model = load_model(arm)
-    data = None
+    servo = load_servo(arm)
+    model = servo or load_model(arm)
+    data, recordings = None, []
     if log:
-        described = model if isinstance(model, Arm) else model.prior_arm
-        _, mapped = load_described(arm, mapping, log)
+        described = model if isinstance(model, Arm) else _description(model)
+        mapped = None if mapping is None else load_mapping(mapping)
         recordings = read_logs(log, described, mapped, column, skip_bad_rows)
-        data = prepare(recordings, arm=described)
+        data = None if servo else prepare(recordings, arm=described)
     result = simulators.export(
         model,
         output,
         to=to,
         template=template,
         data=data,
+        recordings=recordings if servo else (),
         draws=draws,
         seed=seed,
     )
@@ -82,15 +89,20 @@ def export(
     _show(result)
 
 
+def _description(model: Estimate | Servo) -> Arm:
+    return model.arm if hasattr(model, "signs") else model.prior_arm
+
+
 def _show(result: Export) -> None:
     out = console()
     if result.losses:
-        title = f"What {result.to} cannot express, of each joint's torque"
+        of = "in mrad of free run" if result.unit == "rad" else "of each joint's torque"
+        title = f"What {result.to} cannot express, {of}"
         rows = table(title, ["effect", *result.joints])
         for loss in result.losses:
-            rows.add_row(loss.effect, *_per_cent(loss.cost))
+            rows.add_row(loss.effect, *_cells(loss.cost, result.unit))
         if len(result.losses) > 1:
-            rows.add_row("together", *_per_cent(result.cost))
+            rows.add_row("together", *_cells(result.cost, result.unit))
         out.print(rows)
         out.print(f"On {result.motion}.")
     else:
@@ -102,5 +114,9 @@ def _show(result: Export) -> None:
         out.print(f"and {len(files) - 4} more, up to {files[-1]}", soft_wrap=True)
 
 
-def _per_cent(values: object) -> list[str]:
-    return [f"{figure(100 * float(v), 3)} %" for v in values]  # type: ignore[attr-defined]
+def _cells(values: np.ndarray, unit: str) -> list[str]:
+    sizes = [float(v) for v in values]
+    if unit == "rad":
+        # Not a number: no log was named.
+        return [f"{figure(1e3 * v, 3)} mrad" if v == v else "?" for v in sizes]
+    return [f"{figure(100 * v, 3)} %" for v in sizes]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from armwise.cli.arguments import (
+    FASTEST,
     ArmName,
     Columns,
     CutoffHz,
@@ -16,9 +17,13 @@ from armwise.cli.arguments import (
     SkipBadRows,
     load_described,
     number,
+    output_folder,
     read_logs,
 )
 from armwise.cli.output import AsJson, console, print_json, table
+
+if TYPE_CHECKING:
+    from armwise.loads import OnlineLoad
 
 
 def follow_load(
@@ -45,28 +50,42 @@ def follow_load(
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,
     cutoff_hz: CutoffHz = None,
+    rate_hz: Annotated[
+        float, number("Lines per second of a pipe [Hz].", 1.0, FASTEST)
+    ] = 1000.0,
+    output: Annotated[
+        Path | None, output_folder("Write the same filter as C into this folder.")
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Follow the load along logs with a wrist wrench; say when it is taken or put down.
 
+    LOG may be - for lines of CSV that come through a pipe: time, q_1 …, fx … tz.
+
     Example: armwise follow-load panda pick.csv --frame link_7
     """
+    import sys
+
     import numpy as np
 
     from armwise.errors import RecordingError
-    from armwise.loads import OnlineLoad, read_load_estimate
+    from armwise.loads import OnlineLoad, follow_lines, read_load_estimate
     from armwise.recordings import prepare
 
+    is_pipe = [str(path) for path in logs] == ["-"]
     described, mapped = load_described(arm, mapping)
-    recordings = read_logs(logs, described, mapped, column, skip_bad_rows)
-    data = prepare(recordings, cutoff_hz, arm=described)
-    if data.wrench is None:
-        raise RecordingError(
-            f"{logs[0]} holds no wrench (fx, fy, fz, tx, ty, tz). For joint torques "
-            "use armwise identify-load --bare."
-        )
     held = None if gripper is None else read_load_estimate(gripper).parameters
-    rate = 1.0 / float(np.median(np.diff(data.time)))
+    data = None
+    rate = rate_hz
+    if not is_pipe:
+        recordings = read_logs(logs, described, mapped, column, skip_bad_rows)
+        data = prepare(recordings, cutoff_hz, arm=described)
+        if data.wrench is None:
+            raise RecordingError(
+                f"{logs[0]} holds no wrench (fx, fy, fz, tx, ty, tz). For joint "
+                "torques use armwise identify-load --bare."
+            )
+        rate = 1.0 / float(np.median(np.diff(data.time)))
     online = OnlineLoad(
         described,
         frame,
@@ -76,40 +95,72 @@ def follow_load(
         gripper=held,
         smallest_change=smallest_change,
     )
+    files = [] if output is None else online.generate(output)
     rows: list[dict[str, Any]] = []
     step = max(1, round(every * rate))
-    for first in range(0, len(data), step):
-        part = slice(first, first + step)
-        assert data.wrench is not None
-        online.update(data.q[part], data.qd[part], data.qdd[part], data.wrench[part])
-        rows.append(
-            {
-                "time": float(data.time[min(first + step, len(data)) - 1]),
-                "mass": online.mass,
-                "mass_std": online.mass_std,
-                "center_of_mass": online.parameters.center_of_mass,
-            }
-        )
-    begin = float(data.time[0])
+    begin = 0.0
+    if data is None:
+        for k, at in enumerate(follow_lines(online, sys.stdin)):
+            begin = at if k == 0 else begin
+            if (k + 1) % step == 0:
+                rows.append(_row(at, online))
+                if not json:
+                    _print_row(rows[-1])
+    else:
+        begin = float(data.time[0])
+        for first in range(0, len(data), step):
+            part = slice(first, first + step)
+            assert data.wrench is not None
+            motion = data.q[part], data.qd[part], data.qdd[part]
+            online.update(*motion, data.wrench[part])
+            rows.append(
+                _row(float(data.time[min(first + step, len(data)) - 1]), online)
+            )
     changes = [
         {"time": begin + x.time, "began": begin + x.began, "kind": x.kind,
          "mass_change": x.mass_change}
         for x in online.changes
     ]  # fmt: skip
+    written = [str(path) for path in files]
     if json:
-        print_json({"frame": frame, "rows": rows, "changes": changes})
+        print_json({"frame": frame, "rows": rows, "changes": changes, "files": written})
         return
-    _show(rows, changes)
+    _show([] if is_pipe else rows, changes)
+    for path in written:
+        console().print(f"C: {path}", markup=False)
+
+
+def _row(time: float, online: OnlineLoad) -> dict[str, Any]:
+    return {
+        "time": time,
+        "mass": online.mass,
+        "mass_std": online.mass_std,
+        "center_of_mass": online.parameters.center_of_mass,
+        "is_sure": online.is_sure,
+    }
+
+
+def _print_row(row: dict[str, Any]) -> None:
+    """One line as soon as it is known."""
+    center = ", ".join(f"{1e3 * x:.0f}" for x in row["center_of_mass"])
+    sure = "  sure enough for a driver" if row["is_sure"] else ""
+    typer.echo(
+        f"{row['time']:.3f} s  {row['mass']:.3f} ± {row['mass_std']:.3f} kg  "
+        f"{center} mm{sure}"
+    )
 
 
 def _show(rows: list[dict[str, Any]], changes: list[dict[str, Any]]) -> None:
-    lines = table("Load (s, kg, mm)", ("time", "mass", "±", "centre of mass"))
+    columns = ("time", "mass", "±", "centre of mass", "sure")
+    lines = table("Load (s, kg, mm)", columns)
     for row in rows:
         center = ", ".join(f"{1e3 * x:.0f}" for x in row["center_of_mass"])
         numbers = (row["time"], row["mass"], row["mass_std"])
-        lines.add_row(*(f"{x:.3f}" for x in numbers), center)
+        sure = "yes" if row["is_sure"] else ""
+        lines.add_row(*(f"{x:.3f}" for x in numbers), center, sure)
     screen = console()
-    screen.print(lines)
+    if rows:
+        screen.print(lines)
     for change in changes:
         screen.print(
             f"{change['kind']} at {change['began']:.3f} s (noticed at "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -46,6 +47,14 @@ def identify(
     hold_out: Annotated[
         float, typer.Option("--hold-out", help="Fraction of the end to validate on.")
     ] = 0.0,
+    gain_std: Annotated[
+        str,
+        typer.Option(
+            "--gain-std",
+            help="How well torque gains are known: sensor, current, unknown, or 0.05; "
+            "one number, or one per joint with commas.",
+        ),
+    ] = "unknown",
     skip_bad_rows: SkipBadRows = False,
     sensors: SensorsFile = None,
     json: AsJson = False,
@@ -74,6 +83,7 @@ def identify(
             ),
             hold_out=hold_out,
             cutoff_hz=cutoff_hz,
+            gain_std=_gain_std(gain_std),
             progress=report,
         )
     written = Written({}, {}, {})
@@ -93,13 +103,23 @@ def identify(
         )
 
 
+def _gain_std(text: str) -> Any:
+    """A kind of signal as it is, or numbers."""
+    try:
+        values = [float(x) for x in text.split(",")]
+    except ValueError:
+        return text  # the verb knows which kinds there are
+    return values[0] if len(values) == 1 else values
+
+
 def summarise(estimate: Estimate, written: Written) -> dict[str, Any]:
     """Collect what `--json` prints."""
     base = estimate.base
     combinations = zip(
         base.expressions, estimate.base_values, estimate.base_std, strict=True
     )
-    validation = estimate.validation
+    validation, lag = estimate.validation, estimate.torque_lag
+    gains = estimate.gain_std
     return {
         "arm": estimate.prior_arm.name,
         "method": estimate.method,
@@ -112,6 +132,8 @@ def summarise(estimate: Estimate, written: Written) -> dict[str, Any]:
             {"expression": text, "value": value, "std": std}
             for text, value, std in combinations
         ],
+        "torque_lag": None if lag is None else asdict(lag),
+        "gain_std": None if gains is None else gains.tolist(),
         "unidentifiable": list(base.unidentifiable),
         "preparation": estimate.samples[0].preparation,
         "warnings": [warning.text for warning in estimate.warnings],
@@ -211,8 +233,27 @@ def _show(estimate: Estimate, summary: dict[str, Any]) -> None:
     if summary["friction"]:
         terms = ", ".join(summary["friction"])
         out.print(f"Friction beyond viscous and Coulomb: {terms}")
+    for sentence in _assumptions(estimate):
+        out.print(sentence)
     for warning in estimate.warnings:
         warn(warning.text)
+
+
+def _assumptions(estimate: Estimate) -> list[str]:
+    """What intervals know of beside noise."""
+    sentences = []
+    if (lag := estimate.torque_lag) is not None:
+        sentences.append(
+            f"Torque is {1e3 * lag.seconds:.2f} ± {1e3 * lag.std:.2f} ms behind the "
+            "position (standard deviation, as below)."
+        )
+    if estimate.gain_std is not None:
+        percent = 100.0 * float(estimate.gain_std.max())
+        sentences.append(
+            f"Intervals count with torque gains known to ± {percent:.2g} % a joint "
+            "(--gain-std)."
+        )
+    return sentences
 
 
 def _show_files(estimate: Estimate, written: Written) -> None:

@@ -12,7 +12,6 @@ from armwise.cli.arguments import (
     Columns,
     CutoffHz,
     Folder,
-    Logs,
     MappingFile,
     SensorsFile,
     SkipBadRows,
@@ -21,6 +20,7 @@ from armwise.cli.arguments import (
 from armwise.cli.output import AsJson, console, print_json, warn
 
 if TYPE_CHECKING:
+    from armwise.arms import Arm
     from armwise.loads import LoadEstimate, LoadMethod
 
 _METHODS = {
@@ -33,10 +33,16 @@ _METHODS = {
 
 PathList = list[Path]
 
+OptionalLogs = Annotated[
+    PathList | None,
+    typer.Argument(metavar="LOG", help="CSV, Parquet, NPZ, MAT, bag."),
+]
+"""Logs; none where a wrist sensor's own file stands for the arm."""
+
 
 def identify_load(
     arm: ArmName,
-    logs: Logs,
+    logs: OptionalLogs = None,
     frame: Annotated[
         str, typer.Option("--frame", help="Frame of the sensor and of the result.")
     ] = "wrist",
@@ -79,7 +85,16 @@ def identify_load(
     ] = False,
     resolution: Annotated[
         float | None,
-        number("One count of the encoders [rad], for --method optimal.", 1e-12, 1.0),
+        number(
+            "One count of the encoders [rad], for --method optimal; found where "
+            "velocities were measured, too.",
+            1e-12,
+            1.0,
+        ),
+    ] = None,
+    driver: Annotated[
+        str | None,
+        typer.Option("--for", help="Print a driver's text: ur, franka, kuka, ros2."),
     ] = None,
     cutoff_hz: CutoffHz = None,
     mapping: MappingFile = None,
@@ -91,7 +106,13 @@ def identify_load(
 ) -> None:
     """Identify a load from a wrist sensor, or from joint torques.
 
+    Without an ARM, from files of a wrist sensor: its wrench, its orientation (r11 … r33
+    or qx … qw) and, if there is one, an accelerometer (ax, ay, az), each with a clock
+    of its own; or poses at rest, one a row.
+
     Example: armwise identify-load puma600 held.csv --frame wrist -o load
+
+    Example: armwise identify-load wrench.csv accelerometer.csv orientation.csv
 
     Example: armwise identify-load ur10 held.csv --bare empty.csv --frame flange
     --gains gains.json
@@ -106,7 +127,19 @@ def identify_load(
     _check("--bias", bias, ("segment", "common", "none"))
     _check("--pose-offset", pose_offset, ("none", "rotation", "pose"))
     _check("--signal", signal, ("current", "sensor"))
+    if driver is not None:
+        from armwise.loads import DRIVERS
+
+        _check("--for", driver, tuple(DRIVERS))
     solver = _method(method, resolution)
+    if Path(arm).suffix.lower() in _TABLES:
+        paths = [Path(arm), *(logs or [])]
+        _identify_wrist(
+            paths, frame, method, bias, drift, consistent, output, driver, json
+        )
+        return
+    if not logs:
+        raise typer.BadParameter("Missing argument 'LOG'.")
     described, mapped = load_described(arm, mapping, [*logs, *(bare or [])])
     held = read_logs(logs, described, mapped, column, skip_bad_rows, sensors)
     empty = read_logs(bare or [], described, mapped, column, skip_bad_rows, sensors)
@@ -135,7 +168,44 @@ def identify_load(
         files, unwritten = write_load_files(load, output, described.name)
         for problem in unwritten:
             warn(problem)
-    _show(load, files, json)
+    _show(load, files, json, driver, described)
+
+
+_TABLES = (".csv", ".parquet", ".npz", ".mat", ".txt")
+"""Files that hold no arm."""
+
+
+def _identify_wrist(
+    paths: PathList,
+    frame: str,
+    method: str,
+    bias: str,
+    drift: bool,
+    consistent: bool,
+    output: Path | None,
+    driver: str | None,
+    json: bool,
+) -> None:
+    """A load from a log without joints."""
+    from armwise.loads import identify_load as identify
+    from armwise.loads import read_wrist_log
+    from armwise.report import write_load_files
+
+    if method != "accelerations":
+        raise typer.BadParameter("Without an arm there is --method accelerations only.")
+    load = identify(
+        read_wrist_log(paths),
+        frame=frame,
+        bias=bias,  # type: ignore[arg-type]
+        drift=drift,
+        consistent=consistent,
+    )
+    files: dict[str, str] = {}
+    if output:
+        files, unwritten = write_load_files(load, output, "wrist sensor")
+        for problem in unwritten:
+            warn(problem)
+    _show(load, files, json, driver, None)
 
 
 def _check(option: str, value: str, choices: tuple[str, ...]) -> None:
@@ -161,15 +231,28 @@ def _method(name: str, resolution: float | None) -> LoadMethod:
         method: LoadMethod = getattr(loads, _METHODS[name])()
         return method
     if resolution is None:
-        raise typer.BadParameter("--method optimal needs --resolution [rad].")
+        return loads.OptimalFilter()
     return loads.OptimalFilter.from_resolution(resolution)
 
 
-def _show(load: LoadEstimate, files: dict[str, str], json: bool) -> None:
-    from armwise.loads import load_to_dict
+def _show(
+    load: LoadEstimate,
+    files: dict[str, str],
+    json: bool,
+    driver: str | None,
+    arm: Arm | None,
+) -> None:
+    from armwise.loads import driver_text, load_to_dict
 
+    text = None if driver is None else driver_text(load, driver, arm)
     if json:
-        print_json({**load_to_dict(load), "files": files})
+        print_json({**load_to_dict(load), "driver": text, "files": files})
+        return
+    if text is not None:
+        # Alone on standard output, to be passed on; what to know of it goes beside.
+        for line in load.statement().split("\n"):
+            warn(line)
+        typer.echo(text.rstrip("\n"))
         return
     screen = console()
     for line in load.statement().split("\n"):

@@ -48,7 +48,7 @@ def identify_servo(
 
     Logs hold command_1 … and q_1 …, or LeRobot's action and observation.state.
 
-    Example: armwise identify-servo so101.urdf logs/*.parquet -o out
+    Example: armwise identify-servo so101.urdf move1.csv move2.csv -o out
     """
     from armwise.cli.arguments import load_described, read_logs
     from armwise.servos import identify_servo as identify

@@ -40,6 +40,7 @@ COMMANDS = (
     "generate",
     "realtime",
     "export",
+    "gap",
     "feedforward",
     "control",
     "learn",

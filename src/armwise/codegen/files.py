@@ -238,8 +238,8 @@ def example_file(code: CodeText) -> str:
     return fill("example.c.in", NAME=code.name, BODY=body)
 
 
-# C of each form: v, d and load are a drive's speed, direction and load, z its spring
-# over its width, s the term's scale.
+# C of each form: x, v, d and load are a drive's position, speed, direction and load, z
+# its spring over its width, s the term's scale, turn 2π.
 _FORMS = {
     "asymmetric": "@fabs(v)",
     "stribeck": "d * @exp(-@fabs(v) / s)",
@@ -249,7 +249,12 @@ _FORMS = {
     "load_driving": "0.5@ * (d * @fabs(load) + @fabs(d) * load)",
     "load_back_driven": "0.5@ * (d * @fabs(load) - @fabs(d) * load)",
     "hysteresis": "z / s",
+    "ripple_sine": "@sin(turn / s * x)",
+    "ripple_cosine": "@cos(turn / s * x)",
 }
+
+_OF_POSITION = ("hysteresis", "ripple_sine", "ripple_cosine")
+"""Forms that take the position of a drive, and nothing else."""
 
 
 def friction_files(
@@ -298,8 +303,9 @@ def _drive_lines(
         own = [(k, t, value) for k, (t, value) in enumerate(terms) if t.joint == j]
         yield f"  {{ /* {comment(own[0][1].joint_name)} */"
         words = set(re.findall(r"\w+", " ".join(_FORMS[t.form] for _, t, _ in own)))
-        if "z" in words:
+        if words & {"x", "z"}:
             yield f"    const {kind} x = {_weighed(rows[j], 'q', code)};"
+        if "z" in words:
             yield (
                 f"    const {kind} moved = state->has_moved ? x - state->before[{j}] "
                 f": {number(0.0)};"
@@ -319,6 +325,7 @@ def _drive_lines(
                 yield f"    state->spring[{k}] = z{k};"
             text = re.sub(r"@(\w+)", rf"\1{suffix}", _FORMS[term.form])
             text = text.replace("0.5@", number(0.5))
+            text = text.replace("turn / s", number(2.0 * np.pi / term.scale))
             text = re.sub(r"\bz\b", f"z{k}", re.sub(r"\bs\b", s, text))
             yield f"    lost[{j}] += {number(value)} * ({text});"
         yield "  }"
@@ -334,9 +341,10 @@ def _sum_lines(
     # Arguments that no term needs are no mistake.
     if not any(term.kind.uses_load for term, _ in terms):
         yield "  (void)link_tau;"
-    if not any(term.form == "hysteresis" for term, _ in terms):
+    uses_position = [term.form in _OF_POSITION for term, _ in terms]
+    if not any(uses_position):
         yield "  (void)q;"
-    if all(term.form == "hysteresis" for term, _ in terms):
+    if all(uses_position):
         yield "  (void)qd;"
 
 

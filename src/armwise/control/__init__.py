@@ -9,12 +9,18 @@ from armwise.control.adaptive import (
     ModelReference,
     SlotineLi,
 )
-from armwise.control.benchmark import TrackingTable, benchmark_tracking
+from armwise.control.benchmark import (
+    ControllerFactory,
+    TrackingTable,
+    benchmark_tracking,
+)
 from armwise.control.comparison import (
     Partition,
+    compact_load,
     effective_inertia,
     middle_posture,
     standard_controllers,
+    standard_feedback,
     standard_plants,
     tracking_tasks,
     with_friction,
@@ -30,6 +36,7 @@ from armwise.control.feedback import (
 from armwise.control.feedforward import (
     ComputedTorque,
     Feedforward,
+    FrictionFeedforward,
     Playback,
     WrenchFeedforward,
 )
@@ -48,9 +55,11 @@ __all__ = [
     "AdaptationMonitor",
     "Composite",
     "ComputedTorque",
+    "ControllerFactory",
     "CraigHsuSastry",
     "DriveProjection",
     "Feedforward",
+    "FrictionFeedforward",
     "Gating",
     "Indirect",
     "MixtureCompensator",
@@ -66,6 +75,7 @@ __all__ = [
     "UpdateLaw",
     "WrenchFeedforward",
     "benchmark_tracking",
+    "compact_load",
     "effective_inertia",
     "feedback_gain",
     "largest_torque",
@@ -74,6 +84,7 @@ __all__ = [
     "save_state",
     "simulate_log",
     "standard_controllers",
+    "standard_feedback",
     "standard_plants",
     "tracking_tasks",
     "with_friction",

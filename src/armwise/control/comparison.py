@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.arms import Arm, Drive
+from armwise.arms import Arm, Drive, InertialParameters
 from armwise.control.adaptation import UpdateLaw
 from armwise.control.adaptive import (
     Composite,
@@ -19,13 +19,29 @@ from armwise.control.adaptive import (
 )
 from armwise.control.benchmark import ControllerFactory, PlantFactory
 from armwise.control.feedback import PD, ResumableController, feedback_gain
-from armwise.control.feedforward import ComputedTorque, Feedforward
+from armwise.control.feedforward import (
+    ComputedTorque,
+    Feedforward,
+    WrenchFeedforward,
+)
 from armwise.control.mixture import Gating, MixtureCompensator
 from armwise.control.parameter_set import ParameterSet
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.motions import Motion, MotionSample, Quintic, Sinusoid, check_limits
-from armwise.plants import Actuator, Measurement, MujocoArm, Plant, SimulatedArm
+from armwise.plants import (
+    Actuator,
+    Encoder,
+    Measurement,
+    MujocoArm,
+    Payload,
+    Plant,
+    Sensor,
+    SimulatedArm,
+    Tachometer,
+    TorqueSensor,
+    WristSensor,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -87,8 +103,21 @@ def _swing(
     return smallest
 
 
+def standard_feedback(model: Arm, natural_hz: float = 3.0) -> Callable[[], PD]:
+    """Return what makes the feedback of every controller that is compared.
+
+    Args:
+        model: The assumed arm, for the inertia that each joint meets.
+        natural_hz: Natural frequency in [Hz], critically damped.
+    """
+    feedback_gain(natural_hz, "natural_hz")
+    omega = 2.0 * np.pi * natural_hz
+    inertia = effective_inertia(model, middle_posture(model))
+    return partial(PD, inertia * omega**2, 2.0 * inertia * omega)
+
+
 def standard_controllers(
-    model: Arm, natural_hz: float = 3.0
+    model: Arm, natural_hz: float = 3.0, wrist: str | None = None
 ) -> dict[str, ControllerFactory]:
     """Every controller: PD, with gravity, feedforward, computed torque, adaptive ones.
 
@@ -97,16 +126,15 @@ def standard_controllers(
     Args:
         model: The assumed arm; adaptation starts from it.
         natural_hz: Natural frequency of the feedback in [Hz], critically damped.
+        wrist: Frame of a wrist sensor; adds feedforward of the wrench it measures.
     """
-    feedback_gain(natural_hz, "natural_hz")
+    feedback = standard_feedback(model, natural_hz)
+    kp, kd = feedback().kp, feedback().kd
     omega = 2.0 * np.pi * natural_hz
-    inertia = effective_inertia(model, middle_posture(model))
-    kp, kd = inertia * omega**2, 2.0 * inertia * omega
     base = ParameterSet.base(model)
     start, typical = base.values(), typical_torque(model)
     size = _prior_size(base, typical)
-    feedback = partial(PD, kp, kd)
-    return {
+    controllers: dict[str, ControllerFactory] = {
         "PD": feedback,
         "PD + gravity": partial(_forward, feedback, model, "gravity"),
         "PD + gravity where it is": partial(
@@ -149,6 +177,10 @@ def standard_controllers(
         "one linear model": partial(_mixture, model, kp, kd, 1),
         "mixture of local models": partial(_mixture, model, kp, kd, 8),
     }
+    if wrist is not None:
+        felt = partial(_felt, feedback, model, wrist)
+        controllers["feedforward + wrench"] = felt
+    return controllers
 
 
 def _mixture(
@@ -168,21 +200,44 @@ def _mixture(
 
 
 def standard_plants(
-    arm: Arm, friction: float = 0.02, mujoco: bool = False
+    arm: Arm,
+    friction: float = 0.02,
+    mujoco: bool = False,
+    load: Payload | None = None,
 ) -> dict[str, PlantFactory]:
-    """The arm with friction that no controller knows of.
+    """The arm with friction, and perhaps a load, that no controller knows of.
 
     Args:
         arm: The arm as it is but for friction.
         friction: Coulomb friction of each joint as a fraction of the torque its gravity
             and motion take; viscous friction takes as much at 1 rad/s.
         mujoco: Whether to add MuJoCo's simulation beside our own.
+        load: What the hand holds, on a wrist sensor at the same frame.
     """
     rough = with_friction(arm, friction)
-    plants: dict[str, PlantFactory] = {"simulated": partial(_simulated, rough)}
+    plants: dict[str, PlantFactory] = {"simulated": partial(_simulated, rough, load)}
     if mujoco:
-        plants["mujoco"] = partial(_in_mujoco, rough)
+        plants["mujoco"] = partial(_in_mujoco, rough, load)
     return plants
+
+
+def compact_load(arm: Arm, mass: float, frame: str | None = None) -> Payload:
+    """A cube of water's density, its centre at a frame.
+
+    Args:
+        arm: The arm that holds it.
+        mass: In [kg].
+        frame: Name of a link or frame; the last link's if None.
+    """
+    feedback_gain(mass, "mass")
+    name = arm.links[-1].name if frame is None else frame
+    arm.find_frame(name)
+    # A cubic metre of water is 1000 kg; a cube's moment of inertia is m s²/6.
+    turning = mass * (mass / 1000.0) ** (2.0 / 3.0) / 6.0
+    body = InertialParameters.from_center_of_mass(
+        mass, [0.0, 0.0, 0.0], turning * np.eye(3)
+    )
+    return Payload(name, body)
 
 
 def with_friction(arm: Arm, fraction: float) -> Arm:
@@ -229,16 +284,48 @@ def _forward(feedback: Callable[[], PD], model: Arm, terms: str) -> Feedforward:
     return Feedforward(feedback(), model, terms)  # type: ignore[arg-type]
 
 
-def _simulated(arm: Arm, batch: int, seed: int) -> Plant:
+def _felt(feedback: Callable[[], PD], model: Arm, wrist: str) -> WrenchFeedforward:
+    """Feedforward of the arm up to the sensor, and of what the sensor feels."""
+    link, pose = model.find_frame(wrist)
+    links = list(model.links)
+    # The sensor feels the described hand as well: counted once, as it is felt.
+    for frame in model.frames:
+        if frame.name == wrist:
+            arm_alone = links[link].inertia - frame.inertia.transformed(pose)
+            links[link] = replace(links[link], inertia=arm_alone)
+    bare = replace(model, links=tuple(links))
+    return WrenchFeedforward(Feedforward(feedback(), bare), model, wrist)
+
+
+def _simulated(arm: Arm, load: Payload | None, batch: int, seed: int) -> Plant:
     return SimulatedArm(
-        arm, batch=batch, seed=seed, actuator=_motors(arm), keeps_truth=True
+        arm,
+        sensors=_sensors(load),
+        batch=batch,
+        seed=seed,
+        payload=load,
+        actuator=_motors(arm),
+        keeps_truth=True,
     )
 
 
-def _in_mujoco(arm: Arm, batch: int, seed: int) -> Plant:
+def _in_mujoco(arm: Arm, load: Payload | None, batch: int, seed: int) -> Plant:
     return MujocoArm(
-        arm, batch=batch, seed=seed, actuator=_motors(arm), keeps_truth=True
+        arm,
+        sensors=_sensors(load),
+        batch=batch,
+        seed=seed,
+        payload=load,
+        actuator=_motors(arm),
+        keeps_truth=True,
     )
+
+
+def _sensors(load: Payload | None) -> tuple[Sensor, ...] | None:
+    """Exact ones, with a wrist sensor under the load."""
+    if load is None:
+        return None
+    return (Encoder(), Tachometer(), TorqueSensor(), WristSensor(load.frame))
 
 
 def _motors(arm: Arm) -> Actuator:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
@@ -18,6 +18,7 @@ from armwise.control.feedback import (
 )
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
+from armwise.regression import FrictionModel, FrictionTerm
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -155,6 +156,63 @@ class WrenchFeedforward:
         """Go on from where `to_dict` was called, after `reset`."""
         if "wrench" in state:
             self._wrench = np.array(state["wrench"])
+        self.feedback.restore(state)
+
+
+# Friction feedforward: what viscous, Coulomb and offset leave out.
+
+
+class FrictionFeedforward:
+    """τ = feedback + friction of further terms along the reference.
+
+    Around `Feedforward` or `ComputedTorque`, whose model has viscous and Coulomb
+    friction. Along the reference, not the measured motion: a speed near zero is noise,
+    and pushing along its sign would make a joint chatter.
+
+    Args:
+        feedback: The controller that closes the loop.
+        model: The assumed arm, whose links load the gears.
+        terms: Terms and their coefficients: `estimate.friction`.
+    """
+
+    def __init__(
+        self,
+        feedback: ResumableController,
+        model: Arm,
+        terms: Sequence[tuple[FrictionTerm, float]],
+    ) -> None:
+        bare = model.parameters.copy()
+        bare[model.layout.drives] = 0.0
+        self.feedback, self.terms = feedback, tuple(terms)
+        self.model = Dynamics(model.with_parameters(bare))
+        self._friction = FrictionModel(model, self.terms)
+
+    def reset(self, batch: int, period: float) -> None:
+        """Begin anew, for `batch` plants controlled every `period` [s]."""
+        self.feedback.reset(batch, period)
+        # All plants follow one reference: its friction is one.
+        self._friction.reset()
+
+    def torque(
+        self, t: float, reference: MotionSample, measurement: Measurement
+    ) -> Float[np.ndarray, "batch dof"]:
+        """Return the torques [N m] or forces [N] to hold from time t [s] on."""
+        q, qd, qdd = (np.atleast_2d(x) for x in reference)
+        lost = self._friction.torque(q, qd, self.model.inverse_dynamics(q, qd, qdd))
+        total: np.ndarray = lost + self.feedback.torque(t, reference, measurement)
+        return total
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Everything needed to go on later."""
+        return self._friction.state | self.feedback.to_dict()
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from where `to_dict` was called, after `reset`."""
+        springs = restored(state, "friction_springs", (len(self.terms), 1))
+        drives = len(self.model.mechanism.drive_rows)
+        name = "friction_position"
+        position = restored(state, name, (1, drives)) if name in state else None
+        self._friction.restore(springs, position)
         self.feedback.restore(state)
 
 

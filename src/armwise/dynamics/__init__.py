@@ -26,6 +26,7 @@ from armwise.dynamics.mechanism import (
 from armwise.dynamics.newton_euler import (
     LinkMotion,
     accelerations,
+    body_motion,
     cross_joints,
     drive_columns,
     link_wrench,
@@ -51,6 +52,7 @@ __all__ = [
     "accelerations",
     "add",
     "base_parameters",
+    "body_motion",
     "constant_pose",
     "cross_joints",
     "drive_columns",

@@ -5,6 +5,9 @@ Factored once for a configuration, M x = b is one sweep inwards and one outwards
 each b; a program traced with many b shares the factors. What the inward sweep leaves
 at each joint, its innovation u, is enough for aᵀ M⁻¹ b = Σ u(a) u(b) / d
 (Rodriguez and Kreutz-Delgado 1992), so that only one outward sweep is ever needed.
+
+A base that floats is one more body: all hangs loose on it, and its six freedoms are
+factored together, as six joints at one place would be.
 """
 
 from __future__ import annotations
@@ -62,6 +65,8 @@ class Sweep:
     Attributes:
         innovations: u, the torque that is left to move the joint.
         pushes: u / d, the acceleration it gives the joint on its own.
+
+    Both end with six numbers more where the base floats.
     """
 
     innovations: list[Scalar]
@@ -76,6 +81,8 @@ class ArticulatedInertias:
         q: Joint positions.
         bodies: Ten internal parameters of every link.
         rotors: Inertia seen along each joint's own axis besides the links.
+        base: Ten parameters of a base that floats, in the frame of the roots
+            (`Skeleton.rooted_at`); None if it stands still.
     """
 
     def __init__(
@@ -84,10 +91,13 @@ class ArticulatedInertias:
         q: Sequence[Scalar],
         bodies: Sequence[Sequence[Scalar]],
         rotors: Sequence[Scalar],
+        base: Sequence[Scalar] | None = None,
     ) -> None:
         self._skeleton = skeleton
         self._crossings = cross_joints(skeleton, q)
-        inertias = [_link_inertia(body) for body in bodies]
+        # The base last, so that BASE finds it.
+        floating = [base] if base is not None else []
+        inertias = [_link_inertia(body) for body in (*bodies, *floating)]
         pivots: list[_Pivot | None] = [None] * skeleton.size
         for i in reversed(range(skeleton.size)):
             segment = skeleton.segments[i]
@@ -95,12 +105,13 @@ class ArticulatedInertias:
             # all that it carries has been added.
             pivot = _pivot(inertias[i], segment.is_revolute, rotors[i])
             pivots[i] = pivot
-            if segment.parent != BASE:
+            if segment.parent != BASE or base is not None:
                 loose = _loosened(inertias[i], pivot)
                 carried = _carry(self._crossings[i], loose)
                 inertias[segment.parent] = _sum(inertias[segment.parent], carried)
         # For the type checker: the loop has filled every entry.
         self._pivots = [pivot for pivot in pivots if pivot is not None]
+        self._base = None if base is None else _FreeBase(inertias[BASE])
 
     def solve(self, torques: Sequence[Scalar]) -> list[Scalar]:
         """Return x with M x = torques."""
@@ -120,11 +131,13 @@ class ArticulatedInertias:
         Args:
             torques: Of the joints.
             wrenches: Force and moment that a link uses up, about its origin and in
-                its axes, by link; one applied from outside counts as negative.
+                its axes, by link, BASE for a base that floats; one applied from
+                outside counts as negative.
         """
         segments = self._skeleton.segments
-        forces = [wrenches.get(i, (ZERO, ZERO))[0] for i in range(len(segments))]
-        moments = [wrenches.get(i, (ZERO, ZERO))[1] for i in range(len(segments))]
+        owners = (*range(len(segments)), BASE)
+        forces = [wrenches.get(i, (ZERO, ZERO))[0] for i in owners]
+        moments = [wrenches.get(i, (ZERO, ZERO))[1] for i in owners]
         residual: list[Scalar] = [0.0] * len(segments)
         pushes: list[Scalar] = [0.0] * len(segments)
         for i in reversed(range(len(segments))):
@@ -132,25 +145,34 @@ class ArticulatedInertias:
             residual[i] = sub(torques[i], own)
             pushes[i] = mul(residual[i], self._pivots[i].inverse)
             parent = segments[i].parent
-            if parent == BASE:
+            if parent == BASE and self._base is None:
                 continue
             moment = vadd(moments[i], scale(pushes[i], self._pivots[i].moment))
             force = vadd(forces[i], scale(pushes[i], self._pivots[i].force))
             force, moment = carry_wrench(self._crossings[i], force, moment)
             forces[parent] = vadd(forces[parent], force)
             moments[parent] = vadd(moments[parent], moment)
-        return Sweep(residual, pushes)
+        if self._base is None:
+            return Sweep(residual, pushes)
+        resisted = [sub(0.0, x) for x in (*moments[BASE], *forces[BASE])]
+        base = self._base.inwards(resisted)
+        return Sweep(residual + base.innovations, pushes + base.pushes)
 
     def outwards(self, pushes: Sequence[Scalar]) -> list[Scalar]:
-        """Accelerate link by link from the base."""
+        """Accelerate link by link from the base.
+
+        Returns:
+            Of every joint; then angular and linear of a base that floats, its axes.
+        """
         segments = self._skeleton.segments
-        turning: list[Vector] = []
-        moving: list[Vector] = []
+        base = [] if self._base is None else self._base.outwards(pushes[-6:])
+        turning = {BASE: tuple(base[:3]) or ZERO}
+        moving = {BASE: tuple(base[3:]) or ZERO}
         answer: list[Scalar] = []
         for i, crossing in enumerate(self._crossings):
             parent = segments[i].parent
             alpha, a = ZERO, ZERO
-            if parent != BASE:
+            if parent != BASE or base:
                 swept = cross(turning[parent], crossing.position)
                 alpha = crossing.to_child(turning[parent])
                 a = crossing.to_child(vadd(moving[parent], swept))
@@ -161,10 +183,48 @@ class ArticulatedInertias:
                 alpha = (alpha[0], alpha[1], add(alpha[2], x))
             else:
                 a = (a[0], a[1], add(a[2], x))
-            turning.append(alpha)
-            moving.append(a)
+            turning[i], moving[i] = alpha, a
             answer.append(x)
-        return answer
+        return answer + base
+
+
+class _FreeBase:
+    """A spatial inertia as L D Lᵀ: six freedoms at once, moments before forces."""
+
+    def __init__(self, inertia: Inertia) -> None:
+        upper = [(*i, *h) for i, h in zip(inertia.I, inertia.H, strict=True)]
+        lower = [
+            (*h, *m) for h, m in zip(_transposed(inertia.H), inertia.M, strict=True)
+        ]
+        work = [list(row) for row in (*upper, *lower)]
+        self._inverse: list[Scalar] = []
+        # Without pivoting: an inertia is positive definite, and a traced program
+        # cannot branch.
+        for k in range(len(work)):
+            self._inverse.append(_inverse(work[k][k]))
+            for i in range(k + 1, len(work)):
+                ratio = mul(work[i][k], self._inverse[k])
+                for j in range(k + 1, i + 1):
+                    work[i][j] = sub(work[i][j], mul(ratio, work[j][k]))
+            for i in range(k + 1, len(work)):
+                work[i][k] = mul(work[i][k], self._inverse[k])
+        self._lower = work
+
+    def inwards(self, wrench: Sequence[Scalar]) -> Sweep:
+        """Take from each freedom what the earlier ones have used."""
+        u = list(wrench)
+        for i in range(len(u)):
+            for j in range(i):
+                u[i] = sub(u[i], mul(self._lower[i][j], u[j]))
+        return Sweep(u, [mul(x, d) for x, d in zip(u, self._inverse, strict=True)])
+
+    def outwards(self, pushes: Sequence[Scalar]) -> list[Scalar]:
+        """Accelerate the freedoms, the last first."""
+        x = list(pushes)
+        for i in reversed(range(len(x))):
+            for j in range(i + 1, len(x)):
+                x[i] = sub(x[i], mul(self._lower[j][i], x[j]))
+        return x
 
 
 def _link_inertia(body: Sequence[Scalar]) -> Inertia:

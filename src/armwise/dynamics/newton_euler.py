@@ -128,12 +128,18 @@ def accelerations(
     qdr: Sequence[Scalar],
     qdd: Sequence[Scalar],
     with_gravity: bool = True,
+    base: LinkMotion | None = None,
 ) -> list[LinkMotion]:
-    """Carry velocities and accelerations from the base to every link."""
+    """Carry velocities and accelerations from the base to every link.
+
+    A base that moves has its own motion, gravity included (`Skeleton.rooted_at`).
+    """
     motions: list[LinkMotion] = []
     for i, crossing in enumerate(crossings):
         parent = skeleton.segments[i].parent
-        if parent == BASE:
+        if parent == BASE and base is not None:
+            carrier = base
+        elif parent == BASE:
             # Gravity as an upward acceleration of the base: every link's weight follows
             # without a term of its own.
             start = vector(-skeleton.segments[i].gravity) if with_gravity else ZERO

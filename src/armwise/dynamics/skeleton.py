@@ -8,7 +8,7 @@ Users never see these frames.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -82,6 +82,16 @@ class Skeleton:
         """Whether joint i moves link j."""
         return i in self.ancestors(j)
 
+    def rooted_at(self, point: Float[np.ndarray, " 3"]) -> Skeleton:
+        """Return the same frames, all roots given in base axes about one point.
+
+        A base that stands still lets each root choose axes of its own, which saves
+        operations; on one that moves they must meet in one frame.
+        """
+        return Skeleton(
+            tuple(s if s.parent != BASE else _rooted(s, point) for s in self.segments)
+        )
+
 
 def build_skeleton(arm: Arm) -> Skeleton:
     """Place the internal frames of an arm."""
@@ -89,6 +99,18 @@ def build_skeleton(arm: Arm) -> Skeleton:
     internal = _internal_poses(arm, user)
     return Skeleton(
         tuple(_segment(arm, i, user, internal) for i in range(len(arm.joints)))
+    )
+
+
+def _rooted(segment: JointSegment, point: np.ndarray) -> JointSegment:
+    T = np.linalg.inv(segment.from_base)
+    position = T[:3, :3] @ segment.position + T[:3, 3] - point
+    return replace(
+        segment,
+        turn=clean(T[:3, :3] @ segment.turn),
+        position=np.where(np.abs(position) < NOISE, 0.0, position),
+        gravity=T[:3, :3] @ segment.gravity,
+        from_base=np.eye(4),
     )
 
 

@@ -44,7 +44,7 @@ from armwise.dynamics.vectors import (
     vsub,
 )
 from armwise.errors import ArgumentError
-from armwise.programs import Backend, Kernel, resolve_backend, trace
+from armwise.programs import Backend, Kernel, Program, resolve_backend, trace
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -130,6 +130,11 @@ class HeldBody:
     ) -> Callable[[], None]:
         """Return a fast call that reads q, q̇, q̈ (1, n) and writes A (1, 6, 10)."""
         return self._regressor.bound(inputs, [out])
+
+    @property
+    def regressor_program(self) -> Program:
+        """The equations of `regressor`, for generated code."""
+        return self._regressor.program
 
     def motion(
         self, q: ArrayLike, qd: ArrayLike, qdd: ArrayLike

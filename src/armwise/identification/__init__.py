@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from armwise.errors import EstimateWarning
 from armwise.identification.data_checks import DOUBTFUL_DATA, WRONG_DATA
-from armwise.identification.diagnosis import diagnose, negative_friction
+from armwise.identification.diagnosis import diagnose, negative_friction, worsening
 from armwise.identification.estimate import (
     Estimate,
     Identification,
@@ -36,6 +36,7 @@ from armwise.identification.methods import (
     TotalLeastSquares,
     WeightedLeastSquares,
 )
+from armwise.identification.mismatch import MISMATCH
 from armwise.identification.online import OnlineIdentification
 from armwise.identification.posterior import PRIOR_STD, Band
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
@@ -53,6 +54,7 @@ from armwise.identification.validation import (
     Tally,
     Validation,
     fit_from_sums,
+    part_masks,
     predict_torque,
     review,
 )
@@ -77,6 +79,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = [
     "DOUBTFUL_DATA",
+    "MISMATCH",
     "PRIOR_STD",
     "TERMS",
     "WRONG_DATA",
@@ -120,6 +123,7 @@ __all__ = [
     "identify_recordings",
     "led_from_tip",
     "negative_friction",
+    "part_masks",
     "pose_problem",
     "predict_torque",
     "read_back",
@@ -133,5 +137,6 @@ __all__ = [
     "structural_base",
     "torque_along",
     "validate_in_loop",
+    "worsening",
     "write_estimate",
 ]

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,21 +22,17 @@ from armwise.dynamics import Dynamics
 from armwise.errors import EstimateWarning
 from armwise.identification.estimate import Estimate
 from armwise.identification.other_readings import (
-    SampledSystem,
-    orthonormal,
     other_clocks,
     read_otherwise,
     score,
 )
 from armwise.identification.problem import Problem
+from armwise.identification.sampled_rows import FEWEST, SampledSystem, WhitenedRows
 from armwise.recordings import Recording, Samples, repaired, suspicions
 from armwise.regression import STRETCHES, jackknife_covariance
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-
-_FEWEST = 200
-"""Samples below which nothing is tested: forty stretches of five."""
 
 # Student's t of 39 degrees of freedom: 1 in 15,000 for one column, 1 in 500 for thirty.
 _SURE = 4.5
@@ -96,74 +91,22 @@ DOUBTFUL_DATA = frozenset(
 """Codes of warnings that ask for a look at the data."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
-    """Whitened rows of some samples, all joints below one another.
-
-    Attributes:
-        samples: The samples looked at, run by run, and which rows of them.
-        stretch: Number of the stretch of time each sample is in.
-        log: Number of the log each sample is in.
-        trust: 1, or 0 where a joint's friction reverses, per sample and joint.
-        std: Standard deviation of each joint's residual in [N m].
-        regressor: Columns of the base parameters, whitened, joint by joint.
-        torque: The torques they are to explain, whitened.
-    """
-
-    samples: tuple[tuple[Samples, np.ndarray], ...]
-    stretch: np.ndarray
-    log: np.ndarray
-    trust: Float[np.ndarray, "samples dof"]
-    std: Float[np.ndarray, " dof"]
-    regressor: Float[np.ndarray, "dof samples base"]
-    torque: Float[np.ndarray, "dof samples"]
-
-    @cached_property
-    def motion(self) -> Samples:
-        """The rows as samples of their own; neighbours are not consecutive."""
-
-        def gathered(name: str) -> np.ndarray:
-            parts = [getattr(run, name)[rows] for run, rows in self.samples]
-            return np.concatenate(parts)
-
-        # Any time will do, as rows of several runs stand beside each other.
-        time = np.arange(float(self.log.size))
-        q, qd, qdd, tau = map(gathered, ("q", "qd", "qdd", "tau"))
-        return Samples(time=time, q=q, qd=qd, qdd=qdd, tau=tau)
-
-    def whitened(self, torque: Float[np.ndarray, "samples dof"]) -> np.ndarray:
-        """Weigh torques as the rows are, joint by joint."""
-        return np.asarray((torque * self.trust / self.std).T.reshape(-1))
-
-    @cached_property
-    def basis(self) -> Float[np.ndarray, "rows base"]:
-        """Orthonormal columns of the regressor."""
-        return orthonormal(self.regressor.reshape(-1, self.regressor.shape[2]))
-
-    def unexplained(self, columns: Float[np.ndarray, "rows ..."]) -> np.ndarray:
-        """What the regressor leaves of columns (Frisch, Waugh and Lovell)."""
-        return np.asarray(columns - self.basis @ (self.basis.T @ columns))
-
-    @cached_property
-    def residual(self) -> Float[np.ndarray, " rows"]:
-        """What it leaves of the torque."""
-        return self.unexplained(self.torque.reshape(-1))
-
-
-def examine(problem: Problem, estimate: Estimate) -> list[EstimateWarning]:
+def examine(system: SampledSystem, rows: WhitenedRows) -> list[EstimateWarning]:
     """Say what is wrong with the data, if the arm's equations show it."""
-    if sum(len(run) for run in problem.data) < _FEWEST:
+    problem, estimate = rows.problem, rows.estimate
+    if sum(len(run) for run in problem.data) < FEWEST:
         return []
-    system = SampledSystem.of(problem, problem.data)
     # A log of wrong columns has no deviation worth naming: columns come first. What
     # another reading could explain follows the motion; a residual that is noise from
     # sample to sample does not, however large beside a light joint's torque.
-    follows = estimate.fit.whiteness > _SMOOTH
+    # In a filtered torque little noise is left, and a wrong column's cut-off is so low
+    # that its residual has as short a memory as noise.
+    is_filtered = any(run.torque_bandwidth_hz is not None for run in problem.data)
+    follows = (estimate.fit.whiteness > _SMOOTH) | is_filtered
     if _is_poor(np.where(follows, estimate.fit.relative_error, 0.0)) and (
         warning := read_otherwise(problem, system.thinned(2))
     ):
         return [warning]
-    rows = _rows(problem, estimate, system)
     return [
         *_late(problem, system.thinned(4)),
         *_deviations(problem, estimate, rows, system),
@@ -187,7 +130,7 @@ def _late(problem: Problem, system: SampledSystem) -> list[EstimateWarning]:
     return []
 
 
-def _bursts(problem: Problem, rows: _Rows) -> list[EstimateWarning]:
+def _bursts(problem: Problem, rows: WhitenedRows) -> list[EstimateWarning]:
     """Stretches of time in which a torque departs far more than elsewhere."""
     dof = rows.torque.shape[0]
     residual = rows.residual.reshape(dof, -1)
@@ -216,38 +159,6 @@ def _bursts(problem: Problem, rows: _Rows) -> list[EstimateWarning]:
             "elsewhere: a push, a contact or a fault. Leave that part out.",
         )
     ]
-
-
-def _rows(problem: Problem, estimate: Estimate, system: SampledSystem) -> _Rows:
-    """Whiten rows, and say which stretch and log they belong to."""
-    total = sum(len(run) for run in problem.data)
-    samples, stretch, log = [], [], []
-    before, logs = 0, 0
-    for run, index in zip(problem.data, system.rows, strict=True):
-        starts = _log_starts(run)
-        samples.append((run, index))
-        stretch.append((before + index) * STRETCHES // total)
-        log.append(logs + np.searchsorted(starts, index, side="right") - 1)
-        before, logs = before + len(run), logs + len(starts)
-    std = np.maximum(estimate.torque_std, 1e-12)
-    weight = system.trust.T / std[:, None]
-    return _Rows(
-        tuple(samples),
-        np.concatenate(stretch),
-        np.concatenate(log),
-        system.trust,
-        std,
-        system.regressor * weight[:, :, None],
-        system.torque * weight,
-    )
-
-
-def _log_starts(run: Samples) -> np.ndarray:
-    """First rows of the logs that were joined: their clocks start anew."""
-    firsts = np.array([part.start for part in run.segments[1:]], dtype=int)
-    steps = run.time[firsts] - run.time[firsts - 1]
-    # Judgement: within a log no interruption lasts ten seconds.
-    return np.concatenate([[0], firsts[(steps < 0) | (steps > 10.0)]])
 
 
 # The same rows twice: logs named twice, or validated on themselves.
@@ -368,7 +279,7 @@ class _Hypothesis:
 
 
 def _deviations(
-    problem: Problem, estimate: Estimate, rows: _Rows, system: SampledSystem
+    problem: Problem, estimate: Estimate, rows: WhitenedRows, system: SampledSystem
 ) -> list[EstimateWarning]:
     """Name the one deviation that explains most, if it is sure, large and needed."""
     hypotheses = _hypotheses(problem, estimate, rows)
@@ -391,7 +302,7 @@ def _deviations(
     return [] if best is None else [best[1]]
 
 
-def _outcome(column: np.ndarray, rows: _Rows) -> tuple[float, float, float]:
+def _outcome(column: np.ndarray, rows: WhitenedRows) -> tuple[float, float, float]:
     """Estimate of one more unknown, its standard error, and what it explains."""
     power = float(column @ column)
     size = float(np.sum(rows.residual**2))
@@ -414,16 +325,18 @@ def _outcome(column: np.ndarray, rows: _Rows) -> tuple[float, float, float]:
     )
 
 
-def _hypotheses(problem: Problem, estimate: Estimate, rows: _Rows) -> list[_Hypothesis]:
+def _hypotheses(
+    problem: Problem, estimate: Estimate, rows: WhitenedRows
+) -> list[_Hypothesis]:
     return [
         *_gains(problem, rows),
-        *_offsets(problem, estimate, rows),
+        *_offsets(problem, rows),
         *_gravity(problem, estimate, rows),
         *_between_logs(problem, estimate, rows),
     ]
 
 
-def _gains(problem: Problem, rows: _Rows) -> list[_Hypothesis]:
+def _gains(problem: Problem, rows: WhitenedRows) -> list[_Hypothesis]:
     """A factor on the torque of one joint."""
     hypotheses = []
     torque = rows.torque.reshape(-1)
@@ -445,27 +358,16 @@ def _gains(problem: Problem, rows: _Rows) -> list[_Hypothesis]:
     return hypotheses if len(names) > 1 else []
 
 
-def _offsets(problem: Problem, estimate: Estimate, rows: _Rows) -> list[_Hypothesis]:
+def _offsets(problem: Problem, rows: WhitenedRows) -> list[_Hypothesis]:
     """An encoder that is off by a constant angle."""
     arm = problem.columns.arm
     hypotheses = []
-    # NumPy: a thousand samples take less than compiling would. Friction depends on the
-    # speed, and cancels in the difference.
-    dynamics = Dynamics(estimate.arm, backend="numpy")
-    motion = rows.motion
-
-    def torque(step: np.ndarray) -> np.ndarray:
-        return dynamics.inverse_dynamics(motion.q + step, motion.qd, motion.qdd)
-
     for j, index in enumerate(arm.coordinates):
         # A sliding joint's offset moves no torque but through what lies beyond it;
         # descriptions rarely say where its zero is.
         if not arm.joints[index].is_revolute:
             continue
-        # Judgement: 1e-4 rad, where differences have eight digits left.
-        step = np.zeros(arm.dof)
-        step[j] = 1e-4
-        column = rows.whitened((torque(step) - torque(-step)) / 2e-4)
+        column = rows.slopes[:, j]
         name = arm.coordinate_names[j]
 
         def text(value: float, name: str = name) -> EstimateWarning:
@@ -480,7 +382,9 @@ def _offsets(problem: Problem, estimate: Estimate, rows: _Rows) -> list[_Hypothe
     return hypotheses
 
 
-def _gravity(problem: Problem, estimate: Estimate, rows: _Rows) -> list[_Hypothesis]:
+def _gravity(
+    problem: Problem, estimate: Estimate, rows: WhitenedRows
+) -> list[_Hypothesis]:
     """Gravity of another direction or size."""
     gravity = np.asarray(estimate.prior_arm.gravity, dtype=float)
     size = float(np.linalg.norm(gravity))
@@ -550,7 +454,7 @@ def _gravity_torque(
 
 
 def _between_logs(
-    problem: Problem, estimate: Estimate, rows: _Rows
+    problem: Problem, estimate: Estimate, rows: WhitenedRows
 ) -> list[_Hypothesis]:
     """A load or friction that one log, or one half, has and the others have not."""
     count = int(rows.log.max(initial=0)) + 1
@@ -588,7 +492,7 @@ def _between_logs(
     return hypotheses
 
 
-def _load_columns(problem: Problem, rows: _Rows) -> np.ndarray:
+def _load_columns(problem: Problem, rows: WhitenedRows) -> np.ndarray:
     """Torque of mass and first moments on the last link, joint by joint."""
     arm, motion = problem.columns.arm, rows.motion
     last = arm.layout.link(len(arm.links) - 1)
@@ -609,7 +513,7 @@ def _load_columns(problem: Problem, rows: _Rows) -> np.ndarray:
 
 
 def _changed_load(
-    problem: Problem, rows: _Rows, columns: np.ndarray, where: str
+    problem: Problem, rows: WhitenedRows, columns: np.ndarray, where: str
 ) -> list[_Hypothesis]:
     """The best load in one part of the data, as one column."""
     flat = columns.reshape(-1, columns.shape[-1])

@@ -7,14 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import Arm
 from armwise.errors import EstimateWarning
 from armwise.identification.estimate import Estimate
-from armwise.identification.validation import Agreement, compare_description
+from armwise.identification.validation import (
+    Agreement,
+    Validation,
+    compare_description,
+)
 from armwise.recordings import Samples
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 # A count of a 13-bit encoder is 0.8e-3 rad; of 17 bits, 5e-5 rad.
 _LEAST_MOTION = 1e-3
@@ -82,6 +90,8 @@ def diagnose(
             data has compared them already.
     """
     warnings = [*_unexcited(estimate), *_driving_friction(estimate)]
+    if estimate.samples:
+        warnings += _one_motion(estimate.prior_arm, estimate.samples)
     if agreement is None and estimate.samples:
         agreement = compare_description(estimate.columns, estimate.samples)
     if agreement is not None:
@@ -120,6 +130,69 @@ def _unexcited(estimate: Estimate) -> list[EstimateWarning]:
             )
         )
     return warnings + _weak_directions(estimate)
+
+
+# Judgement, as is the spread below: a hundredth of the log holds no stretch.
+_OTHER_WAY = 0.01
+"""Fraction of its moving time in which a joint must move the other way."""
+
+_ONE_VALUE = 1.2
+"""Ratio of the ninth to the first decile below which speeds, or torques, are one."""
+
+_MOVES = 0.05
+"""Fraction of its top speed from which on a joint moves."""
+
+
+def _one_motion(arm: Arm, samples: Sequence[Samples]) -> list[EstimateWarning]:
+    """Joints whose motion cannot tell friction terms apart, and what would."""
+    speeds = np.vstack([run.qd for run in samples])
+    torques = np.abs(np.vstack([run.tau for run in samples]))
+    # A percentile, not the maximum: one spike must not set the scale.
+    moves = np.abs(speeds) > _MOVES * np.percentile(np.abs(speeds), 99.0, axis=0)
+    one_way, one_speed, one_load = [], [], []
+    for j, name in enumerate(arm.coordinate_names):
+        rows = moves[:, j]
+        # Of ten rows deciles are no more than the extremes.
+        if rows.sum() < 10:
+            continue
+        v = speeds[rows, j]
+        forwards = float(np.mean(v > 0.0))
+        if min(forwards, 1.0 - forwards) < _OTHER_WAY:
+            one_way.append(name)
+        if _is_one_value(np.abs(v)):
+            one_speed.append(name)
+        elif _is_one_value(torques[rows, j]):
+            one_load.append(name)
+    remedies = (
+        (
+            "one-direction",
+            one_way,
+            "never turned back: Coulomb friction and offset are one number, and "
+            "hysteresis is not seen. Move both ways",
+        ),
+        (
+            "one-speed",
+            one_speed,
+            "moved at one speed: viscous, Coulomb and other friction of speed cannot "
+            "be told apart. Vary the speed",
+        ),
+        (
+            "one-load",
+            one_load,
+            "carried one load: friction that grows with the load cannot be told from "
+            "Coulomb's. Vary posture and load at the same speeds",
+        ),
+    )
+    return [
+        EstimateWarning(code, f"{', '.join(names)} {text} (armwise excite plans it).")
+        for code, names, text in remedies
+        if names
+    ]
+
+
+def _is_one_value(values: np.ndarray) -> bool:
+    low, high = np.percentile(values, [10.0, 90.0])
+    return bool(high < _ONE_VALUE * low)
 
 
 def _standing(
@@ -291,12 +364,21 @@ def _unexplained(estimate: Estimate) -> list[EstimateWarning]:
     ]
 
 
+def worsening(fit: Validation, checked: Validation) -> Float[np.ndarray, " dof"]:
+    """How much worse each joint is predicted than fitted, as a factor.
+
+    Of relative and absolute errors the smaller factor: less torque makes the same noise
+    a larger fraction, and more torque the same fraction a larger error.
+    """
+    relative = checked.relative_error / np.maximum(fit.relative_error, _SMALL_ERROR)
+    return np.minimum(relative, checked.rmse / np.maximum(fit.rmse, 1e-12))
+
+
 def _overfitted(estimate: Estimate) -> list[EstimateWarning]:
     """Joints that are predicted far worse than they were fitted."""
     if estimate.validation is None:
         return []
-    fit = np.maximum(estimate.fit.relative_error, _SMALL_ERROR)
-    is_worse = estimate.validation.relative_error > _WORSE * fit
+    is_worse = worsening(estimate.fit, estimate.validation) > _WORSE
     joints = zip(estimate.prior_arm.coordinate_names, is_worse, strict=True)
     names = [name for name, is_one in joints if is_one]
     if not names:

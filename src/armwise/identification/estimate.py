@@ -27,6 +27,7 @@ from armwise.identification.validation import (
     Tally,
     TorqueLag,
     Validation,
+    noise_memory,
     predict_torque,
     predicted_block,
 )
@@ -61,6 +62,8 @@ class Estimate:
         directions: Its right singular vectors, one row each.
         torque_lag: Delay of the torque behind the motion, fitted beside the parameters,
             with its uncertainty; None: it was given, or is hardly determined.
+        gain_std: Standard deviation of each joint's torque gain that is part of the
+            covariance, assumed or found; None: no interval knows of gains.
         method: Name of the method that solved for it.
         notes: How it was made, where that is not plain from the method.
         warnings: What looks wrong, each with a code.
@@ -82,6 +85,7 @@ class Estimate:
     directions: Float[np.ndarray, "base base"]
     method: str
     torque_lag: TorqueLag | None = None
+    gain_std: Float[np.ndarray, " dof"] | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[EstimateWarning, ...] = ()
     samples: tuple[Samples, ...] = ()
@@ -196,8 +200,9 @@ class Estimate:
         Args:
             samples: The motion.
             level: Fraction of samples that it shall hold.
-            residual: Whether the torque is measured: what the fit left unexplained is
-                then added; else it is that of an ideal sensor on a perfect model.
+            residual: Whether the torque is measured, by the sensors of the fit: what it
+                left unexplained is then added, and what is not known of their gains
+                cancels; else it is the torque itself.
             seed: Of the draws.
         """
         extra = self.fit.rmse if residual else np.zeros(self.prior_arm.dof)
@@ -208,6 +213,7 @@ class Estimate:
             samples,
             level,
             extra,
+            same_sensor=residual and self.gain_std is not None,
             seed=seed,
         )
 
@@ -247,7 +253,8 @@ class Estimate:
         for block in self.columns.blocks(runs):
             measured = block.samples.tau[block.rows]
             predicted = predicted_block(self.columns, block, weights)
-            tally.add(measured, measured - predicted, masks.of(block))
+            memory = noise_memory(block.samples)
+            tally.add(measured, measured - predicted, masks.of(block), memory)
         return tally.result()
 
 
@@ -380,6 +387,7 @@ def read_estimate(path: str | Path, arm: Arm | None = None) -> Estimate:
 def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     """Return all of an estimate as plain numbers and words; infinity is null."""
     validation, lag = estimate.validation, estimate.torque_lag
+    gains = estimate.gain_std
     return {
         "version": VERSION,
         "arm": estimate.prior_arm.name,
@@ -387,6 +395,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "kinematics": kinematics_digest(estimate.prior_arm),
         "method": estimate.method,
         "torque_lag": None if lag is None else asdict(lag),
+        "gain_std": None if gains is None else gains.tolist(),
         "notes": list(estimate.notes),
         "warnings": [asdict(warning) for warning in estimate.warnings],
         "friction": [asdict(term) for term in estimate.columns.friction],
@@ -437,7 +446,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     condition = float(_array(data["condition_number"], infinite=True))
     if condition < 1.0:
         raise ValueError(f"its condition number is {condition:g}")
-    validation = data.get("validation")
+    validation, gains = data.get("validation"), data.get("gain_std")
     warnings = tuple(EstimateWarning(**one) for one in data["warnings"])
     left_out = _words(data["left_out"])
     if not set(left_out) <= set(names):
@@ -455,6 +464,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         directions=_array(data["directions"], count, count),
         method=_words([data["method"]])[0],
         torque_lag=_lag(data.get("torque_lag")),  # older files have none
+        gain_std=None if gains is None else _array(gains, arm.dof, least=0.0),
         notes=_words(data["notes"]),
         warnings=warnings,
         validation=None if validation is None else _validation(validation, arm.dof),

@@ -54,6 +54,10 @@ _LEAST_TORQUE = 0.01
 """Torque that a term must explain on stretches left out, as a fraction of the
 joint's."""
 
+_MOST = 0.5
+"""Fall of the squared error from which on a term may be as small as it likes: what
+takes away half of all that is not explained is no artefact among others."""
+
 # Beside the least gain, not alone: of ten stretches 0.75 asks for eight.
 _MOST_FOLDS = 0.75
 """Fraction of the stretches left out on which a term must help: by luck alone it would
@@ -88,6 +92,9 @@ _FIRST_LOOK = (10, 300)
 _LOAD_STEPS = 3
 """Fits by which the load of the gears, and with it friction that depends on it, settle:
 each step shrinks the error by about the friction coefficient."""
+
+_SETTLED = 0.01
+"""Relative change of friction coefficients in a step at which the load has settled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +140,10 @@ def select_friction(
         is_late = any(run.lag_std is not None for run in runs)
         plain = Columns(arm, has_lags=is_late)
         load = _first_load(plain, runs, terms)
-        candidates = _worthwhile(candidates, plain, runs, load)
+        first = _first_residuals(plain, runs, load)
+        candidates = _worthwhile(candidates, plain, first)
+        if candidates and (forms is None or set(_RIPPLES) & set(forms)):
+            candidates += _ripples(arm, runs, first)
         if not candidates:
             return FrictionSelection((), (), accumulate(plain, runs))
         # Candidates are no reason to fit rows that only some of them explain.
@@ -149,19 +159,26 @@ def select_friction(
         smaller = replace(columns, friction=selected, fits_reversals=True)
         # Sums of all rows serve, unless more of them are fitted with these terms.
         is_whole = total.samples == sum(len(run) for run in runs)
-        is_whole &= not any(term.kind.is_sharp for term in selected)
+        is_whole &= not any(term.kind.remembers for term in selected)
         sums = total.restrict(smaller) if is_whole else accumulate(smaller, runs)
         return FrictionSelection(selected, candidates, sums)
 
 
 def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
     """Repeat a fit until the load of the gears is that of the estimate itself."""
+    before = np.full(len(problem.columns.friction), np.inf)
     for _ in range(_LOAD_STEPS if problem.columns.uses_load else 0):
         solution = WeightedLeastSquares().solve(problem)
-        load = problem.parameters(solution.values)[: problem.columns.arm.layout.size]
+        every = problem.parameters(solution.values)
+        load = every[: problem.columns.arm.layout.size]
         columns = replace(problem.columns, load=load)
         settled = pose_problem(columns, problem.data, terms)
         problem = replace(problem, columns=columns, accumulator=settled.accumulator)
+        friction = every[load.size :]
+        # The next step would change it by a tenth of this.
+        if np.all(np.abs(friction - before) <= _SETTLED * np.abs(friction)):
+            break
+        before = friction
     return problem
 
 
@@ -187,7 +204,8 @@ def _candidates(
         for form in FORMS if forms is None else forms:
             if forms is None and form in ("load_driving", "load_back_driven"):
                 continue
-            for scale in scales.get(form, [1.0]):
+            # Ripples are tried at periods that the residual shows.
+            for scale in [] if form in _RIPPLES else scales.get(form, [1.0]):
                 terms.append(FrictionTerm(j, name, form, scale))
     return tuple(terms)
 
@@ -222,34 +240,129 @@ def _first_load(
     return problem.parameters(WeightedLeastSquares().solve(problem).values)
 
 
+@dataclass(frozen=True, eq=False)
+class _Residuals:
+    """What a first fit leaves of parts of the log.
+
+    Attributes:
+        parts: For each part the position of every drive, and what is left of every
+            joint's torque.
+    """
+
+    parts: tuple[tuple[np.ndarray, np.ndarray], ...]
+
+    @property
+    def correlation(self) -> Float[np.ndarray, " dof"]:
+        """Correlation of neighbouring rows, per joint."""
+        power = sum((r**2).sum(axis=0) for _, r in self.parts)
+        lagged = sum((r[1:] * r[:-1]).sum(axis=0) for _, r in self.parts)
+        return np.asarray(lagged / np.maximum(power, 1e-300))
+
+
+def _first_residuals(
+    columns: Columns, runs: Sequence[Samples], parameters: np.ndarray
+) -> _Residuals:
+    """What is left of the torque in parts from all over the log."""
+    weights = columns.user @ parameters
+    turned = columns.dynamics.mechanism.drive_rows
+    parts = []
+    for run, rows in _first_rows(runs):
+        for block in columns.blocks([run], rows):
+            residuals = [
+                matrix[-1] - weights[support] @ matrix[:-1]
+                for matrix, support in zip(block.joints, columns.support, strict=True)
+            ]
+            parts.append((run.q[block.rows] @ turned.T, np.stack(residuals, axis=1)))
+    return _Residuals(tuple(parts))
+
+
 def _worthwhile(
-    candidates: Sequence[FrictionTerm],
-    columns: Columns,
-    runs: Sequence[Samples],
-    parameters: Float[np.ndarray, " parameters"],
+    candidates: Sequence[FrictionTerm], columns: Columns, first: _Residuals
 ) -> tuple[FrictionTerm, ...]:
     """Candidates of drives whose residual is more than noise from sample to sample.
 
     Friction follows the motion, which is smooth: a term that explains a fraction f of
     the residual's power leaves a correlation of about f between neighbours.
     """
-    weights = columns.user @ parameters
-    power, lagged = np.zeros((2, columns.arm.dof))
-    for run, rows in _first_rows(runs):
-        for block in columns.blocks([run], rows):
-            for i, support in enumerate(columns.support):
-                matrix = block.joints[i]
-                residual = matrix[-1] - weights[support] @ matrix[:-1]
-                power[i] += residual @ residual
-                lagged[i] += residual[1:] @ residual[:-1]
     # Half of the gain that is asked for: some 3,000 rows know the correlation to 0.02.
-    is_noise = lagged <= 0.5 * _LEAST_GAIN * power
+    is_noise = first.correlation <= 0.5 * _LEAST_GAIN
     turned = columns.dynamics.mechanism.drive_rows
     return tuple(
         term
         for term in candidates
         if not is_noise[np.flatnonzero(turned[term.joint])].all()
     )
+
+
+_RIPPLES = ("ripple_sine", "ripple_cosine")
+
+# Three periods in the range of motion tell a wave from a slope or a bow; four to the
+# turn leave out what gravity and inertia do.
+_LEAST_PERIODS, _LEAST_WAVES = 3.0, 4.0
+"""Periods of a ripple in the range of a drive, and in a turn."""
+
+# Powers of noise are spread exponentially, with the median at 0.69 of the mean: among
+# 2000 periods one reaches 25 medians with a probability of 6e-5.
+_PEAK = 25.0
+"""Power of a ripple over the median of all periods from which on it is tried."""
+
+_BINS = 4096
+"""Positions that the range of a drive is cut into."""
+
+
+def _ripples(
+    arm: Arm, runs: Sequence[Samples], first: _Residuals
+) -> tuple[FrictionTerm, ...]:
+    """Sine and cosine of the period that stands out of each drive's residual."""
+    terms: list[FrictionTerm] = []
+    for j in arm.coordinates:
+        joint = arm.coordinates.index(j)
+        q = np.concatenate([x[:, j] for x, _ in first.parts])
+        residual = np.concatenate([r[:, joint] for _, r in first.parts])
+        reach = float(np.ptp(q))
+        speed = float(
+            np.sqrt(np.mean([np.mean(run.qd[:, joint] ** 2) for run in runs]))
+        )
+        if reach <= 0.0 or speed <= 0.0:
+            continue
+        period = _strongest_period(q, residual, reach, _shortest(runs[0], speed))
+        if period is not None:
+            name = arm.driven[j].name
+            terms += [FrictionTerm(j, name, form, period) for form in _RIPPLES]
+    return tuple(terms)
+
+
+def _shortest(run: Samples, speed: float) -> float:
+    """Period in [rad] or [m] that passes the torque's low-pass at some speeds."""
+    band = min(run.torque_bandwidth_hz or np.inf, 0.4 * run.rate_hz)
+    # A third of the usual speed: slow motion is where waves are seen.
+    return speed / (3.0 * band)
+
+
+def _strongest_period(
+    q: np.ndarray, residual: np.ndarray, reach: float, shortest: float
+) -> float | None:
+    """Period of the position at which a residual is strongest, if it stands out."""
+    # Sums of the residual at every position: their Fourier transform is what all rows
+    # show of every wave, for the price of one.
+    index = ((q - q.min()) * ((_BINS - 1) / reach)).astype(int)
+    sums = np.bincount(index, residual - residual.mean(), _BINS)
+    # Four times as fine as the range resolves, for the place of the peak.
+    power = np.abs(np.fft.rfft(sums, 4 * _BINS)) ** 2
+    waves = np.arange(power.size) * ((_BINS - 1) / reach / (4 * _BINS))
+    least = max(_LEAST_PERIODS / reach, _LEAST_WAVES / (2.0 * np.pi))
+    # A bin must be short beside a wave.
+    inside = np.flatnonzero(
+        (waves >= least) & (waves <= min(1.0 / shortest, 100.0 / reach))
+    )
+    if inside.size < 16:
+        return None
+    k = int(inside[np.argmax(power[inside])])
+    if power[k] < _PEAK * np.median(power[inside]) or k in (inside[0], inside[-1]):
+        return None
+    before, top, after = np.sqrt(power[k - 1 : k + 2])
+    shift = 0.5 * (before - after) / min(before - 2.0 * top + after, -1e-300)
+    return float(1.0 / (waves[k] + shift * (waves[1] - waves[0])))
 
 
 def _folds(
@@ -334,19 +447,30 @@ class _Search:
     def run(self) -> list[int]:
         """Take the best term of each drive, then the best beside it, and so on."""
         selection: list[int] = []
+        refused: set[int] = set()
         for _ in range(_MOST_TERMS):
-            additions = self._additions(selection)
+            additions = self._additions(selection, refused)
             if not additions:
                 break
             selection += additions
+            # Beside another, a term may no longer brake: it stood in for that one.
+            wrong = self._reversed(selection)
+            refused.update(wrong)
+            selection = [k for k in selection if k not in wrong]
         return sorted(selection)
+
+    def _reversed(self, selection: Sequence[int]) -> list[int]:
+        """Terms that only brake, but whose coefficient is not positive."""
+        x = self._solutions(selection, self._remembering(selection), ())[0]
+        mean = x.mean(axis=0)[self._own :]
+        return [k for k in selection if self._terms[k].kind.brakes and mean[k] <= 0.0]
 
     def _remembering(self, selection: Sequence[int]) -> frozenset[int]:
         """Joints whose friction has a memory: all of their rows are fitted."""
         return frozenset(
             int(j)
             for k in selection
-            if self._terms[k].kind.is_sharp
+            if self._terms[k].kind.remembers
             for j in self._joints[k]
         )
 
@@ -391,39 +515,63 @@ class _Search:
         steps = np.where(free > 1e-6, -slope / np.where(free > 1e-6, free, 1.0), 0.0)
         return x, moves, steps
 
-    def _additions(self, selection: Sequence[int]) -> list[int]:
+    def _additions(self, selection: Sequence[int], refused: set[int]) -> list[int]:
         """For each drive the candidate that helps most, if it helps enough."""
         own = self._remembering(selection)
         before = self._errors(self._solutions(selection, own, ())[0])
-        groups: dict[tuple[frozenset[int], int], list[int]] = {}
+        groups: dict[frozenset[int], dict[int, list[int]]] = {}
         for k, term in enumerate(self._terms):
-            if self._is_seen[k] and not self._is_excluded(selection, k):
-                key = (own | self._remembering([k]), term.joint)
-                groups.setdefault(key, []).append(k)
+            is_open = self._is_seen[k] and k not in refused
+            if is_open and not self._is_excluded(selection, k):
+                drives = groups.setdefault(own | self._remembering([k]), {})
+                drives.setdefault(term.joint, []).append(k)
         best: dict[int, tuple[float, int]] = {}
-        for (whole, drive), candidates in groups.items():
-            x, moves, steps = self._solutions(selection, whole, candidates)
-            joints = self._joints[candidates[0]]
-            # Only what is fitted or tried; all candidates of a drive in one product.
-            tried = [*selection, *candidates]
-            used = [*range(self._own), *[self._own + k for k in tried], -1]
-            grams = self._grams[:, :, joints][..., used, :][..., used]
-            x, u = x[:, used], moves[:, used]
-            products = np.matmul(grams, x[:, None, :, None])[..., 0]
-            error = np.sum(products * x[:, None], axis=-1)[..., None]
-            linear = np.einsum("fic,rfji->rfjc", u, products)
-            square = np.einsum("fic,rfjic->rfjc", u, np.matmul(grams, u[:, None]))
-            step = steps[:, None]
-            trial = (error + 2.0 * step * linear + step**2 * square).sum(axis=2)
-            was = before[:, :, joints].sum(axis=2)
-            for i, k in enumerate(candidates):
-                kind = self._terms[k].kind
-                gain = self._gain(was, trial[..., i], joints, kind.is_sharp)
-                # Whether the sign of its coefficient is one that the form can have.
-                has_sign = not kind.brakes or bool(np.all(steps[:, i] > 0.0))
-                if has_sign and gain > best.get(drive, (0.0, 0))[0]:
+        for whole, drives in groups.items():
+            every = [k for candidates in drives.values() for k in candidates]
+            solved = self._solutions(selection, whole, every)
+            for drive, candidates in drives.items():
+                columns = [every.index(k) for k in candidates]
+                x, moves, steps = (
+                    solved[0],
+                    solved[1][..., columns],
+                    solved[2][:, columns],
+                )
+                gain, k = self._best(before, selection, candidates, (x, moves, steps))
+                if gain > best.get(drive, (0.0, 0))[0]:
                     best[drive] = (gain, k)
         return [k for _, k in best.values()]
+
+    def _best(
+        self,
+        before: np.ndarray,
+        selection: Sequence[int],
+        candidates: Sequence[int],
+        solved: tuple[np.ndarray, np.ndarray, np.ndarray],
+    ) -> tuple[float, int]:
+        """Gain and index of the best of a drive's candidates; gain 0: none helps."""
+        x, moves, steps = solved
+        joints = self._joints[candidates[0]]
+        # Only what is fitted or tried; all candidates of a drive in one product.
+        tried = [*selection, *candidates]
+        used = [*range(self._own), *[self._own + k for k in tried], -1]
+        grams = self._grams[:, :, joints][..., used, :][..., used]
+        x, u = x[:, used], moves[:, used]
+        products = np.matmul(grams, x[:, None, :, None])[..., 0]
+        error = np.sum(products * x[:, None], axis=-1)[..., None]
+        linear = np.einsum("fic,rfji->rfjc", u, products)
+        square = np.einsum("fic,rfjic->rfjc", u, np.matmul(grams, u[:, None]))
+        step = steps[:, None]
+        trial = (error + 2.0 * step * linear + step**2 * square).sum(axis=2)
+        was = before[:, :, joints].sum(axis=2)
+        best = (0.0, -1)
+        for i, k in enumerate(candidates):
+            kind = self._terms[k].kind
+            # Whether the sign of its coefficient is one that the form can have.
+            if kind.brakes and np.any(steps[:, i] <= 0.0):
+                continue
+            gain = self._gain(was, trial[..., i], joints, kind.remembers)
+            best = max(best, (gain, k))
+        return best
 
     def _errors(self, x: np.ndarray) -> Float[np.ndarray, "rows folds joints"]:
         """Squared error of fitted rows and of all, per stretch left out and joint."""
@@ -431,28 +579,31 @@ class _Search:
         return np.asarray(np.sum(products * x[:, None], axis=-1))
 
     def _gain(
-        self, before: np.ndarray, after: np.ndarray, joints: np.ndarray, is_sharp: bool
+        self, before: np.ndarray, after: np.ndarray, joints: np.ndarray, remembers: bool
     ) -> float:
         """Fraction of the squared error that a term takes away; 0 if it is refused.
 
         Args:
             before, after: Squared error of fitted rows and of all, per stretch.
             joints: The joints that the term acts on.
-            is_sharp: Whether the term makes all rows fitted ones.
+            remembers: Whether the term makes all rows fitted ones.
         """
         torque = self._torque[:, joints].sum(axis=1)
         total = np.maximum(before.sum(axis=1), 1e-300)
         gain = 1.0 - after.sum(axis=1) / total
         falls = np.log(np.maximum(before, 1e-300) / np.maximum(after, 1e-300))
         spread = np.std(falls, axis=1, ddof=1) / np.sqrt(falls.shape[1])
-        is_clear = (
-            (np.mean(falls > 0.0, axis=1) >= _MOST_FOLDS)
-            & (gain >= np.maximum(_LEAST_GAIN, _LEAST_TORQUE**2 * torque / total))
-            & (falls.mean(axis=1) >= _LEAST_ERRORS * spread)
-        )
+        least = np.clip(_LEAST_TORQUE**2 * torque / total, _LEAST_GAIN, _MOST)
+        helped = np.mean(falls > 0.0, axis=1)
+        sureness = falls.mean(axis=1) / np.maximum(spread, 1e-300)
+        is_clear = (helped >= _MOST_FOLDS) & (sureness >= _LEAST_ERRORS)
+        # What takes half of the error away, of rows of both kinds, where it matters
+        # most, need not help where there is little to be gained.
+        is_large = np.all(gain >= _MOST) & (helped > 0.5) & (sureness >= 1.0)
+        is_clear = (gain >= least) & (is_clear | is_large)
         # What is judged: rows that are fitted with the term. Neither kind may get worse
         # on the whole.
-        judged = slice(1, 2) if is_sharp else slice(0, 2)
+        judged = slice(1, 2) if remembers else slice(0, 2)
         if np.any(gain < 0.0) or not is_clear[judged].any():
             return 0.0
         # Two stretches at a time: of a single one, chance decides.

@@ -14,10 +14,10 @@ from typing import Literal, TypeAlias
 from armwise.arms import Arm
 from armwise.errors import (
     ArgumentError,
-    EstimateWarning,
     NotIdentifiable,
 )
 from armwise.identification.data_checks import (
+    WRONG_DATA,
     examine,
     without_copies,
 )
@@ -29,11 +29,13 @@ from armwise.identification.estimate import (
 )
 from armwise.identification.friction_selection import select_friction, settle_load
 from armwise.identification.methods import Method, PhysicallyConsistent
+from armwise.identification.mismatch import find_mismatch
 from armwise.identification.problem import TERMS, Problem, pose_problem
+from armwise.identification.sampled_rows import SampledSystem, whitened_rows
 from armwise.identification.validation import review
 from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
-from armwise.regression import Columns, FrictionTerm
+from armwise.regression import Columns, FrictionTerm, GainStd, joint_gain_std
 
 Data: TypeAlias = "Samples | Recording | Sequence[Samples] | Sequence[Recording]"
 """Samples, one run or several; or recordings, which are prepared first."""
@@ -52,6 +54,7 @@ def identify(
     validation: Data | None = None,
     hold_out: float = 0.0,
     cutoff_hz: float | None = None,
+    gain_std: GainStd | None = None,
     progress: Progress | None = None,
 ) -> Estimate:
     """Estimate the parameters of an arm that explain its measured torques.
@@ -68,6 +71,9 @@ def identify(
         validation: Samples or recordings to validate on.
         hold_out: Fraction at the end of the data that is kept for validation.
         cutoff_hz: Low-pass of recordings in [Hz]; chosen if None.
+        gain_std: How far torques may be off by a factor, joint by joint: "sensor",
+            "current", "unknown" (the default), or a standard deviation such as 0.03.
+            Part of every interval; `Estimate.gain_std` states it.
         progress: Called with what is being done and how much of it is done.
 
     Raises:
@@ -97,6 +103,7 @@ def identify(
             cutoff_hz=cutoff_hz,
             progress=progress,
         )
+    gains = joint_gain_std(gain_std, problem.columns.arm.dof)
     report = progress or (lambda step, fraction: None)
     # Judgement: rough fractions of the time it takes, here as in build_problem.
     report("fit", 0.7)
@@ -109,23 +116,22 @@ def identify(
         if problem.validation_data:
             errors = estimate.validate(problem.validation_data)
             estimate = replace(estimate, validation=errors)
+        system = SampledSystem.of(problem, problem.data, estimate=estimate)
+        rows = whitened_rows(problem, estimate, system)
+        # With terms left out, what they would explain looks like wrong data.
+        is_free = bool(problem.is_estimated.all())
+        mismatch = find_mismatch(rows, gains, is_free)
+        others = examine(system, rows) if is_free else []
+        estimate = mismatch.counted_in(estimate)
     report("done", 1.0)
     warnings = [*problem.data_warnings, *diagnose(estimate, checked.agreement)]
     codes = {warning.code for warning in warnings}
-    # What the description alone shows is not said again by a fit.
-    others = [w for w in _data_warnings(problem, estimate) if w.code not in codes]
-    return replace(estimate, warnings=tuple(dict.fromkeys([*warnings, *others])))
-
-
-def _data_warnings(problem: Problem, estimate: Estimate) -> list[EstimateWarning]:
-    """What the arm's equations say about the data, in a fit of all that is free."""
-    # With terms left out, what they would explain looks like wrong data.
-    if not problem.is_estimated.all():
-        return []
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"):
-        return examine(problem, estimate)
+    # What the description alone shows is not said again by a fit; nor is what follows
+    # from wrong data a property of the arm.
+    warnings += [w for w in others if w.code not in codes]
+    if not WRONG_DATA & {warning.code for warning in warnings}:
+        warnings += mismatch.warnings
+    return replace(estimate, warnings=tuple(dict.fromkeys(warnings)))
 
 
 def build_problem(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,130 +15,18 @@ import numpy as np
 from armwise.dynamics import Dynamics
 from armwise.errors import EstimateWarning
 from armwise.identification.problem import Problem
+from armwise.identification.sampled_rows import (
+    SampledSystem,
+    orthonormal,
+    sampled_slices,
+)
 from armwise.recordings import Samples
-from armwise.regression import STRETCHES
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-# Judgement: twenty rows a column for sixty columns and seven joints; more tell no more,
-# as filtered rows repeat themselves.
-ROWS = 1500
-"""Samples that are looked at, from all over the log."""
-
 BETTER = 0.5
 """Fraction to which another reading of the columns must bring the residual."""
-
-
-def orthonormal(
-    matrix: Float[np.ndarray, "rows columns"],
-) -> Float[np.ndarray, "rows rank"]:
-    """Orthonormal columns that span those of a matrix."""
-    size = np.linalg.norm(matrix, axis=0)
-    scaled = matrix / np.where(size > 0, size, 1.0)
-    values, vectors = np.linalg.eigh(scaled.T @ scaled)
-    # Half the digits are lost in the products: below that a direction is rounding.
-    is_there = values > 1e-10 * max(values[-1], 1e-300)
-    return np.asarray(scaled @ (vectors[:, is_there] / np.sqrt(values[is_there])))
-
-
-@dataclass(frozen=True, eq=False)
-class SampledSystem:
-    """Columns of the base parameters for some rows of the data.
-
-    Attributes:
-        rows: Which rows of every run.
-        trust: 1, or 0 where a joint's friction reverses, per sample and joint.
-        regressor: Columns of the base parameters in [N m], joint by joint.
-        torque: What they are to explain in [N m].
-    """
-
-    rows: tuple[np.ndarray, ...]
-    trust: Float[np.ndarray, "samples dof"]
-    regressor: Float[np.ndarray, "dof samples base"]
-    torque: Float[np.ndarray, "dof samples"]
-
-    @classmethod
-    def of(
-        cls, problem: Problem, data: Sequence[Samples], thin: int = 1
-    ) -> SampledSystem:
-        """Evaluate some rows of data, which may differ from the problem's own."""
-        columns = problem.columns
-        total = sum(len(run) for run in data)
-        # Every sample has a row per joint: beyond eight, fewer samples will do.
-        stride = thin * max(1, min(total, 4 * ROWS) // ROWS) * -(-columns.arm.dof // 8)
-        leaders = columns.user[:, list(problem.base.indices)]
-        fixed = columns.user @ np.where(problem.is_estimated, 0.0, problem.prior)
-        rows, trust = [], []
-        parts: list[list[np.ndarray]] = [[] for _ in columns.support]
-        sides: list[list[np.ndarray]] = [[] for _ in columns.support]
-        for run in data:
-            taken = []
-            for block in columns.blocks([run], _slices(len(run), total)):
-                index = np.arange(block.rows.start, block.rows.stop)[::stride]
-                some = index - block.rows.start
-                taken.append(index)
-                everything = np.ones((block.rows.stop - block.rows.start, run.dof))
-                mask = everything if block.trust is None else block.trust
-                trust.append(mask[some])
-                for i, support in enumerate(columns.support):
-                    matrix = block.joints[i][:, some]
-                    parts[i].append(matrix[:-1].T @ leaders[support])
-                    sides[i].append(matrix[-1] - fixed[support] @ matrix[:-1])
-            rows.append(np.concatenate(taken))
-        return cls(
-            tuple(rows),
-            np.vstack(trust),
-            np.stack([np.vstack(part) for part in parts]),
-            np.stack([np.concatenate(side) for side in sides]),
-        )
-
-    def thinned(self, stride: int) -> SampledSystem:
-        """Every so-many-th of the rows."""
-        counts = np.cumsum([0, *(rows.size for rows in self.rows)])
-        index = np.arange(counts[-1])[::stride]
-        pairs = zip(self.rows, pairwise(counts), strict=True)
-        return SampledSystem(
-            tuple(
-                rows[index[(index >= a) & (index < b)] - a] for rows, (a, b) in pairs
-            ),
-            self.trust[::stride],
-            self.regressor[:, ::stride],
-            self.torque[:, ::stride],
-        )
-
-    def errors(
-        self, torque: Float[np.ndarray, "dof samples"], extra: np.ndarray | None = None
-    ) -> Float[np.ndarray, " dof"]:
-        """Relative error of each joint, joints of all sizes weighed alike.
-
-        Args:
-            torque: The torques to explain.
-            extra: Further columns, joint by joint.
-        """
-        masked = torque * self.trust.T
-        sizes = np.maximum(np.linalg.norm(masked, axis=1), 1e-12)
-        weight = self.trust.T / sizes[:, None]
-        columns = self.regressor
-        if extra is not None:
-            columns = np.concatenate([columns, extra], axis=2)
-        basis = orthonormal(
-            (columns * weight[:, :, None]).reshape(-1, columns.shape[2])
-        )
-        scaled = (torque * weight).reshape(-1)
-        unexplained = scaled - basis @ (basis.T @ scaled)
-        return np.asarray(np.linalg.norm(unexplained.reshape(torque.shape), axis=1))
-
-
-def _slices(count: int, total: int) -> list[slice]:
-    """All rows of a short run; of a long one, stretches from all over it."""
-    # Four times the rows wanted are cheap; beyond, a pass would cost as much as a fit.
-    if total <= 4 * ROWS:
-        return [slice(0, count)]
-    length = max(ROWS * 4 // STRETCHES, 1)
-    blocks = max(1, round(count / total * STRETCHES))
-    starts = np.linspace(0, max(count - length, 0), blocks).astype(int)
-    return [slice(int(a), min(int(a) + length, count)) for a in starts]
 
 
 # Columns read in other ways.
@@ -296,7 +184,7 @@ def _other_positions(problem: Problem) -> list[_Reading]:
     # for every order that is tried.
     total = sum(len(run) for run in problem.data)
     short = [
-        Samples.concatenate([run[rows] for rows in _slices(len(run), total)])
+        Samples.concatenate([run[rows] for rows in sampled_slices(len(run), total)])
         for run in problem.data
     ]
 

@@ -1,7 +1,7 @@
 """Learning from practice: better commands for a repeated motion, and its analysis."""
 
 from armwise.learning.analysis import LearningAnalysis, analyse_learning
-from armwise.learning.learn import Stopping, learn
+from armwise.learning.learn import Stopping, learn, practised_feedforward
 from armwise.learning.loops import LiftedLoop, LinearLoop
 from armwise.learning.memory import Learned, LocalCorrection, load_learned, save_learned
 from armwise.learning.operators import (
@@ -51,6 +51,7 @@ __all__ = [
     "load_learned",
     "norm_optimal",
     "practise",
+    "practised_feedforward",
     "save_learned",
     "scaled_error",
 ]

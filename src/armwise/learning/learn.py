@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.control import ResumableController
+from armwise.control import ControllerFactory, Playback, ResumableController
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
-from armwise.learning.memory import Learned, load_learned, save_learned
+from armwise.learning.memory import (
+    Learned,
+    LocalCorrection,
+    load_learned,
+    save_learned,
+)
 from armwise.learning.trial import (
     InverseModel,
     PlantSource,
@@ -197,3 +202,37 @@ def _after(
     if learned.trials - 1 - learned.best >= stopping.patience:
         return replace(learned, ending="no improvement")
     return learned
+
+
+# What was learned, on motions that were not practised.
+
+
+def practised_feedforward(
+    plant: PlantSource,
+    practice: Sequence[Motion],
+    motions: Sequence[Motion],
+    model: Arm,
+    feedback: ControllerFactory,
+    trials: int = 4,
+) -> Playback:
+    """Practise some motions, then command others with local models of what was learned.
+
+    Args:
+        plant: The plant to practise on, or a function that makes one for each trial.
+        practice: Motions to practise, one after the other.
+        motions: Motions to command, one for each plant of a batch, in order.
+        model: The assumed arm, which `LocalCorrection` corrects.
+        feedback: Makes what closes the loop, in practice and afterwards.
+        trials: Attempts at each practised motion; one that runs away at the first
+            teaches nothing.
+    """
+    learned = [learn(plant, x, model, trials, feedback=feedback()) for x in practice]
+    period = learned[0].period
+    local = LocalCorrection.from_practice(
+        model, list(zip(practice, learned, strict=True))
+    )
+    commands = [local.command(motion, period) for motion in motions]
+    # The last row of a motion is held until the longest one ends.
+    longest = max(len(x) for x in commands)
+    ends = [np.pad(x, ((0, longest - len(x)), (0, 0)), mode="edge") for x in commands]
+    return Playback(feedback(), np.stack(ends, axis=1))

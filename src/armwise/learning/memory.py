@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Ending = Literal["trials done", "noise floor", "no improvement", "plant diverged"]
 
+_QUERIES = 500
+"""States corrected at a time: with some thousand practised ones, 4 MB of weights."""
+
 LARGEST_TORQUE = 1e5
 """Torque in [N m] or [N] that no arm has."""
 
@@ -241,10 +244,18 @@ class LocalCorrection:
     ) -> Float[np.ndarray, "samples dof"]:
         """Return the correction at new states in [N m] or [N]."""
         query = np.concatenate([q, qd, qdd], axis=1)
-        away = (query[:, None] - self.states[None]) / self.spread
+        # In blocks: weights are one number per query and practised state.
+        blocks = [
+            self._block(query[k : k + _QUERIES]) for k in range(0, len(query), _QUERIES)
+        ]
+        return np.concatenate([np.zeros((0, self.leftover.shape[1])), *blocks])
+
+    def _block(self, query: np.ndarray) -> np.ndarray:
+        a, b = query / self.spread, self.states / self.spread
+        square = np.sum(a**2, axis=1)[:, None] + np.sum(b**2, axis=1) - 2.0 * a @ b.T
         # The mean, not the sum, over dimensions: `reach` then means the same for any
-        # number of joints.
-        distance = np.einsum("snk,snk->sn", away, away) / query.shape[1]
+        # number of joints. Rounding may leave a square below zero.
+        distance = np.maximum(square, 0.0) / query.shape[1]
         weight = np.exp(-0.5 * distance / self.reach**2)
         columns = [self._joint(weight, query, j) for j in range(self.leftover.shape[1])]
         return np.stack(columns, axis=1)
@@ -255,9 +266,10 @@ class LocalCorrection:
         The ridge is what makes it fade: far away all weights vanish beside it.
         """
         X = self._features(self.states, j)
-        normal = np.einsum("sn,ni,nj->sij", weight, X, X)
-        right = np.einsum("sn,ni,n->si", weight, X, self.leftover[:, j])
         size = X.shape[1]
+        squares = (X[:, :, None] * X[:, None]).reshape(-1, size**2)
+        normal = (weight @ squares).reshape(-1, size, size)
+        right = weight @ (X * self.leftover[:, j, None])
         # A thousandth of one full-weight row: enough to fade, too little to bias.
         normal[:, range(size), range(size)] += 1e-3 * np.trace(X.T @ X) / X.shape[0]
         line = np.linalg.solve(normal, right[..., None])[..., 0]

@@ -6,9 +6,13 @@ from armwise.loads.excitation import (
     design_load_excitation,
 )
 from armwise.loads.files import (
+    DRIVERS,
+    driver_text,
     load_to_dict,
     read_load_estimate,
     to_franka_json,
+    to_kuka_load,
+    to_ros_payload,
     to_ros_yaml,
     to_ur_script,
     to_urdf,
@@ -35,7 +39,7 @@ from armwise.loads.methods import (
     MomentumRate,
     StaticPoses,
 )
-from armwise.loads.online import LoadChange, OnlineLoad
+from armwise.loads.online import LoadChange, OnlineLoad, follow_lines
 from armwise.loads.optimal_filter import (
     MassEstimate,
     OptimalFilter,
@@ -55,12 +59,24 @@ from armwise.loads.recognition import (
     verify_grasp,
 )
 from armwise.loads.rigidity import Rigidity
+from armwise.loads.wrist_log import (
+    Accelerometer,
+    Contact,
+    WristLog,
+    WristPreparation,
+    find_contact,
+    prepare_wrist,
+    read_wrist_log,
+)
 
 __all__ = [
+    "DRIVERS",
     "SIGNAL_GAIN_STD",
     "Accelerations",
+    "Accelerometer",
     "Bias",
     "CatalogueEntry",
+    "Contact",
     "GraspCheck",
     "IntegralWindows",
     "KnownObject",
@@ -81,8 +97,13 @@ __all__ = [
     "TorqueGains",
     "TorqueSolution",
     "WeighedLoad",
+    "WristLog",
+    "WristPreparation",
     "WristSamples",
     "design_load_excitation",
+    "driver_text",
+    "find_contact",
+    "follow_lines",
     "identify_load",
     "is_same_motion",
     "load_from_torques",
@@ -90,11 +111,15 @@ __all__ = [
     "mass_by_differentiation",
     "mass_by_integration",
     "mass_by_optimal_filter",
+    "prepare_wrist",
     "read_catalogue",
     "read_load_estimate",
     "read_torque_gains",
+    "read_wrist_log",
     "recognise",
     "to_franka_json",
+    "to_kuka_load",
+    "to_ros_payload",
     "to_ros_yaml",
     "to_ur_script",
     "to_urdf",

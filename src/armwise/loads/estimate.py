@@ -14,6 +14,7 @@ from armwise.errors import ArgumentError, EstimateWarning, NotConverged
 from armwise.loads.generalized_least_squares import LoadSolution
 from armwise.loads.noise_spectrum import NoiseModel, RegressionRows
 from armwise.loads.rigidity import Rigidity
+from armwise.loads.wrist_log import Accelerometer, Contact
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -81,6 +82,8 @@ class LoadEstimate:
             off from the named frame, where it was estimated.
         pose_offset_std: Its standard deviation.
         warnings: What looks wrong with the data or the result, each with a code.
+        accelerometer: How it was mounted and how late, of a log without joints.
+        contact: A force that is none of the load's, of a log without joints.
     """
 
     frame: str
@@ -97,6 +100,8 @@ class LoadEstimate:
     pose_offset: Float[np.ndarray, " _"] | None = None
     pose_offset_std: Float[np.ndarray, " _"] | None = None
     warnings: tuple[EstimateWarning, ...] = ()
+    accelerometer: Accelerometer | None = None
+    contact: Contact | None = None
 
     def __repr__(self) -> str:
         """One line: mass and centre, with their standard deviations."""
@@ -191,6 +196,9 @@ class LoadEstimate:
         lines.append(axes_statement(std.principal_moments, std.principal_axes))
         if self.rigidity is not None:
             lines.append(self.rigidity.statement)
+        if self.accelerometer is not None:
+            late, spread = self.accelerometer.lag, self.accelerometer.lag_std
+            lines.append(f"accelerometer {1e3 * late:.1f} ± {1e3 * spread:.1f} ms late")
         return "\n".join([*lines, *(warning.text for warning in self.warnings)])
 
 

@@ -1,14 +1,15 @@
-"""Files of a load: its estimate as JSON, and UR script, Franka, ROS 2 and URDF."""
+"""Files of a load: its estimate as JSON, drivers' text, ROS 2 and URDF."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from armwise.arms import INERTIAL_NAMES, InertialParameters
+from armwise.arms import INERTIAL_NAMES, Arm, InertialParameters
 from armwise.errors import (
     ArgumentError,
     ArmwiseError,
@@ -59,6 +60,21 @@ def load_to_dict(load: LoadEstimate) -> dict[str, Any]:
         },
         "pose_offset": None if load.pose_offset is None else _plain(load.pose_offset),
         "rmse": None if load.prediction is None else _plain(load.prediction.rmse),
+        "accelerometer": None
+        if load.accelerometer is None
+        else {
+            "lag": load.accelerometer.lag,
+            "lag_std": load.accelerometer.lag_std,
+            "rotation": load.accelerometer.rotation.tolist(),
+            "unit": load.accelerometer.unit,
+        },
+        "contact": None
+        if load.contact is None
+        else {
+            "began": load.contact.began,
+            "ended": load.contact.ended,
+            "wrench": load.contact.wrench.tolist(),
+        },
         "notes": [warning.text for warning in load.warnings],
         "warnings": [{"code": w.code, "text": w.text} for w in load.warnings],
     }
@@ -213,6 +229,113 @@ def to_urdf(load: LoadEstimate, name: str = "load") -> str:
         f"  <child link={quoteattr(name)}/>\n"
         "</joint>\n"
     )
+
+
+def to_kuka_load(load: LoadEstimate) -> str:
+    """Return the KRL aggregate of a LOAD, for `LOAD_DATA[n]` or `$LOAD`.
+
+    Mass in [kg]; CM: centre of mass in [mm] in the flange frame, and in A, B, C [°]
+    (about Z, then the new Y, then the new X) the principal axes of inertia; J: the
+    principal moments about them in [kg m²].
+    """
+    from scipy.spatial.transform import Rotation
+
+    _require_complete(load, "KUKA's LOAD_DATA")
+    moments, axes = load.principal
+    # Columns of a rotation have a handedness; principal axes have none.
+    axes = axes * np.array([1.0, 1.0, np.sign(np.linalg.det(axes))])
+    a, b, c = Rotation.from_matrix(axes).as_euler("ZYX", degrees=True)
+    x, y, z = 1e3 * load.center_of_mass
+    center = f"X {x:.6g},Y {y:.6g},Z {z:.6g},A {a:.6g},B {b:.6g},C {c:.6g}"
+    j = ",".join(f"{n} {v:.6g}" for n, v in zip("XYZ", moments, strict=True))
+    return f"{{M {load.mass:.6g},CM {{{center}}},J {{{j}}}}}"
+
+
+def to_ros_payload(load: LoadEstimate) -> str:
+    """Return a request of ur_msgs/srv/SetPayload as YAML; its inertia as a comment."""
+    _require_physical(load)
+    x, y, z = (float(v) for v in load.center_of_mass)
+    lines = [f"mass: {load.mass:.6g}", "center_of_gravity:"]
+    lines += [f"  {k}: {v:.6g}" for k, v in (("x", x), ("y", y), ("z", z))]
+    if load.is_complete:
+        I = load.central_inertia
+        listed = ", ".join(f"{n} {float(I[e]):.6g}" for n, e in _INERTIA.items())
+        lines.append(f"# inertia about the centre of mass: {listed}")
+    return "\n".join(lines) + "\n"
+
+
+DRIVERS = {
+    "ur": to_ur_script,
+    "franka": to_franka_json,
+    "kuka": to_kuka_load,
+    "ros2": to_ros_payload,
+}
+"""Driver → how it takes a load: UR script, libfranka's setLoad, KRL, SetPayload."""
+
+_FLANGES = ("flange", "tool0", "link8")
+"""How the frame is called, or ends, in which drivers take a load."""
+
+
+def driver_text(load: LoadEstimate, driver: str, arm: Arm | None = None) -> str:
+    """Return a load exactly as a driver takes it, in its frame and units.
+
+    Numbers are rounded to a tenth of their standard deviations, and stay those of a
+    physical body.
+
+    Args:
+        load: The load; of a frame that is not the flange, expressed in the flange's if
+            the arm has one on the same link.
+        driver: One of `DRIVERS`.
+        arm: The arm that holds it.
+
+    Raises:
+        NotPhysical: If no body has these numbers.
+        ArgumentError: If there is no such driver.
+    """
+    if driver not in DRIVERS:
+        raise ArgumentError(f"{driver!r} is none of {', '.join(DRIVERS)}.")
+    _require_physical(load)
+    return DRIVERS[driver](_rounded(_at_flange(load, arm)))
+
+
+def _at_flange(load: LoadEstimate, arm: Arm | None) -> LoadEstimate:
+    if arm is None or load.frame.endswith(_FLANGES):
+        return load
+    link, T_link_frame = arm.find_frame(load.frame)
+    for name in (frame.name for frame in arm.frames):
+        if name.endswith(_FLANGES) and arm.find_frame(name)[0] == link:
+            T_link_flange = arm.find_frame(name)[1]
+            return load.in_frame(np.linalg.inv(T_link_flange) @ T_link_frame, name)
+    return load
+
+
+def _rounded(load: LoadEstimate) -> LoadEstimate:
+    """Round mass, centre and central inertia to a tenth of their deviations."""
+    std = load.std
+    for finer in (0, 2, 4, 8):
+        mass = _digits(load.mass, std.mass, finer)
+        center = _digits(load.center_of_mass, std.center_of_mass, finer)
+        if not load.is_complete:
+            vector = load.parameters.vector.copy()
+            vector[0], vector[1:4] = mass, mass * center
+            return replace(load, parameters=InertialParameters(vector))
+        I = load.central_inertia
+        spread = np.minimum(std.central_inertia, np.abs(I) + np.abs(I).max() * 1e-3)
+        body = InertialParameters.from_center_of_mass(
+            float(mass), center, _digits(I, spread, finer)
+        )
+        # A thin rod's inertia may lie within rounding of no body's: keep more digits.
+        if body.is_physical():
+            return replace(load, parameters=body)
+    return load
+
+
+def _digits(values: Any, std: Any, finer: int) -> Any:
+    """Round to the decimal below a tenth of each deviation, or finer."""
+    values, std = np.asarray(values, float), np.asarray(std, float)
+    known = np.where(np.isfinite(std) & (std > 0.0), std, 1e-9)
+    step = 10.0 ** (np.floor(np.log10(known)) - 1 - finer)
+    return np.where(np.isfinite(values), np.round(values / step) * step, values)
 
 
 WRITERS = {

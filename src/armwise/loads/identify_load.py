@@ -29,6 +29,7 @@ from armwise.loads.problem import (
     require_arm,
 )
 from armwise.loads.rigidity import assess_rigidity
+from armwise.loads.wrist_log import WristLog, find_contact, prepare_wrist
 from armwise.recordings import WRENCH_NAMES, Recording, Samples, prepare
 
 if TYPE_CHECKING:
@@ -45,7 +46,12 @@ two-sided z-test with a false alarm in 370."""
 
 
 def identify_load(
-    data: Samples | WristSamples | Recording | Sequence[Samples] | Sequence[Recording],
+    data: Samples
+    | WristSamples
+    | WristLog
+    | Recording
+    | Sequence[Samples]
+    | Sequence[Recording],
     arm: Arm | Estimate | str | Path | None = None,
     *,
     frame: str = "wrist",
@@ -73,7 +79,8 @@ def identify_load(
 
     Args:
         data: Motion with a wrench or with torques; several become segments. Recordings
-            are prepared as the method needs them.
+            are prepared as the method needs them. A `WristLog` has no joints, and
+            needs no arm.
         arm: The arm that moved; not for `WristSamples`, nor if the data carry it. An
             estimate of the empty arm stands for `bare`.
         frame: Frame of the sensor, and of the result.
@@ -99,6 +106,8 @@ def identify_load(
         NotIdentifiable: If the motion does not determine the parameters.
         RecordingError: If the wrench is missing, saturated, slow or in other axes.
     """
+    if isinstance(data, WristLog):
+        return _from_wrist_log(data, frame, method, bias, drift, consistent)
     model = load_arm(arm) if isinstance(arm, str | Path) else arm
     arm = model.arm if isinstance(model, Estimate) else model
     frame = frame if sensor_frame is None else sensor_frame
@@ -127,6 +136,50 @@ def identify_load(
             gains = TorqueGains.as_recorded(known_arm, gain_std, signal)
         estimate = load_from_torques(data, model, frame, empty, gains).load
     return make_physical(estimate) if consistent else estimate
+
+
+_LARGEST_GYRATION = 0.1
+"""Radius of gyration [m] whose inertia must exceed an inertia's standard deviation, or
+else inertias are not asked for: slow turning does not show them."""
+
+
+def _from_wrist_log(
+    log: WristLog,
+    frame: str,
+    method: LoadMethod | None,
+    bias: Bias,
+    drift: bool,
+    consistent: bool,
+) -> LoadEstimate:
+    """Find a load from a log without joints, and whether the tool touched anything."""
+    wrist = prepare_wrist(log)
+    options = {"frame": frame, "drift": drift, "consistent": consistent}
+    if log.is_static:
+        # One zero for all poses, each of which is a segment of its own.
+        load = identify_load(
+            wrist.samples,
+            method=StaticPoses(),
+            bias="common",
+            **options,  # type: ignore[arg-type]
+        )
+        return replace(load, warnings=(*wrist.warnings, *load.warnings))
+    load = identify_load(wrist.samples, method=method, bias=bias, **options)  # type: ignore[arg-type]
+    vague = load.std.parameters[4:] > abs(load.mass) * _LARGEST_GYRATION**2
+    if method is None and (vague.any() or not load.is_complete):
+        slow = Accelerations(inertia=False)
+        load = identify_load(wrist.samples, method=slow, bias=bias, **options)  # type: ignore[arg-type]
+    contact = find_contact(wrist.samples, load.parameters.vector)
+    warnings = (*wrist.warnings, *load.warnings)
+    if contact is not None:
+        text = (
+            f"The tool touched something between {contact.began:.2f} and "
+            f"{contact.ended:.2f} s, with up to {contact.force:.2g} N: the load is not "
+            "to be trusted. Identify it from a run without contact."
+        )
+        warnings = (*warnings, EstimateWarning("contact", text))
+    return replace(
+        load, accelerometer=wrist.accelerometer, contact=contact, warnings=warnings
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,13 +289,27 @@ def _samples(
     if not recordings:
         return Samples.concatenate([run for run in runs if isinstance(run, Samples)])
     if isinstance(method, OptimalFilter):
-        return prepare(recordings, np.inf, decimation=1, keep_rest=True)
+        # Of two measurements its noise is found; one that it is told needs no other.
+        is_told = method.position_std is not None
+        return prepare(
+            recordings,
+            np.inf,
+            velocity="auto"
+            if is_told or not _has_velocities(recordings)
+            else "measured",
+            decimation=1,
+            keep_rest=True,
+        )
     # Static poses are rests; any other method gains nothing from them.
     keep_rest = isinstance(method, StaticPoses)
     if not all(rec.has_wrench for rec in recordings):
         # The torque's lag is found by the arm's dynamics, whatever it holds.
         return prepare(recordings, cutoff_hz, arm=arm, like=like, keep_rest=keep_rest)
     return prepare(recordings, cutoff_hz, keep_rest=keep_rest)
+
+
+def _has_velocities(recordings: Sequence[Recording]) -> bool:
+    return all("qd_1" in recording.channels for recording in recordings)
 
 
 # Sensors mounted at a rotation or pose that is unknown.

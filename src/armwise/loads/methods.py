@@ -49,13 +49,19 @@ class Accelerations:
     Attributes:
         highest_hz: Frequencies above are not used, in [Hz]: those at which a machine
             shakes and its sensor bends. None uses all that were not filtered away.
+        inertia: False: find mass and centre only, as slow turning shows no more.
     """
 
     highest_hz: float | None = None
+    inertia: bool = True
 
     def solve(self, problem: WrenchProblem) -> LoadSolution:
         """Solve w = A φ + bias."""
         rows = problem.rows()
+        if not self.inertia:
+            A = rows.regressor.copy()
+            A[:, :, _STATIC:] = 0.0
+            rows = replace(rows, regressor=A)
         if self.highest_hz is not None:
             rows = replace(rows, highest_hz=min(rows.highest_hz, self.highest_hz))
         return solve_generalized(rows, problem.bias, problem.has_drift)

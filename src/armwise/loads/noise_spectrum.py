@@ -244,7 +244,7 @@ def fit_noise(
     means = np.stack([np.bincount(fine, p) for p in power.T]) / count
     allowed = [0, 1, 2] if has_drift else [1, 2]
     strengths = np.zeros((power.shape[1], 3))
-    strengths[:, allowed] = _fit_mixtures(means, binned[allowed], count)
+    strengths[:, allowed] = fit_mixtures(means, binned[allowed], count)
     return _with_bands(coefficients, power, strengths)
 
 
@@ -274,7 +274,7 @@ def _bins(frequency: np.ndarray, count: int) -> np.ndarray:
     return np.unique(np.floor(position * count), return_inverse=True)[1]
 
 
-def _fit_mixtures(
+def fit_mixtures(
     power: Float[np.ndarray, "channels bins"],
     unit: Float[np.ndarray, "parts bins"],
     count: Float[np.ndarray, " bins"],

@@ -9,15 +9,19 @@ cumulative-sum test on the innovations detects that a load was picked up or put 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from armwise.arms import Arm, InertialParameters
 from armwise.dynamics import HeldBody
-from armwise.errors import ArgumentError
+from armwise.errors import ArgumentError, RecordingError
+from armwise.files import write_atomically
 from armwise.loads.estimate import SCALE, LoadEstimate
+from armwise.programs import SCALAR_PRELUDE, core_source, count_uniform, fill
 from armwise.recordings import WRENCH_NAMES
 
 if TYPE_CHECKING:
@@ -39,6 +43,17 @@ _SMALLEST_BIAS = 1e-12
 _SYMMETRISE_EVERY = 64
 """Samples between making the covariance symmetric: rounding grows by one bit or so in
 that time, and averaging at every sample would cost as much as the update."""
+
+
+_SURE_MASS, _SURE_LEAST, _SURE_MOMENT = 0.01, 0.01, 0.01
+"""Standard deviations at which a load is known well enough for a driver: 1 % of its
+mass, or 10 g; first moments to 10 g m, some millimetres of a kilogram's centre."""
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def _listed(values: np.ndarray) -> str:
+    return ", ".join(repr(float(x)) for x in values)
 
 
 @dataclass(frozen=True)
@@ -188,6 +203,75 @@ class OnlineLoad:
         return self._x[10:].copy()
 
     @property
+    def is_sure(self) -> bool:
+        """Whether the load is known well enough for a robot's driver."""
+        std = np.sqrt(np.diag(self._P)[:4]) * SCALE[:4]
+        bound = max(_SURE_MASS * abs(self.mass), _SURE_LEAST)
+        return bool(std[0] < bound and np.all(std[1:] < _SURE_MOMENT))
+
+    def generate(self, folder: str | Path, name: str = "load_follower") -> list[Path]:
+        """Write this filter as C: NAME.h and NAME.c, with its settings as constants.
+
+        Fixed memory, no allocation, the same work for every sample.
+
+        Args:
+            folder: Where to; made if need be.
+            name: Prefix of all names in C.
+        """
+        if not name.isidentifier():
+            raise ArgumentError(f"{name!r} is no name in C.")
+        program, detector = (
+            self._body.regressor_program,
+            ChangeDetector(6, self.rate_hz),
+        )
+        stored = program.output("A").nonzero
+        mean, covariance = self._prior
+        prior = np.zeros((16, 16))
+        prior[:10, :10], prior[10:, 10:] = covariance, np.diag(self._bias)
+        values = {
+            "NAME": name,
+            "GUARD": name.upper(),
+            "ARM": self.arm.name,
+            "FRAME": self.frame,
+            "JOINTS": self.arm.dof,
+            "PRELUDE": SCALAR_PRELUDE,
+            "CORE": core_source(program),
+            "PROGRAM": program.name,
+            "NONZERO": ", ".join(map(str, stored)),
+            "STORED": len(stored),
+            "UNIFORMS": max(1, count_uniform(program)),
+            "SCALE": _listed(SCALE),
+            "GRIPPER": _listed(self._gripper),
+            "NOISE": _listed(np.diag(self._noise)),
+            "HOLD": _listed(self._hold),
+            "DRIFT": _listed(self._drift),
+            "PRIOR_MEAN": _listed(np.concatenate([mean + self._gripper, np.zeros(6)])),
+            "PRIOR": ", ".join(f"{{{_listed(row)}}}" for row in prior),
+            "WIDE": _listed((PRIOR_STD / SCALE) ** 2),
+            "FADE": repr(self._fade),
+            "RATE": repr(float(self.rate_hz)),
+            "LARGEST_RATIO": repr(detector.largest_ratio),
+            "SLACK": repr(detector.slack),
+            "HOLD_OFF": detector.hold_off,
+            "LEVEL_RATE": repr(detector.level_rate),
+            "THRESHOLD": repr(detector.threshold),
+            "SMALLEST": repr(float(self.smallest_change)),
+            "MOMENT_PER_MASS": repr(_MOMENT_PER_MASS),
+            "SYMMETRISE": _SYMMETRISE_EVERY,
+            "SURE_MASS": repr(_SURE_MASS),
+            "SURE_LEAST": repr(_SURE_LEAST),
+            "SURE_MOMENT": repr(_SURE_MOMENT),
+        }
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for ending in (".h", ".c"):
+            text = fill(_TEMPLATES / f"load_follower{ending}.in", **values)
+            write_atomically(target / f"{name}{ending}", text)
+            paths.append(target / f"{name}{ending}")
+        return paths
+
+    @property
     def estimate(self) -> LoadEstimate:
         """The load with everything that follows from it."""
         return LoadEstimate(
@@ -323,6 +407,67 @@ class OnlineLoad:
         self._detector.restart()
 
 
+def follow_lines(
+    online: OnlineLoad, lines: Iterable[str], cutoff_hz: float = 20.0
+) -> Iterator[float]:
+    """Follow a load along CSV lines as they come; yield the time after each.
+
+    The first line names the columns: time, q_1 …, qd_1 …, qdd_1 … if measured, fx … tz.
+    Velocity and acceleration that are not there are differences behind a first-order
+    low-pass, which a live signal allows.
+
+    Args:
+        online: The filter, which is updated.
+        lines: From a pipe or a file.
+        cutoff_hz: Of that low-pass in [Hz].
+
+    Raises:
+        RecordingError: If a column is missing, or a line is not of numbers.
+    """
+    source = iter(lines)
+    names = [name.strip() for name in next(source, "").split(",")]
+    joints = range(1, online.arm.dof + 1)
+    wanted = ["time", *(f"q_{j}" for j in joints), *WRENCH_NAMES]
+    if missing := [name for name in wanted if name not in names]:
+        raise RecordingError(
+            f"The first line names no column {missing[0]!r}. It must name time, q_1 …, "
+            "qd_1 …, fx, fy, fz, tx, ty, tz."
+        )
+    columns = {
+        quantity: [names.index(f"{quantity}_{j}") for j in joints]
+        for quantity in ("q", "qd", "qdd")
+        if all(f"{quantity}_{j}" in names for j in joints)
+    }
+    force = [names.index(name) for name in WRENCH_NAMES]
+    when = names.index("time")
+    before: tuple[float, list[np.ndarray]] | None = None
+    for number, line in enumerate(source, start=2):
+        if not line.strip():
+            continue
+        try:
+            values = np.array([float(x) for x in line.split(",")])
+        except ValueError:
+            values = np.zeros(0)
+        if values.size != len(names) or not np.all(np.isfinite(values)):
+            raise RecordingError(f"Line {number} does not hold {len(names)} numbers.")
+        time = float(values[when])
+        rates = [values[columns["q"]]]
+        for k, quantity in enumerate(("qd", "qdd")):
+            if quantity in columns:
+                rates.append(values[columns[quantity]])
+            elif before is None or time <= before[0]:
+                rates.append(np.zeros(online.arm.dof))
+            else:
+                step = time - before[0]
+                slope = (rates[k] - before[1][k]) / step
+                weight = 1.0 - np.exp(-2.0 * np.pi * cutoff_hz * step)
+                rates.append(before[1][k + 1] + weight * (slope - before[1][k + 1]))
+        q, qd, qdd = rates
+        online.update(q, qd, qdd, values[force])
+        before = time, rates
+        yield time
+
+
 # Detection of a changed load.
 
 
@@ -359,10 +504,10 @@ class ChangeDetector:
         self.threshold = threshold
         self.slack = slack
         self._channels = channels
-        self._level_rate = 1.0 / (2.0 * rate_hz)  # the level follows within 2 s
-        self._hold_off = round(hold_off * rate_hz)
+        self.level_rate = 1.0 / (2.0 * rate_hz)  # the level follows within 2 s
+        self.hold_off = round(hold_off * rate_hz)
         # One outlier alone must not sum up to a change.
-        self._largest_ratio = 8.0
+        self.largest_ratio = 8.0
         self.restart()
         self.level = 1.0
 
@@ -383,11 +528,11 @@ class ChangeDetector:
         """Take one sample's νᵀ S⁻¹ ν; return whether the load has changed."""
         self._samples += 1
         ratio = distance / (self._channels * self.level)
-        ratio = min(ratio, self._largest_ratio)
+        ratio = min(ratio, self.largest_ratio)
         total = self.sum + (ratio - self.slack)
-        if total <= 0.0 or self._samples <= self._hold_off:
+        if total <= 0.0 or self._samples <= self.hold_off:
             self.sum, self.since = 0.0, 0
-            self.level *= 1.0 + self._level_rate * (ratio - 1.0)
+            self.level *= 1.0 + self.level_rate * (ratio - 1.0)
             self.level = max(self.level, 1.0)
             return False
         self.sum, self.since = total, self.since + 1

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.dynamics import HeldBody
-from armwise.errors import ArgumentError
+from armwise.errors import ArgumentError, RecordingError
 from armwise.loads.generalized_least_squares import (
     LoadSolution,
     common_bias,
@@ -32,6 +32,7 @@ from armwise.loads.generalized_least_squares import (
 from armwise.loads.noise_spectrum import (
     Coefficients,
     cosine_coefficients,
+    fit_mixtures,
     fit_noise,
     non_negative,
 )
@@ -66,18 +67,21 @@ _WINDOW_LEAK = 1.944
 class OptimalFilter:
     """Total least squares, prefiltered as the noise demands.
 
-    Samples must hold positions as they were measured, not low-passed ones.
+    Samples must hold positions as they were measured, not low-passed ones. Where
+    velocities were measured as well nothing needs to be known of the noise: it is what
+    they and the differentiated positions disagree in (`redundant_noise`), and both
+    make up the velocity, each where it is the quieter.
 
     Attributes:
         position_std: Noise of the positions in [rad] or [m], one number or one per
-            joint; an encoder's count divided by √12.
+            joint; an encoder's count divided by √12. None: from measured velocities.
         velocity_std: Noise of measured velocities in [rad/s] or [m/s]; None when
             velocities are differentiated positions.
         draws: Simulated noise records by which its effect is estimated.
         seed: Of those.
     """
 
-    position_std: ArrayLike
+    position_std: ArrayLike | None = None
     velocity_std: ArrayLike | None = None
     draws: int = 3
     seed: int = 0
@@ -95,6 +99,10 @@ class OptimalFilter:
                 "OptimalFilter filters by itself: give samples as they were measured, "
                 "prepare(recording, cutoff_hz=inf), not low-passed ones."
             )
+        if self.position_std is None:
+            position, velocity = redundant_noise(samples)
+            known = replace(self, position_std=position, velocity_std=velocity)
+            return known.solve(problem)
         parts = tuple(problem.rows().segments)
         measured = self._motion(samples.q, samples.qd, parts, problem.rate_hz)
         exact = replace(problem, frame_motion=body.motion(*measured))
@@ -113,10 +121,33 @@ class OptimalFilter:
         """Differentiate, segment by segment, without any filter."""
         speed, rate = np.array(qd), np.empty_like(q)
         for part in parts:
+            slope = _slope(q[part], rate_hz)
             if self.velocity_std is None:
-                speed[part] = _slope(q[part], rate_hz)
+                speed[part] = slope
+            else:
+                # Their difference is noise alone: no motion is filtered.
+                noise = qd[part] - slope
+                speed[part] = slope + self._of_velocity(noise, rate_hz)
             rate[part] = _slope(speed[part], rate_hz)
         return q, speed, rate
+
+    def _of_velocity(
+        self, difference: Float[np.ndarray, "samples dof"], rate_hz: float
+    ) -> Float[np.ndarray, "samples dof"]:
+        """Part of measured less differentiated velocity that belongs to the motion.
+
+        Wiener's filter: differentiating multiplies white noise of positions by |D|²,
+        which is nothing at low frequencies and much at high ones.
+        """
+        from scipy.fft import dct, idct
+
+        gain = _difference_gain(len(difference), rate_hz)
+        position = gain[:, None] ** 2 * np.square(np.asarray(self.position_std))
+        whole = position + np.square(np.asarray(self.velocity_std))
+        # 1e-300: two signals without noise agree, whichever is used.
+        passed = position / np.maximum(whole, 1e-300)
+        spectrum = dct(difference, type=2, norm="ortho", axis=0)
+        return np.asarray(idct(passed * spectrum, type=2, norm="ortho", axis=0))
 
     def _regressor_noise(
         self, problem: WrenchProblem, body: HeldBody, samples: Samples
@@ -138,6 +169,61 @@ class OptimalFilter:
             noisy = replace(problem, frame_motion=body.motion(*motion))
             drawn.append(noisy.regressor - problem.regressor)
         return drawn
+
+
+def redundant_noise(
+    samples: Samples,
+) -> tuple[Float[np.ndarray, " dof"], Float[np.ndarray, " dof"]]:
+    """White noise of positions and of velocities that were both measured.
+
+    Measured less differentiated velocity is n_v − D n_q, without any motion. Its
+    spectrum S_nv + |D|² S_nq is flat where the velocity's noise prevails and rises
+    where the position's does; both levels are fitted by maximum likelihood. The noises
+    are taken as independent: a velocity that the robot itself differentiates from the
+    same encoder has some of the position's noise, and both then come out too small.
+
+    Returns:
+        Standard deviations of the positions in [rad] or [m] and of the velocities per
+        [s], one per joint.
+
+    Raises:
+        RecordingError: If the velocities are no measurement of their own.
+    """
+    from scipy.fft import dct
+
+    rate, powers, shapes = samples.rate_hz, [], []
+    for part in samples.segments:
+        # The ends' differences are one-sided, and louder.
+        inner = slice(_EDGE_SAMPLES, -_EDGE_SAMPLES)
+        noise = (samples.qd[part] - _slope(samples.q[part], rate))[inner]
+        if not len(noise):
+            continue
+        # Not the mean: a tachometer's zero is no noise.
+        powers.append(dct(noise, type=2, norm="ortho", axis=0)[1:] ** 2)
+        shapes.append(_difference_gain(len(noise), rate)[1:] ** 2)
+    power = np.concatenate(powers) if powers else np.zeros((0, samples.dof))
+    if not len(power):
+        raise ArgumentError("OptimalFilter needs segments of 24 samples or more.")
+    # Rounding of numbers, not of encoders, is all that derived velocities differ by.
+    is_derived = power.mean(axis=0) < 1e-18 * np.mean(samples.qd**2, axis=0)
+    is_moving = np.ptp(samples.q, axis=0) > 0.0
+    if samples.preparation.velocity == "position" or np.any(is_derived & is_moving):
+        raise RecordingError(
+            "Velocities were not measured beside positions, or do not fit them, so "
+            "that the noise of neither is known: give the encoders' count, "
+            "OptimalFilter.from_resolution(count) or --resolution."
+        )
+    rising = np.concatenate(shapes)
+    unit = np.stack([np.ones_like(rising), rising])
+    levels = fit_mixtures(power.T, unit, np.ones_like(rising))
+    velocity, position = np.sqrt(levels.T)
+    return position, velocity
+
+
+def _difference_gain(count: int, rate_hz: float) -> Float[np.ndarray, " count"]:
+    """Gain of `differentiate`, five points, at the cosine transform's frequencies."""
+    turn = np.pi * np.arange(count) / count
+    return np.asarray(rate_hz * (8.0 * np.sin(turn) - np.sin(2.0 * turn)) / 6.0)
 
 
 def _inner_rows(parts: tuple[slice, ...]) -> np.ndarray:

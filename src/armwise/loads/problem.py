@@ -38,6 +38,8 @@ class WristSamples:
         alpha: Angular acceleration in [rad/s²].
         wrench: Force [N] and torque [N m] on the load, (fx, fy, fz, tx, ty, tz).
         starts: First sample of every uninterrupted segment.
+        highest_hz: Frequencies above are not used, in [Hz]: those at which the motion
+            is not known as well as the wrench.
     """
 
     time: Float[np.ndarray, " samples"]
@@ -46,6 +48,7 @@ class WristSamples:
     alpha: Float[np.ndarray, "samples 3"]
     wrench: Float[np.ndarray, "samples 6"]
     starts: tuple[int, ...] = (0,)
+    highest_hz: float = np.inf
 
     def __post_init__(self) -> None:
         rows = np.size(self.time)
@@ -162,7 +165,12 @@ def build_wrench_problem(
     }
     if isinstance(data, WristSamples):
         motion = np.stack([data.acceleration, data.omega, data.alpha], axis=1)
-        return WrenchProblem(frame_motion=motion, **common), warnings  # type: ignore[arg-type]
+        problem = WrenchProblem(
+            frame_motion=motion,
+            highest_hz=data.highest_hz,
+            **common,  # type: ignore[arg-type]
+        )
+        return problem, warnings
     body = HeldBody(require_arm(data, arm), frame)
     highest = data.preparation.cutoff_hz or np.inf
     problem = WrenchProblem(

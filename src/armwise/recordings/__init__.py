@@ -2,7 +2,12 @@
 
 from armwise.recordings.filters import differentiate
 from armwise.recordings.formats.arrays import table_of_frame
-from armwise.recordings.mapping import LogMapping, apply_mapping_to_arm, load_mapping
+from armwise.recordings.mapping import (
+    LogMapping,
+    TimeMapping,
+    apply_mapping_to_arm,
+    load_mapping,
+)
 from armwise.recordings.plausibility import suspicions
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.prepare import prepare
@@ -43,6 +48,7 @@ __all__ = [
     "Samples",
     "SensorCalibration",
     "SignalTable",
+    "TimeMapping",
     "apply_mapping_to_arm",
     "differentiate",
     "joint_names_in_log",

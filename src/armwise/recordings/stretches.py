@@ -425,6 +425,12 @@ _PAUSE = 0.02
 """Time in [s] over which a joint must have moved by more than its encoder's errors."""
 
 
+# Judgement: three quarters of a log's motion determine what all of it would.
+_RARE_REST = 0.25
+"""Fraction of a log up to which a joint's rests are left out, however long: at rest
+friction has any value up to its limit, which would be learnt as mass or offset."""
+
+
 def standstill(
     q: Float[np.ndarray, " samples"], rate_hz: float, longest_rest: float = 0.5
 ) -> Float[np.ndarray, " samples"]:
@@ -437,7 +443,8 @@ def standstill(
     Args:
         q: Position in [rad] or [m], evenly spaced.
         rate_hz: Samples a second.
-        longest_rest: Longer rests in [s] are no reversal: the joint holds its load.
+        longest_rest: Longer rests in [s] are no reversal: a joint that rests for most
+            of a log has nothing else to be learnt from than how it holds its load.
     """
     still = np.zeros(q.size)
     half = max(1, round(0.5 * _PAUSE * rate_hz))
@@ -449,8 +456,9 @@ def standstill(
     is_still = np.zeros(q.size, dtype=bool)
     is_still[half : q.size - half] = moves <= least
     edges = np.flatnonzero(np.diff(is_still, prepend=False, append=False))
+    rarely = np.mean(is_still) < _RARE_REST
     for first, stop in edges.reshape(-1, 2):
-        if stop - first <= longest_rest * rate_hz:
+        if rarely or stop - first <= longest_rest * rate_hz:
             still[first:stop] = 1.0
     return still
 

@@ -251,7 +251,7 @@ class Columns:
             masked = masked | (np.abs(samples.still) > UNKNOWN_FRICTION)
         # Friction that builds up over a distance is known at and after a reversal.
         for term in self.friction if self.fits_reversals else ():
-            if term.kind.is_sharp:
+            if term.kind.remembers:
                 masked[:, rows[term.joint] != 0.0] = False
         return np.where(masked, 0.0, 1.0)
 

@@ -55,8 +55,9 @@ class FrictionForm:
         meaning: What it describes, in words.
         shape: Its torque as a function of the drive's motion and the term's scale.
         brakes: Whether it only ever takes energy: its coefficient is not negative.
-        is_sharp: Whether it has steps of its own, so that the torque's low-pass
-            changes it.
+        is_sharp: Whether it has steps or waves of its own, so that the torque's
+            low-pass changes it.
+        remembers: Whether it depends on where the drive came from.
         uses_load: Whether it depends on the load of the gear.
         scale: What the term's scale is; empty if the form has none.
         undecided: What a log must hold for it to be told from the others.
@@ -66,12 +67,15 @@ class FrictionForm:
     shape: Callable[[DriveMotion, float], np.ndarray]
     brakes: bool = False
     is_sharp: bool = False
+    remembers: bool = False
     uses_load: bool = False
     scale: str = ""
     undecided: str = "speeds from slow to fast"
 
 
 _BOTH_LOADS = "loads from light to heavy at the same speeds, in both directions"
+
+_MANY_PERIODS = "slow sweeps over many periods"
 
 FORMS: dict[str, FrictionForm] = {
     "asymmetric": FrictionForm(
@@ -126,8 +130,25 @@ FORMS: dict[str, FrictionForm] = {
         lambda m, width: m.stop(width),
         brakes=True,
         is_sharp=True,
+        remembers=True,
         scale="distance in [rad] or [m]",
         undecided="reversals, slow ones among them",
+    ),
+    # Both, so that the phase is free. Not sharp, but faster than the low-pass when the
+    # drive is fast: what it takes away must be missing here, too.
+    "ripple_sine": FrictionForm(
+        "sin(2π q/p): torque that repeats with the position of motor or gear",
+        lambda m, period: np.sin(2.0 * np.pi / period * m.q),
+        is_sharp=True,
+        scale="period p in [rad] or [m]",
+        undecided=_MANY_PERIODS,
+    ),
+    "ripple_cosine": FrictionForm(
+        "cos(2π q/p): torque that repeats with the position of motor or gear",
+        lambda m, period: np.cos(2.0 * np.pi / period * m.q),
+        is_sharp=True,
+        scale="period p in [rad] or [m]",
+        undecided=_MANY_PERIODS,
     ),
 }
 """Forms of friction by name; add your own before you use it."""
@@ -276,6 +297,21 @@ class FrictionModel:
         """Forget where the arm came from."""
         self._before = None
         self._springs[:] = 0.0
+
+    @property
+    def state(self) -> dict[str, np.ndarray]:
+        """Where the drives were and how far their springs are stretched."""
+        own = {} if self._before is None else {"friction_position": self._before}
+        return {"friction_springs": self._springs.copy()} | own
+
+    def restore(
+        self,
+        springs: Float[np.ndarray, "terms batch"],
+        position: Float[np.ndarray, "batch drives"] | None,
+    ) -> None:
+        """Go on from a `state`."""
+        self._springs[:] = springs
+        self._before = None if position is None else np.array(position)
 
     def torque(
         self,

@@ -25,8 +25,9 @@ log does not say."""
 
 # Strain-gauge joint sensors are specified to 1–2 % of full scale; torque constants
 # differ from data sheets by 10 % with magnets, temperature and gear efficiency. A log
-# in N m that does not say what it was measured with may be either, mostly calibrated.
-GAIN_STD = MappingProxyType({"sensor": 0.015, "current": 0.10, "unknown": 0.02})
+# in N m that does not say what it was measured with is taken at its word, unless the
+# joints' torques disagree among themselves: `identify` then counts with what they show.
+GAIN_STD = MappingProxyType({"sensor": 0.015, "current": 0.10, "unknown": 0.005})
 """Standard deviation of each joint's torque gain by what measured it, relative."""
 
 GainStd: TypeAlias = "TorqueSignal | float | Sequence[float] | np.ndarray"

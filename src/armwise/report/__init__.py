@@ -26,6 +26,7 @@ from armwise.report.report import (
 if TYPE_CHECKING:
     from armwise.report.calibration import write_calibration_report
     from armwise.report.fleet import fleet_verdict, write_fleet_report
+    from armwise.report.gap import write_gap_report
     from armwise.report.load import write_load_files, write_load_report
     from armwise.report.servo import write_servo_files
     from armwise.report.simulation import (
@@ -39,6 +40,7 @@ _IMPORTED_WHEN_USED = {
     "write_calibration_report": "armwise.report.calibration",
     "fleet_verdict": "armwise.report.fleet",
     "write_fleet_report": "armwise.report.fleet",
+    "write_gap_report": "armwise.report.gap",
     "write_load_files": "armwise.report.load",
     "write_load_report": "armwise.report.load",
     "write_servo_files": "armwise.report.servo",
@@ -73,6 +75,7 @@ __all__ = [
     "report_to_text",
     "write_calibration_report",
     "write_fleet_report",
+    "write_gap_report",
     "write_load_files",
     "write_load_report",
     "write_report",

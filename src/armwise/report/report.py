@@ -30,9 +30,11 @@ Role = Literal[
     "level",
     "series",
     "printed",
+    "points",
 ]
 """What a curve is: `described` is what was predicted before anything was identified,
-`series` one of several alike, `printed` a paper's numbers. A `residual` is drawn below
+`series` one of several alike, `printed` a paper's numbers, `points` single
+measurements. A `residual` is drawn below
 where its figure shows what was measured, too."""
 
 

@@ -13,11 +13,13 @@ from armwise.arms import Arm
 from armwise.errors import ArgumentError
 from armwise.identification import (
     DOUBTFUL_DATA,
+    MISMATCH,
     WRONG_DATA,
     Estimate,
     Identification,
     Validation,
     negative_friction,
+    worsening,
 )
 from armwise.recordings import Samples
 from armwise.report.report import Verdict
@@ -41,8 +43,9 @@ VALIDATION = (2.0, 3.0)
 """Error on validation data over the error of the fit, to pass or not to fail. Another
 motion at other speeds easily doubles it; more is overfitting or a change of the arm."""
 
-_SMALLEST_ERROR = 0.01
-"""Fit errors below this are not a measure for validation: simulated data would fail."""
+
+BAND_LEVEL = 0.9
+"""Fraction of unseen torques that a band of draws shall hold."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +119,14 @@ class Subject:
         return None if self.validated is None else self.estimate.predict(self.validated)
 
     @cached_property
+    def band(self) -> Float[np.ndarray, " dof"] | None:
+        """Fraction of validated torques that the band of draws holds, per joint."""
+        if self.validated is None or not len(self.validated):
+            return None
+        band = self.estimate.band(self.validated, BAND_LEVEL)
+        return band.holds(self.validated.tau)
+
+    @cached_property
     def description(self) -> Estimate:
         """The same model with the description's parameters, to compare with."""
         further = np.zeros(len(self.estimate.columns.friction))
@@ -142,6 +153,7 @@ def judge(subject: Subject) -> tuple[Judgement, ...]:
     """Ask what a careful reader would."""
     return (
         _belonging(subject),
+        _complete(subject),
         _excited(subject),
         _determined(subject),
         _fitted(subject),
@@ -159,6 +171,19 @@ def _belonging(subject: Subject) -> Judgement:
         "Do the data look like this arm's?",
         "fail" if wrong else "look" if doubtful else "pass",
         (wrong or doubtful or ["gains, encoders, gravity, clocks and order agree"])[0],
+    )
+
+
+def _complete(subject: Subject) -> Judgement:
+    codes = {w.code: w.text for w in subject.estimate.warnings}
+    question = "Does the residual follow nothing that would move the parameters?"
+    # Intervals know of what was found; beyond some of it, values are another model's.
+    large = [codes[c] for c in ("model-mismatch", "torque-gains-differ") if c in codes]
+    small = [text for code, text in codes.items() if code in MISMATCH]
+    return Judgement(
+        question,
+        "look" if large else "pass",
+        (large or small or ["no load, speed, position, phase or time is in it"])[0],
     )
 
 
@@ -207,8 +232,8 @@ def _predicted(subject: Subject) -> Judgement:
         return Judgement(
             question, "not evaluated", "no validation data; give --validate LOG"
         )
-    reference = np.maximum(subject.estimate.fit.relative_error, _SMALLEST_ERROR)
-    verdict = graded(float((checked.relative_error / reference).max()), VALIDATION)
+    ratio = worsening(subject.estimate.fit, checked)
+    verdict = graded(float(ratio.max()), VALIDATION)
     # A fit may be bad and just as bad elsewhere: the ratio alone would pass that.
     if verdict == "pass" and graded(float(checked.relative_error.max()), FIT) != "pass":
         verdict = "look"

@@ -142,7 +142,7 @@ class Roller:
         # The longest first, so that no thread is left alone with it.
         jobs.sort(key=lambda job: -job[2].size)
         # Judgement: set-points of a few hundred megabytes at most.
-        if len(self._series) > 4 * len(motions) * self.dof:
+        if len(self._series) > len(motions) * self.dof * 4:
             self._series.clear()
         list(_threads().map(lambda job: self._motion(*job), jobs))
         return results

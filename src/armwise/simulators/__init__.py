@@ -1,11 +1,25 @@
 """Simulators: an estimate in theirs, and how far what they show is from the robot."""
 
-from armwise.simulators.export import (
-    TARGETS,
-    Export,
-    Loss,
-    export,
-    ranges,
+from armwise.simulators.export import TARGETS, Export, Loss, export, ranges
+from armwise.simulators.gap import (
+    HORIZON,
+    Gap,
+    MotionGap,
+    Replay,
+    certificate,
+    measure_gap,
 )
 
-__all__ = ["TARGETS", "Export", "Loss", "export", "ranges"]
+__all__ = [
+    "HORIZON",
+    "TARGETS",
+    "Export",
+    "Gap",
+    "Loss",
+    "MotionGap",
+    "Replay",
+    "certificate",
+    "export",
+    "measure_gap",
+    "ranges",
+]

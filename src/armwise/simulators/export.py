@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from armwise.arms import (
     Arm,
-    Editor,
     arm_to_dict,
     number,
     quoteattr,
     read_xml,
-    save_arm,
     simulator_file,
 )
 from armwise.errors import ArgumentError, ArmError
-from armwise.files import scratch_folder, write_atomically
+from armwise.files import write_atomically
 from armwise.identification import (
     Columns,
     Estimate,
@@ -37,7 +35,16 @@ from armwise.identification import (
     predict_torque,
 )
 from armwise.motions import random_motion
-from armwise.recordings import Samples
+from armwise.recordings import Recording, Samples
+from armwise.servos import Servo
+from armwise.simulators.files import (
+    Written,
+    identifier,
+    write_arm,
+    write_checked_mjcf,
+    write_python,
+)
+from armwise.simulators.servo_export import LOST, servo_losses, write_servo_target
 from armwise.version import __version__
 
 if TYPE_CHECKING:
@@ -65,7 +72,7 @@ class Target:
         many: Whether draws are files of their own; else ranges in the one file.
     """
 
-    write: Callable[[_Subject, Path, Path | None], tuple[list[Path], list[str]]]
+    write: Callable[[_Subject, Path, Path | None], Written]
     lost: tuple[str, ...]
     needs_template_of: str = ""
     many: bool = False
@@ -77,11 +84,14 @@ class Loss:
 
     Attributes:
         effect: What it is.
-        cost: What it is of each joint's torque, as a fraction.
+        cost: What it is of each joint's torque, as a fraction; or, of a servo, the mean
+            change of its free run in [rad], NaN where no log was named.
+        unit: Which of the two.
     """
 
     effect: str
     cost: Float[np.ndarray, " dof"]
+    unit: Literal["fraction", "rad"] = "fraction"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +106,7 @@ class Export:
         cost: Of all of them together, of each joint's torque, as a fraction.
         motion: What the cost was computed on.
         notes: What the user should know besides.
+        unit: Of the costs.
     """
 
     to: str
@@ -105,6 +116,7 @@ class Export:
     cost: Float[np.ndarray, " dof"]
     motion: str
     notes: tuple[str, ...] = ()
+    unit: Literal["fraction", "rad"] = "fraction"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain numbers and words."""
@@ -113,13 +125,18 @@ class Export:
             "files": [str(path) for path in self.files],
             "joints": list(self.joints),
             "losses": [
-                {"effect": loss.effect, "cost": loss.cost.tolist()}
+                {"effect": loss.effect, "cost": _known(loss.cost)}
                 for loss in self.losses
             ],
-            "cost": self.cost.tolist(),
+            "cost": _known(self.cost),
+            "unit": self.unit,
             "motion": self.motion,
             "notes": list(self.notes),
         }
+
+
+def _known(values: np.ndarray) -> list[float | None]:
+    return [float(v) if isfinite(v) else None for v in values]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,25 +160,28 @@ class _Subject:
 
 
 def export(
-    model: Estimate | Arm,
+    model: Estimate | Arm | Servo,
     path: str | PathLike[str],
     *,
     to: str,
     template: str | PathLike[str] | None = None,
     data: Samples | Sequence[Samples] | None = None,
+    recordings: Sequence[Recording] = (),
     draws: int = 0,
     seed: int = 0,
 ) -> Export:
     """Write a model for a simulator, and say what that simulator cannot express.
 
     Args:
-        model: An estimate, or a description.
+        model: An estimate, a description, or servos.
         path: The file to write; what belongs to it lies beside it.
         to: One of mjcf, urdf, sdf, isaaclab, mjlab, drake, json.
         template: The user's own file (MJCF; URDF for urdf, drake and isaaclab), whose
             comments, meshes and names stay as they are.
         data: Motion on which costs are computed; the estimate's own samples, or else a
             random motion within the arm's limits, when not given.
+        recordings: Logs with commands on which the cost of what is lost of servos is
+            computed; unknown without any.
         draws: Models to draw from the estimate's uncertainty: files of their own, or
             ranges with mean, deviation and correlation where the target has one file.
         seed: Of the draws and the random motion.
@@ -173,8 +193,11 @@ def export(
     target = _target(to)
     file, source = Path(fspath(path)), None if template is None else Path(template)
     _check_template(to, target, source)
+    if isinstance(model, Servo):
+        return _export_servo(model, file, to, source, recordings, draws)
     estimate = None if isinstance(model, Arm) else model
-    arm = model if isinstance(model, Arm) else arm_for_file(model)
+    runs, motion = _runs(model, data, seed)
+    arm = model if isinstance(model, Arm) else _arm_of(model, runs)
     if draws and estimate is None:
         raise ArgumentError(
             f"{arm.name} is a description, which has no uncertainty to draw from. "
@@ -188,7 +211,7 @@ def export(
         bounded = arm.layout.non_negative
         drawn[:, bounded] = np.maximum(drawn[:, bounded], 0.0)
     subject = _Subject(arm, estimate, drawn)
-    losses, cost, motion = _losses(model, arm, target.lost, data, seed)
+    losses, cost = _losses(model, arm, target.lost, runs)
     files, notes = target.write(subject, file, source)
     if target.many:
         for k, row in enumerate(drawn):
@@ -208,6 +231,46 @@ def export(
         cost,
         motion,
         tuple(dict.fromkeys(notes)),
+    )
+
+
+def _export_servo(
+    servo: Servo,
+    path: Path,
+    to: str,
+    template: Path | None,
+    recordings: Sequence[Recording],
+    draws: int,
+) -> Export:
+    if draws:
+        raise ArgumentError(
+            "Servos have intervals joint by joint and no common covariance to draw "
+            "from. Export without draws."
+        )
+    _require_bodies(servo.arm)
+    costs = servo_losses(servo, LOST[to], recordings)
+    together = costs.pop("together", None)
+    if together is None:
+        together = next(iter(costs.values()), np.zeros(servo.arm.dof))
+    written = write_servo_target(servo, path, to, template)
+    notes = list(written.notes)
+    if to in ("urdf", "sdf", "drake"):
+        notes.append(f"{to} has no words for gains: what follows commands is lost.")
+    if costs and not recordings:
+        notes.append("No log was named: what the losses cost is not known.")
+    if np.any(servo.signs < 0):
+        names = zip(servo.arm.coordinate_names, servo.signs, strict=True)
+        turned = ", ".join(name for name, sign in names if sign < 0)
+        notes.append(f"The log counts {turned} the other way than the description.")
+    return Export(
+        to,
+        tuple(written.files),
+        servo.arm.coordinate_names,
+        tuple(Loss(name, cost, "rad") for name, cost in costs.items()),
+        together,
+        "the logs that were named" if recordings else "no motion",
+        tuple(notes),
+        "rad",
     )
 
 
@@ -241,6 +304,15 @@ def _require_bodies(arm: Arm) -> None:
         )
 
 
+def _arm_of(estimate: Estimate, runs: Sequence[Samples]) -> Arm:
+    """The arm to write, its friction fitted for what a file can hold."""
+    if estimate.columns.friction and not estimate.samples:
+        # Read from a file, it has lost its samples: what it predicts stands for them.
+        predicted = [replace(run, tau=estimate.predict(run)) for run in runs]
+        estimate = replace(estimate, samples=tuple(predicted))
+    return arm_for_file(estimate)
+
+
 # Losses.
 
 
@@ -248,11 +320,9 @@ def _losses(
     model: Estimate | Arm,
     arm: Arm,
     lost: tuple[str, ...],
-    data: Samples | Sequence[Samples] | None,
-    seed: int,
-) -> tuple[tuple[Loss, ...], Float[np.ndarray, " dof"], str]:
+    runs: Sequence[Samples],
+) -> tuple[tuple[Loss, ...], Float[np.ndarray, " dof"]]:
     """Cost of every effect that a target lacks, and of all together."""
-    runs, motion = _runs(model, data, seed)
     columns = model.columns if isinstance(model, Estimate) else Columns(model)
     whole = model.all_parameters if isinstance(model, Estimate) else model.parameters
     extra = len(columns.friction)
@@ -273,7 +343,7 @@ def _losses(
         squares["torque"] += _squares(tau)
     size = np.where(squares["torque"] > 0, squares["torque"], 1.0)
     losses = [Loss(name, np.sqrt(squares[name] / size)) for name in parts]
-    return tuple(losses), np.sqrt(squares["all"] / size), motion
+    return tuple(losses), np.sqrt(squares["all"] / size)
 
 
 def _squares(torque: np.ndarray) -> Float[np.ndarray, " dof"]:
@@ -330,13 +400,11 @@ def _runs(
 # Files of the targets.
 
 
-def _write_mjcf(
-    subject: _Subject, path: Path, template: Path | None
-) -> tuple[list[Path], list[str]]:
+def _write_mjcf(subject: _Subject, path: Path, template: Path | None) -> Written:
     arm = subject.arm
     data, notes = simulator_file(arm, path, _motors(arm), template)
-    _write_checked(path, data)
-    return [path], list(notes)
+    write_checked_mjcf(path, data)
+    return Written([path], list(notes))
 
 
 def _motors(arm: Arm) -> dict[str, str]:
@@ -359,124 +427,18 @@ def _motors(arm: Arm) -> dict[str, str]:
     return lines
 
 
-def _write_checked(path: Path, data: bytes) -> None:
-    """Write an MJCF that MuJoCo has loaded, under another name, without complaint."""
-    try:
-        import mujoco
-    except ImportError:
-        write_atomically(path, data)
-        return
-    with scratch_folder(path.parent) as folder:
-        # Beside the target, so that relative names mean the same.
-        trial = folder / path.name
-        trial.write_bytes(_one_level_up(data))
-        try:
-            mujoco.MjModel.from_xml_path(str(trial))
-        except ValueError as problem:
-            reason = " ".join(str(problem).split())
-            raise ArmError(f"{path}: MuJoCo refuses it: {reason}") from None
-    write_atomically(path, data)
+def _write_description(
+    kind: str,
+) -> Callable[[_Subject, Path, Path | None], Written]:
+    def write(subject: _Subject, path: Path, template: Path | None) -> Written:
+        return write_arm(subject.arm, path, kind, template)
+
+    return write
 
 
-def _one_level_up(data: bytes) -> bytes:
-    """The same file as one folder further down has to say it."""
-    root, editor = read_xml(Path("export.xml"), data), Editor(data)
-    compilers = list(root.all("compiler"))
-    for compiler in compilers:
-        names = ("meshdir", "texturedir", "assetdir")
-        own = {k: v for k, v in compiler.attributes.items() if k in names}
-        editor.set(compiler, {k: f"../{v}" for k, v in own.items() if v[:1] != "/"})
-    has_folder = any("meshdir" in c.attributes for c in compilers)
-    if not has_folder and not any("assetdir" in c.attributes for c in compilers):
-        editor.insert(root, ['<compiler meshdir=".." texturedir=".."/>'])
-    return editor.result()
-
-
-def _saved(arm: Arm, path: Path, kind: str, template: Path | None) -> _Saved:
-    """What save_arm writes; it decides by the name, and a file may have any."""
-    with scratch_folder(path.parent) as folder:
-        file = folder / f"{path.stem}.{kind}"
-        notes = save_arm(arm, file, template)
-        return file.read_bytes(), list(notes)
-
-
-_Saved = tuple[bytes, list[str]]
-
-
-def _write_urdf(
-    subject: _Subject, path: Path, template: Path | None
-) -> tuple[list[Path], list[str]]:
-    data, notes = _saved(subject.arm, path, "urdf", template)
-    write_atomically(path, data)
-    return [path], notes
-
-
-def _write_sdf(
-    subject: _Subject, path: Path, template: Path | None
-) -> tuple[list[Path], list[str]]:
-    data, notes = _saved(subject.arm, path, "sdf", None)
-    write_atomically(path, data)
-    return [path], notes
-
-
-_DRAKE = "http://drake.mit.edu"
-
-
-def _write_drake(
-    subject: _Subject, path: Path, template: Path | None
-) -> tuple[list[Path], list[str]]:
-    """URDF with a transmission for every joint, whose rotor turns as the joint does."""
-    data, notes = _saved(subject.arm, path, "urdf", template)
-    root, editor = read_xml(path, data), Editor(data)
-    if "xmlns:drake" not in root.attributes:
-        editor.set(root, {"xmlns:drake": _DRAKE})
-    known = {}
-    for transmission in root.all("transmission"):
-        end, actuator = transmission.find("joint"), transmission.find("actuator")
-        if end is not None and actuator is not None:
-            known[end.attributes.get("name")] = actuator
-    added: list[str] = []
-    for i in subject.driven:
-        joint = subject.arm.joints[i]
-        inertia = number(joint.drive.rotor_inertia)
-        words = [
-            f'<drake:rotor_inertia value="{inertia}"/>',
-            '<drake:gear_ratio value="1"/>',
-        ]
-        if joint.name in known:
-            actuator = known[joint.name]
-            for tag in ("drake:rotor_inertia", "drake:gear_ratio"):
-                old = actuator.find(tag)
-                value = inertia if tag == "drake:rotor_inertia" else "1"
-                if old is not None:
-                    editor.set(old, {"value": value})
-                    words = [word for word in words if tag not in word]
-            if words:
-                editor.insert(actuator, words)
-            continue
-        name = quoteattr(joint.name)
-        added += [
-            f"<transmission name={quoteattr(joint.name + '_transmission')}>",
-            "  <type>transmission_interface/SimpleTransmission</type>",
-            f"  <joint name={name}>",
-            "    <hardwareInterface>EffortJointInterface</hardwareInterface>",
-            "  </joint>",
-            f"  <actuator name={name}>",
-            *(f"    {word}" for word in words),
-            "  </actuator>",
-            "</transmission>",
-        ]
-    if added:
-        editor.insert(root, added)
-    write_atomically(path, editor.result())
-    return [path], notes
-
-
-def _write_isaaclab(
-    subject: _Subject, path: Path, template: Path | None
-) -> tuple[list[Path], list[str]]:
+def _write_isaaclab(subject: _Subject, path: Path, template: Path | None) -> Written:
     arm, beside = subject.arm, path.with_suffix(".urdf")
-    _, notes = _write_urdf(subject, beside, template)
+    _, notes = write_arm(arm, beside, "urdf", template)
     names = [arm.joints[i].name for i in subject.driven]
     lines = [
         *_head(subject, f"links: {beside.name}, to be converted to USD"),
@@ -485,7 +447,7 @@ def _write_isaaclab(
         "# Friction is an effort, as in Isaac Sim 5.0 and later. Stiffness and damping",
         "# are a controller's, which was not identified: efforts pass through.",
         "ACTUATORS = {",
-        f'    "{_identifier(arm.name)}": IdealPDActuatorCfg(',
+        f'    "{identifier(arm.name)}": IdealPDActuatorCfg(',
         f"        joint_names_expr={names!r},",
         "        stiffness=0.0,",
         "        damping=0.0,",
@@ -499,18 +461,17 @@ def _write_isaaclab(
         "}",
         *_ranges_text(subject),
     ]
-    return [*_write_python(path, lines), beside], notes
+    write_python(path, lines)
+    return Written([path, beside], notes)
 
 
-def _write_mjlab(
-    subject: _Subject, path: Path, template: Path | None
-) -> tuple[list[Path], list[str]]:
+def _write_mjlab(subject: _Subject, path: Path, template: Path | None) -> Written:
     arm, beside = subject.arm, path.with_suffix(".xml")
     if beside == path:
         raise ArgumentError(f"{path}: mjlab's text is Python; name it .py.")
     # mjlab makes the actuators itself: the file beside has none of ours.
     data, notes = simulator_file(arm, beside, {}, template)
-    _write_checked(beside, data)
+    write_checked_mjcf(beside, data)
     lines = [
         *_head(subject, f"links, joints and tendons: {beside.name}"),
         "from mjlab.actuator import BuiltinMotorActuatorCfg",
@@ -530,23 +491,13 @@ def _write_mjlab(
             "    ),",
         ]
     lines += [")", *_ranges_text(subject)]
-    return [*_write_python(path, lines), beside], list(notes)
-
-
-def _write_python(path: Path, lines: Sequence[str]) -> list[Path]:
-    text = "\n".join([*lines, ""])
-    compile(text, str(path), "exec")  # names of joints can be anything: it must parse
-    write_atomically(path, text)
-    return [path]
+    write_python(path, lines)
+    return Written([path, beside], list(notes))
 
 
 def _head(subject: _Subject, beside: str) -> list[str]:
     name = subject.arm.name.replace("\\", "/").replace('"', "'")
     return [f'"""{name}, as identified by Armwise {__version__}; {beside}."""', ""]
-
-
-def _identifier(name: str) -> str:
-    return "".join(c if c.isalnum() else "_" for c in name) or "arm"
 
 
 def _by_joint(subject: _Subject, word: str, parameter: str) -> Iterator[str]:
@@ -625,9 +576,7 @@ def _ranges_text(subject: _Subject) -> list[str]:
     return lines
 
 
-def _write_json(
-    subject: _Subject, path: Path, template: Path | None
-) -> tuple[list[Path], list[str]]:
+def _write_json(subject: _Subject, path: Path, template: Path | None) -> Written:
     arm, estimate = subject.arm, subject.estimate
     content: dict[str, Any] = {"armwise": __version__, "arm": arm_to_dict(arm)}
     if estimate is not None:
@@ -636,17 +585,21 @@ def _write_json(
         content["randomisation"] = ranges(arm, subject.draws)
         content["draws"] = subject.draws.tolist()
     write_atomically(path, json.dumps(content, indent=1, ensure_ascii=False))
-    return [path], []
+    return Written([path], [])
 
 
+_NOT_IN_XML = (ROTOR, OFFSET, COUPLING, FURTHER)
 TARGETS: dict[str, Target] = {
     "mjcf": Target(_write_mjcf, (FURTHER,), "mujoco", many=True),
-    "urdf": Target(_write_urdf, (ROTOR, OFFSET, COUPLING, FURTHER), "robot", many=True),
-    "sdf": Target(_write_sdf, (ROTOR, OFFSET, COUPLING, FURTHER), many=True),
+    "urdf": Target(_write_description("urdf"), _NOT_IN_XML, "robot", many=True),
+    "sdf": Target(_write_description("sdf"), _NOT_IN_XML, many=True),
     "isaaclab": Target(_write_isaaclab, (OFFSET, COUPLING, FURTHER), "robot"),
     "mjlab": Target(_write_mjlab, (OFFSET, FURTHER), "mujoco"),
     "drake": Target(
-        _write_drake, (COULOMB, OFFSET, COUPLING, FURTHER), "robot", many=True
+        _write_description("drake"),
+        (COULOMB, OFFSET, COUPLING, FURTHER),
+        "robot",
+        many=True,
     ),
     "json": Target(_write_json, ()),
 }

@@ -242,7 +242,10 @@ def inertia_layer(model: int) -> str:
 
 def _body_in(run: Run, arm: Arm) -> ArticulatedBody | None:
     for body in run.world.bodies:
-        if isinstance(body, ArticulatedBody) and body.arm.name == arm.name:
+        # On a base that floats it is drawn as part of what surrounds it.
+        if not isinstance(body, ArticulatedBody) or body.base is not None:
+            continue
+        if body.arm.name == arm.name:
             return body
     return None
 

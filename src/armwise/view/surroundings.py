@@ -13,7 +13,15 @@ from armwise.dynamics import Dynamics
 from armwise.motions import Motion
 from armwise.view.forms import BODY, Solid, primitive
 from armwise.view.geometry import bones_of
-from armwise.worlds import ArticulatedBody, Body, Point, Relation, Run, Spring
+from armwise.worlds import (
+    ArticulatedBody,
+    Body,
+    Point,
+    Relation,
+    RigidBody,
+    Run,
+    Spring,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -113,7 +121,7 @@ def _solids(body: Body, first: int) -> list[Solid]:
     if not isinstance(body, ArticulatedBody):
         return [
             Solid(form, first, shape.pose, BODY, "world", body.name)
-            for shape in body.shapes
+            for shape in (body.shapes if isinstance(body, RigidBody) else ())
             if (form := primitive(shape)) is not None
         ]
     arm, base = body.arm, first + len(body.arm.links)
@@ -124,23 +132,35 @@ def _solids(body: Body, first: int) -> list[Solid]:
         placed = placed or [(bone.form, bone.pose) for bone in bones_of(arm, i)]
         solids += [Solid(f, first + i, T, BODY, "world", body.name) for f, T in placed]
     bones = [(bone.form, bone.pose) for bone in bones_of(arm, BASE)]
+    for shape in body.base.shapes if body.base is not None else ():
+        if (form := primitive(shape)) is not None:
+            bones.append((form, shape.pose))
     return solids + [Solid(f, base, T, BODY, "world", body.name) for f, T in bones]
 
 
 def _poses(run: Run, body: Body, picks: np.ndarray) -> list[np.ndarray]:
     """Return T_world_frame over time, one array per frame of a body."""
     if isinstance(body, ArticulatedBody):
-        dynamics, q = Dynamics(body.arm), run.position(body.name)[picks]
-        still = np.broadcast_to(body.pose, (len(picks), 4, 4))
+        dynamics = Dynamics(body.arm)
+        q = run.position(body.name)[picks, -body.arm.dof :]
+        base = _frame(run, body, picks, body.arm.base)
         links = [dynamics.link_pose(q, link.name) for link in body.arm.links]
-        return [*(body.pose @ T for T in links), still]
+        return [*(base @ T for T in links), base]
+    return [_frame(run, body, picks)] if isinstance(body, RigidBody) else []
+
+
+def _frame(
+    run: Run, body: Body, picks: np.ndarray, link: str | None = None
+) -> np.ndarray:
+    """Return T_world_frame of a rigid body, or of an arm's link, over time."""
     corners = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
     # Origin and unit points of a body give its pose, whatever its coordinates are.
-    points = _positions(run, [Point(body.name, corner) for corner in corners], picks)
+    corner_points = [Point(body.name, corner, link) for corner in corners]
+    points = _positions(run, corner_points, picks)
     T = np.tile(np.eye(4), (len(picks), 1, 1))
     T[:, :3, 3] = points[:, 0]
     T[:, :3, :3] = np.swapaxes(points[:, 1:] - points[:, :1], 1, 2)
-    return [T]
+    return T
 
 
 def _positions(run: Run, points: Sequence[Point], picks: np.ndarray) -> np.ndarray:
@@ -186,10 +206,12 @@ def _path(relation: Relation) -> np.ndarray | None:
 
 
 def _springs(run: Run, picks: np.ndarray) -> np.ndarray:
-    springs = [force for force in run.world.forces if isinstance(force, Spring)]
-    ends = np.zeros((len(picks), len(springs), 2, 3))
-    for k, spring in enumerate(springs):
-        for j, end in enumerate((spring.a, spring.b)):
+    springs = [(f.a, f.b) for f in run.world.forces if isinstance(f, Spring)]
+    # Lines of a body of the user's own are all it shows of itself.
+    lines = [line for body in run.world.bodies for line in body.outline()]
+    ends = np.zeros((len(picks), len(springs) + len(lines), 2, 3))
+    for k, line in enumerate([*springs, *lines]):
+        for j, end in enumerate(line):
             if isinstance(end, Point):
                 ends[:, k, j] = _positions(run, [end], picks)[:, 0]
             else:

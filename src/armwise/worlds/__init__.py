@@ -1,17 +1,9 @@
-"""Worlds: rigid and articulated bodies under point constraints."""
+"""Worlds: rigid, articulated and your own bodies under point constraints."""
 
 from armwise.plants import CashKarp, RungeKutta4, SemiImplicit
-from armwise.worlds.bodies import (
-    ArticulatedBody,
-    Body,
-    Point,
-    RigidBody,
-    Segment,
-    box,
-    planar_chain,
-    rod,
-    sphere,
-)
+from armwise.worlds.articulated import ArticulatedBody
+from armwise.worlds.bodies import Point, Segment, box, planar_chain, rod, sphere
+from armwise.worlds.body_protocol import Body, Moving, PointMotion
 from armwise.worlds.constraints import (
     CircleCurve,
     Constraint,
@@ -40,6 +32,7 @@ from armwise.worlds.methods import (
     SingularValueDropping,
     Yielding,
 )
+from armwise.worlds.rigid import RigidBody
 from armwise.worlds.run import Event, Happening, Ledger, Moment, Run, summary, write_run
 from armwise.worlds.scenario import Scenario, read_world
 from armwise.worlds.simulation import simulate
@@ -61,9 +54,11 @@ __all__ = [
     "JointMotor",
     "Ledger",
     "Moment",
+    "Moving",
     "Orientation",
     "Point",
     "PointForce",
+    "PointMotion",
     "PointToCurve",
     "PointToLine",
     "PointToNail",

@@ -9,9 +9,10 @@ import numpy as np
 from armwise.arms import BASE, Arm
 from armwise.errors import ArgumentError
 from armwise.plants import Integrator
-from armwise.worlds.bodies import ArticulatedBody, RigidBody
+from armwise.worlds.articulated import ArticulatedBody
 from armwise.worlds.constraints import Relation
 from armwise.worlds.engine import WorldEngine
+from armwise.worlds.rigid import RigidBody
 from armwise.worlds.world import World
 
 
@@ -36,8 +37,10 @@ def contradiction(world: World) -> str | None:
     nails = [r for r in world.relations if _is_nail(r)]
     for relation in nails:
         body = world.body(relation.points[0].body)
+        if not isinstance(body, ArticulatedBody) or body.base is not None:
+            continue
         # A constraint that may break is allowed to be impossible: it will break.
-        if isinstance(body, ArticulatedBody) and np.isinf(relation.max_deviation):
+        if np.isinf(relation.max_deviation):
             sentence = _out_of_reach(body, relation)
             if sentence:
                 return sentence

@@ -8,8 +8,11 @@ from itertools import product
 import numpy as np
 
 from armwise.arms import BASE, Shape
-from armwise.worlds.bodies import ArticulatedBody, Body, Point, RigidBody
+from armwise.worlds.articulated import ArticulatedBody
+from armwise.worlds.bodies import Point
+from armwise.worlds.body_protocol import Body
 from armwise.worlds.forces import Spring
+from armwise.worlds.rigid import RigidBody
 from armwise.worlds.run import Run
 from armwise.worlds.world import World
 
@@ -61,11 +64,16 @@ def _body(body: Body) -> list[Stroke]:
             Stroke(Point(body.name, a), Point(body.name, b), "body", body.name)
             for a, b in edges
         ]
+    if not isinstance(body, ArticulatedBody):
+        return [Stroke(a, b, "body", body.name) for a, b in body.outline()]
     strokes = []
     for link in body.arm.links:
         for shape in link.shapes:
             strokes += [_link_stroke(body, link.name, a, b) for a, b in _edges(shape)]
-    return strokes or _bones(body)
+    strokes = strokes or _bones(body)
+    for shape in body.base.shapes if body.base is not None else ():
+        strokes += [_link_stroke(body, body.arm.base, a, b) for a, b in _edges(shape)]
+    return strokes
 
 
 def _link_stroke(body: ArticulatedBody, link: str, a: Position, b: Position) -> Stroke:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from armwise.errors import ArgumentError
 from armwise.programs import (
     Backend,
     Kernel,
@@ -17,7 +18,7 @@ from armwise.programs import (
     trace,
 )
 from armwise.worlds.bodies import Point
-from armwise.worlds.body_protocol import Moving, symbols
+from armwise.worlds.body_protocol import Array, Moving, check_powers, symbols
 from armwise.worlds.constraints import nearest
 from armwise.worlds.equations import (
     OUTPUTS,
@@ -72,16 +73,35 @@ class Snapshot:
         return cls(rate, response, jacobian @ response, *others)
 
 
+class CalledWorld:
+    """Calls a function for each sample: the kernel of what cannot be traced."""
+
+    def __init__(self, function: Callable[..., Mapping[str, object]]) -> None:
+        self._function = function
+
+    def __call__(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return every output, samples first."""
+        rows = [self._function(*row) for row in zip(*inputs, strict=True)]
+        return [
+            np.stack([np.asarray(row[name], dtype=float) for row in rows])
+            for name in rows[0]
+        ]
+
+
 # Tracing.
 
 
 class TracedWorld:
-    """The programs of a world, each traced when first asked for."""
+    """The functions of a world's state, each traced when first asked for.
+
+    Where a body of the user's own cannot be traced, they are called as they are.
+    """
 
     def __init__(
         self, world: World, layout: StateLayout, signals: WorldSignals
     ) -> None:
         self.world, self.layout, self.signals = world, layout, signals
+        self.is_traced = all(body.is_traced for body in world.bodies)
 
     @cached_property
     def rates(self) -> Program:
@@ -102,21 +122,26 @@ class TracedWorld:
         """The constraint equation at a state, unsolved."""
 
         def equations(state: list[Number], signal: list[Number]) -> dict[str, object]:
-            _, terms = self._write_down(state, signal)
-            return {name: getattr(terms, name).tolist() for name in OUTPUTS}
+            terms = self._equations(state, signal)
+            return {name: values.tolist() for name, values in terms.items()}
 
         return trace("world_equations", equations, self._inputs)
 
-    @cached_property
-    def energies(self) -> Program:
-        """Kinetic and gravitational energy by body, stored by force."""
+    def equation_kernel(self) -> Kernel | CalledWorld:
+        """The constraint equation for many states: NumPy is fast enough for that."""
+        if not self.is_traced:
+            return CalledWorld(self._equations)
+        return Kernel(self.equations, "numpy")
+
+    def energy_kernel(self) -> Kernel | CalledWorld:
+        """Kinetic and gravitational energy by body, stored by force and body."""
 
         def energies(state: list[Number]) -> dict[str, object]:
             return dict(energies_of(self.world, self.layout, symbols(state)))
 
-        return trace("world_energies", energies, {"state": self.layout.size})
+        return self._kernel("world_energies", energies)
 
-    def positions(self, points: tuple[Point, ...]) -> Program:
+    def position_kernel(self, points: tuple[Point, ...]) -> Kernel | CalledWorld:
         """Positions of points in the world."""
 
         def positions(state: list[Number]) -> dict[str, object]:
@@ -124,7 +149,19 @@ class TracedWorld:
             rows = [moving[p.body].point(p).position.tolist() for p in points]
             return {"positions": rows}
 
-        return trace("world_positions", positions, {"state": self.layout.size})
+        return self._kernel("world_positions", positions)
+
+    def _kernel(
+        self, name: str, function: Callable[[list[Number]], dict[str, object]]
+    ) -> Kernel | CalledWorld:
+        """Return a function of the state as a kernel."""
+        if not self.is_traced:
+            return CalledWorld(function)
+        return Kernel(trace(name, function, {"state": self.layout.size}), "numpy")
+
+    def _equations(self, state: list[Number], signal: list[Number]) -> dict[str, Array]:
+        _, terms = self._write_down(state, signal)
+        return {name: getattr(terms, name) for name in OUTPUTS}
 
     @property
     def _inputs(self) -> dict[str, int]:
@@ -166,6 +203,19 @@ _SATISFIED = 1e-4
 Far above the cut-off of singular values, whose residual is accepted."""
 
 
+def _backend_for(world: World, backend: Backend) -> Backend:
+    """Return what runs the steps: NumPy where a body cannot be traced."""
+    own = [body.name for body in world.bodies if not body.is_traced]
+    if not own:
+        return resolve_backend(backend)
+    if backend not in ("auto", "numpy"):
+        raise ArgumentError(
+            f"The body {own[0]!r} is Python and cannot be compiled: leave the backend "
+            "out, or write the body over traced scalars and set is_traced."
+        )
+    return "numpy"
+
+
 class WorldEngine:
     """Finds the rate of a world's state.
 
@@ -185,13 +235,13 @@ class WorldEngine:
     ) -> None:
         self.world = world
         self.method = method
-        self.backend = resolve_backend(backend)
+        self.backend = _backend_for(world, backend)
         self.layout: StateLayout = layout_of(world)
         self.signals: WorldSignals = signals_of(world, self.layout, releasable)
         self.broken: set[str] = set()
         self.held: int | None = None
         self.traced = TracedWorld(world, self.layout, self.signals)
-        self._position_kernels: dict[tuple[Point, ...], Kernel] = {}
+        self._position_kernels: dict[tuple[Point, ...], Kernel | CalledWorld] = {}
         self.whole = (np.arange(self.layout.row_count), self.bounds)
 
     @property
@@ -223,13 +273,12 @@ class WorldEngine:
         return NativeFunction(self.traced.equations)
 
     @cached_property
-    def _many(self) -> Kernel:
-        """The constraint equation for many states: NumPy is fast enough for that."""
-        return Kernel(self.traced.equations, "numpy")
+    def _many(self) -> Kernel | CalledWorld:
+        return self.traced.equation_kernel()
 
     @cached_property
-    def _energies(self) -> Kernel:
-        return Kernel(self.traced.energies, "numpy")
+    def _energies(self) -> Kernel | CalledWorld:
+        return self.traced.energy_kernel()
 
     @cached_property
     def bounds(self) -> tuple[Bound, ...]:
@@ -242,6 +291,7 @@ class WorldEngine:
     def start(self) -> np.ndarray:
         """Return the state at the start, each bead at its nearest position."""
         state = starting_state(self.world, self.layout)
+        self._check_own_bodies(state)
         for relation in self.world.relations:
             if relation.curve is not None:
                 position = self.positions(state[None], relation.points)[0, 0]
@@ -249,12 +299,28 @@ class WorldEngine:
                 state[self.layout.curves[relation.name]] = where
         return state
 
+    def _check_own_bodies(self, state: np.ndarray) -> None:
+        """Ask bodies that are not ours whether they agree with themselves."""
+        if self.traced.is_traced:
+            return
+        # At velocities that cancel nowhere: at rest every power is zero.
+        trial = state.copy()
+        span = self.layout.velocity_slice
+        trial[span] = np.cos(np.arange(span.stop - span.start) + 1.0)
+        moving = move_bodies(self.world, self.layout, symbols(trial))
+        points = {p: None for r in self.world.relations for p in r.points}
+        for body in self.world.bodies:
+            for point in points:
+                if point.body == body.name and not body.is_traced:
+                    velocity = trial[self.layout.velocities[body.name]]
+                    check_powers(body.name, moving[body.name], velocity, point)
+
     def positions(self, states: np.ndarray, points: Sequence[Point]) -> np.ndarray:
         """Return where points are in the world at some states: (samples, points, 3)."""
         # Tracing costs more than evaluating: drawings ask for the same points again.
         key = tuple(points)
         if key not in self._position_kernels:
-            self._position_kernels[key] = Kernel(self.traced.positions(key), "numpy")
+            self._position_kernels[key] = self.traced.position_kernel(key)
         return self._position_kernels[key]([np.ascontiguousarray(states)])[0]
 
     def signal(self, t: float, state: np.ndarray) -> np.ndarray:
@@ -271,7 +337,7 @@ class WorldEngine:
         return Snapshot.from_outputs([value[None] for value in outputs])
 
     def energies(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return kinetic and gravitational energy by body, stored energy by force."""
+        """Return kinetic and gravitational energy by body, stored by force and body."""
         kinetic, gravitational, stored = self._energies([np.ascontiguousarray(states)])
         return kinetic, gravitational, stored
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from armwise.programs import Number
-from armwise.worlds.articulated import ArticulatedMotion
-from armwise.worlds.bodies import Point, RigidBody
+from armwise.worlds.bodies import Point
 from armwise.worlds.body_protocol import (
     Answer,
     Array,
+    CheckedMotion,
     Moving,
     PointMotion,
     Pushes,
@@ -33,7 +33,6 @@ from armwise.worlds.body_protocol import (
 from armwise.worlds.constraints import Relation
 from armwise.worlds.force_evaluation import Deviation, Push, deviation_of, push_of
 from armwise.worlds.layout import StateLayout, WorldSignals
-from armwise.worlds.rigid import RigidMotion
 from armwise.worlds.world import World
 
 OUTPUTS = (
@@ -85,8 +84,12 @@ def move_bodies(world: World, layout: StateLayout, state: Array) -> dict[str, Mo
     for body in world.bodies:
         position = state[layout.positions[body.name]]
         velocity = state[layout.velocities[body.name]]
-        kind = RigidMotion if isinstance(body, RigidBody) else ArticulatedMotion
-        moving[body.name] = kind(body, position, velocity, gravity)  # type: ignore[arg-type]
+        if body.is_traced:
+            moving[body.name] = body.move(position, velocity, gravity)
+        else:
+            numbers = (x.astype(float) for x in (position, velocity, gravity))
+            sizes = len(position), len(velocity)
+            moving[body.name] = CheckedMotion(body, body.move(*numbers), sizes)
     return moving
 
 
@@ -135,7 +138,7 @@ def equations_of(
 def energies_of(
     world: World, layout: StateLayout, state: Array
 ) -> dict[str, list[Number]]:
-    """Return kinetic and gravitational energy of each body, stored of each force."""
+    """Return kinetic and gravitational energy by body, stored by force and body."""
     moving = move_bodies(world, layout, state)
     held = [force for force in world.forces if hasattr(force, "stiffness")]
     stored = [push_of(force, world, moving, None).stored for force in held]
@@ -144,7 +147,10 @@ def energies_of(
         "gravitational": [
             moving[body.name].gravitational_energy for body in world.bodies
         ],
-        "stored": stored or [0.0],
+        "stored": [
+            *stored,
+            *(moving[body.name].stored_energy for body in world.bodies),
+        ],
     }
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from armwise.programs import Number, sign
-from armwise.worlds.bodies import ArticulatedBody, Point
+from armwise.worlds.articulated import ArticulatedBody, ArticulatedMotion
+from armwise.worlds.bodies import Point
 from armwise.worlds.body_protocol import (
     Array,
     Moving,
@@ -139,33 +140,32 @@ def _torque(torque: Torque, moving: dict[str, Moving], signal: Array | None) -> 
 
 def _joint(
     body: str, joint: str, world: World, moving: dict[str, Moving]
-) -> tuple[int, Number, Number, int]:
-    """Return a joint's index, position, velocity and how many there are."""
-    described = world.body(body)
+) -> tuple[int, ArticulatedMotion]:
+    """Return a joint's index and the arm it is on."""
+    described, arm = world.body(body), moving[body]
     assert isinstance(described, ArticulatedBody)
-    i = described.arm.coordinate_index(joint)
-    q, qd = moving[body].joints  # type: ignore[attr-defined]
-    return i, q[i], qd[i], described.arm.dof
+    assert isinstance(arm, ArticulatedMotion)
+    return described.arm.coordinate_index(joint), arm
 
 
 def _actuator(
     actuator: JointMotor, world: World, moving: dict[str, Moving], signal: Array | None
 ) -> Push:
-    i, _, qd, dof = _joint(actuator.body, actuator.joint, world, moving)
+    i, arm = _joint(actuator.body, actuator.joint, world, moving)
     effort: Number = signal[0] if signal is not None else float(actuator.effort)  # type: ignore[arg-type]
-    load = zeros(dof)
-    load[i] = effort
-    return Push([(actuator.body, load)], {"actuator": qd * effort})
+    powers = {"actuator": arm.joints[1][i] * effort}
+    return Push([(actuator.body, arm.joint_load(i, effort))], powers)
 
 
 def _joint_limit(limit: JointLimit, world: World, moving: dict[str, Moving]) -> Push:
     """Press back, with stiffness and damping, while past either end."""
-    i, q, qd, dof = _joint(limit.body, limit.joint, world, moving)
+    i, arm = _joint(limit.body, limit.joint, world, moving)
+    q, qd = (x[i] for x in arm.joints)
     described = world.body(limit.body)
     assert isinstance(described, ArticulatedBody)
     own = {"lower": described.arm.limits("lower")[i]}
     own["upper"] = described.arm.limits("upper")[i]
-    load = zeros(dof)
+    effort: Number = 0.0
     stored: Number = 0.0
     braking: Number = 0.0
     for side, outward in (("lower", -1.0), ("upper", 1.0)):
@@ -178,11 +178,11 @@ def _joint_limit(limit: JointLimit, world: World, moving: dict[str, Moving]) -> 
         pressed = (sign(past) + 1.0) * 0.5
         depth = past * pressed
         brake = qd * pressed * -limit.damping
-        load[i] = load[i] - depth * (outward * limit.stiffness) + brake
+        effort = effort - depth * (outward * limit.stiffness) + brake
         stored = stored + depth * depth * (0.5 * limit.stiffness)
         braking = braking + brake * qd
     powers = {"damper": braking} if limit.damping > 0 else {}
-    return Push([(limit.body, load)], powers, stored)
+    return Push([(limit.body, arm.joint_load(i, effort))], powers, stored)
 
 
 # Deviation of relations between points, and its derivatives.

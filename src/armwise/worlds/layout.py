@@ -12,7 +12,8 @@ import numpy as np
 
 from armwise.errors import ArgumentError
 from armwise.motions import Motion
-from armwise.worlds.bodies import ArticulatedBody, RigidBody
+from armwise.worlds.articulated import ArticulatedBody
+from armwise.worlds.body_protocol import Body
 from armwise.worlds.constraints import Relation
 from armwise.worlds.forces import (
     Drag,
@@ -23,7 +24,6 @@ from armwise.worlds.forces import (
     Spring,
     Torque,
 )
-from armwise.worlds.rigid import POSITIONS, VELOCITIES, rigid_start
 from armwise.worlds.world import World
 
 
@@ -53,7 +53,7 @@ class StateLayout:
         curves: Constraint name → index of its curve's parameter s.
         accounts: Accounts, in the order of the work states.
         works: The slice of the work states.
-        quaternions: First index of each rigid body's quaternion.
+        quaternions: First index of each quaternion.
         rows: Relation name → its slice of the constraint equation.
         size: Length of the state.
     """
@@ -92,8 +92,9 @@ def layout_of(world: World) -> StateLayout:
     """Lay out the state of a world."""
     # Positions of all bodies, then velocities: both stay contiguous slices, which the
     # compiled loops and semi-implicit steps rely on.
-    positions, index = _slices(world, 0, POSITIONS)
-    velocities, index = _slices(world, index, VELOCITIES)
+    starts = [_start(body) for body in world.bodies]
+    positions, index = _slices(world, 0, [len(position) for position, _ in starts])
+    velocities, index = _slices(world, index, [len(speed) for _, speed in starts])
     curves: dict[str, int] = {}
     rows: dict[str, slice] = {}
     row = 0
@@ -106,19 +107,31 @@ def layout_of(world: World) -> StateLayout:
     accounts = _accounts(world)
     works = slice(index, index + len(accounts))
     quaternions = tuple(
-        positions[body.name].start + 3
+        positions[body.name].start + k
         for body in world.bodies
-        if isinstance(body, RigidBody)
+        for k in body.quaternions
     )
     return StateLayout(
         positions, velocities, curves, accounts, works, quaternions, rows, works.stop
     )
 
 
-def _slices(world: World, index: int, rigid: int) -> tuple[dict[str, slice], int]:
+def _start(body: Body) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        position, velocity = (np.array(row, dtype=float) for row in body.start())
+    except (TypeError, ValueError):
+        position = velocity = np.zeros((0, 0))
+    if position.ndim != 1 or velocity.ndim != 1:
+        raise ArgumentError(
+            f"The start of the body {body.name!r} must be two rows of numbers: its "
+            "position and its velocity coordinates."
+        )
+    return position, velocity
+
+
+def _slices(world: World, index: int, sizes: list[int]) -> tuple[dict[str, slice], int]:
     slices = {}
-    for body in world.bodies:
-        size = rigid if isinstance(body, RigidBody) else body.arm.dof
+    for body, size in zip(world.bodies, sizes, strict=True):
         slices[body.name] = slice(index, index + size)
         index += size
     return slices, index
@@ -126,9 +139,7 @@ def _slices(world: World, index: int, rigid: int) -> tuple[dict[str, slice], int
 
 def _accounts(world: World) -> tuple[Account, ...]:
     accounts = [
-        Account("friction", body.name)
-        for body in world.bodies
-        if isinstance(body, ArticulatedBody)
+        Account("friction", body.name) for body in world.bodies if body.has_friction
     ]
     for force in world.forces:
         if isinstance(force, JointMotor | PointForce | Torque):
@@ -152,10 +163,7 @@ def starting_state(world: World, layout: StateLayout) -> np.ndarray:
     """Return the state at the start, except curve parameters, which are zero."""
     state = np.zeros(layout.size)
     for body in world.bodies:
-        if isinstance(body, RigidBody):
-            position, velocity = rigid_start(body)
-        else:
-            position, velocity = np.array(body.q), np.array(body.qd)
+        position, velocity = _start(body)
         state[layout.positions[body.name]] = position
         state[layout.velocities[body.name]] = velocity
     if not np.all(np.isfinite(state)):
@@ -225,8 +233,11 @@ class WorldSignals:
 
     def _effort(self, force: Force, t: float, state: np.ndarray) -> np.ndarray:
         if isinstance(force, JointMotor):
-            q = state[self.layout.positions[force.body]]
-            qd = state[self.layout.velocities[force.body]]
+            body = self.world.body(force.body)
+            assert isinstance(body, ArticulatedBody)
+            # The joints come last, after a base that floats.
+            q = state[self.layout.positions[force.body]][-body.arm.dof :]
+            qd = state[self.layout.velocities[force.body]][-body.arm.dof :]
             value = np.asarray(_function(force.effort)(t, q, qd), dtype=float)
         elif isinstance(force, PointForce):
             value = np.asarray(_function(force.force)(t), dtype=float)

@@ -14,7 +14,8 @@ import numpy as np
 from armwise.errors import ArgumentError, ArmwiseError
 from armwise.files import write_atomically
 from armwise.recordings import Recording
-from armwise.worlds.bodies import ArticulatedBody, Point
+from armwise.worlds.articulated import ArticulatedBody
+from armwise.worlds.bodies import Point
 from armwise.worlds.engine import Snapshot, WorldEngine
 from armwise.worlds.layout import Account
 from armwise.worlds.methods import Bound, SingularValueDropping
@@ -32,11 +33,12 @@ class Moment:
     engine: WorldEngine
 
     def position(self, body: str) -> np.ndarray:
-        """Return q of an articulated body; centre and quaternion of a rigid one."""
+        """Return its coordinates: centre and quaternion of a rigid body or a floating
+        base, then q of an arm."""
         return self.state[self.engine.layout.positions[body]]
 
     def velocity(self, body: str) -> np.ndarray:
-        """Return q̇, or the velocity of the centre and the angular one (body axes)."""
+        """Return its velocities: of the centre and angular (body axes), then q̇."""
         return self.state[self.engine.layout.velocities[body]]
 
     def point_position(self, point: Point) -> np.ndarray:
@@ -75,8 +77,8 @@ class Happening:
 
     Attributes:
         time: In [s].
-        kind: "broken", "event" or "singular".
-        name: The constraint or the event.
+        kind: "broken", "released", "event" or "note".
+        name: The constraint, the event or the body.
         cause: In words.
     """
 
@@ -290,12 +292,13 @@ class Run:
         )
 
     def position(self, body: str) -> np.ndarray:
-        """Return q of an articulated body; centre and quaternion of a rigid one."""
+        """Return its coordinates: centre and quaternion of a rigid body or a floating
+        base, then q of an arm."""
         self.world.body(body, "The question")
         return self.states[:, self.engine.layout.positions[body]]
 
     def velocity(self, body: str) -> np.ndarray:
-        """Return q̇, or the velocity of the centre and the angular one (body axes)."""
+        """Return its velocities: of the centre and angular (body axes), then q̇."""
         self.world.body(body, "The question")
         return self.states[:, self.engine.layout.velocities[body]]
 
@@ -357,12 +360,15 @@ class Run:
         kinetic, gravitational, stored = self.engine.energies(self.states)
         bodies = [body.name for body in self.world.bodies]
         holders = [f.name for f in self.world.forces if hasattr(f, "stiffness")]
+        # Bodies come after: of those only the ones with springs inside hold any.
+        inside = stored[:, len(holders) :].T
+        elastic = {b: e for b, e in zip(bodies, inside, strict=True) if np.any(e)}
         works = self.states[:, layout.works].T
         return Ledger(
             self.time,
             dict(zip(bodies, kinetic.T, strict=True)),
             dict(zip(bodies, gravitational.T, strict=True)),
-            dict(zip(holders, stored.T, strict=False)),
+            dict(zip(holders, stored.T, strict=False)) | elastic,
             dict(zip(layout.accounts, works, strict=True)),
         )
 
@@ -371,13 +377,14 @@ class Run:
         named_body = self.world.body(body, "The recording")
         if not isinstance(named_body, ArticulatedBody):
             raise ArgumentError(
-                f"{body!r} is one rigid body and has no joints to record. "
+                f"{body!r} is no articulated body and has no joints to record. "
                 "Use `table` for its state."
             )
         return Recording.from_arrays(
             self.time,
-            q=self.position(body),
-            qd=self.velocity(body),
+            # The joints come last, after a base that floats.
+            q=self.position(body)[:, -named_body.arm.dof :],
+            qd=self.velocity(body)[:, -named_body.arm.dof :],
             joint_names=named_body.arm.coordinate_names,
             source=f"{self.world.name}/{body}",
         )
@@ -386,7 +393,7 @@ class Run:
         """Return every recorded number by name: states, deviations, energies."""
         columns: dict[str, np.ndarray] = {"time": self.time}
         for body in self.world.bodies:
-            names = _coordinate_names(body)
+            names = [name for part in body.coordinate_names for name in part]
             states = np.hstack([self.position(body.name), self.velocity(body.name)])
             columns |= {f"{body.name}.{n}": states[:, k] for k, n in enumerate(names)}
         for name in self.engine.layout.rows:
@@ -411,14 +418,6 @@ class Run:
     @cached_property
     def _history(self) -> ForceHistory:
         return force_history(self.engine, self._snapshot, self.time, self.log)
-
-
-def _coordinate_names(body: object) -> list[str]:
-    if isinstance(body, ArticulatedBody):
-        names = body.arm.coordinate_names
-        return [*(f"q_{n}" for n in names), *(f"qd_{n}" for n in names)]
-    pose = ["x", "y", "z", "qw", "qx", "qy", "qz"]
-    return [*pose, "vx", "vy", "vz", "wx", "wy", "wz"]
 
 
 # Files.

@@ -15,17 +15,16 @@ from armwise.errors import ArgumentError, ArmwiseError
 from armwise.motions import Motion, Sinusoid
 from armwise.plants import CashKarp, Integrator, RungeKutta4, SemiImplicit
 from armwise.tables import TomlTable, read_toml
+from armwise.worlds.articulated import ArticulatedBody
 from armwise.worlds.bodies import (
-    ArticulatedBody,
-    Body,
     Point,
-    RigidBody,
     Segment,
     box,
     planar_chain,
     rod,
     sphere,
 )
+from armwise.worlds.body_protocol import Body
 from armwise.worlds.constraints import (
     CircleCurve,
     Constraint,
@@ -53,6 +52,7 @@ from armwise.worlds.methods import (
     SingularValueDropping,
     Yielding,
 )
+from armwise.worlds.rigid import RigidBody
 from armwise.worlds.run import Run
 from armwise.worlds.simulation import simulate
 from armwise.worlds.world import EARTH, World
@@ -62,6 +62,7 @@ from armwise.worlds.world import EARTH, World
 Vector = tuple[float, float, float]
 
 _POSE_KEYS = ("name", "kind", "position", "rpy", "rpy_deg")
+_SPEED_KEYS = ("velocity", "angular_velocity")
 
 
 def read_body(row: TomlTable, folder: Path) -> Body:
@@ -100,13 +101,18 @@ def vector(row: TomlTable, key: str, default: Vector) -> Vector:
 
 
 def _rigid(row: TomlTable) -> RigidBody:
-    row.only(*_POSE_KEYS, "segment", "velocity", "angular_velocity")
-    segments = [_segment(part) for part in row.tables("segment")]
+    row.only(*_POSE_KEYS, "segment", *_SPEED_KEYS)
+    return _free(row, row.text("name", "body"), "segment")
+
+
+def _free(row: TomlTable, name: str, key: str) -> RigidBody:
+    """Read the segments, the pose and the velocities of something that moves."""
+    segments = [_segment(part) for part in row.tables(key)]
     if not segments:
-        raise row.error("has no [[body.segment]]: a rigid body is made of segments.")
+        raise row.error(f"has no [[body.{key}]]: a rigid body is made of segments.")
     zero = (0.0, 0.0, 0.0)
     return RigidBody.from_segments(
-        row.text("name", "body"),
+        name,
         segments,
         _pose(row),
         vector(row, "velocity", zero),
@@ -134,8 +140,10 @@ def _segment(part: TomlTable) -> Segment:
 
 
 def _articulated(row: TomlTable, folder: Path) -> ArticulatedBody:
+    floats = "base" in row.values
+    keys = (*_POSE_KEYS, *_SPEED_KEYS, "q", "qd", "base")
     if row.text("kind", "articulated") == "chain":
-        row.only(*_POSE_KEYS, "q", "qd", "links", "length", "mass", "radius", "viscous")
+        row.only(*keys, "links", "length", "mass", "radius", "viscous")
         arm = planar_chain(
             int(row.number("links")),
             _one_or_more(row, "length"),
@@ -144,17 +152,20 @@ def _articulated(row: TomlTable, folder: Path) -> ArticulatedBody:
             row.number("viscous", 0.0),
         )
     else:
-        row.only(*_POSE_KEYS, "q", "qd", "arm")
+        row.only(*keys, "arm")
         name = row.text("arm", "-")
         file = folder / name
         # Beside the scenario first, then bundled arms by name.
         arm = load_arm(file if file.exists() else name)
+    if not floats and any(key in row.values for key in _SPEED_KEYS):
+        raise row.error("has a velocity, but its base stands: give it a [[body.base]].")
     return ArticulatedBody(
         row.text("name", arm.name),
         arm,
-        _pose(row),
+        np.eye(4) if floats else _pose(row),
         _numbers(row, "q"),
         _numbers(row, "qd"),
+        _free(row, arm.base, "base") if floats else None,
     )
 
 

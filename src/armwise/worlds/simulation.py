@@ -169,7 +169,11 @@ class Runner:
         self.state = engine.start()
         self.recorded: list[np.ndarray] = [self.state[None].copy()]
         self.times: list[np.ndarray] = [np.zeros(1)]
-        self.log: list[Happening] = []
+        self.log: list[Happening] = [
+            Happening(0.0, "note", body.name, "it is Python: NumPy takes every step")
+            for body in engine.world.bodies
+            if not body.is_traced
+        ]
         self.fast = self.careful = self.rejected = self.unlooked = 0
         self.adapted = step
         self.monitor = StepMonitor(engine, step, self.state)

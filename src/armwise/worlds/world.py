@@ -10,7 +10,9 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.errors import ArgumentError
-from armwise.worlds.bodies import ArticulatedBody, Body, Point, RigidBody, vector_of
+from armwise.worlds.articulated import ArticulatedBody
+from armwise.worlds.bodies import Point, vector_of
+from armwise.worlds.body_protocol import Body
 from armwise.worlds.constraints import Constraint, Relation
 from armwise.worlds.forces import (
     Drag,
@@ -22,6 +24,7 @@ from armwise.worlds.forces import (
     Spring,
     Torque,
 )
+from armwise.worlds.rigid import RigidBody
 
 EARTH = (0.0, 0.0, -9.81)
 """Free fall in [m/s²]."""
@@ -32,7 +35,7 @@ class World:
     """Bodies under constraints and forces, at the moment the simulation starts.
 
     Attributes:
-        bodies: Rigid and articulated bodies, with their starting state.
+        bodies: Rigid and articulated bodies and your own, with their starting state.
         constraints: What holds points together.
         forces: Springs, motors, drag, stops.
         gravity: Free fall in [m/s²], for every body.
@@ -51,6 +54,12 @@ class World:
         object.__setattr__(self, "gravity", vector_of(self.gravity, "Gravity"))
         if not self.bodies:
             raise ArgumentError(f"{self.name} has no bodies: give at least one.")
+        for body in self.bodies:
+            if not (isinstance(body, Body) and isinstance(body.name, str)):
+                raise ArgumentError(
+                    f"{body!r} is no body of {self.name}: give a RigidBody, an "
+                    "ArticulatedBody, or one with a name that inherits from Body."
+                )
         _require_unique(self.bodies, "bodies", self.name)
         _require_unique(
             (*self.relations, *self.forces), "constraints or forces", self.name
@@ -81,19 +90,7 @@ class World:
     def locate(self, point: Point, who: str) -> Body:
         """Return the body a point is on, or say what is wrong with the point."""
         body = self.body(point.body, who)
-        if isinstance(body, RigidBody) and point.link is not None:
-            raise ArgumentError(
-                f"{who} names the link {point.link!r} of {body.name!r}, which is one "
-                "rigid body: leave the link out."
-            )
-        if isinstance(body, ArticulatedBody):
-            if point.link is None:
-                names = ", ".join(link.name for link in body.arm.links)
-                raise ArgumentError(
-                    f"{who} has a point on {body.name!r} without a link. Name one "
-                    f"of: {names}."
-                )
-            body.arm.find_frame(point.link)
+        body.check_point(point, who)
         return body
 
     def arm_of(self, name: str, joint: str, who: str) -> Arm:
@@ -101,7 +98,8 @@ class World:
         body = self.body(name, who)
         if not isinstance(body, ArticulatedBody):
             raise ArgumentError(
-                f"{who} acts on a joint, and {name!r} is one rigid body without any."
+                f"{who} acts on a joint, and {name!r} is a rigid body, or one of your "
+                "own, without any."
             )
         body.arm.coordinate_index(joint)
         return body.arm
@@ -145,8 +143,8 @@ def _check_force(world: World, force: Force) -> None:
         for name in (force.body, force.reaction):
             if name is not None and not isinstance(world.body(name, who), RigidBody):
                 raise ArgumentError(
-                    f"{who} turns the articulated body {name!r}: use an JointMotor "
-                    "on one of its joints."
+                    f"{who} turns {name!r}, which is no rigid body: on an articulated "
+                    "one use a JointMotor."
                 )
         _require(who, force, "viscous")
 

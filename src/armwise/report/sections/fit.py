@@ -23,7 +23,7 @@ from armwise.report.report import (
     points_per_curve,
     with_breaks,
 )
-from armwise.report.subject import Subject, judge
+from armwise.report.subject import BAND_LEVEL, Subject, judge
 
 
 def summary_section(subject: Subject) -> Section:
@@ -44,10 +44,14 @@ def summary_section(subject: Subject) -> Section:
     )
     # The validation error stands beside that of the fit, never instead of it.
     checked = subject.validation
+    blocks: list[Block] = [Paragraph(opening), verdicts, _errors(subject)]
+    band = subject.band
+    if band is not None:
+        blocks.append(Paragraph(_band_in_words(subject, band)))
     return Section(
         "summary",
         "Summary",
-        (Paragraph(opening), verdicts, _errors(subject)),
+        tuple(blocks),
         {
             "arm": subject.arm.name,
             "method": estimate.method,
@@ -59,8 +63,22 @@ def summary_section(subject: Subject) -> Section:
             ],
             "fit": estimate.fit.to_dict(),
             "validation": checked.to_dict() if checked else None,
+            "band": None
+            if band is None
+            else {"level": BAND_LEVEL, "holds": band.tolist()},
             "notes": list(estimate.notes),
         },
+    )
+
+
+def _band_in_words(subject: Subject, holds: np.ndarray) -> str:
+    fractions = ", ".join(
+        f"{name} {100 * x:.0f} %"
+        for name, x in zip(subject.arm.coordinate_names, holds, strict=True)
+    )
+    return (
+        f"The {100 * BAND_LEVEL:.0f} % band of draws from this uncertainty, with what "
+        f"the fit left unexplained, holds of the torques not used to fit: {fractions}."
     )
 
 
@@ -262,8 +280,8 @@ def _numbers(subject: Subject) -> ReportTable:
     )
     columns = ("joint", "standard deviation", "in", "fit", "validation")
     caption = (
-        "Correlation of the residual from sample to sample: 0 is noise, 1 is something "
-        "the model does not describe (filtered data are never quite 0)."
+        "Correlation of the residual one period of the low-pass apart: 0 is noise, 1 "
+        "is something the model does not describe."
     )
     return ReportTable(columns, rows, caption, 3)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from armwise.arms import DRIVE_NAMES
 from armwise.identification import predict_torque
 from armwise.recordings import Samples
-from armwise.regression import interval_factor
+from armwise.regression import FORMS, interval_factor
 from armwise.report.report import (
     Block,
     Cell,
@@ -19,6 +21,9 @@ from armwise.report.report import (
     finite,
 )
 from armwise.report.subject import Subject
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 def parameters_section(subject: Subject) -> Section:
@@ -174,31 +179,126 @@ def _further(subject: Subject) -> ReportTable:
     return ReportTable(("term", "coefficient", "std", "shape"), tuple(rows), caption)
 
 
+# A few hundred dots show a cloud; more only make the page heavy.
+_DOTS = 300
+"""Measurements in a figure of friction."""
+
+_LONGEST = 4000
+"""Samples at the start of the fit whose friction is drawn."""
+
+
 def _curves(subject: Subject) -> list[Figure]:
-    """Friction torque over speed, joint by joint, over the speeds in the data."""
+    """Friction over speed, joint by joint; over load and position where terms ask."""
     if subject.fitted is None or not len(subject.fitted):
         return []
     estimate, dof = subject.estimate, subject.arm.dof
-    fastest = np.abs(subject.fitted.qd).max(axis=0)
+    data = subject.fitted[:_LONGEST]
+    fastest = np.abs(data.qd).max(axis=0)
     still = np.zeros((_POINTS, dof))
     # At rest in posture and acceleration, without links, only friction and offset
     # remain.
     only_friction = np.array(estimate.all_parameters)
     only_friction[subject.arm.layout.links] = 0.0
+    for k, name in enumerate(estimate.columns.names):
+        if name.endswith(".rotor_inertia"):
+            only_friction[k] = 0.0
     qd = np.linspace(-1.0, 1.0, _POINTS)[:, None] * fastest
     # No preparation: friction as it is, not as a filter shows it.
     motion = Samples(np.arange(_POINTS, dtype=float), still, qd, still, still)
     torque = predict_torque(estimate.columns, only_friction, motion)
-    return [
-        Figure(
-            f"{name}: friction over speed",
-            "speed [rad/s]" if unit == "N m" else "speed [m/s]",
-            unit,
-            (Series("friction", qd[:, j], torque[:, j], "predicted"),),
-            is_folded=True,
+    whole = predict_torque(estimate.columns, estimate.all_parameters, data)
+    modelled = predict_torque(estimate.columns, only_friction, data)
+    # What is measured beside the links' torque.
+    measured, load = data.tau - whole + modelled, whole - modelled
+    figures = []
+    forms = {(term.joint, term.form) for term in estimate.columns.friction}
+    dots = slice(None, None, max(1, len(data) // _DOTS))
+    for j, (name, unit) in enumerate(
+        zip(subject.arm.coordinate_names, subject.torque_units, strict=True)
+    ):
+        if fastest[j] <= 0:
+            continue
+        drive = subject.arm.coordinates[j]
+        length = "rad" if unit == "N m" else "m"
+        seen = Series("measured", data.qd[dots, j], measured[dots, j], "points")
+        curve = Series("friction", qd[:, j], torque[:, j], "predicted")
+        figures.append(
+            Figure(
+                f"{name}: friction over speed",
+                f"speed [{length}/s]",
+                unit,
+                (seen, curve),
+                is_folded=True,
+            )
         )
-        for j, (name, unit) in enumerate(
-            zip(subject.arm.coordinate_names, subject.torque_units, strict=True)
-        )
-        if fastest[j] > 0
-    ]
+        if any((drive, form) in forms for form in FORMS if FORMS[form].uses_load):
+            rows = np.stack([load[:, j], data.qd[:, j], measured[:, j]])
+            slope = sum(
+                coefficient
+                for term, coefficient in estimate.friction
+                if term.joint == drive and term.kind.uses_load
+            )
+            figures.append(_over_load(name, unit, rows[:, dots], float(slope)))
+        if any((drive, form) in forms for form in FORMS if FORMS[form].remembers):
+            figures.append(_loop(name, unit, length, data, measured, modelled, j))
+    return figures
+
+
+def _over_load(
+    name: str, unit: str, rows: Float[np.ndarray, "3 rows"], slope: float
+) -> Figure:
+    """Friction against the direction of motion, over the load of the gear.
+
+    Args:
+        name: The joint.
+        unit: Of its torque.
+        rows: Load, speed and friction.
+        slope: Friction by load.
+    """
+    load, speed, friction = rows
+    # A tenth of the top speed: slower, a direction is mixed by the low-pass.
+    is_moving = np.abs(speed) > 0.1 * np.abs(speed).max()
+    size, braking = np.abs(load[is_moving]), (np.sign(speed) * friction)[is_moving]
+    line = np.array([0.0, size.max(initial=0.0)])
+    # Friction of speed as the measurements have it on the average.
+    level = float(np.median(braking - slope * size)) if size.size else 0.0
+    return Figure(
+        f"{name}: friction over load",
+        f"load of the gear [{unit}]",
+        unit,
+        (
+            Series("measured", size, braking, "points"),
+            Series("friction", line, level + slope * line, "predicted"),
+        ),
+        is_folded=True,
+    )
+
+
+def _loop(
+    name: str,
+    unit: str,
+    length: str,
+    data: Samples,
+    measured: np.ndarray,
+    modelled: np.ndarray,
+    joint: int,
+) -> Figure:
+    """Friction over position around the reversals of the first seconds."""
+    rows = data.segments[0]
+    signs = np.sign(data.qd[rows, joint])
+    turns = np.flatnonzero(signs[1:] * signs[:-1] < 0.0)
+    # Two reversals close a loop, a third shows whether it repeats.
+    stop = int(turns[2]) if turns.size > 2 else len(signs)
+    part = slice(rows.start, rows.start + stop)
+    dots = slice(part.start, part.stop, max(1, stop // _DOTS))
+    q = data.q[:, joint]
+    return Figure(
+        f"{name}: friction over position, reversing",
+        f"position [{length}]",
+        unit,
+        (
+            Series("measured", q[dots], measured[dots, joint], "points"),
+            Series("friction", q[part], modelled[part, joint], "predicted"),
+        ),
+        is_folded=True,
+    )

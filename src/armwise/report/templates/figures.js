@@ -105,14 +105,16 @@ function panel(svg, figure, curves, box, xs, name, yLabel, hasXLabels) {
     { x: left, y: top - 3, width: right - left, height: bottom - top + 6 });
   const group = add(svg, 'g', { 'clip-path': `url(#${name})` });
   for (const curve of curves) {
-    const isPoints = curve.role === 'printed' || (figure.stems && curve.role !== 'level');
+    const isPoints = ['printed', 'points'].includes(curve.role)
+      || (figure.stems && curve.role !== 'level');
     const points = curve.y.map((y, i) => y === null || curve.x[i] === null
       || (figure.log && y <= 0) || (figure.x_log && curve.x[i] <= 0)
       ? null : [px(curve.x[i]), py(y)]);
     const kind = look(figure, curve);
     if (isPoints) {
       for (const p of points) if (p) add(group, 'circle',
-        { class: `point ${kind}`, cx: p[0].toFixed(1), cy: p[1].toFixed(1), r: 3.5 });
+        { class: `point ${kind}`, cx: p[0].toFixed(1), cy: p[1].toFixed(1),
+          r: curve.role === 'points' ? 1.5 : 3.5 });
       continue;
     }
     let d = '', isDown = false;
@@ -133,7 +135,7 @@ function drawCurves(element, figure, number) {
     const curve = figure.curves.find(c => c.name === name);
     const item = add(legend, 'span', { class: 'key' });
     add(item, 'i', { class: `${look(figure, curve)}`
-      + (figure.stems || curve.role === 'printed' ? ' dot' : '') });
+      + (figure.stems || ['printed', 'points'].includes(curve.role) ? ' dot' : '') });
     add(item, 'span', {}, name);
     return [curve, add(item, 'b')];
   });

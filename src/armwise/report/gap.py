@@ -1,0 +1,177 @@
+"""Report on the gap between a simulator and the robot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from armwise.report.formats import save_report
+from armwise.report.report import (
+    Block,
+    BulletList,
+    Figure,
+    KeyNumber,
+    KeyNumbers,
+    Paragraph,
+    Report,
+    ReportTable,
+    Section,
+    Series,
+    envelope_rows,
+    points_per_curve,
+)
+from armwise.simulators import Gap, MotionGap
+
+# Judgement: four motions of traces are what one looks at.
+_SHOWN = 4
+
+
+def write_gap_report(gap: Gap, path: str | Path, certificate: str) -> Path:
+    """Write a gap as .html (self-contained), .json or .txt.
+
+    Args:
+        gap: What was measured.
+        path: Where to; its suffix says which kind.
+        certificate: The line that says what it is about.
+    """
+    return save_report(path, lambda: make_gap_report(gap, certificate))
+
+
+def make_gap_report(gap: Gap, certificate: str) -> Report:
+    """Collect the certificate, the figures and overlaid traces."""
+    title = f"{gap.name}: simulated beside the robot"
+    sections = (_summary(gap, certificate), _traces(gap), _details(gap))
+    return Report(title, sections, certificate)
+
+
+def _summary(gap: Gap, certificate: str) -> Section:
+    size = 1e3 * gap.position_error
+    worst = int(np.argmax(size))
+    numbers = [
+        KeyNumber("mean error", f"{size.mean():.2f} mrad", "over joints and samples"),
+        KeyNumber("worst joint", f"{size[worst]:.2f} mrad", gap.joints[worst]),
+    ]
+    columns = ["joint", "identified [mrad]"]
+    rows: list[list[str | float]] = [
+        [name, float(e)] for name, e in zip(gap.joints, size, strict=True)
+    ]
+    if gap.described is not None:
+        before = 1e3 * gap.described.position_error
+        other = _before(gap)
+        remark = "the command, late" if other == "delay line" else "before"
+        numbers.append(KeyNumber(other, f"{before.mean():.2f} mrad", remark))
+        columns.append(f"{other} [mrad]")
+        rows = [[*row, float(b)] for row, b in zip(rows, before, strict=True)]
+    how = (
+        "Commands are replayed over whole motions."
+        if gap.horizon is None
+        else f"Logged torques drive the arm freely for {gap.horizon:g} s, again and "
+        "again from where the robot was."
+    )
+    blocks: list[Block] = [
+        KeyNumbers(tuple(numbers)),
+        Paragraph(how),
+        ReportTable(
+            tuple(columns),
+            tuple(tuple(row) for row in rows),
+            "Mean distance of the simulated joint from the real one",
+            digits=3,
+        ),
+    ]
+    if gap.notes:
+        blocks.append(BulletList(gap.notes))
+    data = {"gap": gap.to_dict(), "certificate": certificate}
+    return Section("summary", "Summary", tuple(blocks), data)
+
+
+def _traces(gap: Gap) -> Section:
+    figures = []
+    shown = list(gap.motions.items())[:_SHOWN]
+    most = points_per_curve(3 * len(shown) * len(gap.joints))
+    for name, motion in shown:
+        before = gap.described.motions.get(name) if gap.described else None
+        for j, joint in enumerate(gap.joints):
+            title = f"{joint}, {name}"
+            figures.append(_figure(title, motion, before, _before(gap), j, most))
+    return Section("traces", "Robot and simulator", tuple(figures), {})
+
+
+def _before(gap: Gap) -> str:
+    """What one has before identification, in words."""
+    return "described" if gap.driven_by == "torques" else "delay line"
+
+
+def _figure(
+    title: str,
+    motion: MotionGap,
+    before: MotionGap | None,
+    before_name: str,
+    j: int,
+    most: int,
+) -> Figure:
+    replay = motion.replay
+    curves = [_series("robot", replay.time, replay.q[:, j], replay.starts[:1], most)]
+    if before is not None:
+        other = before.replay
+        curves.append(
+            _series(before_name, other.time, other.simulated[:, j], other.starts, most)
+        )
+    curves.append(
+        _series("identified", replay.time, replay.simulated[:, j], replay.starts, most)
+    )
+    roles = ("measured", "described", "predicted")
+    if before is None:
+        roles = ("measured", "predicted", "predicted")
+    dressed = [
+        Series(name, x, y, role)  # type: ignore[arg-type]
+        for (name, x, y), role in zip(curves, roles, strict=False)
+    ]
+    return Figure(title, "time [s]", "position [rad]", tuple(dressed), is_small=True)
+
+
+def _series(
+    name: str, time: np.ndarray, values: np.ndarray, starts: tuple[int, ...], most: int
+) -> tuple[str, np.ndarray, np.ndarray]:
+    rows = envelope_rows(values, most)
+    # A gap before every free run: no line from the end of one to the start of another.
+    breaks = np.searchsorted(rows, np.asarray(starts[1:], dtype=int))
+    breaks = breaks[breaks < rows.size]
+    return (
+        name,
+        np.insert(time[rows], breaks, np.nan),
+        np.insert(values[rows], breaks, np.nan),
+    )
+
+
+def _details(gap: Gap) -> Section:
+    tables = []
+    what = "torque" if gap.driven_by == "torques" else "position"
+    for name, motion in gap.motions.items():
+        rows = []
+        for j, joint in enumerate(gap.joints):
+            error = motion.torque_error
+            rows.append(
+                (
+                    joint,
+                    1e3 * float(motion.replay.error[j]),
+                    None if error is None else 100.0 * float(error[j]),
+                    1e3 * float(motion.delay[j]),
+                    float(motion.gain[j]),
+                    *(_cell(1e3 * float(part[j])) for part in motion.where.values()),
+                )
+            )
+        columns = (
+            "joint",
+            "[mrad]",
+            "torque error [%]",
+            f"{what} early by [ms]",
+            f"{what} gain",
+            *(f"{part} [mrad]" for part in motion.where),
+        )
+        tables.append(ReportTable(columns, tuple(rows), name, digits=3))
+    return Section("details", "Where it arises", tuple(tables), {})
+
+
+def _cell(value: float) -> float | None:
+    return value if np.isfinite(value) else None

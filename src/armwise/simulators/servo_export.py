@@ -1,0 +1,240 @@
+"""Export of servos: position actuators, and what simulators cannot express of them.
+
+The cost of what is lost is in radians: the free run over a log without the effect,
+beside the one with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm, number, quoteattr, simulator_file
+from armwise.errors import ArgumentError
+from armwise.files import write_atomically
+from armwise.recordings import Recording
+from armwise.servos import ELEMENTS, PARAMETERS, Servo, servo_to_dict
+from armwise.simulators.files import (
+    Written,
+    identifier,
+    write_arm,
+    write_checked_mjcf,
+    write_python,
+)
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+_EFFECTS = {
+    "delay": ("delay",),
+    **{
+        name: parameters
+        for name, parameters in ELEMENTS.items()
+        # A zero only says how a log counts; the rest have words in every target.
+        if name not in ("derivative gain", "saturation", "command offset", "joint zero")
+    },
+}
+"""Effects that some target has no words for, and their parameters."""
+
+_STEP = 1e-3
+"""Physics step in [s] that delays in steps are counted in."""
+
+
+def servo_losses(
+    servo: Servo, lost: Sequence[str], recordings: Sequence[Recording]
+) -> dict[str, Float[np.ndarray, " dof"]]:
+    """Mean change of the free run in [rad] for want of each effect, and of all."""
+    present = {
+        name: _EFFECTS[name]
+        for name in lost
+        if any(np.any(servo.values[p] != PARAMETERS[p].absent) for p in _EFFECTS[name])
+    }
+    if not recordings:
+        return {name: np.full(servo.arm.dof, np.nan) for name in present}
+    motions = [servo.motion(recording) for recording in recordings]
+    whole = servo.rollouts(motions)
+    weights = np.array([len(m.time) for m in motions], dtype=float)
+
+    def cost(names: Sequence[str]) -> Float[np.ndarray, " dof"]:
+        values = dict(servo.values)
+        for parameter in names:
+            values[parameter] = np.full(servo.arm.dof, PARAMETERS[parameter].absent)
+        runs = replace(servo, values=values).rollouts(motions)
+        means = [np.abs(a - b).mean(axis=0) for a, b in zip(runs, whole, strict=True)]
+        return np.asarray(weights @ means / weights.sum())
+
+    costs = {name: cost(parameters) for name, parameters in present.items()}
+    if len(present) > 1:
+        every = [p for parameters in present.values() for p in parameters]
+        costs["together"] = cost(every)
+    return costs
+
+
+def position_actuators(servo: Servo) -> dict[str, str]:
+    """A line of <actuator> per joint: kp (ctrl + shift − q) − kd q̇, and no more."""
+    lines = {}
+    for j, joint in enumerate(servo.arm.joints):
+        kp, kd = (float(servo.values[x][j]) for x in ("stiffness", "derivative"))
+        shift = float(servo.values["offset"][j] + servo.values["zero"][j])
+        # Everything is said: a template's defaults must not change it.
+        words = [f"name={quoteattr(joint.name)} joint={quoteattr(joint.name)}"]
+        words += [f'dyntype="none" gaintype="fixed" gainprm="{number(kp)}"']
+        bias = " ".join(number(x) for x in (kp * shift, -kp, -kd))
+        words += [f'biastype="affine" biasprm="{bias}" gear="1" ctrllimited="false"']
+        limit = float(servo.values["saturation"][j])
+        if isfinite(limit):
+            words += [f'forcerange="{number(-limit)} {number(limit)}"']
+        lines[joint.name] = f"<general {' '.join(words)}/>"
+    return lines
+
+
+def _arm(servo: Servo) -> Arm:
+    """The arm whose torque only its servos limit: a description's limit is a guess."""
+    arm = servo.identified_arm
+    limits = servo.values["saturation"]
+    joints = tuple(
+        replace(joint, limits=replace(joint.limits, effort=float(limit)))
+        for joint, limit in zip(arm.joints, limits, strict=True)
+    )
+    return replace(arm, joints=joints)
+
+
+def write_servo_target(
+    servo: Servo, path: Path, to: str, template: Path | None
+) -> Written:
+    """Write servos for a target."""
+    return _WRITERS[to](servo, path, template)
+
+
+def _write_mjcf(servo: Servo, path: Path, template: Path | None) -> Written:
+    lines = position_actuators(servo)
+    data, notes = simulator_file(_arm(servo), path, lines, template)
+    if any("had an actuator" in note for note in notes):
+        raise ArgumentError(
+            f"{template}: {notes[-1].split(' in the template')[0]}, and two would "
+            "fight over a joint. Take it out; the export brings its own."
+        )
+    write_checked_mjcf(path, data)
+    return Written([path], list(notes))
+
+
+def _write_description(kind: str) -> Callable[[Servo, Path, Path | None], Written]:
+    def write(servo: Servo, path: Path, template: Path | None) -> Written:
+        return write_arm(_arm(servo), path, kind, template)
+
+    return write
+
+
+def _delay_steps(servo: Servo) -> dict[str, int]:
+    delays = servo.values["delay"]
+    names = [joint.name for joint in servo.arm.joints]
+    return {n: round(float(d) / _STEP) for n, d in zip(names, delays, strict=True)}
+
+
+def _write_isaaclab(servo: Servo, path: Path, template: Path | None) -> Written:
+    arm, beside = _arm(servo), path.with_suffix(".urdf")
+    written = write_arm(arm, beside, "urdf", template)
+    lines = [
+        f'"""{_plain(arm)}: servos by Armwise; links: {beside.name}."""',
+        "",
+        "from isaaclab.actuators import DelayedPDActuatorCfg",
+        "",
+        f"# Delays are in physics steps of {_STEP:g} s; friction is an effort, as in",
+        "# Isaac Sim 5.0 and later.",
+        "ACTUATORS = {",
+    ]
+    steps = _delay_steps(servo)
+    for j, joint in enumerate(arm.joints):
+        words = {
+            "joint_names_expr": [joint.name],
+            "stiffness": float(servo.values["stiffness"][j]),
+            "damping": float(servo.values["derivative"][j]),
+            "armature": joint.drive.rotor_inertia,
+            "friction": joint.drive.coulomb,
+            "dynamic_friction": joint.drive.coulomb,
+            "viscous_friction": joint.drive.viscous,
+            "min_delay": steps[joint.name],
+            "max_delay": steps[joint.name],
+        }
+        limit = float(servo.values["saturation"][j])
+        if isfinite(limit):
+            words["effort_limit"] = limit
+        lines.append(f'    "{identifier(joint.name)}": DelayedPDActuatorCfg(')
+        lines += [f"        {name}={value!r}," for name, value in words.items()]
+        lines.append("    ),")
+    write_python(path, [*lines, "}"])
+    return Written([path, beside], written.notes)
+
+
+def _write_mjlab(servo: Servo, path: Path, template: Path | None) -> Written:
+    arm, beside = _arm(servo), path.with_suffix(".xml")
+    if beside == path:
+        raise ArgumentError(f"{path}: mjlab's text is Python; name it .py.")
+    data, notes = simulator_file(arm, beside, {}, template)
+    write_checked_mjcf(beside, data)
+    lines = [
+        f'"""{_plain(arm)}: servos by Armwise; links and joints: {beside.name}."""',
+        "",
+        "from mjlab.actuator import BuiltinPositionActuatorCfg",
+        "",
+        f"# Lags are in physics steps of {_STEP:g} s.",
+        "ACTUATORS = (",
+    ]
+    steps = _delay_steps(servo)
+    for j, joint in enumerate(arm.joints):
+        words = {
+            "target_names_expr": (joint.name,),
+            "stiffness": float(servo.values["stiffness"][j]),
+            "damping": float(servo.values["derivative"][j]),
+            "armature": joint.drive.rotor_inertia,
+            "frictionloss": joint.drive.coulomb,
+            "viscous_damping": joint.drive.viscous,
+            "delay_min_lag": steps[joint.name],
+            "delay_max_lag": steps[joint.name],
+        }
+        limit = float(servo.values["saturation"][j])
+        if isfinite(limit):
+            words["effort_limit"] = limit
+        lines.append("    BuiltinPositionActuatorCfg(")
+        lines += [f"        {name}={value!r}," for name, value in words.items()]
+        lines.append("    ),")
+    write_python(path, [*lines, ")"])
+    return Written([path, beside], list(notes))
+
+
+def _write_json(servo: Servo, path: Path, template: Path | None) -> Written:
+    write_atomically(path, json.dumps(servo_to_dict(servo), indent=1))
+    return Written([path], [])
+
+
+def _plain(arm: Arm) -> str:
+    return arm.name.replace("\\", "/").replace('"', "'")
+
+
+_WRITERS: Mapping[str, Callable[[Servo, Path, Path | None], Written]] = {
+    "mjcf": _write_mjcf,
+    "urdf": _write_description("urdf"),
+    "sdf": _write_description("sdf"),
+    "drake": _write_description("drake"),
+    "isaaclab": _write_isaaclab,
+    "mjlab": _write_mjlab,
+    "json": _write_json,
+}
+
+EVERYTHING = tuple(_EFFECTS)
+LOST = {
+    "mjcf": EVERYTHING,
+    "urdf": EVERYTHING,
+    "sdf": EVERYTHING,
+    "drake": EVERYTHING,
+    "isaaclab": EVERYTHING[1:],
+    "mjlab": EVERYTHING[1:],
+    "json": (),
+}
+"""Target → effects of a servo it cannot express; delays are the first."""

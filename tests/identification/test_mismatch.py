@@ -1,0 +1,133 @@
+"""Models that are not the arm's: found, named, and counted in the intervals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.errors import ArgumentError
+from armwise.identification import MISMATCH, Tally, read_estimate, write_estimate
+from armwise.regression import GAIN_STD, interval_factor, low_pass
+from armwise.report.subject import Subject, judge
+
+from .conftest import weighted
+
+
+def codes(estimate: aw.Estimate) -> set[str]:
+    return {warning.code for warning in estimate.warnings} & MISMATCH
+
+
+def held(estimate: aw.Estimate, arm: aw.Arm) -> float:
+    """Fraction of the intervals that hold the truth."""
+    truth = estimate.base.values(arm.parameters)
+    error = np.abs(estimate.base_values - truth)
+    return float(np.mean(error <= interval_factor() * estimate.base_std))
+
+
+@pytest.fixture(scope="module")
+def plain(described, data):
+    return weighted(described, data)
+
+
+def missing(data: aw.Samples, torque: np.ndarray) -> aw.Samples:
+    return replace(data, tau=data.tau + torque)
+
+
+def at(data: aw.Samples, joint: int, torque: np.ndarray) -> np.ndarray:
+    column = np.zeros(data.tau.shape)
+    column[:, joint] = torque
+    return column
+
+
+def test_a_model_that_is_right_is_told_so(plain, arm):
+    assert codes(plain) == set()
+    assert np.array_equal(plain.gain_std, [GAIN_STD["unknown"]] * arm.dof)
+    assert held(plain, arm) > 0.9
+
+
+def bend(x: np.ndarray) -> np.ndarray:
+    return np.gradient(x, 0.01)
+
+
+@pytest.mark.parametrize(
+    ("code", "torque"),
+    [
+        ("load", lambda d: 0.3 * np.abs(d.tau[:, 1]) * np.sign(d.qd[:, 1])),
+        ("speed", lambda d: 3.0 * np.sign(d.qd[:, 1]) * np.exp(-((d.qd[:, 1]) ** 2))),
+        ("direction", lambda d: 2.0 * np.abs(d.qd[:, 1])),
+        ("position", lambda d: 4.0 * np.sin(2.0 * d.q[:, 1])),
+        ("acceleration", lambda d: 0.1 * bend(bend(d.qdd[:, 1]))),
+        ("time", lambda d: 3.0 * d.time / d.time[-1]),
+    ],
+)
+def test_what_a_residual_follows_is_named_and_counts(
+    code, torque, plain, described, data, arm
+):
+    """Without what is added, the intervals of such fits hold far too little."""
+    wrong = missing(data, at(data, 1, torque(data)))
+    estimate = weighted(described, wrong)
+    names = [w.text for w in estimate.warnings if w.code == f"residual-follows-{code}"]
+    assert names
+    assert arm.coordinate_names[1] in names[0]
+    assert np.all(np.diag(estimate.base_covariance) > 0.0)
+    assert np.median(estimate.base_std / plain.base_std) > 1.0
+
+
+def test_intervals_hold_the_truth_under_friction_that_depends_on_load(
+    described, data, arm
+):
+    load = aw.Dynamics(replace_drives(arm)).inverse_dynamics(data.q, data.qd, data.qdd)
+    wrong = missing(data, 0.05 * np.abs(load) * np.sign(data.qd))
+    estimate = weighted(described, wrong)
+    assert "residual-follows-load" in codes(estimate)
+    assert held(estimate, arm) > 0.9
+
+
+def replace_drives(arm: aw.Arm) -> aw.Arm:
+    parameters = arm.parameters.copy()
+    parameters[arm.layout.drives] = 0.0
+    return arm.with_parameters(parameters)
+
+
+def test_gains_that_differ_are_found_and_covered(described, data, arm):
+    signs = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    wrong = replace(data, tau=data.tau * (1.0 + 0.03 * signs))
+    estimate = weighted(described, wrong)
+    assert "torque-gains-differ" in codes(estimate)
+    assert 0.01 < estimate.gain_std[0] < 0.1
+    assert held(estimate, arm) > 0.9
+    verdicts = {one.question: one.verdict for one in judge(Subject.of(estimate))}
+    question = "Does the residual follow nothing that would move the parameters?"
+    assert verdicts[question] == "look"
+
+
+def test_assumed_gains_widen_every_interval(plain, described, data, tmp_path):
+    wide = weighted(described, data, gain_std="current")
+    assert np.array_equal(wide.gain_std, [0.1] * data.dof)
+    assert np.all(wide.base_std >= plain.base_std)
+    # What all gains have in common scales everything: 10 % of six joints is 4 %.
+    relative = wide.base_std / np.abs(wide.base_values)
+    assert np.min(relative) > 0.02
+    write_estimate(wide, tmp_path / "wide.json")
+    assert np.array_equal(read_estimate(tmp_path / "wide.json").gain_std, wide.gain_std)
+    with pytest.raises(ArgumentError):
+        weighted(described, data, gain_std="volts")
+
+
+def test_whiteness_sees_coloured_residuals_and_not_the_filter():
+    """White noise has none, however hard it was filtered; a slow residual has."""
+    rng = np.random.default_rng(3)
+    filtered = low_pass(rng.normal(size=(20_000, 2)), 10.0, 200.0)
+    filtered[:, 1] += np.sin(2.0 * np.pi * 0.7 * np.arange(20_000) / 200.0)
+    tally = Tally(2)
+    for part in np.array_split(filtered, 70):
+        tally.add(np.ones(part.shape), part, None, 20)
+    noise, coloured = tally.result().whiteness
+    assert abs(noise) < 0.1
+    assert coloured > 0.5
+    once = Tally(2)
+    once.add(np.ones(filtered.shape), filtered, None, 20)
+    np.testing.assert_allclose(once.result().whiteness, [noise, coloured], rtol=1e-9)

@@ -1,0 +1,139 @@
+"""The gap: known differences between a robot and a model are measured as such."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.control import simulate_log
+from armwise.errors import ArmwiseError
+from armwise.motions import random_motion
+from armwise.report import write_gap_report
+from armwise.simulators import certificate, measure_gap
+from armwise.simulators.gap import _delay_and_gain
+
+
+@pytest.fixture(scope="module")
+def log(truth):
+    motion = random_motion(truth, 3, 5.0)
+    return simulate_log(truth, motion, torque_noise=0.001)
+
+
+def test_the_true_arm_has_next_to_no_gap_in_either_simulator(truth, log):
+    ours = measure_gap(truth, [log], horizon=0.2)
+    assert ours.driven_by == "torques"
+    assert np.all(ours.position_error < 2e-3)
+    pytest.importorskip("mujoco")
+    theirs = measure_gap(truth, [log], simulator="mujoco", horizon=0.2)
+    assert theirs.position_error == pytest.approx(ours.position_error, abs=5e-4)
+
+
+def test_an_estimate_is_compared_with_its_description(estimate, log):
+    gap = measure_gap(estimate, [log], horizon=0.2)
+    assert gap.described is not None
+    assert gap.position_error.mean() < 0.3 * gap.described.position_error.mean()
+    (motion,) = gap.motions.values()
+    assert np.all(motion.torque_error < 0.05)
+    assert set(motion.where) == {"reversing", "resting", "fast", "moving"}
+
+
+def test_friction_that_is_missing_shows_where_joints_turn_back(truth, log):
+    values = np.array(truth.parameters)
+    values[truth.layout.drive("coulomb")] *= 2.0
+    wrong = measure_gap(truth.with_parameters(values), [log], horizon=0.2)
+    (motion,) = wrong.motions.values()
+    right = measure_gap(truth, [log], horizon=0.2)
+    assert np.all(wrong.position_error > 2.0 * right.position_error)
+    assert np.all(motion.torque_error > 0.02)
+
+
+def test_delay_and_gain_of_a_signal_are_found():
+    t = np.arange(0, 10, 0.01)
+    x = np.sin(2.0 * t) + 0.3 * np.sin(5.1 * t)
+    y = 1.1 * (np.sin(2.0 * (t - 0.03)) + 0.3 * np.sin(5.1 * (t - 0.03)))
+    delay, gain = _delay_and_gain(x[:, None], y[:, None], [slice(0, t.size)], 100.0)
+    assert delay[0] == pytest.approx(0.03, abs=1e-3)
+    assert gain[0] == pytest.approx(1.1, abs=5e-3)
+
+
+def test_a_page_and_a_line_say_it_all(estimate, log, tmp_path):
+    gap = measure_gap(estimate, [log])
+    path = tmp_path / "run.csv"
+    path.write_text("the log")
+    line = certificate(gap, "estimate.json", [path])
+    assert "sha256:" in line
+    assert f"{1e3 * gap.position_error.mean():.2f} mrad mean" in line
+    write_gap_report(gap, tmp_path / "gap.html", line)
+    page = (tmp_path / "gap.html").read_text()
+    assert "identified" in page
+    assert "sha256:" in page
+    plain = json.loads(json.dumps(gap.to_dict()))
+    assert plain["validation"]["mrad"] == plain["mrad"]
+    assert list(plain["validation"]["motions"]) == list(gap.motions)
+
+
+POSITIONED = """<mujoco>
+  <worldbody>
+    <body><joint name="pan" axis="0 0 1" damping="0.1"/>
+      <inertial pos="0 0 0" mass="1" diaginertia="0.01 0.01 0.01"/></body>
+  </worldbody>
+  <actuator><{kind} joint="pan" {gain}/></actuator>
+</mujoco>
+"""
+
+
+def commanded(tmp_path):
+    t = np.arange(0, 3, 0.02)
+    command = 0.5 * np.sin(3 * t)
+    path = tmp_path / "servo.csv"
+    rows = np.column_stack([t, command, command])
+    np.savetxt(path, rows, delimiter=",", header="time,q_1,command_1", comments="")
+    return path
+
+
+def test_commands_are_replayed_in_the_file_itself(tmp_path):
+    pytest.importorskip("mujoco")
+    model = tmp_path / "servo.xml"
+    model.write_text(POSITIONED.format(kind="position", gain='kp="50" kv="1"'))
+    log = aw.read_recording(commanded(tmp_path), aw.load_arm(model))
+    gap = measure_gap(model, [log])
+    assert gap.driven_by == "commands"
+    # The servo follows late: by damping over stiffness, 22 ms, and by half of the 20 ms
+    # for which a command is held.
+    (motion,) = gap.motions.values()
+    assert motion.delay[0] == pytest.approx(-0.032, abs=0.004)
+    assert 0.01 < gap.position_error[0] < 0.05
+
+
+def test_what_cannot_be_replayed_is_one_sentence(truth, log, tmp_path):
+    pytest.importorskip("mujoco")
+    with pytest.raises(ArmwiseError, match="no log to replay"):
+        measure_gap(truth, [])
+    with pytest.raises(ArmwiseError, match=r"0\.01 to 10 s"):
+        measure_gap(truth, [log], horizon=100.0)
+    with pytest.raises(ArmwiseError, match="is no simulator"):
+        measure_gap(truth, [log], simulator="gazebo")
+    model = tmp_path / "servo.xml"
+    model.write_text(POSITIONED.format(kind="motor", gain='gear="1"'))
+    arm = aw.load_arm(model)
+    commands = aw.read_recording(commanded(tmp_path), arm)
+    with pytest.raises(ArmwiseError, match="no actuator holds the position of pan"):
+        measure_gap(model, [commands])
+    with pytest.raises(ArmwiseError, match="identify-servo"):
+        measure_gap(arm, [commands])
+
+
+def test_the_stated_loss_is_what_the_gap_of_the_export_shows(estimate, log, tmp_path):
+    data = aw.prepare(log, arm=estimate.prior_arm)
+    stated = aw.export(estimate, tmp_path / "arm.urdf", to="urdf", data=data)
+    values = np.array(aw.load_arm(tmp_path / "arm.urdf").parameters)
+    layout = estimate.prior_arm.layout
+    # Other readers pass over Armwise's own elements.
+    values[layout.drive("rotor_inertia", "offset")] = 0.0
+    (bare,) = measure_gap(estimate.arm.with_parameters(values), [log]).motions.values()
+    (whole,) = measure_gap(estimate, [log]).motions.values()
+    measured = np.sqrt(bare.torque_error**2 - whole.torque_error**2)
+    assert stated.cost == pytest.approx(measured, rel=0.2)
