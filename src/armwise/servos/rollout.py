@@ -36,7 +36,7 @@ SUBSTEP = 2e-3
 
 # Judgement: servo arms swing at 2 to 5 Hz against their gains; the midpoint rule is
 # then within 0.1 mrad of steps a quarter as long.
-LONGEST_STEP = 5.1e-3
+LONGEST_STEP = 4.2e-3
 """Step of the arm in [s], at most."""
 
 # Four doubles are one register of AVX2: of wider vectors GCC compares lane by lane,
