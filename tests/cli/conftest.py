@@ -15,6 +15,8 @@ from typer.testing import CliRunner
 
 import armwise as aw
 from armwise.cli import main as cli
+from tests.loads.test_load_wrist_log import _write as write_wrist_logs
+from tests.servos import rig as servo_rig
 from tests.shared_folders import shared_folder
 
 BRICK = aw.arms.InertialParameters.from_center_of_mass(
@@ -69,10 +71,21 @@ def prepare_files(folder: Path) -> None:
     write_fleet(folder)
     for name, mass in (("a", 0.0), ("b", 5.0)):
         write_loaded_log(mass, folder / f"{name}.csv")
+    write_wrist_logs(folder)  # wrench.csv, accelerometer.csv, orientation.csv
+    write_servo_logs(folder)
     shutil.copy(WORLDS / "nail.toml", folder)
     with contextlib.chdir(folder):
         write_practice(aw.load_arm("panda"))
         write_held_load(aw.load_arm("panda"), "link_7")
+
+
+def write_servo_logs(folder: Path) -> None:
+    """One link that a servo turns, under the name of an arm people have."""
+    robot = servo_rig.arm(folder, joints=1)
+    Path(folder / "fingers1.urdf").rename(folder / "so101.urdf")
+    for seed in (1, 2):
+        log = servo_rig.recording(servo_rig.truth(robot), seed)
+        aw.write_recording(log, folder / f"move{seed}.csv")
 
 
 def write_practice(arm: aw.Arm) -> None:

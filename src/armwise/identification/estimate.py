@@ -27,6 +27,7 @@ from armwise.identification.validation import (
     Tally,
     TorqueLag,
     Validation,
+    noise_memory,
     predict_torque,
     predicted_block,
 )
@@ -199,8 +200,9 @@ class Estimate:
         Args:
             samples: The motion.
             level: Fraction of samples that it shall hold.
-            residual: Whether the torque is measured: what the fit left unexplained is
-                then added; else it is that of an ideal sensor on a perfect model.
+            residual: Whether the torque is measured, by the sensors of the fit: what it
+                left unexplained is then added, and what is not known of their gains
+                cancels; else it is the torque itself.
             seed: Of the draws.
         """
         extra = self.fit.rmse if residual else np.zeros(self.prior_arm.dof)
@@ -211,6 +213,7 @@ class Estimate:
             samples,
             level,
             extra,
+            same_sensor=residual and self.gain_std is not None,
             seed=seed,
         )
 
@@ -250,7 +253,8 @@ class Estimate:
         for block in self.columns.blocks(runs):
             measured = block.samples.tau[block.rows]
             predicted = predicted_block(self.columns, block, weights)
-            tally.add(measured, measured - predicted, masks.of(block))
+            memory = noise_memory(block.samples)
+            tally.add(measured, measured - predicted, masks.of(block), memory)
         return tally.result()
 
 

@@ -58,12 +58,10 @@ def _summary(gap: Gap, certificate: str) -> Section:
     ]
     if gap.described is not None:
         before = 1e3 * gap.described.position_error
-        numbers.append(
-            KeyNumber(
-                "description", f"{before.mean():.2f} mrad", "before identification"
-            )
-        )
-        columns.append("described [mrad]")
+        other = _before(gap)
+        remark = "the command, late" if other == "delay line" else "before"
+        numbers.append(KeyNumber(other, f"{before.mean():.2f} mrad", remark))
+        columns.append(f"{other} [mrad]")
         rows = [[*row, float(b)] for row, b in zip(rows, before, strict=True)]
     how = (
         "Commands are replayed over whole motions."
@@ -94,19 +92,30 @@ def _traces(gap: Gap) -> Section:
     for name, motion in shown:
         before = gap.described.motions.get(name) if gap.described else None
         for j, joint in enumerate(gap.joints):
-            figures.append(_figure(f"{joint}, {name}", motion, before, j, most))
+            title = f"{joint}, {name}"
+            figures.append(_figure(title, motion, before, _before(gap), j, most))
     return Section("traces", "Robot and simulator", tuple(figures), {})
 
 
+def _before(gap: Gap) -> str:
+    """What one has before identification, in words."""
+    return "described" if gap.driven_by == "torques" else "delay line"
+
+
 def _figure(
-    title: str, motion: MotionGap, before: MotionGap | None, j: int, most: int
+    title: str,
+    motion: MotionGap,
+    before: MotionGap | None,
+    before_name: str,
+    j: int,
+    most: int,
 ) -> Figure:
     replay = motion.replay
     curves = [_series("robot", replay.time, replay.q[:, j], replay.starts[:1], most)]
     if before is not None:
         other = before.replay
         curves.append(
-            _series("described", other.time, other.simulated[:, j], other.starts, most)
+            _series(before_name, other.time, other.simulated[:, j], other.starts, most)
         )
     curves.append(
         _series("identified", replay.time, replay.simulated[:, j], replay.starts, most)
