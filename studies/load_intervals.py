@@ -42,6 +42,9 @@ CAPACITY = {"ur10": 10.0, "panda": 3.0}
 GAIN_STD = 0.1
 """Relative error of the torque constants."""
 
+COMMON = 0.3
+"""Correlation of two joints' errors: one temperature, one scaling, one data sheet."""
+
 _BATCH = 15
 """Robots that are simulated side by side, with the same load-dependent friction."""
 
@@ -97,7 +100,8 @@ def _batch(name: str, count: int, motion: Motion, seed: int) -> Iterator[Robot]:
     )
     logs = run_batch(plant, ComputedTorque(arms[0], 2500.0, 100.0), motion)
     for k in range(count):
-        gain = 1.0 + GAIN_STD * random.normal(size=arm.dof)
+        own, common = random.normal(size=arm.dof), random.normal()
+        gain = np.exp(GAIN_STD * ((1 - COMMON) ** 0.5 * own + COMMON**0.5 * common))
         lag = float(random.uniform(0.0, 0.01))
         three = [_as_logged(log, gain, lag) for log in logs[3 * k : 3 * k + 3]]
         described = perturbed(arm, 0.1, seed=seed + k)

@@ -46,7 +46,7 @@ def test_friction_does_not_move_the_lag(lag):
 
 
 def test_friction_with_a_memory_is_no_delay():
-    """Friction that builds up over 50 mrad turns over late; the torque does not."""
+    """Friction that builds up over 64 mrad turns over late; the torque does not."""
     arm = arm_with_friction(coulomb=0.0)
     time = np.arange(3000) / 100.0
     q, qd, qdd = random_motion(arm, 1, 30.0, harmonics=12, roughness=0.5).sample(time)
@@ -61,7 +61,7 @@ def test_friction_with_a_memory_is_no_delay():
     lagging = Columns(
         arm,
         tuple(
-            FrictionTerm(j, arm.driven[j].name, "hysteresis", 0.05)
+            FrictionTerm(j, arm.driven[j].name, "hysteresis", 0.064)
             for j in range(arm.dof)
         ),
     )
@@ -69,12 +69,13 @@ def test_friction_with_a_memory_is_no_delay():
     moved = replace(data, tau=data.tau + 3.0 * friction)
     taken = fit_lag(moved, Columns(arm), 0.0)
     assert taken.seconds > 5e-3
-    seconds, std = lag_beside_hysteresis(moved, Columns(arm), taken.seconds)
-    assert abs(seconds) < max(3.0 * std, 1e-3)
+    seconds, _ = lag_beside_hysteresis(moved, Columns(arm), taken.seconds)
+    # A tenth of a sample.
+    assert abs(seconds) < 1.5e-3
     # A delay that is there stays.
     late = replace(moved, tau=np.roll(moved.tau, 2, axis=0))
-    seconds, std = lag_beside_hysteresis(late, Columns(arm), 0.03)
-    assert seconds == pytest.approx(0.02, abs=max(3.0 * std, 1e-3))
+    seconds, _ = lag_beside_hysteresis(late, Columns(arm), 0.03)
+    assert seconds == pytest.approx(0.02, abs=3e-3)
 
 
 def test_joints_with_a_memory_are_fitted_while_they_reverse():

@@ -12,6 +12,7 @@ from armwise.errors import ArgumentError
 from armwise.identification import FrictionTerm, select_friction
 from armwise.recordings import Preparation
 from armwise.regression import FORMS, Columns, FrictionForm, load_rows, low_pass
+from studies.friction_terms import run_once
 from tests.identification.conftest import samples_of, with_drives
 
 
@@ -184,3 +185,12 @@ def test_terms_that_cannot_be_are_refused(arm, data):
         Columns(arm, (FrictionTerm(0, "elbow", "root"),))
     with pytest.raises(ArgumentError, match="load of its gear"):
         term("load").column(data)
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("plain", 1), ("load", 0), ("all", 2)])
+def test_a_known_plant_gets_its_terms_and_no_others(kind, seed):
+    """Load friction, hysteresis and ripple at once; and a plant that has none."""
+    result = run_once("ur5", kind, "prescribed", seed)
+    assert all(result.there)
+    assert result.phantoms == ()
+    assert len(result.there) == {"plain": 0, "load": 2, "all": 6}[kind]

@@ -93,6 +93,9 @@ _LOAD_STEPS = 3
 """Fits by which the load of the gears, and with it friction that depends on it, settle:
 each step shrinks the error by about the friction coefficient."""
 
+_SETTLED = 0.01
+"""Relative change of friction coefficients in a step at which the load has settled."""
+
 
 @dataclass(frozen=True, eq=False)
 class FrictionSelection:
@@ -163,12 +166,19 @@ def select_friction(
 
 def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
     """Repeat a fit until the load of the gears is that of the estimate itself."""
+    before = np.full(len(problem.columns.friction), np.inf)
     for _ in range(_LOAD_STEPS if problem.columns.uses_load else 0):
         solution = WeightedLeastSquares().solve(problem)
-        load = problem.parameters(solution.values)[: problem.columns.arm.layout.size]
+        every = problem.parameters(solution.values)
+        load = every[: problem.columns.arm.layout.size]
         columns = replace(problem.columns, load=load)
         settled = pose_problem(columns, problem.data, terms)
         problem = replace(problem, columns=columns, accumulator=settled.accumulator)
+        friction = every[load.size :]
+        # The next step would change it by a tenth of this.
+        if np.all(np.abs(friction - before) <= _SETTLED * np.abs(friction)):
+            break
+        before = friction
     return problem
 
 
@@ -509,36 +519,59 @@ class _Search:
         """For each drive the candidate that helps most, if it helps enough."""
         own = self._remembering(selection)
         before = self._errors(self._solutions(selection, own, ())[0])
-        groups: dict[tuple[frozenset[int], int], list[int]] = {}
+        groups: dict[frozenset[int], dict[int, list[int]]] = {}
         for k, term in enumerate(self._terms):
             is_open = self._is_seen[k] and k not in refused
             if is_open and not self._is_excluded(selection, k):
-                key = (own | self._remembering([k]), term.joint)
-                groups.setdefault(key, []).append(k)
+                drives = groups.setdefault(own | self._remembering([k]), {})
+                drives.setdefault(term.joint, []).append(k)
         best: dict[int, tuple[float, int]] = {}
-        for (whole, drive), candidates in groups.items():
-            x, moves, steps = self._solutions(selection, whole, candidates)
-            joints = self._joints[candidates[0]]
-            # Only what is fitted or tried; all candidates of a drive in one product.
-            tried = [*selection, *candidates]
-            used = [*range(self._own), *[self._own + k for k in tried], -1]
-            grams = self._grams[:, :, joints][..., used, :][..., used]
-            x, u = x[:, used], moves[:, used]
-            products = np.matmul(grams, x[:, None, :, None])[..., 0]
-            error = np.sum(products * x[:, None], axis=-1)[..., None]
-            linear = np.einsum("fic,rfji->rfjc", u, products)
-            square = np.einsum("fic,rfjic->rfjc", u, np.matmul(grams, u[:, None]))
-            step = steps[:, None]
-            trial = (error + 2.0 * step * linear + step**2 * square).sum(axis=2)
-            was = before[:, :, joints].sum(axis=2)
-            for i, k in enumerate(candidates):
-                kind = self._terms[k].kind
-                gain = self._gain(was, trial[..., i], joints, kind.remembers)
-                # Whether the sign of its coefficient is one that the form can have.
-                has_sign = not kind.brakes or bool(np.all(steps[:, i] > 0.0))
-                if has_sign and gain > best.get(drive, (0.0, 0))[0]:
+        for whole, drives in groups.items():
+            every = [k for candidates in drives.values() for k in candidates]
+            solved = self._solutions(selection, whole, every)
+            for drive, candidates in drives.items():
+                columns = [every.index(k) for k in candidates]
+                x, moves, steps = (
+                    solved[0],
+                    solved[1][..., columns],
+                    solved[2][:, columns],
+                )
+                gain, k = self._best(before, selection, candidates, (x, moves, steps))
+                if gain > best.get(drive, (0.0, 0))[0]:
                     best[drive] = (gain, k)
         return [k for _, k in best.values()]
+
+    def _best(
+        self,
+        before: np.ndarray,
+        selection: Sequence[int],
+        candidates: Sequence[int],
+        solved: tuple[np.ndarray, np.ndarray, np.ndarray],
+    ) -> tuple[float, int]:
+        """Gain and index of the best of a drive's candidates; gain 0: none helps."""
+        x, moves, steps = solved
+        joints = self._joints[candidates[0]]
+        # Only what is fitted or tried; all candidates of a drive in one product.
+        tried = [*selection, *candidates]
+        used = [*range(self._own), *[self._own + k for k in tried], -1]
+        grams = self._grams[:, :, joints][..., used, :][..., used]
+        x, u = x[:, used], moves[:, used]
+        products = np.matmul(grams, x[:, None, :, None])[..., 0]
+        error = np.sum(products * x[:, None], axis=-1)[..., None]
+        linear = np.einsum("fic,rfji->rfjc", u, products)
+        square = np.einsum("fic,rfjic->rfjc", u, np.matmul(grams, u[:, None]))
+        step = steps[:, None]
+        trial = (error + 2.0 * step * linear + step**2 * square).sum(axis=2)
+        was = before[:, :, joints].sum(axis=2)
+        best = (0.0, -1)
+        for i, k in enumerate(candidates):
+            kind = self._terms[k].kind
+            # Whether the sign of its coefficient is one that the form can have.
+            if kind.brakes and np.any(steps[:, i] <= 0.0):
+                continue
+            gain = self._gain(was, trial[..., i], joints, kind.remembers)
+            best = max(best, (gain, k))
+        return best
 
     def _errors(self, x: np.ndarray) -> Float[np.ndarray, "rows folds joints"]:
         """Squared error of fitted rows and of all, per stretch left out and joint."""

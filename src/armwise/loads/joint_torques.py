@@ -47,7 +47,8 @@ SIGNAL_GAIN_STD: dict[str, float] = {"current": 0.1, "sensor": 0.02}
 constants of one arm differ by 10 % and more, and change with the magnets' temperature;
 data sheets of joint torque sensors give 1 to 2 %."""
 
-_COMMON = 0.3
+# Judgement.
+_COMMON = 0.4
 """Correlation of two joints' gain errors: one temperature, one way of scaling currents
 for all amplifiers, one person who read the data sheet. Published sets for one arm are
 wrong in the same direction; fully independent errors would average out over joints."""

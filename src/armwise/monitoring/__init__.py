@@ -1,6 +1,19 @@
-"""Monitoring: a watchdog for joint sensors, while the arm works."""
+"""Monitoring while the arm works: a watchdog for joint sensors, contact."""
 
+from armwise.monitoring.momentum_observer import (
+    MomentumObserver,
+    ObservedTorque,
+    Thresholds,
+)
 from armwise.monitoring.settings import WatchdogSettings
 from armwise.monitoring.watchdog import Alarm, Visible, Watchdog
 
-__all__ = ["Alarm", "Visible", "Watchdog", "WatchdogSettings"]
+__all__ = [
+    "Alarm",
+    "MomentumObserver",
+    "ObservedTorque",
+    "Thresholds",
+    "Visible",
+    "Watchdog",
+    "WatchdogSettings",
+]

@@ -1,0 +1,132 @@
+"""Momentum observer: pushes are seen, imperfect models raise no alarm, C agrees."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import armwise as aw
+from armwise.dynamics import Dynamics
+from armwise.errors import ArgumentError, NotIdentifiable
+from armwise.monitoring import MomentumObserver
+from armwise.plants import perturbed
+from armwise.programs import find_compiler
+
+RATE = 1000.0
+
+
+@cache
+def _log(seed: int, push: float = 0.0, joint: int = 2, at: float = 1.5) -> aw.Samples:
+    """A UR10 that moves, and from some moment on is pushed at one joint [N m]."""
+    arm = aw.load_arm("ur10")
+    t = np.arange(3000) / RATE
+    q, qd, qdd = aw.motions.random_motion(arm, seed, 6.0).sample(t)
+    tau = Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    outside = np.zeros_like(tau)
+    outside[t >= at, joint] = push
+    noise = 0.5 * np.random.default_rng(seed).normal(size=tau.shape)
+    # The motor gives less where something helps.
+    return aw.Samples(t, q, qd, qdd, tau - outside + noise)
+
+
+@cache
+def _observer() -> MomentumObserver:
+    """Of a model that is wrong by three per cent."""
+    observer = MomentumObserver(
+        perturbed(aw.load_arm("ur10"), 0.03, seed=1), bandwidth_hz=30.0
+    )
+    for_all = aw.Samples.concatenate([_log(seed) for seed in range(4)])
+    observer.learn(for_all)
+    return observer
+
+
+def test_the_residual_is_the_torque_from_outside() -> None:
+    exact = MomentumObserver(aw.load_arm("ur10"), bandwidth_hz=20.0)
+    seen = exact.observe(_log(5, push=8.0))
+    late = seen.time > 1.7
+    assert seen.torque[late, 2].mean() == pytest.approx(8.0, abs=0.2)
+    assert np.abs(seen.torque[late][:, [0, 1, 3, 4, 5]].mean(axis=0)).max() < 0.2
+    # A first-order low-pass: 63 % after 1/(2π 20 Hz).
+    at = int(np.searchsorted(seen.time, 1.5 + 1.0 / (2.0 * np.pi * 20.0)))
+    assert seen.torque[at - 3 : at + 3, 2].mean() == pytest.approx(5.06, abs=0.6)
+
+
+def test_motions_without_contact_raise_no_alarm() -> None:
+    for seed in range(10, 18):
+        assert _observer().observe(_log(seed)).contacts == ()
+
+
+def test_pushes_of_a_tenth_of_the_limit_are_seen_in_time() -> None:
+    limit = aw.load_arm("ur10").limits("effort")
+    delays = []
+    for seed in range(20, 30):
+        joint = seed % 4
+        push = 0.1 * limit[joint] * (-1.0) ** seed
+        contacts = _observer().observe(_log(seed, push, joint)).contacts
+        delays.append(contacts[0] - 1.5 if contacts else np.inf)
+    assert np.min(delays) > 0.0
+    assert np.mean(np.array(delays) < 0.02) >= 0.7
+
+
+def test_thresholds_depend_on_the_state() -> None:
+    threshold = _observer().observe(_log(11)).threshold
+    # Joints that carry gravity are known worse the more of it they carry.
+    assert np.all((threshold.max(axis=0) / threshold.min(axis=0))[1:3] > 1.1)
+    thresholds = _observer().thresholds
+    assert thresholds is not None
+    slow, fast = (thresholds.at(np.zeros(6), np.full(6, v)) for v in (0.0, 1.0))
+    assert np.all(slow >= fast)
+
+
+def test_the_push_is_a_wrench_at_a_frame() -> None:
+    arm = aw.load_arm("ur10")
+    data = _log(6)
+    q = data.q[1000]
+    force = np.array([20.0, -10.0, 5.0, 0.0, 0.0, 0.0])
+    observer = MomentumObserver(arm)
+    observer.torque = Dynamics(arm).jacobian(q[None], "flange")[0].T @ force
+    assert observer.wrench(q, "flange") == pytest.approx(force, abs=1e-6)
+
+
+@pytest.mark.skipif(find_compiler() is None, reason="no C compiler")
+def test_the_generated_c_agrees(tmp_path: Path) -> None:
+    compiler = find_compiler()
+    assert compiler is not None
+    observer = _observer()
+    _, source = observer.generate(tmp_path, "touch")
+    library = tmp_path / "touch.so"
+    subprocess.run(
+        [*compiler.command, "-std=c11", "-O2", "-Wall", "-Werror", "-shared", "-fPIC",
+         str(source), "-o", str(library), "-lm"],
+        check=True,
+    )  # fmt: skip
+    assert "malloc" not in source.read_text()
+    c, state = ctypes.CDLL(str(library)), ctypes.create_string_buffer(4096)
+    c.touch_reset(state)
+    data = _log(7, 20.0)
+    seen = observer.observe(data)
+    for k in range(1000, 1800):
+        if k == 1000:
+            observer.reset()
+        row = [np.ascontiguousarray(x[k]) for x in (data.q, data.qd, data.tau)]
+        observer.update(*row)
+        touched = c.touch_update(state, *(ctypes.c_void_p(x.ctypes.data) for x in row))
+        assert touched == observer.contact.sum()
+    torque = np.frombuffer(state.raw, dtype=float, count=12)[6:]
+    assert torque == pytest.approx(observer.torque, rel=1e-9, abs=1e-9)
+    assert seen.contacts
+
+
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+    arm = aw.load_arm("ur10")
+    with pytest.raises(ArgumentError, match="bandwidth_hz"):
+        MomentumObserver(arm, rate_hz=100.0, bandwidth_hz=50.0)
+    with pytest.raises(ArgumentError, match="no thresholds"):
+        MomentumObserver(arm).generate(tmp_path)
+    with pytest.raises(NotIdentifiable, match="hundred samples"):
+        MomentumObserver(arm).learn(_log(1)[:50])
