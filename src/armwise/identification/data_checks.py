@@ -99,7 +99,10 @@ def examine(system: SampledSystem, rows: WhitenedRows) -> list[EstimateWarning]:
     # A log of wrong columns has no deviation worth naming: columns come first. What
     # another reading could explain follows the motion; a residual that is noise from
     # sample to sample does not, however large beside a light joint's torque.
-    follows = estimate.fit.whiteness > _SMOOTH
+    # In a filtered torque little noise is left, and a wrong column's cut-off is so low
+    # that its residual has as short a memory as noise.
+    is_filtered = any(run.torque_bandwidth_hz is not None for run in problem.data)
+    follows = (estimate.fit.whiteness > _SMOOTH) | is_filtered
     if _is_poor(np.where(follows, estimate.fit.relative_error, 0.0)) and (
         warning := read_otherwise(problem, system.thinned(2))
     ):

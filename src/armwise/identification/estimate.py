@@ -27,6 +27,7 @@ from armwise.identification.validation import (
     Tally,
     TorqueLag,
     Validation,
+    noise_memory,
     predict_torque,
     predicted_block,
 )
@@ -252,7 +253,8 @@ class Estimate:
         for block in self.columns.blocks(runs):
             measured = block.samples.tau[block.rows]
             predicted = predicted_block(self.columns, block, weights)
-            tally.add(measured, measured - predicted, masks.of(block))
+            memory = noise_memory(block.samples)
+            tally.add(measured, measured - predicted, masks.of(block), memory)
         return tally.result()
 
 
