@@ -24,9 +24,11 @@ TIMESTEP = 1e-3
 def write_servo_mjcf(servo: Servo, path: str | Path) -> None:
     """Write an MJCF with one position actuator per joint.
 
-    `ctrl` is the servo's set-point, which `set_points` returns: delay and limits of
-    speed and acceleration have no place in an MJCF.
+    The servos are the simplified ones: an MJCF has no Stribeck or load friction, no
+    dead band and no integral. `ctrl` is the servo's set-point, which `set_points`
+    returns: delay and limits of speed and acceleration have no place in an MJCF.
     """
+    servo = servo.simplified()
     text = mjcf_text(servo.identified_arm)
     text = text.replace(
         "<option ", f'<option timestep="{TIMESTEP:g}" integrator="implicitfast" ', 1
@@ -57,6 +59,7 @@ def set_points(
     The derivative's share of the set-point's speed is in it: kp (s + kd/kp ṡ − q) −
     kd q̇ is what the servo does.
     """
+    servo = servo.simplified()
     h, points = servo.set_point(motion)
     at = np.arange(0.0, float(motion.time[-1]), timestep) + 0.5 * timestep
     ends = np.arange(len(points)) * h
