@@ -103,7 +103,7 @@ def compare(
     controllers["feedforward + practice"] = partial(
         practised_feedforward,
         partial(plants["simulated"], 1),
-        tuple(tracking_tasks(described, 1.2 * duration).values()),
+        tuple(tracking_tasks(described, duration, slowed=1.2).values()),
         tuple(tasks.values()),
         assumed,
         standard_feedback(assumed, natural_hz),
