@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # and 0.13 with these. The time constant is no less than two steps of 1 ms.
 FRICTION_SOLVER = {
     "solreffriction": "0.002 1",
-    "solimpfriction": "0.999 0.9999 0.001 0.5 2",
+    "solimpfriction": "0.9999 0.9999 0.001 0.5 2",
 }
 """Attributes of joints and tendons that make frictionloss hold."""
 
