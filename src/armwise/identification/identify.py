@@ -121,7 +121,7 @@ def identify(
         # With terms left out, what they would explain looks like wrong data.
         is_free = bool(problem.is_estimated.all())
         mismatch = find_mismatch(rows, gains, is_free)
-        others = examine(system, rows) if is_free else []
+        others = examine(system, rows, mismatch.is_large) if is_free else []
         estimate = mismatch.counted_in(estimate)
     report("done", 1.0)
     warnings = [*problem.data_warnings, *diagnose(estimate, checked.agreement)]
