@@ -58,7 +58,7 @@ def _servo_demo(output: Path, seed: int, json: bool) -> None:
     from armwise.servos import EXAMPLE
 
     fitted = [
-        EXAMPLE / f"{name}.parquet" for name in ("diagonal_sweep", "square_pattern")
+        EXAMPLE / f"{name}.parquet" for name in ("symmetric_motion", "square_pattern")
     ]
     identify_servo(
         str(EXAMPLE / "so101.urdf"),

@@ -155,6 +155,9 @@ class _Identification:
         # A single joint is rolled out with its true gravity, others under a load.
         self.roller = Roller(arms[0] if self.dof == 1 else None)
         self.zeros = np.zeros(self.dof)
+        # Few joints leave time for more windows and more steps of each fit.
+        self.windows_s = _WINDOWS_S * (2.5 if self.dof <= 2 else 1.0)
+        self.steps = 6 if self.dof <= 2 else 3
         self.coasts = any(bool((m.powered < 0.5).any()) for m in motions)
         # Nothing is known of a motor that is never off.
         off = ("coasting", "release") if self.coasts else ()
@@ -213,7 +216,7 @@ class _Identification:
             # nor many in which nothing happens.
             weight = np.sqrt(travel) + 1e-3 * (travel.max(initial=0.0) + 1e-9)
             longest = max((float(w.time[-1]) for w in windows), default=WINDOW_S)
-            count = min(int(np.ceil(_WINDOWS_S / longest)), len(windows))
+            count = min(int(np.ceil(self.windows_s / longest)), len(windows))
             if count:
                 chosen = self.random.choice(
                     len(windows), count, replace=False, p=weight / weight.sum()
@@ -360,7 +363,7 @@ class _Identification:
                 starts.append(_without(joint.core, wanted))
                 count = 2
             trials = [
-                fit_servo(self.roller, windows, start, wanted, iterations=3)
+                fit_servo(self.roller, windows, start, wanted, iterations=self.steps)
                 for start in best_starts(self.roller, windows, starts, count)
             ]
             fits.append(min(trials, key=lambda fit: fit.cost).values)
