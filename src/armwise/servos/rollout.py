@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
-# Judgement: the set-point's acceleration lasts some 10 ms; two milliseconds resolve it.
-SUBSTEP = 2e-3
+# Judgement: the set-point's acceleration lasts some 10 ms; a millisecond resolves it.
+SUBSTEP = 1e-3
 """Step of the set-point profile in [s]."""
 
 # Judgement: servo arms swing at 2 to 5 Hz against their gains; the midpoint rule is
 # then within 0.1 mrad of steps a quarter as long.
-LONGEST_STEP = 5.1e-3
+LONGEST_STEP = 4.2e-3
 """Step of the arm in [s], at most."""
 
 # Four doubles are one register of AVX2: of wider vectors GCC compares lane by lane,
