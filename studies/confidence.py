@@ -1,11 +1,13 @@
 """Coverage of 95 % intervals on plants that are not ours, group by group.
 
 Every run has an arm, a description, a motion, a delay and noise of its own
-(studies.foreign_plants); it is identified as a user would, and every interval compared
-with the truth. Friction terms that were chosen count against a truth of zero on plants
-that have none.
+(studies.foreign_plants); it is identified as a user would, every interval compared with
+the truth, and the verdicts with how many of the intervals miss. Friction terms that
+were chosen count against a truth of zero on plants that have none, and not at all on
+others: there they stand for something that no single number is the truth of.
 
-    python -m studies.confidence panda ur5 iiwa robot.urdf --runs 40 --kinds plain
+    python -m studies.confidence  # the table
+    python -m studies.confidence panda robot.urdf --runs 5 --kinds plain stribeck
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from armwise.errors import ArmwiseError
 from armwise.identification import Estimate, identify
 from armwise.jobs import InProcess, JobRunner, ProcessPool
 from armwise.regression import interval_factor
+from armwise.report.subject import Subject, judge
 from studies.foreign_plants import KINDS, ForeignRun, PlantSetting, foreign_run
 
 GROUPS = ("links", *DRIVE_NAMES, "chosen terms", "lag")
@@ -33,6 +36,11 @@ _SETTINGS = {
     "iiwa": PlantSetting(friction=0.04, stickiness=0.005),
 }
 """Controllers and drives of known makes."""
+
+_KINDS = ["plain", "stribeck", "load", "elastic", "gain"]
+"""Plants of the table."""
+
+_PASSES = {"pass", "not evaluated"}
 
 _STRANGER = PlantSetting(rate_hz=500.0, encoder_bits=17, friction=0.1, stickiness=0.01)
 """Those of any other arm."""
@@ -46,11 +54,20 @@ class RunOutcome:
         inside: Group → whether each interval of it holds the truth.
         lag_error: Error of the lag in [s]; None where none was estimated.
         warnings: Codes of the estimate's warnings.
+        passes: Whether every verdict on data and model is "pass"; those on the motion,
+            which is random here, are left out.
     """
 
     inside: dict[str, tuple[bool, ...]]
     lag_error: float | None
     warnings: tuple[str, ...]
+    passes: bool
+
+    @property
+    def missing(self) -> float:
+        """Fraction of the intervals that do not hold the truth."""
+        every = [x for group, own in self.inside.items() for x in own if group != "lag"]
+        return 1.0 - float(np.mean(every)) if every else 0.0
 
 
 def run_once(name: str, kind: str, seed: int) -> RunOutcome | str:
@@ -75,6 +92,8 @@ def outcome(estimate: Estimate, run: ForeignRun) -> RunOutcome:
         # An infinite interval is no claim.
         if np.isfinite(reach[row]):
             group = "chosen terms" if index >= own else _group(estimate, index)
+            if index >= own and not run.is_plain:
+                continue
             error = abs(estimate.base_values[row] - truth[row])
             inside.setdefault(group, []).append(bool(error <= reach[row]))
     lag, lag_error = estimate.torque_lag, None
@@ -83,7 +102,10 @@ def outcome(estimate: Estimate, run: ForeignRun) -> RunOutcome:
         inside["lag"] = [abs(lag_error) <= interval_factor() * lag.std]
     codes = tuple(warning.code for warning in estimate.warnings)
     counts = {group: tuple(values) for group, values in inside.items()}
-    return RunOutcome(counts, lag_error, codes)
+    verdicts = {one.question: one.verdict for one in judge(Subject.of(estimate))}
+    about_motion = {q for q in verdicts if q.startswith("Did ")}
+    passes = {v for q, v in verdicts.items() if q not in about_motion} <= _PASSES
+    return RunOutcome(counts, lag_error, codes, passes)
 
 
 def _group(estimate: Estimate, index: int) -> str:
@@ -91,31 +113,25 @@ def _group(estimate: Estimate, index: int) -> str:
     return ending if ending in DRIVE_NAMES else "links"
 
 
-def table(outcomes: Sequence[RunOutcome]) -> list[str]:
-    """One line per group: how many intervals there were, and how many hold."""
-    lines = []
+def line(name: str, outcomes: Sequence[RunOutcome]) -> str:
+    """One line of the table: what holds in per cent, group by group, and verdicts."""
+    cells = []
     for group in GROUPS:
         every = [x for one in outcomes for x in one.inside.get(group, ())]
-        if every:
-            percent = 100.0 * float(np.mean(every))
-            lines.append(f"  {group:14s} {percent:5.1f} % of {len(every)}")
+        cells.append(f"{100.0 * float(np.mean(every)):.1f}" if every else "")
     errors = [one.lag_error for one in outcomes if one.lag_error is not None]
-    if errors:
-        lines.append(f"  lag, median error {1e3 * float(np.median(errors)):+.3f} ms")
-    missing = [
-        1.0 - np.mean([x for values in one.inside.values() for x in values])
-        for one in outcomes
-    ]
-    bad = sum(fraction > 0.1 for fraction in missing)
-    # Warnings about the motion are none about the model.
-    about_motion = {"ill-conditioned", "undetermined-parameters"}
-    silent = [not set(one.warnings) - about_motion for one in outcomes]
-    unsaid = sum(m > 0.1 and s for m, s in zip(missing, silent, strict=True))
-    lines.append(
-        f"  {bad} of {len(outcomes)} runs with more than a tenth missing, "
-        f"{unsaid} of them without a warning"
-    )
-    return lines
+    lag = f"{1e3 * float(np.median(errors)):+.2f} ms" if errors else ""
+    bad = [one for one in outcomes if one.missing > 0.1]
+    passes = sum(one.passes for one in outcomes)
+    cells += [lag, f"{len(bad)} ({sum(one.passes for one in bad)})", f"{passes}"]
+    return " | ".join([name, str(len(outcomes)), *cells])
+
+
+HEADER = (
+    f"plant | runs | {' | '.join(GROUPS)} | lag's median error | "
+    "more than a tenth miss (of these pass) | pass"
+)
+"""Names of the columns of `line`."""
 
 
 def main() -> None:
@@ -123,27 +139,29 @@ def main() -> None:
     from argparse import ArgumentParser
 
     parser = ArgumentParser(description="Coverage of intervals on MuJoCo plants.")
-    parser.add_argument("arms", nargs="+", help="Bundled names, or paths.")
-    parser.add_argument("--runs", type=int, default=40)
+    parser.add_argument(
+        "arms", nargs="*", default=["panda", "ur5", "iiwa"], help="Names, or paths."
+    )
+    parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="Seed of the first run.")
-    parser.add_argument("--kinds", nargs="+", default=["plain"], choices=KINDS)
+    parser.add_argument("--kinds", nargs="+", default=_KINDS, choices=KINDS)
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.runs)
     pool: JobRunner = (
         ProcessPool(options.workers) if options.workers > 1 else InProcess()
     )
+    print(HEADER)
     with pool:
         for name in options.arms:
             for kind in options.kinds:
                 answers = []
                 for _, answer in pool.run(partial(run_once, name, kind), seeds):
                     answers.append(answer)
-                    print(f"\r{len(answers)} of {len(seeds)}", end="", flush=True)
+                    print(f"\r{len(answers)} of {len(seeds)}", end="\r", flush=True)
                 outcomes = [x for x in answers if isinstance(x, RunOutcome)]
                 refused = [x for x in answers if isinstance(x, str)]
-                print(f"\r{Path(name).stem}, {kind}: {len(outcomes)} runs")
-                print("\n".join(table(outcomes)) if outcomes else "  none")
+                print(line(f"{Path(name).stem}, {kind}", outcomes))
                 for text in sorted(set(refused)):
                     print(f"  refused: {text}")
 

@@ -60,6 +60,7 @@ class ForeignRun:
         truth: The arm as it is.
         lag: Delay of the torque behind the motion in [s].
         log, other: A motion to identify from, and another to validate on.
+        is_plain: Whether friction is viscous and Coulomb's, and nothing else is off.
     """
 
     description: Arm
@@ -67,6 +68,7 @@ class ForeignRun:
     lag: float
     log: Recording
     other: Recording
+    is_plain: bool = True
 
 
 def foreign_run(
@@ -98,7 +100,8 @@ def foreign_run(
         noise = np.clip(setting.noise * size, 0.05, 0.7)
         tau = tau + noise * rng.standard_normal(tau.shape)
         logs.append(Recording.from_arrays(time, q=q, tau=tau))
-    return ForeignRun(description, truth, lag, *logs)
+    log, other = logs
+    return ForeignRun(description, truth, lag, log, other, setting.kind == "plain")
 
 
 def _motion(arm: Arm, seed: int, duration: float) -> Motion:

@@ -9,8 +9,8 @@ import pytest
 
 import armwise as aw
 from armwise.errors import ArgumentError
-from armwise.identification import MISMATCH, read_estimate, write_estimate
-from armwise.regression import GAIN_STD, interval_factor
+from armwise.identification import MISMATCH, Tally, read_estimate, write_estimate
+from armwise.regression import GAIN_STD, interval_factor, low_pass
 from armwise.report.subject import Subject, judge
 
 from .conftest import weighted
@@ -115,3 +115,19 @@ def test_assumed_gains_widen_every_interval(plain, described, data, tmp_path):
     assert np.array_equal(read_estimate(tmp_path / "wide.json").gain_std, wide.gain_std)
     with pytest.raises(ArgumentError):
         weighted(described, data, gain_std="volts")
+
+
+def test_whiteness_sees_coloured_residuals_and_not_the_filter():
+    """White noise has none, however hard it was filtered; a slow residual has."""
+    rng = np.random.default_rng(3)
+    filtered = low_pass(rng.normal(size=(20_000, 2)), 10.0, 200.0)
+    filtered[:, 1] += np.sin(2.0 * np.pi * 0.7 * np.arange(20_000) / 200.0)
+    tally = Tally(2)
+    for part in np.array_split(filtered, 70):
+        tally.add(np.ones(part.shape), part, None, 20)
+    noise, coloured = tally.result().whiteness
+    assert abs(noise) < 0.1
+    assert coloured > 0.5
+    once = Tally(2)
+    once.add(np.ones(filtered.shape), filtered, None, 20)
+    np.testing.assert_allclose(once.result().whiteness, [noise, coloured], rtol=1e-9)

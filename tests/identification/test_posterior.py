@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,14 @@ def test_every_draw_is_a_body_that_can_exist(estimate):
     assert all(arm.with_parameters(x).defects() == {} for x in draws[:20])
     assert np.array_equal(draws, estimate.sample(3000, seed=4))
     assert not np.allclose(draws, estimate.sample(3000, seed=5))
+
+
+def test_steps_far_outside_end_inside_all_the_same(estimate):
+    posterior = estimate._posterior
+    wide = replace(posterior, root=30.0 * posterior.root).draw(300, 0)
+    arm = estimate.prior_arm
+    assert thinnest(arm, wide[:, : arm.parameters.size]).min() > 0
+    assert wide[:, arm.layout.non_negative].min() >= 0
 
 
 def test_mujoco_accepts_every_draw_even_of_a_fit_at_the_bounds():

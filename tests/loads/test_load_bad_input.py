@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import armwise as aw
+from armwise.arms import InertialParameters
+from armwise.dynamics import HeldBody
 from armwise.errors import (
     ArgumentError,
     NotIdentifiable,
@@ -159,3 +161,36 @@ def test_a_load_no_body_can_be_is_not_exported() -> None:
     assert not load.is_physical
     with pytest.raises(NotPhysical, match="consistent=True"):
         to_ur_script(load)
+
+
+def test_a_load_beyond_the_arm_is_said() -> None:
+    """Such as a wrench in other units: 1.6 kg that come out as 1600."""
+    panda = aw.load_arm("panda")
+    heavy = InertialParameters.from_center_of_mass(
+        900.0, [0.0, 0.0, 0.1], np.diag([4.0, 4.0, 2.0])
+    )
+    t = np.arange(2000) / 200.0
+    q, qd, qdd = aw.motions.random_motion(panda, 3, 10.0).sample(t)
+    wrench = HeldBody(panda, "flange").regressor(q, qd, qdd) @ heavy.vector
+    wrench += 0.1 * np.random.default_rng(0).normal(size=wrench.shape)
+    data = aw.Samples(t, q, qd, qdd, np.zeros((len(t), 0)), wrench)
+    load = aw.identify_load(data, panda, frame="flange")
+    texts = {warning.code: warning.text for warning in load.warnings}
+    assert "beyond what panda can hold" in texts["load-too-heavy"]
+
+
+def test_an_excitation_begins_where_the_arm_stands() -> None:
+    panda = aw.load_arm("panda")
+    start = np.array([0.3, -0.5, 0.2, -1.8, 0.1, 1.6, 0.7])
+    plan = aw.loads.design_load_excitation(
+        panda, "flange", duration=6.0, candidates=20, start=start
+    )
+    q, qd, _ = plan.motion.sample(np.linspace(0.0, 6.0, 600))
+    assert q[0] == pytest.approx(start, abs=1e-9)
+    assert q[-1] == pytest.approx(start, abs=1e-9)
+    assert np.abs(qd[0]).max() < 1e-9
+    assert np.all(q >= panda.limits("lower"))
+    assert np.all(q <= panda.limits("upper"))
+    assert np.abs(q - start).max() > 0.3
+    with pytest.raises(ArgumentError, match="beyond the limits"):
+        aw.loads.design_load_excitation(panda, "flange", start=start + 9.0)

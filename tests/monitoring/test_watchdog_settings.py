@@ -35,6 +35,7 @@ def test_no_other_module_has_a_threshold_of_its_own():
     constants = {
         target.id
         for path in FOLDER.glob("*.py")
+        if path.stem != "momentum_observer"  # no part of the watchdog
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
         for target in node.targets

@@ -13,7 +13,7 @@ import armwise as aw
 from armwise.cli.main import app
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel
-from armwise.servos import read_servo, write_servo
+from armwise.servos import EXAMPLE, is_lerobot, read_lerobot, read_servo, write_servo
 from tests.servos import rig
 
 
@@ -160,3 +160,53 @@ def test_gains_that_cannot_be(pendulum):
     )
     with pytest.raises(RecordingError, match="off all along"):
         aw.identify_servo(pendulum, [off])
+
+
+# LeRobot's logs.
+
+
+def _lerobot(path, values: np.ndarray, states: np.ndarray) -> None:
+    pl = pytest.importorskip("polars")
+    count = len(values) // 2
+    frame = {
+        "action": values.tolist(),
+        "observation.state": states.tolist(),
+        "timestamp": [0.02 * (k % count) for k in range(len(values))],
+        "episode_index": [k // count for k in range(len(values))],
+    }
+    pl.DataFrame(frame).write_parquet(path)
+
+
+def test_lerobot_in_degrees_and_normalised(robot, tmp_path):
+    _, command = _columns()
+    _lerobot(tmp_path / "a.parquet", np.degrees(command), np.degrees(command))
+    assert is_lerobot(tmp_path / "a.parquet")
+    first, second = read_lerobot(tmp_path / "a.parquet", robot)
+    half = len(command) // 2
+    assert first["command_2"].values == pytest.approx(command[:half, 1])
+    assert second["q_1"].values == pytest.approx(command[half:, 0])
+    ranges = {"j0": {"range_min": 1000, "range_max": 3000},
+              "j1": {"range_min": 500, "range_max": 3600}}  # fmt: skip
+    (tmp_path / "calibration.json").write_text(json.dumps(ranges))
+    widths = np.array([2000, 3100]) * rig.TICK / 200.0
+    _lerobot(tmp_path / "b.parquet", command / widths, command / widths)
+    first, _ = read_lerobot(
+        tmp_path / "b.parquet", robot, tmp_path / "calibration.json"
+    )
+    assert first["q_2"].values == pytest.approx(command[:half, 1])
+    (tmp_path / "calibration.json").write_text('{"j0": {}}')
+    with pytest.raises(ArgumentError, match="no range_min and range_max of 'j0'"):
+        read_lerobot(tmp_path / "b.parquet", robot, tmp_path / "calibration.json")
+    _lerobot(tmp_path / "c.parquet", command[:, :1], command[:, :1])
+    with pytest.raises(RecordingError, match="for the 2 joints"):
+        read_lerobot(tmp_path / "c.parquet", robot)
+
+
+def test_the_example_is_there():
+    described = aw.load_arm(EXAMPLE / "so101.urdf")
+    logs = sorted(EXAMPLE.glob("*.parquet"))
+    assert len(logs) == 3
+    for log in logs:
+        recording = aw.read_recording(log, arm=described)
+        assert recording.count("command") == described.dof == 6
+    assert "Apache" in (EXAMPLE / "NOTICE").read_text()

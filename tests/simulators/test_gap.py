@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -124,6 +125,19 @@ def test_what_cannot_be_replayed_is_one_sentence(truth, log, tmp_path):
         measure_gap(model, [commands])
     with pytest.raises(ArmwiseError, match="identify-servo"):
         measure_gap(arm, [commands])
+
+
+def test_without_mujoco_one_sentence_says_what_to_install(
+    truth, log, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(ArmwiseError, match="mujoco-core"):
+        measure_gap(truth, [log], simulator="mujoco")
+    own = tmp_path / "own.xml"
+    own.write_text(POSITIONED.format(kind="motor", gain='gear="1"'))
+    with pytest.raises(ArmwiseError, match="mujoco-core"):
+        aw.export(truth, tmp_path / "new.xml", to="mjcf", template=own)
+    assert not (tmp_path / "new.xml").exists()
 
 
 def test_the_stated_loss_is_what_the_gap_of_the_export_shows(estimate, log, tmp_path):

@@ -69,9 +69,9 @@ def compare(
 ) -> None:
     """Compare controllers, from PD to adaptive, on an arm with unmodelled friction.
 
-    Example: armwise control compare ddarm --model-error 0.1 --friction 0.02
+    Example: armwise control compare ddarm --friction 0.02 --duration 2
 
-    Example: armwise control compare panda --load 3 --frame link_7
+    Example: armwise control compare two_link_slotine --load 2 --duration 1
     """
     from functools import partial
 
@@ -103,7 +103,7 @@ def compare(
     controllers["feedforward + practice"] = partial(
         practised_feedforward,
         partial(plants["simulated"], 1),
-        tuple(tracking_tasks(described, 1.2 * duration).values()),
+        tuple(tracking_tasks(described, duration, slowed=1.2).values()),
         tuple(tasks.values()),
         assumed,
         standard_feedback(assumed, natural_hz),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 
 from armwise.cli.arguments import Seed, output_folder
 from armwise.cli.output import AsJson, console, print_json, table, warn
@@ -21,16 +22,26 @@ if TYPE_CHECKING:
 
 
 def demo(
+    subject: Annotated[
+        str, typer.Argument(help="arm: a simulated Panda; servo: a real SO-101.")
+    ] = "arm",
     output: Annotated[Path, output_folder()] = Path("armwise-demo"),
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Identify a simulated Panda that differs from its description; write a report.
+    """Identify a simulated Panda, or the servos of a real SO-101; write a report.
 
     Example: armwise demo -o armwise-demo
+
+    Example: armwise demo servo
     """
     from armwise.cli.output import progress_bar
 
+    if subject not in ("arm", "servo"):
+        raise typer.BadParameter(f"a demo is of an arm or a servo, not of {subject!r}.")
+    if subject == "servo":
+        _servo_demo(output, seed, json)
+        return
     begin = time.perf_counter()
     with progress_bar("Demo", quiet=json) as tell:
         done = demonstrate(output, seed, tell)
@@ -39,6 +50,24 @@ def demo(
         print_json(summary)
         return
     _show(done, summary)
+
+
+def _servo_demo(output: Path, seed: int, json: bool) -> None:
+    """Identify an SO-101's servos from two recorded motions; predict a third."""
+    from armwise.cli.identify_servo import identify_servo
+    from armwise.servos import EXAMPLE
+
+    fitted = [
+        EXAMPLE / f"{name}.parquet" for name in ("diagonal_sweep", "square_pattern")
+    ]
+    identify_servo(
+        str(EXAMPLE / "so101.urdf"),
+        fitted,
+        [EXAMPLE / "hover_positions.parquet"],
+        seed=seed,
+        output=output,
+        json=json,
+    )
 
 
 def summarise(done: Demonstration, seconds: float) -> dict[str, Any]:

@@ -30,6 +30,10 @@ def excite_load(
         Path | None,
         typer.Option(help="load.json of identify-load: determine what it leaves open."),
     ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", help="Joints now, q1,q2,… [rad]: begin and end there."),
+    ] = None,
     effort: Annotated[float, number("Fraction of the limits to use.", 0.01, 1.0)] = 0.9,
     output: Annotated[
         Path | None, output_file("Write it: .csv, .json or .yaml (ROS).")
@@ -50,7 +54,13 @@ def excite_load(
     loaded = load_named(arm)
     before = None if known is None else read_load_estimate(known)
     plan = design_load_excitation(
-        loaded, frame, duration=duration, effort=effort, seed=seed, known=before
+        loaded,
+        frame,
+        duration=duration,
+        effort=effort,
+        seed=seed,
+        known=before,
+        start=None if start is None else _positions(start),
     )
     if output is not None:
         write_motion(plan.motion, output, rate_hz, loaded.coordinate_names)
@@ -75,3 +85,10 @@ def excite_load(
     console().print(rows)
     if output is not None:
         console().print(f"plan: {output}", markup=False)
+
+
+def _positions(text: str) -> list[float]:
+    try:
+        return [float(x) for x in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"--from takes q1,q2,…, not {text!r}.") from None

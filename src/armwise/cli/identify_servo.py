@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +21,7 @@ from armwise.cli.arguments import (
 from armwise.cli.output import AsJson, console, print_json, progress_bar, table
 
 if TYPE_CHECKING:
+    from armwise.recordings import Recording
     from armwise.servos import FreeRunErrors, Servo
 
 
@@ -29,6 +32,10 @@ def identify_servo(
     gains: Annotated[
         str | None,
         typer.Option(help="The servo's gain register in each LOG, such as 4,8,16."),
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(help="LeRobot's calibration, for logs in -100 to 100."),
     ] = None,
     mapping: MappingFile = None,
     column: Columns = None,
@@ -45,11 +52,24 @@ def identify_servo(
     """
     from armwise.cli.arguments import load_described, read_logs
     from armwise.servos import identify_servo as identify
+    from armwise.servos import is_lerobot, read_lerobot
 
     others = validate or []
-    described, mapped = load_described(arm, mapping, [*logs, *others])
-    recordings = read_logs(logs, described, mapped, column, skip_bad_rows)
-    unseen = read_logs(others, described, mapped, column, skip_bad_rows)
+    plain = [path for path in [*logs, *others] if not is_lerobot(path)]
+    described, mapped = load_described(arm, mapping, plain)
+
+    def read(paths: Sequence[Path]) -> list[Recording]:
+        recordings = []
+        for path in paths:
+            if is_lerobot(path):
+                recordings += read_lerobot(path, described, calibration)
+            else:
+                recordings += read_logs(
+                    [path], described, mapped, column, skip_bad_rows
+                )
+        return recordings
+
+    recordings, unseen = read(logs), read(others)
     registers = None if gains is None else _numbers(gains)
     with progress_bar("servos", quiet=json) as progress:
         servo = identify(described, recordings, registers, seed=seed, progress=progress)

@@ -64,13 +64,21 @@ def effective_inertia(arm: Arm, q: Float[np.ndarray, " dof"]) -> np.ndarray:
     return np.sqrt(free)
 
 
-def tracking_tasks(arm: Arm, duration: float = 4.0) -> dict[str, Motion]:
+def tracking_tasks(
+    arm: Arm, duration: float = 4.0, slowed: float = 1.0
+) -> dict[str, Motion]:
     """A reach and a wave through the middle of the arm's range, within its limits.
+
+    Args:
+        arm: The arm.
+        duration: Of the wave in [s]; the reach takes half of it.
+        slowed: Factor by which the same paths take longer.
 
     Raises:
         ArgumentError: If the duration leaves no time to stay within limits.
     """
     feedback_gain(duration, "duration")
+    feedback_gain(slowed, "slowed")
     middle = middle_posture(arm)
     # Whole periods, at a different frequency in every joint: none repeats.
     slow = 2.0 * np.pi * np.round(duration * (0.4 + 0.05 * np.arange(arm.dof)))
@@ -79,8 +87,10 @@ def tracking_tasks(arm: Arm, duration: float = 4.0) -> dict[str, Motion]:
     phase = np.arange(arm.dof) * np.pi / max(arm.dof, 1)
     signs = np.where(np.arange(arm.dof) % 2, -1.0, 1.0)
     tasks: dict[str, Motion] = {
-        "reach": Quintic(middle - signs * swing, middle + signs * swing, duration / 2),
-        "wave": Sinusoid(middle, swing, omega, duration, phase),
+        "reach": Quintic(
+            middle - signs * swing, middle + signs * swing, slowed * duration / 2
+        ),
+        "wave": Sinusoid(middle, swing, omega / slowed, slowed * duration, phase),
     }
     for motion in tasks.values():
         check_limits(motion, arm)

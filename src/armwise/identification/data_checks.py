@@ -91,16 +91,29 @@ DOUBTFUL_DATA = frozenset(
 """Codes of warnings that ask for a look at the data."""
 
 
-def examine(system: SampledSystem, rows: WhitenedRows) -> list[EstimateWarning]:
-    """Say what is wrong with the data, if the arm's equations show it."""
+def examine(
+    system: SampledSystem, rows: WhitenedRows, is_doubtful: bool = False
+) -> list[EstimateWarning]:
+    """Say what is wrong with the data, if the arm's equations show it.
+
+    Args:
+        system: Some rows of the data.
+        rows: The same, whitened.
+        is_doubtful: Whether the model is another than the arm's by what is known: other
+            readings are then tried however well it fits.
+    """
     problem, estimate = rows.problem, rows.estimate
     if sum(len(run) for run in problem.data) < FEWEST:
         return []
     # A log of wrong columns has no deviation worth naming: columns come first. What
     # another reading could explain follows the motion; a residual that is noise from
     # sample to sample does not, however large beside a light joint's torque.
-    follows = estimate.fit.whiteness > _SMOOTH
-    if _is_poor(np.where(follows, estimate.fit.relative_error, 0.0)) and (
+    # In a filtered torque little noise is left, and a wrong column's cut-off is so low
+    # that its residual has as short a memory as noise.
+    is_filtered = any(run.torque_bandwidth_hz is not None for run in problem.data)
+    follows = (estimate.fit.whiteness > _SMOOTH) | is_filtered
+    is_poor = _is_poor(np.where(follows, estimate.fit.relative_error, 0.0))
+    if (is_poor or is_doubtful) and (
         warning := read_otherwise(problem, system.thinned(2))
     ):
         return [warning]

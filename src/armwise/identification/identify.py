@@ -121,7 +121,8 @@ def identify(
         # With terms left out, what they would explain looks like wrong data.
         is_free = bool(problem.is_estimated.all())
         mismatch = find_mismatch(rows, gains, is_free)
-        others = examine(system, rows) if is_free else []
+        others = examine(system, rows, mismatch.is_large) if is_free else []
+        estimate = mismatch.counted_in(estimate)
     report("done", 1.0)
     warnings = [*problem.data_warnings, *diagnose(estimate, checked.agreement)]
     codes = {warning.code for warning in warnings}
@@ -130,7 +131,6 @@ def identify(
     warnings += [w for w in others if w.code not in codes]
     if not WRONG_DATA & {warning.code for warning in warnings}:
         warnings += mismatch.warnings
-    estimate = mismatch.counted_in(estimate)
     return replace(estimate, warnings=tuple(dict.fromkeys(warnings)))
 
 

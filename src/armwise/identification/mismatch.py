@@ -153,6 +153,11 @@ class Mismatch:
     gain_std: Float[np.ndarray, " dof"]
     warnings: tuple[EstimateWarning, ...]
 
+    @property
+    def is_large(self) -> bool:
+        """Whether a good part of all parameters is moved by it."""
+        return any(warning.code == "model-mismatch" for warning in self.warnings)
+
     def counted_in(self, estimate: Estimate) -> Estimate:
         """The estimate with intervals that know of it."""
         lag = estimate.torque_lag

@@ -74,8 +74,9 @@ class Validation:
         relative_error: ‖τ − τ̂‖ / ‖τ‖, as a fraction.
         rmse: Root mean square error in [N m].
         r2: Fraction of the torque's variance that is explained.
-        whiteness: Correlation of the residual from sample to sample: 0 is noise, 1 is
-            something the model does not describe.
+        whiteness: Correlation of the residual with itself one period of the torque's
+            low-pass earlier: 0 is noise, 1 is something the model does not describe.
+            From sample to sample where nothing was filtered.
         samples: How many samples were predicted.
         moving, resting: Errors while a joint moves, and while it does not; None where
             rows were not looked at.
@@ -125,6 +126,16 @@ def part_masks(samples: Signals) -> Bool[np.ndarray, "parts samples dof"]:
     return np.stack([moving, ~moving, reversing])
 
 
+def noise_memory(samples: Signals) -> int:
+    """Samples after which white noise has forgotten itself in a filtered torque.
+
+    Noise through an ideal low-pass is uncorrelated one period of its cut-off apart;
+    from sample to sample its correlation is that of the filter, whatever it filtered.
+    """
+    bandwidth = samples.torque_bandwidth_hz
+    return 1 if bandwidth is None else max(1, round(samples.rate_hz / bandwidth))
+
+
 class Tally:
     """Sums over predicted torques, block by block: memory does not grow with a log."""
 
@@ -132,18 +143,27 @@ class Tally:
         self._count = 0
         self._sums = np.zeros((5, dof))
         self._parts = np.zeros((len(PARTS), 3, dof))
-        self._last: np.ndarray | None = None
+        self._tail = np.zeros((0, dof))
 
     def add(
         self,
         measured: Float[np.ndarray, "samples dof"],
         error: Float[np.ndarray, "samples dof"],
         parts: Bool[np.ndarray, "parts samples dof"] | None = None,
+        memory: int = 1,
     ) -> None:
-        """Add a block: the torque, the residual of its prediction, and `part_masks`."""
-        # The last residual of a block goes with the first of the next.
-        before = self._last if self._last is not None else np.zeros(error.shape[1])
-        lagged = np.vstack([before, error[:-1]])
+        """Add a block.
+
+        Args:
+            measured: The torque.
+            error: The residual of its prediction.
+            parts: `part_masks` of the block.
+            memory: Samples over which noise is correlated: `noise_memory`.
+        """
+        # The last residuals of a block go with the first of the next.
+        pad = np.zeros((max(memory - len(self._tail), 0), error.shape[1]))
+        every = np.vstack([pad, self._tail[-memory:], error])
+        lagged = every[: len(error)]
         self._count += len(measured)
         self._sums += [
             measured.sum(axis=0),
@@ -152,7 +172,7 @@ class Tally:
             np.einsum("nj,nj->j", error, error),
             np.einsum("nj,nj->j", error, lagged),
         ]
-        self._last = error[-1].copy()
+        self._tail = every[-memory:].copy()
         if parts is not None:
             ones = np.ones(measured.shape)
             sums = np.stack([ones, measured**2, error**2])
@@ -169,8 +189,8 @@ class Tally:
             relative_error=np.sqrt(errors / np.where(squares > 0, squares, 1.0)),
             rmse=np.sqrt(errors / count),
             r2=1.0 - errors / np.where(spread > 0, spread, 1.0),
-            # The lag-one autocorrelation (Durbin and Watson's statistic is 2 − 2
-            # times it), its mean not removed: a constant residual is not noise either.
+            # Autocorrelation (Durbin and Watson's statistic is 2 − 2 times that of lag
+            # one), its mean not removed: a constant residual is not noise either.
             whiteness=lagged / np.where(errors > 0, errors, 1.0),
             samples=self._count,
             **self._part_errors(),
@@ -370,7 +390,7 @@ def review(problem: Problem, solution: Solution) -> Review:
         measured = block.samples.tau[block.rows]
         fitted, described = predicted_block(columns, block, weights)
         errors = measured - fitted
-        tally.add(measured, errors, masks.of(block))
+        tally.add(measured, errors, masks.of(block), noise_memory(block.samples))
         agreement.add(described, measured)
         # A method whose cost is another brings scores of its own.
         if solution.scores is None:

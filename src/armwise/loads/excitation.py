@@ -15,6 +15,7 @@ from armwise.motions import Fourier
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+    from numpy.typing import ArrayLike
 
 
 _SAMPLES = 160
@@ -55,6 +56,7 @@ def design_load_excitation(
     candidates: int = 400,
     seed: int = 0,
     known: LoadEstimate | None = None,
+    start: ArrayLike | None = None,
 ) -> LoadExcitation:
     """Plan a motion within the arm's limits that determines a load's parameters best.
 
@@ -74,6 +76,8 @@ def design_load_excitation(
         seed: Of the search.
         known: What is known of the load already, in the same frame: the motion then
             determines what it leaves open.
+        start: Where the arm stands, in [rad] or [m]; the motion begins and ends there.
+            None: about the middle of its range.
     """
     if duration <= 0 or harmonics < 3 or candidates < 2:
         raise ArgumentError(
@@ -87,7 +91,7 @@ def design_load_excitation(
     random = np.random.default_rng(seed)
     search = _Search(
         arm, HeldBody(arm, frame), periods / duration, periods, harmonics, noise_std,
-        effort, _known_information(known),
+        effort, _known_information(known), _start(arm, start),
     )  # fmt: skip
     shape = (2, arm.dof, harmonics)
     least, best = np.inf, np.zeros(shape)
@@ -101,6 +105,20 @@ def design_load_excitation(
             least, best = cost, candidate
     motion = search.motion(best)
     return LoadExcitation(motion, search.std(motion))
+
+
+def _start(arm: Arm, start: ArrayLike | None) -> Float[np.ndarray, " dof"] | None:
+    """The pose to begin in, within the arm's limits."""
+    if start is None:
+        return None
+    q = np.asarray(start, dtype=float)
+    if q.shape != (arm.dof,) or not np.all(np.isfinite(q)):
+        raise ArgumentError(f"start is {arm.dof} joint positions, not {q.size}.")
+    outside = (q < arm.limits("lower")) | (q > arm.limits("upper"))
+    if outside.any():
+        name = arm.coordinate_names[int(np.argmax(outside))]
+        raise ArgumentError(f"start is beyond the limits of {name}.")
+    return q
 
 
 def _known_information(known: LoadEstimate | None) -> Float[np.ndarray, "10 10"]:
@@ -126,6 +144,7 @@ class _Search:
     noise_std: tuple[float, float]
     effort: float
     known: Float[np.ndarray, "10 10"]
+    start: Float[np.ndarray, " dof"] | None = None
 
     def cost(self, coefficients: np.ndarray) -> float:
         """Standard deviation of the least certain inertia, in [kg m²]."""
@@ -157,10 +176,21 @@ class _Search:
         middle, reach = self._range()
         unit = Fourier(np.zeros(self.arm.dof), sine, cosine, self.frequency, 1)
         t = np.linspace(0.0, unit.duration, 400)
-        q, qd, qdd = (np.abs(part).max(axis=0) for part in unit.sample(t))
+        path = unit.sample(t)
+        q, qd, qdd = (np.abs(part).max(axis=0) for part in path)
         limits = reach, self.arm.limits("velocity"), self.arm.limits("acceleration")
         ratios = [x / limit for x, limit in zip((q, qd, qdd), limits, strict=True)]
+        if self.start is not None:
+            # Room from where it stands, up and down; the series counts from its start.
+            away = path[0] - path[0][0]
+            low, high = self.arm.limits("lower"), self.arm.limits("upper")
+            room_up = np.minimum(high - self.start, 2.0 * _REACH)
+            room_down = np.minimum(self.start - low, 2.0 * _REACH)
+            up = away.max(axis=0) / np.maximum(room_up, 1e-9)
+            ratios[0] = np.maximum(up, -away.min(axis=0) / np.maximum(room_down, 1e-9))
         gain = self.effort / np.maximum(np.max(ratios, axis=0), 1e-9)
+        if self.start is not None:
+            middle = self.start - gain * path[0][0]
         return Fourier(
             middle, sine * gain[:, None], cosine * gain[:, None], self.frequency,
             self.periods,

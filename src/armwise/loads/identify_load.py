@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.arms import Arm, InertialParameters, load_arm, rotation_about
+from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, EstimateWarning
 from armwise.identification import Estimate
 from armwise.loads.estimate import LoadEstimate, estimate_of, make_physical
@@ -135,6 +136,9 @@ def identify_load(
             known_arm = require_arm(data, arm)
             gains = TorqueGains.as_recorded(known_arm, gain_std, signal)
         estimate = load_from_torques(data, model, frame, empty, gains).load
+    if isinstance(data, Samples) and (arm or data.arm) is not None:
+        heavy = _too_heavy(estimate, require_arm(data, arm), data)
+        estimate = replace(estimate, warnings=(*estimate.warnings, *heavy))
     return make_physical(estimate) if consistent else estimate
 
 
@@ -238,6 +242,31 @@ def _estimate(
         rigidity = assess_rigidity(rows, solution.values)
     warnings = (*warnings, *_mass_warnings(solution))
     return estimate_of(rows, problem.time, solution, frame, rigidity, warnings)
+
+
+def _too_heavy(
+    load: LoadEstimate, arm: Arm, data: Samples
+) -> tuple[EstimateWarning, ...]:
+    """Warn of a load that the motors could not hold in the poses of the log."""
+    limit = arm.limits("effort")
+    if not np.isfinite(limit).any() or not np.isfinite(load.mass):
+        return ()
+    body = InertialParameters(np.array([*load.parameters.vector[:4], *[0.0] * 6]))
+    link, T_link_frame = arm.find_frame(load.frame)
+    more = np.zeros(arm.layout.size)
+    more[arm.layout.link(link)] = body.transformed(T_link_frame).vector
+    poses = data.q[:: max(1, len(data) // 200)]  # two hundred poses show the largest
+    still = np.zeros_like(poses)
+    held = np.abs(Dynamics(arm).regressor(poses, still, still) @ more).max(axis=0)
+    worst = int(np.argmax(held / limit))
+    if held[worst] <= limit[worst]:
+        return ()
+    text = (
+        f"A load of {load.mass:.3g} kg is beyond what {arm.name} can hold: its weight "
+        f"alone takes {held[worst]:.3g} N m of {arm.coordinate_names[worst]}, which "
+        f"has {limit[worst]:.3g}. Check units and frame of the wrench or torque."
+    )
+    return (EstimateWarning("load-too-heavy", text),)
 
 
 def _mass_warnings(solution: LoadSolution) -> tuple[EstimateWarning, ...]:

@@ -1,10 +1,12 @@
 """Servo arms: what moves a joint from its command to its position."""
 
 from armwise.servos.identify import identify_servo
+from armwise.servos.lerobot import is_lerobot, read_lerobot
 from armwise.servos.mjcf import set_points, write_servo_mjcf
 from armwise.servos.model import ELEMENTS, PARAMETERS, ServoParameter
 from armwise.servos.rollout import ServoMotion
 from armwise.servos.servo import (
+    EXAMPLE,
     FreeRunErrors,
     Servo,
     ServoElement,
@@ -15,6 +17,7 @@ from armwise.servos.servo import (
 
 __all__ = [
     "ELEMENTS",
+    "EXAMPLE",
     "PARAMETERS",
     "FreeRunErrors",
     "Servo",
@@ -22,6 +25,8 @@ __all__ = [
     "ServoMotion",
     "ServoParameter",
     "identify_servo",
+    "is_lerobot",
+    "read_lerobot",
     "read_servo",
     "servo_to_dict",
     "set_points",

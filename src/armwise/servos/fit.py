@@ -45,10 +45,35 @@ class ServoFit:
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """What servos of one type share: mean and scatter of fitted coordinates."""
+    """What servos of one type share: mean and scatter of fitted coordinates.
+
+    Attributes:
+        mean: Parameter → coordinate of a usual servo.
+        std: Parameter → how far servos differ; others are not shared.
+    """
 
     mean: Mapping[str, float]
     std: Mapping[str, float]
+
+
+# Judgement: servos of one type agree within a third in what their firmware and motor
+# are, within 4 ms in when they are written to; friction depends on the gears' age.
+_SCATTER = {
+    "stiffness": 0.3, "damping": 0.3, "armature": 0.3, "coulomb": 1.0, "delay": 0.2,
+    "acceleration": 0.15, "slew": 0.15, "saturation": 0.3, "stribeck_speed": 0.7,
+}  # fmt: skip
+
+
+def shared_values(servos: Sequence[Values], names: Sequence[str]) -> Prior:
+    """Return what servos have in common: the median of each parameter."""
+    shared = [name for name in names if name in _SCATTER]
+    units = units_of(servos[0])  # delays and logarithms do not depend on them
+    rows = np.array([encode(servo, shared, units) for servo in servos])
+    mean = np.median(rows, axis=0) if len(shared) else np.zeros(0)
+    pairs = zip(shared, mean, strict=True)
+    return Prior(
+        {name: float(x) for name, x in pairs}, {name: _SCATTER[name] for name in shared}
+    )
 
 
 def fit_servo(
@@ -95,7 +120,8 @@ def fit_servo(
         pairs = zip([cost, *costs], penalty, strict=True)
         total = [c * count / scale + p for c, p in pairs]
         k = int(np.nanargmin(total[1:]))
-        if not total[k + 1] < total[0] * (1.0 - 1e-4):
+        # Judgement: far less than halves of the data differ by.
+        if not total[k + 1] < total[0] * (1.0 - 2e-4):
             break
         x = _within(nexts[k], names)
     assert best is not None
@@ -223,37 +249,55 @@ def mean_errors(
 
 _DELAYS = (0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06)
 _ACCELERATIONS = (np.inf, 160.0, 80.0, 40.0, 20.0, 10.0)
+_SLEWS = (np.inf, np.inf, np.inf, 0.7, 0.5, 0.35, 0.25)
+"""Of the fastest command; most servos are fast enough."""
+
+
+@dataclass(frozen=True)
+class StartRange:
+    """What starting points of one joint are drawn around.
+
+    Attributes:
+        inertia: Of the links at the joint, in [kg m²].
+        gain: A usual one.
+        fastest: Speed of the fastest command in [rad/s].
+        coasts: Whether motors are off at times.
+    """
+
+    inertia: float
+    gain: float
+    fastest: float
+    coasts: bool
 
 
 def drawn_starts(
-    inertia: float,
-    gain: float,
-    base: Values,
-    random: np.random.Generator,
-    count: int,
+    around: StartRange, base: Values, random: np.random.Generator, count: int
 ) -> list[dict[str, float]]:
     """Draw servos: natural frequency, damping ratio, friction angle, rotor inertia.
 
     Args:
-        inertia: Of the links at the joint, in [kg m²].
-        gain: A usual one.
+        around: Sizes of this joint.
         base: The parameters that are not drawn.
         random: Generator.
         count: How many.
     """
     starts = []
     for _ in range(count):
-        total = inertia * (1.0 + 10.0 ** random.uniform(-1.0, 1.5))
+        total = around.inertia * (1.0 + 10.0 ** random.uniform(-1.0, 1.5))
         omega, ratio = 10.0 ** random.uniform(0.8, 1.8), 10.0 ** random.uniform(-0.7, 1)
         stiffness = omega**2 * total
         drawn = {
-            "stiffness": stiffness / gain,
-            "armature": max(total - inertia, 1e-3 * total),
+            "stiffness": stiffness / around.gain,
+            "armature": max(total - around.inertia, 1e-3 * total),
             "damping": 2.0 * ratio * omega * total,
             "coulomb": 10.0 ** random.uniform(-3.0, -1.2) * stiffness,
             "delay": float(random.choice(_DELAYS)),
             "acceleration": float(random.choice(_ACCELERATIONS)),
+            "slew": float(random.choice(_SLEWS)) * around.fastest,
         }
+        if around.coasts:
+            drawn["coasting"] = 10.0 ** random.uniform(-2.0, 0.0)
+            drawn["release"] = float(random.choice(_DELAYS[:5]))
         starts.append(dict(base) | drawn)
     return starts
 

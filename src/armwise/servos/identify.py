@@ -8,7 +8,7 @@ result is judged on the whole arm.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,16 +19,20 @@ from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.progress import Progress
 from armwise.recordings import Recording
 from armwise.servos.fit import (
+    Prior,
     ServoFit,
+    StartRange,
     Values,
     best_starts,
     drawn_starts,
     fit_servo,
     mean_errors,
+    shared_values,
 )
 from armwise.servos.model import (
     CORE,
     ELEMENTS,
+    EXPRESSIBLE,
     PARAMETERS,
     absent,
     table_of,
@@ -55,13 +59,19 @@ WINDOW_S = 10.0
 SETTLE_S = 1.0
 """First part of a window in [s] that does not count: speed and stick are unknown."""
 
+_STARTS = 256
+"""Starting points per joint."""
+
+_LIMITS = ("acceleration", "slew")
+"""Limits of the set-point, infinite where there are none."""
+
 # Judgement: some hundred reversals.
-_WINDOWS_S = 160.0
+_WINDOWS_S = 100.0
 """Length in [s] of all windows of a joint, in each half of the motions."""
 
-# Judgement: an element that predicts other motions less than one percent better is
+# Judgement: an element that predicts other motions less than half a percent better is
 # not worth its parameters.
-WORTH = 0.01
+WORTH = 0.005
 """Fraction by which an element must reduce the error on motions left out."""
 
 # Judgement: a seventieth of a usual encoder's tick.
@@ -124,6 +134,7 @@ class _Joint:
     halves: tuple[list[ServoMotion], list[ServoMotion]]
     fits: list[dict[str, float]]
     moves: bool
+    core: dict[str, float] = field(default_factory=dict)
 
 
 class _Identification:
@@ -144,8 +155,14 @@ class _Identification:
         # A single joint is rolled out with its true gravity, others under a load.
         self.roller = Roller(arms[0] if self.dof == 1 else None)
         self.zeros = np.zeros(self.dof)
+        self.coasts = any(bool((m.powered < 0.5).any()) for m in motions)
+        # Nothing is known of a motor that is never off.
+        off = ("coasting", "release") if self.coasts else ()
+        self.core: tuple[str, ...] = (*CORE, *off)
         self.inertia = _typical_inertia(arms, motions)
         self.notes: list[str] = []
+        self.shares = False
+        self.plain: dict[str, np.ndarray] = {}
         # Motions in an order that no file name decides.
         self.half = self.random.permutation(len(motions)) % 2
 
@@ -209,35 +226,38 @@ class _Identification:
     def _core(self, joints: list[_Joint]) -> None:
         """Fit what every servo has, from many starts."""
         for joint in joints:
-            self.progress("starting points", joint.number / self.dof)
+            self.progress("starting points", 0.3 * joint.number / self.dof)
             joint.halves = self._windows(joint)
             windows = [*joint.halves[0], *joint.halves[1]]
-            base = absent()
-            gain = float(np.median([m.gain for m in joint.motions]))
-            inertia = self.inertia[joint.number]
-            starts = drawn_starts(inertia, gain, base, self.random, 384)
             if not joint.moves:
-                joint.fits = [_at_rest(inertia, gain, base)] * 2
                 continue
-            # A few windows are enough to reject most of the starts.
+            around = StartRange(
+                float(self.inertia[joint.number]),
+                float(np.median([m.gain for m in joint.motions])),
+                max((_fastest(w) for w in windows), default=1.0),
+                self.coasts,
+            )
+            starts = drawn_starts(around, absent(), self.random, _STARTS)
+            # A few windows are enough to reject most of the starts, and then most of
+            # what they lead to.
             few = windows[:: max(1, len(windows) // 8)]
             candidates = best_starts(self.roller, few, starts, 4)
-            fits = [self._polish(windows, start, 8) for start in candidates]
-            best = min(fits, key=lambda fit: fit.cost)
-            joint.fits = [best.values] * 2
+            fits = [self._polish(few, start, 6) for start in candidates]
+            fits = sorted(fits, key=lambda fit: fit.cost)[:2]
+            fits = [self._polish(windows, fit.values, 4) for fit in fits]
+            joint.fits = [min(fits, key=lambda fit: fit.cost).values] * 2
 
     def _polish(
         self, windows: Sequence[ServoMotion], start: Values, iterations: int
     ) -> ServoFit:
-        names: tuple[str, ...] = CORE
-        if np.isfinite(start["acceleration"]):
-            names = (*CORE, "acceleration")
+        names = list(self.core)
+        names += [name for name in _LIMITS if np.isfinite(start[name])]
         return fit_servo(self.roller, windows, start, names, iterations=iterations)
 
     def _mask_contact(self, joints: list[_Joint]) -> None:
         """Leave out rows that no free arm explains, and draw windows anew."""
         for joint in joints:
-            self.progress("contact", joint.number / self.dof)
+            self.progress("contact", 0.3)
             if not joint.moves:
                 continue
             tables = [[table_of([joint.fits[0]])]] * len(joint.motions)
@@ -258,19 +278,18 @@ class _Identification:
     ) -> tuple[tuple[str, ...], tuple[ServoElement, ...]]:
         """Add elements one at a time, each judged by the motions left out."""
         moving = [joint for joint in joints if joint.moves]
-        names: tuple[str, ...] = CORE
+        names = self.core
         for joint in moving:
+            joint.core = dict(joint.fits[0])
+            bare = _without(joint.core, names)
             joint.fits = [
-                fit_servo(self.roller, joint.halves[side], joint.fits[side], CORE,
-                          iterations=4).values
-                for side in (0, 1)
-            ]  # fmt: skip
-            for values in joint.fits:
-                values["acceleration"] = np.inf
+                fit_servo(self.roller, windows, bare, names, iterations=4).values
+                for windows in joint.halves
+            ]
         error = self._left_out(moving, [joint.fits for joint in moving])
         elements = []
         for k, (element, added) in enumerate(ELEMENTS.items()):
-            self.progress(element, k / len(ELEMENTS))
+            self.progress(element, 0.35 + 0.45 * k / len(ELEMENTS))
             if not self._applies(element):
                 continue
             trials = [self._with(joint, names, added) for joint in moving]
@@ -284,12 +303,41 @@ class _Identification:
                 names, error = (*names, *added), trial_error
                 for joint, fits in zip(moving, trials, strict=True):
                     joint.fits = fits
+        if len(moving) > 1:
+            trials = self._sharing(moving, names)
+            trial_error = self._left_out(moving, trials)
+            # Servos of one arm are of one type as a rule, and alike they are known
+            # where single joints say little: shared unless that predicts clearly worse.
+            self.shares = bool(trial_error.mean() < 1.03 * error.mean())
+            elements.append(
+                ServoElement("shared values", error.mean(), trial_error.mean(),
+                             self.shares)
+            )  # fmt: skip
+            if self.shares:
+                for joint, fits in zip(moving, trials, strict=True):
+                    joint.fits = fits
         return names, tuple(elements)
+
+    def _sharing(
+        self, joints: Sequence[_Joint], names: Sequence[str]
+    ) -> list[list[dict[str, float]]]:
+        """Return the fits of both halves, all joints' servos taken to be alike."""
+        priors = [shared_values([j.fits[side] for j in joints], names)
+                  for side in (0, 1)]  # fmt: skip
+        return [
+            [
+                fit_servo(
+                    self.roller, windows, values, names, iterations=4, prior=prior
+                ).values
+                for windows, values, prior in zip(
+                    joint.halves, joint.fits, priors, strict=True
+                )
+            ]
+            for joint in joints
+        ]
 
     def _applies(self, element: str) -> bool:
         """Tell whether the recordings could show an element at all."""
-        if element == "coasting":
-            return any((m.powered < 0.5).any() for m in self.motions)
         if element == "joint zero":
             return self.dof > 1
         return True
@@ -299,12 +347,23 @@ class _Identification:
     ) -> list[dict[str, float]]:
         """Return the fits of both halves with an element added."""
         fits = []
-        for side in (0, 1):
-            windows = joint.halves[side]
-            starts = _element_starts(joint.fits[side], added, windows)
-            start = best_starts(self.roller, windows, starts, 1)[0]
-            fit = fit_servo(self.roller, windows, start, (*names, *added), iterations=4)
-            fits.append(fit.values)
+        wanted = (*names, *added)
+        for values, windows in zip(joint.fits, joint.halves, strict=True):
+            starts = _element_starts(values, added, windows)
+            limits = [name for name in _LIMITS if name in wanted]
+            count = 1
+            if (
+                set(added) & set(_LIMITS)
+                and np.isfinite([joint.core[name] for name in limits]).all()
+            ):
+                # What the random starts came to, less what has not been added yet.
+                starts.append(_without(joint.core, wanted))
+                count = 2
+            trials = [
+                fit_servo(self.roller, windows, start, wanted, iterations=3)
+                for start in best_starts(self.roller, windows, starts, count)
+            ]
+            fits.append(min(trials, key=lambda fit: fit.cost).values)
         return fits
 
     def _left_out(
@@ -323,17 +382,72 @@ class _Identification:
 
     def _final(self, joints: list[_Joint], names: tuple[str, ...]) -> list[ServoFit]:
         """Fit all rows of all motions, servos of one type pulled together."""
+        moving = [joint for joint in joints if joint.moves]
+        prior = None
+        for joint in moving:
+            self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
+            # Most of the way on the windows, for they cost a tenth of all rows.
+            windows = [*joint.halves[0], *joint.halves[1]]
+            # One joint alone may take its time.
+            iterations = 25 if self.dof == 1 else 8
+            near = fit_servo(
+                self.roller, windows, joint.fits[0], names, iterations=iterations
+            )
+            joint.fits = [near.values] * 2
+        if self.shares:
+            prior = shared_values([joint.fits[0] for joint in moving], names)
         fits = []
         for joint in joints:
-            self.progress("all motions", joint.number / self.dof)
-            used = names if joint.moves else ()
+            self.progress("all motions", 0.85 + 0.13 * joint.number / self.dof)
+            if not joint.moves:
+                fits.append(self._at_rest([j.fits[0] for j in moving]))
+                continue
+            start, windows = joint.fits[0], [*joint.halves[0], *joint.halves[1]]
+            if prior is not None:
+                pulled = fit_servo(
+                    self.roller, windows, start, names, iterations=5, prior=prior
+                )
+                start = pulled.values
             fits.append(
-                fit_servo(self.roller, joint.motions, joint.fits[0], used, iterations=4)
-                if used
-                else ServoFit(dict(joint.fits[0]), (), np.nan, np.zeros((0, 0)),
-                              np.zeros((0, 0)))
+                fit_servo(self.roller, joint.motions, start, names,
+                          iterations=2, prior=prior)
             )  # fmt: skip
+        self.plain = self._plain(joints, fits, names, prior)
         return fits
+
+    def _plain(
+        self,
+        joints: list[_Joint],
+        fits: Sequence[ServoFit],
+        names: Sequence[str],
+        prior: Prior | None,
+    ) -> dict[str, np.ndarray]:
+        """Fit what simulators can express, where that is not all."""
+        if set(names) <= set(EXPRESSIBLE):
+            return {}
+        kept = [name for name in names if name in EXPRESSIBLE]
+        servos = []
+        for joint, fit in zip(joints, fits, strict=True):
+            self.progress("for simulators", 0.98)
+            simple = _without(fit.values, kept)
+            # What Stribeck friction added at low speed is friction all the same.
+            simple["coulomb"] += 0.5 * fit.values["static"]
+            if joint.moves:
+                windows = [*joint.halves[0], *joint.halves[1]]
+                simple = fit_servo(
+                    self.roller, windows, simple, kept, iterations=6, prior=prior
+                ).values
+            servos.append(simple)
+        return {k: np.array([servo[k] for servo in servos]) for k in PARAMETERS}
+
+    def _at_rest(self, others: Sequence[Values]) -> ServoFit:
+        """Return a usual servo for a joint that never moved."""
+        values = {
+            name: float(np.median([other[name] for other in others]))
+            for name in PARAMETERS
+        }
+        empty = np.zeros((0, 0))
+        return ServoFit(values | {"zero": 0.0, "offset": 0.0}, (), np.nan, empty, empty)
 
     def _answer(
         self,
@@ -352,9 +466,9 @@ class _Identification:
             for name in names:
                 if name not in fit.names:
                     std[name][j] = np.inf
-        servo = Servo(self.arms[0], self.signs, values, std, elements=elements,
+        servo = Servo(self.arms[0], self.signs, values, std, self.plain, elements,
                       notes=tuple(self.notes))  # fmt: skip
-        self.progress("whole arm", 0.0)
+        self.progress("whole arm", 0.98)
         errors = errors_of(self.motions, servo.rollouts(self.motions))
         contact = {}
         for k, name in enumerate(errors.motions):
@@ -384,14 +498,11 @@ def _typical_inertia(
     return np.maximum(links, 1e-7)
 
 
-def _at_rest(inertia: float, gain: float, base: Values) -> dict[str, float]:
-    """Return a servo that holds a joint of which nothing is known."""
-    total = 10.0 * inertia
-    return dict(base) | {
-        "stiffness": 400.0 * total / gain,
-        "damping": 40.0 * total,
-        "coulomb": 4.0 * total,
-        "armature": total - inertia,
+def _without(values: Values, names: Sequence[str]) -> dict[str, float]:
+    """Return values with what is not among the names left out."""
+    return {
+        name: value if name in names else PARAMETERS[name].absent
+        for name, value in values.items()
     }
 
 

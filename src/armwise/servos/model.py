@@ -66,10 +66,13 @@ PARAMETERS: dict[str, ServoParameter] = {
         "rad/s", 0.1, "log", 0.1, 0.1, "speed at which half of that is gone"
     ),
     "driving": ServoParameter(
-        "1", 0.0, "linear", 0.1, 0.2, "friction per load while the motor lifts it"
+        "1", 0.0, "linear", 0.1, 0.2, "friction per motor torque while the motor drives"
     ),
     "back_driven": ServoParameter(
-        "1", 0.0, "linear", 0.1, 0.2, "friction per load while the load drives"
+        "1", 0.0, "linear", 0.1, 0.2, "friction per motor torque while the load drives"
+    ),
+    "release": ServoParameter(
+        "s", 0.0, "linear", 0.02, 0.1, "from switching the motor off to its effect"
     ),
     "derivative": ServoParameter(
         "N m s/rad", 0.0, "linear", 0.1, 0.2, "torque per rate of the position error"
@@ -105,7 +108,6 @@ CORE = ("stiffness", "damping", "coulomb", "armature", "delay")
 ELEMENTS: dict[str, tuple[str, ...]] = {
     "acceleration limit": ("acceleration",),
     "slew limit": ("slew",),
-    "coasting": ("coasting",),
     "command offset": ("offset",),
     "load friction": ("driving", "back_driven"),
     "Stribeck friction": ("static", "stribeck_speed"),
@@ -117,6 +119,11 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
     "joint zero": ("zero",),
 }
 """Elements a model grows by, in the order they are tried, and their parameters."""
+
+EXPRESSIBLE = (
+    *CORE, "acceleration", "slew", "offset", "zero", "derivative", "saturation",
+)  # fmt: skip
+"""Parameters that simulators have, or that set-points written to them can hold."""
 
 _HUGE = 1e9
 """Stands for infinity where C multiplies."""
@@ -173,7 +180,7 @@ def absent() -> dict[str, float]:
 
 def table_of(servos: Sequence[Mapping[str, float]]) -> ServoTable:
     """Return the table of servos in the order of their joints."""
-    return {
-        name: np.clip([float(s[name]) for s in servos], -_HUGE, _HUGE)
-        for name in PARAMETERS
-    }
+    rows = np.array([[servo[name] for servo in servos] for name in PARAMETERS])
+    # One call for all: a fit makes a hundred thousand of these tables.
+    bounded = np.minimum(np.maximum(rows, -_HUGE), _HUGE)
+    return dict(zip(PARAMETERS, bounded, strict=True))

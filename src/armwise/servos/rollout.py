@@ -144,8 +144,7 @@ class Roller:
         # Judgement: set-points of a few hundred megabytes at most.
         if len(self._series) > len(motions) * self.dof * 4:
             self._series.clear()
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            list(pool.map(lambda job: self._motion(*job), jobs))
+        list(_threads().map(lambda job: self._motion(*job), jobs))
         return results
 
     def set_point(
@@ -182,7 +181,7 @@ class Roller:
         h, steps, stamps = _clock(motion)
         samples, dof = motion.q.shape
         at = np.arange(steps + 1) * h
-        inputs = [np.interp(at, motion.time, motion.powered) > 0.5]
+        inputs: list[np.ndarray] = []
         bodies = np.zeros(len(LOAD))
         if motion.bodies.ndim > 1:
             inputs += [np.interp(at, motion.time, column) for column in motion.bodies.T]
@@ -192,11 +191,15 @@ class Roller:
         blocks: list[np.ndarray] = []
         n = np.zeros((len(tables), 5), dtype=np.int64)
         for i, table in enumerate(tables):
-            key = tuple(table[k].tobytes() for k in _PROFILE)
+            key = tuple(table[k].tobytes() for k in _TIMING)
             if key not in starts:
                 starts[key] = sum(block.size for block in blocks)
                 points = self.set_point(motion, table)[1]
-                blocks.append(np.column_stack([points, *inputs]))
+                # Switching off is a command too, and takes its time to arrive.
+                sent = at - float(np.mean(table["release"]))
+                rows = np.searchsorted(motion.time, sent, side="right") - 1
+                power = motion.powered[np.clip(rows, 0, samples - 1)]
+                blocks.append(np.column_stack([points, power, *inputs]))
             n[i] = starts[key], 0, steps, samples, i * samples * dof
         arrays = [
             _drive_rows(tables),
@@ -212,7 +215,14 @@ class Roller:
         self._rollout(0, len(tables), pointers, n.ctypes.data, settings.ctypes.data)
 
 
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Threads of all rollouts: C runs without Python's lock."""
+    return ThreadPoolExecutor(os.cpu_count() or 1)
+
+
 _PROFILE = ("delay", "slew", "acceleration")
+_TIMING = (*_PROFILE, "release")
 
 
 def _clock(motion: ServoMotion) -> tuple[float, int, np.ndarray]:

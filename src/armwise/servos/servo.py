@@ -24,6 +24,9 @@ from armwise.tables import read_json
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+EXAMPLE = Path(__file__).parent / "example"
+"""Folder with three motions of an SO-101 and its masses (see its NOTICE)."""
+
 FORMAT = "armwise-servo-1"
 """What a file of `write_servo` says it is."""
 
@@ -83,6 +86,8 @@ class Servo:
         values: Parameter → one number per joint; see `PARAMETERS`.
         std: The same for their standard deviations; infinite where the data say
             nothing, zero where a parameter was not fitted.
+        plain: The same parameters for simulators, fitted without what those lack; empty
+            where nothing is lacking.
         elements: What was tried beyond the core.
         fit: Free-run errors of the motions it was fitted to.
         contact: Recording → fraction of its samples per joint that were left out:
@@ -94,6 +99,7 @@ class Servo:
     signs: Float[np.ndarray, " dof"]
     values: Mapping[str, Float[np.ndarray, " dof"]]
     std: Mapping[str, Float[np.ndarray, " dof"]]
+    plain: Mapping[str, Float[np.ndarray, " dof"]] = field(default_factory=dict)
     elements: tuple[ServoElement, ...] = ()
     fit: FreeRunErrors | None = None
     contact: Mapping[str, Float[np.ndarray, " dof"]] = field(default_factory=dict)
@@ -218,9 +224,18 @@ class Servo:
             )
         return (*lines, *self.notes)
 
+    def simplified(self) -> Servo:
+        """Return the servos as simulators have them: position gain, damping, friction.
+
+        Delay and limits of the set-point are kept, for `set_points` holds them.
+        """
+        return replace(self, values=dict(self.plain), plain={}) if self.plain else self
+
     @property
     def identified_arm(self) -> Arm:
-        """The description with the servos' friction and rotor inertia in its joints."""
+        """The description with simplified servos' friction and rotors in its joints."""
+        if self.plain:
+            return self.simplified().identified_arm
         joints = []
         for j, joint in enumerate(self.arm.joints):
             drive = Drive(
@@ -297,6 +312,7 @@ def servo_to_dict(servo: Servo) -> dict[str, Any]:
         "signs": [float(x) for x in servo.signs],
         "values": {k: _plain(v) for k, v in servo.values.items()},
         "std": {k: _plain(v) for k, v in servo.std.items()},
+        "plain": {k: _plain(v) for k, v in servo.plain.items()},
         "units": {k: PARAMETERS[k].unit for k in servo.values},
         "elements": [
             {
@@ -328,6 +344,9 @@ def read_servo(path: str | Path) -> Servo:
             raise ArgumentError(f"its format is {plain['format']!r}, not {FORMAT!r}")
         arm = arm_from_dict(plain["arm"], str(path))
         values = {k: _array(plain["values"][k], arm.dof, k) for k in PARAMETERS}
+        simple = {k: _array(row, arm.dof, k) for k, row in plain["plain"].items()}
+        if simple and set(simple) != set(PARAMETERS):
+            raise ArgumentError("its plain values are incomplete")
         std = {
             k: np.array([np.inf if x is None else float(x) for x in plain["std"][k]])
             for k in PARAMETERS
@@ -352,7 +371,7 @@ def read_servo(path: str | Path) -> Servo:
             f"{error}."
         ) from None
     return Servo(
-        arm, signs, values, std, elements=elements, contact=contact, notes=notes
+        arm, signs, values, std, simple, elements, contact=contact, notes=notes
     )
 
 

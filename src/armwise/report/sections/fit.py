@@ -280,8 +280,8 @@ def _numbers(subject: Subject) -> ReportTable:
     )
     columns = ("joint", "standard deviation", "in", "fit", "validation")
     caption = (
-        "Correlation of the residual from sample to sample: 0 is noise, 1 is something "
-        "the model does not describe (filtered data are never quite 0)."
+        "Correlation of the residual one period of the low-pass apart: 0 is noise, 1 "
+        "is something the model does not describe."
     )
     return ReportTable(columns, rows, caption, 3)
 

@@ -1,0 +1,30 @@
+"""A small part of the coverage study on MuJoCo plants (studies.confidence)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from studies.confidence import GROUPS, HEADER, RunOutcome, line, run_once
+
+pytest.importorskip("mujoco")
+
+
+@pytest.mark.slow
+def test_intervals_hold_the_truth_on_plants_of_others():
+    """Joints that stick, encoder counts, noise and an unknown delay; then springs."""
+    plain = run_once("panda", "plain", 0)
+    elastic = run_once("panda", "elastic", 0)
+    assert isinstance(plain, RunOutcome)
+    assert isinstance(elastic, RunOutcome)
+    # Some 70 intervals: 95 % of them are 2.6 % uncertain by chance, and those of one
+    # run are alike. Before mismatch counted, elastic joints left out 14 %.
+    assert plain.missing < 0.12
+    assert elastic.missing < 0.12
+    assert "residual-follows-acceleration" in elastic.warnings
+    assert not elastic.passes
+    cells = line("panda, plain", [plain]).split(" | ")
+    assert len(cells) == len(HEADER.split(" | "))
+    assert cells[1] == "1"
+    links = plain.inside["links"]
+    assert float(cells[2 + GROUPS.index("links")]) == round(100 * np.mean(links), 1)
