@@ -11,6 +11,7 @@ torques stay as well known as they were.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -452,11 +453,9 @@ def torque_band(
     """
     if not 0.0 < level < 1.0:
         raise ArgumentError(f"A band's level is between 0 and 1, not {level}.")
-    from scipy.special import ndtri
-
     # Sums of many parameters: normal, so that two moments are enough, and smoother
     # than quantiles of so many draws.
-    factor = float(ndtri(0.5 + 0.5 * level))
+    factor = NormalDist().inv_cdf(0.5 + 0.5 * level)
     draws = posterior.draw(_BAND_DRAWS, seed)
     weights = np.vstack([parameters, draws]) @ columns.user.T
     gains = np.zeros((_BAND_DRAWS, columns.arm.dof))
