@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import armwise as aw
-from armwise.cli.main import app
+from armwise.cli.main import app, every_validation
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel
 from armwise.servos import EXAMPLE, is_lerobot, read_lerobot, read_servo, write_servo
@@ -210,3 +210,9 @@ def test_the_example_is_there():
         recording = aw.read_recording(log, arm=described)
         assert recording.count("command") == described.dof == 6
     assert "Apache" in (EXAMPLE / "NOTICE").read_text()
+
+
+def test_a_shell_expands_logs_to_validate():
+    words = ["identify-servo", "a", "1", "--validate", "2", "3", "-o", "out", "--json"]
+    spelt = ["identify-servo", "a", "1", "--validate", "2", "--validate", "3"]
+    assert every_validation(words) == [*spelt, "-o", "out", "--json"]

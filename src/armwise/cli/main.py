@@ -121,6 +121,21 @@ def _options(
     """Know a robot arm's body from its motion, and put that to use."""
 
 
+def every_validation(words: list[str]) -> list[str]:
+    """Let `identify-servo … --validate a b c` mean all three: shells expand *.csv."""
+    if words[:1] != ["identify-servo"] or "--validate" not in words:
+        return words
+    spelt: list[str] = []
+    is_listing = False
+    for word in words:
+        # A word that follows another log of the list is one more of it.
+        if is_listing and not word.startswith("-") and spelt[-1] != "--validate":
+            spelt.append("--validate")
+        is_listing = word == "--validate" or (is_listing and not word.startswith("-"))
+        spelt.append(word)
+    return spelt
+
+
 def main() -> None:
     """Run the command line; a mistake of the user's is one line, never a traceback."""
     warnings.showwarning = _warn
@@ -128,7 +143,8 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):  # names of files may hold any bytes
             stream.reconfigure(errors="backslashreplace")
     try:
-        code = app(prog_name="armwise", standalone_mode=False)
+        words = every_validation(sys.argv[1:])
+        code = app(words, prog_name="armwise", standalone_mode=False)
     except _UsageError as problem:
         _refuse(problem)
     except BrokenPipeError:
