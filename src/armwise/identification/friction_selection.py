@@ -601,12 +601,10 @@ class _Search:
         # most, need not help where there is little to be gained.
         is_large = np.all(gain >= _MOST) & (helped > 0.5) & (sureness >= 1.0)
         is_clear = (gain >= least) & (is_clear | is_large)
-        # Evidence is where a term is fitted: in all rows if it has a memory, else away
-        # from reversals, where joints that stick look as if friction fell with speed.
-        # Neither kind of rows may get worse on the whole.
+        # What is judged: rows that are fitted with the term. Neither kind may get worse
+        # on the whole.
         judged = slice(1, 2) if remembers else slice(0, 2)
-        evidence = 1 if remembers else 0
-        if np.any(gain < 0.0) or not is_clear[evidence]:
+        if np.any(gain < 0.0) or not is_clear[judged].any():
             return 0.0
         # Two stretches at a time: of a single one, chance decides.
         was, now = (
@@ -615,7 +613,7 @@ class _Search:
         bound = _MOST_HARM * np.sqrt(torque[judged] / was.shape[1])
         if np.any(now - was > bound[:, None]):
             return 0.0
-        return float(gain[evidence])
+        return float(gain[judged][is_clear[judged]].max())
 
     def _is_excluded(self, selection: Sequence[int], k: int) -> bool:
         """Whether a drive has the term, or its form: Stribeck speeds exclude others."""
