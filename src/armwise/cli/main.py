@@ -139,6 +139,9 @@ def every_validation(words: list[str]) -> list[str]:
 def main() -> None:
     """Run the command line; a mistake of the user's is one line, never a traceback."""
     warnings.showwarning = _warn
+    # Matrices here are small: several threads would wait for each other, busily. Set
+    # before NumPy is imported; whoever sets it already means it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # names of files may hold any bytes
             stream.reconfigure(errors="backslashreplace")

@@ -171,9 +171,12 @@ class Estimate:
 
     @cached_property
     def _posterior(self) -> Posterior:
-        return Posterior.of(
-            self.columns, self.base, self.all_parameters, self.base_covariance
-        )
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(limits=1, user_api="blas"):  # small: one is faster
+            return Posterior.of(
+                self.columns, self.base, self.all_parameters, self.base_covariance
+            )
 
     def sample(self, n: int, seed: int = 0) -> Float[np.ndarray, "n parameters"]:
         """Draw parameters as uncertain as the estimate, every row a body that can be.
