@@ -578,13 +578,23 @@ def _standard_deviations(fit: ServoFit) -> dict[str, float]:
     """Return standard deviations of the values; infinite where data say nothing."""
     if not fit.names:
         return {}
-    inverse = np.linalg.pinv(fit.information, rcond=1e-12, hermitian=True)
+    # In units of each parameter's own information, so that one tolerance suits all.
+    size = np.sqrt(np.diag(fit.information))
+    unit = np.where(size > 1e-12 * size.max(), size, np.inf)
+    values, vectors = np.linalg.eigh(fit.information / np.outer(unit, unit))
+    is_known = values > 1e-10
+    # What lies in a direction without information is not known, whatever the others
+    # say; a pseudo-inverse alone would give it no variance at all.
+    is_open = np.isinf(unit) | (np.abs(vectors[:, ~is_known]) > 1e-3).any(axis=1)
+    half = vectors[:, is_known] / np.sqrt(values[is_known]) / unit[:, None]
+    inverse = half @ half.T
     count = len(fit.scores)
     scatter = fit.scores.T @ fit.scores * count / max(count - 1, 1)
     # The scatter between motions knows of model errors that the noise does not; the
     # larger of the two is used, for few motions scatter little by chance.
     robust = np.diag(inverse @ scatter @ inverse)
     spread = np.sqrt(np.maximum(np.maximum(robust, np.diag(inverse)), 0.0))
+    spread = np.where(is_open, np.inf, spread)
     units = units_of(fit.values)
     result = {}
     for name, s in zip(fit.names, spread, strict=True):
