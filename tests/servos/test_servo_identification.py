@@ -14,6 +14,9 @@ from armwise.cli.main import app, every_validation
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel
 from armwise.servos import EXAMPLE, is_lerobot, read_lerobot, read_servo, write_servo
+from armwise.servos.fit import ServoFit
+from armwise.servos.identify import _standard_deviations
+from armwise.servos.model import PARAMETERS
 from tests.servos import rig
 
 
