@@ -196,6 +196,7 @@ def _condition_rows(found: Reduction) -> list[Row]:
 def _table_2_rows(found: Reduction) -> list[Row]:
     made = []
     index = {name: k for k, name in enumerate(_leaders(found.small))}
+    full = {name: k for k, name in enumerate(_leaders(found.full))}
     for name, true in _table_2(found.arm).items():
         if name not in index:
             made.append(
@@ -207,9 +208,16 @@ def _table_2_rows(found: Reduction) -> list[Row]:
         std = float(found.small.base_std[index[name]])
         # Three standard deviations, but never so many that zero would do as well.
         width = min(3 * std, 0.5 * abs(true))
+        k = full[name]
+        off = (found.full.base_values[k] - true) / found.full.base_std[k]
+        note = (
+            f"in the full model it is {off:+.1f} of its standard deviations off: the "
+            "reduced one's interval does not know of what was left out"
+        )
         made.append(
             recovered("Table 2", name, true, value, absolute=width,
-                      shown=f"{value:.6f} ± {std:.6f}")
+                      shown=f"{value:.6f} ± {std:.6f}",
+                      note="" if abs(value - true) <= width else note)
         )  # fmt: skip
     return made
 

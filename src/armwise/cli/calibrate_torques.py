@@ -55,7 +55,6 @@ def calibrate_torques(
     identified first. Only the load's mass has to be known.
 
     Example: armwise calibrate-torques ddarm a.csv --loaded b.csv --load-mass 5
-    -o gains.json
     """
     from armwise import calibration
     from armwise.cli.arguments import load_described, read_logs
