@@ -97,8 +97,8 @@ def _known_load(
 ) -> tuple[WeighedLoad, str]:
     if load is not None:
         values = load.inertia.vector
-        known = WeighedLoad.of_mass(max(load.inertia.mass, 1e-12))
-        std = np.array([known.std[0], *np.abs(values[1:]) * known.std[0] + 1e-9])
+        weighed = WeighedLoad.of_mass(max(load.inertia.mass, 1e-12))
+        std = np.array([weighed.std[0], *np.abs(values[1:]) * weighed.std[0] + 1e-9])
         return WeighedLoad(values, std), load.frame
     if mass is None or not mass > 0.0:
         raise ArgumentError("A calibration of torques needs load_mass in [kg].")

@@ -174,9 +174,9 @@ def _header(path: Path, names: list[str], arm: Arm) -> list[int]:
     header = [name.strip() for name in names]
     by_number = [str(j + 1) for j in range(arm.dof)]
     for ends in (by_number, list(arm.coordinate_names)):
-        wanted = ["time", *(f"{kind}_{x}" for kind in ("q", "tau") for x in ends)]
-        if set(wanted) <= set(header):
-            return [header.index(name) for name in wanted]
+        headings = ["time", *(f"{kind}_{x}" for kind in ("q", "tau") for x in ends)]
+        if set(headings) <= set(header):
+            return [header.index(name) for name in headings]
     raise typer.BadParameter(
         f"{path} needs the columns time, q_1 …, tau_1 …. Found: {', '.join(header)}."
     )

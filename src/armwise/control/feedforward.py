@@ -60,8 +60,8 @@ class Feedforward:
         terms: FeedforwardTerms = "full",
     ) -> None:
         if terms not in get_args(FeedforwardTerms):
-            known = ", ".join(get_args(FeedforwardTerms))
-            raise ArgumentError(f"terms must be one of {known}, not {terms!r}.")
+            listed = ", ".join(get_args(FeedforwardTerms))
+            raise ArgumentError(f"terms must be one of {listed}, not {terms!r}.")
         self.feedback = feedback
         self.model = dynamics_of(model)
         self.terms = terms

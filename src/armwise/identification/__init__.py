@@ -38,7 +38,7 @@ from armwise.identification.methods import (
 )
 from armwise.identification.mismatch import MISMATCH
 from armwise.identification.online import OnlineIdentification
-from armwise.identification.posterior import PRIOR_STD, Band
+from armwise.identification.posterior import PRIOR_STD, TorqueBand
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
 from armwise.identification.reduce import (
     ReductionCost,
@@ -84,7 +84,6 @@ __all__ = [
     "TERMS",
     "WRONG_DATA",
     "Accumulator",
-    "Band",
     "Columns",
     "Estimate",
     "EstimateWarning",
@@ -107,6 +106,7 @@ __all__ = [
     "Ridge",
     "Robust",
     "Tally",
+    "TorqueBand",
     "TotalLeastSquares",
     "Validation",
     "WeightedLeastSquares",

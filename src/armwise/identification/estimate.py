@@ -17,7 +17,7 @@ from armwise.dynamics import BaseParameters, Dynamics
 from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import write_atomically
 from armwise.identification.methods import PhysicallyConsistent
-from armwise.identification.posterior import Band, Posterior, torque_band
+from armwise.identification.posterior import Posterior, TorqueBand, torque_band
 from armwise.identification.problem import Problem
 from armwise.identification.validation import (
     PARTS,
@@ -197,7 +197,7 @@ class Estimate:
         *,
         residual: bool = True,
         seed: int = 0,
-    ) -> Band:
+    ) -> TorqueBand:
         """Interval that shall hold the torque of a motion, by draws of the parameters.
 
         Args:

@@ -434,15 +434,15 @@ class _Search:
     def _seen(self, fitted: np.ndarray, whole: np.ndarray) -> np.ndarray:
         """Whether enough of each term's torque lies in rows that are fitted."""
         columns = range(self._own, self._own + len(self._terms))
-        seen = []
+        visible = []
         for k, joints in zip(columns, self._joints, strict=True):
             part = fitted[joints, k, k].sum() / max(whole[joints, k, k].sum(), 1e-300)
             every = max(whole[joints, -1, -1].sum(), 1e-300)
             # Beside what is fitted of the joint's torque: a joint that often stands
             # still has few rows to fit, and all of its terms have.
             torque = fitted[joints, -1, -1].sum() / every
-            seen.append(part >= _LEAST_FITTED * torque)
-        return np.array(seen, dtype=bool)
+            visible.append(part >= _LEAST_FITTED * torque)
+        return np.array(visible, dtype=bool)
 
     def run(self) -> list[int]:
         """Take the best term of each drive, then the best beside it, and so on."""

@@ -394,8 +394,8 @@ def _gains(sums: _Sums, assumed: Float[np.ndarray, " dof"]) -> _Gains:
     second = np.diag(std**2)
     if is_known:
         # (S⁻¹ + K B⁻¹ K)⁻¹ without S⁻¹, which a gain that is exact has not.
-        seen = information @ np.linalg.solve(noise, information)
-        after = np.linalg.solve(np.eye(len(fit)) + second @ seen, second)
+        expected = information @ np.linalg.solve(noise, information)
+        after = np.linalg.solve(np.eye(len(fit)) + second @ expected, second)
         mean = after @ (information @ np.linalg.solve(noise, score))
         second = after + np.outer(mean, mean)
     values, vectors = np.linalg.eigh(0.5 * (second + second.T))

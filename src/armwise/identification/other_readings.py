@@ -135,10 +135,10 @@ def _lag_errors(
         errors = []
         for shift in shifts:
             torque = _shifted(problem, system, int(shift))[:, rows] * weight
-            left = torque.reshape(-1)
-            left = left - basis @ (basis.T @ left)
+            remainder = torque.reshape(-1)
+            remainder = remainder - basis @ (basis.T @ remainder)
             size = np.linalg.norm(torque, axis=1)
-            unexplained = np.linalg.norm(left.reshape(torque.shape), axis=1)
+            unexplained = np.linalg.norm(remainder.reshape(torque.shape), axis=1)
             errors.append(unexplained / np.maximum(size, 1e-12))
         tables.append(errors)
     return shifts / rate, tables

@@ -303,12 +303,12 @@ def _covariance(
     # What data tell of a combination beside what the description does.
     K = K / unit[:, None]
     described = (K * prior.sizes**2) @ K.T
-    known = scatter - scatter @ np.linalg.solve(described + scatter, scatter)
+    explained = scatter - scatter @ np.linalg.solve(described + scatter, scatter)
     carried = wide @ np.linalg.pinv(G)
     # Directions that no data show scatter as described, and move no combination.
     own = prior.spread(prior_std, prior_std * prior.drives)
     free = own - carried @ (K @ own)
-    total = carried @ (0.5 * (known + known.T)) @ carried.T + free @ free.T
+    total = carried @ (0.5 * (explained + explained.T)) @ carried.T + free @ free.T
     # Rounding of a difference is not a spread.
     floor = 1e-24 * np.maximum(np.diag(wide @ wide.T), 1e-30)
     is_still = (np.diag(total) <= floor) | ~prior.is_free
@@ -405,7 +405,7 @@ _BAND_DRAWS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Band:
+class TorqueBand:
     """An interval of torque at every sample.
 
     Attributes:
@@ -437,7 +437,7 @@ def torque_band(
     *,
     same_sensor: bool,
     seed: int,
-) -> Band:
+) -> TorqueBand:
     """Interval about the torques that draws predict.
 
     Args:
@@ -470,7 +470,7 @@ def torque_band(
         deviations = torques - estimate - gains[:, None] * estimate
         std[block.rows] = np.sqrt(np.mean(deviations**2, axis=0))
     half = factor * np.hypot(std, residual_std)
-    return Band(center - half, center + half, level)
+    return TorqueBand(center - half, center + half, level)
 
 
 def _common_gains(

@@ -115,13 +115,13 @@ def _load(table: dict[str, Any]) -> LoadEstimate:
     covariance = _array(table["covariance"], 10, 10)
     freedom = _array(table["degrees_of_freedom"], 10)
     is_known, variance = np.isfinite(vector), np.diag(covariance)
-    known = covariance[np.ix_(is_known, is_known)]
+    determined = covariance[np.ix_(is_known, is_known)]
     is_sound = (
         isinstance(table["frame"], str)
         and is_known[0]
         and np.all(np.isnan(variance[~is_known]) | (variance[~is_known] >= 0.0))
-        and np.all(np.diag(known) >= 0.0)
-        and np.allclose(known, known.T, equal_nan=True)
+        and np.all(np.diag(determined) >= 0.0)
+        and np.allclose(determined, determined.T, equal_nan=True)
         and not np.any(freedom < 0.0)
     )
     if not is_sound:
@@ -333,8 +333,8 @@ def _rounded(load: LoadEstimate) -> LoadEstimate:
 def _digits(values: Any, std: Any, finer: int) -> Any:
     """Round to the decimal below a tenth of each deviation, or finer."""
     values, std = np.asarray(values, float), np.asarray(std, float)
-    known = np.where(np.isfinite(std) & (std > 0.0), std, 1e-9)
-    step = 10.0 ** (np.floor(np.log10(known)) - 1 - finer)
+    positive = np.where(np.isfinite(std) & (std > 0.0), std, 1e-9)
+    step = 10.0 ** (np.floor(np.log10(positive)) - 1 - finer)
     return np.where(np.isfinite(values), np.round(values / step) * step, values)
 
 

@@ -218,8 +218,8 @@ def weighted_fit(
     measured = rows.reshape(-1, width + 1)
     system = measured
     if prior_std is not None:
-        known = np.column_stack([np.diag(1.0 / prior_std), np.zeros(width)])
-        system = np.concatenate([measured, known[np.isfinite(prior_std)]])
+        pull = np.column_stack([np.diag(1.0 / prior_std), np.zeros(width)])
+        system = np.concatenate([measured, pull[np.isfinite(prior_std)]])
     solution = solve_system(system, np.zeros(width), np.ones(1))
     condition = solution.condition_number
     # Nuisance unknowns with a prior may be alike: the prior separates them, and only

@@ -83,8 +83,8 @@ class TorqueGains:
             std: Relative standard deviation; one number, or one per joint.
             signal: What torques were measured by.
         """
-        given = SIGNAL_GAIN_STD[signal] if std is None else std
-        each = np.asarray(given, dtype=float)
+        assumed = SIGNAL_GAIN_STD[signal] if std is None else std
+        each = np.asarray(assumed, dtype=float)
         if each.ndim > 1 or each.size not in (1, arm.dof):
             raise ArgumentError(
                 f"gain_std is one number or one per joint, {arm.dof}; not {each.size}."
@@ -567,17 +567,17 @@ def _gain_warning(
         solution.covariance[np.ix_(inner, inner)], hermitian=True
     )
     is_gain = (inner >= 10) & (inner < 10 + len(gains.joint_names))
-    rest = np.linalg.pinv(information[np.ix_(~is_gain, ~is_gain)], hermitian=True)
-    alone = float(np.sqrt(max(rest[0, 0], 0.0)))
+    others = np.linalg.pinv(information[np.ix_(~is_gain, ~is_gain)], hermitian=True)
+    alone = float(np.sqrt(max(others[0, 0], 0.0)))
     if alone > 0.7 * load.std.mass:
         return ()
-    usual = 100.0 * float(np.median(np.sqrt(np.diag(gains.covariance))))
+    typical = 100.0 * float(np.median(np.sqrt(np.diag(gains.covariance))))
     return (
         EstimateWarning(
             "gains-dominate",
             f"mass {load.mass:.3g} ± {load.std.mass:.2g} kg, mostly because the gains "
-            f"of the torques are known to {usual:.2g} % only; a log with a known load "
-            f"would bring this to ± {alone:.2g} kg: armwise calibrate-torques.",
+            f"of the torques are known to {typical:.2g} % only; a log with a known "
+            f"load would bring this to ± {alone:.2g} kg: armwise calibrate-torques.",
         ),
     )
 

@@ -427,8 +427,8 @@ def follow_lines(
     source = iter(lines)
     names = [name.strip() for name in next(source, "").split(",")]
     joints = range(1, online.arm.dof + 1)
-    wanted = ["time", *(f"q_{j}" for j in joints), *WRENCH_NAMES]
-    if missing := [name for name in wanted if name not in names]:
+    headings = ["time", *(f"q_{j}" for j in joints), *WRENCH_NAMES]
+    if missing := [name for name in headings if name not in names]:
         raise RecordingError(
             f"The first line names no column {missing[0]!r}. It must name time, q_1 …, "
             "qd_1 …, fx, fy, fz, tx, ty, tz."

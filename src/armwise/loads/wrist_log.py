@@ -309,8 +309,8 @@ def _common_time(log: WristLog, rate_hz: float) -> np.ndarray:
             f"{last:.3f} s: their clocks have less than a second in common. Give files "
             "of one run, stamped by one clock."
         )
-    usual = 1.0 / float(np.median(np.diff(log.wrench_time)))
-    step = 1.0 / min(rate_hz, usual)
+    rate = 1.0 / float(np.median(np.diff(log.wrench_time)))
+    step = 1.0 / min(rate_hz, rate)
     return np.arange(first, last, step)
 
 

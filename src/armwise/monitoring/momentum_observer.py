@@ -187,12 +187,12 @@ class MomentumObserver:
                 "Thresholds need a log without contact of a hundred samples or more."
             )
         self.thresholds = None
-        seen = self.observe(samples)
+        observed = self.observe(samples)
         _, _, modelled = self._terms(samples.q, samples.qd, samples.tau)
         if self.estimate is not None:
             std = self.estimate.predict_std(samples)
         else:
-            std = _shown_std(np.abs(modelled), np.abs(seen.torque))
+            std = _shown_std(np.abs(modelled), np.abs(observed.torque))
         base, slope = _envelope(np.abs(modelled), std)
         size = np.sqrt(np.mean(samples.tau**2, axis=0))
         shape = Thresholds(
@@ -201,7 +201,7 @@ class MomentumObserver:
             self._unknown,
             np.ones(self.arm.dof),
         )
-        ratio = np.abs(seen.torque) / shape.spread(modelled, samples.qd)
+        ratio = np.abs(observed.torque) / shape.spread(modelled, samples.qd)
         factor = np.maximum(_MARGIN * ratio.max(axis=0), _SPREAD)
         self.thresholds = Thresholds(shape.base, slope, shape.dry, factor)
         self.reset()
@@ -372,12 +372,12 @@ def _envelope(size: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray
     base, slope = np.empty(size.shape[1]), np.empty(size.shape[1])
     for j in range(size.shape[1]):
         deviation = np.where(np.isfinite(std[:, j]), std[:, j], np.nan)
-        known = np.isfinite(deviation)
-        if not known.any():
+        finite = np.isfinite(deviation)
+        if not finite.any():
             raise NotIdentifiable(
                 f"The model knows nothing of the torque of joint {j + 1} in this log."
             )
-        x, y = size[known, j], deviation[known]
+        x, y = size[finite, j], deviation[finite]
         # Never below the residual's own: a line of best fit would pass through zero.
         base[j] = float(y.min())
         slope[j] = float(np.sum(x * (y - base[j])) / max(np.sum(x * x), 1e-12))

@@ -325,10 +325,10 @@ def contents_of(sources: Sources) -> Contents:
     standard = {**recognised.columns, **sources.columns}
     has_positions = "q" in mapped_quantities or any(c[:2] == "q_" for c in standard)
     if recognised.ignored and sources.arm is not None and not has_positions:
-        known = ", ".join(sources.arm.coordinate_names)
+        listed = ", ".join(sources.arm.coordinate_names)
         raise RecordingError(
             f'{main.source}: column "{recognised.ignored[0]}" names no joint of '
-            f"{sources.arm.name}. Its joints: {known}."
+            f"{sources.arm.name}. Its joints: {listed}."
         )
     signals: dict[str, tuple[str, list[np.ndarray]]] = {}
     for quantity, where in sources.mapping.signals.items():

@@ -218,10 +218,10 @@ class _Identification:
             longest = max((float(w.time[-1]) for w in windows), default=WINDOW_S)
             count = min(int(np.ceil(self.windows_s / longest)), len(windows))
             if count:
-                chosen = self.random.choice(
+                picked = self.random.choice(
                     len(windows), count, replace=False, p=weight / weight.sum()
                 )
-                halves[side].extend(windows[k] for k in chosen)
+                halves[side].extend(windows[k] for k in picked)
         return halves
 
     # Stages.
@@ -269,10 +269,10 @@ class _Identification:
                 np.abs(run - m.q[:, 0])
                 for run, m in zip(runs, joint.motions, strict=True)
             ]
-            usual = float(np.nanmedian(np.concatenate(errors)))
+            typical = float(np.nanmedian(np.concatenate(errors)))
             for k, (run, m) in enumerate(zip(runs, joint.motions, strict=True)):
                 sound = self.motions[k].mask[:, [joint.number]]
-                free = ~_pushed(m, run, usual)
+                free = ~_pushed(m, run, typical)
                 joint.motions[k] = replace(m, mask=sound & free[:, None])
             joint.halves = self._windows(joint)
 
@@ -350,20 +350,20 @@ class _Identification:
     ) -> list[dict[str, float]]:
         """Return the fits of both halves with an element added."""
         fits = []
-        wanted = (*names, *added)
+        grown = (*names, *added)
         for values, windows in zip(joint.fits, joint.halves, strict=True):
             starts = _element_starts(values, added, windows)
-            limits = [name for name in _LIMITS if name in wanted]
+            limits = [name for name in _LIMITS if name in grown]
             count = 1
             if (
                 set(added) & set(_LIMITS)
                 and np.isfinite([joint.core[name] for name in limits]).all()
             ):
                 # What the random starts came to, less what has not been added yet.
-                starts.append(_without(joint.core, wanted))
+                starts.append(_without(joint.core, grown))
                 count = 2
             trials = [
-                fit_servo(self.roller, windows, start, wanted, iterations=self.steps)
+                fit_servo(self.roller, windows, start, grown, iterations=self.steps)
                 for start in best_starts(self.roller, windows, starts, count)
             ]
             fits.append(min(trials, key=lambda fit: fit.cost).values)
@@ -428,17 +428,17 @@ class _Identification:
         """Fit what simulators can express, where that is not all."""
         if set(names) <= set(EXPRESSIBLE):
             return {}
-        kept = [name for name in names if name in EXPRESSIBLE]
+        expressible = [name for name in names if name in EXPRESSIBLE]
         servos = []
         for joint, fit in zip(joints, fits, strict=True):
             self.progress("for simulators", 0.98)
-            simple = _without(fit.values, kept)
+            simple = _without(fit.values, expressible)
             # What Stribeck friction added at low speed is friction all the same.
             simple["coulomb"] += 0.5 * fit.values["static"]
             if joint.moves:
                 windows = [*joint.halves[0], *joint.halves[1]]
                 simple = fit_servo(
-                    self.roller, windows, simple, kept, iterations=6, prior=prior
+                    self.roller, windows, simple, expressible, iterations=6, prior=prior
                 ).values
             servos.append(simple)
         return {k: np.array([servo[k] for servo in servos]) for k in PARAMETERS}

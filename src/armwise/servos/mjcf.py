@@ -57,8 +57,8 @@ def set_points(
     columns = []
     for j in range(points.shape[1]):
         kp, kd = servo.values["stiffness"][j], servo.values["derivative"][j]
-        place = np.interp(at, ends, points[:, j])
+        position = np.interp(at, ends, points[:, j])
         rate = np.interp(at, ends[:-1] + 0.5 * h, np.diff(points[:, j]) / h)
         shift = servo.values["offset"][j] + servo.values["zero"][j]
-        columns.append(place + shift + kd / kp * rate)
+        columns.append(position + shift + kd / kp * rate)
     return np.column_stack(columns)

@@ -149,15 +149,15 @@ def _check_following(
     for j in range(q.shape[1]):
         for start in range(0, len(time) - length, length // 2 + 1):
             rows = slice(start, start + length)
-            asked, moved = np.ptp(command[rows, j]), np.ptp(q[rows, j])
+            travel, moved = np.ptp(command[rows, j]), np.ptp(q[rows, j])
             error = float(np.median(np.abs(command[rows, j] - q[rows, j])))
             # Judgement: commands swing by 30 degrees, the joint by less than one in
             # twenty of that, far from where it should be: friction does not do that.
-            if asked > 0.5 and moved < 0.05 * asked and error > 0.3:
+            if travel > 0.5 and moved < 0.05 * travel and error > 0.3:
                 raise RecordingError(
                     f"{source}: joint {j + 1} does not move from "
                     f"{time[start] - time[0]:.1f} s on while its command swings by "
-                    f"{np.degrees(asked):.0f}°: its motor is off or blocked. Cut the "
+                    f"{np.degrees(travel):.0f}°: its motor is off or blocked. Cut the "
                     "log there, or log `powered` (0 where off)."
                 )
 

@@ -38,7 +38,7 @@ from armwise.motions import random_motion
 from armwise.recordings import Recording, Samples
 from armwise.servos import Servo
 from armwise.simulators.files import (
-    Written,
+    WrittenFiles,
     identifier,
     write_arm,
     write_checked_mjcf,
@@ -72,7 +72,7 @@ class Target:
         many: Whether draws are files of their own; else ranges in the one file.
     """
 
-    write: Callable[[_Subject, Path, Path | None], Written]
+    write: Callable[[_Subject, Path, Path | None], WrittenFiles]
     lost: tuple[str, ...]
     needs_template_of: str = ""
     many: bool = False
@@ -400,11 +400,11 @@ def _runs(
 # Files of the targets.
 
 
-def _write_mjcf(subject: _Subject, path: Path, template: Path | None) -> Written:
+def _write_mjcf(subject: _Subject, path: Path, template: Path | None) -> WrittenFiles:
     arm = subject.arm
     data, notes = simulator_file(arm, path, _motors(arm), template)
     write_checked_mjcf(path, data)
-    return Written([path], list(notes))
+    return WrittenFiles([path], list(notes))
 
 
 def _motors(arm: Arm) -> dict[str, str]:
@@ -429,14 +429,16 @@ def _motors(arm: Arm) -> dict[str, str]:
 
 def _write_description(
     kind: str,
-) -> Callable[[_Subject, Path, Path | None], Written]:
-    def write(subject: _Subject, path: Path, template: Path | None) -> Written:
+) -> Callable[[_Subject, Path, Path | None], WrittenFiles]:
+    def write(subject: _Subject, path: Path, template: Path | None) -> WrittenFiles:
         return write_arm(subject.arm, path, kind, template)
 
     return write
 
 
-def _write_isaaclab(subject: _Subject, path: Path, template: Path | None) -> Written:
+def _write_isaaclab(
+    subject: _Subject, path: Path, template: Path | None
+) -> WrittenFiles:
     arm, beside = subject.arm, path.with_suffix(".urdf")
     _, notes = write_arm(arm, beside, "urdf", template)
     names = [arm.joints[i].name for i in subject.driven]
@@ -462,10 +464,10 @@ def _write_isaaclab(subject: _Subject, path: Path, template: Path | None) -> Wri
         *_ranges_text(subject),
     ]
     write_python(path, lines)
-    return Written([path, beside], notes)
+    return WrittenFiles([path, beside], notes)
 
 
-def _write_mjlab(subject: _Subject, path: Path, template: Path | None) -> Written:
+def _write_mjlab(subject: _Subject, path: Path, template: Path | None) -> WrittenFiles:
     arm, beside = subject.arm, path.with_suffix(".xml")
     if beside == path:
         raise ArgumentError(f"{path}: mjlab's text is Python; name it .py.")
@@ -492,7 +494,7 @@ def _write_mjlab(subject: _Subject, path: Path, template: Path | None) -> Writte
         ]
     lines += [")", *_ranges_text(subject)]
     write_python(path, lines)
-    return Written([path, beside], list(notes))
+    return WrittenFiles([path, beside], list(notes))
 
 
 def _head(subject: _Subject, beside: str) -> list[str]:
@@ -510,14 +512,14 @@ def _by_joint(subject: _Subject, word: str, parameter: str) -> Iterator[str]:
 
 def _limits(subject: _Subject, word: str, limit: str) -> Iterator[str]:
     joints = [subject.arm.joints[i] for i in subject.driven]
-    known = {
+    attributes = {
         j.name: getattr(j.limits, limit)
         for j in joints
         if isfinite(getattr(j.limits, limit))
     }
-    if known:
+    if attributes:
         yield f"        {word}={{"
-        yield from (f"            {n!r}: {float(v)!r}," for n, v in known.items())
+        yield from (f"            {n!r}: {float(v)!r}," for n, v in attributes.items())
         yield "        },"
 
 
@@ -576,7 +578,7 @@ def _ranges_text(subject: _Subject) -> list[str]:
     return lines
 
 
-def _write_json(subject: _Subject, path: Path, template: Path | None) -> Written:
+def _write_json(subject: _Subject, path: Path, template: Path | None) -> WrittenFiles:
     arm, estimate = subject.arm, subject.estimate
     content: dict[str, Any] = {"armwise": __version__, "arm": arm_to_dict(arm)}
     if estimate is not None:
@@ -585,7 +587,7 @@ def _write_json(subject: _Subject, path: Path, template: Path | None) -> Written
         content["randomisation"] = ranges(arm, subject.draws)
         content["draws"] = subject.draws.tolist()
     write_atomically(path, json.dumps(content, indent=1, ensure_ascii=False))
-    return Written([path], [])
+    return WrittenFiles([path], [])
 
 
 _NOT_IN_XML = (ROTOR, OFFSET, COUPLING, FURTHER)

@@ -11,20 +11,20 @@ from armwise.errors import ArmError
 from armwise.files import scratch_folder, write_atomically
 
 
-class Written(NamedTuple):
+class WrittenFiles(NamedTuple):
     """Files that were written, and what the user should know of them."""
 
     files: list[Path]
     notes: list[str]
 
 
-def write_arm(arm: Arm, path: Path, kind: str, template: Path | None) -> Written:
+def write_arm(arm: Arm, path: Path, kind: str, template: Path | None) -> WrittenFiles:
     """Write an arm as urdf, sdf or, with transmissions, drake."""
     if kind == "drake":
         return _write_drake(arm, path, template)
     data, notes = _saved(arm, path, kind, template)
     write_atomically(path, data)
-    return Written([path], notes)
+    return WrittenFiles([path], notes)
 
 
 def _saved(
@@ -73,17 +73,17 @@ def _one_level_up(data: bytes) -> bytes:
 _DRAKE = "http://drake.mit.edu"
 
 
-def _write_drake(arm: Arm, path: Path, template: Path | None) -> Written:
+def _write_drake(arm: Arm, path: Path, template: Path | None) -> WrittenFiles:
     """URDF with a transmission for every joint, whose rotor turns as the joint does."""
     data, notes = _saved(arm, path, "urdf", template)
     root, editor = read_xml(path, data), Editor(data)
     if "xmlns:drake" not in root.attributes:
         editor.set(root, {"xmlns:drake": _DRAKE})
-    known = {}
+    ranges = {}
     for transmission in root.all("transmission"):
         end, actuator = transmission.find("joint"), transmission.find("actuator")
         if end is not None and actuator is not None:
-            known[end.attributes.get("name")] = actuator
+            ranges[end.attributes.get("name")] = actuator
     added: list[str] = []
     for i in arm.coordinates:
         joint = arm.joints[i]
@@ -92,8 +92,8 @@ def _write_drake(arm: Arm, path: Path, template: Path | None) -> Written:
             f'<drake:rotor_inertia value="{inertia}"/>',
             '<drake:gear_ratio value="1"/>',
         ]
-        if joint.name in known:
-            actuator = known[joint.name]
+        if joint.name in ranges:
+            actuator = ranges[joint.name]
             for tag in ("drake:rotor_inertia", "drake:gear_ratio"):
                 old = actuator.find(tag)
                 value = inertia if tag == "drake:rotor_inertia" else "1"
@@ -118,7 +118,7 @@ def _write_drake(arm: Arm, path: Path, template: Path | None) -> Written:
     if added:
         editor.insert(root, added)
     write_atomically(path, editor.result())
-    return Written([path], notes)
+    return WrittenFiles([path], notes)
 
 
 def write_python(path: Path, lines: Sequence[str]) -> None:

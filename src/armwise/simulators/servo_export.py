@@ -21,7 +21,7 @@ from armwise.files import write_atomically
 from armwise.recordings import Recording
 from armwise.servos import ELEMENTS, PARAMETERS, Servo, servo_to_dict
 from armwise.simulators.files import (
-    Written,
+    WrittenFiles,
     identifier,
     write_arm,
     write_checked_mjcf,
@@ -107,12 +107,12 @@ def _arm(servo: Servo) -> Arm:
 
 def write_servo_target(
     servo: Servo, path: Path, to: str, template: Path | None
-) -> Written:
+) -> WrittenFiles:
     """Write servos for a target."""
     return _WRITERS[to](servo, path, template)
 
 
-def _write_mjcf(servo: Servo, path: Path, template: Path | None) -> Written:
+def _write_mjcf(servo: Servo, path: Path, template: Path | None) -> WrittenFiles:
     lines = position_actuators(servo)
     data, notes = simulator_file(_arm(servo), path, lines, template)
     if any("had an actuator" in note for note in notes):
@@ -121,11 +121,11 @@ def _write_mjcf(servo: Servo, path: Path, template: Path | None) -> Written:
             "fight over a joint. Take it out; the export brings its own."
         )
     write_checked_mjcf(path, data)
-    return Written([path], list(notes))
+    return WrittenFiles([path], list(notes))
 
 
-def _write_description(kind: str) -> Callable[[Servo, Path, Path | None], Written]:
-    def write(servo: Servo, path: Path, template: Path | None) -> Written:
+def _write_description(kind: str) -> Callable[[Servo, Path, Path | None], WrittenFiles]:
+    def write(servo: Servo, path: Path, template: Path | None) -> WrittenFiles:
         return write_arm(_arm(servo), path, kind, template)
 
     return write
@@ -137,7 +137,7 @@ def _delay_steps(servo: Servo) -> dict[str, int]:
     return {n: round(float(d) / _STEP) for n, d in zip(names, delays, strict=True)}
 
 
-def _write_isaaclab(servo: Servo, path: Path, template: Path | None) -> Written:
+def _write_isaaclab(servo: Servo, path: Path, template: Path | None) -> WrittenFiles:
     arm, beside = _arm(servo), path.with_suffix(".urdf")
     written = write_arm(arm, beside, "urdf", template)
     lines = [
@@ -169,10 +169,10 @@ def _write_isaaclab(servo: Servo, path: Path, template: Path | None) -> Written:
         lines += [f"        {name}={value!r}," for name, value in words.items()]
         lines.append("    ),")
     write_python(path, [*lines, "}"])
-    return Written([path, beside], written.notes)
+    return WrittenFiles([path, beside], written.notes)
 
 
-def _write_mjlab(servo: Servo, path: Path, template: Path | None) -> Written:
+def _write_mjlab(servo: Servo, path: Path, template: Path | None) -> WrittenFiles:
     arm, beside = _arm(servo), path.with_suffix(".xml")
     if beside == path:
         raise ArgumentError(f"{path}: mjlab's text is Python; name it .py.")
@@ -205,19 +205,19 @@ def _write_mjlab(servo: Servo, path: Path, template: Path | None) -> Written:
         lines += [f"        {name}={value!r}," for name, value in words.items()]
         lines.append("    ),")
     write_python(path, [*lines, ")"])
-    return Written([path, beside], list(notes))
+    return WrittenFiles([path, beside], list(notes))
 
 
-def _write_json(servo: Servo, path: Path, template: Path | None) -> Written:
+def _write_json(servo: Servo, path: Path, template: Path | None) -> WrittenFiles:
     write_atomically(path, json.dumps(servo_to_dict(servo), indent=1))
-    return Written([path], [])
+    return WrittenFiles([path], [])
 
 
 def _plain(arm: Arm) -> str:
     return arm.name.replace("\\", "/").replace('"', "'")
 
 
-_WRITERS: Mapping[str, Callable[[Servo, Path, Path | None], Written]] = {
+_WRITERS: Mapping[str, Callable[[Servo, Path, Path | None], WrittenFiles]] = {
     "mjcf": _write_mjcf,
     "urdf": _write_description("urdf"),
     "sdf": _write_description("sdf"),

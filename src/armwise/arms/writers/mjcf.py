@@ -373,13 +373,13 @@ def _put_tendons(
     editor: Editor, root: Element, arm: Arm, before: Arm, holds: bool
 ) -> None:
     """Put in motors that several joints turn, and new numbers of those there are."""
-    known = {c.name: c for c in before.couplings}
+    earlier = {c.name: c for c in before.couplings}
     elements = {
         x.attributes.get("name"): x for t in root.all("tendon") for x in t.all("fixed")
     }
     added = []
     for coupling in arm.couplings:
-        old = known.get(coupling.name)
+        old = earlier.get(coupling.name)
         if old is None or coupling.name not in elements:
             added.append(coupling)
             continue
@@ -514,9 +514,9 @@ def _put_offsets(editor: Editor, root: Element, arm: Arm, before: Arm) -> None:
         for x in c.all("numeric")
     }
     added = []
-    known = {driven.name: driven.drive.offset for driven in before.driven}
+    offsets = {driven.name: driven.drive.offset for driven in before.driven}
     for driven in arm.driven:
-        if driven.drive.offset == known.get(driven.name, 0.0):
+        if driven.drive.offset == offsets.get(driven.name, 0.0):
             continue
         name, text = OFFSET + driven.name, number(driven.drive.offset)
         if name in numeric:

@@ -220,14 +220,14 @@ def _curves(subject: Subject) -> list[Figure]:
             continue
         drive = subject.arm.coordinates[j]
         length = "rad" if unit == "N m" else "m"
-        seen = Series("measured", data.qd[dots, j], measured[dots, j], "points")
+        points = Series("measured", data.qd[dots, j], measured[dots, j], "points")
         curve = Series("friction", qd[:, j], torque[:, j], "predicted")
         figures.append(
             Figure(
                 f"{name}: friction over speed",
                 f"speed [{length}/s]",
                 unit,
-                (seen, curve),
+                (points, curve),
                 is_folded=True,
             )
         )
