@@ -226,6 +226,10 @@ def figures() -> list[Drawing]:
     ]  # fmt: skip
 
 
+_ACROSS = np.linspace(0.0, MOTION.duration, 16)
+"""Where a printed peak is drawn, as a row of points."""
+
+
 def _error_drawings(
     experiment: str,
     found: dict[str, Tracking],
@@ -240,7 +244,7 @@ def _error_drawings(
                 (
                     *(line(n, x.time, x.error[:, j]) for n, x in found.items()),
                     *(
-                        paper_points(n, [0.0, MOTION.duration], [level, level])
+                        paper_points(n, _ACROSS, np.full(_ACROSS.size, level))
                         for n, level in printed[j].items()
                     ),
                 ),

@@ -76,7 +76,7 @@ class Exhibit:
             if row["kind"] in ("agrees", "better", "slip") and row["paper"] != "—"
         )
         plural = "numbers" if numbers > 1 else "number"
-        counted = f"{numbers} {plural} to compare with" if numbers else ""
+        counted = f"{numbers} printed {plural} (below)" if numbers else ""
         return ", and ".join(text for text in (sentences, counted) if text)
 
     @property

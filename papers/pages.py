@@ -42,7 +42,9 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _INTRO = (
     "Five classic papers done again. Every number under “ours” was computed by the "
     "program that wrote this page, and every verdict is one comparison with a stated "
-    "tolerance. A test perturbs every number and asks that its verdict changes."
+    "tolerance. A test perturbs every number and asks that its verdict changes. Where "
+    "ours differ, a sentence says why, with the number of a computation that could "
+    "have refuted it."
 )
 
 
@@ -184,9 +186,9 @@ def _exhibit(exhibit: Exhibit, figures: list[Figure | PlotlyFigure]) -> str:
     )
     reason = f" {exhibit.reason}." if exhibit.reason else ""
     story = {
-        "The paper": own.did,
-        "It says": exhibit.claims,
-        "We": exhibit.ours.removeprefix("We "),
+        "What the paper did": own.did,
+        "What it says": exhibit.claims,
+        "What we did": exhibit.ours,
         "What came out": exhibit.outcome + reason + where if exhibit.outcome else "",
     }
     parts = [
@@ -214,7 +216,7 @@ def _exhibit(exhibit: Exhibit, figures: list[Figure | PlotlyFigure]) -> str:
         anchor=own.anchor,
         verdict=verdict,
         kind=_css_class(verdict),
-        name=escape(f"{own.name}, {own.at}" if own.at else own.name),
+        name=escape(f"{own.name} ({own.at})" if own.at else own.name),
         title=escape(own.title),
         body="\n".join(parts),
     )

@@ -333,7 +333,9 @@ def explained(
     bounds = [np.broadcast_to(x, values.shape).astype(float) for x in (low, high)]
     said = sentence.format(*values.tolist())
     why = f"Why: {said}" if _inside(values, *bounds) else f"Refuted by a probe: {said}"
-    note = f"{why}. {row['note']}" if row["note"] else why
+    note, more = why, str(row["note"])
+    if more:
+        note = f"{why}. {more[:1].upper()}{more[1:]}"
     numbers = {"values": values, "low": bounds[0], "high": bounds[1]}
     plain = {name: x.tolist() for name, x in numbers.items()}
     return {**row, "note": note, "probe": plain}

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from armwise.errors import ArgumentError
 from armwise.report import Figure
 from papers import PAPERS, experiments, run_groups
 from papers.catalogue import Group, GroupResult
@@ -17,6 +18,7 @@ from papers.drawings import Drawing, from_plain, line, paper_points, to_plain
 from papers.experiments import what_we_did
 from papers.gallery import Exhibit, arrange, unplaced
 from papers.pages import claim_drawing, ratio_drawing, write_pages
+from papers.pin import pin
 from papers.rows import agrees, claim, explained
 from papers.running import Store
 
@@ -87,12 +89,14 @@ def test_an_exhibit_tells_what_was_claimed_done_and_found(made, site: Path):
     )  # fmt: skip
     gallery = arrange({GROUP: GroupResult(rows)})
     shown = next(x for x in _of(gallery, "aah1986") if x.experiment.name == "Table 5")
-    assert shown.claims.startswith("“it is heavy”; “it is light”, and 4 numbers")
+    assert shown.claims.startswith(
+        "“it is heavy”; “it is light”, and 4 printed numbers"
+    )
     assert shown.ours == what_we_did(GROUP.module)
     assert shown.reason == "Why: on the moon it is 0.5"
     write_pages(site, gallery)
     page = (site / "aah1986.html").read_text(encoding="utf-8")
-    assert "Table 5, §4.2.1" in page
+    assert "Table 5 (§4.2.1)" in page
     for text in (shown.claims, shown.outcome, shown.reason):
         assert escape(text) in page
 
@@ -212,3 +216,17 @@ def test_half_a_file_and_what_was_not_run_do_not_count(made, tmp_path: Path):
     absent = {**agrees("Table 4", "x", "1", 1), "verdict": "not run"}
     store.write(GROUP.module, GroupResult((absent,)))
     assert store.read(GROUP.module) is None
+
+
+def test_weak_rows_are_not_pinned(tmp_path: Path):
+    store = Store(tmp_path / "parts")
+    good = agrees("Table 4", "x", "1.0", 1.0)
+    store.write(GROUP.module, GroupResult((good,)))
+    assert '"Table 4: x" = "agrees"' in pin(tmp_path)
+    for weak, message in (
+        (agrees("Table 4", "x", "1.0", 1.2), "no probe"),
+        (claim("Table 4", "x", "s", 0.1, below=1e9, why="w"), "cannot fail"),
+    ):
+        store.write(GROUP.module, GroupResult((weak,)))
+        with pytest.raises(ArgumentError, match=message):
+            pin(tmp_path)

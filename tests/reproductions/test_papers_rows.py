@@ -130,7 +130,7 @@ def test_a_row_that_differs_needs_a_probe_that_holds_and_could_fail():
     assert not is_explained(row)
     good = explained(row, "without wind it is {:.1f}", 10.2, above=9.0, below=11.0)
     assert is_explained(good)
-    assert good["note"] == "Why: without wind it is 10.2. so"
+    assert good["note"] == "Why: without wind it is 10.2. So"
     refuted = explained(row, "without wind it is {:.1f}", 20.0, above=9.0, below=11.0)
     assert not is_explained(refuted)
     assert refuted["note"].startswith("Refuted")
