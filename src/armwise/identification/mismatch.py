@@ -353,9 +353,10 @@ def _orthonormal(
         rate = np.vstack([torque_rate(run)[index] for run, index in rows.samples])
         late = (-rate * rows.trust / rows.std)[::step, :, None]
     flat = np.concatenate([fitted, late], axis=2).reshape(-1, fitted.shape[2] + 1)
-    size = np.linalg.norm(flat, axis=0)
+    gram = flat.T @ flat
+    size = np.sqrt(np.diag(gram))
     scale = np.where(size > 0, size, 1.0)
-    values, vectors = np.linalg.eigh((flat / scale).T @ (flat / scale))
+    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
     # Half the digits are lost in the products: below that a direction is rounding.
     is_there = values > 1e-10 * max(values[-1], 1e-300)
     root = vectors[:, is_there] / np.sqrt(values[is_there]) / scale[:, None]
