@@ -4,10 +4,10 @@ A jackknife knows of noise and its correlation, not of a model that is wrong: wh
 stretch of a log shows alike is in no scatter. So the residual is asked what it follows:
 each joint's load, speed, direction, position, acceleration, delay and time enter the
 regression as further columns, one beside another, while a score test over the stretches
-calls for more (forward selection). How far those that are found move the parameters is
-known (H⁻¹ Aᵀ z γ), and widens their intervals; friction that one joint shows is
-expected of the others. Torque gains are unknowns with a standard deviation that is
-assumed, or the larger one that the joints show among themselves.
+calls for more. How far those that are found move the parameters is known (H⁻¹ Aᵀ z γ),
+and widens their intervals; friction that one joint shows is expected of the others.
+Torque gains are unknowns with a deviation that is assumed, or the larger one that the
+joints show among themselves; so is a delay that could not be fitted.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MOST = 20
 """Columns beyond which no more are added: the model is plainly another."""
 
 _ROWS = 1000
-"""Samples from which on every other is left out: neighbours repeat each other."""
+"""Samples from which on every other is left out."""
 
 # Judgement: an interval is 2 standard deviations wide; half of that is seen.
 _MATTERS = 1.0
@@ -53,6 +53,9 @@ _MATTERS = 1.0
 # Judgement: rounding, interpolation and filters leave this much in simulated logs.
 _LEAST_TORQUE = 1e-3
 """Fraction of a joint's torque below which what is found is not worth a word."""
+
+_LONGEST_LAG = 0.1
+"""Delay in [s] beyond which what a joint's slope explains is no delay."""
 
 _GAIN_FACTORS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32])
 """Multiples of the assumed gain deviation that are compared."""
@@ -144,12 +147,17 @@ class Mismatch:
     Attributes:
         covariance: What is added to the covariance of the base parameters.
         lag_variance: What is added to the variance of the torque's delay in [s²].
+        doubt: What is left of the doubt about a delay that was not fitted in [s]: None
+            if it was, or was given.
+        joint_lags: Joints whose torque is later than others', as in `TorqueLag`.
         gain_std: Standard deviation of each joint's torque gain that is part of it.
         warnings: What was found, in words.
     """
 
     covariance: Float[np.ndarray, "base base"]
     lag_variance: float
+    doubt: float | None
+    joint_lags: tuple[tuple[str, float, float], ...]
     gain_std: Float[np.ndarray, " dof"]
     warnings: tuple[EstimateWarning, ...]
 
@@ -163,7 +171,11 @@ class Mismatch:
         lag = estimate.torque_lag
         if lag is not None:
             std = float(np.sqrt(lag.std**2 + self.lag_variance))
-            lag = TorqueLag(lag.seconds, std)
+            lag = TorqueLag(lag.seconds, std, self.joint_lags)
+        elif self.doubt is not None:
+            # Of several runs the mean of what was taken.
+            taken = np.mean([run.preparation.lag for run in estimate.samples])
+            lag = TorqueLag(float(taken), self.doubt, self.joint_lags)
         return replace(
             estimate,
             base_covariance=estimate.base_covariance + self.covariance,
@@ -188,15 +200,41 @@ def find_mismatch(
     gains = _gains(sums, gain_std)
     findings = _search(sums.without_gains(gains)) if sums.labels else _NOTHING
     effects = sums.effects[:, findings.columns] * findings.sizes
+    doubt = _lag_doubt(rows, sums)
     every = np.vstack([effects.T, gains.effects.T])
+    if doubt is not None and np.isfinite(doubt):
+        every = np.vstack([every, doubt * sums.effects[:, len(sums.labels)]])
     every[:, ~np.append(np.isfinite(rows.estimate.base_std), True)] = 0.0
     total = every.T @ every
+    names = rows.problem.columns.arm.coordinate_names
+    sure = zip(findings.columns, findings.sizes, findings.std, strict=False)
     return Mismatch(
         total[:-1, :-1],
         float(total[-1, -1]),
+        doubt,
+        tuple(
+            (names[sums.labels[k].joint], float(size), float(std))
+            for k, size, std in sure
+            if sums.labels[k].kind == "delay" and abs(size) < _LONGEST_LAG
+        ),
         gains.std,
         _warnings(rows, sums, findings, effects, gains),
     )
+
+
+def _lag_doubt(rows: WhitenedRows, sums: _Sums) -> float | None:
+    """What a delay that was not fitted may be off by, after a look at the residual."""
+    before = max(run.preparation.lag_doubt or 0.0 for run in rows.problem.data)
+    if not before or rows.problem.columns.has_lags:
+        return None
+    # All of the log and the friction that was chosen may say more than a part and plain
+    # friction did. Its mean is not taken, so that it is part of the doubt.
+    k = len(sums.labels)
+    value, std, is_known = (x[k] for x in _coefficients(sums.products, k + 1))
+    if not (is_known and std > 0.0 and sums.labels):
+        return before
+    variance = 1.0 / (1.0 / std**2 + 1.0 / before**2)
+    return float(np.hypot(np.sqrt(variance), variance / std**2 * value))
 
 
 # Columns that may be missing, at some rows.
@@ -260,9 +298,11 @@ class _Sums:
     """Inner products, stretch by stretch, of columns that the fit leaves over.
 
     Attributes:
-        labels: What each column that is tried is; the gains follow them.
-        products: Per stretch [z, gains, e]ᵀ [z, gains, e], the fit projected out.
-        power: Squared size of the columns before that, gains' included.
+        labels: What each column that is tried is; −dτ/dt of all joints, for a delay
+            that was not fitted, and the gains follow them.
+        products: Per stretch [z, −dτ/dt, gains, e]ᵀ times the same, the fit projected
+            out.
+        power: Squared size of the columns before that, all but e.
         effects: What a unit of each column moves the parameters by, the lag last.
     """
 
@@ -274,7 +314,7 @@ class _Sums:
     @property
     def gains(self) -> slice:
         """Which columns are the torque gains."""
-        return slice(len(self.labels), self.products.shape[1] - 1)
+        return slice(len(self.labels) + 1, self.products.shape[1] - 1)
 
     def without_gains(self, gains: _Gains) -> _Sums:
         """The same with the gains fitted as well, if they differ more than assumed."""
@@ -292,6 +332,7 @@ def _sums(rows: WhitenedRows, is_tested: bool) -> _Sums:
     step = max(1, rows.log.size // _ROWS)
     columns = list(_columns(rows)) if is_tested else []
     torque = [column[:, ::step] for _, column in columns]
+    torque.append(_late(rows)[:, ::step])
     explained = (rows.torque.reshape(-1) - rows.residual).reshape(dof, -1)[:, ::step]
     # A gain multiplies what one joint's torque should be.
     torque += [
@@ -300,9 +341,7 @@ def _sums(rows: WhitenedRows, is_tested: bool) -> _Sums:
     every = np.stack(torque, axis=2)
     fitted = rows.regressor[:, ::step]
     if rows.problem.columns.has_lags:
-        rate = np.vstack([torque_rate(run)[index] for run, index in rows.samples])
-        late = -rate * rows.trust / rows.std
-        fitted = np.concatenate([fitted, late.T[:, ::step, None]], axis=2)
+        fitted = np.concatenate([fitted, torque[-dof - 1][..., None]], axis=2)
     else:
         fitted = np.concatenate([fitted, np.zeros((*fitted.shape[:2], 1))], axis=2)
     flat = fitted.reshape(-1, fitted.shape[2])
@@ -329,6 +368,16 @@ def _sums(rows: WhitenedRows, is_tested: bool) -> _Sums:
         power,
         root @ projected[:, :-1],
     )
+
+
+def _late(rows: WhitenedRows) -> Float[np.ndarray, "dof samples"]:
+    """What torques change by if they are read a second earlier, whitened."""
+    # Of the links' torque where the delay was not fitted: the measured one's slope may
+    # be noise, which would show a delay of nothing.
+    rate = rows.link_torque[1]
+    if rows.problem.columns.has_lags:
+        rate = np.vstack([torque_rate(run)[index] for run, index in rows.samples])
+    return np.asarray((-rate * rows.trust / rows.std).T)
 
 
 def _deflated(products: np.ndarray, k: int) -> np.ndarray:

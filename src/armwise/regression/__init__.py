@@ -37,6 +37,7 @@ from armwise.regression.signals import (
     friction_direction,
     through_torque_filter,
     torque_rate,
+    torque_slope,
 )
 from armwise.regression.solution import (
     RANK_TOLERANCE,
@@ -99,5 +100,6 @@ __all__ = [
     "through_torque_filter",
     "torque_rate",
     "torque_size",
+    "torque_slope",
     "triangle",
 ]
