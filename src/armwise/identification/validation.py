@@ -16,7 +16,6 @@ from armwise.regression import (
     Signals,
     Solution,
     StretchScores,
-    jackknife,
     low_pass,
     sandwich,
     solve_system,
@@ -434,8 +433,7 @@ def review(problem: Problem, solution: Solution) -> Review:
         covariance = sandwich(solution.scores, solution)
     else:
         selection = problem.leaders
-        information = sums.information(columns, selection)
-        covariance = jackknife(sums.values @ selection, information, solution)
+        covariance = sums.covariance(columns, selection, solution)
         if columns.has_lags:
             lag = _torque_lag(problem, solution, sums)
     return Review(covariance, tally.result(), lag, agreement)
@@ -457,9 +455,7 @@ def _torque_lag(
     widened = solve_system(
         stack(right, solution.torque_std), zeros, solution.torque_std
     )
-    covariance = jackknife(
-        sums.values @ selection, sums.information(columns, selection), widened
-    )
+    covariance = sums.covariance(columns, selection, widened)
     variance = float(covariance[-1, -1])
     before = {run.preparation.lag for run in problem.data}
     # Runs with delays of their own have none in common.
