@@ -327,9 +327,9 @@ def _outcome(column: np.ndarray, rows: WhitenedRows) -> tuple[float, float, floa
     products = (column * unexplained).reshape(dof, -1).sum(axis=0)
     squares = (column**2).reshape(dof, -1).sum(axis=0)
     scores = np.bincount(rows.stretch, products, STRETCHES)
-    information = np.bincount(rows.stretch, squares, STRETCHES)
+    fractions = np.bincount(rows.stretch, squares, STRETCHES) / power
     variance = jackknife_covariance(
-        scores[:, None], information[:, None, None], np.array([[power**-0.5]])
+        scores[:, None], fractions[:, None, None], np.array([[power**-0.5]])
     )
     return (
         value,

@@ -125,6 +125,7 @@ def _lag_errors(
     if min(len(run) for run in problem.data) < 4 * abs(shifts).max():
         return np.zeros(0), []
     tables = []
+    shifted = np.stack([_shifted(problem, system, int(k)) for k in shifts], axis=2)
     for k in np.unique(part):
         rows = part == k
         weight = system.trust.T[:, rows]
@@ -132,15 +133,11 @@ def _lag_errors(
         weight = weight / np.maximum(sizes, 1e-12)[:, None]
         columns = system.regressor[:, rows] * weight[:, :, None]
         basis = orthonormal(columns.reshape(-1, columns.shape[2]))
-        errors = []
-        for shift in shifts:
-            torque = _shifted(problem, system, int(shift))[:, rows] * weight
-            remainder = torque.reshape(-1)
-            remainder = remainder - basis @ (basis.T @ remainder)
-            size = np.linalg.norm(torque, axis=1)
-            unexplained = np.linalg.norm(remainder.reshape(torque.shape), axis=1)
-            errors.append(unexplained / np.maximum(size, 1e-12))
-        tables.append(errors)
+        torque = shifted[:, rows] * weight[:, :, None]
+        flat = torque.reshape(-1, shifts.size)
+        remainder = (flat - basis @ (basis.T @ flat)).reshape(torque.shape)
+        size = np.maximum(np.linalg.norm(torque, axis=1), 1e-12)
+        tables.append([*(np.linalg.norm(remainder, axis=1) / size).T])
     return shifts / rate, tables
 
 

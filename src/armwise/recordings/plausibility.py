@@ -67,7 +67,7 @@ _SLOW = 20.0
 """Sampling rate in [Hz] below which accelerations are mostly interpolation."""
 
 # Judgement, as are those below: friction and gravity both cross zero in most motions.
-_TOUCHES = 3
+_TOUCHES = 5
 """Times a torque that is never negative must come near zero to look unsigned."""
 
 _CLIPPED = 0.005
@@ -157,7 +157,7 @@ def _odd_torques(recording: Recording) -> list[EstimateWarning]:
             continue
         if np.ptp(values) == 0.0:
             constant.append(name)
-        elif _is_unsigned(values, recording[f"q_{j + 1}"].values):
+        elif _is_unsigned(values):
             unsigned.append(name)
         elif (at := _clipped(values)) is not None:
             clipped.append(f"{name} ({100 * at:.0f} % of its rows)")
@@ -177,14 +177,15 @@ def _odd_torques(recording: Recording) -> list[EstimateWarning]:
     return warnings
 
 
-def _is_unsigned(torque: np.ndarray, q: np.ndarray) -> bool:
+def _is_unsigned(torque: np.ndarray) -> bool:
     """Tell whether a torque is an absolute value: it touches zero and turns back."""
     if torque.min() < 0.0:
         return False
     top = float(np.percentile(torque, 99.0))
-    # Noise of an absolute value ends at zero; that of a signed one would pass it.
-    near = torque < 0.1 * top
-    touches = int(np.sum(np.diff(near.astype(int)) > 0))
+    # Noise of an absolute value ends at zero; that of a signed one would pass it. A
+    # visit lasts until the torque is well away: noise at a level is not many visits.
+    level = np.where(torque < 0.02 * top, 1, np.where(torque > 0.1 * top, -1, 0))
+    touches = int(np.sum(np.diff(level[level != 0]) > 0))
     return torque.min() < 0.01 * top and touches >= _TOUCHES
 
 
