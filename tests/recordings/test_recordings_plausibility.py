@@ -82,7 +82,7 @@ def test_names_that_are_no_joints(tmp_path):
 def test_a_torque_of_one_sign_is_not_an_absolute_value(is_signed):
     arm = load_arm("two_link_uno")
     time = np.arange(0.0, 20.0, 0.01)
-    wave = np.sin(time) + 0.4 * np.sin(2.7 * time + 1.0)
+    wave = np.sin(3.0 * time) + 0.02 * np.sin(0.7 * time)
     # Its lowest values come near zero again and again, and turn back above it.
     signed = wave - wave.min() + 0.002
     tau = np.stack([signed if is_signed else np.abs(wave)] * 2, axis=1)

@@ -380,10 +380,14 @@ def worsening(fit: Validation, checked: Validation) -> Float[np.ndarray, " dof"]
     """How much worse each joint is predicted than fitted, as a factor.
 
     Of relative and absolute errors the smaller factor: less torque makes the same noise
-    a larger fraction, and more torque the same fraction a larger error.
+    a larger fraction, and more torque the same fraction a larger error. And no more
+    than the errors exceed what the prediction says of itself: a motion that the fit
+    hardly determined is predicted worse, and its intervals say so.
     """
     relative = checked.relative_error / np.maximum(fit.relative_error, _SMALL_ERROR)
-    return np.minimum(relative, checked.rmse / np.maximum(fit.rmse, 1e-12))
+    factor = np.minimum(relative, checked.rmse / np.maximum(fit.rmse, 1e-12))
+    ratio = checked.interval_ratio
+    return factor if ratio is None else np.minimum(factor, ratio)
 
 
 def _overfitted(estimate: Estimate) -> list[EstimateWarning]:

@@ -20,6 +20,11 @@ import numpy as np
 
 from armwise.errors import EstimateWarning
 from armwise.identification.estimate import Estimate
+from armwise.identification.remainder import (
+    Remainder,
+    orthonormal_fit,
+    own_coefficients,
+)
 from armwise.identification.sampled_rows import (
     FEWEST,
     WhitenedRows,
@@ -52,6 +57,9 @@ _MATTERS = 1.0
 # Judgement: rounding, interpolation and filters leave this much in simulated logs.
 _LEAST_TORQUE = 1e-3
 """Fraction of a joint's torque below which what is found is not worth a word."""
+
+_LONGEST_LAG = 0.1
+"""Delay in [s] beyond which what a joint's slope explains is no delay."""
 
 _GAIN_FACTORS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32])
 """Multiples of the assumed gain deviation that are compared."""
@@ -143,12 +151,17 @@ class Mismatch:
     Attributes:
         covariance: What is added to the covariance of the base parameters.
         lag_variance: What is added to the variance of the torque's delay in [s²].
+        doubt: What is left of the doubt about a delay that was not fitted in [s]: None
+            if it was, or was given.
+        joint_lags: Joints whose torque is later than others', as in `TorqueLag`.
         gain_std: Standard deviation of each joint's torque gain that is part of it.
         warnings: What was found, in words.
     """
 
     covariance: Float[np.ndarray, "base base"]
     lag_variance: float
+    doubt: float | None
+    joint_lags: tuple[tuple[str, float, float], ...]
     gain_std: Float[np.ndarray, " dof"]
     warnings: tuple[EstimateWarning, ...]
 
@@ -162,7 +175,11 @@ class Mismatch:
         lag = estimate.torque_lag
         if lag is not None:
             std = float(np.sqrt(lag.std**2 + self.lag_variance))
-            lag = TorqueLag(lag.seconds, std)
+            lag = TorqueLag(lag.seconds, std, self.joint_lags)
+        elif self.doubt is not None:
+            # Of several runs the mean of what was taken.
+            taken = np.mean([run.preparation.lag for run in estimate.samples])
+            lag = TorqueLag(float(taken), self.doubt, self.joint_lags)
         return replace(
             estimate,
             base_covariance=estimate.base_covariance + self.covariance,
@@ -187,15 +204,52 @@ def find_mismatch(
     gains = _gains(trials, gain_std)
     findings = _search(trials, gains) if trials.labels else _NOTHING
     effects = trials.effects[:, findings.columns] * findings.sizes
-    every = np.vstack([effects.T, gains.effects.T])
+    doubt, late = _lag_doubt(rows, bool(trials.labels))
+    every = np.vstack([effects.T, gains.effects.T, late])
     every[:, ~np.append(np.isfinite(rows.estimate.base_std), True)] = 0.0
     total = every.T @ every
+    names = rows.problem.columns.arm.coordinate_names
+    sure = zip(findings.columns, findings.sizes, findings.std, strict=False)
     return Mismatch(
         total[:-1, :-1],
         float(total[-1, -1]),
+        doubt,
+        tuple(
+            (names[trials.labels[k].joint], float(size), float(std))
+            for k, size, std in sure
+            if trials.labels[k].kind == "delay" and abs(size) < _LONGEST_LAG
+        ),
         gains.std,
         _warnings(rows, trials, findings, effects, gains),
     )
+
+
+def _lag_doubt(
+    rows: WhitenedRows, is_tested: bool
+) -> tuple[float | None, Float[np.ndarray, " base+1"]]:
+    """What a delay that was not fitted may be off by, and move the parameters by."""
+    nothing = np.zeros(rows.regressor.shape[2] + 1)
+    before = max(run.preparation.lag_doubt or 0.0 for run in rows.problem.data)
+    if not before or rows.problem.columns.has_lags:
+        return None, nothing
+    step = max(1, rows.log.size // _ROWS)
+    basis, root = orthonormal_fit(rows, step)
+    flat = basis.reshape(-1, basis.shape[2])
+    # The links' torque: the measured one's slope may be noise, which would show a delay
+    # of nothing.
+    late = (-rows.link_torque[1] * rows.trust / rows.std)[::step].reshape(-1)
+    both = np.stack([late, rows.torque[:, ::step].T.reshape(-1)])
+    projected = both @ flat
+    edges = np.searchsorted(rows.stretch[::step], np.arange(STRETCHES + 1))
+    left = Remainder.of(both - projected @ flat.T, rows.torque.shape[0] * edges)
+    value, std, is_known = own_coefficients(left.squares[:, :1], left.scores[:, :1])
+    doubt = before
+    # All of the log and the friction that was chosen may say more than a part and plain
+    # friction did. Its mean is not taken, so that it is part of the doubt.
+    if is_tested and is_known[0] and std[0] > 0.0:
+        variance = 1.0 / (1.0 / std[0] ** 2 + 1.0 / before**2)
+        doubt = float(np.hypot(np.sqrt(variance), variance / std[0] ** 2 * value[0]))
+    return doubt, root @ projected[0] * doubt if np.isfinite(doubt) else nothing
 
 
 # Columns that may be missing, at some rows.
@@ -276,7 +330,7 @@ class _Trials:
     """
 
     labels: tuple[_Label, ...]
-    remainder: _Remainder
+    remainder: Remainder
     power: Float[np.ndarray, " columns"]
     effects: Float[np.ndarray, "base+1 columns"]
 
@@ -285,7 +339,7 @@ class _Trials:
         """Which columns are the torque gains."""
         return slice(len(self.labels), self.power.size)
 
-    def without_gains(self, gains: _Gains) -> _Remainder:
+    def without_gains(self, gains: _Gains) -> Remainder:
         """What the gains leave as well, if they differ more than assumed."""
         remainder = self.remainder
         for k in range(self.gains.start, self.gains.stop) if gains.is_seen else ():
@@ -315,7 +369,7 @@ def _trials(rows: WhitenedRows, is_tested: bool) -> _Trials:
         slopes = rows.slopes.reshape(dof, -1, dof)[:, ::step]
         bent = (slopes * rows.link_torque[0][::step]).transpose(2, 1, 0)
         own = np.concatenate([columns, own], axis=1)
-    basis, root = _orthonormal(rows, step)
+    basis, root = orthonormal_fit(rows, step)
     forms, count = own.shape[1], dof * own.shape[1] + len(bent) + 1
     # Of the joints' own columns first; gains are moved behind the others at the end.
     projected = np.empty((root.shape[1], count))
@@ -337,92 +391,10 @@ def _trials(rows: WhitenedRows, is_tested: bool) -> _Trials:
     edges = dof * np.searchsorted(rows.stretch[::step], np.arange(STRETCHES + 1))
     return _Trials(
         tuple(labels),
-        _Remainder.of(values.reshape(count, -1)[order], edges),
+        Remainder.of(values.reshape(count, -1)[order], edges),
         squares[order][:-1],
         root @ projected[:, order[:-1]],
     )
-
-
-def _orthonormal(
-    rows: WhitenedRows, step: int
-) -> tuple[Float[np.ndarray, "samples dof rank"], Float[np.ndarray, "base+1 rank"]]:
-    """Orthonormal columns of all that was fitted, the lag last, and their root."""
-    fitted = rows.regressor[:, ::step].transpose(1, 0, 2)
-    late = np.zeros((*fitted.shape[:2], 1))
-    if rows.problem.columns.has_lags:
-        rate = np.vstack([torque_rate(run)[index] for run, index in rows.samples])
-        late = (-rate * rows.trust / rows.std)[::step, :, None]
-    flat = np.concatenate([fitted, late], axis=2).reshape(-1, fitted.shape[2] + 1)
-    gram = flat.T @ flat
-    size = np.sqrt(np.diag(gram))
-    scale = np.where(size > 0, size, 1.0)
-    values, vectors = np.linalg.eigh(gram / np.outer(scale, scale))
-    # Half the digits are lost in the products: below that a direction is rounding.
-    is_there = values > 1e-10 * max(values[-1], 1e-300)
-    root = vectors[:, is_there] / np.sqrt(values[is_there]) / scale[:, None]
-    return (flat @ root).reshape(*fitted.shape[:2], -1), root
-
-
-@dataclass(frozen=True, eq=False)
-class _Remainder:
-    """What some columns leave over of others, stretch by stretch; the torque is last.
-
-    Attributes:
-        values: The columns before any was taken out, one below another.
-        edges: Rows at which stretches begin, and the end.
-        squares: Squared size of what is left of every column.
-        scores: Its product with what is left of the torque.
-        taken: Columns taken out, as what those before them left, and the fraction of
-            each that was in every column.
-    """
-
-    values: Float[np.ndarray, "columns rows"]
-    edges: np.ndarray
-    squares: Float[np.ndarray, "stretches columns"]
-    scores: Float[np.ndarray, "stretches columns"]
-    taken: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
-
-    @classmethod
-    def of(cls, values: np.ndarray, edges: np.ndarray) -> _Remainder:
-        """Of columns of which nothing was taken out yet."""
-        parts = [values[:, a:b] for a, b in pairwise(edges.tolist())]
-        squares = np.stack([np.einsum("kr,kr->k", part, part) for part in parts])
-        return cls(values, edges, squares, _by_stretch(values, edges, values[-1]))
-
-    def column(self, k: int) -> Float[np.ndarray, " rows"]:
-        """What is left of a column."""
-        value = self.values[k]
-        for one, fraction in self.taken:
-            value = value - fraction[k] * one
-        return value
-
-    def without(self, k: int) -> _Remainder:
-        """What is left once a column was taken out as well."""
-        own = self.column(k)
-        products = _by_stretch(self.values, self.edges, own)
-        for one, fraction in self.taken:
-            shared = _by_stretch(one[None], self.edges, own)
-            products = products - shared * fraction
-        total = products.sum(axis=0)
-        fraction = total / total[k]
-        size, torque = products[:, k, None], products[:, -1, None]
-        crossed = fraction * torque + fraction[-1] * products
-        return replace(
-            self,
-            squares=self.squares - 2.0 * fraction * products + fraction**2 * size,
-            scores=self.scores - crossed + fraction * fraction[-1] * size,
-            taken=(*self.taken, (own, fraction)),
-        )
-
-
-def _by_stretch(
-    values: Float[np.ndarray, "columns rows"],
-    edges: np.ndarray,
-    column: Float[np.ndarray, " rows"],
-) -> Float[np.ndarray, "stretches columns"]:
-    """Products of columns with one, stretch by stretch."""
-    spans = pairwise(edges.tolist())
-    return np.stack([values[:, a:b] @ column[a:b] for a, b in spans])
 
 
 # Torque gains: unknowns that are known beforehand.
@@ -523,7 +495,7 @@ def _search(trials: _Trials, gains: _Gains) -> _Findings:
     errors: list[float] = []
     while True:
         squares, scores = remainder.squares[:, :count], remainder.scores[:, :count]
-        value, std, is_known = _coefficients(squares, scores)
+        value, std, is_known = own_coefficients(squares, scores)
         # What the fit itself explains, and what the others do, is not tried.
         is_known &= first > 1e-6 * trials.power[:count]
         is_known &= squares.sum(axis=0) > _OWN_PART * first
@@ -560,21 +532,6 @@ def _search(trials: _Trials, gains: _Gains) -> _Findings:
         np.concatenate([sizes, expected]),
         np.array(errors),
     )
-
-
-def _coefficients(
-    squares: Float[np.ndarray, "stretches columns"],
-    scores: Float[np.ndarray, "stretches columns"],
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Each column's own coefficient, its jackknife, and whether it is one at all."""
-    total = squares.sum(axis=0)
-    is_known = total > 0.0
-    power = np.where(is_known, total, 1.0)
-    value = np.where(is_known, scores.sum(axis=0) / power, 0.0)
-    # As in `jackknife_covariance`, of one unknown; 0.95 there and here.
-    moves = (scores - squares * value) / (power - 0.95 * squares)
-    std = np.sqrt(np.sum(moves**2, axis=0) * (STRETCHES - 1) / STRETCHES)
-    return value, std, is_known
 
 
 # What to say.

@@ -39,6 +39,7 @@ from armwise.regression.signals import (
     friction_direction,
     through_torque_filter,
     torque_rate,
+    torque_slope,
 )
 from armwise.regression.solution import (
     RANK_TOLERANCE,
@@ -103,5 +104,6 @@ __all__ = [
     "through_torque_filter",
     "torque_rate",
     "torque_size",
+    "torque_slope",
     "triangle",
 ]
