@@ -5,7 +5,12 @@ import pytest
 
 from armwise.arms import load_arm
 from armwise.errors import RecordingError
-from armwise.recordings import Recording, read_recording, write_recording
+from armwise.recordings import (
+    Recording,
+    read_recording,
+    suspicions,
+    write_recording,
+)
 
 
 def write(tmp_path, q, tau=None, names=None):
@@ -71,3 +76,18 @@ def test_names_that_are_no_joints(tmp_path):
     path.write_text("time,q_1,q1\n0,1,1\n1,1,1\n")
     with pytest.raises(RecordingError, match="both give q_1"):
         read_recording(path, arm)
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_a_torque_of_one_sign_is_not_an_absolute_value(is_signed):
+    arm = load_arm("two_link_uno")
+    time = np.arange(0.0, 20.0, 0.01)
+    wave = np.sin(3.0 * time) + 0.02 * np.sin(0.7 * time)
+    # Its lowest values come near zero again and again, and turn back above it.
+    signed = wave - wave.min() + 0.002
+    tau = np.stack([signed if is_signed else np.abs(wave)] * 2, axis=1)
+    tau += 1e-4 * np.random.default_rng(0).random(tau.shape)
+    q = np.stack([np.sin(time), np.cos(time)], axis=1)
+    recording = Recording.from_arrays(time, q=q, tau=tau)
+    codes = {warning.code for warning in suspicions(recording, arm)}
+    assert ("torque-unsigned" in codes) is not is_signed

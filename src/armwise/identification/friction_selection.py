@@ -9,7 +9,7 @@ spoils none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -23,9 +23,11 @@ from armwise.regression import (
     FORMS,
     Accumulator,
     Columns,
+    FoldSums,
     FrictionTerm,
     accumulate,
     accumulate_folds,
+    accumulate_roughly,
     hysteresis_terms,
 )
 
@@ -148,13 +150,10 @@ def select_friction(
             return FrictionSelection((), (), accumulate(plain, runs))
         # Candidates are no reason to fit rows that only some of them explain.
         columns = replace(plain, friction=candidates, load=load, fits_reversals=False)
-        folds, every = _folds(columns, runs)
-        total = folds[0].merge(*folds[1:])
+        folds, total = _folds(columns, runs)
         # Of two stretches no scatter is known.
         is_long = len(folds) > 2
-        selection = (
-            _Search(columns, folds, every, total, terms).run() if is_long else []
-        )
+        selection = _Search(columns, folds, total, terms).run() if is_long else []
         selected = tuple(candidates[k] for k in selection)
         smaller = replace(columns, friction=selected, fits_reversals=True)
         # Sums of all rows serve, unless more of them are fitted with these terms.
@@ -231,11 +230,7 @@ def _first_load(
     columns: Columns, runs: Sequence[Samples], terms: Sequence[str]
 ) -> Float[np.ndarray, " parameters"]:
     """Parameters of a first fit, without further friction, from parts of the log."""
-    sums = Accumulator(columns)
-    for run, rows in _first_rows(runs):
-        for block in columns.blocks([run], rows):
-            sums.add_block(block)
-    sums.settle()
+    sums = accumulate_roughly(columns, _first_rows(runs))
     problem = pose_problem(columns, runs, terms, sums)
     return problem.parameters(WeightedLeastSquares().solve(problem).values)
 
@@ -365,16 +360,16 @@ def _strongest_period(
     return float(1.0 / (waves[k] + shift * (waves[1] - waves[0])))
 
 
-def _folds(
-    columns: Columns, runs: Sequence[Samples]
-) -> tuple[list[Accumulator], list[Accumulator]]:
+def _folds(columns: Columns, runs: Sequence[Samples]) -> tuple[FoldSums, Accumulator]:
     """Accumulate stretches that are long enough to be different motions."""
     # Stretches, not random rows: neighbours repeat each other after the low-pass, and
     # rows drawn at random would validate on what was fitted.
     count = sum(len(run) for run in runs)
     length, step = max(1, -(-count // FOLDS)), max(1, -(-count // _ENOUGH_SAMPLES))
     pairs = [accumulate_folds(columns, run, length, step) for run in runs if len(run)]
-    return [x for fit, _ in pairs for x in fit], [x for _, all_ in pairs for x in all_]
+    totals = [total for _, total in pairs]
+    whole = totals[0].merge(*totals[1:]) if len(totals) > 1 else totals[0]
+    return FoldSums.joined([folds for folds, _ in pairs]), whole
 
 
 def _pairs(errors: Float[np.ndarray, "kinds folds"]) -> np.ndarray:
@@ -383,13 +378,16 @@ def _pairs(errors: Float[np.ndarray, "kinds folds"]) -> np.ndarray:
 
 
 class _Search:
-    """Forward selection on Gram matrices of the stretches, all drives at once."""
+    """Forward selection on Gram matrices of the stretches, all drives at once.
+
+    Its unknowns are the lag, the base parameters of links and drives, and the terms;
+    the torque is the last column.
+    """
 
     def __init__(
         self,
         columns: Columns,
-        folds: Sequence[Accumulator],
-        every: Sequence[Accumulator],
+        folds: FoldSums,
         total: Accumulator,
         terms: Sequence[str],
     ) -> None:
@@ -402,46 +400,52 @@ class _Search:
         first = pose_problem(linear, (), terms, total.restrict(linear))
         std = WeightedLeastSquares().solve(first).torque_std
         problem = pose_problem(columns, (), terms, total)
-        self._own = problem.base.count - len(self._terms)
+        self._own = 1 + problem.base.count - len(self._terms)
+        self._width = problem.base.count + 2
         # Gram matrices are enough: gains of 5 % are compared, which needs few digits,
-        # and leaving a fold out is a subtraction.
-        fitted = self._grams_of(problem, folds, std)
-        # Columns scaled to one, so that the ridge means the same for all of them.
-        total_gram = fitted.sum(axis=(0, 1))
-        scale = np.sqrt(np.maximum(np.diag(total_gram), 1e-300))
-        size = np.outer(scale, scale)
+        # and leaving a fold out is a subtraction. Those of a joint hold the columns
+        # that move it and no others: of many joints most move none of its torque.
+        self._moved: list[np.ndarray] = []
         # Errors are those of the rows that are fitted, and of every row: around
         # reversals a joint that sticks would else be explained by friction it has not,
         # and friction with a memory shows nowhere else.
-        whole = self._grams_of(problem, every, std)
-        self._grams = np.stack([fitted, whole]) / size
-        self._fitted = self._grams[0].sum(axis=1)
-        self._torque = self._grams[..., -1, -1].sum(axis=1)
-        self._is_seen = self._seen(fitted.sum(axis=0), whole.sum(axis=0))
+        self._grams: list[Float[np.ndarray, "2 folds moved moved"]] = []
+        for change, fitted, every in zip(
+            _changes(problem, std), folds.fitted, folds.every, strict=True
+        ):
+            used = np.flatnonzero(np.any(change != 0.0, axis=0))
+            change = change[:, used]
+            self._moved.append(used)
+            self._grams.append(change.T @ np.stack([fitted, every]) @ change)
+        self._is_seen = self._seen()
+        self._rescale()
+        self._torque = np.stack([g[..., -1, -1].sum(axis=1) for g in self._grams], 1)
+        self._fitted = np.zeros((len(folds), self._width, self._width))
+        for used, grams in zip(self._moved, self._grams, strict=True):
+            self._fitted[:, used[:, None], used] += grams[0]
 
-    @staticmethod
-    def _grams_of(
-        problem: Problem, sums: Sequence[Accumulator], std: np.ndarray
-    ) -> Float[np.ndarray, "folds joints columns columns"]:
-        """Inner products of all columns, per stretch and joint, in units of noise."""
-        grams = []
-        for one in sums:
-            pairs = zip(problem.systems(one), std, strict=True)
-            scaled = [x / d for x, d in pairs]
-            grams.append([x.T @ x for x in scaled])
-        return np.array(grams)
+    def _rescale(self) -> None:
+        """Scale columns to one, so that the ridge means the same for all of them."""
+        squares = np.zeros(self._width)
+        for used, grams in zip(self._moved, self._grams, strict=True):
+            squares[used] += np.diagonal(grams[0].sum(axis=0))
+        scale = np.sqrt(np.maximum(squares, 1e-300))
+        for used, grams in zip(self._moved, self._grams, strict=True):
+            grams /= np.outer(scale[used], scale[used])
 
-    def _seen(self, fitted: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    def _seen(self) -> np.ndarray:
         """Whether enough of each term's torque lies in rows that are fitted."""
-        columns = range(self._own, self._own + len(self._terms))
+        squares = np.zeros((2, len(self._grams), self._width))
+        for i, (used, grams) in enumerate(zip(self._moved, self._grams, strict=True)):
+            squares[:, i, used] = np.diagonal(grams.sum(axis=1), axis1=1, axis2=2)
         visible = []
-        for k, joints in zip(columns, self._joints, strict=True):
-            part = fitted[joints, k, k].sum() / max(whole[joints, k, k].sum(), 1e-300)
-            every = max(whole[joints, -1, -1].sum(), 1e-300)
+        for k, joints in enumerate(self._joints, self._own):
+            fitted, every = squares[:, joints, k].sum(axis=1)
             # Beside what is fitted of the joint's torque: a joint that often stands
             # still has few rows to fit, and all of its terms have.
-            torque = fitted[joints, -1, -1].sum() / every
-            visible.append(part >= _LEAST_FITTED * torque)
+            torque, all_torque = squares[:, joints, -1].sum(axis=1)
+            part = torque / max(all_torque, 1e-300)
+            visible.append(fitted / max(every, 1e-300) >= _LEAST_FITTED * part)
         return np.array(visible, dtype=bool)
 
     def run(self) -> list[int]:
@@ -491,11 +495,14 @@ class _Search:
             candidates: Terms that may be added.
         """
         own = [*range(self._own), *[self._own + k for k in selection]]
-        width = self._grams.shape[-1]
+        width = self._width
         added = self._own + np.array(candidates, dtype=int)
         sums = self._fitted
+        if whole:
+            sums = sums.copy()
         for j in whole:
-            sums = sums + (self._grams[1, :, j] - self._grams[0, :, j])
+            used, grams = self._moved[j], self._grams[j]
+            sums[:, used[:, None], used] += grams[1] - grams[0]
         train = sums.sum(axis=0) - sums
         inner = train[:, own][:, :, own]
         # A ridge of 1e-9 of a column: what the other folds leave undetermined is zero.
@@ -536,7 +543,7 @@ class _Search:
                     solved[1][..., columns],
                     solved[2][:, columns],
                 )
-                gain, k = self._best(before, selection, candidates, (x, moves, steps))
+                gain, k = self._best(before, candidates, (x, moves, steps))
                 if gain > best.get(drive, (0.0, 0))[0]:
                     best[drive] = (gain, k)
         return [k for _, k in best.values()]
@@ -544,24 +551,22 @@ class _Search:
     def _best(
         self,
         before: np.ndarray,
-        selection: Sequence[int],
         candidates: Sequence[int],
         solved: tuple[np.ndarray, np.ndarray, np.ndarray],
     ) -> tuple[float, int]:
         """Gain and index of the best of a drive's candidates; gain 0: none helps."""
         x, moves, steps = solved
         joints = self._joints[candidates[0]]
-        # Only what is fitted or tried; all candidates of a drive in one product.
-        tried = [*selection, *candidates]
-        used = [*range(self._own), *[self._own + k for k in tried], -1]
-        grams = self._grams[:, :, joints][..., used, :][..., used]
-        x, u = x[:, used], moves[:, used]
-        products = np.matmul(grams, x[:, None, :, None])[..., 0]
-        error = np.sum(products * x[:, None], axis=-1)[..., None]
-        linear = np.einsum("fic,rfji->rfjc", u, products)
-        square = np.einsum("fic,rfjic->rfjc", u, np.matmul(grams, u[:, None]))
-        step = steps[:, None]
-        trial = (error + 2.0 * step * linear + step**2 * square).sum(axis=2)
+        trial = np.zeros((2, len(x), len(candidates)))
+        for j in joints:
+            # All candidates of a drive in one product.
+            grams, used = self._grams[j], self._moved[j]
+            v, u = x[:, used], moves[:, used]
+            products = np.matmul(grams, v[..., None])[..., 0]
+            error = np.sum(products * v, axis=-1)[..., None]
+            linear = np.einsum("fic,rfi->rfc", u, products)
+            square = np.einsum("fic,rfic->rfc", u, np.matmul(grams, u))
+            trial += error + 2.0 * steps * linear + steps**2 * square
         was = before[:, :, joints].sum(axis=2)
         best = (0.0, -1)
         for i, k in enumerate(candidates):
@@ -575,8 +580,11 @@ class _Search:
 
     def _errors(self, x: np.ndarray) -> Float[np.ndarray, "rows folds joints"]:
         """Squared error of fitted rows and of all, per stretch left out and joint."""
-        products = np.matmul(self._grams, x[:, None, :, None])[..., 0]
-        return np.asarray(np.sum(products * x[:, None], axis=-1))
+        errors = []
+        for used, grams in zip(self._moved, self._grams, strict=True):
+            products = np.matmul(grams, x[:, used, None])[..., 0]
+            errors.append(np.sum(products * x[:, used], axis=-1))
+        return np.stack(errors, axis=2)
 
     def _gain(
         self, before: np.ndarray, after: np.ndarray, joints: np.ndarray, remembers: bool
@@ -622,3 +630,20 @@ class _Search:
             term.form != "hysteresis"
             and any(t.joint == term.joint and t.form == term.form for t in selected)
         )
+
+
+def _changes(
+    problem: Problem, std: Float[np.ndarray, " joints"]
+) -> Iterator[Float[np.ndarray, "columns unknowns"]]:
+    """For each joint, the unknowns' columns as sums of its own, in units of noise."""
+    columns = problem.columns
+    leaders = columns.user[:, list(problem.base.indices)]
+    fixed = columns.user @ np.where(problem.is_estimated, 0.0, problem.prior)
+    for support, deviation in zip(columns.support, std, strict=True):
+        change = np.zeros((support.size + 1, leaders.shape[1] + 2))
+        # One lag for all joints.
+        change[:-1, 0] = np.isin(support, columns.lags)
+        change[:-1, 1:-1] = leaders[support]
+        change[:-1, -1] = -fixed[support]
+        change[-1, -1] = 1.0
+        yield change / deviation

@@ -4,9 +4,11 @@ from armwise.regression.accumulator import (
     Accumulator,
     ColumnSource,
     FactorSum,
+    FoldSums,
     GramSum,
     accumulate,
     accumulate_folds,
+    accumulate_roughly,
     accumulate_stretches,
     factor_of_gram,
 )
@@ -37,6 +39,7 @@ from armwise.regression.signals import (
     friction_direction,
     through_torque_filter,
     torque_rate,
+    torque_slope,
 )
 from armwise.regression.solution import (
     RANK_TOLERANCE,
@@ -67,6 +70,7 @@ __all__ = [
     "Columns",
     "DriveMotion",
     "FactorSum",
+    "FoldSums",
     "FrictionColumns",
     "FrictionForm",
     "FrictionModel",
@@ -80,6 +84,7 @@ __all__ = [
     "TorqueSignal",
     "accumulate",
     "accumulate_folds",
+    "accumulate_roughly",
     "accumulate_stretches",
     "averaged_sign",
     "butterworth",
@@ -99,5 +104,6 @@ __all__ = [
     "through_torque_filter",
     "torque_rate",
     "torque_size",
+    "torque_slope",
     "triangle",
 ]

@@ -105,13 +105,21 @@ def friction_direction(
 def torque_rate(signals: Signals) -> Float[np.ndarray, "samples joints"]:
     """Return dτ/dt in [N m/s]: what a torque changes by if read a moment later.
 
-    Zero where the torque's delay is known: nothing is then read at another moment. Of
-    the measured torque, not of a model's: it needs no parameters, and noise is not
+    Zero where the torque's delay is not to be fitted: nothing is then read at another
+    moment.
+    """
+    if signals.lag_std is None:
+        return np.zeros(signals.tau.shape)
+    return torque_slope(signals)
+
+
+def torque_slope(signals: Signals) -> Float[np.ndarray, "samples joints"]:
+    """Return dτ/dt in [N m/s], segment by segment.
+
+    Of the measured torque, not of a model's: it needs no parameters, and noise is not
     correlated with its own derivative.
     """
     rate = np.zeros(signals.tau.shape)
-    if signals.lag_std is None:
-        return rate
     for rows in signals.segments:
         tau = signals.tau[rows]
         # Below two samples there is no slope.
