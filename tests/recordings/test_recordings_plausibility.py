@@ -6,8 +6,13 @@ import pytest
 import armwise as aw
 from armwise.arms import load_arm
 from armwise.errors import RecordingError
-from armwise.recordings import Channel, Recording, read_recording, write_recording
-from armwise.recordings.plausibility import suspicions
+from armwise.recordings import (
+    Channel,
+    Recording,
+    read_recording,
+    suspicions,
+    write_recording,
+)
 from tests.recordings.motions import arm_with_friction, recording
 
 
@@ -114,3 +119,18 @@ def test_a_temperature_that_ends_half_way_is_one_sentence(tmp_path):
     some = log.with_channels({"temperature_1": warm["temperature_1"]})
     assert "no temperature_2" in suspicions(some, arm)[-1].text
     assert not [w for w in suspicions(log, arm) if w.code == "temperature-missing"]
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_a_torque_of_one_sign_is_not_an_absolute_value(is_signed):
+    arm = load_arm("two_link_uno")
+    time = np.arange(0.0, 20.0, 0.01)
+    wave = np.sin(3.0 * time) + 0.02 * np.sin(0.7 * time)
+    # Its lowest values come near zero again and again, and turn back above it.
+    signed = wave - wave.min() + 0.002
+    tau = np.stack([signed if is_signed else np.abs(wave)] * 2, axis=1)
+    tau += 1e-4 * np.random.default_rng(0).random(tau.shape)
+    q = np.stack([np.sin(time), np.cos(time)], axis=1)
+    recording = Recording.from_arrays(time, q=q, tau=tau)
+    codes = {warning.code for warning in suspicions(recording, arm)}
+    assert ("torque-unsigned" in codes) is not is_signed

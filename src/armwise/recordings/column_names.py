@@ -106,6 +106,11 @@ def recognise(
     order = list(arm.coordinate_names) if arm is not None else _order(headings)
     numbers = {name.lower(): j for j, name in reversed(list(enumerate(order, 1)))}
     numbers.update({name: j for j, name in enumerate(order, 1)})
+    counts = {m.joint for x in headings for m in _meanings(x) if _is_count(m.joint)}
+    # Joints called 0, 1, 2 are named only if every number is a name; q_1 … q_12 of
+    # joints 0 … 11 are counted.
+    if not counts <= numbers.keys():
+        numbers = {name: j for name, j in numbers.items() if not _is_count(name)}
     zero_based = _counted_from_zero(headings)
     columns: dict[str, str] = {}
     forms: dict[str, int] = {}
