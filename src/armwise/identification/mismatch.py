@@ -172,7 +172,7 @@ class Mismatch:
 
     @property
     def is_large(self) -> bool:
-        """Whether a good part of all parameters is moved by it, or gains are far off."""
+        """Whether it moves a good part of all parameters, or gains are far off."""
         codes = {warning.code for warning in self.warnings}
         are_far = "torque-gains-differ" in codes and self.gain_std.max() > _FAR_GAIN
         return are_far or "model-mismatch" in codes
