@@ -29,7 +29,12 @@ _WORDS = {
     "qd": ("qd", "dq", "vel", "velocity", "velocities", "joint_velocity", "actual_qd"),
     "qdd": ("qdd", "ddq", "acc", "acceleration", "accelerations"),
     "tau": ("tau", "torque", "torques", "effort", "efforts", "joint_torque"),
-}
+    "temperature": (
+        "temperature", "temperatures", "temp", "joint_temperature", "joint_temp",
+        "joint_temperatures", "motor_temperature", "motor_temp", "motor_temperatures",
+        "motor_temps",
+    ),
+}  # fmt: skip
 _QUANTITIES = {word: quantity for quantity, words in _WORDS.items() for word in words}
 _PREFIXES = ("q", "qd", "dq", "qdd", "ddq", "tau", "position", "velocity", "effort",
              "acceleration", "torque")  # fmt: skip
@@ -55,7 +60,7 @@ class _Meaning:
 
     Attributes:
         form: How it is written; the lower, the closer to the standard log.
-        quantity: `q`, `qd`, `qdd` or `tau`.
+        quantity: `q`, `qd`, `qdd`, `tau` or `temperature`.
         joint: Name, or number as text.
     """
 
@@ -133,7 +138,9 @@ def recognise(
                 continue
             number = _number(meaning, numbers, zero_based, heading, source, arm)
             channel, form = f"{meaning.quantity}_{number}", meaning.form
-        if channel in columns and form == forms[channel]:
+        # A joint may have several thermometers: the first serves.
+        is_warmer = channel.startswith("temperature_") and channel in columns
+        if channel in columns and form == forms[channel] and not is_warmer:
             raise RecordingError(
                 f"{source}: columns {columns[channel]!r} and {heading!r} "
                 f"both give {channel}. Remove one, or choose with "
@@ -298,6 +305,7 @@ FACTORS: dict[str, dict[str, float]] = {
         "V": 1.0,
         "mV": 1e-3,
     },
+    "temperature": {"degC": 1.0, "°C": 1.0, "C": 1.0, "celsius": 1.0, "K": 1.0},
 }
 """Quantity → unit as written, without spaces and dots → factor to SI."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import EstimateWarning, RecordingError
+from armwise.recordings.stretches import missing_temperature
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
@@ -92,6 +93,7 @@ def suspicions(recording: Recording, arm: Arm) -> list[EstimateWarning]:
         *_too_fast(recording, arm),
         *_odd_torques(recording),
         *_frozen_encoders(recording),
+        *_broken_temperatures(recording),
     ]
 
 
@@ -253,6 +255,15 @@ def _frozen_encoders(recording: Recording) -> list[EstimateWarning]:
             "it moved.",
         )
     ]
+
+
+def _broken_temperatures(recording: Recording) -> list[EstimateWarning]:
+    lacking = missing_temperature(recording)
+    if not lacking:
+        return []
+    text = f"{recording.source}: {lacking}; temperatures are left out. Record those of "
+    text += "all joints throughout, or remove their columns."
+    return [EstimateWarning("temperature-missing", text)]
 
 
 def _has_some(recording: Recording, quantity: str) -> bool:
