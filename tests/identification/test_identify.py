@@ -175,33 +175,36 @@ def test_thinned_stretches_are_sums_of_some_rows_of_the_whole(small, logs):
     every = np.zeros((len(data), columns.support[0].size + 1))
     for block in columns.blocks([data]):
         every[block.rows] = (block.joints[0] * block.trust[:, 0]).T
-    stretches, _ = accumulate_folds(columns, data, length, step)
-    for k, stretch in enumerate(stretches):
+    stretches, total = accumulate_folds(columns, data, length, step)
+    count, whole = 0, 0.0
+    for k, inner in enumerate(stretches.fitted[0]):
         rows = every[k * length : (k + 1) * length : step]
-        assert stretch.samples == len(rows)
         gram = rows.T @ rows
-        R = stretch.factors[0]
-        assert np.abs(R.T @ R - gram).max() < 1e-9 * np.abs(gram).max()
+        assert np.abs(inner - gram).max() < 1e-12 * np.abs(gram).max()
+        count, whole = count + len(rows), whole + gram
+    assert total.samples == count
+    R = total.factors[0]
+    assert np.abs(R.T @ R - whole).max() < 1e-9 * np.abs(whole).max()
 
 
 def test_stretches_add_up_to_the_whole(small, logs):
     data = aw.prepare(logs, arm=small)
     columns = Columns(small, aw.build_problem(small, data).friction_candidates)
-    fitted, every = accumulate_folds(columns, data, len(data) // 3 - 7)
-    assert len(fitted) == len(every) == 4
+    stretches, whole = accumulate_folds(columns, data, len(data) // 3 - 7)
+    assert len(stretches) == 4
     direct = accumulate(columns, data)
-    whole = fitted[0].merge(*fitted[1:])
     assert whole.samples == direct.samples == len(data)
     np.testing.assert_array_equal(whole.trusted, direct.trusted)
     np.testing.assert_allclose(whole.torque, direct.torque, rtol=1e-9)
-    blind = _Trusting(columns)
-    for one, other in (
-        (whole, direct),
-        (every[0].merge(*every[1:]), accumulate(blind, data)),
+    blind = accumulate(_Trusting(columns), data)
+    for grams, sums in (
+        (stretches.fitted, direct),
+        (stretches.fitted, whole),
+        (stretches.every, blind),
     ):
-        for R, expected in zip(one.factors, other.factors, strict=True):
-            scale = np.abs(expected.T @ expected).max()
-            assert np.abs(R.T @ R - expected.T @ expected).max() < 1e-11 * scale
+        for gram, R in zip(grams, sums.factors, strict=True):
+            scale = np.abs(R.T @ R).max()
+            assert np.abs(gram.sum(axis=0) - R.T @ R).max() < 1e-11 * scale
 
 
 class _Trusting:

@@ -188,7 +188,7 @@ def covariance_of(
     prior_information = np.diag(np.concatenate(precision) / size**2)
     root = _inverse_root((R / size).T @ (R / size) + prior_information)
     scores, information = _stretch_sums(projector, solution, is_kept, size, stretches)
-    scaled = jackknife_covariance(scores, information, root)
+    scaled = jackknife_covariance(scores, root.T @ information @ root, root)
     prior_pull = root @ root.T @ prior_information
     scaled += prior_pull @ root @ root.T
     inner = scaled / np.outer(size, size)

@@ -116,14 +116,15 @@ def fit(problem: Problem, sums: ChunkSums, method: Method | None = None) -> Robo
 def _scores(
     problem: Problem, sums: ChunkSums, solution: Solution
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores Yᵀ W e and information Yᵀ W Y of every stretch."""
-    scores, information = [], []
+    """Scores Yᵀ W e of every stretch, and its fraction of all information Yᵀ W Y."""
+    scores, fractions = [], []
     for stretch in sums.stretches(problem.columns):
         rows = stack(problem.systems(stretch), solution.torque_std)
         A, b = rows[:, :-1], rows[:, -1]
         scores.append(A.T @ (b - A @ solution.values))
-        information.append(A.T @ A)
-    return np.stack(scores), np.stack(information)
+        directions = A @ solution.inverse_root
+        fractions.append(directions.T @ directions)
+    return np.stack(scores), np.stack(fractions)
 
 
 # Hierarchical model of a fleet: its mean, spread, and every robot's deviation.

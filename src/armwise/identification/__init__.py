@@ -11,9 +11,11 @@ from armwise.identification.estimate import (
     Identification,
     PlannedTorque,
     build_estimate,
+    torque_along,
+)
+from armwise.identification.estimate_file import (
     estimate_to_dict,
     read_estimate,
-    torque_along,
     write_estimate,
 )
 from armwise.identification.export import arm_for_file, file_error, read_back

@@ -145,8 +145,8 @@ _MOVES = 0.05
 
 def _one_motion(arm: Arm, samples: Sequence[Samples]) -> list[EstimateWarning]:
     """Joints whose motion cannot tell friction terms apart, and what would."""
-    speeds = np.vstack([run.qd for run in samples])
-    torques = np.abs(np.vstack([run.tau for run in samples]))
+    speeds = _from_all_over([run.qd for run in samples])
+    torques = np.abs(_from_all_over([run.tau for run in samples]))
     # A percentile, not the maximum: one spike must not set the scale.
     moves = np.abs(speeds) > _MOVES * np.percentile(np.abs(speeds), 99.0, axis=0)
     one_way, one_speed, one_load = [], [], []
@@ -190,6 +190,18 @@ def _one_motion(arm: Arm, samples: Sequence[Samples]) -> list[EstimateWarning]:
     ]
 
 
+# Judgement: a hundred rows are beyond the ninety-ninth percentile.
+_ROWS = 10_000
+"""Rows that percentiles are taken of: sorting a long log would take as long as a
+fit."""
+
+
+def _from_all_over(signals: Sequence[np.ndarray]) -> Float[np.ndarray, "rows dof"]:
+    """Every so manieth row of some runs' signals."""
+    stride = max(1, sum(len(signal) for signal in signals) // _ROWS)
+    return np.vstack([signal[::stride] for signal in signals])
+
+
 def _is_one_value(values: np.ndarray) -> bool:
     low, high = np.percentile(values, [10.0, 90.0])
     return bool(high < _ONE_VALUE * low)
@@ -199,7 +211,7 @@ def _standing(
     arm: Arm, samples: Sequence[Samples], never_moved: Sequence[str]
 ) -> list[EstimateWarning]:
     """Joints that stick or wait for a good part of the log."""
-    speed = np.abs(np.vstack([run.qd for run in samples]))
+    speed = np.abs(_from_all_over([run.qd for run in samples]))
     # A percentile, not the maximum: one spike must not set the scale.
     top = np.percentile(speed, 99.5, axis=0)
     fractions = np.mean(speed < _STILL * top, axis=0)
@@ -368,10 +380,14 @@ def worsening(fit: Validation, checked: Validation) -> Float[np.ndarray, " dof"]
     """How much worse each joint is predicted than fitted, as a factor.
 
     Of relative and absolute errors the smaller factor: less torque makes the same noise
-    a larger fraction, and more torque the same fraction a larger error.
+    a larger fraction, and more torque the same fraction a larger error. And no more
+    than the errors exceed what the prediction says of itself: a motion that the fit
+    hardly determined is predicted worse, and its intervals say so.
     """
     relative = checked.relative_error / np.maximum(fit.relative_error, _SMALL_ERROR)
-    return np.minimum(relative, checked.rmse / np.maximum(fit.rmse, 1e-12))
+    factor = np.minimum(relative, checked.rmse / np.maximum(fit.rmse, 1e-12))
+    ratio = checked.interval_ratio
+    return factor if ratio is None else np.minimum(factor, ratio)
 
 
 def _overfitted(estimate: Estimate) -> list[EstimateWarning]:

@@ -1,46 +1,51 @@
-"""The estimate: parameters, their uncertainty, warnings; and its file."""
+"""The estimate: parameters, their uncertainty, warnings."""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from armwise.arms import Arm, arm_from_dict, arm_to_dict, kinematics_digest
+from armwise.arms import Arm
 from armwise.dynamics import BaseParameters, Dynamics
-from armwise.errors import ArmwiseError, EstimateWarning
-from armwise.files import write_atomically
+from armwise.errors import EstimateWarning
 from armwise.identification.methods import PhysicallyConsistent
 from armwise.identification.posterior import Posterior, TorqueBand, torque_band
 from armwise.identification.problem import Problem
 from armwise.identification.validation import (
-    PARTS,
     Masks,
-    PartErrors,
     Review,
     Tally,
     TorqueLag,
     Validation,
+    filter_effect,
     noise_memory,
     predict_torque,
     predicted_block,
 )
 from armwise.motions import Motion
 from armwise.recordings import Samples
-from armwise.regression import Columns, FrictionTerm, Solution
-from armwise.tables import LARGEST_NUMBER, read_json
+from armwise.regression import Block, Columns, FrictionTerm, Solution
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
 
 Origin = Literal["identified", "in combination", "prior"]
+
+_ENOUGH_ROWS = 4000
+"""Samples from which on every so manieth is compared with its interval: neighbours
+repeat each other, and a quantile of these is known to half a per cent."""
+
+_FEW_ROWS = 20
+"""Rows below which nine tenths of them are no quantile: all rows are judged then, by
+the residual of the fit alone."""
+
+_NINE_TENTHS = 1.645
+"""Standard deviations that hold nine tenths of Gaussian errors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +65,9 @@ class Estimate:
         condition_number: Of the weighted base regressor, columns scaled to one.
         singular_values: Of the same matrix.
         directions: Its right singular vectors, one row each.
-        torque_lag: Delay of the torque behind the motion, fitted beside the parameters,
-            with its uncertainty; None: it was given, or is hardly determined.
+        torque_lag: Delay of the torque behind the motion with its uncertainty, which
+            is part of every interval: fitted beside the parameters or, if it is hardly
+            determined, taken as it is. None: it was given.
         gain_std: Standard deviation of each joint's torque gain that is part of the
             covariance, assumed or found; None: no interval knows of gains.
         method: Name of the method that solved for it.
@@ -231,25 +237,39 @@ class Estimate:
         that the model lacks is in it as far as the fitted motion showed it. Infinite
         where a combination that the data left open takes part.
         """
-        covariance = self.base_covariance
-        is_known = np.isfinite(np.diag(covariance))
-        # Infinity times zero is not a number: unknown ones are looked at apart.
-        known = np.where(np.outer(is_known, is_known), covariance, 0.0)
-        leaders = self.columns.user[:, list(self.base.indices)]
         variance = np.empty((len(samples), self.prior_arm.dof))
         for block in self.columns.blocks([samples]):
-            pairs = zip(self.columns.support, block.joints, strict=True)
-            for i, (support, matrix) in enumerate(pairs):
-                Y = leaders[support].T @ matrix[:-1]
-                own = np.einsum("bs,bc,cs->s", Y, known, Y)
-                # Below rounding of the largest column a torque does not depend on it.
-                floor = 1e-12 * np.abs(Y).max(initial=0.0)
-                is_open = (np.abs(Y[~is_known]) > floor).any(axis=0)
-                variance[block.rows, i] = np.where(is_open, np.inf, own)
+            rows = [self._variance(Y) for Y in self._base_columns(block)]
+            variance[block.rows] = np.stack(rows, axis=1)
         return np.sqrt(variance + self.torque_std**2)
 
-    def validate(self, data: Samples | Sequence[Samples]) -> Validation:
-        """Predict the torques of other data and compare."""
+    def _base_columns(self, block: Block) -> list[Float[np.ndarray, "base rows"]]:
+        """For each joint the torque of a unit of every combination."""
+        leaders = self.columns.user[:, list(self.base.indices)]
+        pairs = zip(self.columns.support, block.joints, strict=True)
+        return [leaders[support].T @ matrix[:-1] for support, matrix in pairs]
+
+    def _variance(self, Y: Float[np.ndarray, "base rows"]) -> np.ndarray:
+        """Variance of such a torque in [N² m²] due to the parameters alone."""
+        is_known = np.isfinite(self.base_std)
+        # Infinity times zero is not a number: unknown ones are looked at apart.
+        known = np.where(np.outer(is_known, is_known), self.base_covariance, 0.0)
+        own = np.sum(Y * (known @ Y), axis=0)
+        # Below rounding of the largest column a torque does not depend on it.
+        floor = 1e-12 * np.abs(Y).max(initial=0.0)
+        is_open = (np.abs(Y[~is_known]) > floor).any(axis=0)
+        return np.where(is_open, np.inf, np.maximum(own, 0.0))
+
+    def validate(
+        self, data: Samples | Sequence[Samples], fine: Samples | None = None
+    ) -> Validation:
+        """Predict the torques of other data and compare.
+
+        Args:
+            data: The data, one run or several.
+            fine: The first run again with faster motion left in, to know what its
+                low-pass does to torques; `Validation.interval_ratio` is without that.
+        """
         runs = [data] if isinstance(data, Samples) else list(data)
         weights = self.columns.user @ self.all_parameters
         tally, masks = Tally(self.prior_arm.dof), Masks()
@@ -258,7 +278,52 @@ class Estimate:
             predicted = predicted_block(self.columns, block, weights)
             memory = noise_memory(block.samples)
             tally.add(measured, measured - predicted, masks.of(block), memory)
-        return tally.result()
+        return replace(tally.result(), interval_ratio=self._interval_ratio(runs, fine))
+
+    def _interval_ratio(
+        self, runs: Sequence[Samples], fine: Samples | None
+    ) -> Float[np.ndarray, " dof"]:
+        """See `Validation.interval_ratio`."""
+        weights = self.columns.user @ self.all_parameters
+        step = max(1, sum(len(run) for run in runs) // _ENOUGH_ROWS)
+        parts, masks = [], Masks()
+        for k, run in enumerate(runs):
+            measured = run.tau
+            if fine is not None and k == 0:
+                parameters = self.all_parameters
+                effect = filter_effect(self.columns, parameters, run, fine)
+                measured = measured - effect
+            for block in self.columns.blocks([run], [slice(0, len(run), step)]):
+                predicted = predicted_block(self.columns, block, weights)
+                # At rest and while friction reverses it may have any value.
+                is_judged = masks.of(block)[0]
+                if block.trust is not None:
+                    is_judged = is_judged & (block.trust > 0.0)
+                error = np.abs(measured[block.rows] - predicted)
+                parts.append((error, predicted, is_judged, self._base_columns(block)))
+        error, predicted, is_judged = (
+            np.concatenate([part[k] for part in parts]) for k in range(3)
+        )
+        ratio = np.empty(error.shape[1])
+        for j, std in enumerate(self.torque_std):
+            Y = np.concatenate([part[3][j] for part in parts], axis=1)
+            own, rows = self._variance(Y), is_judged[:, j]
+            if self.gain_std is not None:
+                # The same sensors: a factor common to a joint's torques cancels. What
+                # is known of the torque beside such a factor is known in any case.
+                torque = predicted[:, j]
+                power = max(float(torque @ torque), 1e-300)
+                beside = self._variance(Y - np.outer(Y @ torque / power, torque))
+                without = own - (self.gain_std[j] * torque) ** 2
+                own = np.minimum(own, np.maximum(without, beside))
+            rows = rows & np.isfinite(own)
+            if rows.sum() < _FEW_ROWS:
+                own, rows = np.zeros(own.shape), np.ones(own.shape, dtype=bool)
+            # Exact data have no residual: a billionth of the torque, for rounding.
+            least = 1e-9 * np.abs(predicted[:, j]).max(initial=0.0) + 1e-300
+            sizes = np.sqrt(own[rows] + std**2) + least
+            ratio[j] = np.quantile(error[rows, j] / sizes, 0.9) / _NINE_TENTHS
+        return ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +352,17 @@ def torque_along(
     q, qd, qdd = motion.sample(times)
     if isinstance(model, Arm):
         return PlannedTorque(Dynamics(model).inverse_dynamics(q, qd, qdd), None)
-    planned = Samples(times, q, qd, qdd, np.zeros_like(q), arm=model.prior_arm)
+    usual = model.columns.usual_temperature
+    planned = Samples(
+        times,
+        q,
+        qd,
+        qdd,
+        np.zeros_like(q),
+        arm=model.prior_arm,
+        # A plan has no thermometer: the temperature of the log that was fitted.
+        temperature=None if usual is None else np.broadcast_to(usual, q.shape),
+    )
     return PlannedTorque(model.predict(planned), model.predict_std(planned))
 
 
@@ -313,7 +388,7 @@ def build_estimate(
     if parameters is None:
         parameters = problem.parameters(solution.values)
     return Estimate(
-        columns=_loaded(problem.columns, parameters),
+        columns=loaded_columns(problem.columns, parameters),
         base=problem.base,
         base_values=solution.values,
         base_covariance=review.covariance,
@@ -331,218 +406,8 @@ def build_estimate(
     )
 
 
-def _loaded(columns: Columns, parameters: np.ndarray) -> Columns:
+def loaded_columns(columns: Columns, parameters: np.ndarray) -> Columns:
     """Columns whose gears carry what these parameters say."""
-    if not columns.uses_load:
+    if not columns.follows_estimate:
         return columns
     return replace(columns, load=parameters[: columns.arm.layout.size])
-
-
-# The file: complete but for the samples, versioned, and read back as it was.
-
-VERSION = 2
-"""Version of the file format; a reader refuses any other."""
-LARGEST_ERROR = 1e6
-"""Relative error beyond which a fit predicts nothing: the file is broken."""
-
-
-def write_estimate(estimate: Estimate, path: str | Path) -> None:
-    """Write an estimate as JSON, under a temporary name first."""
-    # Floats are written by repr, so that they are read back bit by bit.
-    text = json.dumps(estimate_to_dict(estimate), indent=1, ensure_ascii=False)
-    write_atomically(path, text)
-
-
-def read_estimate(path: str | Path, arm: Arm | None = None) -> Estimate:
-    """Read an estimate of an arm back.
-
-    Args:
-        path: What `write_estimate` wrote.
-        arm: The description it was made from; the one in the file if not given.
-    """
-    data = read_json(Path(path), "an estimate")
-    # No guess at other versions: a wrong model on a robot costs more than a refusal.
-    if data.get("version") != VERSION:
-        raise ArmwiseError(
-            f"{path} is not an estimate of version {VERSION}. Identify again."
-        )
-    described = arm_from_dict(data.get("description"), str(path))
-    digest = kinematics_digest(described)
-    if data.get("kinematics") != digest:
-        raise ArmwiseError(
-            f"{path} was changed: its description is not the one it was made from. "
-            "Identify again."
-        )
-    if arm is not None and kinematics_digest(arm) != digest:
-        raise ArmwiseError(
-            f"{path} is an estimate of {described.name}, whose joints are not those of "
-            f"{arm.name}. Name the arm it was made from, or identify this one."
-        )
-    try:
-        return _estimate(data, described if arm is None else arm)
-    except (
-        *(AttributeError, KeyError, IndexError, TypeError, ValueError),
-        *(OverflowError, ArmwiseError),
-    ) as error:
-        raise ArmwiseError(f"{path} is not a complete estimate: {error}.") from error
-
-
-def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
-    """Return all of an estimate as plain numbers and words; infinity is null."""
-    validation, lag = estimate.validation, estimate.torque_lag
-    gains = estimate.gain_std
-    return {
-        "version": VERSION,
-        "arm": estimate.prior_arm.name,
-        "description": arm_to_dict(estimate.prior_arm),
-        "kinematics": kinematics_digest(estimate.prior_arm),
-        "method": estimate.method,
-        "torque_lag": None if lag is None else asdict(lag),
-        "gain_std": None if gains is None else gains.tolist(),
-        "notes": list(estimate.notes),
-        "warnings": [asdict(warning) for warning in estimate.warnings],
-        "friction": [asdict(term) for term in estimate.columns.friction],
-        "names": list(estimate.base.names),
-        "parameters": estimate.all_parameters.tolist(),
-        "std": _finite(estimate.std),
-        "origin": estimate.origin,
-        "base": {
-            "indices": list(estimate.base.indices),
-            "matrix": estimate.base.matrix.tolist(),
-            "unidentifiable": list(estimate.base.unidentifiable),
-            "expressions": list(estimate.base.expressions),
-            "values": estimate.base_values.tolist(),
-            "std": _finite(estimate.base_std),
-            "covariance": [_finite(row) for row in estimate.base_covariance],
-        },
-        "torque_std": estimate.torque_std.tolist(),
-        "condition_number": _finite(np.array([estimate.condition_number]))[0],
-        "singular_values": estimate.singular_values.tolist(),
-        "directions": estimate.directions.tolist(),
-        "fit": estimate.fit.to_dict(),
-        "validation": None if validation is None else validation.to_dict(),
-        "left_out": list(estimate.left_out),
-    }
-
-
-def _friction_term(stored: dict[str, Any]) -> FrictionTerm:
-    term = FrictionTerm(**stored)
-    # Columns ask for the drive's name; numbers of another type would pass that.
-    if type(term.joint) is not int or term.scale > LARGEST_NUMBER:
-        raise ValueError("a friction term is none of the arm's")
-    return term
-
-
-def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
-    """Build an estimate from a file that anyone may have changed."""
-    columns = Columns(arm, tuple(_friction_term(x) for x in data["friction"]))
-    names = columns.names
-    if tuple(data["names"]) != names:
-        raise ValueError(f"it names other parameters than {arm.name} has")
-    parameters = _array(data["parameters"], len(names))
-    columns = _loaded(columns, parameters)
-    base = _base(data["base"], names)
-    count = base.count
-    covariance = _array(data["base"]["covariance"], count, count, infinite=True)
-    if np.any(np.diag(covariance) < 0.0) or not np.allclose(covariance, covariance.T):
-        raise ValueError("its covariance is none")
-    condition = float(_array(data["condition_number"], infinite=True))
-    if condition < 1.0:
-        raise ValueError(f"its condition number is {condition:g}")
-    validation, gains = data.get("validation"), data.get("gain_std")
-    warnings = tuple(EstimateWarning(**one) for one in data["warnings"])
-    left_out = _words(data["left_out"])
-    if not set(left_out) <= set(names):
-        raise ValueError("it left out parameters that the arm does not have")
-    return Estimate(
-        columns=columns,
-        base=base,
-        base_values=_array(data["base"]["values"], count),
-        base_covariance=covariance,
-        all_parameters=parameters,
-        fit=_validation(data["fit"], arm.dof),
-        torque_std=_array(data["torque_std"], arm.dof, least=0.0),
-        condition_number=condition,
-        singular_values=_array(data["singular_values"], count, least=0.0),
-        directions=_array(data["directions"], count, count),
-        method=_words([data["method"]])[0],
-        torque_lag=_lag(data.get("torque_lag")),  # older files have none
-        gain_std=None if gains is None else _array(gains, arm.dof, least=0.0),
-        notes=_words(data["notes"]),
-        warnings=warnings,
-        validation=None if validation is None else _validation(validation, arm.dof),
-        left_out=left_out,
-    )
-
-
-def _base(stored: dict[str, Any], names: tuple[str, ...]) -> BaseParameters:
-    indices = tuple(stored["indices"])
-    matrix = _array(stored["matrix"], len(indices), len(names))
-    is_whole = all(type(i) is int and 0 <= i < len(names) for i in indices)
-    # The columns of what leads a combination are the identity.
-    if not is_whole or not np.array_equal(matrix[:, indices], np.eye(len(indices))):
-        raise ValueError("its combinations are none of the arm's parameters")
-    unidentifiable = _words(stored["unidentifiable"])
-    if not set(unidentifiable) <= set(names):
-        raise ValueError("it calls parameters unidentifiable that the arm has not")
-    return BaseParameters(names, indices, matrix, unidentifiable)
-
-
-def _validation(data: dict[str, Any], dof: int) -> Validation:
-    parts = {k: _part(data[k], dof) for k in PARTS if k in data}
-    whole = {k: v for k, v in data.items() if k not in (*PARTS, "samples")}
-    arrays = {k: _array(v, dof) for k, v in whole.items()}
-    errors = Validation(samples=data["samples"], **arrays, **parts)  # type: ignore[arg-type]
-    is_sound = (
-        type(errors.samples) is int
-        and errors.samples >= 0
-        and np.all((errors.relative_error >= 0) & (errors.rmse >= 0))
-        and np.all(errors.relative_error < LARGEST_ERROR)
-        # One but for rounding.
-        and np.all((errors.r2 <= 1.0) & (np.abs(errors.whiteness) <= 1.0 + 1e-6))
-    )
-    if not is_sound:
-        raise ValueError("its errors are none")
-    return errors
-
-
-def _lag(stored: dict[str, Any] | None) -> TorqueLag | None:
-    if stored is None:
-        return None
-    seconds = float(_array(stored["seconds"]))
-    return TorqueLag(seconds, float(_array(stored["std"], least=0.0)))
-
-
-def _part(data: dict[str, Any], dof: int) -> PartErrors:
-    arrays = {k: _array(v, dof, least=0.0, infinite=True) for k, v in data.items()}
-    # Null is what is not known here, as joints without such rows have no error.
-    return PartErrors(
-        **{k: np.where(np.isinf(v), np.nan, v) for k, v in arrays.items()}
-    )
-
-
-def _words(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list) or not all(isinstance(x, str) for x in values):
-        raise ValueError("words are expected where it has something else")
-    return tuple(values)
-
-
-def _array(
-    values: Any, *shape: int, least: float = -math.inf, infinite: bool = False
-) -> np.ndarray:
-    """Numbers of a shape; null is infinity where that may be."""
-    array = np.array(values, dtype=object)
-    if infinite:
-        array[array == None] = math.inf  # noqa: E711
-    array = array.astype(float)
-    is_number = (array >= least) & (np.abs(array) <= LARGEST_NUMBER)
-    if infinite:
-        is_number |= np.isposinf(array)
-    if array.shape != shape or not np.all(is_number):
-        raise ValueError("it holds numbers no estimate has")
-    return array
-
-
-def _finite(values: np.ndarray) -> list[float | None]:
-    # JSON has no infinity.
-    return [float(v) if math.isfinite(v) else None for v in values]

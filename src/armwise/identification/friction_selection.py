@@ -9,24 +9,28 @@ spoils none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import Arm
+from armwise.identification.friction_candidates import (
+    LEAST_GAIN,
+    first_load,
+    friction_candidates,
+)
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import TERMS, Problem, pose_problem
 from armwise.recordings import Samples
 from armwise.regression import (
-    FORMS,
     Accumulator,
     Columns,
+    FoldSums,
     FrictionTerm,
     accumulate,
     accumulate_folds,
-    hysteresis_terms,
 )
 
 if TYPE_CHECKING:
@@ -43,11 +47,6 @@ FOLDS = 10
 _ENOUGH_SAMPLES = 8_000
 """Samples from which on a selection is made on every so manieth: candidates make half
 of the columns, and neighbours repeat each other after the low-pass."""
-
-# Judgement: 10 % in power is 5 % of the residual's size.
-_LEAST_GAIN = 0.1
-"""Fall of the squared error below which a term is not worth its column and what it
-adds to the uncertainty of the others."""
 
 # Judgement: filters, integrators and joints that stick leave tenths of a percent.
 _LEAST_TORQUE = 0.01
@@ -80,14 +79,6 @@ peak that shows only while friction reverses, in rows without weight, is not kno
 
 _MOST_TERMS = 4
 """Terms per drive beyond viscous, Coulomb and offset."""
-
-# Judgement: about a factor of three apart.
-_STRIBECK_SPEEDS = (0.02, 0.06, 0.2)
-"""Stribeck speeds that are tried, as fractions of a joint's top speed: the fall of
-friction lies well below it, at a speed that differs between drives."""
-
-_FIRST_LOOK = (10, 300)
-"""Parts of the log, and rows of each, that the first estimate of the load takes."""
 
 _LOAD_STEPS = 3
 """Fits by which the load of the gears, and with it friction that depends on it, settle:
@@ -129,32 +120,24 @@ def select_friction(
         arm: The arm.
         data: The samples to fit.
         terms: What else is estimated, as for `identify`.
-        forms: Forms to try; if None all but load friction apart for driving and
-            back-driven gears, whose difference is that of a torque constant.
+        forms: Forms to try, as for `friction_candidates`.
     """
     from threadpoolctl import threadpool_limits
 
     runs = [data] if isinstance(data, Samples) else list(data)
-    candidates = _candidates(arm, runs, forms)
     with threadpool_limits(limits=1, user_api="blas"):
         is_late = any(run.lag_std is not None for run in runs)
         plain = Columns(arm, has_lags=is_late)
-        load = _first_load(plain, runs, terms)
-        first = _first_residuals(plain, runs, load)
-        candidates = _worthwhile(candidates, plain, first)
-        if candidates and (forms is None or set(_RIPPLES) & set(forms)):
-            candidates += _ripples(arm, runs, first)
+        load = first_load(plain, runs, terms)
+        candidates = friction_candidates(plain, runs, load, forms)
         if not candidates:
             return FrictionSelection((), (), accumulate(plain, runs))
         # Candidates are no reason to fit rows that only some of them explain.
         columns = replace(plain, friction=candidates, load=load, fits_reversals=False)
-        folds, every = _folds(columns, runs)
-        total = folds[0].merge(*folds[1:])
+        folds, total = _folds(columns, runs)
         # Of two stretches no scatter is known.
         is_long = len(folds) > 2
-        selection = (
-            _Search(columns, folds, every, total, terms).run() if is_long else []
-        )
+        selection = _Search(columns, folds, total, terms).run() if is_long else []
         selected = tuple(candidates[k] for k in selection)
         smaller = replace(columns, friction=selected, fits_reversals=True)
         # Sums of all rows serve, unless more of them are fitted with these terms.
@@ -167,7 +150,7 @@ def select_friction(
 def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
     """Repeat a fit until the load of the gears is that of the estimate itself."""
     before = np.full(len(problem.columns.friction), np.inf)
-    for _ in range(_LOAD_STEPS if problem.columns.uses_load else 0):
+    for _ in range(_LOAD_STEPS if problem.columns.follows_estimate else 0):
         solution = WeightedLeastSquares().solve(problem)
         every = problem.parameters(solution.values)
         load = every[: problem.columns.arm.layout.size]
@@ -182,199 +165,16 @@ def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
     return problem
 
 
-def _candidates(
-    arm: Arm, runs: Sequence[Samples], forms: Sequence[str] | None
-) -> tuple[FrictionTerm, ...]:
-    """Every form for every drive that moves."""
-    rows = Columns(arm).dynamics.mechanism.drive_rows
-    fastest = np.max([np.abs(run.qd @ rows.T).max(axis=0) for run in runs], axis=0)
-    # A joint that follows another has no friction of its own that could be seen.
-    drives = [*arm.coordinates, *range(len(arm.joints), len(arm.driven))]
-    terms: list[FrictionTerm] = []
-    widths = hysteresis_terms(arm)
-    for j in drives:
-        # A drive that never moves has columns of zeros.
-        if fastest[j] <= 0.0:
-            continue
-        name = arm.driven[j].name
-        scales = {
-            "stribeck": [f * float(fastest[j]) for f in _STRIBECK_SPEEDS],
-            "hysteresis": [term.scale for term in widths if term.joint == j],
-        }
-        for form in FORMS if forms is None else forms:
-            if forms is None and form in ("load_driving", "load_back_driven"):
-                continue
-            # Ripples are tried at periods that the residual shows.
-            for scale in [] if form in _RIPPLES else scales.get(form, [1.0]):
-                terms.append(FrictionTerm(j, name, form, scale))
-    return tuple(terms)
-
-
-def _first_rows(runs: Sequence[Samples]) -> list[tuple[Samples, list[slice]]]:
-    """Parts from all over the log, for a first look."""
-    parts, length = _FIRST_LOOK
-    total = max(sum(len(run) for run in runs), 1)
-    looks = []
-    for run in runs:
-        count = max(1, round(parts * len(run) / total))
-        starts = np.linspace(0, max(len(run) - length, 0), count).astype(int)
-        # Parts that overlap are one.
-        starts = starts[np.diff(starts, prepend=-length) >= length]
-        rows = [slice(int(k), min(int(k) + length, len(run))) for k in starts]
-        if len(run) <= parts * length:
-            rows = [slice(0, len(run))]
-        looks.append((run, rows))
-    return looks
-
-
-def _first_load(
-    columns: Columns, runs: Sequence[Samples], terms: Sequence[str]
-) -> Float[np.ndarray, " parameters"]:
-    """Parameters of a first fit, without further friction, from parts of the log."""
-    sums = Accumulator(columns)
-    for run, rows in _first_rows(runs):
-        for block in columns.blocks([run], rows):
-            sums.add_block(block)
-    sums.settle()
-    problem = pose_problem(columns, runs, terms, sums)
-    return problem.parameters(WeightedLeastSquares().solve(problem).values)
-
-
-@dataclass(frozen=True, eq=False)
-class _Residuals:
-    """What a first fit leaves of parts of the log.
-
-    Attributes:
-        parts: For each part the position of every drive, and what is left of every
-            joint's torque.
-    """
-
-    parts: tuple[tuple[np.ndarray, np.ndarray], ...]
-
-    @property
-    def correlation(self) -> Float[np.ndarray, " dof"]:
-        """Correlation of neighbouring rows, per joint."""
-        power = sum((r**2).sum(axis=0) for _, r in self.parts)
-        lagged = sum((r[1:] * r[:-1]).sum(axis=0) for _, r in self.parts)
-        return np.asarray(lagged / np.maximum(power, 1e-300))
-
-
-def _first_residuals(
-    columns: Columns, runs: Sequence[Samples], parameters: np.ndarray
-) -> _Residuals:
-    """What is left of the torque in parts from all over the log."""
-    weights = columns.user @ parameters
-    turned = columns.dynamics.mechanism.drive_rows
-    parts = []
-    for run, rows in _first_rows(runs):
-        for block in columns.blocks([run], rows):
-            residuals = [
-                matrix[-1] - weights[support] @ matrix[:-1]
-                for matrix, support in zip(block.joints, columns.support, strict=True)
-            ]
-            parts.append((run.q[block.rows] @ turned.T, np.stack(residuals, axis=1)))
-    return _Residuals(tuple(parts))
-
-
-def _worthwhile(
-    candidates: Sequence[FrictionTerm], columns: Columns, first: _Residuals
-) -> tuple[FrictionTerm, ...]:
-    """Candidates of drives whose residual is more than noise from sample to sample.
-
-    Friction follows the motion, which is smooth: a term that explains a fraction f of
-    the residual's power leaves a correlation of about f between neighbours.
-    """
-    # Half of the gain that is asked for: some 3,000 rows know the correlation to 0.02.
-    is_noise = first.correlation <= 0.5 * _LEAST_GAIN
-    turned = columns.dynamics.mechanism.drive_rows
-    return tuple(
-        term
-        for term in candidates
-        if not is_noise[np.flatnonzero(turned[term.joint])].all()
-    )
-
-
-_RIPPLES = ("ripple_sine", "ripple_cosine")
-
-# Three periods in the range of motion tell a wave from a slope or a bow; four to the
-# turn leave out what gravity and inertia do.
-_LEAST_PERIODS, _LEAST_WAVES = 3.0, 4.0
-"""Periods of a ripple in the range of a drive, and in a turn."""
-
-# Powers of noise are spread exponentially, with the median at 0.69 of the mean: among
-# 2000 periods one reaches 25 medians with a probability of 6e-5.
-_PEAK = 25.0
-"""Power of a ripple over the median of all periods from which on it is tried."""
-
-_BINS = 4096
-"""Positions that the range of a drive is cut into."""
-
-
-def _ripples(
-    arm: Arm, runs: Sequence[Samples], first: _Residuals
-) -> tuple[FrictionTerm, ...]:
-    """Sine and cosine of the period that stands out of each drive's residual."""
-    terms: list[FrictionTerm] = []
-    for j in arm.coordinates:
-        joint = arm.coordinates.index(j)
-        q = np.concatenate([x[:, j] for x, _ in first.parts])
-        residual = np.concatenate([r[:, joint] for _, r in first.parts])
-        reach = float(np.ptp(q))
-        speed = float(
-            np.sqrt(np.mean([np.mean(run.qd[:, joint] ** 2) for run in runs]))
-        )
-        if reach <= 0.0 or speed <= 0.0:
-            continue
-        period = _strongest_period(q, residual, reach, _shortest(runs[0], speed))
-        if period is not None:
-            name = arm.driven[j].name
-            terms += [FrictionTerm(j, name, form, period) for form in _RIPPLES]
-    return tuple(terms)
-
-
-def _shortest(run: Samples, speed: float) -> float:
-    """Period in [rad] or [m] that passes the torque's low-pass at some speeds."""
-    band = min(run.torque_bandwidth_hz or np.inf, 0.4 * run.rate_hz)
-    # A third of the usual speed: slow motion is where waves are seen.
-    return speed / (3.0 * band)
-
-
-def _strongest_period(
-    q: np.ndarray, residual: np.ndarray, reach: float, shortest: float
-) -> float | None:
-    """Period of the position at which a residual is strongest, if it stands out."""
-    # Sums of the residual at every position: their Fourier transform is what all rows
-    # show of every wave, for the price of one.
-    index = ((q - q.min()) * ((_BINS - 1) / reach)).astype(int)
-    sums = np.bincount(index, residual - residual.mean(), _BINS)
-    # Four times as fine as the range resolves, for the place of the peak.
-    power = np.abs(np.fft.rfft(sums, 4 * _BINS)) ** 2
-    waves = np.arange(power.size) * ((_BINS - 1) / reach / (4 * _BINS))
-    least = max(_LEAST_PERIODS / reach, _LEAST_WAVES / (2.0 * np.pi))
-    # A bin must be short beside a wave.
-    inside = np.flatnonzero(
-        (waves >= least) & (waves <= min(1.0 / shortest, 100.0 / reach))
-    )
-    if inside.size < 16:
-        return None
-    k = int(inside[np.argmax(power[inside])])
-    if power[k] < _PEAK * np.median(power[inside]) or k in (inside[0], inside[-1]):
-        return None
-    before, top, after = np.sqrt(power[k - 1 : k + 2])
-    shift = 0.5 * (before - after) / min(before - 2.0 * top + after, -1e-300)
-    return float(1.0 / (waves[k] + shift * (waves[1] - waves[0])))
-
-
-def _folds(
-    columns: Columns, runs: Sequence[Samples]
-) -> tuple[list[Accumulator], list[Accumulator]]:
+def _folds(columns: Columns, runs: Sequence[Samples]) -> tuple[FoldSums, Accumulator]:
     """Accumulate stretches that are long enough to be different motions."""
     # Stretches, not random rows: neighbours repeat each other after the low-pass, and
     # rows drawn at random would validate on what was fitted.
     count = sum(len(run) for run in runs)
     length, step = max(1, -(-count // FOLDS)), max(1, -(-count // _ENOUGH_SAMPLES))
     pairs = [accumulate_folds(columns, run, length, step) for run in runs if len(run)]
-    return [x for fit, _ in pairs for x in fit], [x for _, all_ in pairs for x in all_]
+    totals = [total for _, total in pairs]
+    whole = totals[0].merge(*totals[1:]) if len(totals) > 1 else totals[0]
+    return FoldSums.joined([folds for folds, _ in pairs]), whole
 
 
 def _pairs(errors: Float[np.ndarray, "kinds folds"]) -> np.ndarray:
@@ -383,13 +183,16 @@ def _pairs(errors: Float[np.ndarray, "kinds folds"]) -> np.ndarray:
 
 
 class _Search:
-    """Forward selection on Gram matrices of the stretches, all drives at once."""
+    """Forward selection on Gram matrices of the stretches, all drives at once.
+
+    Its unknowns are the lag, the base parameters of links and drives, and the terms;
+    the torque is the last column.
+    """
 
     def __init__(
         self,
         columns: Columns,
-        folds: Sequence[Accumulator],
-        every: Sequence[Accumulator],
+        folds: FoldSums,
         total: Accumulator,
         terms: Sequence[str],
     ) -> None:
@@ -402,46 +205,52 @@ class _Search:
         first = pose_problem(linear, (), terms, total.restrict(linear))
         std = WeightedLeastSquares().solve(first).torque_std
         problem = pose_problem(columns, (), terms, total)
-        self._own = problem.base.count - len(self._terms)
+        self._own = 1 + problem.base.count - len(self._terms)
+        self._width = problem.base.count + 2
         # Gram matrices are enough: gains of 5 % are compared, which needs few digits,
-        # and leaving a fold out is a subtraction.
-        fitted = self._grams_of(problem, folds, std)
-        # Columns scaled to one, so that the ridge means the same for all of them.
-        total_gram = fitted.sum(axis=(0, 1))
-        scale = np.sqrt(np.maximum(np.diag(total_gram), 1e-300))
-        size = np.outer(scale, scale)
+        # and leaving a fold out is a subtraction. Those of a joint hold the columns
+        # that move it and no others: of many joints most move none of its torque.
+        self._moved: list[np.ndarray] = []
         # Errors are those of the rows that are fitted, and of every row: around
         # reversals a joint that sticks would else be explained by friction it has not,
         # and friction with a memory shows nowhere else.
-        whole = self._grams_of(problem, every, std)
-        self._grams = np.stack([fitted, whole]) / size
-        self._fitted = self._grams[0].sum(axis=1)
-        self._torque = self._grams[..., -1, -1].sum(axis=1)
-        self._is_seen = self._seen(fitted.sum(axis=0), whole.sum(axis=0))
+        self._grams: list[Float[np.ndarray, "2 folds moved moved"]] = []
+        for change, fitted, every in zip(
+            _changes(problem, std), folds.fitted, folds.every, strict=True
+        ):
+            used = np.flatnonzero(np.any(change != 0.0, axis=0))
+            change = change[:, used]
+            self._moved.append(used)
+            self._grams.append(change.T @ np.stack([fitted, every]) @ change)
+        self._is_seen = self._seen()
+        self._rescale()
+        self._torque = np.stack([g[..., -1, -1].sum(axis=1) for g in self._grams], 1)
+        self._fitted = np.zeros((len(folds), self._width, self._width))
+        for used, grams in zip(self._moved, self._grams, strict=True):
+            self._fitted[:, used[:, None], used] += grams[0]
 
-    @staticmethod
-    def _grams_of(
-        problem: Problem, sums: Sequence[Accumulator], std: np.ndarray
-    ) -> Float[np.ndarray, "folds joints columns columns"]:
-        """Inner products of all columns, per stretch and joint, in units of noise."""
-        grams = []
-        for one in sums:
-            pairs = zip(problem.systems(one), std, strict=True)
-            scaled = [x / d for x, d in pairs]
-            grams.append([x.T @ x for x in scaled])
-        return np.array(grams)
+    def _rescale(self) -> None:
+        """Scale columns to one, so that the ridge means the same for all of them."""
+        squares = np.zeros(self._width)
+        for used, grams in zip(self._moved, self._grams, strict=True):
+            squares[used] += np.diagonal(grams[0].sum(axis=0))
+        scale = np.sqrt(np.maximum(squares, 1e-300))
+        for used, grams in zip(self._moved, self._grams, strict=True):
+            grams /= np.outer(scale[used], scale[used])
 
-    def _seen(self, fitted: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    def _seen(self) -> np.ndarray:
         """Whether enough of each term's torque lies in rows that are fitted."""
-        columns = range(self._own, self._own + len(self._terms))
+        squares = np.zeros((2, len(self._grams), self._width))
+        for i, (used, grams) in enumerate(zip(self._moved, self._grams, strict=True)):
+            squares[:, i, used] = np.diagonal(grams.sum(axis=1), axis1=1, axis2=2)
         visible = []
-        for k, joints in zip(columns, self._joints, strict=True):
-            part = fitted[joints, k, k].sum() / max(whole[joints, k, k].sum(), 1e-300)
-            every = max(whole[joints, -1, -1].sum(), 1e-300)
+        for k, joints in enumerate(self._joints, self._own):
+            fitted, every = squares[:, joints, k].sum(axis=1)
             # Beside what is fitted of the joint's torque: a joint that often stands
             # still has few rows to fit, and all of its terms have.
-            torque = fitted[joints, -1, -1].sum() / every
-            visible.append(part >= _LEAST_FITTED * torque)
+            torque, all_torque = squares[:, joints, -1].sum(axis=1)
+            part = torque / max(all_torque, 1e-300)
+            visible.append(fitted / max(every, 1e-300) >= _LEAST_FITTED * part)
         return np.array(visible, dtype=bool)
 
     def run(self) -> list[int]:
@@ -491,11 +300,14 @@ class _Search:
             candidates: Terms that may be added.
         """
         own = [*range(self._own), *[self._own + k for k in selection]]
-        width = self._grams.shape[-1]
+        width = self._width
         added = self._own + np.array(candidates, dtype=int)
         sums = self._fitted
+        if whole:
+            sums = sums.copy()
         for j in whole:
-            sums = sums + (self._grams[1, :, j] - self._grams[0, :, j])
+            used, grams = self._moved[j], self._grams[j]
+            sums[:, used[:, None], used] += grams[1] - grams[0]
         train = sums.sum(axis=0) - sums
         inner = train[:, own][:, :, own]
         # A ridge of 1e-9 of a column: what the other folds leave undetermined is zero.
@@ -536,7 +348,7 @@ class _Search:
                     solved[1][..., columns],
                     solved[2][:, columns],
                 )
-                gain, k = self._best(before, selection, candidates, (x, moves, steps))
+                gain, k = self._best(before, candidates, (x, moves, steps))
                 if gain > best.get(drive, (0.0, 0))[0]:
                     best[drive] = (gain, k)
         return [k for _, k in best.values()]
@@ -544,24 +356,22 @@ class _Search:
     def _best(
         self,
         before: np.ndarray,
-        selection: Sequence[int],
         candidates: Sequence[int],
         solved: tuple[np.ndarray, np.ndarray, np.ndarray],
     ) -> tuple[float, int]:
         """Gain and index of the best of a drive's candidates; gain 0: none helps."""
         x, moves, steps = solved
         joints = self._joints[candidates[0]]
-        # Only what is fitted or tried; all candidates of a drive in one product.
-        tried = [*selection, *candidates]
-        used = [*range(self._own), *[self._own + k for k in tried], -1]
-        grams = self._grams[:, :, joints][..., used, :][..., used]
-        x, u = x[:, used], moves[:, used]
-        products = np.matmul(grams, x[:, None, :, None])[..., 0]
-        error = np.sum(products * x[:, None], axis=-1)[..., None]
-        linear = np.einsum("fic,rfji->rfjc", u, products)
-        square = np.einsum("fic,rfjic->rfjc", u, np.matmul(grams, u[:, None]))
-        step = steps[:, None]
-        trial = (error + 2.0 * step * linear + step**2 * square).sum(axis=2)
+        trial = np.zeros((2, len(x), len(candidates)))
+        for j in joints:
+            # All candidates of a drive in one product.
+            grams, used = self._grams[j], self._moved[j]
+            v, u = x[:, used], moves[:, used]
+            products = np.matmul(grams, v[..., None])[..., 0]
+            error = np.sum(products * v, axis=-1)[..., None]
+            linear = np.einsum("fic,rfi->rfc", u, products)
+            square = np.einsum("fic,rfic->rfc", u, np.matmul(grams, u))
+            trial += error + 2.0 * steps * linear + steps**2 * square
         was = before[:, :, joints].sum(axis=2)
         best = (0.0, -1)
         for i, k in enumerate(candidates):
@@ -575,8 +385,11 @@ class _Search:
 
     def _errors(self, x: np.ndarray) -> Float[np.ndarray, "rows folds joints"]:
         """Squared error of fitted rows and of all, per stretch left out and joint."""
-        products = np.matmul(self._grams, x[:, None, :, None])[..., 0]
-        return np.asarray(np.sum(products * x[:, None], axis=-1))
+        errors = []
+        for used, grams in zip(self._moved, self._grams, strict=True):
+            products = np.matmul(grams, x[:, used, None])[..., 0]
+            errors.append(np.sum(products * x[:, used], axis=-1))
+        return np.stack(errors, axis=2)
 
     def _gain(
         self, before: np.ndarray, after: np.ndarray, joints: np.ndarray, remembers: bool
@@ -593,7 +406,7 @@ class _Search:
         gain = 1.0 - after.sum(axis=1) / total
         falls = np.log(np.maximum(before, 1e-300) / np.maximum(after, 1e-300))
         spread = np.std(falls, axis=1, ddof=1) / np.sqrt(falls.shape[1])
-        least = np.clip(_LEAST_TORQUE**2 * torque / total, _LEAST_GAIN, _MOST)
+        least = np.clip(_LEAST_TORQUE**2 * torque / total, LEAST_GAIN, _MOST)
         helped = np.mean(falls > 0.0, axis=1)
         sureness = falls.mean(axis=1) / np.maximum(spread, 1e-300)
         is_clear = (helped >= _MOST_FOLDS) & (sureness >= _LEAST_ERRORS)
@@ -622,3 +435,20 @@ class _Search:
             term.form != "hysteresis"
             and any(t.joint == term.joint and t.form == term.form for t in selected)
         )
+
+
+def _changes(
+    problem: Problem, std: Float[np.ndarray, " joints"]
+) -> Iterator[Float[np.ndarray, "columns unknowns"]]:
+    """For each joint, the unknowns' columns as sums of its own, in units of noise."""
+    columns = problem.columns
+    leaders = columns.user[:, list(problem.base.indices)]
+    fixed = columns.user @ np.where(problem.is_estimated, 0.0, problem.prior)
+    for support, deviation in zip(columns.support, std, strict=True):
+        change = np.zeros((support.size + 1, leaders.shape[1] + 2))
+        # One lag for all joints.
+        change[:-1, 0] = np.isin(support, columns.lags)
+        change[:-1, 1:-1] = leaders[support]
+        change[:-1, -1] = -fixed[support]
+        change[-1, -1] = 1.0
+        yield change / deviation

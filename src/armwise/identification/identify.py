@@ -112,10 +112,6 @@ def identify(
         solution = solver.solve(problem)  # no pass over the data: R factors suffice
         checked = review(problem, solution)
         estimate = build_estimate(problem, solution, checked, type(solver).__name__)
-        report("validate", 0.9)
-        if problem.validation_data:
-            errors = estimate.validate(problem.validation_data)
-            estimate = replace(estimate, validation=errors)
         system = SampledSystem.of(problem, problem.data, estimate=estimate)
         rows = whitened_rows(problem, estimate, system)
         # With terms left out, what they would explain looks like wrong data.
@@ -123,6 +119,12 @@ def identify(
         mismatch = find_mismatch(rows, gains, is_free)
         others = examine(system, rows, mismatch.is_large) if is_free else []
         estimate = mismatch.counted_in(estimate)
+        report("validate", 0.9)
+        if problem.validation_data:
+            # By intervals that know of all that was found.
+            fine = problem.fine_validation
+            errors = estimate.validate(problem.validation_data, fine=fine)
+            estimate = replace(estimate, validation=errors)
     report("done", 1.0)
     warnings = [*problem.data_warnings, *diagnose(estimate, checked.agreement)]
     codes = {warning.code for warning in warnings}
@@ -160,7 +162,7 @@ def build_problem(
     report = progress or (lambda step, fraction: None)
     report("prepare", 0.0)
     data, validation, warnings = without_copies(arm, data, validation)
-    runs, others = _prepared(arm, data, validation, hold_out, cutoff_hz)
+    runs, others, fine = _prepared(arm, data, validation, hold_out, cutoff_hz)
     # Refuse bad data before the long work, not in the middle of it.
     described = Columns(arm, has_lags=any(run.lag_std is not None for run in runs))
     for run in (*runs, *others):
@@ -183,7 +185,10 @@ def build_problem(
             columns = replace(described, friction=tuple(friction))
             problem = settle_load(pose_problem(columns, runs, free), free)
     return replace(
-        problem, validation_data=tuple(others), data_warnings=tuple(warnings)
+        problem,
+        validation_data=tuple(others),
+        fine_validation=fine,
+        data_warnings=tuple(warnings),
     )
 
 
@@ -212,8 +217,8 @@ def _prepared(
     validation: Data | None,
     hold_out: float,
     cutoff_hz: float | None,
-) -> tuple[list[Samples], list[Samples]]:
-    """Samples to fit and samples to validate on, from whatever was given."""
+) -> tuple[list[Samples], list[Samples], Samples | None]:
+    """Samples to fit and to validate on, and the latter finer, from what was given."""
     samples, recordings = _sorted_by_kind(data)
     if recordings:
         samples = [prepare(recordings, cutoff_hz, arm=arm)]
@@ -225,6 +230,7 @@ def _prepared(
             raise NotIdentifiable("There are no samples. Record a motion first.")
         # Compared with the same filters, or the errors would be the filters'.
         others = [prepare(logs, like=samples[0])]
+    fine = _finer(logs, others[0]) if len(logs) == 1 else None
     if hold_out:
         if not 0.0 < hold_out < 1.0:
             raise ArgumentError(
@@ -235,7 +241,30 @@ def _prepared(
         pairs = [run.split(1.0 - hold_out) for run in samples]
         samples = [first for first, _ in pairs]
         others += [last for _, last in pairs]
-    return samples, others
+    return samples, others, fine
+
+
+# Judgement: of a motion that has something at the cut-off, 2.5 times it hold the most.
+_FINER = 2.5
+"""Cut-off of finer samples over that of the fit."""
+
+_MOST_SAMPLES = 100_000
+"""Samples from which on a validation is not prepared a second time."""
+
+
+def _finer(logs: Sequence[Recording], samples: Samples) -> Samples | None:
+    """Prepare a log once more, with more of its fast motion left in."""
+    done = samples.preparation
+    if done.cutoff_hz is None or len(samples) > _MOST_SAMPLES:
+        return None
+    cutoff = _FINER * done.cutoff_hz
+    thin = max(1, int(done.decimation / _FINER))
+    like = replace(
+        done, cutoff_hz=cutoff, torque_bandwidth_hz=None, decimation=thin, lag_std=None
+    )
+    fine = prepare(logs, like=like)
+    # Clocks that start again cannot be interpolated in.
+    return fine if bool((fine.time[1:] > fine.time[:-1]).all()) else None
 
 
 def _sorted_by_kind(data: Data) -> tuple[list[Samples], list[Recording]]:

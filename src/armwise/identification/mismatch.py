@@ -12,7 +12,6 @@ assumed, or the larger one that the joints show among themselves.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +20,11 @@ import numpy as np
 
 from armwise.errors import EstimateWarning
 from armwise.identification.estimate import Estimate
+from armwise.identification.remainder import (
+    Remainder,
+    orthonormal_fit,
+    own_coefficients,
+)
 from armwise.identification.sampled_rows import (
     FEWEST,
     WhitenedRows,
@@ -54,8 +58,16 @@ _MATTERS = 1.0
 _LEAST_TORQUE = 1e-3
 """Fraction of a joint's torque below which what is found is not worth a word."""
 
+_LONGEST_LAG = 0.1
+"""Delay in [s] beyond which what a joint's slope explains is no delay."""
+
 _GAIN_FACTORS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32])
 """Multiples of the assumed gain deviation that are compared."""
+
+# Judgement: torque constants are known to about this; a sign that is wrong, or columns
+# that were exchanged, look like gains that differ by more.
+_FAR_GAIN = 0.1
+"""Standard deviation of gains from which on columns may not be what they are called."""
 
 # A likelihood ratio of e² is χ² = 4 of one degree of freedom: 1 in 20 by chance.
 _GAIN_EVIDENCE = 2.0
@@ -144,26 +156,37 @@ class Mismatch:
     Attributes:
         covariance: What is added to the covariance of the base parameters.
         lag_variance: What is added to the variance of the torque's delay in [s²].
+        doubt: What is left of the doubt about a delay that was not fitted in [s]: None
+            if it was, or was given.
+        joint_lags: Joints whose torque is later than others', as in `TorqueLag`.
         gain_std: Standard deviation of each joint's torque gain that is part of it.
         warnings: What was found, in words.
     """
 
     covariance: Float[np.ndarray, "base base"]
     lag_variance: float
+    doubt: float | None
+    joint_lags: tuple[tuple[str, float, float], ...]
     gain_std: Float[np.ndarray, " dof"]
     warnings: tuple[EstimateWarning, ...]
 
     @property
     def is_large(self) -> bool:
-        """Whether a good part of all parameters is moved by it."""
-        return any(warning.code == "model-mismatch" for warning in self.warnings)
+        """Whether it moves a good part of all parameters, or gains are far off."""
+        codes = {warning.code for warning in self.warnings}
+        are_far = "torque-gains-differ" in codes and self.gain_std.max() > _FAR_GAIN
+        return are_far or "model-mismatch" in codes
 
     def counted_in(self, estimate: Estimate) -> Estimate:
         """The estimate with intervals that know of it."""
         lag = estimate.torque_lag
         if lag is not None:
             std = float(np.sqrt(lag.std**2 + self.lag_variance))
-            lag = TorqueLag(lag.seconds, std)
+            lag = TorqueLag(lag.seconds, std, self.joint_lags)
+        elif self.doubt is not None:
+            # Of several runs the mean of what was taken.
+            taken = np.mean([run.preparation.lag for run in estimate.samples])
+            lag = TorqueLag(float(taken), self.doubt, self.joint_lags)
         return replace(
             estimate,
             base_covariance=estimate.base_covariance + self.covariance,
@@ -184,19 +207,56 @@ def find_mismatch(
             like a mismatch else. Gains are part of the intervals in any case.
     """
     count = sum(len(run) for run in rows.problem.data)
-    sums = _sums(rows, is_tested and count >= FEWEST)
-    gains = _gains(sums, gain_std)
-    findings = _search(sums.without_gains(gains)) if sums.labels else _NOTHING
-    effects = sums.effects[:, findings.columns] * findings.sizes
-    every = np.vstack([effects.T, gains.effects.T])
+    trials = _trials(rows, is_tested and count >= FEWEST)
+    gains = _gains(trials, gain_std)
+    findings = _search(trials, gains) if trials.labels else _NOTHING
+    effects = trials.effects[:, findings.columns] * findings.sizes
+    doubt, late = _lag_doubt(rows, bool(trials.labels))
+    every = np.vstack([effects.T, gains.effects.T, late])
     every[:, ~np.append(np.isfinite(rows.estimate.base_std), True)] = 0.0
     total = every.T @ every
+    names = rows.problem.columns.arm.coordinate_names
+    sure = zip(findings.columns, findings.sizes, findings.std, strict=False)
     return Mismatch(
         total[:-1, :-1],
         float(total[-1, -1]),
+        doubt,
+        tuple(
+            (names[trials.labels[k].joint], float(size), float(std))
+            for k, size, std in sure
+            if trials.labels[k].kind == "delay" and abs(size) < _LONGEST_LAG
+        ),
         gains.std,
-        _warnings(rows, sums, findings, effects, gains),
+        _warnings(rows, trials, findings, effects, gains),
     )
+
+
+def _lag_doubt(
+    rows: WhitenedRows, is_tested: bool
+) -> tuple[float | None, Float[np.ndarray, " base+1"]]:
+    """What a delay that was not fitted may be off by, and move the parameters by."""
+    nothing = np.zeros(rows.regressor.shape[2] + 1)
+    before = max(run.preparation.lag_doubt or 0.0 for run in rows.problem.data)
+    if not before or rows.problem.columns.has_lags:
+        return None, nothing
+    step = max(1, rows.log.size // _ROWS)
+    basis, root = orthonormal_fit(rows, step)
+    flat = basis.reshape(-1, basis.shape[2])
+    # The links' torque: the measured one's slope may be noise, which would show a delay
+    # of nothing.
+    late = (-rows.link_torque[1] * rows.trust / rows.std)[::step].reshape(-1)
+    both = np.stack([late, rows.torque[:, ::step].T.reshape(-1)])
+    projected = both @ flat
+    edges = np.searchsorted(rows.stretch[::step], np.arange(STRETCHES + 1))
+    left = Remainder.of(both - projected @ flat.T, rows.torque.shape[0] * edges)
+    value, std, is_known = own_coefficients(left.squares[:, :1], left.scores[:, :1])
+    doubt = before
+    # All of the log and the friction that was chosen may say more than a part and plain
+    # friction did. Its mean is not taken, so that it is part of the doubt.
+    if is_tested and is_known[0] and std[0] > 0.0:
+        variance = 1.0 / (1.0 / std[0] ** 2 + 1.0 / before**2)
+        doubt = float(np.hypot(np.sqrt(variance), variance / std[0] ** 2 * value[0]))
+    return doubt, root @ projected[0] * doubt if np.isfinite(doubt) else nothing
 
 
 # Columns that may be missing, at some rows.
@@ -210,8 +270,15 @@ class _Label(NamedTuple):
     form: int
 
 
-def _columns(rows: WhitenedRows) -> Iterator[tuple[_Label, np.ndarray]]:
-    """Everything that is tried, and its whitened torque (dof, samples)."""
+def _own_columns(
+    rows: WhitenedRows, step: int
+) -> tuple[list[str], Float[np.ndarray, "dof forms samples"]]:
+    """Torques of one joint that may be missing: their kinds, and their values.
+
+    Args:
+        rows: Rows of the data.
+        step: One in so many is wanted.
+    """
     motion, arm = rows.motion, rows.problem.columns.arm
     load, slope, bend = rows.link_torque
     if rows.problem.columns.has_lags:
@@ -219,18 +286,19 @@ def _columns(rows: WhitenedRows) -> Iterator[tuple[_Label, np.ndarray]]:
         slope = np.vstack([torque_rate(run)[index] for run, index in rows.samples])
     direction = np.vstack([friction_direction(x)[index] for x, index in rows.samples])
     top = np.maximum(np.percentile(np.abs(motion.qd), 99.5, axis=0), 1e-9)
-    time = 2.0 * rows.stretch / (STRETCHES - 1) - 1.0
-    weight = (rows.trust / rows.std).T
-    slopes = rows.slopes.reshape(arm.dof, -1, arm.dof)
+    time = (2.0 * rows.stretch / (STRETCHES - 1) - 1.0)[::step]
+    weight = (rows.trust / rows.std)[::step].T
+    kinds: list[str] = []
+    columns = []
     for j, index in enumerate(arm.coordinates):
-        q, v, d = motion.q[:, j], motion.qd[:, j] / top[j], direction[:, j]
+        q, d = motion.q[::step, j], direction[::step, j]
+        v = motion.qd[::step, j] / top[j]
         if not arm.joints[index].is_revolute:
             # A sliding joint's range counts as half a turn.
             q = np.pi * (q - q.mean()) / max(float(np.ptp(q)), 1e-9)
-        # In units of its usual size, so that columns are of one order.
-        heavy = load[:, j] / max(float(np.sqrt(np.mean(load[:, j] ** 2))), 1e-12)
+        heavy = np.abs(load[::step, j]) / _usual(load[:, j])
         own = [
-            ("load", np.abs(heavy) * d),
+            ("load", heavy * d),
             ("place", np.sin(q) * d),
             ("place", np.cos(q) * d),
             ("position", np.sin(q)),
@@ -242,103 +310,98 @@ def _columns(rows: WhitenedRows) -> Iterator[tuple[_Label, np.ndarray]]:
             ("speed", np.exp(-((v / 0.1) ** 2)) * d),
             # Coulomb friction that differs between the two ways is an offset.
             ("direction", np.abs(v)),
-            ("phase", bend[:, j]),
-            ("delay", -slope[:, j]),
+            ("phase", bend[::step, j]),
+            ("delay", -slope[::step, j]),
             ("time", time),
             ("warming", time * d),
         ]
-        for form, (kind, column) in enumerate(own):
-            torque = np.zeros(weight.shape)
-            torque[j] = column * weight[j]
-            yield _Label(kind, j, form), torque
-        # An elastic joint: its link lies behind its encoder, in proportion to the load.
-        yield _Label("phase", j, len(own)), slopes[:, :, j] * load[:, j]
+        kinds = [kind for kind, _ in own]
+        columns.append(np.stack([column for _, column in own]) * weight[j])
+    return kinds, np.stack(columns)
+
+
+def _usual(load: np.ndarray) -> float:
+    """Usual size of a load: in its units, columns are of one order."""
+    return max(float(np.sqrt(np.mean(load**2))), 1e-12)
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
-    """Inner products, stretch by stretch, of columns that the fit leaves over.
+class _Trials:
+    """Columns that may be missing, and what the fit leaves over of each.
 
     Attributes:
         labels: What each column that is tried is; the gains follow them.
-        products: Per stretch [z, gains, e]ᵀ [z, gains, e], the fit projected out.
+        remainder: What is left of those, of the gains and of the torque.
         power: Squared size of the columns before that, gains' included.
         effects: What a unit of each column moves the parameters by, the lag last.
     """
 
     labels: tuple[_Label, ...]
-    products: Float[np.ndarray, "stretches columns columns"]
+    remainder: Remainder
     power: Float[np.ndarray, " columns"]
     effects: Float[np.ndarray, "base+1 columns"]
 
     @property
     def gains(self) -> slice:
         """Which columns are the torque gains."""
-        return slice(len(self.labels), self.products.shape[1] - 1)
+        return slice(len(self.labels), self.power.size)
 
-    def without_gains(self, gains: _Gains) -> _Sums:
-        """The same with the gains fitted as well, if they differ more than assumed."""
-        if not gains.is_seen:
-            return self
-        products = self.products
-        for k in range(self.gains.start, self.gains.stop):
-            if products[:, k, k].sum() > _OWN_PART * self.power[k]:
-                products = _deflated(products, k)
-        return replace(self, products=products)
+    def without_gains(self, gains: _Gains) -> Remainder:
+        """What the gains leave as well, if they differ more than assumed."""
+        remainder = self.remainder
+        for k in range(self.gains.start, self.gains.stop) if gains.is_seen else ():
+            if remainder.squares[:, k].sum() > _OWN_PART * self.power[k]:
+                remainder = remainder.without(k)
+        return remainder
 
 
-def _sums(rows: WhitenedRows, is_tested: bool) -> _Sums:
+def _trials(rows: WhitenedRows, is_tested: bool) -> _Trials:
+    """Evaluate what is tried at some rows, and take out of it what the fit explains."""
     dof = rows.torque.shape[0]
     step = max(1, rows.log.size // _ROWS)
-    columns = list(_columns(rows)) if is_tested else []
-    torque = [column[:, ::step] for _, column in columns]
+    # Samples first, so that a stretch is in one piece.
+    torque = rows.torque[:, ::step].T
     explained = (rows.torque.reshape(-1) - rows.residual).reshape(dof, -1)[:, ::step]
+    labels: list[_Label] = []
     # A gain multiplies what one joint's torque should be.
-    torque += [
-        np.where(np.arange(dof)[:, None] == j, explained, 0.0) for j in range(dof)
-    ]
-    every = np.stack(torque, axis=2)
-    fitted = rows.regressor[:, ::step]
-    if rows.problem.columns.has_lags:
-        rate = np.vstack([torque_rate(run)[index] for run, index in rows.samples])
-        late = -rate * rows.trust / rows.std
-        fitted = np.concatenate([fitted, late.T[:, ::step, None]], axis=2)
-    else:
-        fitted = np.concatenate([fitted, np.zeros((*fitted.shape[:2], 1))], axis=2)
-    flat = fitted.reshape(-1, fitted.shape[2])
-    size = np.linalg.norm(flat, axis=0)
-    scale = np.where(size > 0, size, 1.0)
-    values, vectors = np.linalg.eigh((flat / scale).T @ (flat / scale))
-    # Half the digits are lost in the products: below that a direction is rounding.
-    is_there = values > 1e-10 * max(values[-1], 1e-300)
-    root = vectors[:, is_there] / np.sqrt(values[is_there]) / scale[:, None]
-    basis = flat @ root
-    both = np.concatenate([every, rows.torque[:, ::step, None]], axis=2)
-    both = both.reshape(-1, both.shape[2])
-    projected = basis.T @ both
-    power = np.einsum("rk,rk->k", both, both)[:-1]
-    unexplained = (both - basis @ projected).reshape(*every.shape[:2], -1)
-    edges = np.searchsorted(rows.stretch[::step], np.arange(STRETCHES + 1))
-    parts = [
-        unexplained[:, a:b].reshape(-1, unexplained.shape[2])
-        for a, b in pairwise(edges.tolist())
-    ]
-    return _Sums(
-        tuple(label for label, _ in columns),
-        np.stack([part.T @ part for part in parts]),
-        power,
-        root @ projected[:, :-1],
+    own = explained[:, None]
+    bent = np.zeros((0, *torque.shape))
+    if is_tested:
+        kinds, columns = _own_columns(rows, step)
+        labels += [
+            _Label(kind, j, form) for j in range(dof) for form, kind in enumerate(kinds)
+        ]
+        # An elastic joint: its link lies behind its encoder, in proportion to the load.
+        labels += [_Label("phase", j, len(kinds)) for j in range(dof)]
+        slopes = rows.slopes.reshape(dof, -1, dof)[:, ::step]
+        bent = (slopes * rows.link_torque[0][::step]).transpose(2, 1, 0)
+        own = np.concatenate([columns, own], axis=1)
+    basis, root = orthonormal_fit(rows, step)
+    forms, count = own.shape[1], dof * own.shape[1] + len(bent) + 1
+    # Of the joints' own columns first; gains are moved behind the others at the end.
+    projected = np.empty((root.shape[1], count))
+    for j in range(dof):
+        projected[:, j * forms : (j + 1) * forms] = basis[:, j].T @ own[j].T
+    dense = np.concatenate([bent, torque[None]])
+    flat = basis.reshape(-1, basis.shape[2])
+    projected[:, dof * forms :] = flat.T @ dense.reshape(len(dense), -1).T
+    values = -(projected.T @ flat.T).reshape(count, *torque.shape)
+    for j in range(dof):
+        values[j * forms : (j + 1) * forms, :, j] += own[j]
+    values[dof * forms :] += dense
+    squares = np.concatenate(
+        [(own**2).sum(axis=2).reshape(-1), (dense**2).sum(axis=(1, 2))]
     )
-
-
-def _deflated(products: np.ndarray, k: int) -> np.ndarray:
-    """Inner products of what a column leaves of all columns."""
-    total = products.sum(axis=0)
-    fraction = total[k] / total[k, k]
-    row = products[:, k, :]
-    cross = fraction[:, None] * row[:, None, :]
-    own = np.outer(fraction, fraction) * row[:, k, None, None]
-    return np.asarray(products - cross - cross.transpose(0, 2, 1) + own)
+    # A joint's gain is the last of its own columns.
+    gains = np.arange(forms - 1, dof * forms, forms)
+    order = np.concatenate([np.setdiff1d(np.arange(count - 1), gains), gains, [-1]])
+    edges = dof * np.searchsorted(rows.stretch[::step], np.arange(STRETCHES + 1))
+    return _Trials(
+        tuple(labels),
+        Remainder.of(values.reshape(count, -1)[order], edges),
+        squares[order][:-1],
+        root @ projected[:, order[:-1]],
+    )
 
 
 # Torque gains: unknowns that are known beforehand.
@@ -360,7 +423,7 @@ class _Gains:
     effects: Float[np.ndarray, "base+1 dof"]
 
 
-def _gains(sums: _Sums, assumed: Float[np.ndarray, " dof"]) -> _Gains:
+def _gains(trials: _Trials, assumed: Float[np.ndarray, " dof"]) -> _Gains:
     """Gains after a look at how far the joints' torques agree.
 
     A link moves several joints, so that gains can be compared; what all gains have in
@@ -368,11 +431,14 @@ def _gains(sums: _Sums, assumed: Float[np.ndarray, " dof"]) -> _Gains:
     the gains, K = Gᵀ G and B the scatter over stretches: their likelihood says whether
     S is as assumed; mean and covariance of the gains given u then follow.
     """
-    own = sums.effects[:, sums.gains]
+    own = trials.effects[:, trials.gains]
     if not assumed.any():
         return _Gains(assumed, False, np.zeros(own.shape))
-    products = sums.products[:, sums.gains, sums.gains]
-    scores = sums.products[:, sums.gains, -1]
+    remainder = trials.remainder
+    columns, edges = remainder.values[trials.gains], remainder.edges
+    parts = [columns[:, a:b] for a, b in pairwise(edges.tolist())]
+    products = np.stack([part @ part.T for part in parts])
+    scores = remainder.scores[:, trials.gains]
     information, score = products.sum(axis=0), scores.sum(axis=0)
     fit = np.linalg.pinv(information, rcond=1e-6, hermitian=True) @ score
     scatter = scores - products @ fit
@@ -427,18 +493,19 @@ class _Findings:
 _NOTHING = _Findings([], 0, np.zeros(0), np.zeros(0))
 
 
-def _search(sums: _Sums) -> _Findings:
+def _search(trials: _Trials, gains: _Gains) -> _Findings:
     """Add the column that the residual follows most surely, until none is sure."""
-    count = len(sums.labels)
-    products = sums.products
-    first = np.diagonal(products.sum(axis=0))[:count].copy()
+    count = len(trials.labels)
+    start = remainder = trials.without_gains(gains)
+    first = start.squares[:, :count].sum(axis=0)
     selection: list[int] = []
     errors: list[float] = []
     while True:
-        value, std, is_known = _coefficients(products, count)
+        squares, scores = remainder.squares[:, :count], remainder.scores[:, :count]
+        value, std, is_known = own_coefficients(squares, scores)
         # What the fit itself explains, and what the others do, is not tried.
-        is_known &= first > 1e-6 * sums.power[:count]
-        is_known &= np.diagonal(products.sum(axis=0))[:count] > _OWN_PART * first
+        is_known &= first > 1e-6 * trials.power[:count]
+        is_known &= squares.sum(axis=0) > _OWN_PART * first
         sureness = np.where(is_known & (std > 0.0), np.abs(value), 0.0)
         sureness /= np.where(std > 0.0, std, 1.0)
         sureness[selection] = 0.0
@@ -447,17 +514,18 @@ def _search(sums: _Sums) -> _Findings:
             break
         selection.append(best)
         errors.append(float(std[best]))
-        products = _deflated(products, best)
+        remainder = remainder.without(best)
     if not selection:
         return _NOTHING
-    total = sums.products.sum(axis=0)
+    columns = np.stack([start.column(k) for k in selection])
+    # Of the products, which have half the digits: columns may be nearly alike.
     sizes = np.linalg.lstsq(
-        total[np.ix_(selection, selection)], total[selection, -1], rcond=1e-9
+        columns @ columns.T, columns @ start.column(-1), rcond=1e-9
     )[0]
-    forms = {sums.labels[k].form for k in selection}
+    forms = {trials.labels[k].form for k in selection}
     others = [
         k
-        for k, label in enumerate(sums.labels)
+        for k, label in enumerate(trials.labels)
         if label.form in forms
         and _KINDS[label.kind].is_friction
         and is_known[k]
@@ -473,28 +541,12 @@ def _search(sums: _Sums) -> _Findings:
     )
 
 
-def _coefficients(
-    products: np.ndarray, count: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Each column's own coefficient, its jackknife, and whether it is one at all."""
-    squares = np.diagonal(products, axis1=1, axis2=2)[:, :count]
-    scores = products[:, :count, -1]
-    total = squares.sum(axis=0)
-    is_known = total > 0.0
-    power = np.where(is_known, total, 1.0)
-    value = np.where(is_known, scores.sum(axis=0) / power, 0.0)
-    # As in `jackknife_covariance`, of one unknown; 0.95 there and here.
-    moves = (scores - squares * value) / (power - 0.95 * squares)
-    std = np.sqrt(np.sum(moves**2, axis=0) * (STRETCHES - 1) / STRETCHES)
-    return value, std, is_known
-
-
 # What to say.
 
 
 def _warnings(
     rows: WhitenedRows,
-    sums: _Sums,
+    trials: _Trials,
     findings: _Findings,
     effects: Float[np.ndarray, "base+1 columns"],
     gains: _Gains,
@@ -507,8 +559,8 @@ def _warnings(
     torque = np.sqrt(np.mean(rows.torque**2, axis=1)) * np.sqrt(rows.log.size)
     named = []
     for k, column in enumerate(findings.columns[: findings.sure]):
-        kind, joint, _ = sums.labels[column]
-        size = abs(findings.sizes[k]) * np.sqrt(sums.power[column])
+        kind, joint, _ = trials.labels[column]
+        size = abs(findings.sizes[k]) * np.sqrt(trials.power[column])
         is_large = size > _LEAST_TORQUE * torque[joint]
         if is_large and moves[:, k].max(initial=0.0) > _MATTERS:
             named.append((kind, joint, k))

@@ -48,11 +48,12 @@ class _Reading:
 def read_otherwise(problem: Problem, system: SampledSystem) -> EstimateWarning | None:
     """Try signs, orders, units and delays; name the one that mends the fit."""
     now = system.errors(system.torque)
+    pairs = _pairs(now)
     readings = [
-        *_other_torques(problem, system),
+        *_other_torques(problem, system, pairs),
         *other_clocks(problem, system),
         *_other_gravity(problem, system),
-        *_other_positions(problem),
+        *_other_positions(problem, pairs),
     ]
     best = min(readings, key=lambda one: float(score(one.errors)), default=None)
     if best is None or best.errors.max() > BETTER * now.max():
@@ -65,7 +66,21 @@ def score(errors: np.ndarray) -> float:
     return float(np.log(np.maximum(errors, 1e-6)).mean())
 
 
-def _other_torques(problem: Problem, system: SampledSystem) -> list[_Reading]:
+# Judgement: an exchange spoils the two joints most, and those beside them less.
+_WORST = 4
+"""Joints of the largest error; of many joints, one of these is exchanged."""
+
+
+def _pairs(errors: Float[np.ndarray, " dof"]) -> list[tuple[int, int]]:
+    """Joints that may have been exchanged: any two, of up to eight."""
+    pairs = combinations(range(errors.size), 2)
+    worst = set(np.argsort(-errors)[:_WORST].tolist())
+    return [pair for pair in pairs if errors.size <= 8 or worst & set(pair)]
+
+
+def _other_torques(
+    problem: Problem, system: SampledSystem, pairs: Sequence[tuple[int, int]]
+) -> list[_Reading]:
     """Torques with other signs, or exchanged."""
     names = problem.columns.arm.coordinate_names
     readings = []
@@ -76,7 +91,7 @@ def _other_torques(problem: Problem, system: SampledSystem) -> list[_Reading]:
         text += "sign (mapping: scale = -1)."
         warning = EstimateWarning("torque-sign-flipped", text)
         readings.append(_Reading(system.errors(torque), warning))
-    for i, j in combinations(range(len(names)), 2):
+    for i, j in pairs:
         torque = system.torque.copy()
         torque[[i, j]] = torque[[j, i]]
         text = f"The fit is far better with the torques of {names[i]} and {names[j]} "
@@ -125,6 +140,7 @@ def _lag_errors(
     if min(len(run) for run in problem.data) < 4 * abs(shifts).max():
         return np.zeros(0), []
     tables = []
+    shifted = np.stack([_shifted(problem, system, int(k)) for k in shifts], axis=2)
     for k in np.unique(part):
         rows = part == k
         weight = system.trust.T[:, rows]
@@ -132,15 +148,11 @@ def _lag_errors(
         weight = weight / np.maximum(sizes, 1e-12)[:, None]
         columns = system.regressor[:, rows] * weight[:, :, None]
         basis = orthonormal(columns.reshape(-1, columns.shape[2]))
-        errors = []
-        for shift in shifts:
-            torque = _shifted(problem, system, int(shift))[:, rows] * weight
-            remainder = torque.reshape(-1)
-            remainder = remainder - basis @ (basis.T @ remainder)
-            size = np.linalg.norm(torque, axis=1)
-            unexplained = np.linalg.norm(remainder.reshape(torque.shape), axis=1)
-            errors.append(unexplained / np.maximum(size, 1e-12))
-        tables.append(errors)
+        torque = shifted[:, rows] * weight[:, :, None]
+        flat = torque.reshape(-1, shifts.size)
+        remainder = (flat - basis @ (basis.T @ flat)).reshape(torque.shape)
+        size = np.maximum(np.linalg.norm(torque, axis=1), 1e-12)
+        tables.append([*(np.linalg.norm(remainder, axis=1) / size).T])
     return shifts / rate, tables
 
 
@@ -175,7 +187,9 @@ def _other_gravity(problem: Problem, system: SampledSystem) -> list[_Reading]:
     return [_Reading(system.errors(system.torque, across), warning)]
 
 
-def _other_positions(problem: Problem) -> list[_Reading]:
+def _other_positions(
+    problem: Problem, pairs: Sequence[tuple[int, int]]
+) -> list[_Reading]:
     """Joints in another order, with or without their torques; one in degrees."""
     arm = problem.columns.arm
     names = arm.coordinate_names
@@ -193,7 +207,7 @@ def _other_positions(problem: Problem) -> list[_Reading]:
         errors = system.errors(system.torque)
         readings.append(_Reading(errors, EstimateWarning(code, text)))
 
-    for i, j in combinations(range(arm.dof), 2):
+    for i, j in pairs:
         order = np.arange(arm.dof)
         order[[i, j]] = [j, i]
         pair = f"{names[i]} and {names[j]}"

@@ -34,6 +34,8 @@ class Problem:
         is_estimated: Which parameters are free; the others keep the arm's values.
         friction_candidates: Friction terms that were tried, the selected among them.
         validation_data: Samples that are kept out of the fit.
+        fine_validation: The first of them again, with faster motion left in; None where
+            samples were given, or there are too many.
         data_warnings: What looks wrong with the recordings, before any fit.
     """
 
@@ -44,6 +46,7 @@ class Problem:
     is_estimated: np.ndarray
     friction_candidates: tuple[FrictionTerm, ...] = ()
     validation_data: tuple[Samples, ...] = ()
+    fine_validation: Samples | None = None
     data_warnings: tuple[EstimateWarning, ...] = ()
 
     def __repr__(self) -> str:

@@ -16,7 +16,7 @@ from armwise.regression import (
     Signals,
     Solution,
     StretchScores,
-    jackknife,
+    low_pass,
     sandwich,
     solve_system,
     stack,
@@ -81,6 +81,10 @@ class Validation:
         moving, resting: Errors while a joint moves, and while it does not; None where
             rows were not looked at.
         reversing: Errors within 0.1 s of a joint's turning back.
+        interval_ratio: Factor by which the prediction's own intervals (`predict_std`)
+            would have to be wider to hold nine tenths of the errors while moving, as
+            they promise; what the low-pass of the motion does to torques is no error
+            where the recording is at hand. None where that was not looked at.
     """
 
     relative_error: Float[np.ndarray, " dof"]
@@ -91,15 +95,19 @@ class Validation:
     moving: PartErrors | None = None
     resting: PartErrors | None = None
     reversing: PartErrors | None = None
+    interval_ratio: Float[np.ndarray, " dof"] | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Return plain numbers, for JSON."""
+        ratio = self.interval_ratio
+        own = {} if ratio is None else {"interval_ratio": ratio.tolist()}
         return {
             "relative_error": self.relative_error.tolist(),
             "rmse": self.rmse.tolist(),
             "r2": self.r2.tolist(),
             "whiteness": self.whiteness.tolist(),
             "samples": self.samples,
+            **own,
         } | {
             name: part.to_dict()
             for name in PARTS
@@ -185,6 +193,7 @@ class Tally:
         # In one pass; digits are lost only where a torque's mean is far above its
         # spread.
         spread = squares - mean**2 / count
+        parts = self._part_errors()
         return Validation(
             relative_error=np.sqrt(errors / np.where(squares > 0, squares, 1.0)),
             rmse=np.sqrt(errors / count),
@@ -193,7 +202,9 @@ class Tally:
             # one), its mean not removed: a constant residual is not noise either.
             whiteness=lagged / np.where(errors > 0, errors, 1.0),
             samples=self._count,
-            **self._part_errors(),
+            moving=parts.get("moving"),
+            resting=parts.get("resting"),
+            reversing=parts.get("reversing"),
         )
 
     def _part_errors(self) -> dict[str, PartErrors]:
@@ -236,6 +247,23 @@ def predict_torque(
     for block in columns.blocks([samples]):
         torque[block.rows] = predicted_block(columns, block, weights)
     return torque
+
+
+def filter_effect(
+    columns: Columns, parameters: np.ndarray, samples: Samples, fine: Samples
+) -> Float[np.ndarray, "samples dof"]:
+    """What the low-pass of a motion changes in its torque in [N m].
+
+    The torque of a filtered motion is not the filtered torque: products of fast motions
+    have a slow part. `fine` is the same motion, less filtered: its torque, filtered
+    afterwards, less the torque of the samples.
+    """
+    torque = predict_torque(columns, parameters, fine)
+    cutoff = samples.preparation.low_pass_hz
+    for rows in fine.segments:
+        torque[rows] = low_pass(torque[rows], cutoff, fine.rate_hz, "constant")
+    filtered = [np.interp(samples.time, fine.time, x) for x in torque.T]
+    return np.stack(filtered, axis=1) - predict_torque(columns, parameters, samples)
 
 
 def predicted_block(
@@ -294,11 +322,14 @@ class TorqueLag:
 
     Attributes:
         seconds: The delay in [s].
-        std: Its standard deviation in [s].
+        std: Its standard deviation in [s]; infinite where nothing shows it.
+        joints: Joints whose torque is later than that, or earlier: name, by how much in
+            [s], and the standard deviation of that.
     """
 
     seconds: float
     std: float
+    joints: tuple[tuple[str, float, float], ...] = ()
 
 
 # The second pass over the data: residuals, their correlation, and the description.
@@ -402,8 +433,7 @@ def review(problem: Problem, solution: Solution) -> Review:
         covariance = sandwich(solution.scores, solution)
     else:
         selection = problem.leaders
-        information = sums.information(columns, selection)
-        covariance = jackknife(sums.values @ selection, information, solution)
+        covariance = sums.covariance(columns, selection, solution)
         if columns.has_lags:
             lag = _torque_lag(problem, solution, sums)
     return Review(covariance, tally.result(), lag, agreement)
@@ -425,9 +455,7 @@ def _torque_lag(
     widened = solve_system(
         stack(right, solution.torque_std), zeros, solution.torque_std
     )
-    covariance = jackknife(
-        sums.values @ selection, sums.information(columns, selection), widened
-    )
+    covariance = sums.covariance(columns, selection, widened)
     variance = float(covariance[-1, -1])
     before = {run.preparation.lag for run in problem.data}
     # Runs with delays of their own have none in common.

@@ -30,7 +30,10 @@ class Preparation:
         torque_bandwidth_hz: Low-pass the torque went through, ours or the robot's own,
             in [Hz]; what friction's steps look like in the torque. None: untouched.
         lag: Delay of the torque behind the motion, taken out, in [s].
-        lag_std: How well that delay is known in [s]; None: it was given, not found.
+        lag_std: How well that delay is known in [s], where it is to be fitted beside
+            all parameters; None: it was given, or is hardly determined.
+        lag_doubt: How far a delay that is hardly determined, and not fitted, may be off
+            in [s]; infinite where nothing shows it, None where it was given or fitted.
         wrench_lag: Delay of the wrench, taken out, in [s].
         velocity_lag: Delay of the measured velocity, taken out, in [s].
         velocity: Whether velocity was measured or made from position.
@@ -52,6 +55,7 @@ class Preparation:
     torque_bandwidth_hz: float | None = None
     lag: float = 0.0
     lag_std: float | None = None
+    lag_doubt: float | None = None
     wrench_lag: float = 0.0
     velocity_lag: float = 0.0
     velocity: VelocitySource = "given"
@@ -114,11 +118,13 @@ def joined(parts: Sequence[Preparation]) -> Preparation:
             dropped[why] = dropped.get(why, 0) + count
     rates = [p.sample_rate_hz for p in parts if p.sample_rate_hz is not None]
     lag_stds = [p.lag_std for p in parts if p.lag_std is not None]
+    doubts = [p.lag_doubt for p in parts if p.lag_doubt is not None]
     resolutions = [p.speed_resolution for p in parts if p.speed_resolution]
     common |= {
         "sample_rate_hz": float(np.mean(rates)) if rates else None,
         # One delay that has to be estimated is enough to look for it in all.
         "lag_std": max(lag_stds, default=None),
+        "lag_doubt": max(doubts, default=None),
         # The coarsest of all, since one number serves all rows.
         "speed_resolution": tuple(map(max, zip(*resolutions, strict=True))),
         "rows_read": sum(p.rows_read for p in parts),

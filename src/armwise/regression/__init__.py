@@ -4,9 +4,11 @@ from armwise.regression.accumulator import (
     Accumulator,
     ColumnSource,
     FactorSum,
+    FoldSums,
     GramSum,
     accumulate,
     accumulate_folds,
+    accumulate_roughly,
     accumulate_stretches,
     factor_of_gram,
 )
@@ -14,13 +16,14 @@ from armwise.regression.columns import BLOCK, SETTLED_DIRECTION, Block, Columns
 from armwise.regression.friction import (
     FORMS,
     DriveMotion,
-    FrictionColumns,
     FrictionForm,
     FrictionModel,
     FrictionTerm,
+    heat_coefficients,
     hysteresis_terms,
     load_rows,
 )
+from armwise.regression.friction_columns import FrictionColumns
 from armwise.regression.jackknife import (
     STRETCHES,
     StretchScores,
@@ -37,6 +40,7 @@ from armwise.regression.signals import (
     friction_direction,
     through_torque_filter,
     torque_rate,
+    torque_slope,
 )
 from armwise.regression.solution import (
     RANK_TOLERANCE,
@@ -67,6 +71,7 @@ __all__ = [
     "Columns",
     "DriveMotion",
     "FactorSum",
+    "FoldSums",
     "FrictionColumns",
     "FrictionForm",
     "FrictionModel",
@@ -80,11 +85,13 @@ __all__ = [
     "TorqueSignal",
     "accumulate",
     "accumulate_folds",
+    "accumulate_roughly",
     "accumulate_stretches",
     "averaged_sign",
     "butterworth",
     "factor_of_gram",
     "friction_direction",
+    "heat_coefficients",
     "hysteresis_terms",
     "interval_factor",
     "jackknife",
@@ -99,5 +106,6 @@ __all__ = [
     "through_torque_filter",
     "torque_rate",
     "torque_size",
+    "torque_slope",
     "triangle",
 ]

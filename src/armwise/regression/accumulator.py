@@ -201,6 +201,28 @@ def accumulate(
     return Accumulator(columns).add(data, weights)
 
 
+def accumulate_roughly(
+    columns: Columns, parts: Sequence[tuple[Signals, Sequence[slice]]]
+) -> Accumulator:
+    """Sums of some rows, good to half of the digits, for a first look.
+
+    Args:
+        columns: What explains the torque.
+        parts: Runs, and which of their rows.
+    """
+    total = Accumulator(columns)
+    sums = [GramSum() for _ in columns.support]
+    for run, rows in parts:
+        for block in columns.blocks([run], rows):
+            for i, one in enumerate(sums):
+                matrix = _weighted(block, i, None)
+                total.torque[i] += matrix[-1].sum()
+                one.add(matrix.T)
+            total.count_rows(block)
+    total.factors = [one.factor() for one in sums]
+    return total
+
+
 def accumulate_stretches(
     columns: ColumnSource, samples: Signals, count: int
 ) -> list[Accumulator]:
@@ -232,10 +254,36 @@ def accumulate_stretches(
     return stretches
 
 
+@dataclass(frozen=True, eq=False)
+class FoldSums:
+    """Inner products of [columns, torque], stretch by stretch.
+
+    Attributes:
+        fitted: For each joint those of its trusted rows.
+        every: The same of all rows: those that are not fitted are still predicted.
+    """
+
+    fitted: tuple[Float[np.ndarray, "folds width width"], ...]
+    every: tuple[Float[np.ndarray, "folds width width"], ...]
+
+    def __len__(self) -> int:
+        return len(self.fitted[0])
+
+    @classmethod
+    def joined(cls, parts: Sequence[FoldSums]) -> FoldSums:
+        """Stretches of several runs, one after another."""
+        fitted = zip(*(part.fitted for part in parts), strict=True)
+        every = zip(*(part.every for part in parts), strict=True)
+        return cls(
+            tuple(np.concatenate(grams) for grams in fitted),
+            tuple(np.concatenate(grams) for grams in every),
+        )
+
+
 def accumulate_folds(
     columns: Columns, run: Signals, length: int, step: int = 1
-) -> tuple[list[Accumulator], list[Accumulator]]:
-    """Run through samples once: stretches of it, to fit and to predict.
+) -> tuple[FoldSums, Accumulator]:
+    """Run through samples once: inner products of stretches, and sums of the whole.
 
     As for `accumulate_stretches` columns are those of all samples, cut afterwards:
     friction remembers where a joint came from.
@@ -244,40 +292,35 @@ def accumulate_folds(
         columns: What explains the torque, evaluated in the whole run.
         run: The samples.
         length: Samples of a stretch before thinning; the last one has what remains.
-        step: One sample in so many is used; if more than one, sums are good to half of
-            the digits.
-
-    Returns:
-        For every stretch the accumulator of its trusted rows, and that of all of them:
-        rows that are not fitted are still predicted.
+        step: One sample in so many is used; if more than one, the sums of the whole are
+            good to half of the digits.
     """
     starts = range(0, len(run), length)
     rows = [slice(k, min(k + length, len(run)), step) for k in starts]
-    folds = [Accumulator(columns) for _ in rows]
-    sums = [[GramSum() for _ in columns.support] for _ in rows]
-    masked = [[np.zeros(factor.shape) for factor in fold.factors] for fold in folds]
+    widths = [support.size + 1 for support in columns.support]
+    fitted = tuple(np.zeros((len(rows), width, width)) for width in widths)
+    masked = tuple(np.zeros_like(grams) for grams in fitted)
+    total = Accumulator(columns)
     for block in columns.blocks([run], rows):
         k = block.rows.start // length
+        for i, matrix in enumerate(block.joints):
+            trusted = _weighted(block, i, None)
+            fitted[i][k] += trusted @ trusted.T
+            if block.trust is not None:
+                few = matrix[:, block.trust[:, i] == 0.0]
+                masked[i][k] += few @ few.T
         if step == 1:
-            folds[k].add_block(block)
+            total.add_block(block)
         else:
-            for i, one in enumerate(sums[k]):
-                matrix = _weighted(block, i, None)
-                folds[k].torque[i] += matrix[-1].sum()
-                one.add(matrix.T)
-            folds[k].count_rows(block)
-        if block.trust is not None:
-            for i, is_masked in enumerate(block.trust.T == 0.0):
-                few = block.joints[i][:, is_masked]
-                masked[k][i] += few @ few.T
-    for fold, joints in zip(folds, sums, strict=True):
-        fold.settle()
-        if step > 1:
-            fold.factors = [one.factor() for one in joints]
-    # Good to half the digits, which is plenty for errors that are compared.
-    others = [Accumulator(columns, 0.0, [*map(factor_of_gram, m)]) for m in masked]
-    pairs = zip(folds, others, strict=True)
-    return folds, [fold.merge(other) for fold, other in pairs]
+            total.torque += [
+                _weighted(block, i, None)[-1].sum() for i in range(len(fitted))
+            ]
+            total.count_rows(block)
+    total.settle()
+    if step > 1:
+        total.factors = [factor_of_gram(grams.sum(axis=0)) for grams in fitted]
+    every = tuple(x + y for x, y in zip(fitted, masked, strict=True))
+    return FoldSums(fitted, every), total
 
 
 def _reflect(stretch: Accumulator, block: Block) -> None:

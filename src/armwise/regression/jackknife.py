@@ -10,6 +10,7 @@ jackknife, or CR3 of cluster-robust statistics). It holds for few stretches, too
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +46,7 @@ def interval_factor(confidence: float = 0.95) -> float:
     return student_factor(STRETCHES - 1, confidence)
 
 
+@cache
 def student_factor(freedom: int, confidence: float) -> float:
     """Half width that holds Student's t with whole degrees of freedom so often.
 
@@ -73,7 +75,7 @@ def student_factor(freedom: int, confidence: float) -> float:
 
 def jackknife_covariance(
     scores: Float[np.ndarray, "stretches unknowns"],
-    information: Float[np.ndarray, "stretches unknowns unknowns"],
+    fractions: Float[np.ndarray, "stretches determined determined"],
     root: Float[np.ndarray, "unknowns determined"],
 ) -> Float[np.ndarray, "unknowns unknowns"]:
     """Scatter of what an estimate would be without each stretch in turn.
@@ -83,16 +85,15 @@ def jackknife_covariance(
 
     Args:
         scores: s_g = Aᵀ r, each stretch's gradient of half the cost, in whitened rows.
-        information: H_g = Aᵀ A of each stretch, at least roughly.
+        fractions: Gᵀ H_g G, each stretch's part of all information (H_g = Aᵀ A), at
+            least roughly.
         root: Any G with G Gᵀ = H⁻¹, the inverse of all information; directions that
             nothing determines left out.
     """
     count = len(scores)
-    fractions = _LARGEST_FRACTION * (root.T @ information @ root)
     # (I − GᵀH_gG)⁻¹ Gᵀ s = Gᵀ (I − H_g H⁻¹)⁻¹ s, and the left one is symmetric.
-    moves = np.linalg.solve(
-        np.eye(root.shape[1]) - fractions, (scores @ root)[..., None]
-    )
+    others = np.eye(root.shape[1]) - _LARGEST_FRACTION * fractions
+    moves = np.linalg.solve(others, (scores @ root)[..., None])
     steps = moves[..., 0] @ root.T
     # Tukey's factor for g groups: pseudo-values g β − (g − 1) β₋ scatter (g − 1) times
     # as far as the estimates β₋ without a group, and β is the mean of g of them.
@@ -101,14 +102,20 @@ def jackknife_covariance(
 
 def jackknife(
     scores: Float[np.ndarray, "stretches base"],
-    information: Float[np.ndarray, "stretches base base"],
+    fractions: Float[np.ndarray, "stretches determined determined"],
     solution: Solution,
 ) -> Float[np.ndarray, "base base"]:
-    """Covariance of a linear solution from its scores; infinite where undetermined."""
+    """Covariance of a linear solution from its scores; infinite where undetermined.
+
+    Args:
+        scores: As for `jackknife_covariance`.
+        fractions: Likewise, for the solution's own `inverse_root`.
+        solution: The solution.
+    """
     # Only the textbook covariance is left, as if residuals were independent.
     if len(scores) < _FEWEST_STRETCHES:
         return solution.covariance
-    covariance = jackknife_covariance(scores, information, solution.inverse_root)
+    covariance = jackknife_covariance(scores, fractions, solution.inverse_root)
     return _with_undetermined(covariance, solution)
 
 
@@ -188,12 +195,16 @@ class StretchScores:
                 weight = (part.stop - part.start) / (some.shape[1] * torque_std[i] ** 2)
                 self._information[i][row] += weight * (some @ some.T)
 
-    def information(
-        self, columns: Columns, selection: Float[np.ndarray, "columns base"]
-    ) -> Float[np.ndarray, "stretches base base"]:
-        """Roughly Yᵀ W Y of each stretch, for combinations of the columns."""
+    def covariance(
+        self,
+        columns: Columns,
+        selection: Float[np.ndarray, "columns base"],
+        solution: Solution,
+    ) -> Float[np.ndarray, "base base"]:
+        """Jackknife of a solution for combinations of the columns."""
         count, width = self.values.shape
         every = np.zeros((count, width, width))
         for support, own in zip(columns.support, self._information, strict=True):
             every[:, support[:, None], support] += own
-        return np.asarray(selection.T @ every @ selection)
+        root = selection @ solution.inverse_root
+        return jackknife(self.values @ selection, root.T @ every @ root, solution)

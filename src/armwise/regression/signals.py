@@ -18,6 +18,10 @@ class Signals(Protocol):
     """Motion and torque on one time base, samples first, as `Samples` holds them."""
 
     @property
+    def time(self) -> Float[np.ndarray, " samples"]:
+        """When, in [s]."""
+
+    @property
     def q(self) -> Float[np.ndarray, "samples dof"]:
         """Positions in [rad] or [m]."""
 
@@ -65,6 +69,14 @@ class Signals(Protocol):
     def still(self) -> Float[np.ndarray, "samples dof"] | None:
         """Weight of moments without motion in a filtered torque; None: not known."""
 
+    @property
+    def temperature(self) -> Float[np.ndarray, "samples dof"] | None:
+        """Temperature of the joints' drives in [°C]; None: not measured."""
+
+    @property
+    def past(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """Time and velocities of earlier rows of the run, part by part."""
+
     def __len__(self) -> int:
         """Number of samples."""
 
@@ -105,13 +117,21 @@ def friction_direction(
 def torque_rate(signals: Signals) -> Float[np.ndarray, "samples joints"]:
     """Return dτ/dt in [N m/s]: what a torque changes by if read a moment later.
 
-    Zero where the torque's delay is known: nothing is then read at another moment. Of
-    the measured torque, not of a model's: it needs no parameters, and noise is not
+    Zero where the torque's delay is not to be fitted: nothing is then read at another
+    moment.
+    """
+    if signals.lag_std is None:
+        return np.zeros(signals.tau.shape)
+    return torque_slope(signals)
+
+
+def torque_slope(signals: Signals) -> Float[np.ndarray, "samples joints"]:
+    """Return dτ/dt in [N m/s], segment by segment.
+
+    Of the measured torque, not of a model's: it needs no parameters, and noise is not
     correlated with its own derivative.
     """
     rate = np.zeros(signals.tau.shape)
-    if signals.lag_std is None:
-        return rate
     for rows in signals.segments:
         tau = signals.tau[rows]
         # Below two samples there is no slope.

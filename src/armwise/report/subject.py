@@ -40,8 +40,9 @@ last joints of an arm carry little torque and much friction, so 15 % is common."
 
 # The second bound is that of the warning "overfitted".
 VALIDATION = (2.0, 3.0)
-"""Error on validation data over the error of the fit, to pass or not to fail. Another
-motion at other speeds easily doubles it; more is overfitting or a change of the arm."""
+"""Factor by which validation data are predicted worse than fitted and worse than the
+prediction's own intervals promise (`worsening`), to pass or not to fail. Another motion
+at other speeds easily doubles it; more is overfitting or a change of the arm."""
 
 
 BAND_LEVEL = 0.9

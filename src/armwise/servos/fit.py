@@ -19,6 +19,12 @@ Values = Mapping[str, float]
 _DAMPINGS = (0.0, 0.03, 0.3, 3.0)
 """Levenberg-Marquardt damping, of the diagonal, tried at once in one batch."""
 
+_DRAWS = 24
+"""Points drawn along the valley where Gauss-Newton finds no way down."""
+
+_WIDTHS = (0.4, 2.0)
+"""Widths of differences, of the first, tried before a fit ends."""
+
 # Judgement: errors of a free run are alike for about half a second.
 CORRELATION_S = 0.5
 """Time in [s] over which errors count as one."""
@@ -32,6 +38,8 @@ class ServoFit:
         values: Every parameter.
         names: Those that were fitted.
         cost: Mean robust cost, in [rad].
+        total: Robust cost of independent errors and of the prior, in units of half a
+            squared standard deviation.
         information: Of the fitted coordinates, prior included.
         scores: Gradient of every motion, for the scatter between motions.
     """
@@ -39,6 +47,7 @@ class ServoFit:
     values: dict[str, float]
     names: tuple[str, ...]
     cost: float
+    total: float
     information: Float[np.ndarray, "names names"]
     scores: Float[np.ndarray, "motions names"]
 
@@ -56,24 +65,81 @@ class Prior:
     std: Mapping[str, float]
 
 
-# Judgement: servos of one type agree within a third in what their firmware and motor
-# are, within 4 ms in when they are written to; friction depends on the gears' age.
+# Judgement: servos of one type agree in what their firmware does, within 4 ms in when
+# they are written to. Torques only within a factor of e: those of a joint without
+# gravity are in units of its inertia, and friction depends on the gears' age.
 _SCATTER = {
-    "stiffness": 0.3, "damping": 0.3, "armature": 0.3, "coulomb": 1.0, "delay": 0.2,
-    "acceleration": 0.15, "slew": 0.15, "saturation": 0.3, "stribeck_speed": 0.7,
+    "stiffness": 1.0, "damping": 1.0, "armature": 1.0, "delay": 0.2,
+    "acceleration": 0.15, "slew": 0.15, "stribeck_speed": 1.0,
 }  # fmt: skip
 
 
-def shared_values(servos: Sequence[Values], names: Sequence[str]) -> Prior:
-    """Return what servos have in common: the median of each parameter."""
-    shared = [name for name in names if name in _SCATTER]
-    units = units_of(servos[0])  # delays and logarithms do not depend on them
-    rows = np.array([encode(servo, shared, units) for servo in servos])
-    mean = np.median(rows, axis=0) if len(shared) else np.zeros(0)
-    pairs = zip(shared, mean, strict=True)
-    return Prior(
-        {name: float(x) for name, x in pairs}, {name: _SCATTER[name] for name in shared}
-    )
+def shared_values(fits: Sequence[ServoFit]) -> Prior:
+    """Return what servos have in common: a weighted median of each parameter.
+
+    A servo counts as much as its own motions say about the parameter.
+    """
+    names = [name for name in fits[0].names if name in _SCATTER]
+    mean, std = {}, {}
+    for name in names:
+        rows = []
+        for fit in fits:
+            k = fit.names.index(name)
+            x = encode(fit.values, [name], units_of(fit.values))[0]
+            variance = np.linalg.pinv(fit.information)[k, k]
+            rows.append((x, 1.0 / (max(variance, 0.0) + _SCATTER[name] ** 2)))
+        rows.sort()
+        x, weight = np.array(rows).T
+        # Judgement: where no servo is known to a factor of e, nothing is shared.
+        if weight.max() < 0.5:
+            continue
+        mean[name] = float(x[np.searchsorted(np.cumsum(weight), 0.5 * weight.sum())])
+        std[name] = _SCATTER[name]
+    return Prior(mean, std)
+
+
+def fit_alike(
+    roller: Roller,
+    motions: Sequence[ServoMotion],
+    start: Values,
+    names: Sequence[str],
+    iterations: int,
+    prior: Prior,
+) -> ServoFit:
+    """Fit a servo that others are like, from its own values and from their timing."""
+    units = units_of(start)
+    timing = [n for n in ("delay", "acceleration", "slew") if n in prior.mean]
+    means = np.array([prior.mean[name] for name in timing])
+    fits = [
+        fit_servo(roller, motions, values, names, iterations=iterations, prior=prior)
+        for values in (start, decode(start, timing, means, units))
+    ]
+    return min(fits, key=lambda fit: fit.total)
+
+
+def undetermined(
+    roller: Roller, motions: Sequence[ServoMotion], fit: ServoFit
+) -> set[str]:
+    """Return the positive parameters that a factor of e hardly changes the errors by.
+
+    Differences ripple with stick and slip, and such noise looks like information.
+    """
+    logs = [name for name in fit.names if PARAMETERS[name].scale == "log"]
+    units = units_of(fit.values)
+    x = encode(fit.values, fit.names, units)
+    points = [x]
+    for name in logs:
+        for sign in (1.0, -1.0):
+            y = x.copy()
+            y[fit.names.index(name)] += sign
+            points.append(y)
+    scale = _scale_of(roller, motions, fit.values)
+    costs = np.array(
+        costs_of(roller, motions, fit.values, fit.names, points, scale)
+    ) * (effective_rows(motions) / scale)
+    rise = (costs[1:] - costs[0]).reshape(-1, 2).min(axis=1)
+    # Half: one standard deviation, whatever the other parameters do.
+    return {name for name, r in zip(logs, rise, strict=True) if r < 0.5}
 
 
 def fit_servo(
@@ -98,9 +164,11 @@ def fit_servo(
     names = tuple(names)
     units = units_of(start)
     x = encode(start, names, units)
-    steps = np.array([PARAMETERS[name].step for name in names])
+    steps = first_steps = np.array([PARAMETERS[name].step for name in names])
     means, weights = _prior_rows(prior, names)
     best: ServoFit | None = None
+    failures = 0
+    random = np.random.default_rng(0)
     for _ in range(max(iterations, 1)):
         # Away from a bound at zero, where the difference would be one-sided anyway.
         trials = [x, *(x + np.diag(steps))]
@@ -108,24 +176,49 @@ def fit_servo(
         errors = [run[..., 0] - m.q[:, 0] for run, m in zip(runs, motions, strict=True)]
         scale = _scale(errors, motions)
         H, scores, cost = _normal(errors, motions, steps, scale)
-        gradient = scores.sum(0) + weights * (x - means)
-        H = H + np.diag(weights)
-        best = ServoFit(decode(start, names, x, units), names, cost, H, scores)
+        # A servo may differ after all: the prior's pull ends at some scatters.
+        pull = weights / np.sqrt(1.0 + weights * (x - means) ** 2)
+        gradient = scores.sum(0) + pull * (x - means)
+        H = H + np.diag(pull)
         nexts = [x - _solve(H, gradient, damping) for damping in _DAMPINGS]
         nexts += [x + 0.3 * (nexts[0] - x)]
+        if failures:
+            nexts += _along_valley(H, x, random)
         costs = costs_of(roller, motions, start, names, nexts, scale)
-        penalty = [0.5 * float(weights @ (y - means) ** 2) for y in [x, *nexts]]
+        penalty = [
+            float(np.sum(np.sqrt(1.0 + weights * (y - means) ** 2) - 1.0))
+            for y in [x, *nexts]
+        ]
         count = effective_rows(motions)
         # In units of squared errors, as the prior's.
         pairs = zip([cost, *costs], penalty, strict=True)
         total = [c * count / scale + p for c, p in pairs]
+        values = decode(start, names, x, units)
+        best = ServoFit(values, names, cost, total[0], H, scores)
         k = int(np.nanargmin(total[1:]))
         # Judgement: far less than halves of the data differ by.
-        if not total[k + 1] < total[0] * (1.0 - 2e-4):
+        if total[k + 1] < total[0] * (1.0 - 2e-4):
+            x, failures = _within(nexts[k], names), 0
+            continue
+        # Stick and slip make the error ripple: differences of other widths, and points
+        # along the valley, may show a way down that these did not.
+        failures += 1
+        if failures > len(_WIDTHS):
             break
-        x = _within(nexts[k], names)
+        steps = first_steps * _WIDTHS[failures - 1]
     assert best is not None
     return best
+
+
+def _along_valley(
+    H: np.ndarray, x: np.ndarray, random: np.random.Generator
+) -> list[np.ndarray]:
+    """Draw points where the information allows the farthest steps."""
+    values, vectors = np.linalg.eigh(H)
+    # Judgement: three standard deviations, half a coordinate at most.
+    reach = 3.0 / np.sqrt(np.maximum(values, 36.0))
+    draws = random.normal(size=(_DRAWS, len(x))) * reach
+    return list(x + draws @ vectors.T)
 
 
 def _within(x: np.ndarray, names: Sequence[str]) -> np.ndarray:
@@ -173,6 +266,13 @@ def _scale(errors: Sequence[np.ndarray], motions: Sequence[ServoMotion]) -> floa
     median = float(np.nanmedian(joined)) if len(joined) else np.nan
     # Judgement: a milliradian is half a step of a usual servo's encoder.
     return max(median, 1e-3) if np.isfinite(median) else 1e-2
+
+
+def _scale_of(roller: Roller, motions: Sequence[ServoMotion], values: Values) -> float:
+    runs = roller.run(motions, [[table_of([values])]] * len(motions))
+    return _scale(
+        [run[..., 0] - m.q[:, 0] for run, m in zip(runs, motions, strict=True)], motions
+    )
 
 
 def effective_rows(motions: Sequence[ServoMotion]) -> float:

@@ -25,9 +25,11 @@ from armwise.servos.fit import (
     Values,
     best_starts,
     drawn_starts,
+    fit_alike,
     fit_servo,
     mean_errors,
     shared_values,
+    undetermined,
 )
 from armwise.servos.model import (
     CORE,
@@ -135,6 +137,7 @@ class _Joint:
     fits: list[dict[str, float]]
     moves: bool
     core: dict[str, float] = field(default_factory=dict)
+    is_alike: bool = False
 
 
 class _Identification:
@@ -164,7 +167,6 @@ class _Identification:
         self.core: tuple[str, ...] = (*CORE, *off)
         self.inertia = _typical_inertia(arms, motions)
         self.notes: list[str] = []
-        self.shares = False
         self.plain: dict[str, np.ndarray] = {}
         # Motions in an order that no file name decides.
         self.half = self.random.permutation(len(motions)) % 2
@@ -311,13 +313,15 @@ class _Identification:
             trial_error = self._left_out(moving, trials)
             # Servos of one arm are of one type as a rule, and alike they are known
             # where single joints say little: shared unless that predicts clearly worse.
-            self.shares = bool(trial_error.mean() < 1.03 * error.mean())
+            alike = trial_error < 1.03 * error
             elements.append(
-                ServoElement("shared values", error.mean(), trial_error.mean(),
-                             self.shares)
+                ServoElement("shared values", error.mean(),
+                             np.where(alike, trial_error, error).mean(),
+                             bool(alike.any()))
             )  # fmt: skip
-            if self.shares:
-                for joint, fits in zip(moving, trials, strict=True):
+            for joint, fits, is_alike in zip(moving, trials, alike, strict=True):
+                joint.is_alike = bool(is_alike)
+                if is_alike:
                     joint.fits = fits
         return names, tuple(elements)
 
@@ -325,19 +329,24 @@ class _Identification:
         self, joints: Sequence[_Joint], names: Sequence[str]
     ) -> list[list[dict[str, float]]]:
         """Return the fits of both halves, all joints' servos taken to be alike."""
-        priors = [shared_values([j.fits[side] for j in joints], names)
-                  for side in (0, 1)]  # fmt: skip
-        return [
-            [
+        sides = []
+        for side in (0, 1):
+            own = [
                 fit_servo(
-                    self.roller, windows, values, names, iterations=4, prior=prior
-                ).values
-                for windows, values, prior in zip(
-                    joint.halves, joint.fits, priors, strict=True
+                    self.roller, j.halves[side], j.fits[side], names, iterations=1
                 )
+                for j in joints
             ]
-            for joint in joints
-        ]
+            prior = shared_values(own)
+            sides.append(
+                [
+                    fit_alike(
+                        self.roller, j.halves[side], j.fits[side], names, 4, prior
+                    ).values
+                    for j in joints
+                ]
+            )
+        return [list(pair) for pair in zip(*sides, strict=True)]
 
     def _applies(self, element: str) -> bool:
         """Tell whether the recordings could show an element at all."""
@@ -387,6 +396,7 @@ class _Identification:
         """Fit all rows of all motions, servos of one type pulled together."""
         moving = [joint for joint in joints if joint.moves]
         prior = None
+        nears = []
         for joint in moving:
             self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
             # Most of the way on the windows, for they cost a tenth of all rows.
@@ -397,8 +407,9 @@ class _Identification:
                 self.roller, windows, joint.fits[0], names, iterations=iterations
             )
             joint.fits = [near.values] * 2
-        if self.shares:
-            prior = shared_values([joint.fits[0] for joint in moving], names)
+            nears.append(near)
+        if any(joint.is_alike for joint in moving):
+            prior = shared_values(nears)
         fits = []
         for joint in joints:
             self.progress("all motions", 0.85 + 0.13 * joint.number / self.dof)
@@ -406,14 +417,12 @@ class _Identification:
                 fits.append(self._at_rest([j.fits[0] for j in moving]))
                 continue
             start, windows = joint.fits[0], [*joint.halves[0], *joint.halves[1]]
-            if prior is not None:
-                pulled = fit_servo(
-                    self.roller, windows, start, names, iterations=5, prior=prior
-                )
-                start = pulled.values
+            shared = prior if joint.is_alike else None
+            if shared is not None:
+                start = fit_alike(self.roller, windows, start, names, 5, shared).values
             fits.append(
                 fit_servo(self.roller, joint.motions, start, names,
-                          iterations=2, prior=prior)
+                          iterations=2, prior=shared)
             )  # fmt: skip
         self.plain = self._plain(joints, fits, names, prior)
         return fits
@@ -438,8 +447,9 @@ class _Identification:
             if joint.moves:
                 windows = [*joint.halves[0], *joint.halves[1]]
                 simple = fit_servo(
-                    self.roller, windows, simple, expressible, iterations=6, prior=prior
-                ).values
+                    self.roller, windows, simple, expressible, iterations=6,
+                    prior=prior if joint.is_alike else None,
+                ).values  # fmt: skip
             servos.append(simple)
         return {k: np.array([servo[k] for servo in servos]) for k in PARAMETERS}
 
@@ -450,7 +460,8 @@ class _Identification:
             for name in PARAMETERS
         }
         empty = np.zeros((0, 0))
-        return ServoFit(values | {"zero": 0.0, "offset": 0.0}, (), np.nan, empty, empty)
+        values |= {"zero": 0.0, "offset": 0.0}
+        return ServoFit(values, (), np.nan, np.nan, empty, empty)
 
     def _answer(
         self,
@@ -463,9 +474,13 @@ class _Identification:
             name: np.array([fit.values[name] for fit in fits]) for name in PARAMETERS
         }
         std = {name: np.zeros(self.dof) for name in PARAMETERS}
-        for j, fit in enumerate(fits):
+        for j, (joint, fit) in enumerate(zip(joints, fits, strict=True)):
             for name, spread in _standard_deviations(fit).items():
                 std[name][j] = spread
+            if fit.names:
+                windows = [*joint.halves[0], *joint.halves[1]]
+                for name in undetermined(self.roller, windows, fit):
+                    std[name][j] = np.inf
             for name in names:
                 if name not in fit.names:
                     std[name][j] = np.inf
@@ -533,10 +548,12 @@ def _element_starts(
         return [dict(values) | {"slew": float(f * speed)}
                 for f in np.geomspace(0.1, 1.0, 12)]  # fmt: skip
     if added == ("saturation",):
-        effort = max(float(np.abs(w.goals - w.q).max()) * w.gain for w in windows)
-        effort *= values["stiffness"]
+        effort = max(_effort(w) for w in windows) * values["stiffness"]
         return [dict(values) | {"saturation": float(f * effort)}
-                for f in np.geomspace(0.1, 1.0, 12)]  # fmt: skip
+                for f in np.geomspace(0.02, 1.0, 16)]  # fmt: skip
+    if "stribeck_speed" in added:
+        return [dict(start) | {"stribeck_speed": speed}
+                for start in starts for speed in (0.03, 0.1, 0.3, 1.0)]  # fmt: skip
     if added == ("offset",) or added == ("zero",):
         more = [dict(values) | {added[0]: -s[added[0]]} for s in starts]
         starts += more
@@ -544,13 +561,20 @@ def _element_starts(
 
 
 def _fastest(motion: ServoMotion) -> float:
-    """Return the fastest speed in [rad/s] of position or command over 0.1 s."""
+    """Return the fastest speed in [rad/s] of the commands over 0.1 s."""
     period = float(np.median(np.diff(motion.time)))
     lag = max(1, round(0.1 / period))
     if len(motion.time) <= lag:
         return 1.0
     moved = np.abs(motion.goals[lag:] - motion.goals[:-lag]).max()
     return max(float(moved) / (lag * period), 1e-2)
+
+
+def _effort(motion: ServoMotion) -> float:
+    """Return the largest error in [rad] while the motor is on, times the gain."""
+    rows = motion.mask[:, 0] & (motion.powered > 0.5)
+    errors = np.abs(motion.goals[rows, 0] - motion.q[rows, 0])
+    return float(errors.max(initial=1e-3)) * motion.gain
 
 
 def _pushed(motion: ServoMotion, run: np.ndarray, usual: float) -> np.ndarray:

@@ -66,10 +66,10 @@ PARAMETERS: dict[str, ServoParameter] = {
         "rad/s", 0.1, "log", 0.1, 0.1, "speed at which half of that is gone"
     ),
     "driving": ServoParameter(
-        "1", 0.0, "linear", 0.1, 0.2, "friction per motor torque while the motor drives"
+        "1", 0.0, "linear", 0.1, 0.2, "friction per load that the motor drives"
     ),
     "back_driven": ServoParameter(
-        "1", 0.0, "linear", 0.1, 0.2, "friction per motor torque while the load drives"
+        "1", 0.0, "linear", 0.1, 0.2, "friction per load that drives the motor"
     ),
     "release": ServoParameter(
         "s", 0.0, "linear", 0.02, 0.1, "from switching the motor off to its effect"
@@ -98,6 +98,12 @@ PARAMETERS: dict[str, ServoParameter] = {
     "coasting": ServoParameter(
         "1", 1.0, "log", 0.5, 0.1, "damping with the motor off, of that when on"
     ),
+    "load_static": ServoParameter(
+        "1", 0.0, "linear", 0.1, 0.2, "friction per load at rest beyond that sliding"
+    ),
+    "load_square": ServoParameter(
+        "1/(N m)", 0.0, "linear", 0.05, 0.2, "friction per square of the load"
+    ),
     "lower": ServoParameter("rad", -np.inf, "signed", -1.0, 0.01, "wall below"),
     "upper": ServoParameter("rad", np.inf, "signed", 1.0, 0.01, "wall above"),
 }
@@ -108,9 +114,10 @@ CORE = ("stiffness", "damping", "coulomb", "armature", "delay")
 ELEMENTS: dict[str, tuple[str, ...]] = {
     "acceleration limit": ("acceleration",),
     "slew limit": ("slew",),
-    "command offset": ("offset",),
     "load friction": ("driving", "back_driven"),
-    "Stribeck friction": ("static", "stribeck_speed"),
+    "Stribeck friction": ("static", "load_static", "stribeck_speed"),
+    "command offset": ("offset",),
+    "heavy-load friction": ("load_square",),
     "derivative gain": ("derivative",),
     "saturation": ("saturation",),
     "quadratic friction": ("quadratic",),
@@ -134,8 +141,10 @@ def units_of(values: Mapping[str, float]) -> dict[str, float]:
     # Torques are counted in the servo's own friction, so that a finger's servo and a
     # leg's take steps of the same worth.
     torque = max(values["coulomb"], 1e-3 * values["stiffness"]) / 0.1
+    sizes = {"N m": torque, "1/(N": 1.0 / torque}
     return {
-        name: p.start * (torque if p.unit.startswith("N m") else 1.0)
+        name: p.start
+        * next((x for unit, x in sizes.items() if p.unit.startswith(unit)), 1.0)
         for name, p in PARAMETERS.items()
     }
 

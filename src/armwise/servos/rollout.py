@@ -6,14 +6,18 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.dynamics import Mechanism, mechanism_of
+from armwise.dynamics import (
+    Mechanism,
+    equations,
+    mechanism_of,
+)
 from armwise.errors import ArgumentError, ArmError
 from armwise.plants import one_joint_stepper_source, stepper_source
 from armwise.programs import (
@@ -21,6 +25,7 @@ from armwise.programs import (
     addresses,
     c_function,
     compiled_library,
+    core_source,
     fill,
     trace,
 )
@@ -30,8 +35,8 @@ if TYPE_CHECKING:
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
-# Judgement: the set-point's acceleration lasts some 10 ms; a millisecond resolves it.
-SUBSTEP = 1e-3
+# Judgement: the set-point's acceleration lasts some 10 ms; two milliseconds resolve it.
+SUBSTEP = 2.1e-3
 """Step of the set-point profile in [s]."""
 
 # Judgement: servo arms swing at 2 to 5 Hz against their gains; the midpoint rule is
@@ -47,6 +52,7 @@ LANES = 4
 NUMBERS = (
     "stiffness", "derivative", "integral", "dead_band", "saturation", "zero", "offset",
     "driving", "back_driven", "coasting", "lower", "upper", "quadratic",
+    "load_static", "load_square",
 )  # fmt: skip
 """Rows of the table that the C program takes of every servo, in its order."""
 
@@ -79,6 +85,14 @@ class ServoMotion:
     bodies: Float[np.ndarray, "*samples groups"]
     gain: float
     mask: Bool[np.ndarray, "samples dof"]
+
+    @cached_property
+    def clock(self) -> tuple[float, int, Float[np.ndarray, " samples"]]:
+        """The step of rollouts in [s], the number of steps, the stamps in steps."""
+        period = float(np.median(np.diff(self.time)))
+        h = period / int(np.ceil(period / LONGEST_STEP))
+        stamps = self.time / h
+        return h, int(np.ceil(stamps[-1])) + 1, stamps
 
     def cut(self, start: int, stop: int, settle: int) -> ServoMotion:
         """Return some rows; the first `settle` of them, unless all, do not count."""
@@ -121,7 +135,6 @@ class Roller:
             )
         self.dof = 1 if mechanism is None else mechanism.dof
         self._rollout, self._profile = _compiled(mechanism)
-        self._series: dict[tuple[object, ...], np.ndarray] = {}
 
     def run(
         self,
@@ -141,9 +154,6 @@ class Roller:
         jobs = list(zip(motions, tables, results, strict=True))
         # The longest first, so that no thread is left alone with it.
         jobs.sort(key=lambda job: -job[2].size)
-        # Judgement: set-points of a few hundred megabytes at most.
-        if len(self._series) > len(motions) * self.dof * 4:
-            self._series.clear()
         list(_threads().map(lambda job: self._motion(*job), jobs))
         return results
 
@@ -151,62 +161,66 @@ class Roller:
         self, motion: ServoMotion, table: ServoTable
     ) -> tuple[float, Float[np.ndarray, "steps dof"]]:
         """Return the step in [s] and the set-points at the ends of steps."""
-        h, steps, _ = _clock(motion)
-        series = np.empty((steps + 1, self.dof))
-        for j in range(self.dof):
-            limits = tuple(float(table[k][j]) for k in _PROFILE)
-            # The motion itself is in the key: an id may be another's tomorrow.
-            key = (motion, j, limits)
-            if key not in self._series:
-                self._series[key] = self._one_profile(motion, j, h, steps, limits)
-            series[:, j] = self._series[key]
-        return h, series
+        h, steps, _ = motion.clock
+        series = np.empty((1, steps + 1, self.dof))
+        self._fill(motion, [table], series)
+        return h, series[0]
 
-    def _one_profile(
-        self, motion: ServoMotion, j: int, h: float, steps: int, limits: Sequence[float]
-    ) -> np.ndarray:
-        out = np.empty(steps + 1)
-        goals = np.ascontiguousarray(motion.goals[:, j])
-        settings = np.array([h, *limits])
+    def _fill(
+        self, motion: ServoMotion, tables: Sequence[ServoTable], series: np.ndarray
+    ) -> None:
+        """Write the set-points of tables into the first columns of their series."""
+        h, steps, _ = motion.clock
+        limits = np.array([[t[k] for k in _PROFILE] for t in tables])
+        settings = np.concatenate([[h], limits.transpose(0, 2, 1).ravel()])
+        count, dof, samples = len(tables), self.dof, len(motion.time)
+        width = series.shape[2]
+        numbers = np.empty((count, dof, 2), dtype=np.int64)
+        numbers[..., 0] = samples * np.arange(dof)
+        numbers[..., 1] = (steps + 1) * width * np.arange(count)[:, None]
+        numbers[..., 1] += np.arange(dof)
+        goals = np.ascontiguousarray(motion.goals.T)
         time = np.ascontiguousarray(motion.time)
         self._profile(
-            len(time), steps, time.ctypes.data, goals.ctypes.data,
-            settings.ctypes.data, out.ctypes.data,
+            count * dof, samples, steps, width, numbers.ctypes.data, time.ctypes.data,
+            goals.ctypes.data, settings.ctypes.data, series.ctypes.data,
         )  # fmt: skip
-        return out
 
     def _motion(
         self, motion: ServoMotion, tables: Sequence[ServoTable], result: np.ndarray
     ) -> None:
-        h, steps, stamps = _clock(motion)
+        h, steps, stamps = motion.clock
         samples, dof = motion.q.shape
         at = np.arange(steps + 1) * h
-        inputs: list[np.ndarray] = []
-        bodies = np.zeros(len(LOAD))
-        if motion.bodies.ndim > 1:
-            inputs += [np.interp(at, motion.time, column) for column in motion.bodies.T]
-        else:
-            bodies = motion.bodies
-        starts: dict[tuple[bytes, ...], int] = {}
-        blocks: list[np.ndarray] = []
-        n = np.zeros((len(tables), 5), dtype=np.int64)
-        for i, table in enumerate(tables):
-            key = tuple(table[k].tobytes() for k in _TIMING)
-            if key not in starts:
-                starts[key] = sum(block.size for block in blocks)
-                points = self.set_point(motion, table)[1]
+        varying = motion.bodies.ndim > 1
+        bodies = np.zeros(len(LOAD)) if varying else motion.bodies
+        # Tables that differ in other things than timing take one series together.
+        keys = [b"".join(table[k].tobytes() for k in _TIMING) for table in tables]
+        numbers = {key: u for u, key in enumerate(dict.fromkeys(keys))}
+        distinct = [tables[keys.index(key)] for key in numbers]
+        width = dof + 1 + (len(LOAD) if varying else 0)
+        series = np.empty((len(distinct), steps + 1, width))
+        self._fill(motion, distinct, series)
+        if varying:
+            for k, column in enumerate(motion.bodies.T):
+                series[:, :, dof + 1 + k] = np.interp(at, motion.time, column)
+        series[:, :, dof] = 1.0
+        if not motion.powered.all():
+            for one, table in zip(series, distinct, strict=True):
                 # Switching off is a command too, and takes its time to arrive.
                 sent = at - float(np.mean(table["release"]))
                 rows = np.searchsorted(motion.time, sent, side="right") - 1
-                power = motion.powered[np.clip(rows, 0, samples - 1)]
-                blocks.append(np.column_stack([points, power, *inputs]))
-            n[i] = starts[key], 0, steps, samples, i * samples * dof
+                one[:, dof] = motion.powered[np.clip(rows, 0, samples - 1)]
+        n = np.zeros((len(tables), 5), dtype=np.int64)
+        n[:, 0] = [numbers[key] * (steps + 1) * width for key in keys]
+        n[:, 2], n[:, 3] = steps, samples
+        n[:, 4] = np.arange(len(tables)) * samples * dof
         arrays = [
             _drive_rows(tables),
             np.repeat(bodies[None], len(tables), axis=0),
             _servo_rows(tables, motion.gain),
             np.repeat(motion.q[:1], len(tables), axis=0),
-            np.stack(blocks),
+            series,
             stamps,
         ]
         arrays = [np.ascontiguousarray(x, dtype=float) for x in arrays]
@@ -223,14 +237,6 @@ def _threads() -> ThreadPoolExecutor:
 
 _PROFILE = ("delay", "slew", "acceleration")
 _TIMING = (*_PROFILE, "release")
-
-
-def _clock(motion: ServoMotion) -> tuple[float, int, np.ndarray]:
-    """Return the step in [s], the number of steps, and the stamps in steps."""
-    period = float(np.median(np.diff(motion.time)))
-    h = period / int(np.ceil(period / LONGEST_STEP))
-    stamps = motion.time / h
-    return h, int(np.ceil(stamps[-1])) + 1, stamps
 
 
 def _servo_rows(tables: Sequence[ServoTable], gain: float) -> np.ndarray:
@@ -252,8 +258,8 @@ def _drive_rows(tables: Sequence[ServoTable]) -> np.ndarray:
 # The compiled programs.
 
 
-def _one_joint_programs() -> tuple[Program, Program]:
-    """Trace (M + added) q̈ = τ - C - G - K (q - reference), and its mobility."""
+def _one_joint_programs() -> tuple[Program, Program, Program]:
+    """Trace (M + added) q̈ = τ - C - G - K (q - reference), its mobility and weight."""
 
     def accelerate(
         q: Any, qd: Any, tau: Any, added: Any, bodies: Any
@@ -265,29 +271,53 @@ def _one_joint_programs() -> tuple[Program, Program]:
     def mobility(q: Any, added: Any, bodies: Any) -> dict[str, object]:
         return {"W": [1.0 / (bodies[0] + added[0])]}
 
+    def weight(q: Any, bodies: Any) -> dict[str, object]:
+        _, _, gravity, gradient, reference = bodies
+        return {"load": [gravity + gradient * (q[0] - reference)]}
+
     one = {"q": 1, "qd": 1, "tau": 1, "added": 1, "bodies": len(LOAD)}
     two = {"q": 1, "added": 1, "bodies": len(LOAD)}
-    return trace("accelerate", accelerate, one), trace("mobility", mobility, two)
+    three = {"q": 1, "bodies": len(LOAD)}
+    return (
+        trace("accelerate", accelerate, one),
+        trace("mobility", mobility, two),
+        trace("weight", weight, three),
+    )
+
+
+def _weight_program(mechanism: Mechanism) -> Program:
+    """Trace the torque that gravity asks for, its bodies an input like the motion."""
+    gravity = equations(mechanism)["gravity_torque"].function
+
+    def weight(q: Any, bodies: Any) -> dict[str, object]:
+        return {"load": gravity(q, bodies)["tau"]}
+
+    sizes = {"q": mechanism.dof, "bodies": len(mechanism.grouping.indices)}
+    return trace("weight", weight, sizes)
 
 
 @cache
 def _library(text: str) -> tuple[Callable[..., int], Callable[..., int]]:
     library = compiled_library(text, "-O3")
     rollout = c_function(library, "rollout", "llppp")
-    return rollout, c_function(library, "profile", "llpppp")
+    return rollout, c_function(library, "profile", "llllppppp")
 
 
 def _compiled(
     mechanism: Mechanism | None,
 ) -> tuple[Callable[..., int], Callable[..., int]]:
     if mechanism is None:
-        programs = _one_joint_programs()
-        stepper = one_joint_stepper_source(*programs, LANES)
+        accelerate, mobility, weight = _one_joint_programs()
+        stepper = one_joint_stepper_source(accelerate, mobility, LANES)
     else:
+        weight = _weight_program(mechanism)
         stepper = stepper_source(mechanism, False, LANES)
     varying = len(LOAD) if mechanism is None else 0
     profile = fill(_TEMPLATES / "profile.c.in", SUBSTEP=SUBSTEP)
-    rollout = fill(_TEMPLATES / "rollout.c.in", VARYING=varying)
+    moved = weight.output("load").nonzero
+    spread = " ".join(f"load[{i}] = y[{k}];" for k, i in enumerate(moved))
+    text = fill(_TEMPLATES / "rollout.c.in", VARYING=varying, SPREAD=spread)
+    rollout = "\n".join([core_source(weight), text])
     try:
         return _library("\n".join([stepper, profile, rollout]))
     except ArgumentError as error:

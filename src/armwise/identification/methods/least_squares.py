@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from armwise.regression import (
     torque_size,
     triangle,
 )
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 @dataclass(frozen=True)
@@ -83,10 +86,28 @@ def solve_weighted(
     size = torque_size(systems, samples)
     floor = _SMALLEST_NOISE * np.where(size > 0, size, 1.0)
     std = np.where(size > 0, size, 1.0)
-    for _ in range(iterations + 1):
-        solution = solve_system(stack(systems, std), prior, std)
-        std = np.maximum(residual_std(systems, solution.values, samples), floor)
+    grams = [system.T @ system for system in systems]
+    for _ in range(iterations):
+        values = _normal_equations(grams, std, prior)
+        std = np.maximum(residual_std(systems, values, samples), floor)
+    solution = solve_system(stack(systems, std), prior, std)
+    std = np.maximum(residual_std(systems, solution.values, samples), floor)
     return solve_system(stack(systems, std), prior, std)
+
+
+def _normal_equations(
+    grams: Sequence[Float[np.ndarray, "base+1 base+1"]],
+    torque_std: Float[np.ndarray, " joints"],
+    prior: Float[np.ndarray, " base"],
+) -> Float[np.ndarray, " base"]:
+    """β to half of the digits, as weights need them, at a tenth of the time."""
+    pairs = zip(grams, torque_std, strict=True)
+    total = sum((gram / std**2 for gram, std in pairs), np.zeros(grams[0].shape))
+    H, g = total[:-1, :-1], total[:-1, -1]
+    scale = np.sqrt(np.maximum(np.diag(H), 1e-300))
+    # 1e-12 of a column is rounding: what nothing determines stays at the prior.
+    ridged = H / np.outer(scale, scale) + 1e-12 * np.eye(len(H))
+    return np.asarray(prior + np.linalg.solve(ridged, (g - H @ prior) / scale) / scale)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.recordings.alignment.lag import (
+    LONGEST_LAG,
     LagFit,
     explained_band,
     find_bandwidth,
@@ -207,7 +208,7 @@ def _with_lag(
     shown = seen_hz if np.isfinite(seen_hz) else None
     projection = problem(replace(trial, torque_bandwidth_hz=shown))
     if projection is None:
-        return choice
+        return replace(choice, lag_doubt=np.inf) if is_open else choice
     samples = projection.signals
     assert isinstance(samples, Samples)
     fit = fit_lag(samples, columns, choice.lag, is_open)
@@ -217,8 +218,9 @@ def _with_lag(
     if is_open and is_known:
         choice = replace(choice, lag=fit.seconds, lag_std=fit.std)
     elif is_open:
-        lag, note = _doubtful_lag(samples, columns, fit, rate_hz)
-        choice = replace(choice, lag=lag, notes=(*choice.notes, note))
+        lag, doubt, note = _doubtful_lag(samples, columns, fit, rate_hz)
+        notes = (*choice.notes, note)
+        choice = replace(choice, lag=lag, lag_doubt=doubt, notes=notes)
         # Friction at low speed with the delay that is used.
         fit = fit_lag(samples, columns, lag, is_open=False)
     # NaN, of a joint without such rows or without friction, is not below any bound.
@@ -228,8 +230,12 @@ def _with_lag(
 
 def _doubtful_lag(
     samples: Samples, columns: Columns, fit: LagFit, rate_hz: float
-) -> tuple[float, str]:
-    """Decide about a delay that is hardly determined, and say so."""
+) -> tuple[float, float, str]:
+    """Decide about a delay that is hardly determined: its value, doubt, and a note.
+
+    Fitted beside the parameters it would be traded against friction, and predictions
+    would be worse for it. So it is not fitted; but what it may be widens intervals.
+    """
     seconds, std = fit.seconds, fit.std
     # Three standard errors and one sample: less is not worth a correction.
     if abs(seconds) > max(3.0 * std, 1.0 / rate_hz):
@@ -237,12 +243,15 @@ def _doubtful_lag(
         seconds, std = lag_beside_hysteresis(samples, columns, seconds)
     is_sure = abs(seconds) > max(3.0 * std, 1.0 / rate_hz)
     lag = seconds if is_sure else 0.0
+    # Its second moment about what is taken; no delay is longer than the longest, any of
+    # which would have a standard deviation of a third of its square.
+    doubt = min(float(np.hypot(std, seconds - lag)), LONGEST_LAG / np.sqrt(3.0))
     note = (
         f"The torque's delay is hardly determined ({1e3 * seconds:.1f} ± "
-        f"{1e3 * std:.1f} ms) and taken for {1e3 * lag:.1f} ms; no interval knows "
-        "of its error. Give it, if it is known."
+        f"{1e3 * std:.1f} ms) and taken for {1e3 * lag:.1f} ms; intervals are wider "
+        "for it. Give it, if it is known."
     )
-    return lag, note
+    return lag, doubt, note
 
 
 def _with_torque(

@@ -10,7 +10,7 @@ import numpy as np
 
 from armwise.recordings.smoothing import shifted
 from armwise.recordings.spectra import band_powers
-from armwise.regression import friction_direction, hysteresis_terms
+from armwise.regression import friction_direction, hysteresis_terms, torque_slope
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -111,10 +111,14 @@ def _fitted(
 ) -> tuple[float, float, np.ndarray, Samples]:
     """Delay, its standard error, all coefficients, and the samples read so late."""
     seconds = lag
+    late = _delayed(samples, seconds, is_open)
+    # The slope of the torque that the motion explains: that of the measured one may be
+    # noise for the most part, and would show a delay of nothing, surely.
+    slope = _explained_slope(columns, late) if is_open else None
     # Two Gauss–Newton steps: the first lands within the square of its length.
     for _ in range(2):
         late = _delayed(samples, seconds, is_open)
-        blocks = _normal_matrices(columns, late)
+        blocks = _normal_matrices(columns, late, slope)
         total = blocks.sum(axis=0)
         std = _residual_std(total)
         # The scale of each joint from its own residual, so that all count.
@@ -129,6 +133,22 @@ def _fitted(
     return seconds, error, _solved(whole), late
 
 
+def _explained_slope(
+    columns: Columns, samples: Samples
+) -> Float[np.ndarray, "samples joints"]:
+    """Slope in [N m/s] of the torque that the columns explain, as they fit best."""
+    sums = _normal_matrices(columns, samples)
+    # Weights that need few digits: each joint's torque.
+    size = np.maximum(sums[..., -1, -1].sum(axis=0), 1e-300)
+    fit = _solved(np.einsum("bjkl,j->kl", sums, 1.0 / size))
+    torque = np.empty(samples.tau.shape)
+    for block in columns.blocks([samples]):
+        for j, matrix in enumerate(block.joints):
+            # All but the slope, which stands before the torque.
+            torque[block.rows, j] = fit[columns.support[j][:-1]] @ matrix[:-2]
+    return torque_slope(replace(samples, tau=torque))
+
+
 def _delayed(samples: Samples, seconds: float, is_open: bool) -> Samples:
     """Read the torque so much later; leave the delay open, or not."""
     tau = shifted(samples.tau, seconds * samples.rate_hz)
@@ -141,11 +161,12 @@ def _delayed(samples: Samples, seconds: float, is_open: bool) -> Samples:
 
 
 def _normal_matrices(
-    columns: Columns, samples: Samples
+    columns: Columns, samples: Samples, slope: np.ndarray | None = None
 ) -> Float[np.ndarray, "blocks joints columns columns"]:
     """Inner products of all columns and the torque, per block of time and joint.
 
-    The joints' lags are one column; it stands before the torque.
+    The joints' lags are one column; it stands before the torque. Its slope is that of
+    the measured torque if none is given.
     """
     size = columns.count - columns.lags.size + 2
     edges = np.linspace(0, len(samples), BLOCKS + 1).astype(int)
@@ -154,7 +175,10 @@ def _normal_matrices(
     for block in columns.blocks([samples], parts):
         b = int(np.searchsorted(edges, block.rows.start, side="right")) - 1
         for j, matrix in enumerate(block.joints):
-            rows = matrix if block.trust is None else matrix * block.trust[:, j]
+            rows = matrix
+            if slope is not None:
+                rows = np.vstack([matrix[:-2], -slope[block.rows, j], matrix[-1:]])
+            rows = rows if block.trust is None else rows * block.trust[:, j]
             index = [*columns.support[j][:-1], size - 2, size - 1]
             sums[b, j][np.ix_(index, index)] += rows @ rows.T
     return sums
