@@ -82,7 +82,8 @@ def fit_servos() -> Constants:
     of joint 1 gives one frequency for the analog servos, with the same motors. Left to
     be judged: the feedforward's error of joint 2, the computed torque's of both, and
     the analog servos' of joints 2 and 3. A delay cannot do it: two periods give joint 1
-    half a degree, and three are unstable.
+    half a degree, and three are unstable. Motors that give too much torque would fit as
+    well as those that lose it; losing is what back EMF and amplifiers do.
     """
     from scipy.optimize import brentq, least_squares
 
