@@ -24,12 +24,24 @@ from armwise.identification import Estimate, identify
 from armwise.jobs import InProcess, JobRunner, ProcessPool
 from armwise.motions import Motion, random_motion
 from armwise.plants import Friction, MujocoArm, SimulatedArm, perturbed, run
-from armwise.recordings import Recording, Samples
-from armwise.regression import Columns, FrictionTerm, interval_factor
+from armwise.recordings import Channel, Recording, Samples
+from armwise.regression import (
+    Columns,
+    FrictionTerm,
+    heat_coefficients,
+    interval_factor,
+)
 from studies.foreign_plants import with_drives
 
-KINDS = ("plain", "load", "hysteresis", "ripple", "all")
-"""What a plant has beyond viscous and Coulomb friction."""
+KINDS = ("plain", "load", "hysteresis", "ripple", "warming", "temperature", "all")
+"""What a plant has beyond viscous and Coulomb friction: "warming" falls with work done,
+"temperature" with a thermometer's reading, "all" has all but the latter."""
+
+_LONG = 120.0
+"""Length in [s] of logs in which something warms up; others last a quarter of it."""
+
+_AMBIENT, _HOT = 24.0, 45.0
+"""Temperatures in [°C] that thermometers go from and to."""
 
 PLANTS = ("prescribed", "simulated", "mujoco")
 """A motion as planned, torques by inverse dynamics; or a closed loop on a plant."""
@@ -62,7 +74,13 @@ Terms = tuple[tuple[FrictionTerm, float], ...]
 
 
 def true_terms(
-    arm: Arm, kind: str, size: np.ndarray, reach: np.ndarray, seed: int
+    arm: Arm,
+    kind: str,
+    size: np.ndarray,
+    reach: np.ndarray,
+    seed: int,
+    friction: np.ndarray,
+    power: np.ndarray,
 ) -> Terms:
     """Terms of a plant: on two joints each, sizes and scales of their own.
 
@@ -72,6 +90,8 @@ def true_terms(
         size: Largest torque of each joint in [N m].
         reach: Range of each joint in [rad].
         seed: Of sizes, scales and joints.
+        friction: Coulomb friction of each joint in [N m].
+        power: Power in [W] that each joint dissipates on the average.
     """
     rng = np.random.default_rng([seed, 17])
     ranked = np.argsort(-size)
@@ -94,6 +114,17 @@ def true_terms(
             term = FrictionTerm(arm.coordinates[j], names[j], form, period)
             sign = float(rng.choice([-1.0, 1.0]))
             terms.append((term, sign * float(rng.uniform(0.04, 0.08) * size[j])))
+    if kind in ("warming", "temperature", "all"):
+        for j in rng.choice(len(size), 2, replace=False):
+            # Cold friction falls by 30 to 60 % of Coulomb's.
+            fall = float(rng.uniform(0.3, 0.6) * friction[j])
+            form, scale, over = "coulomb_warming", rng.uniform(0.25, 1.0), power[j]
+            if kind == "temperature":
+                form, scale, over = "coulomb_temperature", 0.3, _HOT - _AMBIENT
+            term = FrictionTerm(
+                arm.coordinates[j], names[j], form, float(f"{scale * _LONG:.2g}")
+            )
+            terms.append((term, -fall / float(over)))
     return tuple(terms)
 
 
@@ -101,20 +132,42 @@ def run_once(name: str, kind: str, plant: str, seed: int) -> TermOutcome | str:
     """Move and identify one plant; or why that was not possible."""
     rng = np.random.default_rng([seed, 41])
     arm = load_arm(name)
-    motion = random_motion(arm, seed, 30.0, harmonics=20, roughness=0.5, fastest=1.6)
+    length, harmonics = 0.25 * _LONG, 20
+    if kind in ("warming", "temperature", "all"):
+        length, harmonics = _LONG, 80
+    motion = random_motion(
+        arm, seed, length, harmonics=harmonics, roughness=0.5, fastest=1.6
+    )
     size = largest_torque(arm, motion)
     size = np.maximum(size, 0.04 * size.max())
     truth = perturbed(with_drives(arm, size, 0.08), 0.05, rng)
     description = perturbed(arm, 0.2, rng)
-    path = motion.sample(np.linspace(0.0, motion.duration, 1000)).q
-    terms = true_terms(arm, kind, size, np.ptp(path, axis=0), seed)
+    path = motion.sample(np.linspace(0.0, motion.duration, 4000))
+    speed = np.abs(path.qd)
+    heat = heat_coefficients(truth, truth.parameters)[:, list(arm.coordinates)]
+    power = (heat[0] * speed + heat[1] * speed**2).mean(axis=0)
+    reach = np.ptp(path.q, axis=0)
+    terms = true_terms(arm, kind, size, reach, seed, heat[0], power)
     try:
-        q, tau = _moved(truth, terms, motion, plant)
+        time = np.arange(round(motion.duration * _RATE)) / _RATE
+        # Joints warm up at paces of their own.
+        pace = time[:, None] / rng.uniform(0.2 * _LONG, 0.6 * _LONG, arm.dof)
+        temperature = _AMBIENT + (_HOT - _AMBIENT) * -np.expm1(-pace)
+        q, tau = _moved(truth, terms, motion, plant, temperature)
         tau = tau + 0.006 * size * rng.standard_normal(tau.shape)
         # An encoder of 17 bits.
         count = 2.0 * np.pi / 2**17
         time = np.arange(len(q)) / _RATE
         log = Recording.from_arrays(time, q=count * np.round(q / count), tau=tau)
+        if kind == "temperature":
+            # Thermometers count whole degrees.
+            readings = np.round(temperature[: len(q)]).T
+            log = log.with_channels(
+                {
+                    f"temperature_{j + 1}": Channel(time, x)
+                    for j, x in enumerate(readings)
+                }
+            )
         estimate = identify(description, log)
     except (ArmwiseError, RuntimeError) as error:
         return str(error)
@@ -122,17 +175,19 @@ def run_once(name: str, kind: str, plant: str, seed: int) -> TermOutcome | str:
 
 
 def _moved(
-    truth: Arm, terms: Terms, motion: Motion, plant: str
+    truth: Arm, terms: Terms, motion: Motion, plant: str, temperature: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Positions and motor torques of an arm with these terms."""
     if plant == "prescribed":
         time = np.arange(round(motion.duration * _RATE)) / _RATE
         q, qd, qdd = motion.sample(time)
         tau = Dynamics(truth).inverse_dynamics(q, qd, qdd)
-        samples = Samples(time=time, q=q, qd=qd, qdd=qdd, tau=tau)
+        samples = Samples(time, q, qd, qdd, tau, temperature=temperature)
         columns = Columns(truth, tuple(term for term, _ in terms))
         shapes = columns.friction_columns(samples, slice(0, len(samples)))
         return q, tau + shapes @ np.array([c for _, c in terms])
+    if any(term.kind.uses_temperature for term, _ in terms):
+        raise RuntimeError("Thermometers are for prescribed motion.")
     make = SimulatedArm if plant == "simulated" else MujocoArm
     loop = make(truth, friction=Friction(terms=terms))
     log = run(loop, ComputedTorque(truth, 400.0, 40.0), motion)
@@ -148,8 +203,9 @@ def _moved(
 def outcome(estimate: Estimate, terms: Terms) -> TermOutcome:
     """Compare chosen terms with those of the plant.
 
-    A hysteresis or a ripple counts as found whatever its width: widths are tried on a
-    grid. Its coefficient is compared where the width is the plant's own.
+    A hysteresis or a ripple counts as found whatever its width, and so does warming
+    whatever its time constant: they are tried on a grid. Its coefficient is compared
+    where that is the plant's own; friction per degree is the same about any.
     """
     chosen = [term for term, _ in estimate.friction]
     own = {(term.joint, term.form) for term, _ in terms}
@@ -160,9 +216,11 @@ def outcome(estimate: Estimate, terms: Terms) -> TermOutcome:
     phantoms = [t.name for t in chosen if (t.joint, t.form) not in own]
     leaders = [estimate.base.names[i] for i in estimate.base.indices]
     inside = []
+    names = {(t.joint, t.form): t.name for t in chosen if t.kind.uses_temperature}
     for term, coefficient in terms:
-        if term.name in leaders:
-            row = leaders.index(term.name)
+        name = names.get((term.joint, term.form), term.name)
+        if name in leaders:
+            row = leaders.index(name)
             reach = interval_factor() * estimate.base_std[row]
             error = abs(estimate.base_values[row] - coefficient)
             inside.append(bool(error <= reach))

@@ -27,7 +27,13 @@ TERMS = (
     (FrictionTerm(5, "joint_6", "load_back_driven"), 0.2),
     (FrictionTerm(5, "joint_6", "ripple_sine", 0.13), 0.4),
     (FrictionTerm(2, "joint_3", "ripple_cosine", 0.25), -0.3),
+    (FrictionTerm(1, "joint_2", "coulomb_warming", 40.0), -0.1),
+    (FrictionTerm(3, "joint_4", "viscous_warming", 0.9), -0.2),
+    (FrictionTerm(4, "joint_5", "coulomb_temperature", 31.0), -0.05),
+    (FrictionTerm(4, "joint_5", "viscous_temperature", 31.0), -0.02),
 )
+
+PERIOD = 1e-3
 
 
 def generated(arm, terms, folder, **options):
@@ -67,7 +73,7 @@ def stepped(handle, name, kind, q, qd, load):
     number = ctypes.c_double if kind is np.float64 else ctypes.c_float
     pointer = ctypes.POINTER(number)
     state = ctypes.create_string_buffer(4096)
-    getattr(handle, f"{name}_friction_reset")(state)
+    getattr(handle, f"{name}_friction_reset")(state, number(PERIOD))
     step = getattr(handle, f"{name}_friction_terms")
     rows = [values(x, dtype=kind) for x in (q, qd, load)]
     tau = np.zeros(q.shape, dtype=kind)
@@ -86,7 +92,7 @@ def test_c_equals_python_over_reversing_motion(tmp_path, steps):
     code = generated(arm, TERMS, tmp_path / "out")
     q, qd, load = motion(arm.dof, steps)
     found = stepped(library(code, tmp_path), code.name, np.float64, q, qd, load)
-    model = FrictionModel(arm, TERMS)
+    model = FrictionModel(arm, TERMS, period=PERIOD)
     expected = np.concatenate(
         [model.torque(*(x[k : k + 1] for x in (q, qd, load))) for k in range(steps)]
     )
@@ -102,7 +108,7 @@ def test_single_precision_and_one_kind_of_term_compile(tmp_path):
         place = tmp_path / f"build{k}"
         place.mkdir()
         found = stepped(library(code, place), code.name, np.float32, q, qd, load)
-        model = FrictionModel(arm, only)
+        model = FrictionModel(arm, only, period=PERIOD)
         rows = [
             model.torque(*(x[i : i + 1] for x in (q, qd, load))) for i in range(200)
         ]
@@ -127,3 +133,22 @@ def test_a_form_without_c_is_refused(tmp_path):
         assert not (tmp_path / "out").exists()
     finally:
         del FORMS["own"]
+
+
+def test_temperatures_are_set_in_the_state(tmp_path):
+    """Behind the springs; a reset puts those that the terms are about."""
+    arm = aw.load_arm("puma560")
+    terms = ((FrictionTerm(1, "joint_2", "viscous_temperature", 30.0), 0.5),)
+    code = generated(arm, terms, tmp_path / "out")
+    handle = library(code, tmp_path)
+    state = ctypes.create_string_buffer(4096)
+    getattr(handle, f"{code.name}_friction_reset")(state)
+    size = 8 * (1 + 6 + 1)  # whether it moved, six positions, one spring
+    readings = np.frombuffer(state, dtype=np.float64, count=6, offset=size)
+    assert readings[1] == 30.0
+    readings[1] = 42.0
+    q, qd = np.zeros(6), np.array([0.0, 2.0, 0.0, 0.0, 0.0, 0.0])
+    tau = np.zeros(6)
+    pointers = [x.ctypes.data_as(ctypes.c_void_p) for x in (q, qd, q, tau)]
+    getattr(handle, f"{code.name}_friction_terms")(state, *pointers)
+    assert tau[1] == pytest.approx(0.5 * 2.0 * 12.0, rel=1e-15)

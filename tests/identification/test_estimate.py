@@ -111,7 +111,7 @@ def test_friction_that_is_there_is_found(arm, described):
     data = samples_of(arm, noise=0.002, seconds=30.0)
     term = aw.identification.FrictionTerm(1, "joint_2", "quadratic")
     tau = data.tau.copy()
-    tau[:, 1] += 6.0 * term.column(data)
+    tau[:, 1] += 6.0 * data.qd[:, 1] * np.abs(data.qd[:, 1])
     bent = replaced(data, tau=tau)
     chosen = select_friction(described, bent, TERMS)
     assert {t.joint for t in chosen.terms} == {1}

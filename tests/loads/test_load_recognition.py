@@ -150,6 +150,6 @@ def test_the_urdf_link_is_one_that_load_arm_reads(tmp_path: Path) -> None:
 
 def test_a_static_load_has_only_the_short_ur_line() -> None:
     still = identify_load(rig.static_samples(rig.BAR), rig.puma(), method=StaticPoses())
-    assert to_ur_script(still).startswith("set_payload(1.")
+    assert to_ur_script(still).startswith("set_target_payload(1.")
     with pytest.raises(NotIdentifiable, match="needs an inertia"):
         to_franka_json(still)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,14 @@ TERMS = (
     (FrictionTerm(0, "joint_1", "quadratic"), 0.2),
 )
 
+WARM = (
+    *TERMS,
+    (FrictionTerm(0, "joint_1", "viscous_warming", 9.0), -0.3),
+    (FrictionTerm(1, "joint_2", "coulomb_warming", 5.0), -0.2),
+    (FrictionTerm(1, "joint_2", "coulomb_temperature", 30.0), -0.01),
+    (FrictionTerm(0, "joint_1", "viscous_temperature", 25.0), -0.02),
+)
+
 
 @pytest.fixture(scope="module")
 def arm():
@@ -29,17 +39,23 @@ def arm():
 
 def test_step_by_step_is_what_the_columns_say(arm):
     data = samples_of(arm, seconds=20.0)
-    columns = Columns(arm, tuple(term for term, _ in TERMS))
-    weights = [coefficient for _, coefficient in TERMS]
+    data = replace(data, temperature=np.stack([20.0 + data.time, 40.0 - data.time], 1))
+    columns = Columns(arm, tuple(term for term, _ in WARM))
+    weights = [coefficient for _, coefficient in WARM]
     expected = columns.friction_columns(data, slice(0, len(data))) @ weights
     bare = arm.parameters.copy()
     bare[arm.layout.drives] = 0.0
     rigid = aw.Dynamics(arm.with_parameters(bare))
     link = rigid.inverse_dynamics(data.q, data.qd, data.qdd)
-    model = FrictionModel(arm, TERMS)
-    rows = zip(data.q, data.qd, link, strict=True)
-    found = [model.torque(q[None], qd[None], t[None])[0] for q, qd, t in rows]
-    np.testing.assert_allclose(found, expected, atol=1e-9)
+    model = FrictionModel(arm, WARM, period=1.0 / data.rate_hz)
+    found = []
+    for k, t in enumerate(link):
+        model.temperature = data.temperature[k]
+        found.append(model.torque(data.q[k : k + 1], data.qd[k : k + 1], t[None])[0])
+    # Between its knots a column's warmth is a line.
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    with pytest.raises(ArgumentError, match="time between two calls"):
+        FrictionModel(arm, WARM).torque(data.q[:1], data.qd[:1], link[:1])
 
 
 @pytest.mark.parametrize(

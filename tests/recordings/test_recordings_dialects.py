@@ -273,3 +273,27 @@ def test_digits_that_are_no_numbers(tmp_path):
     (tmp_path / "map.toml").write_text("[position]\ncolumns = ['²']\n")
     with pytest.raises(RecordingError, match='no column "²"'):
         read_recording(tmp_path / "log.csv", mapping=tmp_path / "map.toml")
+
+
+@pytest.mark.parametrize(
+    ("headings", "order"), [(["q_1", "q_2"], [0, 1]), (["q_1", "q_0"], [1, 0])]
+)
+def test_joints_called_by_numbers(tmp_path, headings, order):
+    link = (
+        '<link name="{0}"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" '
+        'iyy="1" iyz="0" izz="1"/></inertial></link>'
+    )
+    joint = (
+        '<joint name="{0}" type="revolute"><parent link="{1}"/><child link="{2}"/>'
+        '<axis xyz="0 0 1"/><limit lower="-2" upper="2" effort="1" velocity="1"/>'
+        "</joint>"
+    )
+    parts = [link.format(name) for name in "abc"]
+    parts += [joint.format("0", "a", "b"), joint.format("1", "b", "c")]
+    (tmp_path / "a.urdf").write_text(f'<robot name="r">{"".join(parts)}</robot>')
+    t = np.arange(ROWS) * 0.01
+    columns = np.column_stack([t, 0.1 * np.sin(t), 0.2 * np.sin(t)])
+    path = write(tmp_path / "log.csv", ["time", *headings], columns)
+    log = read_recording(path, load_arm(tmp_path / "a.urdf"))
+    for j, k in enumerate(order, 1):
+        np.testing.assert_array_equal(log[f"q_{j}"].values, columns[:, 1 + k])

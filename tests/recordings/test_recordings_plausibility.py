@@ -3,9 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import armwise as aw
 from armwise.arms import load_arm
 from armwise.errors import RecordingError
-from armwise.recordings import Recording, read_recording, write_recording
+from armwise.recordings import (
+    Channel,
+    Recording,
+    read_recording,
+    suspicions,
+    write_recording,
+)
+from tests.recordings.motions import arm_with_friction, recording
 
 
 def write(tmp_path, q, tau=None, names=None):
@@ -71,3 +79,58 @@ def test_names_that_are_no_joints(tmp_path):
     path.write_text("time,q_1,q1\n0,1,1\n1,1,1\n")
     with pytest.raises(RecordingError, match="both give q_1"):
         read_recording(path, arm)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("temperature_1", "temperature_2", "temperature_3"),
+        ("motor_temp_1", "motor_temp_2", "motor_temp_3"),
+        ("joint_temperatures[0]", "joint_temperatures[1]", "joint_temperatures[2]"),
+        ("joint_1_temp [K]", "joint_2_temp [K]", "joint_3_temp [K]"),
+    ],
+)
+def test_temperatures_are_read_as_drivers_write_them(tmp_path, names):
+    arm = arm_with_friction(coulomb=1.0)
+    path, time = tmp_path / "log.csv", np.arange(600) / 100.0
+    q = 0.4 * np.sin(time[:, None] * [1.0, 1.7, 2.3])
+    warm = 30.0 + np.round(time)[:, None] + [0.0, 1.0, 2.0]
+    shown = warm + 273.15 if names[0].endswith("[K]") else warm
+    header = ["time", *(f"{x}_{j}" for x in ("q", "tau") for j in (1, 2, 3)), *names]
+    rows = np.hstack([time[:, None], q, np.cos(q), shown])
+    np.savetxt(path, rows, delimiter=",", header=",".join(header), comments="")
+    samples = aw.prepare(aw.read_recording(path, arm=arm), 10.0, arm=arm)
+    expected = np.interp(samples.time, time, warm[:, 1])
+    np.testing.assert_allclose(samples.temperature[:, 1], expected, atol=1.0)
+
+
+def test_a_temperature_that_ends_half_way_is_one_sentence(tmp_path):
+    arm = arm_with_friction(coulomb=1.0)
+    log = recording(arm, torque_noise=0.1)
+    time = log["q_1"].time
+    warm = {f"temperature_{j}": Channel(time, 30.0 + 0 * time) for j in (1, 2, 3)}
+    half = np.where(time < 0.5 * time[-1], 30.0, np.nan)
+    broken = log.with_channels(warm | {"temperature_2": Channel(time, half)})
+    estimate = aw.identify(arm, broken, friction="linear")
+    (said,) = [w for w in estimate.warnings if w.code == "temperature-missing"]
+    assert "temperature_2 is missing from" in said.text
+    assert len(said.text) < 300
+    assert estimate.samples[0].temperature is None
+    some = log.with_channels({"temperature_1": warm["temperature_1"]})
+    assert "no temperature_2" in suspicions(some, arm)[-1].text
+    assert not [w for w in suspicions(log, arm) if w.code == "temperature-missing"]
+
+
+@pytest.mark.parametrize("is_signed", [True, False])
+def test_a_torque_of_one_sign_is_not_an_absolute_value(is_signed):
+    arm = load_arm("two_link_uno")
+    time = np.arange(0.0, 20.0, 0.01)
+    wave = np.sin(3.0 * time) + 0.02 * np.sin(0.7 * time)
+    # Its lowest values come near zero again and again, and turn back above it.
+    signed = wave - wave.min() + 0.002
+    tau = np.stack([signed if is_signed else np.abs(wave)] * 2, axis=1)
+    tau += 1e-4 * np.random.default_rng(0).random(tau.shape)
+    q = np.stack([np.sin(time), np.cos(time)], axis=1)
+    recording = Recording.from_arrays(time, q=q, tau=tau)
+    codes = {warning.code for warning in suspicions(recording, arm)}
+    assert ("torque-unsigned" in codes) is not is_signed

@@ -8,10 +8,17 @@ import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.errors import ArgumentError
+from armwise.errors import ArgumentError, RecordingError
 from armwise.identification import FrictionTerm, select_friction
 from armwise.recordings import Preparation
-from armwise.regression import FORMS, Columns, FrictionForm, load_rows, low_pass
+from armwise.regression import (
+    FORMS,
+    Columns,
+    FrictionColumns,
+    FrictionForm,
+    load_rows,
+    low_pass,
+)
 from studies.friction_terms import run_once
 from tests.identification.conftest import samples_of, with_drives
 
@@ -30,6 +37,12 @@ def term(form, joint=0, scale=1.0):
     return FrictionTerm(joint, f"joint_{joint + 1}", form, scale)
 
 
+def column_of(one, data):
+    """Column of a joint's term."""
+    columns = FrictionColumns((one,), np.eye(data.dof), data, np.sign(data.qd))
+    return columns.fill(slice(0, len(data)), lambda: data.tau)[0]
+
+
 def stop(q, width):
     """The stop operator as it is defined, sample by sample."""
     z, before, values = 0.0, q[0], []
@@ -43,7 +56,7 @@ def stop(q, width):
 @pytest.mark.parametrize("width", [1e-3, 0.05, 0.7])
 def test_hysteresis_is_the_stop_operator_of_each_segment(data, width):
     cut = replace(data, starts=(0, 1234))
-    column = term("hysteresis", scale=width).column(cut)
+    column = column_of(term("hysteresis", scale=width), cut)
     expected = [stop(data.q[part, 0], width) for part in cut.segments]
     np.testing.assert_allclose(column, np.concatenate(expected), atol=1e-12)
 
@@ -51,7 +64,7 @@ def test_hysteresis_is_the_stop_operator_of_each_segment(data, width):
 def test_a_pause_keeps_the_spring_stretched(data):
     q = np.repeat(data.q[:3000:30], 30, axis=0)
     held = replace(data[:3000], q=q)
-    column = term("hysteresis", scale=0.02).column(held)
+    column = column_of(term("hysteresis", scale=0.02), held)
     np.testing.assert_allclose(column, stop(q[:, 0], 0.02), atol=1e-12)
 
 
@@ -183,14 +196,57 @@ def test_terms_that_cannot_be_are_refused(arm, data):
         aw.identify(arm, data, friction=[FrictionTerm(7, "joint_8", "root")])
     with pytest.raises(ArgumentError, match="which two_link_uno has not"):
         Columns(arm, (FrictionTerm(0, "elbow", "root"),))
-    with pytest.raises(ArgumentError, match="load of its gear"):
-        term("load").column(data)
+    warm = Columns(arm, (term("coulomb_temperature", scale=30.0),))
+    with pytest.raises(RecordingError, match="depends on the temperature of its drive"):
+        warm.friction_columns(data, slice(0, 10))
 
 
-@pytest.mark.parametrize(("kind", "seed"), [("plain", 1), ("load", 0), ("all", 2)])
+@pytest.mark.parametrize(
+    ("kind", "seed"), [("plain", 1), ("load", 0), ("temperature", 0), ("all", 2)]
+)
 def test_a_known_plant_gets_its_terms_and_no_others(kind, seed):
-    """Load friction, hysteresis and ripple at once; and a plant that has none."""
+    """Load friction, hysteresis, ripple and warming at once; and a plant without."""
     result = run_once("ur5", kind, "prescribed", seed)
     assert all(result.there)
     assert result.phantoms == ()
-    assert len(result.there) == {"plain": 0, "load": 2, "all": 6}[kind]
+    assert (
+        len(result.there) == {"plain": 0, "load": 2, "temperature": 2, "all": 8}[kind]
+    )
+
+
+def warmth(power, time, constant):
+    """Dissipated power through a first-order lag, step by step, from cold."""
+    value, values = 0.0, []
+    for k, one in enumerate(power):
+        step = time[k] - time[k - 1] if k else time[1] - time[0]
+        value += -np.expm1(-step / constant) * (one - value)
+        values.append(value)
+    return np.array(values)
+
+
+def test_a_drive_warms_up_by_the_power_it_dissipates(arm, data):
+    columns = Columns(arm, (term("coulomb_warming", scale=7.0),))
+    column = columns.friction_columns(data, slice(0, len(data)))[:, 0, 0]
+    coulomb, viscous = (
+        arm.parameters[arm.layout.drive(n)[0]] for n in ("coulomb", "viscous")
+    )
+    speed = np.abs(data.qd[:, 0])
+    expected = warmth(coulomb * speed + viscous * speed**2, data.time, 7.0)
+    np.testing.assert_allclose(
+        column, np.sign(data.qd[:, 0]) * expected, atol=2e-4 * expected.max()
+    )
+    # What was cut off has warmed it, too, and so has what was left out in between.
+    part = columns.friction_columns(data[1500:][200:], slice(0, 400))[:, 0, 0]
+    np.testing.assert_allclose(part, column[1700:2100], atol=1e-3 * expected.max())
+    # Another run, whose clock starts again, starts cold.
+    both = aw.Samples.concatenate([data, data])
+    twice = columns.friction_columns(both, slice(0, len(both)))[:, 0, 0]
+    np.testing.assert_allclose(twice[len(data) :], column, atol=1e-12)
+
+
+def test_a_motor_at_rest_cools_down(arm, data):
+    columns = Columns(arm, (term("viscous_warming", scale=7.0),))
+    gap = aw.Samples.concatenate([data[:2000], replace(data, time=data.time + 90.0)])
+    column = columns.friction_columns(gap, slice(0, len(gap)))[:, 0, 0]
+    fresh = columns.friction_columns(data, slice(0, len(data)))[:, 0, 0]
+    np.testing.assert_allclose(column[2000:], fresh, atol=1e-3 * np.abs(fresh).max())

@@ -16,6 +16,8 @@ import armwise
 import armwise.report
 from armwise.arms import InertialParameters
 from armwise.errors import ArgumentError, FileError
+from armwise.identification import torque_along
+from armwise.motions import random_motion
 from armwise.regression import Columns, FrictionTerm
 from armwise.report import (
     make_report,
@@ -116,6 +118,39 @@ def test_friction_is_drawn_over_speed_load_and_position_with_measurements(arm):
     slope = np.polyfit(seen.x, seen.y, 1)[0]
     assert slope == pytest.approx(0.2, abs=0.02)
     assert np.diff(model.y)[0] / np.diff(model.x)[0] == pytest.approx(slope, abs=0.02)
+
+
+def test_friction_is_drawn_as_it_warms_up(arm, tmp_path):
+    data = samples(arm, 0)
+    data = replace(data, temperature=np.stack([30.0 + 3.0 * data.time] * 2, axis=1))
+    names = [driven.name for driven in arm.driven]
+    terms = [
+        FrictionTerm(0, names[0], "coulomb_warming", 2.0),
+        FrictionTerm(1, names[1], "coulomb_temperature", 36.0),
+    ]
+    plain = arm.parameters.copy()
+    plain[arm.layout.drive("coulomb")] = 2.0
+    arm = arm.with_parameters(plain)
+    truth = Columns(arm, tuple(terms)).friction_columns(data, slice(0, len(data)))
+    tau = armwise.Dynamics(arm).inverse_dynamics(data.q, data.qd, data.qdd)
+    bent = replace(data, tau=tau + truth @ [-0.2, -0.1])
+    estimate = armwise.identify(arm, bent, friction=terms)
+    warming, cooling = (value for _, value in estimate.friction)
+    assert warming == pytest.approx(-0.2, abs=0.02)
+    assert cooling == pytest.approx(-0.1, abs=0.01)
+    section = friction_section(Subject.of(estimate, bent))
+    drawn = {b.title: b for b in section.blocks if isinstance(b, Figure)}
+    figure = drawn[f"{names[1]}: friction as it warms up"]
+    seen, model = figure.curves
+    assert np.polyfit(seen.x, seen.y, 1)[0] == pytest.approx(-0.1, abs=0.02)
+    np.testing.assert_allclose(seen.y, model.y, atol=0.1)
+    # From a file, and for a plan without a thermometer.
+    armwise.write_estimate(estimate, tmp_path / "estimate.json")
+    again = armwise.read_estimate(tmp_path / "estimate.json")
+    np.testing.assert_allclose(again.predict(bent), estimate.predict(bent), atol=1e-9)
+    motion = random_motion(arm, 0, 2.0)
+    planned = torque_along(again, motion, np.linspace(0.0, 1.0, 20))
+    assert np.isfinite(planned.tau).all()
 
 
 def test_names_from_files_cannot_become_markup(hostile):

@@ -14,7 +14,7 @@ from armwise.codegen.c_text import comment, fill, sincos_text
 from armwise.codegen.code import CodeText, Routine
 from armwise.codegen.functions import UNITS
 from armwise.errors import ArgumentError
-from armwise.regression import FrictionTerm, load_rows
+from armwise.regression import FrictionTerm, heat_coefficients, load_rows
 from armwise.version import __version__
 
 # Judgement: long expressions in few lines, still two files side by side.
@@ -239,7 +239,8 @@ def example_file(code: CodeText) -> str:
 
 
 # C of each form: x, v, d and load are a drive's position, speed, direction and load, z
-# its spring over its width, s the term's scale, turn 2π.
+# its spring over its width, t and w its temperature and warmth, s the term's scale and
+# turn 2π.
 _FORMS = {
     "asymmetric": "@fabs(v)",
     "stribeck": "d * @exp(-@fabs(v) / s)",
@@ -251,6 +252,10 @@ _FORMS = {
     "hysteresis": "z / s",
     "ripple_sine": "@sin(turn / s * x)",
     "ripple_cosine": "@cos(turn / s * x)",
+    "coulomb_temperature": "d * (t - s)",
+    "viscous_temperature": "v * (t - s)",
+    "coulomb_warming": "d * w",
+    "viscous_warming": "v * w",
 }
 
 _OF_POSITION = ("hysteresis", "ripple_sine", "ripple_cosine")
@@ -268,7 +273,13 @@ def friction_files(
                 "estimate's arm, and add that friction yourself; or identify without."
             )
     rows = code.model.mechanism.drive_rows
+    kind = code.precision.type
+    warms_up = any(term.kind.uses_heat for term, _ in terms)
+    measured = any(term.kind.uses_temperature for term, _ in terms)
     values = {
+        "PERIOD": f", {kind} period" if warms_up else "",
+        "STATE": "".join(_state_lines(kind, warms_up, measured, len(terms), len(rows))),
+        "RESET": "\n".join(_reset_lines(code, terms)),
         "NAME": code.name,
         "GUARD": code.name.upper(),
         "ARM": comment(code.model.arm.name),
@@ -292,6 +303,31 @@ def friction_files(
     }
 
 
+def _state_lines(
+    kind: str, warms_up: bool, is_measured: bool, count: int, drives: int
+) -> Iterator[str]:
+    """Members that only some terms need."""
+    if warms_up:
+        yield "\n  /* Fraction by which warmth approaches its power in a call. */"
+        yield f"\n  {kind} warming[{count}];"
+    if is_measured:
+        yield "\n  /* Temperatures of the drives in degrees Celsius, to be set as they"
+        yield "\n     are measured; a reset puts those that the terms are about. */"
+        yield f"\n  {kind} temperature[{drives}];"
+
+
+def _reset_lines(
+    code: CodeText, terms: Sequence[tuple[FrictionTerm, float]]
+) -> Iterator[str]:
+    suffix = "" if code.precision.name == "double" else "f"  # of <math.h>
+    for k, (term, _) in enumerate(terms):
+        s = code.precision.number(term.scale)
+        if term.kind.uses_heat:
+            yield f"  state->warming[{k}] = -expm1{suffix}(-period / {s});"
+        if term.kind.uses_temperature:
+            yield f"  state->temperature[{term.joint}] = {s};"
+
+
 def _drive_lines(
     code: CodeText, terms: Sequence[tuple[FrictionTerm, float]], rows: np.ndarray
 ) -> Iterator[str]:
@@ -299,6 +335,7 @@ def _drive_lines(
     kind, number = code.precision.type, code.precision.number
     suffix = "" if code.precision.name == "double" else "f"  # of <math.h>
     loads = load_rows(rows)
+    heat = heat_coefficients(code.model.arm, code.model.arm.parameters)
     for j in sorted({term.joint for term, _ in terms}):
         own = [(k, t, value) for k, (t, value) in enumerate(terms) if t.joint == j]
         yield f"  {{ /* {comment(own[0][1].joint_name)} */"
@@ -311,10 +348,16 @@ def _drive_lines(
                 f": {number(0.0)};"
             )
             yield f"    state->before[{j}] = x;"
-        if words & {"v", "d"}:
+        if words & {"v", "d", "w"}:
             yield f"    const {kind} v = {_weighed(rows[j], 'qd', code)};"
         if "d" in words:
             yield f"    const {kind} d = ({kind})((v > 0) - (v < 0));"
+        if "t" in words:
+            yield f"    const {kind} t = state->temperature[{j}];"
+        if "w" in words:
+            coulomb, viscous = (number(float(x)) for x in heat[:, j])
+            yield f"    const {kind} power = {coulomb} * fabs{suffix}(v)"
+            yield f"      + {viscous} * (v * v);"
         if "load" in words:
             yield f"    const {kind} load = {_weighed(loads[j], 'link_tau', code)};"
         for k, term, value in own:
@@ -323,10 +366,14 @@ def _drive_lines(
                 yield f"    {kind} z{k} = state->spring[{k}] + moved;"
                 yield f"    z{k} = z{k} > {s} ? {s} : z{k} < -{s} ? -{s} : z{k};"
                 yield f"    state->spring[{k}] = z{k};"
+            if term.kind.uses_heat:
+                yield f"    {kind} w{k} = state->spring[{k}];"
+                yield f"    w{k} += state->warming[{k}] * (power - w{k});"
+                yield f"    state->spring[{k}] = w{k};"
             text = re.sub(r"@(\w+)", rf"\1{suffix}", _FORMS[term.form])
             text = text.replace("0.5@", number(0.5))
             text = text.replace("turn / s", number(2.0 * np.pi / term.scale))
-            text = re.sub(r"\bz\b", f"z{k}", re.sub(r"\bs\b", s, text))
+            text = re.sub(r"\b([zw])\b", rf"\g<1>{k}", re.sub(r"\bs\b", s, text))
             yield f"    lost[{j}] += {number(value)} * ({text});"
         yield "  }"
 

@@ -173,6 +173,10 @@ class FrictionFeedforward:
         feedback: The controller that closes the loop.
         model: The assumed arm, whose links load the gears.
         terms: Terms and their coefficients: `estimate.friction`.
+
+    Attributes:
+        temperature: Temperature of each drive in [°C], for terms that depend on it; set
+            it as it is measured. None: that which the terms are about.
     """
 
     def __init__(
@@ -186,18 +190,21 @@ class FrictionFeedforward:
         self.feedback, self.terms = feedback, tuple(terms)
         self.model = Dynamics(model.with_parameters(bare))
         self._friction = FrictionModel(model, self.terms)
+        self.temperature: Float[np.ndarray, " drives"] | None = None
 
     def reset(self, batch: int, period: float) -> None:
         """Begin anew, for `batch` plants controlled every `period` [s]."""
         self.feedback.reset(batch, period)
         # All plants follow one reference: its friction is one.
         self._friction.reset()
+        self._friction.period = period
 
     def torque(
         self, t: float, reference: MotionSample, measurement: Measurement
     ) -> Float[np.ndarray, "batch dof"]:
         """Return the torques [N m] or forces [N] to hold from time t [s] on."""
         q, qd, qdd = (np.atleast_2d(x) for x in reference)
+        self._friction.temperature = self.temperature
         lost = self._friction.torque(q, qd, self.model.inverse_dynamics(q, qd, qdd))
         total: np.ndarray = lost + self.feedback.torque(t, reference, measurement)
         return total

@@ -70,6 +70,10 @@ _POOR = (0.4, 0.15)
 tried in other ways: a wrong column spoils its neighbours, noise on a light joint none.
 """
 
+# Judgement: wrong columns leave tens of percent, and always some joint above this.
+_CLOSE = 0.02
+"""Relative error of the worst joint below which columns are as they were read."""
+
 # Judgement: halfway between noise (0) and a smooth function of time (1).
 _SMOOTH = 0.5
 """Correlation from sample to sample from which on a residual follows the motion."""
@@ -100,7 +104,7 @@ def examine(
         system: Some rows of the data.
         rows: The same, whitened.
         is_doubtful: Whether the model is another than the arm's by what is known: other
-            readings are then tried however well it fits.
+            readings are then tried unless it fits closely.
     """
     problem, estimate = rows.problem, rows.estimate
     if sum(len(run) for run in problem.data) < FEWEST:
@@ -121,7 +125,8 @@ def examine(
         *_bursts(problem, rows),
     ]
     # One number that is off says more than other columns that are as good.
-    if not findings and is_doubtful and not is_poor:
+    is_close = estimate.fit.relative_error.max() < _CLOSE
+    if not findings and is_doubtful and not is_poor and not is_close:
         warning = read_otherwise(problem, system.thinned(2))
         return [] if warning is None else [warning]
     return findings

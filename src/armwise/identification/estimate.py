@@ -352,7 +352,17 @@ def torque_along(
     q, qd, qdd = motion.sample(times)
     if isinstance(model, Arm):
         return PlannedTorque(Dynamics(model).inverse_dynamics(q, qd, qdd), None)
-    planned = Samples(times, q, qd, qdd, np.zeros_like(q), arm=model.prior_arm)
+    usual = model.columns.usual_temperature
+    planned = Samples(
+        times,
+        q,
+        qd,
+        qdd,
+        np.zeros_like(q),
+        arm=model.prior_arm,
+        # A plan has no thermometer: the temperature of the log that was fitted.
+        temperature=None if usual is None else np.broadcast_to(usual, q.shape),
+    )
     return PlannedTorque(model.predict(planned), model.predict_std(planned))
 
 
@@ -398,6 +408,6 @@ def build_estimate(
 
 def loaded_columns(columns: Columns, parameters: np.ndarray) -> Columns:
     """Columns whose gears carry what these parameters say."""
-    if not columns.uses_load:
+    if not columns.follows_estimate:
         return columns
     return replace(columns, load=parameters[: columns.arm.layout.size])

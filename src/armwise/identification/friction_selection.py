@@ -16,19 +16,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
+from armwise.identification.friction_candidates import (
+    LEAST_GAIN,
+    first_load,
+    friction_candidates,
+)
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import TERMS, Problem, pose_problem
 from armwise.recordings import Samples
 from armwise.regression import (
-    FORMS,
     Accumulator,
     Columns,
     FoldSums,
     FrictionTerm,
     accumulate,
     accumulate_folds,
-    accumulate_roughly,
-    hysteresis_terms,
 )
 
 if TYPE_CHECKING:
@@ -45,11 +47,6 @@ FOLDS = 10
 _ENOUGH_SAMPLES = 8_000
 """Samples from which on a selection is made on every so manieth: candidates make half
 of the columns, and neighbours repeat each other after the low-pass."""
-
-# Judgement: 10 % in power is 5 % of the residual's size.
-_LEAST_GAIN = 0.1
-"""Fall of the squared error below which a term is not worth its column and what it
-adds to the uncertainty of the others."""
 
 # Judgement: filters, integrators and joints that stick leave tenths of a percent.
 _LEAST_TORQUE = 0.01
@@ -82,14 +79,6 @@ peak that shows only while friction reverses, in rows without weight, is not kno
 
 _MOST_TERMS = 4
 """Terms per drive beyond viscous, Coulomb and offset."""
-
-# Judgement: about a factor of three apart.
-_STRIBECK_SPEEDS = (0.02, 0.06, 0.2)
-"""Stribeck speeds that are tried, as fractions of a joint's top speed: the fall of
-friction lies well below it, at a speed that differs between drives."""
-
-_FIRST_LOOK = (10, 300)
-"""Parts of the log, and rows of each, that the first estimate of the load takes."""
 
 _LOAD_STEPS = 3
 """Fits by which the load of the gears, and with it friction that depends on it, settle:
@@ -131,21 +120,16 @@ def select_friction(
         arm: The arm.
         data: The samples to fit.
         terms: What else is estimated, as for `identify`.
-        forms: Forms to try; if None all but load friction apart for driving and
-            back-driven gears, whose difference is that of a torque constant.
+        forms: Forms to try, as for `friction_candidates`.
     """
     from threadpoolctl import threadpool_limits
 
     runs = [data] if isinstance(data, Samples) else list(data)
-    candidates = _candidates(arm, runs, forms)
     with threadpool_limits(limits=1, user_api="blas"):
         is_late = any(run.lag_std is not None for run in runs)
         plain = Columns(arm, has_lags=is_late)
-        load = _first_load(plain, runs, terms)
-        first = _first_residuals(plain, runs, load)
-        candidates = _worthwhile(candidates, plain, first)
-        if candidates and (forms is None or set(_RIPPLES) & set(forms)):
-            candidates += _ripples(arm, runs, first)
+        load = first_load(plain, runs, terms)
+        candidates = friction_candidates(plain, runs, load, forms)
         if not candidates:
             return FrictionSelection((), (), accumulate(plain, runs))
         # Candidates are no reason to fit rows that only some of them explain.
@@ -166,7 +150,7 @@ def select_friction(
 def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
     """Repeat a fit until the load of the gears is that of the estimate itself."""
     before = np.full(len(problem.columns.friction), np.inf)
-    for _ in range(_LOAD_STEPS if problem.columns.uses_load else 0):
+    for _ in range(_LOAD_STEPS if problem.columns.follows_estimate else 0):
         solution = WeightedLeastSquares().solve(problem)
         every = problem.parameters(solution.values)
         load = every[: problem.columns.arm.layout.size]
@@ -179,185 +163,6 @@ def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
             break
         before = friction
     return problem
-
-
-def _candidates(
-    arm: Arm, runs: Sequence[Samples], forms: Sequence[str] | None
-) -> tuple[FrictionTerm, ...]:
-    """Every form for every drive that moves."""
-    rows = Columns(arm).dynamics.mechanism.drive_rows
-    fastest = np.max([np.abs(run.qd @ rows.T).max(axis=0) for run in runs], axis=0)
-    # A joint that follows another has no friction of its own that could be seen.
-    drives = [*arm.coordinates, *range(len(arm.joints), len(arm.driven))]
-    terms: list[FrictionTerm] = []
-    widths = hysteresis_terms(arm)
-    for j in drives:
-        # A drive that never moves has columns of zeros.
-        if fastest[j] <= 0.0:
-            continue
-        name = arm.driven[j].name
-        scales = {
-            "stribeck": [f * float(fastest[j]) for f in _STRIBECK_SPEEDS],
-            "hysteresis": [term.scale for term in widths if term.joint == j],
-        }
-        for form in FORMS if forms is None else forms:
-            if forms is None and form in ("load_driving", "load_back_driven"):
-                continue
-            # Ripples are tried at periods that the residual shows.
-            for scale in [] if form in _RIPPLES else scales.get(form, [1.0]):
-                terms.append(FrictionTerm(j, name, form, scale))
-    return tuple(terms)
-
-
-def _first_rows(runs: Sequence[Samples]) -> list[tuple[Samples, list[slice]]]:
-    """Parts from all over the log, for a first look."""
-    parts, length = _FIRST_LOOK
-    total = max(sum(len(run) for run in runs), 1)
-    looks = []
-    for run in runs:
-        count = max(1, round(parts * len(run) / total))
-        starts = np.linspace(0, max(len(run) - length, 0), count).astype(int)
-        # Parts that overlap are one.
-        starts = starts[np.diff(starts, prepend=-length) >= length]
-        rows = [slice(int(k), min(int(k) + length, len(run))) for k in starts]
-        if len(run) <= parts * length:
-            rows = [slice(0, len(run))]
-        looks.append((run, rows))
-    return looks
-
-
-def _first_load(
-    columns: Columns, runs: Sequence[Samples], terms: Sequence[str]
-) -> Float[np.ndarray, " parameters"]:
-    """Parameters of a first fit, without further friction, from parts of the log."""
-    sums = accumulate_roughly(columns, _first_rows(runs))
-    problem = pose_problem(columns, runs, terms, sums)
-    return problem.parameters(WeightedLeastSquares().solve(problem).values)
-
-
-@dataclass(frozen=True, eq=False)
-class _Residuals:
-    """What a first fit leaves of parts of the log.
-
-    Attributes:
-        parts: For each part the position of every drive, and what is left of every
-            joint's torque.
-    """
-
-    parts: tuple[tuple[np.ndarray, np.ndarray], ...]
-
-    @property
-    def correlation(self) -> Float[np.ndarray, " dof"]:
-        """Correlation of neighbouring rows, per joint."""
-        power = sum((r**2).sum(axis=0) for _, r in self.parts)
-        lagged = sum((r[1:] * r[:-1]).sum(axis=0) for _, r in self.parts)
-        return np.asarray(lagged / np.maximum(power, 1e-300))
-
-
-def _first_residuals(
-    columns: Columns, runs: Sequence[Samples], parameters: np.ndarray
-) -> _Residuals:
-    """What is left of the torque in parts from all over the log."""
-    weights = columns.user @ parameters
-    turned = columns.dynamics.mechanism.drive_rows
-    parts = []
-    for run, rows in _first_rows(runs):
-        for block in columns.blocks([run], rows):
-            residuals = [
-                matrix[-1] - weights[support] @ matrix[:-1]
-                for matrix, support in zip(block.joints, columns.support, strict=True)
-            ]
-            parts.append((run.q[block.rows] @ turned.T, np.stack(residuals, axis=1)))
-    return _Residuals(tuple(parts))
-
-
-def _worthwhile(
-    candidates: Sequence[FrictionTerm], columns: Columns, first: _Residuals
-) -> tuple[FrictionTerm, ...]:
-    """Candidates of drives whose residual is more than noise from sample to sample.
-
-    Friction follows the motion, which is smooth: a term that explains a fraction f of
-    the residual's power leaves a correlation of about f between neighbours.
-    """
-    # Half of the gain that is asked for: some 3,000 rows know the correlation to 0.02.
-    is_noise = first.correlation <= 0.5 * _LEAST_GAIN
-    turned = columns.dynamics.mechanism.drive_rows
-    return tuple(
-        term
-        for term in candidates
-        if not is_noise[np.flatnonzero(turned[term.joint])].all()
-    )
-
-
-_RIPPLES = ("ripple_sine", "ripple_cosine")
-
-# Three periods in the range of motion tell a wave from a slope or a bow; four to the
-# turn leave out what gravity and inertia do.
-_LEAST_PERIODS, _LEAST_WAVES = 3.0, 4.0
-"""Periods of a ripple in the range of a drive, and in a turn."""
-
-# Powers of noise are spread exponentially, with the median at 0.69 of the mean: among
-# 2000 periods one reaches 25 medians with a probability of 6e-5.
-_PEAK = 25.0
-"""Power of a ripple over the median of all periods from which on it is tried."""
-
-_BINS = 4096
-"""Positions that the range of a drive is cut into."""
-
-
-def _ripples(
-    arm: Arm, runs: Sequence[Samples], first: _Residuals
-) -> tuple[FrictionTerm, ...]:
-    """Sine and cosine of the period that stands out of each drive's residual."""
-    terms: list[FrictionTerm] = []
-    for j in arm.coordinates:
-        joint = arm.coordinates.index(j)
-        q = np.concatenate([x[:, j] for x, _ in first.parts])
-        residual = np.concatenate([r[:, joint] for _, r in first.parts])
-        reach = float(np.ptp(q))
-        speed = float(
-            np.sqrt(np.mean([np.mean(run.qd[:, joint] ** 2) for run in runs]))
-        )
-        if reach <= 0.0 or speed <= 0.0:
-            continue
-        period = _strongest_period(q, residual, reach, _shortest(runs[0], speed))
-        if period is not None:
-            name = arm.driven[j].name
-            terms += [FrictionTerm(j, name, form, period) for form in _RIPPLES]
-    return tuple(terms)
-
-
-def _shortest(run: Samples, speed: float) -> float:
-    """Period in [rad] or [m] that passes the torque's low-pass at some speeds."""
-    band = min(run.torque_bandwidth_hz or np.inf, 0.4 * run.rate_hz)
-    # A third of the usual speed: slow motion is where waves are seen.
-    return speed / (3.0 * band)
-
-
-def _strongest_period(
-    q: np.ndarray, residual: np.ndarray, reach: float, shortest: float
-) -> float | None:
-    """Period of the position at which a residual is strongest, if it stands out."""
-    # Sums of the residual at every position: their Fourier transform is what all rows
-    # show of every wave, for the price of one.
-    index = ((q - q.min()) * ((_BINS - 1) / reach)).astype(int)
-    sums = np.bincount(index, residual - residual.mean(), _BINS)
-    # Four times as fine as the range resolves, for the place of the peak.
-    power = np.abs(np.fft.rfft(sums, 4 * _BINS)) ** 2
-    waves = np.arange(power.size) * ((_BINS - 1) / reach / (4 * _BINS))
-    least = max(_LEAST_PERIODS / reach, _LEAST_WAVES / (2.0 * np.pi))
-    # A bin must be short beside a wave.
-    inside = np.flatnonzero(
-        (waves >= least) & (waves <= min(1.0 / shortest, 100.0 / reach))
-    )
-    if inside.size < 16:
-        return None
-    k = int(inside[np.argmax(power[inside])])
-    if power[k] < _PEAK * np.median(power[inside]) or k in (inside[0], inside[-1]):
-        return None
-    before, top, after = np.sqrt(power[k - 1 : k + 2])
-    shift = 0.5 * (before - after) / min(before - 2.0 * top + after, -1e-300)
-    return float(1.0 / (waves[k] + shift * (waves[1] - waves[0])))
 
 
 def _folds(columns: Columns, runs: Sequence[Samples]) -> tuple[FoldSums, Accumulator]:
@@ -601,7 +406,7 @@ class _Search:
         gain = 1.0 - after.sum(axis=1) / total
         falls = np.log(np.maximum(before, 1e-300) / np.maximum(after, 1e-300))
         spread = np.std(falls, axis=1, ddof=1) / np.sqrt(falls.shape[1])
-        least = np.clip(_LEAST_TORQUE**2 * torque / total, _LEAST_GAIN, _MOST)
+        least = np.clip(_LEAST_TORQUE**2 * torque / total, LEAST_GAIN, _MOST)
         helped = np.mean(falls > 0.0, axis=1)
         sureness = falls.mean(axis=1) / np.maximum(spread, 1e-300)
         is_clear = (helped >= _MOST_FOLDS) & (sureness >= _LEAST_ERRORS)

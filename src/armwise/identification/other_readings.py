@@ -48,11 +48,12 @@ class _Reading:
 def read_otherwise(problem: Problem, system: SampledSystem) -> EstimateWarning | None:
     """Try signs, orders, units and delays; name the one that mends the fit."""
     now = system.errors(system.torque)
+    pairs = _pairs(now)
     readings = [
-        *_other_torques(problem, system),
+        *_other_torques(problem, system, pairs),
         *other_clocks(problem, system),
         *_other_gravity(problem, system),
-        *_other_positions(problem),
+        *_other_positions(problem, pairs),
     ]
     best = min(readings, key=lambda one: float(score(one.errors)), default=None)
     if best is None or best.errors.max() > BETTER * now.max():
@@ -65,7 +66,21 @@ def score(errors: np.ndarray) -> float:
     return float(np.log(np.maximum(errors, 1e-6)).mean())
 
 
-def _other_torques(problem: Problem, system: SampledSystem) -> list[_Reading]:
+# Judgement: an exchange spoils the two joints most, and those beside them less.
+_WORST = 4
+"""Joints of the largest error; of many joints, one of these is exchanged."""
+
+
+def _pairs(errors: Float[np.ndarray, " dof"]) -> list[tuple[int, int]]:
+    """Joints that may have been exchanged: any two, of up to eight."""
+    pairs = combinations(range(errors.size), 2)
+    worst = set(np.argsort(-errors)[:_WORST].tolist())
+    return [pair for pair in pairs if errors.size <= 8 or worst & set(pair)]
+
+
+def _other_torques(
+    problem: Problem, system: SampledSystem, pairs: Sequence[tuple[int, int]]
+) -> list[_Reading]:
     """Torques with other signs, or exchanged."""
     names = problem.columns.arm.coordinate_names
     readings = []
@@ -76,7 +91,7 @@ def _other_torques(problem: Problem, system: SampledSystem) -> list[_Reading]:
         text += "sign (mapping: scale = -1)."
         warning = EstimateWarning("torque-sign-flipped", text)
         readings.append(_Reading(system.errors(torque), warning))
-    for i, j in combinations(range(len(names)), 2):
+    for i, j in pairs:
         torque = system.torque.copy()
         torque[[i, j]] = torque[[j, i]]
         text = f"The fit is far better with the torques of {names[i]} and {names[j]} "
@@ -172,7 +187,9 @@ def _other_gravity(problem: Problem, system: SampledSystem) -> list[_Reading]:
     return [_Reading(system.errors(system.torque, across), warning)]
 
 
-def _other_positions(problem: Problem) -> list[_Reading]:
+def _other_positions(
+    problem: Problem, pairs: Sequence[tuple[int, int]]
+) -> list[_Reading]:
     """Joints in another order, with or without their torques; one in degrees."""
     arm = problem.columns.arm
     names = arm.coordinate_names
@@ -190,7 +207,7 @@ def _other_positions(problem: Problem) -> list[_Reading]:
         errors = system.errors(system.torque)
         readings.append(_Reading(errors, EstimateWarning(code, text)))
 
-    for i, j in combinations(range(arm.dof), 2):
+    for i, j in pairs:
         order = np.arange(arm.dof)
         order[[i, j]] = [j, i]
         pair = f"{names[i]} and {names[j]}"

@@ -31,6 +31,8 @@ from armwise.loads.joint_torques import (
     read_torque_gains,
     write_torque_gains,
 )
+from armwise.loads.kinds import KINDS, LoadKind, identify_load_kind
+from armwise.loads.load_changes import Detection
 from armwise.loads.methods import (
     Accelerations,
     IntegralWindows,
@@ -71,12 +73,14 @@ from armwise.loads.wrist_log import (
 
 __all__ = [
     "DRIVERS",
+    "KINDS",
     "SIGNAL_GAIN_STD",
     "Accelerations",
     "Accelerometer",
     "Bias",
     "CatalogueEntry",
     "Contact",
+    "Detection",
     "GraspCheck",
     "IntegralWindows",
     "KnownObject",
@@ -84,6 +88,7 @@ __all__ = [
     "LoadChange",
     "LoadEstimate",
     "LoadExcitation",
+    "LoadKind",
     "LoadMethod",
     "LoadPrediction",
     "MassEstimate",
@@ -105,6 +110,7 @@ __all__ = [
     "find_contact",
     "follow_lines",
     "identify_load",
+    "identify_load_kind",
     "is_same_motion",
     "load_from_torques",
     "load_to_dict",

@@ -12,6 +12,7 @@ import numpy as np
 from armwise.arms import InertialParameters, inertial_transform
 from armwise.errors import ArgumentError, EstimateWarning, NotConverged
 from armwise.loads.generalized_least_squares import LoadSolution
+from armwise.loads.kinds import LoadKind
 from armwise.loads.noise_spectrum import NoiseModel, RegressionRows
 from armwise.loads.rigidity import Rigidity
 from armwise.loads.wrist_log import Accelerometer, Contact
@@ -84,6 +85,8 @@ class LoadEstimate:
         warnings: What looks wrong with the data or the result, each with a code.
         accelerometer: How it was mounted and how late, of a log without joints.
         contact: A force that is none of the load's, of a log without joints.
+        kind: Whether it is rigid and, if not, what moves; None where that was not
+            looked for.
     """
 
     frame: str
@@ -102,6 +105,7 @@ class LoadEstimate:
     warnings: tuple[EstimateWarning, ...] = ()
     accelerometer: Accelerometer | None = None
     contact: Contact | None = None
+    kind: LoadKind | None = None
 
     def __repr__(self) -> str:
         """One line: mass and centre, with their standard deviations."""
@@ -194,7 +198,9 @@ class LoadEstimate:
             if defect := self.parameters.defect():
                 lines.append(f"These numbers are not physically realisable: {defect}.")
         lines.append(axes_statement(std.principal_moments, std.principal_axes))
-        if self.rigidity is not None:
+        if self.kind is not None and self.kind.kind != "rigid":
+            lines.append(self.kind.statement)
+        elif self.rigidity is not None:
             lines.append(self.rigidity.statement)
         if self.accelerometer is not None:
             late, spread = self.accelerometer.lag, self.accelerometer.lag_std

@@ -58,6 +58,14 @@ def load_to_dict(load: LoadEstimate) -> dict[str, Any]:
             "unexplained": _plain(load.rigidity.unexplained),
             "band_hz": _plain(load.rigidity.band_hz),
         },
+        "kind": None
+        if load.kind is None
+        else {
+            "kind": load.kind.kind,
+            "probability": load.kind.probability,
+            "errors": load.kind.errors,
+            **load.kind.values,
+        },
         "pose_offset": None if load.pose_offset is None else _plain(load.pose_offset),
         "rmse": None if load.prediction is None else _plain(load.prediction.rmse),
         "accelerometer": None
@@ -165,13 +173,14 @@ def to_ur_script(load: LoadEstimate) -> str:
     """Return the line of UR script that sets the payload.
 
     `set_target_payload(m, [cx, cy, cz], [Ixx, Iyy, Izz, Ixy, Ixz, Iyz])`: centre in
-    the flange frame, inertia about the centre; without an inertia, the older
-    `set_payload(m, [cx, cy, cz])`. The estimate has to be in the flange frame.
+    the flange frame, inertia about the centre in the flange's axes; without an inertia,
+    which then counts as zero, the first two (URScript manual, set_target_payload). The
+    estimate has to be in the flange frame.
     """
     _require_physical(load)
     center = _numbers(load.center_of_mass)
     if not load.is_complete:
-        return f"set_payload({load.mass:.6g}, [{center}])"
+        return f"set_target_payload({load.mass:.6g}, [{center}])"
     I = load.central_inertia
     six = _numbers([I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]])
     return f"set_target_payload({load.mass:.6g}, [{center}], [{six}])"
@@ -252,15 +261,20 @@ def to_kuka_load(load: LoadEstimate) -> str:
 
 
 def to_ros_payload(load: LoadEstimate) -> str:
-    """Return a request of ur_msgs/srv/SetPayload as YAML; its inertia as a comment."""
+    """Return a request of ur_msgs/srv/SetPayload as YAML.
+
+    The inertia's fields are comments: the message of ROS 2 Jazzy has them, older ones
+    refuse them.
+    """
     _require_physical(load)
     x, y, z = (float(v) for v in load.center_of_mass)
     lines = [f"mass: {load.mass:.6g}", "center_of_gravity:"]
     lines += [f"  {k}: {v:.6g}" for k, v in (("x", x), ("y", y), ("z", z))]
     if load.is_complete:
         I = load.central_inertia
-        listed = ", ".join(f"{n} {float(I[e]):.6g}" for n, e in _INERTIA.items())
-        lines.append(f"# inertia about the centre of mass: {listed}")
+        lines.append("# about the centre of mass; from ROS 2 Jazzy on, take them in:")
+        order = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+        lines += [f"# {name}: {float(I[_INERTIA[name]]):.6g}" for name in order]
     return "\n".join(lines) + "\n"
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from armwise.arms import Arm, InertialParameters, load_arm, rotation_about
 from armwise.dynamics import Dynamics
-from armwise.errors import ArgumentError, EstimateWarning
+from armwise.errors import ArgumentError, EstimateWarning, RecordingError
 from armwise.identification import Estimate
 from armwise.loads.estimate import LoadEstimate, estimate_of, make_physical
 from armwise.loads.generalized_least_squares import (
@@ -20,6 +20,7 @@ from armwise.loads.generalized_least_squares import (
     solve_generalized,
 )
 from armwise.loads.joint_torques import TorqueGains, TorqueSignal, load_from_torques
+from armwise.loads.kinds import LoadKind, identify_load_kind
 from armwise.loads.methods import Accelerations, LoadMethod, StaticPoses
 from armwise.loads.optimal_filter import OptimalFilter
 from armwise.loads.problem import (
@@ -113,6 +114,7 @@ def identify_load(
     arm = model.arm if isinstance(model, Estimate) else model
     frame = frame if sensor_frame is None else sensor_frame
     method = method or Accelerations()
+    kind = None if bare is not None else _kind(data, arm, frame)
     if not isinstance(data, WristSamples):
         data = _samples(data, method, cutoff_hz, arm)
     if data.wrench is not None and bare is None:
@@ -126,7 +128,7 @@ def identify_load(
             pose_offset,
             checked,
         )
-        estimate = _from_wrench(data, arm, options)
+        estimate = _with_kind(_from_wrench(data, arm, options), kind)
     elif isinstance(data, WristSamples):
         raise ArgumentError("WristSamples hold no joint torques; leave out bare.")
     else:
@@ -140,6 +142,33 @@ def identify_load(
         heavy = _too_heavy(estimate, require_arm(data, arm), data)
         estimate = replace(estimate, warnings=(*estimate.warnings, *heavy))
     return make_physical(estimate) if consistent else estimate
+
+
+def _kind(data: object, arm: Arm | None, frame: str) -> LoadKind | None:
+    """What the load does in the hand, by the longest recording with a wrench.
+
+    Samples are not asked: their low-pass was chosen for a rigid load.
+    """
+    runs = data if isinstance(data, list | tuple) else [data]
+    recordings = [x for x in runs if isinstance(x, Recording) and x.has_wrench]
+    if not recordings or arm is None:
+        return None
+    try:
+        longest = max(recordings, key=lambda x: x.duration)
+        return identify_load_kind(longest, arm, frame=frame)
+    except RecordingError:
+        return None  # too short or too slow to say, which the load itself may not be
+
+
+def _with_kind(load: LoadEstimate, kind: LoadKind | None) -> LoadEstimate:
+    if kind is None or kind.kind == "rigid":
+        return replace(load, kind=kind)
+    text = (
+        f"{kind.statement} Mass and centre are those of a rigid load, and not to be "
+        "trusted beyond that."
+    )
+    note = EstimateWarning("not-rigid", text)
+    return replace(load, kind=kind, warnings=(*load.warnings, note))
 
 
 _LARGEST_GYRATION = 0.1
@@ -173,6 +202,8 @@ def _from_wrist_log(
         slow = Accelerations(inertia=False)
         load = identify_load(wrist.samples, method=slow, bias=bias, **options)  # type: ignore[arg-type]
     contact = find_contact(wrist.samples, load.parameters.vector)
+    if contact is None and wrist.accelerometer is not None:
+        load = _with_kind(load, identify_load_kind(wrist.samples))
     warnings = (*wrist.warnings, *load.warnings)
     if contact is not None:
         text = (

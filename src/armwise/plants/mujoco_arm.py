@@ -369,7 +369,9 @@ class MujocoArm(RiggedPlant):
         self._engine = engine
         moving: PlantEngine = engine
         if friction is not None:
-            moving = FrictionEngine(engine, _further(self.arm, friction, batch))
+            moving = FrictionEngine(
+                engine, _further(self.arm, friction, batch, clock.tick)
+            )
         truth = batch == 1 if keeps_truth is None else keeps_truth
         self._rig = Rig(moving, clock, actuator, sensors, seed, engine.wrench, truth)
 
@@ -411,14 +413,16 @@ def _is_mjcf(path: Path) -> bool:
         return b"<mujoco" in stream.read(65_536)
 
 
-def _further(arm: Arm | None, friction: Friction, batch: int) -> FrictionModel:
+def _further(
+    arm: Arm | None, friction: Friction, batch: int, tick: float
+) -> FrictionModel:
     if arm is None:
         raise ArgumentError("Further friction needs an arm, not an MJCF file.")
     if np.any(np.asarray(friction.static) != 1.0):
         raise ArgumentError(
             "MuJoCo's dry friction has no static part; use SimulatedArm for that."
         )
-    return FrictionModel(arm, friction.terms, batch, friction.smoothing)
+    return FrictionModel(arm, friction.terms, batch, friction.smoothing, tick)
 
 
 def _offsets(arm: Arm | None) -> Float[np.ndarray, " dof"] | None:

@@ -110,7 +110,9 @@ class SimulatedArm(RiggedPlant):
         )
         moving: PlantEngine = self._engine
         if friction.terms:
-            model = FrictionModel(arm, friction.terms, batch, friction.smoothing)
+            model = FrictionModel(
+                arm, friction.terms, batch, friction.smoothing, clock.tick
+            )
             moving = FrictionEngine(self._engine, model)
         self._backend = backend
         mounted = IDEAL_SENSORS if sensors is None else tuple(sensors)

@@ -289,6 +289,8 @@ def in_si(table: RawTable, column: str, quantity: str, unit: str = "") -> np.nda
     where = f'{table.source}, column "{column}"'
     scale = factor(quantity, unit or table.units.get(column, ""), where)
     values = table[column]
+    if quantity == "temperature" and (unit or table.units.get(column, "")) == "K":
+        return values - 273.15  # degrees Celsius, as all temperatures
     return values if scale == 1.0 else values * scale
 
 

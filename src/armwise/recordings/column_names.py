@@ -29,7 +29,12 @@ _WORDS = {
     "qd": ("qd", "dq", "vel", "velocity", "velocities", "joint_velocity", "actual_qd"),
     "qdd": ("qdd", "ddq", "acc", "acceleration", "accelerations"),
     "tau": ("tau", "torque", "torques", "effort", "efforts", "joint_torque"),
-}
+    "temperature": (
+        "temperature", "temperatures", "temp", "joint_temperature", "joint_temp",
+        "joint_temperatures", "motor_temperature", "motor_temp", "motor_temperatures",
+        "motor_temps",
+    ),
+}  # fmt: skip
 _QUANTITIES = {word: quantity for quantity, words in _WORDS.items() for word in words}
 _PREFIXES = ("q", "qd", "dq", "qdd", "ddq", "tau", "position", "velocity", "effort",
              "acceleration", "torque")  # fmt: skip
@@ -55,7 +60,7 @@ class _Meaning:
 
     Attributes:
         form: How it is written; the lower, the closer to the standard log.
-        quantity: `q`, `qd`, `qdd` or `tau`.
+        quantity: `q`, `qd`, `qdd`, `tau` or `temperature`.
         joint: Name, or number as text.
     """
 
@@ -101,6 +106,11 @@ def recognise(
     order = list(arm.coordinate_names) if arm is not None else _order(headings)
     numbers = {name.lower(): j for j, name in reversed(list(enumerate(order, 1)))}
     numbers.update({name: j for j, name in enumerate(order, 1)})
+    counts = {m.joint for x in headings for m in _meanings(x) if _is_count(m.joint)}
+    # Joints called 0, 1, 2 are named only if every number is a name; q_1 … q_12 of
+    # joints 0 … 11 are counted.
+    if not counts <= numbers.keys():
+        numbers = {name: j for name, j in numbers.items() if not _is_count(name)}
     zero_based = _counted_from_zero(headings)
     columns: dict[str, str] = {}
     forms: dict[str, int] = {}
@@ -128,7 +138,9 @@ def recognise(
                 continue
             number = _number(meaning, numbers, zero_based, heading, source, arm)
             channel, form = f"{meaning.quantity}_{number}", meaning.form
-        if channel in columns and form == forms[channel]:
+        # A joint may have several thermometers: the first serves.
+        is_warmer = channel.startswith("temperature_") and channel in columns
+        if channel in columns and form == forms[channel] and not is_warmer:
             raise RecordingError(
                 f"{source}: columns {columns[channel]!r} and {heading!r} "
                 f"both give {channel}. Remove one, or choose with "
@@ -293,6 +305,7 @@ FACTORS: dict[str, dict[str, float]] = {
         "V": 1.0,
         "mV": 1e-3,
     },
+    "temperature": {"degC": 1.0, "°C": 1.0, "C": 1.0, "celsius": 1.0, "K": 1.0},
 }
 """Quantity → unit as written, without spaces and dots → factor to SI."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import EstimateWarning, RecordingError
+from armwise.recordings.stretches import missing_temperature
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
@@ -67,8 +68,8 @@ _SLOW = 20.0
 """Sampling rate in [Hz] below which accelerations are mostly interpolation."""
 
 # Judgement, as are those below: friction and gravity both cross zero in most motions.
-_TOUCHES = 5
-"""Times a torque that is never negative must come near zero to look unsigned."""
+_TOUCHES = 3
+"""Times a torque that is never negative must come down to zero to look unsigned."""
 
 _CLIPPED = 0.005
 """Fraction of rows at one extreme value from which on a torque looks clipped."""
@@ -92,6 +93,7 @@ def suspicions(recording: Recording, arm: Arm) -> list[EstimateWarning]:
         *_too_fast(recording, arm),
         *_odd_torques(recording),
         *_frozen_encoders(recording),
+        *_broken_temperatures(recording),
     ]
 
 
@@ -179,14 +181,20 @@ def _odd_torques(recording: Recording) -> list[EstimateWarning]:
 
 def _is_unsigned(torque: np.ndarray) -> bool:
     """Tell whether a torque is an absolute value: it touches zero and turns back."""
-    if torque.min() < 0.0:
-        return False
     top = float(np.percentile(torque, 99.0))
-    # Noise of an absolute value ends at zero; that of a signed one would pass it. A
-    # visit lasts until the torque is well away: noise at a level is not many visits.
-    level = np.where(torque < 0.02 * top, 1, np.where(torque > 0.1 * top, -1, 0))
-    touches = int(np.sum(np.diff(level[level != 0]) > 0))
-    return torque.min() < 0.01 * top and touches >= _TOUCHES
+    # Noise of an absolute value ends at zero; that of a signed one would pass it.
+    if torque.min() < 0.0 or torque.min() >= 0.01 * top:
+        return False
+    edges = np.flatnonzero(np.diff(torque < 0.1 * top, prepend=False, append=False))
+    steps = np.abs(np.diff(torque, append=torque[-1]))
+    touches = 0
+    for first, last in edges.reshape(-1, 2):
+        lowest = first + int(np.argmin(torque[first:last]))
+        # What would have passed zero comes within a step of it; what has a minimum of
+        # its own there turns back slowly, anywhere above.
+        nearby = steps[max(lowest - 3, 0) : lowest + 3].max(initial=0.0)
+        touches += bool(torque[lowest] <= nearby)
+    return touches >= _TOUCHES
 
 
 def _clipped(torque: np.ndarray) -> float | None:
@@ -247,6 +255,15 @@ def _frozen_encoders(recording: Recording) -> list[EstimateWarning]:
             "it moved.",
         )
     ]
+
+
+def _broken_temperatures(recording: Recording) -> list[EstimateWarning]:
+    lacking = missing_temperature(recording)
+    if not lacking:
+        return []
+    text = f"{recording.source}: {lacking}; temperatures are left out. Record those of "
+    text += "all joints throughout, or remove their columns."
+    return [EstimateWarning("temperature-missing", text)]
 
 
 def _has_some(recording: Recording, quantity: str) -> bool:

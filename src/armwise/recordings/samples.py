@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from armwise.arms import Arm
 
 
+_OPTIONAL = ("wrench", "still", "temperature")
+"""Signals that samples may do without."""
+
+
 @dataclass(frozen=True, eq=False)
 class Samples:
     """Motion and torque, clean, on one time base, samples first.
@@ -32,6 +36,9 @@ class Samples:
         arm: The arm that moved, where known.
         still: How much of what the filtered torque shows at a sample comes from
             moments at which a joint hardly moved, 0 to 1; None: not known.
+        temperature: Of the joints' drives in [°C]; None: not measured.
+        past: Time in [s] and velocities of earlier rows of the same run, part by part:
+            what has warmed the drives. Rows that are cut off have it.
     """
 
     time: Float[np.ndarray, " samples"]
@@ -44,6 +51,8 @@ class Samples:
     preparation: Preparation = field(default_factory=Preparation)
     arm: Arm | None = None
     still: Float[np.ndarray, "samples dof"] | None = None
+    temperature: Float[np.ndarray, "samples dof"] | None = None
+    past: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
 
     def __repr__(self) -> str:
         """One line, without the arrays."""
@@ -55,7 +64,7 @@ class Samples:
         )
 
     def __post_init__(self) -> None:
-        for name in ("time", "q", "qd", "qdd", "tau", "wrench", "still"):
+        for name in ("time", "q", "qd", "qdd", "tau", *_OPTIONAL):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, _frozen(name, value))
@@ -76,10 +85,14 @@ class Samples:
         # Rows whose segment differs from that of the row before begin one.
         new = np.flatnonzero(np.diff(segment, prepend=-1))
         cut = {n: getattr(self, n)[rows] for n in ("time", "q", "qd", "qdd", "tau")}
-        for name in ("wrench", "still"):
+        for name in _OPTIONAL:
             value = getattr(self, name)
             cut[name] = None if value is None else value[rows]
-        return replace(self, **cut, starts=tuple(map(int, new)) or (0,))
+        first = int(index[0]) if index.size else 0
+        earlier = [slice(s.start, min(s.stop, first)) for s in self.segments]
+        before = [(self.time[s], self.qd[s]) for s in earlier if s.start < s.stop]
+        past = (*self.past, *before)
+        return replace(self, **cut, starts=tuple(map(int, new)) or (0,), past=past)
 
     @property
     def dof(self) -> int:
@@ -164,7 +177,7 @@ class Samples:
             name: np.concatenate([getattr(p, name) for p in parts])
             for name in ("time", "q", "qd", "qdd", "tau")
         }
-        for name in ("wrench", "still"):
+        for name in _OPTIONAL:
             values = [getattr(p, name) for p in parts]
             is_known = all(value is not None for value in values)
             blocks[name] = np.concatenate(values) if is_known else None
@@ -173,6 +186,8 @@ class Samples:
             starts=tuple(starts),
             preparation=joined([p.preparation for p in parts]),
             arm=parts[0].arm if all(p.arm is parts[0].arm for p in parts) else None,
+            # Parts after the first have those before them.
+            past=parts[0].past,
         )
 
 
@@ -205,6 +220,7 @@ def _check_shapes(samples: Samples) -> None:
         "tau": (rows, samples.tau.shape[-1] and dof),
         "wrench": (rows, 6),
         "still": (rows, dof),
+        "temperature": (rows, dof),
     }
     for name, shape in expected.items():
         value = getattr(samples, name)

@@ -66,6 +66,11 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
         tau=tau,
         wrench=wrench if stretch.wrench else None,
         still=still if pauses else None,
+        temperature=(
+            np.stack([signal[rows] for signal in stretch.temperature], axis=1)
+            if stretch.temperature
+            else None
+        ),
         preparation=preparation,
     )
 

@@ -184,6 +184,10 @@ def _cubic(time: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return i - 1, weights
 
 
+_SELDOM = 10.0
+"""Time in [s] by which a temperature may end before the log does."""
+
+
 # Uninterrupted stretches of a recording on one even time base.
 
 Signals = tuple["Float[np.ndarray, ' samples']", ...]
@@ -199,6 +203,7 @@ class Stretch:
         rate_hz: Sampling rate in [Hz].
         q, qd, qdd, tau: One array per joint; empty when not measured.
         wrench: Six arrays, or none.
+        temperature: One array per joint in [°C]; empty when not measured.
     """
 
     start: float
@@ -208,6 +213,7 @@ class Stretch:
     qdd: Signals = ()
     tau: Signals = ()
     wrench: Signals = ()
+    temperature: Signals = ()
 
     def __len__(self) -> int:
         return self.q[0].size
@@ -225,14 +231,14 @@ class Stretch:
             tuple(thinned(signal, factor) for signal in signals)
             for signals in (self.q, self.qd, self.qdd, self.tau, self.wrench)
         ]
+        # Slower than any filter.
+        thin.append(tuple(signal[::factor] for signal in self.temperature))
         return Stretch(self.start, self.rate_hz / factor, *thin)
 
     def window(self, first: int, stop: int) -> Stretch:
         """Return the samples from first to stop (excluded)."""
-        cut = [
-            tuple(signal[first:stop] for signal in signals)
-            for signals in (self.q, self.qd, self.qdd, self.tau, self.wrench)
-        ]
+        every = (self.q, self.qd, self.qdd, self.tau, self.wrench, self.temperature)
+        cut = [tuple(signal[first:stop] for signal in signals) for signals in every]
         return Stretch(self.start + first / self.rate_hz, self.rate_hz, *cut)
 
 
@@ -309,7 +315,35 @@ def channel_names(recording: Recording) -> dict[str, tuple[str, ...]]:
             )
         names[quantity] = () if missing else expected
     names["wrench"] = WRENCH_NAMES if recording.has_wrench else ()
+    warm = tuple(f"temperature_{j + 1}" for j in range(n))
+    # What is left out is said by `plausibility`: it is no reason to refuse a log.
+    names["temperature"] = () if missing_temperature(recording) is not None else warm
     return names
+
+
+def missing_temperature(recording: Recording) -> str | None:
+    """Say what is missing of the joints' temperatures; "" if there are none at all."""
+    names = [f"temperature_{j + 1}" for j in range(recording.dof)]
+    there = [name for name in names if name in recording]
+    if not there:
+        return ""
+    if len(there) < len(names):
+        lacking = next(name for name in names if name not in there)
+        return f"there is {there[0]}, but no {lacking}"
+    for name in names:
+        channel = recording[name]
+        is_good = np.isfinite(channel.values)
+        if is_good.size < 4:  # what a cubic takes
+            return f"{name} has {is_good.size} readings"
+        if not is_good.all():
+            row = int(np.argmin(is_good))
+            return f"{name} is missing from {channel.time[row]:.4g} s on"
+        q = recording[f"q_{name.rsplit('_', 1)[1]}"]
+        late = float(channel.time[-1]) if channel.time.size else -np.inf
+        # Thermometers are read as seldom as every few seconds.
+        if q.time.size and late < float(q.time[-1]) - _SELDOM:
+            return f"{name} ends at {late:.4g} s"
+    return None
 
 
 def _tables(

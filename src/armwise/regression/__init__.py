@@ -16,13 +16,14 @@ from armwise.regression.columns import BLOCK, SETTLED_DIRECTION, Block, Columns
 from armwise.regression.friction import (
     FORMS,
     DriveMotion,
-    FrictionColumns,
     FrictionForm,
     FrictionModel,
     FrictionTerm,
+    heat_coefficients,
     hysteresis_terms,
     load_rows,
 )
+from armwise.regression.friction_columns import FrictionColumns
 from armwise.regression.jackknife import (
     STRETCHES,
     StretchScores,
@@ -90,6 +91,7 @@ __all__ = [
     "butterworth",
     "factor_of_gram",
     "friction_direction",
+    "heat_coefficients",
     "hysteresis_terms",
     "interval_factor",
     "jackknife",

@@ -18,7 +18,12 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics, grouped_to_user
 from armwise.errors import ArgumentError, RecordingError
-from armwise.regression.friction import FrictionColumns, FrictionTerm, check_terms
+from armwise.regression.friction import (
+    FrictionTerm,
+    check_terms,
+    heat_coefficients,
+)
+from armwise.regression.friction_columns import FrictionColumns
 from armwise.regression.signals import Signals, friction_direction, torque_rate
 
 if TYPE_CHECKING:
@@ -62,8 +67,8 @@ class Columns:
         arm: The arm.
         friction: Friction terms beyond viscous, Coulomb and offset.
         dynamics: Its equations of motion.
-        load: Parameters of the arm whose torque loads the gears, for friction that
-            depends on it; the arm's own if None.
+        load: Parameters of the arm whose torque loads the gears and whose friction
+            warms them, for friction that depends on it; the arm's own if None.
         has_lags: Whether each joint has one more column, −dτ/dt, for what is left of
             the torque's delay. No parameter of the arm belongs to it.
         fits_reversals: Whether joints whose friction has a memory are learnt from
@@ -83,9 +88,19 @@ class Columns:
         check_terms(self.friction, self.arm)
 
     @property
-    def uses_load(self) -> bool:
-        """Whether some friction term depends on the load of the gears."""
-        return any(term.kind.uses_load for term in self.friction)
+    def follows_estimate(self) -> bool:
+        """Whether some friction term depends on the load of the gears or their heat."""
+        return any(t.kind.uses_load or t.kind.uses_heat for t in self.friction)
+
+    @property
+    def usual_temperature(self) -> Float[np.ndarray, " dof"] | None:
+        """Temperature in [°C] that friction of each joint is about; None: of none."""
+        temperature = np.zeros(self.arm.dof)
+        terms = [term for term in self.friction if term.kind.uses_temperature]
+        rows = self.dynamics.mechanism.drive_rows
+        for term in terms:
+            temperature[np.flatnonzero(rows[term.joint])[-1]] = term.scale
+        return temperature if terms else None
 
     @cached_property
     def rigid(self) -> Float[np.ndarray, " columns"]:
@@ -339,7 +354,10 @@ class _Buffer:
             if len(self._signals) > 4
             else friction_direction(self._samples, rows)
         )
-        return FrictionColumns(self._columns.friction, rows, self._samples, direction)
+        columns = self._columns
+        parameters = columns.arm.parameters if columns.load is None else columns.load
+        heat = heat_coefficients(columns.arm, parameters)
+        return FrictionColumns(columns.friction, rows, self._samples, direction, heat)
 
     def fill_ahead(self, blocks: Sequence[slice]) -> Iterator[Block]:
         """Fill block after block, each while the one before it is used."""

@@ -9,15 +9,13 @@ and stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.dynamics import mechanism_of
 from armwise.errors import ArgumentError
-from armwise.regression.low_pass import low_pass
-from armwise.regression.signals import Signals, averaged_sign, friction_direction
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -38,6 +36,9 @@ class DriveMotion:
             forms.
         stop: Stop operator of the position, from −1 to 1, for a width in [rad] or [m]:
             a spring that slides when it is stretched by the width.
+        temperature: Measured temperature in [°C]; empty if none was.
+        warmth: Dissipated power in [W] through a first-order lag, for its time constant
+            in [s]: what a drive that started cold has been warmed by.
     """
 
     q: Float[np.ndarray, " samples"]
@@ -45,6 +46,10 @@ class DriveMotion:
     direction: Float[np.ndarray, " samples"]
     load: Float[np.ndarray, " samples"]
     stop: Callable[[float], np.ndarray]
+    temperature: Float[np.ndarray, " samples"] = field(
+        default_factory=lambda: np.zeros(0)
+    )
+    warmth: Callable[[float], np.ndarray] = np.zeros_like
 
 
 @dataclass(frozen=True)
@@ -59,6 +64,8 @@ class FrictionForm:
             low-pass changes it.
         remembers: Whether it depends on where the drive came from.
         uses_load: Whether it depends on the load of the gear.
+        uses_temperature: Whether it depends on a measured temperature.
+        uses_heat: Whether it depends on the power that the drive has dissipated.
         scale: What the term's scale is; empty if the form has none.
         undecided: What a log must hold for it to be told from the others.
     """
@@ -69,6 +76,8 @@ class FrictionForm:
     is_sharp: bool = False
     remembers: bool = False
     uses_load: bool = False
+    uses_temperature: bool = False
+    uses_heat: bool = False
     scale: str = ""
     undecided: str = "speeds from slow to fast"
 
@@ -76,6 +85,8 @@ class FrictionForm:
 _BOTH_LOADS = "loads from light to heavy at the same speeds, in both directions"
 
 _MANY_PERIODS = "slow sweeps over many periods"
+
+_COLD_TO_WARM = "minutes of work from cold to warm, the same speeds again and again"
 
 FORMS: dict[str, FrictionForm] = {
     "asymmetric": FrictionForm(
@@ -150,6 +161,35 @@ FORMS: dict[str, FrictionForm] = {
         scale="period p in [rad] or [m]",
         undecided=_MANY_PERIODS,
     ),
+    # About a temperature of the log: Coulomb and viscous friction are those at it.
+    "coulomb_temperature": FrictionForm(
+        "sign(q̇) (T − T₀): Coulomb friction that changes with temperature",
+        lambda m, reference: m.direction * (m.temperature - reference),
+        uses_temperature=True,
+        scale="temperature T₀ in [°C]",
+        undecided=_COLD_TO_WARM,
+    ),
+    "viscous_temperature": FrictionForm(
+        "q̇ (T − T₀): viscous friction that changes with temperature",
+        lambda m, reference: m.qd * (m.temperature - reference),
+        uses_temperature=True,
+        scale="temperature T₀ in [°C]",
+        undecided=_COLD_TO_WARM,
+    ),
+    "coulomb_warming": FrictionForm(
+        "sign(q̇) w: Coulomb friction that changes as work w warms the drive up",
+        lambda m, constant: m.direction * m.warmth(constant),
+        uses_heat=True,
+        scale="time constant in [s]",
+        undecided=_COLD_TO_WARM,
+    ),
+    "viscous_warming": FrictionForm(
+        "q̇ w: viscous friction that changes as work w warms the drive up",
+        lambda m, constant: m.qd * m.warmth(constant),
+        uses_heat=True,
+        scale="time constant in [s]",
+        undecided=_COLD_TO_WARM,
+    ),
 }
 """Forms of friction by name; add your own before you use it."""
 
@@ -193,21 +233,6 @@ class FrictionTerm:
         """Name of its coefficient."""
         scale = f"({self.scale:.3g})" if self.kind.scale else ""
         return f"{self.joint_name}.{self.form}{scale}"
-
-    def column(self, samples: Signals) -> Float[np.ndarray, " samples"]:
-        """Torque of a unit coefficient of a joint's term, as the torque shows it.
-
-        What depends on the load needs an arm: `Columns.friction_columns`.
-        """
-        if self.kind.uses_load:
-            raise ArgumentError(
-                f"{self.name} depends on the load of its gear; take it from "
-                "Columns.friction_columns, which knows the arm."
-            )
-        rows = np.eye(samples.dof)
-        direction = friction_direction(samples)
-        columns = FrictionColumns((self,), rows, samples, direction)
-        return columns.fill(slice(0, len(samples)), lambda: samples.tau)[0]
 
 
 # Judgement: a factor of four apart; gears wind up by a milliradian or less, bearings
@@ -265,6 +290,18 @@ def check_terms(terms: Sequence[FrictionTerm], arm: Arm) -> None:
             )
 
 
+def heat_coefficients(
+    arm: Arm, parameters: Float[np.ndarray, " parameters"]
+) -> Float[np.ndarray, "2 drives"]:
+    """What multiplies |v| and v² of each drive for the power in [W] it dissipates.
+
+    Its Coulomb and viscous friction. What further terms add is left out: warmth is in
+    units of its own anyway, which its coefficient turns into friction.
+    """
+    rows = [arm.layout.drive(name) for name in ("coulomb", "viscous")]
+    return np.maximum(np.stack([parameters[row] for row in rows]), 0.0)
+
+
 class FrictionModel:
     """Friction of terms, step by step, with the state that it carries.
 
@@ -276,6 +313,11 @@ class FrictionModel:
         batch: Arms side by side.
         smoothing: Speed in [rad/s] or [m/s] over which a direction is blended through
             zero, v / √(v² + smoothing²); 0: sign(v).
+        period: Time in [s] from one call to the next, for drives that warm up.
+
+    Attributes:
+        temperature: Temperature of each drive in [°C]; None: that which its terms are
+            about. Set it as it is measured.
     """
 
     def __init__(
@@ -284,23 +326,27 @@ class FrictionModel:
         terms: Sequence[tuple[FrictionTerm, float]],
         batch: int = 1,
         smoothing: float = 0.0,
+        period: float | None = None,
     ) -> None:
         self.terms = tuple(terms)
+        self.temperature: Float[np.ndarray, " drives"] | None = None
+        self.period = period
         check_terms([term for term, _ in self.terms], arm)
         self._rows = mechanism_of(arm).drive_rows
         self._loads = load_rows(self._rows)
+        self._heat = heat_coefficients(arm, arm.parameters)
         self._smoothing = smoothing
         self._before: Float[np.ndarray, "batch drives"] | None = None
         self._springs = np.zeros((len(self.terms), batch))
 
     def reset(self) -> None:
-        """Forget where the arm came from."""
+        """Forget where the arm came from, and start cold."""
         self._before = None
         self._springs[:] = 0.0
 
     @property
     def state(self) -> dict[str, np.ndarray]:
-        """Where the drives were and how far their springs are stretched."""
+        """Where the drives were, and every term's spring or warmth."""
         own = {} if self._before is None else {"friction_position": self._before}
         return {"friction_springs": self._springs.copy()} | own
 
@@ -344,184 +390,34 @@ class FrictionModel:
                 np.clip(spring + moved[:, j], -width, width, out=spring)
                 return spring / width
 
+            def warmed(
+                constant: float, warmth: np.ndarray = spring, j: int = j
+            ) -> np.ndarray:
+                coulomb, viscous = self._heat[:, j]
+                power = coulomb * np.abs(speed[:, j]) + viscous * speed[:, j] ** 2
+                warmth += self._warming(constant) * (power - warmth)
+                return warmth
+
+            temperature = np.full(1, term.scale)
+            if self.temperature is not None:
+                temperature = np.asarray(self.temperature[j : j + 1], dtype=float)
             motion = DriveMotion(
-                position[:, j], speed[:, j], direction[:, j], loads[:, j], stretched
+                position[:, j],
+                speed[:, j],
+                direction[:, j],
+                loads[:, j],
+                stretched,
+                temperature,
+                warmed,
             )
             lost[:, j] += coefficient * term.kind.shape(motion, term.scale)
         return np.asarray(lost @ self._rows)
 
-
-# Columns of terms over samples, in parts of a run.
-
-# A chunk of 28 columns takes 1.8 MB; its margins are a tenth of it.
-_CHUNK = 8000
-"""Samples whose sharp columns are filtered at a time."""
-
-# The slowest pole of the low-pass, sin(π/8) of its cut-off, fades by exp(−2.4) a
-# period: 3e-9 after eight.
-_MARGIN = 8.0
-"""Periods of the low-pass beyond either end of a chunk that its filter sees."""
-
-
-class FrictionColumns:
-    """Columns of friction terms over the rows of one run.
-
-    Args:
-        terms: The terms.
-        drive_rows: Joints that turn each drive.
-        samples: The run.
-        direction: Every drive's direction as the torque's low-pass shows it.
-    """
-
-    def __init__(
-        self,
-        terms: Sequence[FrictionTerm],
-        drive_rows: Float[np.ndarray, "drives dof"],
-        samples: Signals,
-        direction: Float[np.ndarray, "samples drives"],
-    ) -> None:
-        self.terms = tuple(terms)
-        self._rows, self._samples, self._direction = drive_rows, samples, direction
-        self._loads = load_rows(drive_rows)
-        self._stops: dict[tuple[int, float], _StopOperator] = {}
-        self._chunk = slice(0, 0)
-        self._filtered: dict[int, np.ndarray] = {}
-
-    def fill(
-        self, rows: slice, torque: Callable[[], Float[np.ndarray, "rows dof"]]
-    ) -> list[Float[np.ndarray, " rows"]]:
-        """Torque of a unit coefficient of every term.
-
-        Args:
-            rows: Which rows of the run, every so many of them where it has a step.
-            torque: Returns the torque of the links, called if some term uses the load.
-        """
-        needs_load = any(term.kind.uses_load for term in self.terms)
-        loads = torque() @ self._loads.T if needs_load else None
-        self._cover(rows)
-        first = self._chunk.start
-        inside = slice(rows.start - first, rows.stop - first, rows.step)
-        columns = []
-        for k, term in enumerate(self.terms):
-            if term.kind.is_sharp:
-                columns.append(self._filtered[k][inside])
-                continue
-            load = np.zeros(0) if loads is None else loads[:, term.joint]
-            direction = self._direction[rows, term.joint]
-            motion = self._motion(term.joint, rows, direction, load)
-            columns.append(term.kind.shape(motion, term.scale))
-        return columns
-
-    def _motion(
-        self, drive: int, rows: slice, direction: np.ndarray, load: np.ndarray
-    ) -> DriveMotion:
-        q, qd = (
-            self._along(drive, x[rows]) for x in (self._samples.q, self._samples.qd)
-        )
-        return DriveMotion(
-            q, qd, direction, load, lambda width: self._stop(drive, width).values(rows)
-        )
-
-    def _along(self, drive: int, signal: np.ndarray) -> np.ndarray:
-        row = self._rows[drive]
-        (joints,) = np.nonzero(row)
-        if len(joints) == 1 and row[joints[0]] == 1.0:  # a column already: no copy
-            return np.asarray(signal[:, joints[0]])
-        return np.asarray(signal @ row)
-
-    def _stop(self, drive: int, width: float) -> _StopOperator:
-        if (drive, width) not in self._stops:
-            q = self._along(drive, self._samples.q)
-            self._stops[drive, width] = _StopOperator(q, width, self._samples.segments)
-        return self._stops[drive, width]
-
-    def _cover(self, rows: slice) -> None:
-        """Filter the chunk that holds these rows, unless it is there."""
-        if self._chunk.start <= rows.start and rows.stop <= self._chunk.stop:
-            return
-        stop = min(len(self._samples), max(rows.stop, rows.start + _CHUNK))
-        self._chunk = slice(rows.start, stop)
-        sharp = [k for k, term in enumerate(self.terms) if term.kind.is_sharp]
-        if sharp:
-            columns = self._sharp([self.terms[k] for k in sharp], self._chunk)
-            self._filtered = dict(zip(sharp, columns, strict=True))
-
-    def _sharp(
-        self, terms: Sequence[FrictionTerm], rows: slice
-    ) -> Float[np.ndarray, "terms rows"]:
-        """Sharp terms through the torque's low-pass, segment by segment."""
-        bandwidth, rate = self._samples.torque_bandwidth_hz, self._samples.rate_hz
-        is_filtered = bandwidth is not None and bandwidth < 0.45 * rate
-        margin = int(_MARGIN * rate / bandwidth) + 1 if is_filtered and bandwidth else 0
-        columns = np.empty((len(terms), rows.stop - rows.start))
-        for segment in self._samples.segments:
-            start, stop = max(segment.start, rows.start), min(segment.stop, rows.stop)
-            if start >= stop:
-                continue
-            wide = slice(
-                max(segment.start, start - margin), min(segment.stop, stop + margin)
+    def _warming(self, constant: float) -> float:
+        """Fraction by which a drive's warmth approaches its power in a period."""
+        if self.period is None:
+            raise ArgumentError(
+                "Friction of drives that warm up needs the time between two calls: "
+                "FrictionModel(…, period=)."
             )
-            motions = {
-                drive: self._motion(drive, wide, self._sign(drive, wide), np.zeros(0))
-                for drive in {term.joint for term in terms}
-            }
-            values = np.stack(
-                [term.kind.shape(motions[term.joint], term.scale) for term in terms],
-                axis=1,
-            )
-            if is_filtered and bandwidth:
-                # Held ends: an odd reflection would double the height of a step there.
-                # All at once: a filter costs as much to start as to run.
-                values = low_pass(values, bandwidth, rate, "constant")
-            inside = slice(start - wide.start, stop - wide.start)
-            columns[:, start - rows.start : stop - rows.start] = values[inside].T
-        return columns
-
-    def _sign(self, drive: int, rows: slice) -> Float[np.ndarray, " rows"]:
-        """Direction of a drive as it is, before any low-pass."""
-        resolution = self._samples.speed_resolution
-        weights = np.abs(self._rows[drive])
-        dead_band = float(weights @ resolution) if resolution else 0.0
-        return averaged_sign(self._along(drive, self._samples.qd[rows]), dead_band)
-
-
-class _StopOperator:
-    """Stop operator of a position, stored at its turning points only.
-
-    Between two turning points it is the position, shifted and clipped: its memory of a
-    run is as long as the list of reversals. It starts unstretched in every segment.
-    """
-
-    def __init__(
-        self,
-        q: Float[np.ndarray, " samples"],
-        width: float,
-        segments: Sequence[slice],
-    ) -> None:
-        self._q, self._width = q, width
-        is_knot = np.zeros(len(q), dtype=bool)
-        steps = np.diff(q)
-        # A pause belongs to the motion before it.
-        signs = np.sign(steps)
-        moving = np.flatnonzero(signs)
-        turns = moving[1:][signs[moving[1:]] != signs[moving[:-1]]]
-        is_knot[turns] = True
-        starts = np.array([s.start for s in segments if s.stop > s.start], dtype=int)
-        is_knot[starts] = True
-        self._knots = np.flatnonzero(is_knot)
-        opens = set(starts.tolist())
-        values, z, before = [], 0.0, 0.0
-        for k, position in zip(
-            self._knots.tolist(), q[self._knots].tolist(), strict=True
-        ):
-            z = 0.0 if k in opens else min(max(z + position - before, -width), width)
-            before = position
-            values.append(z)
-        self._values = np.array(values)
-
-    def values(self, rows: slice) -> Float[np.ndarray, " rows"]:
-        """Its values over some rows, from −1 to 1."""
-        index = np.arange(rows.start, rows.stop, rows.step or 1)
-        knot = np.searchsorted(self._knots, index, side="right") - 1
-        moved = self._q[rows] - self._q[self._knots[knot]]
-        return np.clip((self._values[knot] + moved) / self._width, -1.0, 1.0)
+        return float(-np.expm1(-self.period / constant))

@@ -18,6 +18,10 @@ class Signals(Protocol):
     """Motion and torque on one time base, samples first, as `Samples` holds them."""
 
     @property
+    def time(self) -> Float[np.ndarray, " samples"]:
+        """When, in [s]."""
+
+    @property
     def q(self) -> Float[np.ndarray, "samples dof"]:
         """Positions in [rad] or [m]."""
 
@@ -64,6 +68,14 @@ class Signals(Protocol):
     @property
     def still(self) -> Float[np.ndarray, "samples dof"] | None:
         """Weight of moments without motion in a filtered torque; None: not known."""
+
+    @property
+    def temperature(self) -> Float[np.ndarray, "samples dof"] | None:
+        """Temperature of the joints' drives in [°C]; None: not measured."""
+
+    @property
+    def past(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+        """Time and velocities of earlier rows of the run, part by part."""
 
     def __len__(self) -> int:
         """Number of samples."""

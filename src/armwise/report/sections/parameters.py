@@ -204,12 +204,22 @@ def _curves(subject: Subject) -> list[Figure]:
             only_friction[k] = 0.0
     qd = np.linspace(-1.0, 1.0, _POINTS)[:, None] * fastest
     # No preparation: friction as it is, not as a filter shows it.
-    motion = Samples(np.arange(_POINTS, dtype=float), still, qd, still, still)
+    usual = estimate.columns.usual_temperature
+    # In no time: nothing warms up.
+    motion = Samples(
+        1e-9 * np.arange(_POINTS),
+        still,
+        qd,
+        still,
+        still,
+        temperature=None if usual is None else np.broadcast_to(usual, qd.shape),
+    )
     torque = predict_torque(estimate.columns, only_friction, motion)
     whole = predict_torque(estimate.columns, estimate.all_parameters, data)
     modelled = predict_torque(estimate.columns, only_friction, data)
     # What is measured beside the links' torque.
     measured, load = data.tau - whole + modelled, whole - modelled
+    both = (measured, modelled)
     figures = []
     forms = {(term.joint, term.form) for term in estimate.columns.friction}
     dots = slice(None, None, max(1, len(data) // _DOTS))
@@ -241,7 +251,44 @@ def _curves(subject: Subject) -> list[Figure]:
             figures.append(_over_load(name, unit, rows[:, dots], float(slope)))
         if any((drive, form) in forms for form in FORMS if FORMS[form].remembers):
             figures.append(_loop(name, unit, length, data, measured, modelled, j))
+        own = [t.kind for t in estimate.columns.friction if t.joint == drive]
+        if any(kind.uses_temperature or kind.uses_heat for kind in own):
+            warm = ("time [s]", data.time[dots])
+            if data.temperature is not None:
+                warm = ("temperature [°C]", data.temperature[dots, j])
+            figures.append(_over_warmth(name, unit, warm, data, *both, dots, j))
     return figures
+
+
+def _over_warmth(
+    name: str,
+    unit: str,
+    warmth: tuple[str, np.ndarray],
+    data: Samples,
+    measured: np.ndarray,
+    modelled: np.ndarray,
+    dots: slice,
+    joint: int,
+) -> Figure:
+    """Friction against the direction of motion, over temperature or time."""
+    label, values = warmth
+    speed = data.qd[dots, joint]
+    # A tenth of the top speed: slower, a direction is mixed by the low-pass.
+    is_moving = np.abs(speed) > 0.1 * np.abs(speed).max(initial=0.0)
+    curves = [
+        (np.sign(speed) * friction[dots, joint])[is_moving]
+        for friction in (measured, modelled)
+    ]
+    return Figure(
+        f"{name}: friction as it warms up",
+        label,
+        unit,
+        (
+            Series("measured", values[is_moving], curves[0], "points"),
+            Series("friction", values[is_moving], curves[1], "points"),
+        ),
+        is_folded=True,
+    )
 
 
 def _over_load(

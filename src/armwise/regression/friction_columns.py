@@ -1,0 +1,279 @@
+"""Columns of friction terms over the samples of a run, state and low-pass included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.errors import RecordingError
+from armwise.regression.friction import DriveMotion, FrictionTerm, load_rows
+from armwise.regression.low_pass import low_pass
+from armwise.regression.signals import Signals, averaged_sign
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+# A chunk of 28 columns takes 1.8 MB; its margins are a tenth of it.
+_CHUNK = 8000
+"""Samples whose sharp columns are filtered at a time."""
+
+# The slowest pole of the low-pass, sin(π/8) of its cut-off, fades by exp(−2.4) a
+# period: 3e-9 after eight.
+_MARGIN = 8.0
+"""Periods of the low-pass beyond either end of a chunk that its filter sees."""
+
+
+class FrictionColumns:
+    """Columns of friction terms over the rows of one run.
+
+    Args:
+        terms: The terms.
+        drive_rows: Joints that turn each drive.
+        samples: The run.
+        direction: Every drive's direction as the torque's low-pass shows it.
+        heat: What multiplies |v| and v² of each drive for the power it dissipates:
+            `heat_coefficients`; None if no term needs it.
+
+    Raises:
+        RecordingError: If a term depends on a temperature that was not measured.
+    """
+
+    def __init__(
+        self,
+        terms: Sequence[FrictionTerm],
+        drive_rows: Float[np.ndarray, "drives dof"],
+        samples: Signals,
+        direction: Float[np.ndarray, "samples drives"],
+        heat: Float[np.ndarray, "2 drives"] | None = None,
+    ) -> None:
+        self.terms = tuple(terms)
+        self._rows, self._samples, self._direction = drive_rows, samples, direction
+        self._loads = load_rows(drive_rows)
+        self._heat = np.zeros((2, len(drive_rows))) if heat is None else heat
+        self._warmths: dict[tuple[int, float], _Warmth] = {}
+        lacking = [t.name for t in self.terms if t.kind.uses_temperature]
+        if lacking and samples.temperature is None:
+            raise RecordingError(
+                f"{lacking[0]} depends on the temperature of its drive, which these "
+                "data do not hold. Record temperature_1 … of every joint, or identify "
+                "without it."
+            )
+        self._stops: dict[tuple[int, float], _StopOperator] = {}
+        self._chunk = slice(0, 0)
+        self._filtered: dict[int, np.ndarray] = {}
+
+    def fill(
+        self, rows: slice, torque: Callable[[], Float[np.ndarray, "rows dof"]]
+    ) -> list[Float[np.ndarray, " rows"]]:
+        """Torque of a unit coefficient of every term.
+
+        Args:
+            rows: Which rows of the run, every so many of them where it has a step.
+            torque: Returns the torque of the links, called if some term uses the load.
+        """
+        needs_load = any(term.kind.uses_load for term in self.terms)
+        loads = torque() @ self._loads.T if needs_load else None
+        self._cover(rows)
+        first = self._chunk.start
+        inside = slice(rows.start - first, rows.stop - first, rows.step)
+        columns = []
+        for k, term in enumerate(self.terms):
+            if term.kind.is_sharp:
+                columns.append(self._filtered[k][inside])
+                continue
+            load = np.zeros(0) if loads is None else loads[:, term.joint]
+            direction = self._direction[rows, term.joint]
+            motion = self._motion(term.joint, rows, direction, load)
+            columns.append(term.kind.shape(motion, term.scale))
+        return columns
+
+    def _motion(
+        self, drive: int, rows: slice, direction: np.ndarray, load: np.ndarray
+    ) -> DriveMotion:
+        q, qd = (
+            self._along(drive, x[rows]) for x in (self._samples.q, self._samples.qd)
+        )
+        temperature = np.zeros(0)
+        if self._samples.temperature is not None:
+            # A motor that several joints turn sits at the last of them.
+            joint = int(np.flatnonzero(self._rows[drive])[-1])
+            temperature = self._samples.temperature[rows, joint]
+        return DriveMotion(
+            q,
+            qd,
+            direction,
+            load,
+            lambda width: self._stop(drive, width).values(rows),
+            temperature,
+            lambda constant: self._warmth(drive, constant).values(rows),
+        )
+
+    def _along(self, drive: int, signal: np.ndarray) -> np.ndarray:
+        row = self._rows[drive]
+        (joints,) = np.nonzero(row)
+        if len(joints) == 1 and row[joints[0]] == 1.0:  # a column already: no copy
+            return np.asarray(signal[:, joints[0]])
+        return np.asarray(signal @ row)
+
+    def _stop(self, drive: int, width: float) -> _StopOperator:
+        if (drive, width) not in self._stops:
+            q = self._along(drive, self._samples.q)
+            self._stops[drive, width] = _StopOperator(q, width, self._samples.segments)
+        return self._stops[drive, width]
+
+    def _warmth(self, drive: int, constant: float) -> _Warmth:
+        if (drive, constant) not in self._warmths:
+            self._warmths[drive, constant] = _Warmth(
+                self._samples, self._rows[drive], self._heat[:, drive], constant
+            )
+        return self._warmths[drive, constant]
+
+    def _cover(self, rows: slice) -> None:
+        """Filter the chunk that holds these rows, unless it is there."""
+        if self._chunk.start <= rows.start and rows.stop <= self._chunk.stop:
+            return
+        stop = min(len(self._samples), max(rows.stop, rows.start + _CHUNK))
+        self._chunk = slice(rows.start, stop)
+        sharp = [k for k, term in enumerate(self.terms) if term.kind.is_sharp]
+        if sharp:
+            columns = self._sharp([self.terms[k] for k in sharp], self._chunk)
+            self._filtered = dict(zip(sharp, columns, strict=True))
+
+    def _sharp(
+        self, terms: Sequence[FrictionTerm], rows: slice
+    ) -> Float[np.ndarray, "terms rows"]:
+        """Sharp terms through the torque's low-pass, segment by segment."""
+        bandwidth, rate = self._samples.torque_bandwidth_hz, self._samples.rate_hz
+        is_filtered = bandwidth is not None and bandwidth < 0.45 * rate
+        margin = int(_MARGIN * rate / bandwidth) + 1 if is_filtered and bandwidth else 0
+        columns = np.empty((len(terms), rows.stop - rows.start))
+        for segment in self._samples.segments:
+            start, stop = max(segment.start, rows.start), min(segment.stop, rows.stop)
+            if start >= stop:
+                continue
+            wide = slice(
+                max(segment.start, start - margin), min(segment.stop, stop + margin)
+            )
+            motions = {
+                drive: self._motion(drive, wide, self._sign(drive, wide), np.zeros(0))
+                for drive in {term.joint for term in terms}
+            }
+            values = np.stack(
+                [term.kind.shape(motions[term.joint], term.scale) for term in terms],
+                axis=1,
+            )
+            if is_filtered and bandwidth:
+                # Held ends: an odd reflection would double the height of a step there.
+                # All at once: a filter costs as much to start as to run.
+                values = low_pass(values, bandwidth, rate, "constant")
+            inside = slice(start - wide.start, stop - wide.start)
+            columns[:, start - rows.start : stop - rows.start] = values[inside].T
+        return columns
+
+    def _sign(self, drive: int, rows: slice) -> Float[np.ndarray, " rows"]:
+        """Direction of a drive as it is, before any low-pass."""
+        resolution = self._samples.speed_resolution
+        weights = np.abs(self._rows[drive])
+        dead_band = float(weights @ resolution) if resolution else 0.0
+        return averaged_sign(self._along(drive, self._samples.qd[rows]), dead_band)
+
+
+class _StopOperator:
+    """Stop operator of a position, stored at its turning points only.
+
+    Between two turning points it is the position, shifted and clipped: its memory of a
+    run is as long as the list of reversals. It starts unstretched in every segment.
+    """
+
+    def __init__(
+        self,
+        q: Float[np.ndarray, " samples"],
+        width: float,
+        segments: Sequence[slice],
+    ) -> None:
+        self._q, self._width = q, width
+        is_knot = np.zeros(len(q), dtype=bool)
+        steps = np.diff(q)
+        # A pause belongs to the motion before it.
+        signs = np.sign(steps)
+        moving = np.flatnonzero(signs)
+        turns = moving[1:][signs[moving[1:]] != signs[moving[:-1]]]
+        is_knot[turns] = True
+        starts = np.array([s.start for s in segments if s.stop > s.start], dtype=int)
+        is_knot[starts] = True
+        self._knots = np.flatnonzero(is_knot)
+        opens = set(starts.tolist())
+        values, z, before = [], 0.0, 0.0
+        for k, position in zip(
+            self._knots.tolist(), q[self._knots].tolist(), strict=True
+        ):
+            z = 0.0 if k in opens else min(max(z + position - before, -width), width)
+            before = position
+            values.append(z)
+        self._values = np.array(values)
+
+    def values(self, rows: slice) -> Float[np.ndarray, " rows"]:
+        """Its values over some rows, from −1 to 1."""
+        index = np.arange(rows.start, rows.stop, rows.step or 1)
+        knot = np.searchsorted(self._knots, index, side="right") - 1
+        moved = self._q[rows] - self._q[self._knots[knot]]
+        return np.clip((self._values[knot] + moved) / self._width, -1.0, 1.0)
+
+
+# A thousandth of its time constant, over which warmth changes by as much of the power.
+_KNOTS = 1000.0
+"""Knots per time constant at which warmth is stored; between them it is a line."""
+
+
+class _Warmth:
+    """Dissipated power of a drive through a first-order lag, stored at knots.
+
+    It starts cold. Where rows are missing the drive stood still; where time runs back
+    another run begins, cold again.
+
+    Args:
+        samples: The run.
+        row: What multiplies the joints' speeds for the drive's.
+        heat: What multiplies |v| and v² for its power.
+        constant: Time constant in [s].
+    """
+
+    def __init__(
+        self,
+        samples: Signals,
+        row: Float[np.ndarray, " dof"],
+        heat: Float[np.ndarray, " 2"],
+        constant: float,
+    ) -> None:
+        from scipy.signal import lfilter
+
+        usual = 1.0 / max(samples.rate_hz, 1e-9)
+        stride = max(1, int(constant / usual / _KNOTS))
+        own = [(samples.time[rows], samples.qd[rows]) for rows in samples.segments]
+        warmth, last = 0.0, None
+        knots, values, first = [], [], 0
+        for k, (time, qd) in enumerate([*samples.past, *own]):
+            if not len(time):
+                continue
+            speed = qd @ row
+            power = heat[0] * np.abs(speed) + heat[1] * speed**2
+            gap = usual if last is None else float(time[0]) - last
+            warmth *= 0.0 if gap < 0.0 else np.exp(-max(gap - usual, 0.0) / constant)
+            step = (time[-1] - time[0]) / (len(time) - 1) if len(time) > 1 else usual
+            fade = float(np.exp(-step / constant))
+            course = lfilter([1.0 - fade], [1.0, -fade], power, zi=[fade * warmth])[0]
+            warmth, last = float(course[-1]), float(time[-1])
+            if k >= len(samples.past):
+                index = np.append(np.arange(0, len(time) - 1, stride), len(time) - 1)
+                knots.append(first + index)
+                values.append(course[index])
+                first += len(time)
+        self._knots = np.concatenate([*knots, np.zeros(0, dtype=int)])
+        self._values = np.concatenate([*values, np.zeros(0)])
+
+    def values(self, rows: slice) -> Float[np.ndarray, " rows"]:
+        """Its values over some rows in [W]."""
+        index = np.arange(rows.start, rows.stop, rows.step or 1)
+        return np.interp(index, self._knots, self._values)
