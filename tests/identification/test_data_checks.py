@@ -54,6 +54,15 @@ def test_what_is_wrong_is_named(kind, code):
     assert code in codes_of(kind)
 
 
+def test_a_sign_is_doubted_where_gains_are_far_apart():
+    # The other five joints of this one fit all the same, and the sixth to 16 %.
+    scene = Scene.of("ur10", 9113)
+    log = scene.record()
+    tau = log.tau * np.array([1.0, 1.0, 1.0, -1.0, 1.0, 1.0])
+    estimate = aw.identify(scene.described, replace(log, tau=tau).recording)
+    assert "torque-sign-flipped" in [warning.code for warning in estimate.warnings]
+
+
 def test_a_log_named_twice_counts_once():
     scene = Scene.of("ur5", 12)
     log = scene.record().recording

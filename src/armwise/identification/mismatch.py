@@ -64,6 +64,11 @@ _LONGEST_LAG = 0.1
 _GAIN_FACTORS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32])
 """Multiples of the assumed gain deviation that are compared."""
 
+# Judgement: torque constants are known to about this; a sign that is wrong, or columns
+# that were exchanged, look like gains that differ by more.
+_FAR_GAIN = 0.1
+"""Standard deviation of gains from which on columns may not be what they are called."""
+
 # A likelihood ratio of e² is χ² = 4 of one degree of freedom: 1 in 20 by chance.
 _GAIN_EVIDENCE = 2.0
 """Gain in log-likelihood from which on a larger deviation of gains is believed."""
@@ -167,8 +172,10 @@ class Mismatch:
 
     @property
     def is_large(self) -> bool:
-        """Whether a good part of all parameters is moved by it."""
-        return any(warning.code == "model-mismatch" for warning in self.warnings)
+        """Whether it moves a good part of all parameters, or gains are far off."""
+        codes = {warning.code for warning in self.warnings}
+        are_far = "torque-gains-differ" in codes and self.gain_std.max() > _FAR_GAIN
+        return are_far or "model-mismatch" in codes
 
     def counted_in(self, estimate: Estimate) -> Estimate:
         """The estimate with intervals that know of it."""

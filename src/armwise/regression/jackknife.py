@@ -10,6 +10,7 @@ jackknife, or CR3 of cluster-robust statistics). It holds for few stretches, too
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,6 +46,7 @@ def interval_factor(confidence: float = 0.95) -> float:
     return student_factor(STRETCHES - 1, confidence)
 
 
+@cache
 def student_factor(freedom: int, confidence: float) -> float:
     """Half width that holds Student's t with whole degrees of freedom so often.
 
