@@ -150,3 +150,29 @@ def test_an_arm_that_rests_forgets_no_further_than_the_prior(block: int) -> None
         off = online.parameters.vector - rig.BAR.vector
         assert np.all(np.abs(off) < 5.0 * np.sqrt(np.diag(online.covariance)))
     assert online.changes == ()
+
+
+def test_delay_and_false_alarms_of_a_change_are_stated() -> None:
+    online = OnlineLoad(rig.puma(), rate_hz=1000.0, noise_std=(0.2, 0.01))
+    # 2.9 N are fifteen standard deviations: the largest step, 8 − 3 a sample, to 60.
+    assert online.detection(0.3).delay == pytest.approx(0.013)
+    assert online.detection(0.3).false_alarms_per_hour < 1e-9
+    assert online.detection(0.05).delay == np.inf  # half a newton: below the slack
+    # Noise that repeats itself adds up faster.
+    slow = online.detection(0.3, correlation=10.0)
+    assert 0.01 < slow.false_alarms_per_hour < 1.0
+
+
+def test_the_bound_on_false_alarms_holds() -> None:
+    """A threshold low enough that alarms come, counted against Wald's bound."""
+    from armwise.loads.load_changes import ChangeDetector
+
+    rng = np.random.default_rng(0)
+    detector = ChangeDetector(6, 1000.0, threshold=1.5, hold_off=0.0)
+    alarms = 0
+    for value in rng.chisquare(6, size=400_000).tolist():
+        if detector.take(value):
+            alarms += 1
+            detector.restart()
+    bound = detector.detection(0.0).false_alarms_per_hour * 400.0 / 3600.0
+    assert 0 < alarms <= bound

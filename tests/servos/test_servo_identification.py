@@ -14,8 +14,7 @@ from armwise.cli.main import app, every_validation
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel
 from armwise.servos import EXAMPLE, is_lerobot, read_lerobot, read_servo, write_servo
-from armwise.servos.fit import ServoFit
-from armwise.servos.identify import _standard_deviations
+from armwise.servos.fit import ServoFit, standard_deviations
 from armwise.servos.model import PARAMETERS
 from tests.servos import rig
 
@@ -228,12 +227,12 @@ def test_what_the_motions_do_not_show_is_unknown():
     names = ("stiffness", "armature", "damping")
     scores = np.random.default_rng(0).normal(size=(6, 3)) * [40.0, 0.0, 8.0]
     lone = ServoFit(values, names, 0.0, 0.0, np.diag([1e4, 0.0, 400.0]), scores)
-    std = _standard_deviations(lone)
+    std = standard_deviations(lone)
     assert np.isinf(std["armature"])
     assert std["stiffness"] < 1.0
     assert std["damping"] < 0.1
     # Two that only show together.
     tied = np.array([[1e4, 2e3, 0.0], [2e3, 400.0, 0.0], [0.0, 0.0, 400.0]])
-    std = _standard_deviations(ServoFit(values, names, 0.0, 0.0, tied, scores))
+    std = standard_deviations(ServoFit(values, names, 0.0, 0.0, tied, scores))
     assert np.isinf([std["stiffness"], std["armature"]]).all()
     assert np.isfinite(std["damping"])

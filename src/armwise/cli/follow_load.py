@@ -122,12 +122,30 @@ def follow_load(
         for x in online.changes
     ]  # fmt: skip
     written = [str(path) for path in files]
+    expected = {f"{mass:g}": online.detection(mass)._asdict() for mass in _EXAMPLES}
     if json:
-        print_json({"frame": frame, "rows": rows, "changes": changes, "files": written})
+        print_json(
+            {"frame": frame, "rows": rows, "changes": changes, "files": written,
+             "detection": expected}
+        )  # fmt: skip
         return
     _show([] if is_pipe else rows, changes)
+    for mass in _EXAMPLES:
+        delay, alarms = online.detection(mass)
+        seen = (
+            "is not seen" if delay == float("inf") else f"shows in {1e3 * delay:.0f} ms"
+        )
+        console().print(
+            f"a change of {mass:g} kg {seen}; alarms without one by white noise: "
+            f"{alarms:.1g} an hour",
+            markup=False,
+        )
     for path in written:
         console().print(f"C: {path}", markup=False)
+
+
+_EXAMPLES = (0.1, 0.3, 1.0)
+"""Changes of mass in [kg] for which delay and false alarms are stated."""
 
 
 def _row(time: float, online: OnlineLoad) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from armwise.loads.joint_torques import (
     write_torque_gains,
 )
 from armwise.loads.kinds import KINDS, LoadKind, identify_load_kind
+from armwise.loads.load_changes import Detection
 from armwise.loads.methods import (
     Accelerations,
     IntegralWindows,
@@ -79,6 +80,7 @@ __all__ = [
     "Bias",
     "CatalogueEntry",
     "Contact",
+    "Detection",
     "GraspCheck",
     "IntegralWindows",
     "KnownObject",

@@ -21,6 +21,7 @@ from armwise.dynamics import HeldBody
 from armwise.errors import ArgumentError, RecordingError
 from armwise.files import write_atomically
 from armwise.loads.estimate import SCALE, LoadEstimate
+from armwise.loads.load_changes import ChangeDetector, Detection
 from armwise.programs import SCALAR_PRELUDE, core_source, count_uniform, fill
 from armwise.recordings import WRENCH_NAMES
 
@@ -33,7 +34,10 @@ PRIOR_STD = np.array([5.0, 0.5, 0.5, 0.5, *[0.1] * 6])
 """Standard deviation of the prior in [kg], [kg m], [kg m²]: as wide as loads of arms of
 human size, so that a few samples outweigh it."""
 
-_MOMENT_PER_MASS = 9.81 * 0.1
+_GRAVITY = 9.81
+"""Weight of a kilogram in [N]."""
+
+_MOMENT_PER_MASS = _GRAVITY * 0.1
 """Moment [N m] that counts as much as a kilogram: its weight at 0.1 m, a hand's
 breadth."""
 
@@ -208,6 +212,25 @@ class OnlineLoad:
         std = np.sqrt(np.diag(self._P)[:4]) * SCALE[:4]
         bound = max(_SURE_MASS * abs(self.mass), _SURE_LEAST)
         return bool(std[0] < bound and np.all(std[1:] < _SURE_MOMENT))
+
+    def detection(self, mass_change: float, correlation: float = 1.0) -> Detection:
+        """How soon such a change is seen, and how often an alarm comes without one.
+
+        By the weight in the force alone, after the filter has settled: moments and
+        accelerations make a change more visible. A change below `smallest_change` is
+        never reported.
+
+        Args:
+            mass_change: In [kg].
+            correlation: Samples over which the sensor's noise repeats itself: the rate
+                over twice the frequency of its own low-pass.
+        """
+        detector = ChangeDetector(6, self.rate_hz)
+        force = float(np.mean(np.diag(self._noise)[:3]))
+        strength = (_GRAVITY * mass_change) ** 2 / force
+        if abs(mass_change) < self.smallest_change:
+            strength = 0.0
+        return detector.detection(strength, correlation)
 
     def generate(self, folder: str | Path, name: str = "load_follower") -> list[Path]:
         """Write this filter as C: NAME.h and NAME.c, with its settings as constants.
@@ -466,84 +489,6 @@ def follow_lines(
         online.update(q, qd, qdd, values[force])
         before = time, rates
         yield time
-
-
-# Detection of a changed load.
-
-
-class ChangeDetector:
-    """Page's cumulative-sum test on the normalised squared innovation.
-
-    While nothing changes νᵀ S⁻¹ ν is χ² with as many degrees of freedom as channels:
-    its mean is their number. The test adds up its excess, relative to that mean, over a
-    slack, and a sum above the threshold is a change. The mean level is tracked slowly,
-    so that a model that is never quite right does not count as change.
-
-    With the defaults and six channels, noise alone practically never raises an alarm:
-    Wald's bound on the rate is exp(−2.8 · 60) a sample, 2.8 being the root of
-    E exp(θ (χ²/6 − 3)) = 1. Model errors may, so `OnlineLoad` confirms a change by its
-    size.
-
-    Args:
-        channels: Number of channels.
-        rate_hz: Samples per second.
-        threshold: Sum at which a change is detected: at the largest step, 12 samples.
-        slack: Multiple of the mean level that is subtracted from every sample.
-        hold_off: Time after a change without another one, in [s], for the estimate to
-            settle on the new load.
-    """
-
-    def __init__(
-        self,
-        channels: int,
-        rate_hz: float,
-        threshold: float = 60.0,
-        slack: float = 3.0,
-        hold_off: float = 0.2,
-    ) -> None:
-        self.threshold = threshold
-        self.slack = slack
-        self._channels = channels
-        self.level_rate = 1.0 / (2.0 * rate_hz)  # the level follows within 2 s
-        self.hold_off = round(hold_off * rate_hz)
-        # One outlier alone must not sum up to a change.
-        self.largest_ratio = 8.0
-        self.restart()
-        self.level = 1.0
-
-    def restart(self) -> None:
-        """Start again after a change."""
-        self.sum = 0.0
-        self._samples = 0
-        self.since = 0
-
-    def accept_level(self) -> None:
-        """Raise the level to what looked like a change, and go on."""
-        if self.since:
-            raised = self.level * (self.slack + self.sum / self.since) / self.slack
-            self.level = max(self.level, raised)
-        self.sum, self.since = 0.0, 0
-
-    def take(self, distance: float) -> bool:
-        """Take one sample's νᵀ S⁻¹ ν; return whether the load has changed."""
-        self._samples += 1
-        ratio = distance / (self._channels * self.level)
-        ratio = min(ratio, self.largest_ratio)
-        total = self.sum + (ratio - self.slack)
-        if total <= 0.0 or self._samples <= self.hold_off:
-            self.sum, self.since = 0.0, 0
-            self.level *= 1.0 + self.level_rate * (ratio - 1.0)
-            self.level = max(self.level, 1.0)
-            return False
-        self.sum, self.since = total, self.since + 1
-        return total > self.threshold
-
-    def take_block(self, distances: np.ndarray) -> int:
-        """Take a block; return the index at which the load changed, or −1."""
-        for i, value in enumerate(distances.tolist()):
-            if self.take(value):
-                return i
-        return -1
 
 
 # Prior and noise.

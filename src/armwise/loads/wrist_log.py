@@ -447,15 +447,41 @@ def _delay(
 ) -> tuple[float, float]:
     """How late the accelerometer is beside the force, and its standard deviation.
 
-    Along the axis through the centre of mass only: a tool that bends on its sensor
-    turns, and turning moves accelerometer and centre differently across that axis. By
-    the phase of the cross spectrum, frequencies weighed by their coherence (Hannan and
-    Thomson 1973).
+    By the axis through the centre of mass: a tool that bends on its sensor turns, and
+    turning moves accelerometer and centre differently across that axis. One delay would
+    be the same across it: what those directions say otherwise is an error that is not
+    understood, and part of the standard deviation.
+    """
+    late = (raw - meter.bias) @ meter.rotation.T
+    first = np.eye(3)[int(np.argmin(np.abs(axis)))]
+    across = np.cross(axis, first)
+    across /= np.linalg.norm(across)
+    directions = (axis, across, np.cross(axis, across))
+    lags, stds = zip(
+        *(_phase_delay(late @ e, wrench[:, :3] @ e, rate) for e in directions),
+        strict=True,
+    )
+    other = np.array(lags[1:]) - lags[0]
+    # A direction counts by how well it is determined beside the one that is used.
+    weight = 1.0 / (1.0 + (np.array(stds[1:]) / (stds[0] + _LAG_UNIT)) ** 2)
+    disagreement = float(np.sum(weight * other**2) / np.sum(weight))
+    return lags[0], float(np.sqrt(stds[0] ** 2 + disagreement))
+
+
+_LAG_UNIT = 1e-3
+"""Standard deviation in [s] under which a direction is as good as any other."""
+
+
+def _phase_delay(
+    late: np.ndarray, early: np.ndarray, rate: float
+) -> tuple[float, float]:
+    """Delay of one signal behind another, and its standard deviation by the scatter.
+
+    By the phase of the cross spectrum, frequencies weighed by their coherence (Hannan
+    and Thomson 1973).
     """
     from scipy.signal import csd, welch
 
-    late = (raw - meter.bias) @ meter.rotation.T @ axis
-    early = wrench[:, :3] @ axis
     size = min(256, len(late) // 4)  # a second: a dozen overlapping parts in six
     f, cross = csd(late, early, rate, nperseg=size)
     own, other = (welch(x, rate, nperseg=size)[1] for x in (late, early))
