@@ -82,7 +82,7 @@ class Remainder:
         squares = self.squares - 2.0 * fraction * products + fraction**2 * size
         return replace(
             self,
-            # Of a column that is wholly explained, rounding may leave less than nothing.
+            # Of a column that is wholly explained rounding leaves less than nothing.
             squares=np.maximum(squares, 0.0),
             scores=self.scores - crossed + fraction * fraction[-1] * size,
             taken=(*self.taken, (own, fraction)),
