@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 from armwise.arms import load_arm
 from armwise.cli.main import app
 from armwise.dynamics import Dynamics
+from armwise.errors import ArgumentError
+from armwise.excitation import design_excitation
 from armwise.identification import (
     WeightedLeastSquares,
     identify,
@@ -36,6 +38,28 @@ def test_writes_a_motion_and_says_what_it_is(tmp_path):
     header, *rows = path.read_text().splitlines()
     assert header.startswith("time,q_joint_1,q_joint_2,qd_joint_1")
     assert len(rows) == 201
+
+
+def test_for_friction_every_load_is_passed_at_every_speed(tmp_path):
+    path = tmp_path / "motion.csv"
+    result = invoke("-o", str(path), "--json", "--friction", "--duration", "14")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.output)
+    assert report["duration"] == pytest.approx(14.0)
+    assert report["speeds"] == [1.0, 0.5, 0.25]
+    rows = np.loadtxt(path, delimiter=",", skiprows=1)
+    time, q, qd = rows[:, 0], rows[:, 1:3], rows[:, 3:5]
+    # Two seconds, then four, then eight: the same path, half and a quarter as fast.
+    first, second, third = (
+        np.stack([np.interp(start + f * np.linspace(0, 2, 9), time, x) for x in q.T])
+        for start, f in ((0.0, 1.0), (2.0, 2.0), (6.0, 4.0))
+    )
+    np.testing.assert_allclose(first, second, atol=2e-3)
+    np.testing.assert_allclose(first, third, atol=2e-3)
+    tops = [np.abs(qd[(time >= a) & (time <= b)]).max() for a, b in ((0, 2), (6, 14))]
+    assert tops[1] == pytest.approx(0.25 * tops[0], rel=0.02)
+    with pytest.raises(ArgumentError, match="from 0 to 1"):
+        design_excitation(load_arm("two_link_uno"), 2.0, budget_s=0.5).at_speeds([2.0])
 
 
 def test_shows_a_table():

@@ -149,7 +149,7 @@ def test_selection_and_fit_are_one_pass_the_review_one_more(small, monkeypatch):
     # a thousand more for their scale.
     problem = aw.build_problem(small, data)
     assert counted.passes(data) <= 1.0 + 7000 / len(data) + 1e-9
-    assert not problem.columns.uses_load  # or the load would have been settled
+    assert not problem.columns.follows_estimate  # or the load would have been settled
     problem = aw.build_problem(small, filtered)
     assert counted.passes(filtered) <= 1.0 + 7000 / len(filtered) + 1e-9
     aw.identify(problem)

@@ -10,6 +10,7 @@ import pytest
 import armwise as aw
 from armwise.errors import ArgumentError, RecordingError
 from armwise.identification import FrictionTerm, select_friction
+from armwise.identification.friction_selection import chance_covariance
 from armwise.recordings import Preparation
 from armwise.regression import (
     FORMS,
@@ -250,3 +251,21 @@ def test_a_motor_at_rest_cools_down(arm, data):
     column = columns.friction_columns(gap, slice(0, len(gap)))[:, 0, 0]
     fresh = columns.friction_columns(data, slice(0, len(data)))[:, 0, 0]
     np.testing.assert_allclose(column[2000:], fresh, atol=1e-3 * np.abs(fresh).max())
+
+
+def test_intervals_of_chosen_terms_know_that_they_were_chosen():
+    """Of a hundred that were tried, one looks as sure as that by luck; another not."""
+    root = np.random.default_rng(0).normal(size=(5, 5))
+    covariance = root @ root.T
+    std = np.sqrt(np.diag(covariance))
+    values = np.array([2.5, 12.0]) * std[3:]
+    extra = chance_covariance(covariance, values, 100)
+    wider = np.sqrt(np.diag(covariance + extra))
+    assert 2.0 * wider[3] > values[0]
+    # What a term takes along if it goes is as uncertain as it is.
+    assert wider[0] > std[0]
+    alone = chance_covariance(covariance, np.array([0.0, values[1]]), 100)
+    assert np.abs(alone).max() < 1e-9 * covariance.max()
+    # Infinity stays where it is.
+    covariance[1, 1] = np.inf
+    assert np.isfinite(chance_covariance(covariance, values, 100)).all()

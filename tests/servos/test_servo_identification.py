@@ -14,9 +14,9 @@ from armwise.cli.main import app, every_validation
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel
 from armwise.servos import EXAMPLE, is_lerobot, read_lerobot, read_servo, write_servo
-from armwise.servos.fit import ServoFit
-from armwise.servos.identify import _standard_deviations
+from armwise.servos.fit import ServoFit, standard_deviations
 from armwise.servos.model import PARAMETERS
+from armwise.servos.motions import joint_signs, servo_motion
 from tests.servos import rig
 
 
@@ -97,6 +97,19 @@ def test_the_command_writes_its_files(pendulum, tmp_path):
     assert answer["validation"]["motions"]["motion2.csv"][0] < 1.5
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {"servo.json", "identified.urdf", "identified.xml", "report.html"}
+
+
+@pytest.mark.parametrize("signs", [(1, 1), (1, -1), (-1, 1)])
+def test_a_joint_that_counts_the_other_way_is_found(robot, signs):
+    """Both flipped are the arm's mirror image, which no log tells apart."""
+    true = rig.truth(robot)
+    motions = []
+    for seed in range(3):
+        motion = servo_motion(rig.recording(true, seed), robot)
+        q, goals = motion.q * signs, motion.goals * signs
+        motions.append(replace(motion, q=q, goals=goals))
+    signs_found = joint_signs(robot, motions)
+    assert signs_found[0] * signs_found[1] == signs[0] * signs[1]
 
 
 # What cannot be used.
@@ -228,12 +241,12 @@ def test_what_the_motions_do_not_show_is_unknown():
     names = ("stiffness", "armature", "damping")
     scores = np.random.default_rng(0).normal(size=(6, 3)) * [40.0, 0.0, 8.0]
     lone = ServoFit(values, names, 0.0, 0.0, np.diag([1e4, 0.0, 400.0]), scores)
-    std = _standard_deviations(lone)
+    std = standard_deviations(lone)
     assert np.isinf(std["armature"])
     assert std["stiffness"] < 1.0
     assert std["damping"] < 0.1
     # Two that only show together.
     tied = np.array([[1e4, 2e3, 0.0], [2e3, 400.0, 0.0], [0.0, 0.0, 400.0]])
-    std = _standard_deviations(ServoFit(values, names, 0.0, 0.0, tied, scores))
+    std = standard_deviations(ServoFit(values, names, 0.0, 0.0, tied, scores))
     assert np.isinf([std["stiffness"], std["armature"]]).all()
     assert np.isfinite(std["damping"])

@@ -64,6 +64,14 @@ def excite(
         Path | None,
         typer.Option(help="estimate.json of identify: determine what it leaves open."),
     ] = None,
+    friction: Annotated[
+        bool,
+        typer.Option(
+            "--friction",
+            help="Play it at full, half and quarter speed, within the duration: load "
+            "and speed vary independently, which tells friction terms apart.",
+        ),
+    ] = False,
     keep_out: Annotated[
         bool, typer.Option("--keep-out/--no-keep-out", help="Avoid floor, self, boxes.")
     ] = True,
@@ -73,21 +81,26 @@ def excite(
 
     Example: armwise excite panda --duration 10 --budget-s 3 -o plan.csv
     """
-    from armwise.excitation import KeepOut, design_excitation
+    from armwise.excitation import FRICTION_SPEEDS, KeepOut, design_excitation
     from armwise.motions import write_motion
 
     loaded = load_named(arm)
     boxes = [_box(text) for text in box or []]
     avoided = KeepOut(_height(floor), True, boxes, clearance, radius)
+    # What is slower takes longer.
+    length = duration / sum(1.0 / f for f in FRICTION_SPEEDS) if friction else duration
     with progress_bar("excite", quiet=json) as tell:
         plan = design_excitation(
-            loaded, duration, seed, keep_out=avoided if keep_out else None,
+            loaded, length, seed, keep_out=avoided if keep_out else None,
             limit_fraction=limit_fraction, harmonics=harmonics, budget_s=budget_s,
             progress=tell, **_prior(loaded, known),
         )  # fmt: skip
+    motion = plan.at_speeds() if friction else plan
     if output is not None:
-        write_motion(plan, output, rate_hz, loaded.coordinate_names)
+        write_motion(motion, output, rate_hz, loaded.coordinate_names)
     report = describe(loaded, plan, output)
+    report |= {"duration": motion.duration}
+    report |= {"speeds": list(FRICTION_SPEEDS) if friction else [1.0]}
     print_json(report) if json else _show(report)
 
 
@@ -173,6 +186,9 @@ def _show(report: dict[str, Any]) -> None:
         screen.print(
             f"Closest approach: {figure(verified.room)} m beyond the clearance."
         )
+    if len(report["speeds"]) > 1:
+        listed = ", ".join(f"{f:g}" for f in report["speeds"])
+        screen.print(f"At {listed} of its speed, one after the other.")
     for note in report["notes"]:
         screen.print(f"Note: {note}", markup=False)
     if report["file"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ from armwise.cli.output import AsJson, console, print_json, warn
 if TYPE_CHECKING:
     from armwise.arms import Arm
     from armwise.loads import LoadEstimate, LoadMethod
+    from armwise.recordings import Recording
 
 _METHODS = {
     "accelerations": "Accelerations",
@@ -96,6 +98,18 @@ def identify_load(
         str | None,
         typer.Option("--for", help="Print a driver's text: ur, franka, kuka, ros2."),
     ] = None,
+    servo: Annotated[
+        Path | None,
+        typer.Option("--servo", help="servo.json of identify-servo: use positions."),
+    ] = None,
+    joint: Annotated[
+        str | None,
+        typer.Option(help="Joint that carries the load, with --servo; the last."),
+    ] = None,
+    registers: Annotated[
+        str | None,
+        typer.Option(help="The servo's gain register in each LOG, with --servo."),
+    ] = None,
     cutoff_hz: CutoffHz = None,
     mapping: MappingFile = None,
     column: Columns = None,
@@ -104,7 +118,7 @@ def identify_load(
     output: Folder = None,
     json: AsJson = False,
 ) -> None:
-    """Identify a load from a wrist sensor, or from joint torques.
+    """Identify a load from a wrist sensor, from joint torques, or from servos.
 
     Without an ARM, from files of a wrist sensor: its wrench, its orientation (r11 … r33
     or qx … qw) and, if there is one, an accelerometer (ax, ay, az), each with a clock
@@ -116,6 +130,8 @@ def identify_load(
 
     Example: armwise identify-load ur10 held.csv --bare empty.csv --frame flange
     --gains gains.json
+
+    Example: armwise identify-load so101.urdf held.csv --servo servo.json
     """
     from armwise.cli.arguments import load_described, load_model, read_logs
     from armwise.identification import Estimate
@@ -142,6 +158,9 @@ def identify_load(
         raise typer.BadParameter("Missing argument 'LOG'.")
     described, mapped = load_described(arm, mapping, [*logs, *(bare or [])])
     held = read_logs(logs, described, mapped, column, skip_bad_rows, sensors)
+    if servo is not None:
+        _identify_by_servo(described, held, servo, joint, registers, output, json)
+        return
     empty = read_logs(bare or [], described, mapped, column, skip_bad_rows, sensors)
     model = load_model(arm)
     # An estimate stands for the empty run where its arm is the one that is used.
@@ -169,6 +188,35 @@ def identify_load(
         for problem in unwritten:
             warn(problem)
     _show(load, files, json, driver, described)
+
+
+def _identify_by_servo(
+    described: Arm,
+    held: Sequence[Recording],
+    path: Path,
+    joint: str | None,
+    registers: str | None,
+    output: Path | None,
+    json: bool,
+) -> None:
+    """A load from commands and positions."""
+    from armwise.servos import identify_servo_load, read_servo, write_servo_load
+
+    servo = read_servo(path).on(described)
+    load = identify_servo_load(
+        servo, held, _numbers(registers, "--registers"), joint=joint
+    )
+    files = {}
+    if output:
+        files["load"] = str(output / "load.json")
+        write_servo_load(load, output / "load.json")
+    if json:
+        print_json({**load.to_dict(), "files": files})
+        return
+    for line in load.statement().split("\n"):
+        console().print(line, markup=False)
+    for kind, name in files.items():
+        console().print(f"  {kind}: {name}", markup=False)
 
 
 _TABLES = (".csv", ".parquet", ".npz", ".mat", ".txt")
@@ -213,14 +261,14 @@ def _check(option: str, value: str, choices: tuple[str, ...]) -> None:
         raise typer.BadParameter(f"{option} is {', '.join(choices)}, not {value!r}.")
 
 
-def _numbers(text: str | None) -> list[float] | None:
+def _numbers(text: str | None, option: str = "--gain-std") -> list[float] | None:
     if text is None:
         return None
     try:
         return [float(x) for x in text.split(",")]
     except ValueError:
         raise typer.BadParameter(
-            f"--gain-std takes a number, or one per joint, not {text!r}."
+            f"{option} takes a number, or several such as 1,2,3, not {text!r}."
         ) from None
 
 

@@ -1,6 +1,10 @@
 """Excitation: motions that determine the parameters, within limits."""
 
-from armwise.excitation.design import ExcitationPlan, design_excitation
+from armwise.excitation.design import (
+    FRICTION_SPEEDS,
+    ExcitationPlan,
+    design_excitation,
+)
 from armwise.excitation.keep_out import Box, KeepOut
 from armwise.excitation.requirements import Verification
 from armwise.excitation.score import (
@@ -11,6 +15,7 @@ from armwise.excitation.score import (
 )
 
 __all__ = [
+    "FRICTION_SPEEDS",
     "Box",
     "ExcitationPlan",
     "KeepOut",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -33,7 +34,7 @@ from armwise.excitation.search import (
     retreats,
 )
 from armwise.excitation.series import RestingSeries, choose_harmonics, choose_periods
-from armwise.motions import Fourier, MotionSample, require_positive
+from armwise.motions import Fourier, MotionSample, Sequence, require_positive
 from armwise.programs import Backend
 from armwise.progress import Progress
 
@@ -43,6 +44,12 @@ if TYPE_CHECKING:
 
 
 # The result: a motion, its information, and its verification.
+
+
+# Judgement: viscous and Coulomb friction differ by a factor of four in what they do at
+# the last, and a Stribeck peak lies below it.
+FRICTION_SPEEDS = (1.0, 0.5, 0.25)
+"""Fractions of full speed at which a motion tells friction terms apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +112,27 @@ class ExcitationPlan:
     def sample(self, t: ArrayLike) -> MotionSample:
         """Return q, q̇, q̈ at the times t in [s]."""
         return self.motion.sample(t)
+
+    def at_speeds(self, fractions: Iterable[float] = FRICTION_SPEEDS) -> Sequence:
+        """Return the motion at several speeds, one after the other.
+
+        Every posture, and with it the load of every gear, is passed at every speed and
+        in both directions: friction of speed and friction of load can then be told
+        apart, and slow reversals show hysteresis. Limits hold, for slower motion asks
+        for less of each.
+
+        Args:
+            fractions: Of the plan's own speed, at most 1 each.
+        """
+        speeds = tuple(float(f) for f in fractions)
+        if not speeds or not all(0.0 < f <= 1.0 for f in speeds):
+            raise ArgumentError(
+                f"Speeds are fractions of the plan's own, from 0 to 1, not {speeds}."
+            )
+        frequency = self.motion.frequency
+        return Sequence(
+            tuple(replace(self.motion, frequency=f * frequency) for f in speeds)
+        )
 
     def repeated(self, times: int) -> Fourier:
         """Return the motion several times over, without a stop in between."""

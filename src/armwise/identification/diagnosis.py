@@ -184,7 +184,7 @@ def _one_motion(arm: Arm, samples: Sequence[Samples]) -> list[EstimateWarning]:
         ),
     )
     return [
-        EstimateWarning(code, f"{', '.join(names)} {text} (armwise excite plans it).")
+        EstimateWarning(code, f"{', '.join(names)} {text} (armwise excite --friction).")
         for code, names, text in remedies
         if names
     ]

@@ -25,6 +25,7 @@ from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import TERMS, Problem, pose_problem
 from armwise.recordings import Samples
 from armwise.regression import (
+    STRETCHES,
     Accumulator,
     Columns,
     FoldSums,
@@ -145,6 +146,40 @@ def select_friction(
         is_whole &= not any(term.kind.remembers for term in selected)
         sums = total.restrict(smaller) if is_whole else accumulate(smaller, runs)
         return FrictionSelection(selected, candidates, sums)
+
+
+def chance_covariance(
+    covariance: Float[np.ndarray, "base base"],
+    coefficients: Float[np.ndarray, " terms"],
+    tried: int,
+) -> Float[np.ndarray, "base base"]:
+    """What is not known because terms were chosen: they may be there by luck.
+
+    The surest of many candidates looks sure by chance, too. Two models are averaged,
+    with a term and without it; the odds of the latter are how many of the candidates
+    that were tried would look as sure by luck alone (a t-test of each). Leaving a term
+    out takes its coefficient to zero, and others as far as they are correlated with it.
+
+    Args:
+        covariance: Of the base parameters with all terms, which are its last.
+        coefficients: Of the terms.
+        tried: How many candidates there were.
+    """
+    from scipy.special import stdtr
+
+    extra = np.zeros(covariance.shape)
+    is_known = np.isfinite(np.diag(covariance))
+    known = np.where(np.outer(is_known, is_known), covariance, 0.0)
+    first = len(covariance) - len(coefficients)
+    for k, value in enumerate(coefficients, first):
+        if not is_known[k] or known[k, k] <= 0.0:
+            continue
+        sureness = abs(float(value)) / np.sqrt(known[k, k])
+        # Two-sided, with the jackknife's degrees of freedom.
+        luck = tried * 2.0 * float(stdtr(STRETCHES - 1, -sureness))
+        change = known[k] * (float(value) / known[k, k])
+        extra += luck / (1.0 + luck) * np.outer(change, change)
+    return extra
 
 
 def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:

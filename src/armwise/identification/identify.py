@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
+import numpy as np
+
 from armwise.arms import Arm
 from armwise.errors import (
     ArgumentError,
@@ -27,7 +29,11 @@ from armwise.identification.estimate import (
     Identification,
     build_estimate,
 )
-from armwise.identification.friction_selection import select_friction, settle_load
+from armwise.identification.friction_selection import (
+    chance_covariance,
+    select_friction,
+    settle_load,
+)
 from armwise.identification.methods import Method, PhysicallyConsistent
 from armwise.identification.mismatch import find_mismatch
 from armwise.identification.problem import TERMS, Problem, pose_problem
@@ -112,6 +118,15 @@ def identify(
         solution = solver.solve(problem)  # no pass over the data: R factors suffice
         checked = review(problem, solution)
         estimate = build_estimate(problem, solution, checked, type(solver).__name__)
+        if problem.friction_candidates and estimate.columns.friction:
+            values = [value for _, value in estimate.friction]
+            luck = chance_covariance(
+                estimate.base_covariance,
+                np.array(values),
+                len(problem.friction_candidates),
+            )
+            covariance = estimate.base_covariance + luck
+            estimate = replace(estimate, base_covariance=covariance)
         system = SampledSystem.of(problem, problem.data, estimate=estimate)
         rows = whitened_rows(problem, estimate, system)
         # With terms left out, what they would explain looks like wrong data.

@@ -68,7 +68,7 @@ _SLOW = 20.0
 """Sampling rate in [Hz] below which accelerations are mostly interpolation."""
 
 # Judgement, as are those below: friction and gravity both cross zero in most motions.
-_TOUCHES = 3
+_TOUCHES = 5
 """Times a torque that is never negative must come down to zero to look unsigned."""
 
 _CLIPPED = 0.005
@@ -185,15 +185,19 @@ def _is_unsigned(torque: np.ndarray) -> bool:
     # Noise of an absolute value ends at zero; that of a signed one would pass it.
     if torque.min() < 0.0 or torque.min() >= 0.01 * top:
         return False
-    edges = np.flatnonzero(np.diff(torque < 0.1 * top, prepend=False, append=False))
+    # A visit lasts until the torque is well away: noise at a level is not many visits.
+    away = np.flatnonzero(torque > 0.1 * top)
+    visits = away[np.flatnonzero(np.diff(away) > 1)]
     steps = np.abs(np.diff(torque, append=torque[-1]))
     touches = 0
-    for first, last in edges.reshape(-1, 2):
-        lowest = first + int(np.argmin(torque[first:last]))
+    for first, last in zip(
+        visits, away[np.searchsorted(away, visits) + 1], strict=True
+    ):
+        lowest = int(first) + int(np.argmin(torque[first:last]))
         # What would have passed zero comes within a step of it; what has a minimum of
         # its own there turns back slowly, anywhere above.
         nearby = steps[max(lowest - 3, 0) : lowest + 3].max(initial=0.0)
-        touches += bool(torque[lowest] <= nearby)
+        touches += bool(torque[lowest] <= min(nearby, 0.02 * top))
     return touches >= _TOUCHES
 
 

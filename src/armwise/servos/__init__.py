@@ -2,6 +2,7 @@
 
 from armwise.servos.identify import identify_servo
 from armwise.servos.lerobot import is_lerobot, read_lerobot
+from armwise.servos.load import ServoLoad, identify_servo_load, write_servo_load
 from armwise.servos.mjcf import set_points, write_servo_mjcf
 from armwise.servos.model import ELEMENTS, PARAMETERS, ServoParameter
 from armwise.servos.rollout import ServoMotion
@@ -22,14 +23,17 @@ __all__ = [
     "FreeRunErrors",
     "Servo",
     "ServoElement",
+    "ServoLoad",
     "ServoMotion",
     "ServoParameter",
     "identify_servo",
+    "identify_servo_load",
     "is_lerobot",
     "read_lerobot",
     "read_servo",
     "servo_to_dict",
     "set_points",
     "write_servo",
+    "write_servo_load",
     "write_servo_mjcf",
 ]

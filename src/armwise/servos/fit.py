@@ -98,6 +98,43 @@ def shared_values(fits: Sequence[ServoFit]) -> Prior:
     return Prior(mean, std)
 
 
+def standard_deviations(fit: ServoFit) -> dict[str, float]:
+    """Return standard deviations of the values; infinite where data say nothing."""
+    if not fit.names:
+        return {}
+    # In units of each parameter's own information, so that one tolerance suits all.
+    size = np.sqrt(np.diag(fit.information))
+    unit = np.where(size > 1e-12 * size.max(), size, np.inf)
+    values, vectors = np.linalg.eigh(fit.information / np.outer(unit, unit))
+    is_known = values > 1e-10
+    # What lies in a direction without information is not known, whatever the others
+    # say; a pseudo-inverse alone would give it no variance at all.
+    is_open = np.isinf(unit) | (np.abs(vectors[:, ~is_known]) > 1e-3).any(axis=1)
+    half = vectors[:, is_known] / np.sqrt(values[is_known]) / unit[:, None]
+    inverse = half @ half.T
+    count = len(fit.scores)
+    scatter = fit.scores.T @ fit.scores * count / max(count - 1, 1)
+    # The scatter between motions knows of model errors that the noise does not; the
+    # larger of the two is used, for few motions scatter little by chance.
+    robust = np.diag(inverse @ scatter @ inverse)
+    spread = np.sqrt(np.maximum(np.maximum(robust, np.diag(inverse)), 0.0))
+    # Few motions: a normal's two standard deviations are Student's some more.
+    from scipy.stats import t
+
+    spread *= t.ppf(0.975, max(count - 1, 2)) / 1.96
+    spread = np.where(is_open, np.inf, spread)
+    units = units_of(fit.values)
+    result = {}
+    for name, s in zip(fit.names, spread, strict=True):
+        is_log = PARAMETERS[name].scale == "log"
+        # Judgement: known to no better than a factor of e is not known.
+        if is_log and (s > 1.0 or s == 0.0):
+            result[name] = np.inf
+        else:
+            result[name] = float(s * (fit.values[name] if is_log else units[name]))
+    return result
+
+
 def fit_alike(
     roller: Roller,
     motions: Sequence[ServoMotion],
@@ -254,7 +291,7 @@ def _solve(H: np.ndarray, gradient: np.ndarray, damping: float) -> np.ndarray:
     return np.clip(step, -1.1, 1.1)
 
 
-def robust(errors: np.ndarray, scale: float) -> np.ndarray:
+def robust(errors: np.ndarray, scale: float | np.ndarray) -> np.ndarray:
     """Pseudo-Huber cost in [rad]: square below the scale, absolute beyond."""
     return scale * (np.sqrt(1.0 + (errors / scale) ** 2) - 1.0)
 
@@ -417,3 +454,64 @@ def best_starts(
         # Judgement: beyond 0.1 rad one start is as wrong as another.
         total += np.where(np.isfinite(e), np.minimum(e, 0.1), 1.0).sum(1)
     return [dict(starts[k]) for k in np.argsort(total)[:count]]
+
+
+def element_starts(
+    values: Values, added: Sequence[str], windows: Sequence[ServoMotion]
+) -> list[dict[str, float]]:
+    """Return values with an element at several sizes, or on a grid of limits."""
+    units = units_of(values)
+    starts = []
+    for factor in (0.1, 0.3, 1.0, 3.0):
+        start = dict(values)
+        for name in added:
+            start[name] = factor * units[name]
+        starts.append(start)
+    if added == ("acceleration",):
+        grid = np.geomspace(5.0, 320.0, 13)
+        delays = values["delay"] + np.array([-0.02, -0.01, -0.005, 0.0, 0.005])
+        return [
+            dict(values) | {"acceleration": float(a), "delay": float(max(d, 0.0))}
+            for a in grid
+            for d in delays
+        ]
+    if added == ("slew",):
+        speed = max(fastest(w) for w in windows)
+        return [dict(values) | {"slew": float(f * speed)}
+                for f in np.geomspace(0.1, 1.0, 12)]  # fmt: skip
+    if added == ("saturation",):
+        effort = max(_effort(w) for w in windows) * values["stiffness"]
+        return [dict(values) | {"saturation": float(f * effort)}
+                for f in np.geomspace(0.02, 1.0, 16)]  # fmt: skip
+    if "stribeck_speed" in added:
+        return [dict(start) | {"stribeck_speed": speed}
+                for start in starts for speed in (0.03, 0.1, 0.3, 1.0)]  # fmt: skip
+    if added == ("offset",) or added == ("zero",):
+        more = [dict(values) | {added[0]: -s[added[0]]} for s in starts]
+        starts += more
+    return starts
+
+
+def fastest(motion: ServoMotion) -> float:
+    """Return the fastest speed in [rad/s] of the commands over 0.1 s."""
+    period = float(np.median(np.diff(motion.time)))
+    lag = max(1, round(0.1 / period))
+    if len(motion.time) <= lag:
+        return 1.0
+    moved = np.abs(motion.goals[lag:] - motion.goals[:-lag]).max()
+    return max(float(moved) / (lag * period), 1e-2)
+
+
+def _effort(motion: ServoMotion) -> float:
+    """Return the largest error in [rad] while the motor is on, times the gain."""
+    rows = motion.mask[:, 0] & (motion.powered > 0.5)
+    errors = np.abs(motion.goals[rows, 0] - motion.q[rows, 0])
+    return float(errors.max(initial=1e-3)) * motion.gain
+
+
+def without(values: Values, names: Sequence[str]) -> dict[str, float]:
+    """Return values with what is not among the names left out."""
+    return {
+        name: value if name in names else PARAMETERS[name].absent
+        for name, value in values.items()
+    }

@@ -25,12 +25,17 @@ from armwise.servos.fit import (
     Values,
     best_starts,
     drawn_starts,
+    element_starts,
+    fastest,
     fit_alike,
     fit_servo,
     mean_errors,
     shared_values,
+    standard_deviations,
     undetermined,
+    without,
 )
+from armwise.servos.load import known_load_errors
 from armwise.servos.model import (
     CORE,
     ELEMENTS,
@@ -38,7 +43,6 @@ from armwise.servos.model import (
     PARAMETERS,
     absent,
     table_of,
-    units_of,
 )
 from armwise.servos.motions import (
     LEAST_TRAVEL,
@@ -49,7 +53,13 @@ from armwise.servos.motions import (
     servo_motion,
 )
 from armwise.servos.rollout import Roller, ServoMotion
-from armwise.servos.servo import Servo, ServoElement, errors_of, signed
+from armwise.servos.servo import (
+    Servo,
+    ServoElement,
+    errors_of,
+    gain_registers,
+    signed,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -71,9 +81,9 @@ _LIMITS = ("acceleration", "slew")
 _WINDOWS_S = 100.0
 """Length in [s] of all windows of a joint, in each half of the motions."""
 
-# Judgement: an element that predicts other motions less than half a percent better is
-# not worth its parameters.
-WORTH = 0.005
+# Judgement: fits end in valleys that differ by half a percent; an element that predicts
+# other motions less than a percent better is not worth its parameters.
+WORTH = 0.01
 """Fraction by which an element must reduce the error on motions left out."""
 
 # Judgement: a seventieth of a usual encoder's tick.
@@ -109,11 +119,7 @@ def identify_servo(
     if not listed:
         raise ArgumentError("No recordings: give at least one with commands.")
     arms = as_list(arm, len(listed))
-    if gains is not None and len(gains) != len(listed):
-        raise ArgumentError(f"{len(gains)} gains for {len(listed)} recordings.")
-    registers = [1.0] * len(listed) if gains is None else [float(g) for g in gains]
-    if not all(g > 0.0 and np.isfinite(g) for g in registers):
-        raise ArgumentError("Gains must be positive numbers.")
+    registers = gain_registers(gains, len(listed))
     triples = zip(listed, arms, registers, strict=True)
     motions = [servo_motion(r, a, g) for r, a, g in triples]
     for motion in motions:
@@ -129,7 +135,10 @@ def _silent(what: str, fraction: float) -> None:
 
 @dataclass
 class _Joint:
-    """One joint on its way: its motions, windows in two halves, and fits so far."""
+    """One joint on its way: its motions, windows in two halves, and fits so far.
+
+    `apart` is half of what the two halves' fits differ by.
+    """
 
     number: int
     motions: list[ServoMotion]
@@ -138,6 +147,7 @@ class _Joint:
     moves: bool
     core: dict[str, float] = field(default_factory=dict)
     is_alike: bool = False
+    apart: dict[str, float] = field(default_factory=dict)
 
 
 class _Identification:
@@ -157,10 +167,9 @@ class _Identification:
         self.dof = arms[0].dof
         # A single joint is rolled out with its true gravity, others under a load.
         self.roller = Roller(arms[0] if self.dof == 1 else None)
-        self.zeros = np.zeros(self.dof)
         # Few joints leave time for more windows and more steps of each fit.
-        self.windows_s = _WINDOWS_S * (2.5 if self.dof <= 2 else 1.0)
-        self.steps = 6 if self.dof <= 2 else 3
+        self.windows_s = _WINDOWS_S * (4.0 if self.dof <= 2 else 1.0)
+        self.steps = {1: 10, 2: 6}.get(self.dof, 3)
         self.coasts = any(bool((m.powered < 0.5).any()) for m in motions)
         # Nothing is known of a motor that is never off.
         off = ("coasting", "release") if self.coasts else ()
@@ -191,8 +200,7 @@ class _Identification:
 
     def _joints(self) -> list[_Joint]:
         per_motion = [
-            joint_loads(m, a, self.zeros)
-            for m, a in zip(self.motions, self.arms, strict=True)
+            joint_loads(m, a) for m, a in zip(self.motions, self.arms, strict=True)
         ]
         joints = []
         for j in range(self.dof):
@@ -213,7 +221,8 @@ class _Identification:
             else:
                 pairs = zip(joint.motions, self.half, strict=True)
                 windows = [w for m, h in pairs if h == side for w in _cut(m, WINDOW_S)]
-            travel = np.array([np.abs(np.diff(w.goals[:, 0])).sum() for w in windows])
+            # Measured, for an arm that falls with its motors off travels too.
+            travel = np.array([_travel(w) for w in windows])
             # Windows by chance, those that move more often: neither only the wildest
             # nor many in which nothing happens.
             weight = np.sqrt(travel) + 1e-3 * (travel.max(initial=0.0) + 1e-9)
@@ -239,7 +248,7 @@ class _Identification:
             around = StartRange(
                 float(self.inertia[joint.number]),
                 float(np.median([m.gain for m in joint.motions])),
-                max((_fastest(w) for w in windows), default=1.0),
+                max((fastest(w) for w in windows), default=1.0),
                 self.coasts,
             )
             starts = drawn_starts(around, absent(), self.random, _STARTS)
@@ -286,7 +295,7 @@ class _Identification:
         names = self.core
         for joint in moving:
             joint.core = dict(joint.fits[0])
-            bare = _without(joint.core, names)
+            bare = without(joint.core, names)
             joint.fits = [
                 fit_servo(self.roller, windows, bare, names, iterations=4).values
                 for windows in joint.halves
@@ -361,7 +370,7 @@ class _Identification:
         fits = []
         grown = (*names, *added)
         for values, windows in zip(joint.fits, joint.halves, strict=True):
-            starts = _element_starts(values, added, windows)
+            starts = element_starts(values, added, windows)
             limits = [name for name in _LIMITS if name in grown]
             count = 1
             if (
@@ -369,7 +378,7 @@ class _Identification:
                 and np.isfinite([joint.core[name] for name in limits]).all()
             ):
                 # What the random starts came to, less what has not been added yet.
-                starts.append(_without(joint.core, grown))
+                starts.append(without(joint.core, grown))
                 count = 2
             trials = [
                 fit_servo(self.roller, windows, start, grown, iterations=self.steps)
@@ -398,14 +407,21 @@ class _Identification:
         prior = None
         nears = []
         for joint in moving:
+            first, second = joint.fits
+            joint.apart = {k: 0.5 * abs(first[k] - second[k]) for k in names}
             self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
             # Most of the way on the windows, for they cost a tenth of all rows.
             windows = [*joint.halves[0], *joint.halves[1]]
-            # One joint alone may take its time.
-            iterations = 25 if self.dof == 1 else 8
-            near = fit_servo(
-                self.roller, windows, joint.fits[0], names, iterations=iterations
-            )
+            # One joint alone may take its time, and start from both halves' fits.
+            is_alone = self.dof == 1
+            near = min(
+                (
+                    fit_servo(self.roller, windows, start, names,
+                              iterations=25 if is_alone else 8)
+                    for start in joint.fits[: 2 if is_alone else 1]
+                ),
+                key=lambda fit: fit.cost,
+            )  # fmt: skip
             joint.fits = [near.values] * 2
             nears.append(near)
         if any(joint.is_alike for joint in moving):
@@ -422,7 +438,7 @@ class _Identification:
                 start = fit_alike(self.roller, windows, start, names, 5, shared).values
             fits.append(
                 fit_servo(self.roller, joint.motions, start, names,
-                          iterations=2, prior=shared)
+                          iterations=6 if self.dof == 1 else 2, prior=shared)
             )  # fmt: skip
         self.plain = self._plain(joints, fits, names, prior)
         return fits
@@ -441,7 +457,7 @@ class _Identification:
         servos = []
         for joint, fit in zip(joints, fits, strict=True):
             self.progress("for simulators", 0.98)
-            simple = _without(fit.values, expressible)
+            simple = without(fit.values, expressible)
             # What Stribeck friction added at low speed is friction all the same.
             simple["coulomb"] += 0.5 * fit.values["static"]
             if joint.moves:
@@ -475,8 +491,9 @@ class _Identification:
         }
         std = {name: np.zeros(self.dof) for name in PARAMETERS}
         for j, (joint, fit) in enumerate(zip(joints, fits, strict=True)):
-            for name, spread in _standard_deviations(fit).items():
-                std[name][j] = spread
+            for name, spread in standard_deviations(fit).items():
+                # Halves of the motions also know of fits that ended in other valleys.
+                std[name][j] = np.hypot(spread, joint.apart[name])
             if fit.names:
                 windows = [*joint.halves[0], *joint.halves[1]]
                 for name in undetermined(self.roller, windows, fit):
@@ -493,7 +510,8 @@ class _Identification:
             used = np.array([joint.motions[k].mask.mean() for joint in joints])
             if np.any(used < 1.0):
                 contact[name] = 1.0 - used
-        return replace(servo, fit=errors, contact=contact)
+        doubts = known_load_errors(servo, self.motions, self.arms)
+        return replace(servo, fit=errors, contact=contact, load_error=doubts)
 
 
 def _cut(motion: ServoMotion, seconds: float) -> list[ServoMotion]:
@@ -516,65 +534,12 @@ def _typical_inertia(
     return np.maximum(links, 1e-7)
 
 
-def _without(values: Values, names: Sequence[str]) -> dict[str, float]:
-    """Return values with what is not among the names left out."""
-    return {
-        name: value if name in names else PARAMETERS[name].absent
-        for name, value in values.items()
-    }
-
-
-def _element_starts(
-    values: Values, added: Sequence[str], windows: Sequence[ServoMotion]
-) -> list[dict[str, float]]:
-    """Return values with an element at several sizes, or on a grid of limits."""
-    units = units_of(values)
-    starts = []
-    for factor in (0.1, 0.3, 1.0, 3.0):
-        start = dict(values)
-        for name in added:
-            start[name] = factor * units[name]
-        starts.append(start)
-    if added == ("acceleration",):
-        grid = np.geomspace(5.0, 320.0, 13)
-        delays = values["delay"] + np.array([-0.02, -0.01, -0.005, 0.0, 0.005])
-        return [
-            dict(values) | {"acceleration": float(a), "delay": float(max(d, 0.0))}
-            for a in grid
-            for d in delays
-        ]
-    if added == ("slew",):
-        speed = max(_fastest(w) for w in windows)
-        return [dict(values) | {"slew": float(f * speed)}
-                for f in np.geomspace(0.1, 1.0, 12)]  # fmt: skip
-    if added == ("saturation",):
-        effort = max(_effort(w) for w in windows) * values["stiffness"]
-        return [dict(values) | {"saturation": float(f * effort)}
-                for f in np.geomspace(0.02, 1.0, 16)]  # fmt: skip
-    if "stribeck_speed" in added:
-        return [dict(start) | {"stribeck_speed": speed}
-                for start in starts for speed in (0.03, 0.1, 0.3, 1.0)]  # fmt: skip
-    if added == ("offset",) or added == ("zero",):
-        more = [dict(values) | {added[0]: -s[added[0]]} for s in starts]
-        starts += more
-    return starts
-
-
-def _fastest(motion: ServoMotion) -> float:
-    """Return the fastest speed in [rad/s] of the commands over 0.1 s."""
+def _travel(motion: ServoMotion) -> float:
+    """Return how far the joint travels in [rad], encoder noise and spikes apart."""
+    q = motion.q[motion.mask[:, 0], 0]
     period = float(np.median(np.diff(motion.time)))
-    lag = max(1, round(0.1 / period))
-    if len(motion.time) <= lag:
-        return 1.0
-    moved = np.abs(motion.goals[lag:] - motion.goals[:-lag]).max()
-    return max(float(moved) / (lag * period), 1e-2)
-
-
-def _effort(motion: ServoMotion) -> float:
-    """Return the largest error in [rad] while the motor is on, times the gain."""
-    rows = motion.mask[:, 0] & (motion.powered > 0.5)
-    errors = np.abs(motion.goals[rows, 0] - motion.q[rows, 0])
-    return float(errors.max(initial=1e-3)) * motion.gain
+    # Judgement: every tenth of a second; noise adds little to what moves by then.
+    return float(np.abs(np.diff(q[:: max(1, round(0.1 / period))])).sum())
 
 
 def _pushed(motion: ServoMotion, run: np.ndarray, usual: float) -> np.ndarray:
@@ -596,36 +561,3 @@ def _pushed(motion: ServoMotion, run: np.ndarray, usual: float) -> np.ndarray:
         if stop - start >= least:
             rows[max(0, start - around) : stop + around] = True
     return rows
-
-
-def _standard_deviations(fit: ServoFit) -> dict[str, float]:
-    """Return standard deviations of the values; infinite where data say nothing."""
-    if not fit.names:
-        return {}
-    # In units of each parameter's own information, so that one tolerance suits all.
-    size = np.sqrt(np.diag(fit.information))
-    unit = np.where(size > 1e-12 * size.max(), size, np.inf)
-    values, vectors = np.linalg.eigh(fit.information / np.outer(unit, unit))
-    is_known = values > 1e-10
-    # What lies in a direction without information is not known, whatever the others
-    # say; a pseudo-inverse alone would give it no variance at all.
-    is_open = np.isinf(unit) | (np.abs(vectors[:, ~is_known]) > 1e-3).any(axis=1)
-    half = vectors[:, is_known] / np.sqrt(values[is_known]) / unit[:, None]
-    inverse = half @ half.T
-    count = len(fit.scores)
-    scatter = fit.scores.T @ fit.scores * count / max(count - 1, 1)
-    # The scatter between motions knows of model errors that the noise does not; the
-    # larger of the two is used, for few motions scatter little by chance.
-    robust = np.diag(inverse @ scatter @ inverse)
-    spread = np.sqrt(np.maximum(np.maximum(robust, np.diag(inverse)), 0.0))
-    spread = np.where(is_open, np.inf, spread)
-    units = units_of(fit.values)
-    result = {}
-    for name, s in zip(fit.names, spread, strict=True):
-        is_log = PARAMETERS[name].scale == "log"
-        # Judgement: known to no better than a factor of e is not known.
-        if is_log and (s > 1.0 or s == 0.0):
-            result[name] = np.inf
-        else:
-            result[name] = float(s * (fit.values[name] if is_log else units[name]))
-    return result

@@ -140,8 +140,15 @@ class Roller:
         self,
         motions: Sequence[ServoMotion],
         tables: Sequence[Sequence[ServoTable]],
+        bodies: Sequence[Float[np.ndarray, "tables groups"]] | None = None,
     ) -> list[Float[np.ndarray, "tables samples dof"]]:
         """Roll every motion out under each of its tables, from its first sample.
+
+        Args:
+            motions: What is commanded, and where it starts.
+            tables: Of every motion, the servos to try.
+            bodies: Of every motion, inertial parameters beside each table, instead of
+                the motion's own.
 
         Returns:
             Per motion, positions at its stamps under every table; NaN where a rollout
@@ -151,9 +158,10 @@ class Roller:
             np.full((len(t), len(m.time), self.dof), np.nan)
             for m, t in zip(motions, tables, strict=True)
         ]
-        jobs = list(zip(motions, tables, results, strict=True))
+        own = [m.bodies for m in motions] if bodies is None else bodies
+        jobs = list(zip(motions, tables, own, results, strict=True))
         # The longest first, so that no thread is left alone with it.
-        jobs.sort(key=lambda job: -job[2].size)
+        jobs.sort(key=lambda job: -job[3].size)
         list(_threads().map(lambda job: self._motion(*job), jobs))
         return results
 
@@ -187,13 +195,18 @@ class Roller:
         )  # fmt: skip
 
     def _motion(
-        self, motion: ServoMotion, tables: Sequence[ServoTable], result: np.ndarray
+        self,
+        motion: ServoMotion,
+        tables: Sequence[ServoTable],
+        bodies: np.ndarray,
+        result: np.ndarray,
     ) -> None:
         h, steps, stamps = motion.clock
         samples, dof = motion.q.shape
         at = np.arange(steps + 1) * h
         varying = motion.bodies.ndim > 1
-        bodies = np.zeros(len(LOAD)) if varying else motion.bodies
+        if varying:
+            bodies = np.zeros(len(LOAD))
         # Tables that differ in other things than timing take one series together.
         keys = [b"".join(table[k].tobytes() for k in _TIMING) for table in tables]
         numbers = {key: u for u, key in enumerate(dict.fromkeys(keys))}
@@ -217,7 +230,7 @@ class Roller:
         n[:, 4] = np.arange(len(tables)) * samples * dof
         arrays = [
             _drive_rows(tables),
-            np.repeat(bodies[None], len(tables), axis=0),
+            np.broadcast_to(bodies, (len(tables), bodies.shape[-1])),
             _servo_rows(tables, motion.gain),
             np.repeat(motion.q[:1], len(tables), axis=0),
             series,

@@ -92,6 +92,9 @@ class Servo:
         fit: Free-run errors of the motions it was fitted to.
         contact: Recording → fraction of its samples per joint that were left out:
             contact, walls and encoder spikes.
+        load_error: How far gravity moments and inertias of known loads are off when
+            found by these servos, relative, as standard deviations; None where the
+            servos were identified with one load only.
         notes: What the user should know.
     """
 
@@ -103,6 +106,7 @@ class Servo:
     elements: tuple[ServoElement, ...] = ()
     fit: FreeRunErrors | None = None
     contact: Mapping[str, Float[np.ndarray, " dof"]] = field(default_factory=dict)
+    load_error: tuple[float, float] | None = None
     notes: tuple[str, ...] = ()
 
     def predict(
@@ -125,26 +129,30 @@ class Servo:
         self, recording: Recording, arm: Arm | None = None, gain: float | None = None
     ) -> ServoMotion:
         """Return a recording as rollouts take it, in the description's sense."""
-        used = arm or self.arm
-        if mechanism_of(used).key != mechanism_of(self.arm).key:
-            raise ArgumentError(
-                f"{used.name} is not the arm the servos were identified on: only its "
-                "inertias may differ."
-            )
+        used = self.arm if arm is None else self.on(arm).arm
         motion = servo_motion(recording, used, 1.0 if gain is None else gain)
         return signed(motion, self.signs)
+
+    def on(self, arm: Arm) -> Servo:
+        """Return the same servos on an arm that differs in its inertias only."""
+        if mechanism_of(arm).key != mechanism_of(self.arm).key:
+            raise ArgumentError(
+                f"{arm.name} is not the arm the servos were identified on: only its "
+                "inertias may differ."
+            )
+        return replace(self, arm=arm)
 
     def set_point(
         self, motion: ServoMotion
     ) -> tuple[float, Float[np.ndarray, "steps dof"]]:
         """Return the step in [s] and the set-points at the ends of steps."""
-        return self._roller.set_point(motion, self.table)
+        return self.roller.set_point(motion, self.table)
 
     def rollouts(
         self, motions: Sequence[ServoMotion]
     ) -> list[Float[np.ndarray, "samples dof"]]:
         """Return free runs of several motions, in the description's sense."""
-        runs = self._roller.run(motions, [[self.table]] * len(motions))
+        runs = self.roller.run(motions, [[self.table]] * len(motions))
         for run, motion in zip(runs, motions, strict=True):
             if not np.isfinite(run).all():
                 raise RecordingError(
@@ -172,7 +180,8 @@ class Servo:
         return {name: np.clip(x, -1e9, 1e9) for name, x in self.values.items()}
 
     @cached_property
-    def _roller(self) -> Roller:
+    def roller(self) -> Roller:
+        """Rollouts of the whole arm."""
         return Roller(self.arm)
 
     @property
@@ -224,6 +233,39 @@ class Servo:
             )
         return (*lines, *self.notes)
 
+    def record_next(self) -> tuple[str, ...]:
+        """Return the motions that would tell most of what is not known yet."""
+        names = [joint.name for joint in self.arm.joints]
+        lines = []
+        still = [
+            name
+            for j, name in enumerate(names)
+            if self.fitted and all(np.isinf(self.std[k][j]) for k in self.fitted)
+        ]
+        if still:
+            lines.append(f"Move {_listed(still)}, which did not move.")
+        for motion, parameters in _SHOWN_BY.items():
+            vague = [
+                name
+                for j, name in enumerate(names)
+                if name not in still
+                and any(
+                    k in self.fitted and np.isinf(self.std[k][j]) for k in parameters
+                )
+            ]
+            if vague:
+                lines.append(f"{motion} of {_listed(vague)}.")
+        # Judgement: a twentieth of a motion in contact is worth another one.
+        touched = [k for k, x in self.contact.items() if float(np.max(x)) > 0.05]
+        if touched:
+            lines.append(f"Repeat {_listed(touched)} where nothing is touched.")
+        if self.fitted and self.load_error is None:
+            lines.append(
+                "Record with two other known loads: torques are in units of the "
+                "description's masses until then."
+            )
+        return tuple(lines)
+
     def simplified(self) -> Servo:
         """Return the servos as simulators have them: position gain, damping, friction.
 
@@ -248,9 +290,40 @@ class Servo:
         return replace(self.arm, joints=tuple(joints))
 
 
+_SHOWN_BY = {
+    "Quick reversals, up to 3 Hz,": ("armature",),
+    "Steps of 30° and more": ("acceleration", "slew", "delay", "saturation"),
+    "Slow motions that reverse often": ("coulomb", "stribeck_speed"),
+    "Poses in which gravity pulls hard, and slow motions between them,": (
+        "stiffness", "damping",
+    ),
+}  # fmt: skip
+"""Motion → the parameters that it shows."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Write a few names, and how many more there are."""
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
+
+
 def _with_interval(value: float, std: float) -> str:
     """Write a value and twice its standard deviation; ? where that is infinite."""
     return f"{value:.4g} ± " + (f"{2.0 * std:.1g}" if np.isfinite(std) else "?")
+
+
+def gain_registers(gains: Sequence[float] | None, count: int) -> list[float]:
+    """Return one gain per recording, 1 where none are given.
+
+    Raises:
+        ArgumentError: If there are more or fewer, or one is not positive.
+    """
+    if gains is not None and len(gains) != count:
+        raise ArgumentError(f"{len(gains)} gains for {count} recordings.")
+    registers = [1.0] * count if gains is None else [float(g) for g in gains]
+    if not all(g > 0.0 and np.isfinite(g) for g in registers):
+        raise ArgumentError("Gains must be positive numbers.")
+    return registers
 
 
 def signed(motion: ServoMotion, signs: np.ndarray) -> ServoMotion:
@@ -324,6 +397,8 @@ def servo_to_dict(servo: Servo) -> dict[str, Any]:
             for e in servo.elements
         ],
         "contact": {k: _plain(v) for k, v in servo.contact.items()},
+        "record_next": list(servo.record_next()),
+        "load_error": None if servo.load_error is None else list(servo.load_error),
         "notes": list(servo.notes),
     }
 
@@ -365,14 +440,18 @@ def read_servo(path: str | Path) -> Servo:
         if signs.shape != (arm.dof,) or not np.all(np.abs(signs) == 1.0):
             raise ArgumentError("its signs are not +1 or -1, one per joint")
         notes = tuple(str(x) for x in plain["notes"])
+        # Files of earlier versions do not say.
+        doubts = plain.get("load_error")
+        load_error = None if doubts is None else (float(doubts[0]), float(doubts[1]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArgumentError(
             f"{path} is not a file of servos that `armwise identify-servo` wrote: "
             f"{error}."
         ) from None
     return Servo(
-        arm, signs, values, std, simple, elements, contact=contact, notes=notes
-    )
+        arm, signs, values, std, simple, elements, contact=contact,
+        load_error=load_error, notes=notes,
+    )  # fmt: skip
 
 
 def _array(row: Sequence[float | None], dof: int, name: str) -> np.ndarray:

@@ -296,7 +296,7 @@ class _Barrier:
         """Matrices of the bodies and numbers of the inequalities, from such rows."""
         first = len(rows) - len(self._offsets)
         matrices = np.zeros(self._bodies.shape)
-        upper = rows[:first].reshape(len(matrices), -1) / _WEIGHTS
+        upper = rows[:first].reshape(-1, _WEIGHTS.size) / _WEIGHTS
         matrices[:, _TRIANGLE[0], _TRIANGLE[1]] = upper
         return matrices + np.triu(matrices, 1).swapaxes(1, 2), rows[first:]
 

@@ -1,0 +1,402 @@
+"""Load of a servo arm from command and position, its servos known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from armwise.arms import Arm, InertialParameters
+from armwise.dynamics import mechanism_of
+from armwise.errors import ArgumentError, NotIdentifiable
+from armwise.files import write_atomically
+from armwise.recordings import Recording
+from armwise.servos.fit import CORRELATION_S, robust
+from armwise.servos.rollout import ServoMotion
+from armwise.servos.servo import Servo, gain_registers
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+_DAMPINGS = (0.0, 0.03, 0.3, 3.0)
+"""Levenberg-Marquardt damping, of the diagonal, tried at once in one batch."""
+
+_SCALES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
+"""Sizes of what the joint turns that are tried first, of the description's."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServoLoad:
+    """What a joint of a servo arm turns, found by where its servo stops short.
+
+    Attributes:
+        joint: Name of the joint that carries the load.
+        gravity_moment: Largest torque of gravity about the joint, in [N m]: of all that
+            the joint turns, load and link.
+        gravity_moment_std: Its standard deviation.
+        inertia: About the joint's axis in [kg m²], of the same, without the rotor.
+        inertia_std: Its standard deviation.
+        parameters: Ten parameters of the load alone, beyond the description, in the
+            frame of the link that carries it; what the motion does not show is zero.
+        std: Their standard deviations; infinite where the motion says nothing.
+        error: Mean |q_simulated − q| in [rad] with the load.
+        error_without: The same for the arm as described.
+        notes: What the user should know.
+    """
+
+    joint: str
+    gravity_moment: float
+    gravity_moment_std: float
+    inertia: float
+    inertia_std: float
+    parameters: InertialParameters
+    std: Float[np.ndarray, " 10"]
+    error: float
+    error_without: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def mass(self) -> float:
+        """Mass of the load in [kg]; NaN where the motion does not show it."""
+        return self.parameters.mass if np.isfinite(self.std[0]) else np.nan
+
+    def statement(self) -> str:
+        """Say in plain words what the load is."""
+        lines = [
+            f"{self.joint} turns {_known(self.gravity_moment, self.gravity_moment_std)}"
+            f" N m of gravity and {_known(self.inertia, self.inertia_std)} kg m²."
+        ]
+        if np.isfinite(self.std[0]):
+            lines.append(f"The load's mass is {_known(self.mass, self.std[0])} kg.")
+        else:
+            lines.append("Its mass alone does not show in this motion.")
+        lines.append(
+            f"Free run: {1e3 * self.error:.1f} mrad with it, "
+            f"{1e3 * self.error_without:.1f} mrad without."
+        )
+        return "\n".join([*lines, *self.notes])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as JSON has it; infinity as null."""
+        std = [float(x) if np.isfinite(x) else None for x in self.std]
+        return {
+            "joint": self.joint,
+            "gravity_moment": self.gravity_moment,
+            "gravity_moment_std": _finite(self.gravity_moment_std),
+            "inertia": self.inertia,
+            "inertia_std": _finite(self.inertia_std),
+            "mass": _finite(self.mass),
+            "parameters": [float(x) for x in self.parameters.vector],
+            "std": std,
+            "error_mrad": 1e3 * self.error,
+            "error_without_mrad": 1e3 * self.error_without,
+            "notes": list(self.notes),
+        }
+
+
+def write_servo_load(load: ServoLoad, path: str | Path) -> None:
+    """Write a load to a JSON file, its folder made if need be."""
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, json.dumps(load.to_dict(), indent=1))
+
+
+def _known(value: float, std: float) -> str:
+    return f"{value:.4g} ± " + (f"{2.0 * std:.2g}" if np.isfinite(std) else "?")
+
+
+def _finite(x: float) -> float | None:
+    return float(x) if np.isfinite(x) else None
+
+
+def identify_servo_load(
+    servo: Servo,
+    recordings: Recording | Sequence[Recording],
+    gains: Sequence[float] | None = None,
+    *,
+    joint: str | None = None,
+) -> ServoLoad:
+    """Identify what a joint turns, from commands and positions, the servos known.
+
+    A servo without integral gain stops short of its command by gravity over stiffness,
+    and swings with the inertia it carries: the load is the one whose free run is the
+    recorded one.
+
+    Args:
+        servo: Of `identify_servo`, from other recordings with known loads.
+        recordings: With the load, as `identify_servo` takes them.
+        gains: The servo's gain register in each recording.
+        joint: Name of the joint that carries the load; the last by default.
+
+    Raises:
+        ArgumentError: If the arm has no such joint, or gains do not match.
+        NotIdentifiable: If the recordings do not show the load.
+    """
+    listed = [recordings] if isinstance(recordings, Recording) else list(recordings)
+    if not listed:
+        raise ArgumentError("No recordings: give at least one with the load.")
+    registers = gain_registers(gains, len(listed))
+    arm = servo.arm
+    names = [one.name for one in arm.joints]
+    if joint is not None and joint not in names:
+        raise ArgumentError(
+            f"{arm.name} has no joint {joint!r}. It has: {', '.join(names)}."
+        )
+    number = arm.dof - 1 if joint is None else names.index(joint)
+    pairs = zip(listed, registers, strict=True)
+    motions = [servo.motion(r, gain=g) for r, g in pairs]
+    problem = _Problem(servo, motions, number)
+    return problem.answer(*problem.solve())
+
+
+class _Problem:
+    """Free runs of an arm whose one link carries more than the description says."""
+
+    def __init__(
+        self, servo: Servo, motions: Sequence[ServoMotion], number: int
+    ) -> None:
+        self.servo, self.motions, self.number = servo, motions, number
+        mechanism = mechanism_of(servo.arm)
+        self.columns = mechanism.group_matrix[:, mechanism.layout.link(number)]
+        self.link = servo.arm.links[number].inertia.vector
+        # Judgement: a link without mass is measured by a point of 0.1 kg at 0.1 m.
+        size = np.array([0.1] + [0.01] * 3 + [1e-3] * 6)
+        heavy = np.linalg.norm(self.link[1:4])
+        if heavy > 0.0:
+            size[1:4] = heavy
+            size[4:] = max(float(np.abs(self.link[4:]).max()), 1e-9)
+            size[0] = max(float(self.link[0]), 1e-9)
+        self.size = size
+
+    def errors(self, points: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return (points, samples, dof) of simulated less measured positions."""
+        rows = np.array([self.columns @ (self.size * x) for x in points])
+        bodies = [m.bodies + rows for m in self.motions]
+        tables = [[self.servo.table] * len(points)] * len(self.motions)
+        runs = self.servo.roller.run(self.motions, tables, bodies)
+        return [run - m.q for run, m in zip(runs, self.motions, strict=True)]
+
+    def scales(self, errors: Sequence[np.ndarray]) -> np.ndarray:
+        """Return each joint's median error in [rad], where squares end."""
+        sizes = []
+        for j in range(self.servo.arm.dof):
+            parts = [
+                np.abs(e[0, m.mask[:, j], j])
+                for e, m in zip(errors, self.motions, strict=True)
+            ]
+            # Judgement: a milliradian is half a step of a usual servo's encoder.
+            sizes.append(max(float(np.nanmedian(np.concatenate(parts))), 1e-3))
+        return np.array(sizes)
+
+    def costs(self, errors: Sequence[np.ndarray], scales: np.ndarray) -> np.ndarray:
+        """Return the robust cost of every load, in half squared deviations."""
+        total = np.zeros(len(errors[0]))
+        for e, m in zip(errors, self.motions, strict=True):
+            c = robust(e, scales) / scales
+            c = np.where(np.isfinite(c), c, 1e3) * m.mask
+            total += self._weight(m) * c.sum((1, 2))
+        return total
+
+    def _weight(self, motion: ServoMotion) -> float:
+        """Return what a row counts: errors repeat themselves."""
+        return min(float(np.median(np.diff(motion.time))) / CORRELATION_S, 1.0)
+
+    def solve(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the load in its sizes, its information and scatter of recordings."""
+        starts = np.zeros((len(_SCALES), 10))
+        for x, factor in zip(starts, _SCALES, strict=True):
+            x[:] = (factor - 1.0) * self.link / self.size
+        wide = np.full(self.servo.arm.dof, 0.05)
+        order = np.argsort(self.costs(self.errors(list(starts)), wide))
+        # The best two: a swing more or less makes valleys of their own.
+        ends = [self._descend(starts[k]) for k in order[:2]]
+        scales = self.scales(self.errors([ends[0][0]]))
+        costs = self.costs(self.errors([end[0] for end in ends]), scales)
+        return ends[int(np.argmin(costs))]
+
+    def _descend(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Descend by Gauss-Newton from a start."""
+        H = scatter = np.zeros((10, 10))
+        widths = [0.02, 0.006, 0.05]
+        # Judgement: two dozen steps; six are the rule.
+        for _ in range(24):
+            step = widths[0]
+            errors = self.errors([x, *(x + step * np.eye(10))])
+            scales = self.scales(errors)
+            H, gradients = self._normal(errors, step, scales)
+            scatter = gradients.T @ gradients
+            gradient = gradients.sum(0)
+            before = self.costs([e[:1] for e in errors], scales)[0]
+            nexts = [x - self._step(H, gradient, damping) for damping in _DAMPINGS]
+            after = self.costs(self.errors(nexts), scales)
+            k = int(np.argmin(after))
+            # Judgement: far less than one standard deviation.
+            if after[k] < before * (1.0 - 1e-4):
+                x = nexts[k]
+                continue
+            # Stick and slip make the error ripple: other differences may see past it.
+            widths.pop(0)
+            if not widths:
+                break
+        return x, H, scatter
+
+    def _normal(
+        self, errors: Sequence[np.ndarray], step: float, scales: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the information and every recording's gradient."""
+        H = np.zeros((10, 10))
+        gradients = np.zeros((len(self.motions), 10))
+        for k, (e, m) in enumerate(zip(errors, self.motions, strict=True)):
+            r = np.where(m.mask & np.isfinite(e).all(0), e[0], 0.0)
+            J = np.where(m.mask & np.isfinite(e).all(0), e[1:] - e[0], 0.0) / step
+            w = self._weight(m) / scales**2 / np.sqrt(1.0 + (r / scales) ** 2)
+            H += np.einsum("aij,ij,bij->ab", J, w, J, optimize=True)
+            gradients[k] = np.einsum("aij,ij->a", J, w * r)
+        return H, gradients
+
+    def _step(self, H: np.ndarray, gradient: np.ndarray, damping: float) -> np.ndarray:
+        diagonal = np.diag(H) + 1e-9 * np.diag(H).max()
+        step = np.linalg.lstsq(H + damping * np.diag(diagonal), gradient, rcond=1e-9)[0]
+        # Judgement: beyond the link's own size the linear picture says nothing.
+        return np.clip(step, -1.0, 1.0)
+
+    def answer(self, x: np.ndarray, H: np.ndarray, scatter: np.ndarray) -> ServoLoad:
+        """Return the load with its standard deviations."""
+        values, vectors = np.linalg.eigh(H)
+        # Judgement: a direction known no better than to the link's own size is not.
+        is_known = values > max(1.0, 1e-9 * float(values.max()))
+        if not is_known.any():
+            raise NotIdentifiable(
+                "The recordings do not show the load: no simulated motion depends on "
+                "it. Record motions in which gravity pulls at the joint."
+            )
+        half = vectors[:, is_known] / np.sqrt(values[is_known])
+        inverse = half @ half.T
+        count = len(self.motions)
+        spread = inverse @ scatter @ inverse * count / max(count - 1, 1)
+        # The larger: few recordings scatter little by chance.
+        wider = np.where(
+            np.diag(spread).sum() > np.diag(inverse).sum(), spread, inverse
+        )
+        covariance = wider * np.outer(self.size, self.size)
+        blind = vectors[:, ~is_known] * self.size[:, None]
+        theta = x * self.size
+        hidden = np.abs(vectors[:, ~is_known]).max(axis=1, initial=0.0) > 1e-2
+        total = self.link + theta
+        moment, by_moment = self.gravity_moment(total)
+        inertia, by_inertia = self.inertia(total)
+        notes = []
+        doubts = self.servo.load_error
+        if doubts is None:
+            notes.append(
+                "The servos were identified with one load only: stiffness and friction "
+                "scale with what the description says of it, and that is taken to be "
+                "known to 10 %."
+            )
+            # Judgement: descriptions' masses are as good as that.
+            doubts = (0.1, 0.1)
+        stds = []
+        for value, by, doubt in (
+            (moment, by_moment, doubts[0]),
+            (inertia, by_inertia, doubts[1]),
+        ):
+            variance = by @ covariance @ by + (doubt * value) ** 2
+            # Judgement: a hundredth of it may lie where the motion shows nothing.
+            is_blind = np.linalg.norm(by @ blind) > 0.01 * np.linalg.norm(
+                by * self.size
+            )
+            stds.append(np.inf if is_blind else float(np.sqrt(variance)))
+        own = np.diag(covariance) + (doubts[0] * theta) ** 2
+        std = np.where(hidden, np.inf, np.sqrt(np.maximum(own, 0.0)))
+        errors = self.errors([x, np.zeros(10)])
+        means = np.mean([np.abs(e)[:, m.mask.all(1)].mean((1, 2)) for e, m in
+                         zip(errors, self.motions, strict=True)], axis=0)  # fmt: skip
+        return ServoLoad(
+            self.servo.arm.joints[self.number].name,
+            moment,
+            stds[0],
+            inertia,
+            stds[1],
+            InertialParameters(np.where(hidden, 0.0, theta)),
+            std,
+            float(means[0]),
+            float(means[1]),
+            tuple(notes),
+        )
+
+    def gravity_moment(self, total: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the largest torque of gravity in [N m], and its derivative."""
+        joint = self.servo.arm.joints[self.number]
+        across = np.eye(3) - np.outer(joint.axis, joint.axis)
+        first = across @ (total[1:4] - total[0] * joint.anchor)
+        length = max(float(np.linalg.norm(first)), 1e-12)
+        g = float(np.linalg.norm(self.servo.arm.gravity))
+        by = np.zeros(10)
+        by[1:4] = g * (across @ first) / length
+        by[0] = -by[1:4] @ joint.anchor
+        return g * length, by
+
+    def inertia(self, total: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return the inertia about the axis in [kg m²], and its derivative."""
+        joint = self.servo.arm.joints[self.number]
+        x, y, z = joint.axis
+        by = np.zeros(10)
+        by[4:] = x * x, 2 * x * y, 2 * x * z, y * y, 2 * y * z, z * z
+        # About the axis through the anchor, not the frame's origin.
+        a = np.eye(3) - np.outer(joint.axis, joint.axis)
+        by[1:4] = -2.0 * (a @ joint.anchor)
+        by[0] = float(joint.anchor @ a @ joint.anchor)
+        return float(by @ total), by
+
+
+# How far known loads are off, for the intervals of unknown ones.
+
+_GROUPS = 12
+"""Loads and gains that are tried, at most."""
+
+_PER_GROUP = 10
+"""Recordings of each, at most."""
+
+
+def known_load_errors(
+    servo: Servo, motions: Sequence[ServoMotion], arms: Sequence[Arm]
+) -> tuple[float, float] | None:
+    """Return how far gravity moment and inertia of known loads are off, relative.
+
+    Every load and gain that servos were identified with is found again by the servos:
+    what friction and the model's other errors do to a load, they did to these.
+
+    Args:
+        servo: Identified.
+        motions: That it was identified from.
+        arms: The description with its load in each.
+    """
+    vectors = [np.array([link.inertia.vector for link in arm.links]) for arm in arms]
+    changes = np.array([v - vectors[0] for v in vectors])
+    differing = np.flatnonzero(np.abs(changes).max(axis=(0, 2)) > 0.0)
+    groups: dict[tuple[bytes, float], list[int]] = {}
+    for k, motion in enumerate(motions):
+        groups.setdefault((vectors[k].tobytes(), motion.gain), []).append(k)
+    # Judgement: two loads say too little about a third.
+    if len({key[0] for key in groups}) < 3 or len(differing) != 1:
+        return None
+    off = []
+    listed = list(groups.values())
+    for group in listed[:: max(1, len(listed) // _GROUPS)][:_GROUPS]:
+        used = group[:: max(1, len(group) // _PER_GROUP)][:_PER_GROUP]
+        arm = arms[group[0]]
+        problem = _Problem(servo.on(arm), [motions[k] for k in used], int(differing[0]))
+        load = problem.answer(*problem.solve())
+        true = arm.links[int(differing[0])].inertia.vector
+        off.append(
+            (
+                load.gravity_moment / problem.gravity_moment(true)[0] - 1.0,
+                load.inertia / problem.inertia(true)[0] - 1.0,
+            )
+        )
+    moment, inertia = np.sqrt(np.mean(np.square(off), axis=0))
+    return float(moment), float(inertia)

@@ -1,0 +1,124 @@
+"""Loads found from command and position, their truth known."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import armwise as aw
+from armwise.arms import InertialParameters
+from armwise.cli.main import app
+from armwise.errors import ArgumentError, NotIdentifiable
+from armwise.servos import identify_servo_load, write_servo
+from armwise.servos.load import known_load_errors
+from tests.servos import rig
+
+
+def heavier(arm, factor, link=-1):
+    """Return the arm with one link of more mass, inertia and all."""
+    links = list(arm.links)
+    vector = factor * links[link].inertia.vector
+    links[link] = replace(links[link], inertia=InertialParameters(vector))
+    return replace(arm, links=tuple(links))
+
+
+def moments(arm, link=-1):
+    vector = arm.links[link].inertia.vector
+    return 9.81 * np.hypot(vector[1], vector[3]), vector[7]
+
+
+@pytest.fixture(scope="module")
+def pendulum(tmp_path_factory):
+    return rig.arm(tmp_path_factory.mktemp("load"), joints=1)
+
+
+@pytest.fixture(scope="module")
+def servo(pendulum):
+    """Servos whose friction grows with what they carry."""
+    changes = {"driving": 0.15, "back_driven": 0.1, "load_static": 0.1}
+    true = rig.truth(pendulum, stiffness=0.4, armature=0.002, **changes)
+    return replace(true, load_error=(0.01, 0.03))
+
+
+@pytest.mark.parametrize("factor", [0.6, 2.5])
+def test_a_load_is_found(pendulum, servo, factor):
+    held = heavier(pendulum, factor)
+    recordings = [rig.recording(servo, k, arm=held, gain=8.0) for k in range(3)]
+    load = identify_servo_load(servo, recordings, [8.0] * 3)
+    moment, inertia = moments(held)
+    assert load.gravity_moment == pytest.approx(moment, rel=0.01)
+    assert load.inertia == pytest.approx(inertia, rel=0.1)
+    assert abs(load.gravity_moment - moment) < 2.0 * load.gravity_moment_std
+    assert abs(load.inertia - inertia) < 2.5 * load.inertia_std
+    # A pendulum swings by its moments; its mass alone shows nowhere.
+    assert np.isnan(load.mass)
+    assert load.error < 1e-3 < load.error_without
+    assert "Its mass alone does not show" in load.statement()
+
+
+def test_a_mass_shows_where_two_joints_carry_it(tmp_path):
+    arm = rig.arm(tmp_path)
+    true = replace(rig.truth(arm), load_error=(0.01, 0.03))
+    held = heavier(arm, 2.0)
+    recordings = [rig.recording(true, k, arm=held) for k in range(3)]
+    load = identify_servo_load(true, recordings, joint="j1")
+    assert load.mass == pytest.approx(0.12, rel=0.1)
+    assert load.gravity_moment == pytest.approx(moments(held)[0], rel=0.02)
+    with pytest.raises(ArgumentError, match="It has: j0, j1"):
+        identify_servo_load(true, recordings, joint="hand")
+
+
+def test_known_loads_tell_how_far_unknown_ones_are_off(pendulum, servo):
+    arms = [heavier(pendulum, f) for f in (0.7, 1.0, 2.0)]
+    motions = [
+        servo.motion(rig.recording(servo, k, arm=arm, gain=8.0), arm, 8.0)
+        for k, arm in enumerate(arms)
+    ]
+    right = known_load_errors(servo, motions, arms)
+    assert right is not None
+    # One recording each: friction hides some percent of a light load.
+    assert right[0] < 0.04
+    stiffer = dict(servo.values) | {"stiffness": 1.1 * servo.values["stiffness"]}
+    wrong = known_load_errors(replace(servo, values=stiffer), motions, arms)
+    assert wrong is not None
+    assert wrong[0] > 0.07
+    assert known_load_errors(servo, motions[:2], arms[:2]) is None
+
+
+def test_servos_of_one_load_know_others_to_a_tenth(pendulum, servo):
+    alone = replace(servo, load_error=None)
+    recording = rig.recording(servo, 1, gain=8.0)
+    load = identify_servo_load(alone, recording, [8.0])
+    assert load.gravity_moment_std > 0.09 * load.gravity_moment
+    assert "one load only" in load.notes[0]
+
+
+def test_a_motion_without_gravity_shows_no_moment(pendulum, servo):
+    level = replace(pendulum, gravity=np.zeros(3))
+    weightless = replace(servo, arm=level)
+    time = np.arange(0.0, 4.0, 0.02)
+    still = np.full((len(time), 1), 0.3)
+    with pytest.raises(NotIdentifiable, match="do not show the load"):
+        identify_servo_load(weightless, rig.of_arrays(time, still, still))
+
+
+def test_the_command(pendulum, servo, tmp_path):
+    held = heavier(pendulum, 2.0)
+    log = str(tmp_path / "held.csv")
+    aw.write_recording(rig.recording(servo, 3, arm=held, gain=8.0), log)
+    write_servo(servo, tmp_path / "servo.json")
+    aw.arms.save_arm(pendulum, tmp_path / "arm.urdf")
+    words = ["identify-load", str(tmp_path / "arm.urdf"), log]
+    words += ["--servo", str(tmp_path / "servo.json"), "--registers", "8"]
+    words += ["-o", str(tmp_path / "out"), "--json"]
+    result = CliRunner().invoke(app, words, catch_exceptions=False)
+    answer = json.loads(result.stdout)
+    assert answer["gravity_moment"] == pytest.approx(moments(held)[0], rel=0.02)
+    written = json.loads((tmp_path / "out" / "load.json").read_text())
+    assert written["gravity_moment"] == answer["gravity_moment"]
+    result = CliRunner().invoke(app, [*words[:-4], "--registers", "8,9"])
+    assert result.exit_code != 0
