@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # bytecode by itself every start would compile 140 modules again, half a second.
 COMPILE := $(BIN)/python -m compileall -q src papers benchmarks studies
 
-.PHONY: setup demo test test-slow test-all strangers strangers-quick browser lint types contract bench papers docs package clean
+.PHONY: setup demo test test-slow test-all test-drake strangers strangers-quick browser lint types contract bench papers docs package clean
 
 setup: $(STAMP)
 
@@ -43,6 +43,13 @@ test-slow: $(STAMP)
 # Everything, with the reproductions that take minutes.
 test-all: $(STAMP)
 	$(PYTEST)
+
+# Drake reads what is exported. It is too large to install for every test run; NumPy is
+# all that its parsers need.
+test-drake: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+	--target .venv-drake drake==1.51.1
+	PYTHONPATH=.venv-drake $(BIN)/python -m pytest -q tests/simulators/test_drake.py
 
 # Robots that nobody here described, from packages of their files, through every command.
 # The packages come without what they depend on: only their descriptions are read.

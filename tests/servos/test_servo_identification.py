@@ -16,6 +16,7 @@ from armwise.recordings import Channel
 from armwise.servos import EXAMPLE, is_lerobot, read_lerobot, read_servo, write_servo
 from armwise.servos.fit import ServoFit, standard_deviations
 from armwise.servos.model import PARAMETERS
+from armwise.servos.motions import joint_signs, servo_motion
 from tests.servos import rig
 
 
@@ -96,6 +97,19 @@ def test_the_command_writes_its_files(pendulum, tmp_path):
     assert answer["validation"]["motions"]["motion2.csv"][0] < 1.5
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {"servo.json", "identified.urdf", "identified.xml", "report.html"}
+
+
+@pytest.mark.parametrize("signs", [(1, 1), (1, -1), (-1, 1)])
+def test_a_joint_that_counts_the_other_way_is_found(robot, signs):
+    """Both flipped are the arm's mirror image, which no log tells apart."""
+    true = rig.truth(robot)
+    motions = []
+    for seed in range(3):
+        motion = servo_motion(rig.recording(true, seed), robot)
+        q, goals = motion.q * signs, motion.goals * signs
+        motions.append(replace(motion, q=q, goals=goals))
+    signs_found = joint_signs(robot, motions)
+    assert signs_found[0] * signs_found[1] == signs[0] * signs[1]
 
 
 # What cannot be used.

@@ -135,5 +135,7 @@ def _show(
     screen.print(errors)
     for sentence in servo.statements():
         screen.print(f"- {sentence}", markup=False)
+    for sentence in servo.record_next():
+        screen.print(f"- Next: {sentence}", markup=False)
     for kind, path in files.items():
         screen.print(f"  {kind}: {path}", markup=False)

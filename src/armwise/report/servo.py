@@ -86,7 +86,10 @@ def _summary(servo: Servo, validation: FreeRunErrors | None) -> Section:
                     f"a delay line: {line:.1f} mrad",
                 )
             )
-    blocks: list[Block] = [KeyNumbers(tuple(numbers)), BulletList(servo.statements())]
+    blocks: list[Block] = [
+        KeyNumbers(tuple(numbers)),
+        BulletList((*servo.statements(), *(f"Next: {x}" for x in servo.record_next()))),
+    ]
     return Section("summary", "Summary", tuple(blocks), {})
 
 

@@ -118,6 +118,10 @@ def standard_deviations(fit: ServoFit) -> dict[str, float]:
     # larger of the two is used, for few motions scatter little by chance.
     robust = np.diag(inverse @ scatter @ inverse)
     spread = np.sqrt(np.maximum(np.maximum(robust, np.diag(inverse)), 0.0))
+    # Few motions: a normal's two standard deviations are Student's some more.
+    from scipy.stats import t
+
+    spread *= t.ppf(0.975, max(count - 1, 2)) / 1.96
     spread = np.where(is_open, np.inf, spread)
     units = units_of(fit.values)
     result = {}

@@ -81,9 +81,9 @@ _LIMITS = ("acceleration", "slew")
 _WINDOWS_S = 100.0
 """Length in [s] of all windows of a joint, in each half of the motions."""
 
-# Judgement: an element that predicts other motions less than half a percent better is
-# not worth its parameters.
-WORTH = 0.005
+# Judgement: fits end in valleys that differ by half a percent; an element that predicts
+# other motions less than a percent better is not worth its parameters.
+WORTH = 0.01
 """Fraction by which an element must reduce the error on motions left out."""
 
 # Judgement: a seventieth of a usual encoder's tick.
@@ -135,7 +135,10 @@ def _silent(what: str, fraction: float) -> None:
 
 @dataclass
 class _Joint:
-    """One joint on its way: its motions, windows in two halves, and fits so far."""
+    """One joint on its way: its motions, windows in two halves, and fits so far.
+
+    `apart` is half of what the two halves' fits differ by.
+    """
 
     number: int
     motions: list[ServoMotion]
@@ -144,6 +147,7 @@ class _Joint:
     moves: bool
     core: dict[str, float] = field(default_factory=dict)
     is_alike: bool = False
+    apart: dict[str, float] = field(default_factory=dict)
 
 
 class _Identification:
@@ -163,7 +167,6 @@ class _Identification:
         self.dof = arms[0].dof
         # A single joint is rolled out with its true gravity, others under a load.
         self.roller = Roller(arms[0] if self.dof == 1 else None)
-        self.zeros = np.zeros(self.dof)
         # Few joints leave time for more windows and more steps of each fit.
         self.windows_s = _WINDOWS_S * (4.0 if self.dof <= 2 else 1.0)
         self.steps = {1: 10, 2: 6}.get(self.dof, 3)
@@ -197,8 +200,7 @@ class _Identification:
 
     def _joints(self) -> list[_Joint]:
         per_motion = [
-            joint_loads(m, a, self.zeros)
-            for m, a in zip(self.motions, self.arms, strict=True)
+            joint_loads(m, a) for m, a in zip(self.motions, self.arms, strict=True)
         ]
         joints = []
         for j in range(self.dof):
@@ -405,6 +407,8 @@ class _Identification:
         prior = None
         nears = []
         for joint in moving:
+            first, second = joint.fits
+            joint.apart = {k: 0.5 * abs(first[k] - second[k]) for k in names}
             self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
             # Most of the way on the windows, for they cost a tenth of all rows.
             windows = [*joint.halves[0], *joint.halves[1]]
@@ -488,7 +492,8 @@ class _Identification:
         std = {name: np.zeros(self.dof) for name in PARAMETERS}
         for j, (joint, fit) in enumerate(zip(joints, fits, strict=True)):
             for name, spread in standard_deviations(fit).items():
-                std[name][j] = spread
+                # Halves of the motions also know of fits that ended in other valleys.
+                std[name][j] = np.hypot(spread, joint.apart[name])
             if fit.names:
                 windows = [*joint.halves[0], *joint.halves[1]]
                 for name in undetermined(self.roller, windows, fit):

@@ -16,7 +16,7 @@ from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.files import write_atomically
 from armwise.recordings import Recording
 from armwise.servos.fit import CORRELATION_S, robust
-from armwise.servos.rollout import ServoMotion, ServoTable
+from armwise.servos.rollout import ServoMotion
 from armwise.servos.servo import Servo, gain_registers
 
 if TYPE_CHECKING:
@@ -24,15 +24,6 @@ if TYPE_CHECKING:
 
 _DAMPINGS = (0.0, 0.03, 0.3, 3.0)
 """Levenberg-Marquardt damping, of the diagonal, tried at once in one batch."""
-
-# Judgement: friction of gears drifts by a tenth with temperature and wear.
-_DRIFTS = {"friction": 0.1}
-"""What may have changed since the servos were identified: standard deviations of the
-logarithm."""
-
-_FRICTION = (
-    "coulomb", "static", "driving", "back_driven", "load_static", "load_square",
-)  # fmt: skip
 
 _SCALES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 """Sizes of what the joint turns that are tried first, of the description's."""
@@ -180,26 +171,14 @@ class _Problem:
             size[4:] = max(float(np.abs(self.link[4:]).max()), 1e-9)
             size[0] = max(float(self.link[0]), 1e-9)
         self.size = size
-        self.drift_stds = np.array(list(_DRIFTS.values()))
-        # Coordinates: the load in its sizes, drifts in their standard deviations.
-        self.count = 10 + len(_DRIFTS)
-        self.prior = np.array([0.0] * 10 + [1.0] * len(_DRIFTS))
 
     def errors(self, points: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return (points, samples, dof) of simulated less measured positions."""
-        rows = np.array([self.columns @ (self.size * x[:10]) for x in points])
+        rows = np.array([self.columns @ (self.size * x) for x in points])
         bodies = [m.bodies + rows for m in self.motions]
-        tables = [[self._drifted(x[10:]) for x in points]] * len(self.motions)
+        tables = [[self.servo.table] * len(points)] * len(self.motions)
         runs = self.servo.roller.run(self.motions, tables, bodies)
         return [run - m.q for run, m in zip(runs, self.motions, strict=True)]
-
-    def _drifted(self, drifts: np.ndarray) -> ServoTable:
-        """Return the servos, that of the loaded joint a little different."""
-        table = {name: row.copy() for name, row in self.servo.table.items()}
-        (friction,) = np.exp(drifts * self.drift_stds)
-        for name in _FRICTION:
-            table[name][self.number] *= friction
-        return table
 
     def scales(self, errors: Sequence[np.ndarray]) -> np.ndarray:
         """Return each joint's median error in [rad], where squares end."""
@@ -227,10 +206,10 @@ class _Problem:
         return min(float(np.median(np.diff(motion.time))) / CORRELATION_S, 1.0)
 
     def solve(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the coordinates, their information and scatter of recordings."""
-        starts = np.zeros((len(_SCALES), self.count))
+        """Return the load in its sizes, its information and scatter of recordings."""
+        starts = np.zeros((len(_SCALES), 10))
         for x, factor in zip(starts, _SCALES, strict=True):
-            x[:10] = (factor - 1.0) * self.link / self.size
+            x[:] = (factor - 1.0) * self.link / self.size
         wide = np.full(self.servo.arm.dof, 0.05)
         order = np.argsort(self.costs(self.errors(list(starts)), wide))
         # The best two: a swing more or less makes valleys of their own.
@@ -241,22 +220,19 @@ class _Problem:
 
     def _descend(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Descend by Gauss-Newton from a start."""
-        H = scatter = np.zeros((self.count, self.count))
+        H = scatter = np.zeros((10, 10))
         widths = [0.02, 0.006, 0.05]
         # Judgement: two dozen steps; six are the rule.
         for _ in range(24):
             step = widths[0]
-            errors = self.errors([x, *(x + step * np.eye(self.count))])
+            errors = self.errors([x, *(x + step * np.eye(10))])
             scales = self.scales(errors)
             H, gradients = self._normal(errors, step, scales)
             scatter = gradients.T @ gradients
-            H = H + np.diag(self.prior)
-            gradient = gradients.sum(0) + self.prior * x
+            gradient = gradients.sum(0)
             before = self.costs([e[:1] for e in errors], scales)[0]
-            before += 0.5 * float(self.prior @ x**2)
             nexts = [x - self._step(H, gradient, damping) for damping in _DAMPINGS]
             after = self.costs(self.errors(nexts), scales)
-            after += 0.5 * np.array([self.prior @ y**2 for y in nexts])
             k = int(np.argmin(after))
             # Judgement: far less than one standard deviation.
             if after[k] < before * (1.0 - 1e-4):
@@ -272,8 +248,8 @@ class _Problem:
         self, errors: Sequence[np.ndarray], step: float, scales: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the information and every recording's gradient."""
-        H = np.zeros((self.count, self.count))
-        gradients = np.zeros((len(self.motions), self.count))
+        H = np.zeros((10, 10))
+        gradients = np.zeros((len(self.motions), 10))
         for k, (e, m) in enumerate(zip(errors, self.motions, strict=True)):
             r = np.where(m.mask & np.isfinite(e).all(0), e[0], 0.0)
             J = np.where(m.mask & np.isfinite(e).all(0), e[1:] - e[0], 0.0) / step
@@ -292,8 +268,8 @@ class _Problem:
         """Return the load with its standard deviations."""
         values, vectors = np.linalg.eigh(H)
         # Judgement: a direction known no better than to the link's own size is not.
-        is_known = values > max(0.9, 1e-9 * float(values.max()))
-        if not (values > 1.1).any():
+        is_known = values > max(1.0, 1e-9 * float(values.max()))
+        if not is_known.any():
             raise NotIdentifiable(
                 "The recordings do not show the load: no simulated motion depends on "
                 "it. Record motions in which gravity pulls at the joint."
@@ -306,11 +282,10 @@ class _Problem:
         wider = np.where(
             np.diag(spread).sum() > np.diag(inverse).sum(), spread, inverse
         )
-        sizes = np.concatenate([self.size, self.drift_stds])
-        covariance = (wider * np.outer(sizes, sizes))[:10, :10]
-        blind = vectors[:10, ~is_known] * self.size[:, None]
-        theta = x[:10] * self.size
-        hidden = np.abs(vectors[:10, ~is_known]).max(axis=1, initial=0.0) > 1e-2
+        covariance = wider * np.outer(self.size, self.size)
+        blind = vectors[:, ~is_known] * self.size[:, None]
+        theta = x * self.size
+        hidden = np.abs(vectors[:, ~is_known]).max(axis=1, initial=0.0) > 1e-2
         total = self.link + theta
         moment, by_moment = self.gravity_moment(total)
         inertia, by_inertia = self.inertia(total)
@@ -337,7 +312,7 @@ class _Problem:
             stds.append(np.inf if is_blind else float(np.sqrt(variance)))
         own = np.diag(covariance) + (doubts[0] * theta) ** 2
         std = np.where(hidden, np.inf, np.sqrt(np.maximum(own, 0.0)))
-        errors = self.errors([x, np.zeros(self.count)])
+        errors = self.errors([x, np.zeros(10)])
         means = np.mean([np.abs(e)[:, m.mask.all(1)].mean((1, 2)) for e, m in
                          zip(errors, self.motions, strict=True)], axis=0)  # fmt: skip
         return ServoLoad(

@@ -233,6 +233,39 @@ class Servo:
             )
         return (*lines, *self.notes)
 
+    def record_next(self) -> tuple[str, ...]:
+        """Return the motions that would tell most of what is not known yet."""
+        names = [joint.name for joint in self.arm.joints]
+        lines = []
+        still = [
+            name
+            for j, name in enumerate(names)
+            if self.fitted and all(np.isinf(self.std[k][j]) for k in self.fitted)
+        ]
+        if still:
+            lines.append(f"Move {_listed(still)}, which did not move.")
+        for motion, parameters in _SHOWN_BY.items():
+            vague = [
+                name
+                for j, name in enumerate(names)
+                if name not in still
+                and any(
+                    k in self.fitted and np.isinf(self.std[k][j]) for k in parameters
+                )
+            ]
+            if vague:
+                lines.append(f"{motion} of {_listed(vague)}.")
+        # Judgement: a twentieth of a motion in contact is worth another one.
+        touched = [k for k, x in self.contact.items() if float(np.max(x)) > 0.05]
+        if touched:
+            lines.append(f"Repeat {_listed(touched)} where nothing is touched.")
+        if self.fitted and self.load_error is None:
+            lines.append(
+                "Record with two other known loads: torques are in units of the "
+                "description's masses until then."
+            )
+        return tuple(lines)
+
     def simplified(self) -> Servo:
         """Return the servos as simulators have them: position gain, damping, friction.
 
@@ -255,6 +288,23 @@ class Servo:
             )
             joints.append(replace(joint, drive=drive))
         return replace(self.arm, joints=tuple(joints))
+
+
+_SHOWN_BY = {
+    "Quick reversals, up to 3 Hz,": ("armature",),
+    "Steps of 30° and more": ("acceleration", "slew", "delay", "saturation"),
+    "Slow motions that reverse often": ("coulomb", "stribeck_speed"),
+    "Poses in which gravity pulls hard, and slow motions between them,": (
+        "stiffness", "damping",
+    ),
+}  # fmt: skip
+"""Motion → the parameters that it shows."""
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Write a few names, and how many more there are."""
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
 
 
 def _with_interval(value: float, std: float) -> str:
@@ -347,6 +397,7 @@ def servo_to_dict(servo: Servo) -> dict[str, Any]:
             for e in servo.elements
         ],
         "contact": {k: _plain(v) for k, v in servo.contact.items()},
+        "record_next": list(servo.record_next()),
         "load_error": None if servo.load_error is None else list(servo.load_error),
         "notes": list(servo.notes),
     }

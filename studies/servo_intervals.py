@@ -1,0 +1,205 @@
+"""Servos with known truth: intervals that hold it, contact, and random starts.
+
+Two-joint arms whose servos are drawn at random move from commands, in our rollouts or
+in MuJoCo; their positions are rounded to an encoder's ticks. In the last motion of
+every arm a wall stops one joint.
+
+    python -m studies.servo_intervals --runs 20
+    python -m studies.servo_intervals --runs 20 --simulator mujoco
+    python -m studies.servo_intervals --starts 10
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import armwise as aw
+from armwise.arms import Arm
+from armwise.recordings import Channel, Recording
+from armwise.servos import (
+    PARAMETERS,
+    Servo,
+    identify_servo,
+    set_points,
+    write_servo_mjcf,
+)
+
+TICK = 2.0 * np.pi / 4096
+NAMES = ("stiffness", "damping", "coulomb", "armature", "delay", "acceleration")
+MOTIONS = 5
+
+_LINK = """<link name="l{k}"><inertial><origin xyz="0 0 {c}"/><mass value="{m}"/>
+<inertia ixx="{i}" iyy="{i}" izz="{i}" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="j{k}" type="revolute"><parent link="{parent}"/><child link="l{k}"/>
+<origin xyz="0 0 {z}"/><axis xyz="0 1 0"/>
+<limit lower="-3" upper="3" effort="5" velocity="20"/></joint>"""
+
+
+def drawn_arm(random: np.random.Generator, folder: Path) -> Arm:
+    """Draw an arm of two links that swing in one vertical plane."""
+    links = []
+    for k in range(2):
+        m, c = random.uniform(0.08, 0.25), -random.uniform(0.05, 0.12)
+        i, parent, z = 0.3 * m * c * c, ("base", "l0")[k], (0.0, -0.12)[k]
+        links.append(_LINK.format(k=k, c=c, m=m, i=i, parent=parent, z=z))
+    path = folder / "arm.urdf"
+    path.write_text(f'<robot name="two"><link name="base"/>{"".join(links)}</robot>')
+    return aw.load_arm(path)
+
+
+def drawn_servo(random: np.random.Generator, arm: Arm) -> Servo:
+    """Draw servos of one type, some percent apart."""
+    values = {name: np.full(2, p.absent) for name, p in PARAMETERS.items()}
+    middle = {
+        "stiffness": 10.0 ** random.uniform(0.6, 1.1),
+        "damping": 10.0 ** random.uniform(-0.8, -0.3),
+        "coulomb": 10.0 ** random.uniform(-1.5, -1.0),
+        "armature": 10.0 ** random.uniform(-2.5, -1.9),
+        "delay": random.uniform(0.005, 0.03),
+        "acceleration": random.uniform(30.0, 90.0),
+    }
+    for name, value in middle.items():
+        apart = 0.0 if name in ("delay", "acceleration") else 0.05
+        values[name] = value * np.exp(apart * random.normal(size=2))
+    zeros = {name: np.zeros(2) for name in values}
+    return Servo(arm, np.ones(2), values, zeros)
+
+
+def commands(random: np.random.Generator) -> np.ndarray:
+    """Draw 16 s of commands at 50 Hz: sines, steps and rests."""
+    t = np.arange(0.0, 14.0, 0.02)
+    columns = []
+    for _ in range(2):
+        sines = 0.2 * np.sin(2 * np.pi * random.uniform(0.15, 0.3) * t)
+        sines += 0.15 * np.sin(2 * np.pi * random.uniform(0.5, 1.3) * t)
+        steps = random.uniform(-0.3, 0.3, 8)[(t / 14.0 * 7.99).astype(int)]
+        columns.append(0.4 + np.where(np.sin(0.9 * t) > 0, sines, 0.0) + steps)
+    moving = np.column_stack(columns)
+    rests = [np.tile(moving[k], (50, 1)) for k in (0, -1)]
+    return np.round(np.vstack([rests[0], moving, rests[1]]) / TICK) * TICK
+
+
+def recording(
+    time: np.ndarray, q: np.ndarray, command: np.ndarray, k: int
+) -> Recording:
+    """Return a log of rounded positions."""
+    extra = {f"command_{j + 1}": Channel(time, x) for j, x in enumerate(command.T)}
+    rounded = np.round(q / TICK) * TICK
+    return Recording.from_arrays(time, q=rounded, extra=extra, source=f"motion{k}")
+
+
+def simulated(servo: Servo, command: np.ndarray, k: int, by: str) -> Recording:
+    """Return what the servos do, by our rollouts or by MuJoCo."""
+    time = np.arange(len(command)) * 0.02
+    start = np.tile(command[0], (len(time), 1))
+    bare = recording(time, start, command, k)
+    if by == "ours":
+        return recording(time, servo.predict(bare), command, k)
+    import mujoco
+
+    with tempfile.TemporaryDirectory() as folder:
+        write_servo_mjcf(servo, Path(folder) / "servo.xml")
+        model = mujoco.MjModel.from_xml_path(str(Path(folder) / "servo.xml"))
+    model.opt.timestep = 0.001
+    data = mujoco.MjData(model)
+    data.qpos[:] = start[0]
+    points = set_points(servo, servo.motion(bare), model.opt.timestep)
+    rows = [start[0]]
+    for step, point in enumerate(points, start=1):
+        data.ctrl[:] = point
+        mujoco.mj_step(model, data)
+        if step % 20 == 0:
+            rows.append(data.qpos.copy())
+    # The last stamp falls between two steps: it repeats the one before.
+    rows += rows[-1:] * (len(time) - len(rows))
+    return recording(time, np.array(rows[: len(time)]), command, k)
+
+
+def logs(
+    servo: Servo, random: np.random.Generator, by: str, wall: bool
+) -> list[Recording]:
+    """Return the motions of one arm; a wall stands in the last if asked for."""
+    results = []
+    for k in range(MOTIONS):
+        command = commands(random)
+        used = servo
+        if wall and k == MOTIONS - 1:
+            # Only our rollouts have walls; 0.15 rad short of the farthest command.
+            upper = np.array([np.inf, float(command[:, 1].max()) - 0.15])
+            used = replace(servo, values=dict(servo.values) | {"upper": upper})
+        results.append(simulated(used, command, k, "ours" if used is not servo else by))
+    return results
+
+
+def intervals(runs: int, by: str, seed: int) -> None:
+    """Count truths inside 95 % intervals, and walls that were found."""
+    inside = {name: [0, 0, 0] for name in NAMES}
+    walls = false = 0
+    for run in range(runs):
+        random = np.random.default_rng(seed + run)
+        with tempfile.TemporaryDirectory() as folder:
+            arm = drawn_arm(random, Path(folder))
+            true = drawn_servo(random, arm)
+            motions = logs(true, random, by, wall=True)
+            servo = identify_servo(arm, motions)
+        for name in NAMES:
+            for j in range(2):
+                std = servo.std[name][j]
+                off = abs(servo.values[name][j] - true.values[name][j])
+                if not np.isfinite(std):
+                    inside[name][2] += 1
+                else:
+                    inside[name][int(off > 1.96 * std)] += 1
+        walls += any(f"motion{MOTIONS - 1}" in name for name in servo.contact)
+        false += any(f"motion{MOTIONS - 1}" not in name for name in servo.contact)
+        print(
+            f"run {run + 1}: { ({n: tuple(c) for n, c in inside.items()}) }", flush=True
+        )
+    total = np.sum(list(inside.values()), axis=0)
+    print("inside, outside, unknown:")
+    for name, count in inside.items():
+        print(f"  {name:14s} {count[0]:4d} {count[1]:4d} {count[2]:4d}")
+    known = max(int(total[0] + total[1]), 1)
+    print(f"95 % intervals hold {100.0 * total[0] / known:.1f} % of {known} values.")
+    print(f"The wall was found in {walls} of {runs} arms, another in {false}.")
+
+
+def random_starts(count: int, by: str, seed: int) -> None:
+    """Compare the errors that other starting points lead to."""
+    random = np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        arm = drawn_arm(random, Path(folder))
+        motions = logs(drawn_servo(random, arm), random, by, wall=False)
+        errors = []
+        for start in range(count):
+            servo = identify_servo(arm, motions, seed=start)
+            assert servo.fit is not None
+            errors.append(1e3 * float(servo.fit.joints.mean()))
+            print(f"start {start}: {errors[-1]:.4f} mrad", flush=True)
+    near = sum(e <= 1.05 * min(errors) for e in errors)
+    print(
+        f"{near} of {count} starts are within 5 % of the best, {min(errors):.4f} mrad"
+    )
+
+
+def main() -> None:
+    """Run the study that the arguments name."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=20, help="arms to draw")
+    parser.add_argument("--starts", type=int, default=0, help="starts of one arm")
+    parser.add_argument("--simulator", choices=("ours", "mujoco"), default="ours")
+    parser.add_argument("--seed", type=int, default=0)
+    words = parser.parse_args()
+    if words.starts:
+        random_starts(words.starts, words.simulator, words.seed)
+    else:
+        intervals(words.runs, words.simulator, words.seed)
+
+
+if __name__ == "__main__":
+    main()
