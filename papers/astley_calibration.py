@@ -25,7 +25,7 @@ from armwise.plants import (
     JointElasticity,
     SimulatedArm,
 )
-from papers.rows import Row, agrees, better, claim, own
+from papers.rows import Row, agrees, better, claim, explained, own
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -39,8 +39,9 @@ NONLINEARITY = 0.004
 
 MEAN = {"alpha": (-7.465, -8.537), "beta": (-17.841, 26.673)}
 TRUE = {"alpha": (-7.638, -9.052), "beta": (-17.544, 26.299)}
-STD = {"alpha": (0.465, 0.161), "beta": (0.421, 0.615)}
-"""Table 5.5 in [°/V] and [°], and the manual calibration of Table 5.4."""
+STD = {"alpha": ("0.465", "0.161"), "beta": ("0.421", "0.615")}
+ERRORS = {"alpha": ("0.104", "0.297"), "beta": ("0.444", "0.266")}
+"""Table 5.5 in [°/V] and [°], and the manual calibration and errors of Table 5.4."""
 
 TORQUE_STEP = 10.0 / 2**10
 """Step of the 10-bit converter over ±5 N m."""
@@ -175,13 +176,13 @@ def _single_rows(ten: TenRuns) -> list[Row]:
     beta = phase - np.rad2deg(truth[1, 1])
     trig = np.rad2deg(found.beta[0, 1] - truth[1, 1])
     return [
-        better("Table 5.1", "joint 2 alone, error of alpha [°/V]", 0.298,
+        better("Table 5.1", "joint 2 alone, error of alpha [°/V]", "0.298",
                abs(float(alpha[1])), note=_NOTE),
-        better("Table 5.1", "joint 2 alone, error of beta [°]", 0.740,
+        better("Table 5.1", "joint 2 alone, error of beta [°]", "0.740",
                abs(float(beta)), note=f"the inner joint held where it is; {_NOTE}"),
-        better("Table 5.2", "joint 1, error of alpha [°/V]", 0.104,
+        better("Table 5.2", "joint 1, error of alpha [°/V]", "0.104",
                abs(float(alpha[0])), note=_NOTE),
-        better("Table 5.3", "joint 2, trigonometric, error of beta [°]", 1.372,
+        better("Table 5.3", "joint 2, trigonometric, error of beta [°]", "1.372",
                abs(float(trig)), note=f"ours with both joints moving; {_NOTE}"),
     ]  # fmt: skip
 
@@ -199,12 +200,13 @@ def _table_rows(ten: TenRuns) -> list[Row]:
             std, worst = float(values[:, j].std(ddof=1)), np.abs(errors[:, k, j]).max()
             true = float(np.rad2deg(ten.truth[k, j]))
             mean = float(values[:, j].mean())
-            paper = {"alpha": (0.104, 0.297), "beta": (0.444, 0.266)}[name][j]
+            paper = ERRORS[name][j]
             made += [
                 better("Table 5.4", f"error of {what} [{unit}]", paper,
                        abs(float(errors[0, k, j])), note="one arm, from nothing"),
                 better("Table 5.5", f"error of the mean of {what}, ten runs [{unit}]",
                        abs(MEAN[name][j] - TRUE[name][j]), abs(mean - true),
+                       at="means and manual calibration of Tables 5.5 and 5.4",
                        note=f"means {MEAN[name][j]} (thesis) and {mean:.3f}; true "
                        f"{TRUE[name][j]} (by hand) and {true:.3f} (the best line)"),
                 better("Table 5.5", f"standard deviation of {what} [{unit}]",
@@ -238,15 +240,19 @@ def _figure_rows() -> list[Row]:
     q = np.linspace(-1.0, 1.0, 2001)
     curve = np.cos(0.8 * q + 0.3)
     made = []
-    for degree, name, paper in ((2, "quadratic", 2.0), (3, "cubic", 1.0)):
+    for degree, name, paper in ((2, "quadratic", "2"), (3, "cubic", "1")):
         fit = np.polynomial.Chebyshev.fit(q, curve, degree)(q)
+        row = agrees(
+            "Fig. 4.5", f"{name} for cos(0.8q + 0.3), |q| ≤ 1: largest error [% of "
+            "m l g]", paper, 100 * float(np.abs(fit - curve).max()), absolute=0.5,
+            note="'in the order of ... of the total cosine magnitude', so half of the "
+            "printed digit; least squares",
+        )  # fmt: skip
         made.append(
-            agrees("Fig. 4.5", f"{name} for cos(0.8q + 0.3), |q| ≤ 1: largest error "
-                   "[% of m l g]", paper, 100 * float(np.abs(fit - curve).max()),
-                   absolute=0.5,
-                   note="'in the order of ... of the total cosine magnitude', so half "
-                   "of the printed digit; least squares. Of the cosine's travel over "
-                   f"|q| ≤ 1 it is {100 * _of_travel(fit, curve):.1f} %")
+            explained(row, "the thesis seems to divide by less than the full cosine: "
+                      "of what the cosine travels over |q| ≤ 1 the error is {:.1f} %",
+                      100 * _of_travel(fit, curve), above=float(paper) - 0.5,
+                      below=float(paper) + 0.5)
         )  # fmt: skip
     return made
 

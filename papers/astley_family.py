@@ -150,11 +150,12 @@ def _regressor_rows() -> list[Row]:
         agrees("Eq. 3.4", "last column, row 2: size over 200 random states, largest "
                "deviation of ours", (second, 0.0),
                (float(np.sqrt(np.mean(ours[:, 1] ** 2))),
-                float(np.abs(ours - derived)[:, 1].max())), absolute=1e-9),
+                float(np.abs(ours - derived)[:, 1].max())), absolute=1e-9,
+               at="Eq. 3.4 evaluated"),
         slip("Eq. 3.4", "last column, row 1: size over 200 random states", misprint,
-             first, corrected=corrected, within=1e-9,
+             first, corrected=corrected, within=1e-9, at="Eq. 3.4 evaluated",
              argument="Eq. 3.2 gives 2θ̈1 + θ̈2 where Eq. 3.4 has θ̈1 + θ̈2; with that "
-             f"ours deviates by {right:.0e} at most"),
+             f"ours deviates by {right:.0e} at most and the size is {{}}"),
     ]  # fmt: skip
 
 

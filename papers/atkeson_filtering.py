@@ -193,12 +193,13 @@ def _filter_rows() -> list[Row]:
     low, high = float(force[0]), float(force[-1] * omega[-1])
     return [
         agrees("Fig. 5.4", f"gain of the force filter at {names} rad/s (Eq. 5.52)",
-               printed, force[at], within=1e-4, note=note),
+               printed, force[at], within=1e-4, note=note, at="Eq. 5.52"),
         agrees("Fig. 5.4", f"gain of the velocity filter at {names} rad/s (Eq. 5.53)",
-               omega[at] * printed, omega[at] * force[at], within=1e-4, note=note),
+               omega[at] * printed, omega[at] * force[at], within=1e-4, note=note,
+               at="Eq. 5.53"),
         agrees("Fig. 5.5", f"velocity filter / ω at {omega[0]:.2f} rad/s, force filter "
                f"times ω at {omega[-1]:.0f} rad/s: differentiator and integrator in "
-               "the limit", (1.0, 1.0), (low, high), within=0.02),
+               "the limit", (1.0, 1.0), (low, high), within=0.02, at="Eqs. 5.54, 5.55"),
     ]  # fmt: skip
 
 

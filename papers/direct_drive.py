@@ -12,37 +12,36 @@ from armwise.arms import Arm, Drive, load_arm
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-FRICTION = (Drive(viscous=0.5, coulomb=1.0), Drive(viscous=0.3, coulomb=0.8))
-"""Small bearing friction of joints 1 and 2; the thesis calls it negligible."""
-
-FRICTION_3 = Drive(viscous=0.6, coulomb=2.5)
-"""Joint 3: light link, dominant bearing friction and motor losses."""
+FRICTION = Drive(viscous=0.6, coulomb=2.5)
+"""Bearing friction and motor losses of joint 3, ours: they dominate its light link. For
+the other two "friction is negligible" (App. A)."""
 
 INERTIA = np.array([13.0, 1.2, 0.4])
 """Rough inertias seen by the joints in [kg m²], for choosing gains."""
 
 
-def direct_drive_arm(third_joint_friction: bool = True) -> Arm:
-    """`ddarm` (CAD parameters) with bearing friction: what is simulated."""
+def direct_drive_arm(has_friction: bool = True) -> Arm:
+    """`ddarm` (CAD parameters) with friction in joint 3: what is simulated."""
     arm = load_arm("ddarm")
-    last = FRICTION_3 if third_joint_friction else Drive()
-    joints = tuple(
-        replace(joint, drive=drive)
-        for joint, drive in zip(arm.joints, (*FRICTION, last), strict=True)
-    )
-    return replace(arm, joints=joints)
+    *others, last = arm.joints
+    if has_friction:
+        last = replace(last, drive=FRICTION)
+    return replace(arm, joints=(*others, last))
 
 
-def believed_arm(error: float, seed: int = 0) -> Arm:
+def believed_arm(error: float, seed: int = 0, third_link: float = 1.0) -> Arm:
     """`ddarm` as a controller believes it: no friction, every parameter off by ±error.
 
     Args:
         error: Relative error of every parameter; its sign is drawn.
         seed: Of the signs.
+        third_link: Factor on all that is known of link 3.
     """
     arm = load_arm("ddarm")
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=arm.parameters.size)
-    return arm.with_parameters(arm.parameters * (1.0 + error * signs))
+    parameters = arm.parameters * (1.0 + error * signs)
+    parameters[20:30] *= third_link
+    return arm.with_parameters(parameters)
 
 
 def gains(

@@ -20,6 +20,7 @@ class Experiment:
     Attributes:
         paper: The paper's short name.
         name: As the paper numbers it, such as `Table 2`.
+        at: Its page, or its section if pages are lost; empty if its name says it.
         title: What it is.
         did: What the paper did, in a sentence or two.
         group: Which group of ours redoes it; empty for an illustration.
@@ -31,6 +32,7 @@ class Experiment:
     paper: str
     name: str
     title: str
+    at: str = ""
     did: str = ""
     group: str = ""
     labels: tuple[str, ...] = ()
@@ -60,6 +62,11 @@ def experiments(paper: str) -> tuple[Experiment, ...]:
 def expected_seconds(module: str) -> float:
     """How long a module took on one core of an ordinary machine in [s]."""
     return float(_listed()["seconds"].get(module.rpartition(".")[2], 10.0))
+
+
+def what_we_did(module: str) -> str:
+    """What a module did, in a sentence or two for the page's reader."""
+    return str(_listed()["ours"][module.rpartition(".")[2]])
 
 
 def unlisted(paper: str, labels: Iterable[str]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from papers.catalogue import PAPERS, Group, GroupResult, Paper, owner
 from papers.drawings import Drawing, to_plain
-from papers.experiments import Experiment, experiments, unlisted
+from papers.experiments import Experiment, experiments, unlisted, what_we_did
 from papers.rows import VERDICTS, Row
 from papers.running import plain_row, program_hash
 
@@ -36,12 +36,14 @@ class Exhibit:
         drawings: Its figures.
         counted_for: The other paper for which its rows are counted, if any:
             `aah1986` is the clean print of two chapters of `atkeson1986`.
+        ours: What we did, in a sentence or two.
     """
 
     experiment: Experiment
     rows: tuple[Row, ...] = ()
     drawings: tuple[Drawing, ...] = ()
     counted_for: str = ""
+    ours: str = ""
 
     @property
     def verdict(self) -> str:
@@ -63,18 +65,44 @@ class Exhibit:
         ]
         return f"{'; '.join(parts)}." if parts else ""
 
+    @property
+    def claims(self) -> str:
+        """What the paper says of it: its sentences, and how many numbers it prints."""
+        said = [str(row["paper"]) for row in self.rows if row["kind"] == "claim"]
+        sentences = "; ".join(f"“{text}”" for text in dict.fromkeys(said))
+        numbers = sum(
+            len(row["values"])
+            for row in self.rows
+            if row["kind"] in ("agrees", "better", "slip") and row["paper"] != "—"
+        )
+        plural = "numbers" if numbers > 1 else "number"
+        counted = f"{numbers} printed {plural} (below)" if numbers else ""
+        return ", and ".join(text for text in (sentences, counted) if text)
+
+    @property
+    def reason(self) -> str:
+        """Why the first row that differs does so, as its probe says."""
+        for row in self.rows:
+            if row["probe"]:
+                return str(row["note"]).partition(". ")[0]
+        return ""
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain numbers and words."""
         own = self.experiment
         return {
             "name": own.name,
             "title": own.title,
+            "at": own.at,
             "did": own.did,
             "group": own.group,
             "is_ours": own.is_ours,
             "illustration": own.illustration,
             "verdict": self.verdict,
+            "claims": self.claims,
+            "ours": self.ours,
             "outcome": self.outcome,
+            "reason": self.reason,
             "counted_for": self.counted_for,
             "rows": [plain_row(row) for row in self.rows],
             "figures": [to_plain(drawing) for drawing in self.drawings],
@@ -192,5 +220,6 @@ def _hung(paper: Paper, made: Mapping[Group, GroupResult]) -> tuple[Exhibit, ...
         )
         owners = {owner(g).name for g in sources}
         other = "" if paper.name in owners or not owners else min(owners)
-        exhibits.append(Exhibit(experiment, rows, drawings, other))
+        did = " ".join(what_we_did(g.module) for g in sources)
+        exhibits.append(Exhibit(experiment, rows, drawings, other, did))
     return tuple(exhibits)

@@ -42,7 +42,9 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _INTRO = (
     "Five classic papers done again. Every number under “ours” was computed by the "
     "program that wrote this page, and every verdict is one comparison with a stated "
-    "tolerance. A test perturbs every number and asks that its verdict changes."
+    "tolerance. A test perturbs every number and asks that its verdict changes. Where "
+    "ours differ, a sentence says why, with the number of a computation that could "
+    "have refuted it."
 )
 
 
@@ -177,18 +179,23 @@ def _paper_page(paper: Paper, shown: Sequence[Exhibit]) -> str:
 
 def _exhibit(exhibit: Exhibit, figures: list[Figure | PlotlyFigure]) -> str:
     own, verdict = exhibit.experiment, exhibit.verdict
-    parts = []
-    if own.did:
-        parts.append(f"<p>{escape(own.did)}</p>")
-    if exhibit.outcome:
-        where = (
-            f" Counted for {exhibit.counted_for}, which prints it more cleanly."
-            if exhibit.counted_for
-            else ""
-        )
-        parts.append(
-            f'<p class="outcome">What came out: {escape(exhibit.outcome)}{where}</p>'
-        )
+    where = (
+        f" Counted for {exhibit.counted_for}, which has it, too."
+        if exhibit.counted_for
+        else ""
+    )
+    reason = f" {exhibit.reason}." if exhibit.reason else ""
+    story = {
+        "What the paper did": own.did,
+        "What it says": exhibit.claims,
+        "What we did": exhibit.ours,
+        "What came out": exhibit.outcome + reason + where if exhibit.outcome else "",
+    }
+    parts = [
+        f'<p><span class="step">{name}:</span> {escape(text)}</p>'
+        for name, text in story.items()
+        if text
+    ]
     if own.illustration:
         what = escape(own.illustration)
         parts.append(
@@ -198,8 +205,8 @@ def _exhibit(exhibit: Exhibit, figures: list[Figure | PlotlyFigure]) -> str:
     elif not exhibit.rows and not exhibit.drawings:
         run = f"armwise papers {own.paper} {own.group}"
         parts.append(f'<p class="soft">Not run yet: {escape(run)}</p>')
-    compared = ratio_drawing(exhibit)
-    drawings = (*([compared] if compared else []), *exhibit.drawings)
+    compared = (ratio_drawing(exhibit), claim_drawing(exhibit))
+    drawings = (*(x for x in compared if x is not None), *exhibit.drawings)
     drawn = [_drawing(drawing, figures) for drawing in drawings]
     parts.append(f'<div class="figures">{"".join(drawn)}</div>')
     if exhibit.rows:
@@ -209,7 +216,7 @@ def _exhibit(exhibit: Exhibit, figures: list[Figure | PlotlyFigure]) -> str:
         anchor=own.anchor,
         verdict=verdict,
         kind=_css_class(verdict),
-        name=escape(own.name),
+        name=escape(f"{own.name} ({own.at})" if own.at else own.name),
         title=escape(own.title),
         body="\n".join(parts),
     )
@@ -228,7 +235,7 @@ def ratio_drawing(exhibit: Exhibit) -> Drawing | None:
                 names.append(str(number) + ("abcdefgh"[k] if values.size > 1 else ""))
                 ratios.append(values[k] / target[k])
                 widths.append(0.5 * (high[k] - low[k]) / abs(target[k]))
-    if len(names) < 2:
+    if not names:
         return None
     x = np.arange(len(names), dtype=float)
     ones = np.ones_like(x)
@@ -242,6 +249,45 @@ def ratio_drawing(exhibit: Exhibit) -> Drawing | None:
         is_stems=True, x_names=tuple(names),
     )  # fmt: skip
     return Drawing(exhibit.experiment.name, figure, "rows as numbered below")
+
+
+_FARTHEST = 1e3
+"""Where values are clipped that lie far from a claim's bound."""
+
+
+def claim_drawing(exhibit: Exhibit) -> Drawing | None:
+    """Ours over the bound at which each claim of the paper would fail; that is 1."""
+    names, ratios, bands = [], [], []
+    for number, row in enumerate(exhibit.rows, start=1):
+        if row["kind"] != "claim":
+            continue
+        bounds = zip(row["values"], row["low"], row["high"], strict=True)
+        for k, (value, low, high) in enumerate(bounds):
+            low, high = float(low), float(high)
+            has_low, has_high = low > 0.0, np.isfinite(high)
+            middle = np.sqrt(low * high) if has_low and has_high else max(low, 0.0)
+            middle = middle if has_low else high
+            sign = "" if has_low and has_high else "≥" if has_low else "≤"
+            letter = "abcdefgh"[k] if len(row["values"]) > 1 else ""
+            names.append(f"{number}{letter} {sign}".strip())
+            ratios.append(np.clip(float(value) / middle, 1 / _FARTHEST, _FARTHEST))
+            bands.append((low / middle, high / middle) if not sign else (1.0, 1.0))
+    if not names:
+        return None
+    x, edges = np.arange(len(names), dtype=float), np.array(bands)
+    figure = Figure(
+        "Ours over the bounds of the claims", "row", "ratio",
+        (
+            Series("ours", x, np.array(ratios), "series"),
+            paper_points("the claim's bound", np.repeat(x, 2), edges.ravel()),
+        ),
+        is_logarithmic=True, is_stems=True, x_names=tuple(names),
+    )  # fmt: skip
+    note = (
+        "rows as numbered below; ≥ holds above 1, ≤ below, others between the two "
+        "bounds; what is farther than a thousand is drawn there"
+    )
+    return Drawing(exhibit.experiment.name, figure, note)
 
 
 def _drawing(drawing: Drawing, figures: list[Figure | PlotlyFigure]) -> str:

@@ -3,6 +3,9 @@
 Each kind of statement has its own function. All of them put bounds on computed numbers
 and let `judge` compare, so that a row can be judged again with other numbers: the
 mutation test (`survivors`) perturbs every number and asks that the verdict changes.
+Numbers of a paper are given as strings, digit by digit as it prints them, or as floats
+with a word on how they follow from what it prints. A row that differs carries a probe
+(`explained`): a sentence on why, with the number of a computation that could refute it.
 """
 
 from __future__ import annotations
@@ -26,10 +29,15 @@ Kind = Literal[
 
 KEYS = (
     "experiment", "quantity", "paper", "beside", "ours", "verdict", "tolerance", "note",
-    "kind", "values", "low", "high", "sign",
+    "kind", "values", "low", "high", "sign", "printed", "probe",
 )  # fmt: skip
 """What every row has. `paper` is only what the paper prints or says; `beside` is our
-aim, a theory or another program; the last five are what `judge` compares."""
+aim, a theory, another program or what the plant was given; `values` to `sign` are what
+`judge` compares, `printed` is digit by digit what the paper prints, and `probe` has the
+values and bounds of the computation that supports the sentence on why ours differ."""
+
+UNEXPLAINED = ("differs", "claim fails", "paper's slip")
+"""Verdicts that need a probe."""
 
 VERDICTS = (
     "agrees", "better", "recovered", "claim holds", "claim fails", "differs",
@@ -51,15 +59,19 @@ MEANINGS = {
 }
 
 Number = float | Sequence[float] | np.ndarray
+Printed = Number | str | Sequence[str]
 
 LOOSEST = 0.1
 """Relative tolerance of `agrees` where the paper prints enough digits."""
+
+_ROUNDING = 1e-6
+"""Widest tolerance of a zero that stands for itself."""
 
 
 def agrees(
     experiment: str,
     quantity: str,
-    printed: Number,
+    printed: Printed,
     ours: Number,
     *,
     within: float = LOOSEST,
@@ -70,35 +82,40 @@ def agrees(
 ) -> Row:
     """A number that the paper prints, beside the same number found independently.
 
+    A tolerance beyond a tenth, or beyond half of the last printed digit where that is
+    more, is refused.
+
     Args:
         experiment: Table, figure or section of the paper.
         quantity: What is compared, its unit in brackets.
-        printed: What the paper prints; several numbers are judged one by one.
+        printed: What the paper prints, as strings; floats, with `at`, if it follows
+            from what is printed. Several numbers are judged one by one.
         ours: What was computed.
         within: Largest difference, relative to the printed number.
         absolute: Largest difference in the quantity's own unit instead: half of the
             last printed digit, or what the paper itself allows.
-        at: Page of the paper.
+        at: What floats follow from: an equation, code, a sum of printed numbers.
         shown: Ours in words or with a standard deviation, if numbers are not enough.
-        note: Conditions, and why they differ.
+        note: Conditions.
     """
-    target, values = _numbers(printed), _numbers(ours)
+    target, texts = _as_printed(printed, at, f"{experiment}, {quantity}")
+    values = _numbers(ours)
     width = _width(target, within, absolute)
-    bounds = (target - width, target + width)
+    _refuse_loose(target, width, texts, f"{experiment}, {quantity}")
     return _row(
-        "agrees", experiment, quantity, _text(target, at), shown or _text(values),
-        values, bounds, _tolerance(within, absolute), note,
+        "agrees", experiment, quantity, _text(texts or target, at),
+        shown or _text(values), values, (target - width, target + width),
+        _tolerance(within, absolute), note, printed=texts,
     )  # fmt: skip
 
 
 def better(
     experiment: str,
     quantity: str,
-    printed: Number,
+    printed: Printed,
     ours: Number,
     *,
     less: bool = True,
-    within: float = LOOSEST,
     at: str = "",
     note: str = "",
 ) -> Row:
@@ -108,16 +125,18 @@ def better(
     other side it differs.
 
     Args:
-        experiment, quantity, printed, ours, within, at, note: As in `agrees`.
+        experiment, quantity, printed, ours, at, note: As in `agrees`.
         less: Whether smaller is better.
     """
-    target, values = _numbers(printed), _numbers(ours)
-    width = _width(target, within, None)
+    target, texts = _as_printed(printed, at, f"{experiment}, {quantity}")
+    values = _numbers(ours)
+    width = _width(target, LOOSEST, None)
     ratio = target / values if less else values / target
     sign = np.full(target.size, 1.0 if less else -1.0)
     row = _row(
-        "better", experiment, quantity, _text(target, at), _text(values), values,
-        (target - width, target + width), _tolerance(within, None), note, sign=sign,
+        "better", experiment, quantity, _text(texts or target, at), _text(values),
+        values, (target - width, target + width), _tolerance(LOOSEST, None), note,
+        sign=sign, printed=texts,
     )  # fmt: skip
     if row["verdict"] == "better":
         factor = f"better by a factor of {_text(ratio)}"
@@ -128,11 +147,12 @@ def better(
 def recovered(
     experiment: str,
     quantity: str,
-    truth: Number,
+    truth: Printed,
     ours: Number,
     *,
     within: float = LOOSEST,
     absolute: Number | None = None,
+    paper: str = "—",
     shown: str = "",
     note: str = "",
 ) -> Row:
@@ -140,14 +160,20 @@ def recovered(
 
     Args:
         experiment, quantity, ours, within, absolute, shown, note: As in `agrees`.
-        truth: What the plant was given, usually a number that the paper prints.
+        truth: What the plant was given: strings if the paper prints it, floats if not.
+        paper: What the paper prints of what it found, if its truth is not printed.
     """
-    target, values = _numbers(truth), _numbers(ours)
+    target, texts = _as_printed(truth, "ours", "")
+    values = _numbers(ours)
     width = _width(target, within, absolute)
-    return _row(
-        "recovered", experiment, quantity, _text(target), shown or _text(values),
-        values, (target - width, target + width), _tolerance(within, absolute), note,
+    row = _row(
+        "recovered", experiment, quantity, _text(texts) if texts else paper,
+        shown or _text(values), values, (target - width, target + width),
+        _tolerance(within, absolute), note, printed=texts,
     )  # fmt: skip
+    if not texts:
+        row["beside"] = f"simulated with {_distinct(target)}"
+    return row
 
 
 def claim(
@@ -184,7 +210,7 @@ def claim(
 def slip(
     experiment: str,
     quantity: str,
-    printed: float,
+    printed: str | float,
     ours: float,
     *,
     corrected: float,
@@ -200,18 +226,23 @@ def slip(
         experiment, quantity, printed, ours, at: As in `agrees`.
         corrected: What the paper's other numbers give, by arithmetic.
         within: Largest difference of ours from it, relative.
-        argument: Why it is a slip.
+        argument: Why it is a slip, with `{}` where the corrected number stands.
     """
+    wrong, texts = _as_printed(printed, at, f"{experiment}, {quantity}")
     target, values = _numbers(corrected), _numbers(ours)
     width = _width(target, within, None)
     row = _row(
-        "slip", experiment, quantity, _text(_numbers(printed), at), _text(values),
-        values, (target - width, target + width), f"{corrected:g} ± {within:.0%}",
-        argument,
+        "slip", experiment, quantity, _text(texts or wrong, at), _text(values),
+        values, (target - width, target + width), f"{corrected:.6g} ± {within:.1%}",
+        "", printed=texts,
     )  # fmt: skip
-    if abs(printed - ours) <= width[0]:  # then nothing is wrong with it
+    apart = float(abs(wrong[0] - corrected) / abs(corrected))
+    if abs(wrong[0] - ours) <= width[0]:  # then nothing is wrong with it
         row["verdict"] = "differs"
-    return row
+    return explained(
+        row, f"{argument.format(f'{corrected:.6g}')}, {{:.2g}} of it away from what is "
+        "printed", apart, above=within,
+    )  # fmt: skip
 
 
 def own(
@@ -271,6 +302,70 @@ def not_run(experiment: str, quantity: str, why: str) -> Row:
     return _row(
         "not run", experiment, quantity, "—", "—", none, (none, none), "", why
     )  # fmt: skip
+
+
+def explained(
+    row: Row,
+    sentence: str,
+    probe: Number,
+    *,
+    above: Number | None = None,
+    below: Number | None = None,
+) -> Row:
+    """A row with a sentence on why ours differ, and the computation that supports it.
+
+    Rows that do not differ are returned as they are. Where the computation refutes the
+    sentence, the note says so and `is_explained` is false.
+
+    Args:
+        row: The row.
+        sentence: Why, with a `{}` for every number of the computation.
+        probe: Its numbers.
+        above, below: Between which the sentence holds; not both may be missing.
+    """
+    if above is None and below is None:
+        raise ValueError(f"{row['quantity']}: no number could refute: {sentence}")
+    if row["verdict"] not in UNEXPLAINED:
+        return row
+    values = _numbers(probe)
+    low = np.full(values.size, -np.inf) if above is None else _numbers(above)
+    high = np.full(values.size, np.inf) if below is None else _numbers(below)
+    bounds = [np.broadcast_to(x, values.shape).astype(float) for x in (low, high)]
+    said = sentence.format(*values.tolist())
+    why = f"Why: {said}" if _inside(values, *bounds) else f"Refuted by a probe: {said}"
+    note, more = why, str(row["note"])
+    if more:
+        note = f"{why}. {more[:1].upper()}{more[1:]}"
+    numbers = {"values": values, "low": bounds[0], "high": bounds[1]}
+    plain = {name: x.tolist() for name, x in numbers.items()}
+    return {**row, "note": note, "probe": plain}
+
+
+def is_explained(row: Row) -> bool:
+    """Whether a row needs no probe, or has one that holds and could have failed."""
+    probe = row["probe"]
+    if row["verdict"] not in UNEXPLAINED:
+        return True
+    return bool(probe) and _holds(probe) and not _probe_survivors(probe)
+
+
+def _holds(probe: dict[str, Any]) -> bool:
+    values, low, high = (np.asarray(probe[k], float) for k in ("values", "low", "high"))
+    return _inside(values, low, high)
+
+
+def _probe_survivors(probe: dict[str, Any]) -> list[str]:
+    """Numbers of a probe that could be anything; as `survivors` treats claims."""
+    survived = []
+    for k, value in enumerate(probe["values"]):
+        others = (4.0 * value, 0.25 * value, 1.0 / value if value else np.inf, -value)
+        changed = [
+            {**probe, "values": [*probe["values"][:k], x, *probe["values"][k + 1 :]]}
+            for x in others
+        ]
+        if all(map(_holds, changed)):
+            survived.append(f"value {k + 1} of the probe ({value:g})")
+    return survived
 
 
 def judge(row: Row) -> str:
@@ -354,6 +449,7 @@ def _row(
     tolerance: str,
     note: str,
     sign: np.ndarray | None = None,
+    printed: Sequence[str] = (),
 ) -> Row:
     if bounds[0].shape != values.shape:
         raise ValueError(f"{experiment}, {quantity}: {bounds[0].size} bounds for "
@@ -372,9 +468,46 @@ def _row(
         "low": bounds[0].tolist(),
         "high": bounds[1].tolist(),
         "sign": [] if sign is None else sign.tolist(),
+        "printed": list(printed),
+        "probe": {},
     }
     row["verdict"] = judge(row)
     return row
+
+
+def _as_printed(
+    printed: Printed, at: str, what: str
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Numbers of the paper, and their digits if they are printed as they stand."""
+    if isinstance(printed, str):
+        printed = (printed,)
+    values = list(np.ravel(np.asarray(printed, dtype=object)))
+    if all(isinstance(x, str) for x in values):
+        texts = tuple(str(x) for x in values)
+        return np.array([float(x.replace("−", "-")) for x in texts]), texts
+    if not at:
+        raise ValueError(f"{what}: say what the number follows from (at=…), or give "
+                         "it as printed, digit by digit")  # fmt: skip
+    return np.array([float(x) for x in values]), ()
+
+
+def _half_digit(text: str) -> float:
+    """Half a unit of the last digit: 0.5 of "26", 0.005 of "0.33"."""
+    return float(0.5 * 10.0 ** -len(text.partition(".")[2]))
+
+
+def _refuse_loose(
+    target: np.ndarray, width: np.ndarray, texts: Sequence[str], what: str
+) -> None:
+    """A tenth; half of the last printed digit; of a zero, a tenth of its companions."""
+    size = float(np.abs(target).max())
+    for k, value in enumerate(target):
+        widest = LOOSEST * abs(value) if value else max(LOOSEST * size, _ROUNDING)
+        if texts:
+            widest = max(widest, _half_digit(texts[k]))
+        if width[k] > widest * (1.0 + 1e-9):
+            raise ValueError(f"{what}: ± {width[k]:g} is too loose for {value:g}; "
+                             f"at most {widest:g}")  # fmt: skip
 
 
 def _numbers(value: Number) -> np.ndarray:
@@ -391,8 +524,8 @@ def _inside(values: np.ndarray, low: np.ndarray, high: np.ndarray) -> bool:
     return bool(np.all((values >= low) & (values <= high)))  # NaN is not inside
 
 
-def _text(values: np.ndarray, at: str = "") -> str:
-    text = ", ".join(f"{v:.5g}" for v in values)
+def _text(values: np.ndarray | Sequence[str], at: str = "") -> str:
+    text = ", ".join(v if isinstance(v, str) else f"{v:.5g}" for v in values)
     return f"{text} ({at})" if at else text
 
 

@@ -84,6 +84,8 @@ def plain_row(row: Row) -> Row:
 def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, float) and not np.isfinite(value):

@@ -18,6 +18,8 @@ from armwise.calibration import (
     Trace,
     calibrate_by_adaptation,
 )
+from armwise.calibration.sensor_control import Bench, Parabola
+from armwise.calibration.stages import Stages
 from armwise.errors import ArgumentError
 from armwise.plants import (
     Actuator,
@@ -40,6 +42,10 @@ from papers.astley_calibration import (
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+
+RESPONSE = np.array([0.1, 1.0, 3.0, 8.0])
+"""P0 of the parabola's inertia, a, b and c (§5.2.6)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +137,30 @@ def outer_link(plan: Plan | None = None) -> AdaptiveCalibration:
         torque_step=TORQUE_STEP,
         plan=plan,
     )
+
+
+def softened_error(fraction: float = 0.25, seconds: float = 15.0) -> float:
+    """How much larger joint 1's error is with a fraction of its feedback gains.
+
+    Mean position error under adaptive control in the second half of a wave.
+    """
+    plan, known = Plan(), structure()
+    posture = np.broadcast_to(BETA, (1, 2))
+    scale = np.full(2, RANGE)
+    bench = Bench(plant(1), scale, posture, cutoff_hz=40.0, torque_step=TORQUE_STEP)
+    stages = Stages(known, bench, plan, known.arm.limits("effort"))
+    stages.find_feedback()
+    for joint in range(2):
+        stages.measure_friction(joint)
+    wave = stages.wave((0,), plan.period, seconds)
+    errors = []
+    for factor in (fraction, 1.0):
+        controller = stages.adaptive(Parabola(0), (0,), RESPONSE)
+        controller.kd = controller.kd * np.array([factor, 1.0])
+        trace = bench.follow(controller, wave, seconds)
+        late = slice(len(trace.time) // 2, None)
+        errors.append(np.abs(trace.x - trace.reference)[late, 0, 0].mean())
+    return float(errors[0] / errors[1])
 
 
 def _worn_link() -> Arm:

@@ -35,7 +35,11 @@ from armwise.recordings import Recording, Samples
 ARMS = ("panda", "ur5", "puma560", "ur10", "iiwa")
 """Bundled arms that are spoilt, as far as they are there."""
 
-NAMED = WRONG_DATA | DOUBTFUL_DATA | {"unexplained-torque", "same-log-twice"}
+NAMED = frozenset(
+    {"unexplained-torque", "same-log-twice", "torque-gains-differ"}
+    | WRONG_DATA
+    | DOUBTFUL_DATA
+)
 """Warnings that name the data; condition numbers and the like do not count."""
 
 

@@ -128,5 +128,65 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
         MomentumObserver(arm, rate_hz=100.0, bandwidth_hz=50.0)
     with pytest.raises(ArgumentError, match="no thresholds"):
         MomentumObserver(arm).generate(tmp_path)
-    with pytest.raises(NotIdentifiable, match="hundred samples"):
+    with pytest.raises(NotIdentifiable, match="five seconds"):
         MomentumObserver(arm).learn(_log(1)[:50])
+
+
+def test_a_whole_log_is_followed_as_sample_by_sample() -> None:
+    observer = _observer()
+    data = _log(8, 20.0)[:400]
+    seen = observer.observe(data)
+    observer.reset()
+    for k in range(len(data)):
+        torque = observer.update(data.q[k], data.qd[k], data.tau[k])
+        assert torque == pytest.approx(seen.torque[k], rel=1e-9, abs=1e-9)
+        assert np.array_equal(observer.contact, seen.contact[k])
+
+
+def test_rate_and_delay_are_stated() -> None:
+    observer = _observer()
+    thresholds = observer.thresholds
+    assert thresholds is not None
+    assert 0.0 < thresholds.false_alarms_per_hour <= 0.1 + 1e-9
+    state = np.zeros(6), np.ones(6)
+    modelled = observer._terms(*(x[None] for x in (*state, state[0])))[2]
+    limit = thresholds.at(modelled, state[1][None])[0]
+    # Twice the threshold passes half way through the low-pass after log 2 / 2πB.
+    expected = np.log(2.0) / (2.0 * np.pi * 30.0) + 2e-3
+    assert observer.delay(2.0 * limit, *state) == pytest.approx(np.full(6, expected))
+    assert np.all(np.isinf(observer.delay(0.9 * limit, *state)))
+    other = MomentumObserver(observer.arm, bandwidth_hz=30.0)
+    free = aw.Samples.concatenate([_log(seed) for seed in range(3)])
+    rarer = other.learn(free, false_alarms_per_hour=1e-4)
+    often = other.learn(free, false_alarms_per_hour=100.0)
+    assert np.all(rarer.factor >= often.factor)
+
+
+def test_the_command_says_when_and_where(tmp_path: Path) -> None:
+    import json
+
+    from typer.testing import CliRunner
+
+    from armwise.cli.main import app
+
+    logs = {"work": _log(5, push=40.0), **{f"free{k}": _log(k) for k in range(4)}}
+    names = [f"{x}_{j}" for x in ("q", "qd", "tau") for j in range(1, 7)]
+    for name, data in logs.items():
+        table = np.column_stack([data.time, data.q, data.qd, data.tau])
+        header = ",".join(["time", *names])
+        path = tmp_path / f"{name}.csv"
+        np.savetxt(path, table, delimiter=",", header=header, comments="")
+    free = [
+        word for k in range(4) for word in ("--free", str(tmp_path / f"free{k}.csv"))
+    ]
+    words = ["follow-contact", "ur10", str(tmp_path / "work.csv"), *free, "--json"]
+    answer = CliRunner().invoke(app, [*words, "-o", str(tmp_path / "c")])
+    assert answer.exit_code == 1, answer.output
+    report = json.loads(answer.stdout)
+    assert report["contacts"][0]["joint"] == 2
+    assert report["contacts"][0]["began"] == pytest.approx(1.5, abs=0.05)
+    assert (tmp_path / "c" / "observer.c").exists()
+    words = ["follow-contact", "ur10", free[1], *free]
+    quiet = CliRunner().invoke(app, words)
+    assert quiet.exit_code == 0, quiet.output
+    assert "no contact" in quiet.output

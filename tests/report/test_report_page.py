@@ -151,6 +151,7 @@ def test_friction_is_drawn_as_it_warms_up(arm, tmp_path):
     motion = random_motion(arm, 0, 2.0)
     planned = torque_along(again, motion, np.linspace(0.0, 1.0, 20))
     assert np.isfinite(planned.tau).all()
+    assert "as it warms up" in report_to_html(make_report(estimate))
 
 
 def test_names_from_files_cannot_become_markup(hostile):

@@ -79,7 +79,7 @@ def test_groups_tell_how_far_they_are(monkeypatch):
 
     def slow(progress=None):
         progress(1, 2)
-        return [agrees("Table 1", "x", 1, 1)]
+        return [agrees("Table 1", "x", "1", 1)]
 
     monkeypatch.setattr(module, "rows", slow)
     monkeypatch.setattr(module, "figures", list)

@@ -32,7 +32,7 @@ def quick(monkeypatch):
     import papers.catalogue as catalogue
 
     def redo(self, progress=None):
-        only = agrees("Table 4", f"of {self.name}", 1.0, 1.25, note="said why")
+        only = agrees("Table 4", f"of {self.name}", "1.0", 1.25, note="said why")
         figure = Figure("Torque", "time [s]", "torque [N m]", (line("τ", [0], [1]),))
         return catalogue.GroupResult((only,), (Drawing("Fig. 8", figure),))
 
@@ -55,7 +55,7 @@ def test_rows_for_machines(armwise, quick):
     assert only == {
         "experiment": "Table 4",
         "quantity": "of links",
-        "paper": "1",
+        "paper": "1.0",
         "beside": "",
         "ours": "1.25",
         "verdict": "differs",
@@ -66,6 +66,8 @@ def test_rows_for_machines(armwise, quick):
         "low": [0.9],
         "high": [1.1],
         "sign": [],
+        "printed": ["1.0"],
+        "probe": {},
     }
 
 

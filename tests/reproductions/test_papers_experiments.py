@@ -5,12 +5,14 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from papers import PAPERS, experiments, groups, run_groups
 from papers.catalogue import find_groups, owner
 from papers.gallery import arrange, unplaced
-from papers.rows import survivors
+from papers.rig_constants import constants, fits
+from papers.rows import is_explained, survivors
 
 GROUPS = [group for paper in PAPERS for group in groups(paper.name)]
 EVERY = [e for paper in PAPERS for e in experiments(paper.name)]
@@ -55,6 +57,22 @@ def test_each_is_either_an_illustration_or_has_a_group_and_says_what_was_done():
         if experiment.group:
             find_groups(experiment.paper, experiment.group)
             assert experiment.did
+
+
+def test_each_says_on_which_page_or_in_which_section_it_stands():
+    for experiment in EVERY:
+        told = experiment.at or experiment.name
+        assert told.startswith(("p. ", "pp. ", "§", "App. ", "ch. ", "Beyond"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rig", ["servos", "puma", "ddarm", "puma260"])
+def test_constants_of_rigs_are_what_their_fits_give(rig: str):
+    assert set(fits()) == {"servos", "puma", "ddarm", "puma260"}
+    fitted, stored = fits()[rig](), constants(rig)
+    assert set(fitted) == set(stored)
+    for name, values in fitted.items():
+        assert values == pytest.approx(stored[name], rel=1e-3)
 
 
 def test_every_group_shows_some_experiment():
@@ -118,10 +136,43 @@ def check_verdicts(group, rows):
     assert {f"{r['experiment']}: {r['quantity']}": r["verdict"] for r in rows} == pinned
     assert [(row["quantity"], left) for row in rows if (left := survivors(row))] == []
     for row in rows:
-        if row["verdict"] in ("differs", "claim fails", "paper's slip"):
-            assert row["note"], row["quantity"]
+        assert is_explained(row), (row["quantity"], row["note"])
         if row["kind"] in ("agrees", "better"):
             assert any(c.isdigit() for c in row["paper"]), row["quantity"]
+            assert row["printed"] or row["paper"].endswith(")"), row["quantity"]
+    check_tolerances(rows)
+    check_printed_digits(owner(group).name, rows)
+
+
+def check_tolerances(rows):
+    """`agrees` within a tenth, or half of the last printed digit, judged anew here."""
+    for row in rows:
+        if row["verdict"] != "agrees":
+            continue
+        low, high = (np.asarray(row[k], float) for k in ("low", "high"))
+        middle, width = 0.5 * (low + high), 0.5 * (high - low)
+        size = np.abs(middle).max()
+        for k in range(len(middle)):
+            widest = 0.1 * abs(middle[k]) or max(0.1 * size, 1e-6)
+            if row["printed"]:
+                decimals = len(row["printed"][k].partition(".")[2])
+                widest = max(widest, 0.5 * 10.0**-decimals)
+            assert width[k] <= widest * (1 + 1e-9), row["quantity"]
+
+
+PAPERS_TEXT = Path("/work/shared/papers")
+SCANS = dict(zip(PRINTED, sorted(PAPERS_TEXT.glob("0*.txt")), strict=False))
+
+
+def check_printed_digits(paper, rows):
+    """Digits that rows call printed stand in the paper's text, where it is here."""
+    if paper not in SCANS:
+        return
+    text = "".join(SCANS[paper].read_text("utf-8").split())
+    for row in rows:
+        for number in row["printed"]:
+            digits = number.lstrip("-−")
+            assert digits in text or digits.lstrip("0") in text, row["quantity"]
 
 
 def test_verdicts_are_pinned_and_every_judged_number_can_fail(made):

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from armwise.errors import ArgumentError
 from armwise.report import Figure
 from papers import PAPERS, experiments, run_groups
 from papers.catalogue import Group, GroupResult
 from papers.drawings import Drawing, from_plain, line, paper_points, to_plain
-from papers.gallery import arrange, unplaced
-from papers.pages import write_pages
-from papers.rows import agrees
+from papers.experiments import what_we_did
+from papers.gallery import Exhibit, arrange, unplaced
+from papers.pages import claim_drawing, ratio_drawing, write_pages
+from papers.pin import pin
+from papers.rows import agrees, claim, explained
 from papers.running import Store
 
 GROUP = Group("aah1986", "links", "papers.aah_links", "Links")
@@ -33,9 +37,11 @@ def drawing(experiment: str = "Fig. 8", title: str = "Torque <i>") -> Drawing:
 @pytest.fixture
 def made() -> dict[Group, GroupResult]:
     rows = (
-        agrees("Table 4", "<b>mass</b>", 1.0, 1.2, note="because & so"),
-        agrees("Table 5", "sum", (2.0, 3.0), (2.0, 3.01)),
-        agrees("Table 5", "other sum", (2.0, 3.0), np.array([2.0, 3.0]), note="said"),
+        agrees("Table 4", "<b>mass</b>", "1.0", 1.2, note="because & so"),
+        agrees("Table 5", "sum", ("2.0", "3.0"), (2.0, 3.01)),
+        agrees(
+            "Table 5", "other sum", ("2.0", "3.0"), np.array([2.0, 3.0]), note="said"
+        ),
     )
     return {GROUP: GroupResult(rows, (drawing(),), 1.5)}
 
@@ -72,9 +78,49 @@ def test_every_experiment_hangs_with_its_verdict(made):
     assert "aah1986 Fig. 2" not in gallery.missing()
 
 
+def test_an_exhibit_tells_what_was_claimed_done_and_found(made, site: Path):
+    rows = (
+        *made[GROUP].rows[1:],
+        claim("Table 5", "heavier", "it is heavy", 3.0, above=2.0, why="w"),
+        explained(
+            claim("Table 5", "lighter", "it is light", 3.0, below=2.0, why="w"),
+            "on the moon it is {:.1f}", 0.5, below=1.0,
+        ),
+    )  # fmt: skip
+    gallery = arrange({GROUP: GroupResult(rows)})
+    shown = next(x for x in _of(gallery, "aah1986") if x.experiment.name == "Table 5")
+    assert shown.claims.startswith(
+        "“it is heavy”; “it is light”, and 4 printed numbers"
+    )
+    assert shown.ours == what_we_did(GROUP.module)
+    assert shown.reason == "Why: on the moon it is 0.5"
+    write_pages(site, gallery)
+    page = (site / "aah1986.html").read_text(encoding="utf-8")
+    assert "Table 5 (§4.2.1)" in page
+    for text in (shown.claims, shown.outcome, shown.reason):
+        assert escape(text) in page
+
+
+def test_the_papers_value_is_drawn_beside_every_judged_row():
+    table = next(e for e in experiments("aah1986") if e.name == "Table 5")
+    one = Exhibit(table, (agrees("Table 5", "x", "2.0", 2.1),))
+    bound = Exhibit(table, (claim("Table 5", "x", "small", 0.1, below=0.2, why="w"),))
+    ratio, against = ratio_drawing(one), claim_drawing(bound)
+    assert claim_drawing(one) is None
+    assert ratio_drawing(bound) is None
+    for drawn, ours in ((ratio, 2.1 / 2.0), (against, 0.5)):
+        curves = {curve.role: curve for curve in drawn.figure.curves}
+        assert curves["series"].y == pytest.approx([ours])
+        assert np.all(curves["printed"].y == 1.0)
+
+
+def _of(gallery, paper: str):
+    return next(x for p, x in gallery.exhibits.items() if p.name == paper)
+
+
 def test_what_is_on_no_list_is_noticed(made):
     assert unplaced(made) == []
-    made[GROUP] = GroupResult((agrees("Table 99", "x", 1, 1),), (drawing("Fig. 99"),))
+    made[GROUP] = GroupResult((agrees("Table 99", "x", "1", 1),), (drawing("Fig. 99"),))
     assert unplaced(made) == ["aah1986 Table 99", "aah1986 Fig. 99"]
 
 
@@ -113,7 +159,7 @@ def test_pages_escape_and_draw(site: Path):
     assert "because &amp; so" in page
     assert 'data-figure="0"' in page
     assert "a note" in page
-    assert "2, 3" in page
+    assert "2.0, 3.0" in page
 
 
 def test_the_json_is_the_same_gallery(site: Path, made):
@@ -167,6 +213,20 @@ def test_half_a_file_and_what_was_not_run_do_not_count(made, tmp_path: Path):
     kept.write_text(kept.read_text()[:100])
     assert store.read(GROUP.module) is None
     kept.unlink()
-    absent = {**agrees("Table 4", "x", 1, 1), "verdict": "not run"}
+    absent = {**agrees("Table 4", "x", "1", 1), "verdict": "not run"}
     store.write(GROUP.module, GroupResult((absent,)))
     assert store.read(GROUP.module) is None
+
+
+def test_weak_rows_are_not_pinned(tmp_path: Path):
+    store = Store(tmp_path / "parts")
+    good = agrees("Table 4", "x", "1.0", 1.0)
+    store.write(GROUP.module, GroupResult((good,)))
+    assert '"Table 4: x" = "agrees"' in pin(tmp_path)
+    for weak, message in (
+        (agrees("Table 4", "x", "1.0", 1.2), "no probe"),
+        (claim("Table 4", "x", "s", 0.1, below=1e9, why="w"), "cannot fail"),
+    ):
+        store.write(GROUP.module, GroupResult((weak,)))
+        with pytest.raises(ArgumentError, match=message):
+            pin(tmp_path)

@@ -31,6 +31,7 @@ COMMANDS = (
     "excite-load",
     "identify-load",
     "follow-load",
+    "follow-contact",
     "recognise",
     "calibrate",
     "calibrate-moving",

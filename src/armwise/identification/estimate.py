@@ -21,6 +21,7 @@ from armwise.identification.validation import (
     Tally,
     TorqueLag,
     Validation,
+    at_usual_temperature,
     filter_effect,
     noise_memory,
     predict_torque,
@@ -352,17 +353,8 @@ def torque_along(
     q, qd, qdd = motion.sample(times)
     if isinstance(model, Arm):
         return PlannedTorque(Dynamics(model).inverse_dynamics(q, qd, qdd), None)
-    usual = model.columns.usual_temperature
-    planned = Samples(
-        times,
-        q,
-        qd,
-        qdd,
-        np.zeros_like(q),
-        arm=model.prior_arm,
-        # A plan has no thermometer: the temperature of the log that was fitted.
-        temperature=None if usual is None else np.broadcast_to(usual, q.shape),
-    )
+    planned = Samples(times, q, qd, qdd, np.zeros_like(q), arm=model.prior_arm)
+    planned = at_usual_temperature(model.columns, planned)
     return PlannedTorque(model.predict(planned), model.predict_std(planned))
 
 

@@ -79,9 +79,11 @@ class Remainder:
         fraction = total / total[k]
         size, torque = products[:, k, None], products[:, -1, None]
         crossed = fraction * torque + fraction[-1] * products
+        squares = self.squares - 2.0 * fraction * products + fraction**2 * size
         return replace(
             self,
-            squares=self.squares - 2.0 * fraction * products + fraction**2 * size,
+            # Of a column that is wholly explained rounding leaves less than nothing.
+            squares=np.maximum(squares, 0.0),
             scores=self.scores - crossed + fraction * fraction[-1] * size,
             taken=(*self.taken, (own, fraction)),
         )

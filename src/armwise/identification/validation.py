@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -247,6 +247,14 @@ def predict_torque(
     for block in columns.blocks([samples]):
         torque[block.rows] = predicted_block(columns, block, weights)
     return torque
+
+
+def at_usual_temperature(columns: Columns, samples: Samples) -> Samples:
+    """Give a planned motion, which has no thermometer, the temperature of the fit."""
+    usual = columns.usual_temperature
+    if usual is None or samples.temperature is not None:
+        return samples
+    return replace(samples, temperature=np.broadcast_to(usual, samples.q.shape))
 
 
 def filter_effect(

@@ -685,6 +685,7 @@ def _align_segment(data: Samples, bare: Samples) -> tuple[Samples, Samples]:
         tau=resampled(bare.tau),
         preparation=bare.preparation,
         arm=bare.arm,
+        temperature=None if bare.temperature is None else resampled(bare.temperature),
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -34,13 +34,19 @@ _SMOOTHING = 0.01
 _REVERSING = 0.05
 """Speed [rad/s] or [m/s] below which friction may be anything up to its limit."""
 
-_MARGIN = 2.0
-"""Threshold over the largest residual of a log without contact. Residuals of a model
-are not Gaussian and repeat themselves with the motion, not with time: no quantile of
-one motion bounds another, so that as much again is left for motions it lacks."""
+_BLOCK = 0.5
+"""Time in [s] whose largest residual is one draw of extremes: motions of arms change
+about as fast, and residuals of a model with them."""
+
+_MARGIN = 1.5
+"""Least threshold over the largest residual of a log without contact: residuals repeat
+themselves with the motion, and another motion has others."""
 
 _SPREAD = 3.0
 """Least threshold in standard deviations of the model, where a log was quieter."""
+
+_PAUSE = 0.1
+"""Time in [s] below which two contacts are one."""
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -52,14 +58,17 @@ class Thresholds:
     Attributes:
         base: Of each joint in [N m] or [N].
         slope: Per torque of gravity and velocities.
-        dry: Friction that is unknown while a joint turns back, in [N m] or [N].
+        dry: What friction adds while a joint turns back, in [N m] or [N].
         factor: Of each joint.
+        false_alarms_per_hour: Of all joints together, to expect in motions like those
+            they were learnt from; NaN where they were not learnt.
     """
 
     base: Float[np.ndarray, " dof"]
     slope: Float[np.ndarray, " dof"]
     dry: Float[np.ndarray, " dof"]
     factor: Float[np.ndarray, " dof"]
+    false_alarms_per_hour: float = float("nan")
 
     def at(self, torque: np.ndarray, qd: np.ndarray) -> np.ndarray:
         """Thresholds at states: torque of gravity and velocities, speed."""
@@ -93,6 +102,33 @@ class ObservedTorque:
         any_joint = np.any(self.contact, axis=1)
         begins = np.flatnonzero(any_joint & ~np.concatenate([[False], any_joint[:-1]]))
         return tuple(self.time[begins].tolist())
+
+    @property
+    def intervals(self) -> tuple[ContactInterval, ...]:
+        """The same from beginning to end; pauses below a tenth of a second count."""
+        at = np.flatnonzero(np.any(self.contact, axis=1))
+        if not at.size:
+            return ()
+        groups = np.split(at, np.flatnonzero(np.diff(self.time[at]) > _PAUSE) + 1)
+        intervals = []
+        for rows in groups:
+            ratio = np.abs(self.torque[rows]) / self.threshold[rows]
+            joint = int(np.argmax(ratio.max(axis=0)))
+            row = rows[int(np.argmax(ratio[:, joint]))]
+            began, ended = float(self.time[rows[0]]), float(self.time[rows[-1]])
+            torque = float(self.torque[row, joint])
+            intervals.append(ContactInterval(began, ended, joint, torque))
+        return tuple(intervals)
+
+
+class ContactInterval(NamedTuple):
+    """A contact: from when to when in [s], its largest torque in [N m] or [N] and the
+    joint, counted from zero, at which that was largest over its threshold."""
+
+    began: float
+    ended: float
+    joint: int
+    torque: float
 
 
 class MomentumObserver:
@@ -133,12 +169,8 @@ class MomentumObserver:
         self._coulomb = values[layout.drive("coulomb")]
         self._offset = values[layout.drive("offset")]
         further = () if self.estimate is None else self.estimate.friction
-        # Hysteresis has a memory of its own: it counts as unknown, in the threshold.
+        # Hysteresis has a memory of its own: it is part of what the threshold covers.
         self._terms_used = [x for x in further if x[0].form in _FORMS]
-        self._unknown = np.abs(self._coulomb)
-        for term, coefficient in further:
-            if term.form not in _FORMS:
-                self._unknown[term.joint] += abs(coefficient)
         self.reset()
 
     def reset(self) -> None:
@@ -163,49 +195,99 @@ class MomentumObserver:
         limit = np.full(samples.q.shape, np.inf)
         if self.thresholds is not None:
             limit = self.thresholds.at(modelled, samples.qd)
-        torque = np.empty(samples.q.shape)
-        contact = np.zeros(samples.q.shape, dtype=bool)
+        torque = np.zeros(samples.q.shape)
         for part in samples.segments:
-            self.reset()
-            for k in range(part.start, part.stop):
-                self._advance(momentum[k], own[k])
-                self._decide(limit[k])
-                torque[k], contact[k] = self.torque, self.contact
+            torque[part] = self._filtered(momentum[part], own[part])
+        over = np.abs(torque) > limit
+        # Two samples on end: one alone may be a reading gone wrong.
+        contact = over & np.concatenate([over[:1] & False, over[:-1]])
+        for part in samples.segments:
+            contact[part.start] = False
         return ObservedTorque(samples.time, torque, limit, contact)
 
-    def learn(self, samples: Samples) -> Thresholds:
+    def _filtered(self, momentum: np.ndarray, own: np.ndarray) -> np.ndarray:
+        """What `_advance` gives sample by sample, of a whole segment at once."""
+        from scipy.signal import lfilter
+
+        step = 1.0 / self.rate_hz
+        change = np.zeros(momentum.shape)
+        change[1:] = np.diff(momentum, axis=0) - step * own[1:]
+        kept = 1.0 / (1.0 + self._gain * step)
+        behind = lfilter([1.0], [1.0, -kept], change, axis=0)
+        return np.asarray(self._gain * kept * behind)
+
+    def learn(self, samples: Samples, false_alarms_per_hour: float = 0.1) -> Thresholds:
         """Find thresholds from a log without contact, and keep them.
 
         Their shape is that of the model's own interval (an estimate's `predict_std`, or
-        what the log shows of a plain arm), their size what the log needed.
+        what the log shows of a plain arm). Their size follows from the largest
+        residuals of every half second, which are distributed as extremes are (Gumbel):
+        so that there are as many false alarms as asked for, and at least half as much
+        again as the largest residual of the log.
+
+        Args:
+            samples: The log; best not the one the model was identified from, whose
+                residuals are smaller than those of any other.
+            false_alarms_per_hour: Of all joints together, in motions like the log's.
 
         Raises:
-            NotIdentifiable: If the log is too short.
+            NotIdentifiable: If the log is shorter than five seconds.
         """
-        if len(samples) < 100:
+        blocks = _blocks(samples, _BLOCK)
+        if len(blocks) < 10:
             raise NotIdentifiable(
-                "Thresholds need a log without contact of a hundred samples or more."
+                "Thresholds need a log without contact of five seconds or more."
             )
+        if not false_alarms_per_hour > 0.0:
+            raise ArgumentError("false_alarms_per_hour must be positive.")
         self.thresholds = None
         observed = self.observe(samples)
         _, _, modelled = self._terms(samples.q, samples.qd, samples.tau)
+        base, slope, dry = _shown(modelled, samples.qd, observed.torque)
         if self.estimate is not None:
+            # Where the log is quieter than the model's interval, the interval counts:
+            # other motions may not be as quiet.
             std = self.estimate.predict_std(samples)
-        else:
-            std = _shown_std(np.abs(modelled), np.abs(observed.torque))
-        base, slope = _envelope(np.abs(modelled), std)
+            least = _envelope(np.abs(modelled), std)
+            base, slope = np.maximum(base, least[0]), np.maximum(slope, least[1])
         size = np.sqrt(np.mean(samples.tau**2, axis=0))
-        shape = Thresholds(
-            np.maximum(base, 1e-3 * size + 1e-9),
-            slope,
-            self._unknown,
-            np.ones(self.arm.dof),
-        )
+        base = np.maximum(base, 1e-3 * size + 1e-9)
+        shape = Thresholds(base, slope, dry, np.ones(self.arm.dof))
         ratio = np.abs(observed.torque) / shape.spread(modelled, samples.qd)
-        factor = np.maximum(_MARGIN * ratio.max(axis=0), _SPREAD)
-        self.thresholds = Thresholds(shape.base, slope, shape.dry, factor)
+        extremes = np.array([ratio[block].max(axis=0) for block in blocks])
+        # Gumbel's law by its moments: mean = location + 0.577 scale, variance π²/6.
+        scale = extremes.std(axis=0, ddof=1) * np.sqrt(6.0) / np.pi + 1e-12
+        location = extremes.mean(axis=0) - 0.5772 * scale
+        each = false_alarms_per_hour / self.arm.dof * _BLOCK / 3600.0
+        wanted = location - scale * np.log(-np.log1p(-min(each, 0.5)))
+        factor = np.maximum.reduce(
+            [wanted, _MARGIN * extremes.max(axis=0), np.full(self.arm.dof, _SPREAD)]
+        )
+        beyond = -np.expm1(-np.exp(-(factor - location) / scale))
+        alarms = float(beyond.sum() * 3600.0 / _BLOCK)
+        self.thresholds = Thresholds(base, slope, dry, factor, alarms)
         self.reset()
         return self.thresholds
+
+    def delay(self, push: ArrayLike, q: ArrayLike, qd: ArrayLike) -> np.ndarray:
+        """Time in [s] after which a step of torque exceeds its threshold, per joint.
+
+        Through the observer's low-pass, and for two samples on end; infinite where it
+        stays below. Errors of the model at that moment add to the push or take from it.
+
+        Args:
+            push: Torque from outside in [N m] or [N], (n,).
+            q, qd: State, (n,).
+        """
+        if self.thresholds is None:
+            raise ArgumentError("The observer has no thresholds: learn(samples) first.")
+        q, qd = (np.asarray(x, dtype=float)[None] for x in (q, qd))
+        _, _, modelled = self._terms(q, qd, np.zeros_like(q))
+        part = self.thresholds.at(modelled, qd)[0] / np.abs(np.asarray(push))
+        step = 1.0 / self.rate_hz
+        with np.errstate(divide="ignore", invalid="ignore"):
+            time = -np.log(1.0 - part) / self._gain + 2.0 * step
+        return np.asarray(np.where(part < 1.0, time, np.inf))
 
     def wrench(self, q: ArrayLike, frame: str) -> Float[np.ndarray, " 6"]:
         """Force [N] and moment [N m] at a frame's origin that explain the torque now.
@@ -333,6 +415,16 @@ class MomentumObserver:
         self.contact, self._over = over & self._over, over
 
 
+def _blocks(samples: Samples, length: float) -> list[slice]:
+    """Whole blocks of a length in [s], within uninterrupted segments."""
+    size = max(1, round(length * samples.rate_hz))
+    return [
+        slice(first, first + size)
+        for part in samples.segments
+        for first in range(part.start, part.stop - size + 1, size)
+    ]
+
+
 _FORMS = (
     "asymmetric",
     "stribeck",
@@ -355,16 +447,19 @@ def _whole(values: list[int]) -> str:
     return ", ".join(map(str, values)) or "0"
 
 
-def _shown_std(size: np.ndarray, residual: np.ndarray) -> np.ndarray:
-    """Deviation over a torque as residuals show it: base and slope, none negative."""
+def _shown(
+    torque: np.ndarray, qd: np.ndarray, residual: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Base, slope and dry part of a deviation as residuals show it; none negative."""
     from scipy.optimize import nnls
 
-    std = np.empty(size.shape)
-    for j in range(size.shape[1]):
-        columns = np.column_stack([np.ones(len(size)), size[:, j]])
+    parts = np.empty((3, torque.shape[1]))
+    for j in range(torque.shape[1]):
+        near = np.exp(-np.abs(qd[:, j]) / _REVERSING)
+        columns = np.column_stack([np.ones(len(qd)), np.abs(torque[:, j]), near])
         # The mean size of a Gaussian variable is 0.8 of its deviation.
-        std[:, j] = columns @ nnls(columns, residual[:, j])[0] / 0.8
-    return std
+        parts[:, j] = nnls(columns, np.abs(residual[:, j]))[0] / 0.8
+    return parts[0], parts[1], parts[2]
 
 
 def _envelope(size: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -43,6 +43,12 @@ _LONG_STRETCH = 3 * BLOCK
 """Samples of a stretch from which on Cholesky-QR is faster than Householder's."""
 
 
+# Fewer rows than columns determine nothing, and what they precondition does not fit the
+# next ones.
+_FEW = 2
+"""Rows of a block for each of its columns from which on it is added by itself."""
+
+
 class ColumnSource(Protocol):
     """Anything that turns samples into columns per joint."""
 
@@ -373,6 +379,7 @@ class FactorSum:
         self._preconditioner: np.ndarray | None = None
         self._gram = np.zeros(factor.shape)
         self._whitened = np.empty((len(factor), 0))
+        self._short: list[np.ndarray] = []
 
     def precondition(self, matrix: Float[np.ndarray, "width samples"]) -> None:
         """Expect more samples like these."""
@@ -380,6 +387,21 @@ class FactorSum:
         self._renew(triangle(np.vstack([self._settled, matrix.T])))
 
     def add(self, matrix: Float[np.ndarray, "width samples"]) -> None:
+        """Add samples; few of them wait for others."""
+        if matrix.shape[1] >= _FEW * len(matrix):
+            self._add(matrix)
+            return
+        # A copy: blocks are filled again.
+        self._short.append(matrix.copy())
+        if sum(part.shape[1] for part in self._short) >= _FEW * len(matrix):
+            self._flush()
+
+    def _flush(self) -> None:
+        short, self._short = self._short, []
+        if short:
+            self._add(np.hstack(short))
+
+    def _add(self, matrix: Float[np.ndarray, "width samples"]) -> None:
         """Add samples, by products if a preconditioner fits them."""
         if self._preconditioner is None:
             if not self._settled.any():
@@ -398,7 +420,7 @@ class FactorSum:
         if np.max(np.diagonal(gram)) <= _LARGEST_GROWTH:
             self._gram += gram
             return
-        self._settled = triangle(np.vstack([self.factor(), matrix.T]))
+        self._settled = triangle(np.vstack([self._factor(), matrix.T]))
         self._renew(self._settled)
 
     def _renew(self, factor: np.ndarray) -> None:
@@ -413,6 +435,10 @@ class FactorSum:
 
     def factor(self) -> np.ndarray:
         """Return the R factor of all that was added."""
+        self._flush()
+        return self._factor()
+
+    def _factor(self) -> np.ndarray:
         if self._preconditioner is None:
             return self._settled
         # Eigenvalues instead of Cholesky: columns that no row has moved make it

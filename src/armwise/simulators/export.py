@@ -31,6 +31,7 @@ from armwise.identification import (
     Columns,
     Estimate,
     arm_for_file,
+    at_usual_temperature,
     estimate_to_dict,
     predict_torque,
 )
@@ -394,6 +395,8 @@ def _runs(
     times = np.arange(0.0, 10.0, 0.01)
     q, qd, qdd = random_motion(arm, seed).sample(times)
     planned = Samples(times, q, qd, qdd, np.zeros_like(q), arm=arm)
+    if isinstance(model, Estimate):
+        planned = at_usual_temperature(model.columns, planned)
     return [planned], "a random motion within the arm's limits"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import DRIVE_NAMES
-from armwise.identification import predict_torque
+from armwise.identification import at_usual_temperature, predict_torque
 from armwise.recordings import Samples
 from armwise.regression import FORMS, interval_factor
 from armwise.report.report import (
@@ -204,16 +204,9 @@ def _curves(subject: Subject) -> list[Figure]:
             only_friction[k] = 0.0
     qd = np.linspace(-1.0, 1.0, _POINTS)[:, None] * fastest
     # No preparation: friction as it is, not as a filter shows it.
-    usual = estimate.columns.usual_temperature
     # In no time: nothing warms up.
-    motion = Samples(
-        1e-9 * np.arange(_POINTS),
-        still,
-        qd,
-        still,
-        still,
-        temperature=None if usual is None else np.broadcast_to(usual, qd.shape),
-    )
+    motion = Samples(1e-9 * np.arange(_POINTS), still, qd, still, still)
+    motion = at_usual_temperature(estimate.columns, motion)
     torque = predict_torque(estimate.columns, only_friction, motion)
     whole = predict_torque(estimate.columns, estimate.all_parameters, data)
     modelled = predict_torque(estimate.columns, only_friction, data)

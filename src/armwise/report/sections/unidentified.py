@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.identification import Estimate
+from armwise.identification import Estimate, at_usual_temperature
 from armwise.recordings import Samples
 from armwise.report.report import (
     Block,
@@ -164,7 +164,7 @@ def _motion_information(
     columns = estimate.columns
     base_columns = columns.user[:, list(estimate.base.indices)]
     # Few enough for one block.
-    (block,) = columns.blocks([samples])
+    (block,) = columns.blocks([at_usual_temperature(columns, samples)])
     for i, support in enumerate(columns.support):
         Y = block.joints[i][:-1].T @ base_columns[support]
         # 1e-12: exact data have no noise, and information must stay finite.

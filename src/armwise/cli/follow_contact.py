@@ -1,0 +1,137 @@
+"""armwise follow-contact: what pushes the arm from outside, along a log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from armwise.cli.arguments import (
+    ArmName,
+    Columns,
+    CutoffHz,
+    Logs,
+    MappingFile,
+    SkipBadRows,
+    load_described,
+    load_model,
+    number,
+    output_folder,
+    read_logs,
+)
+from armwise.cli.output import AsJson, console, print_json
+
+PathList = list[Path]
+
+
+def follow_contact(
+    arm: ArmName,
+    logs: Logs,
+    free: Annotated[
+        PathList,
+        typer.Option("--free", help="A log without contact, to learn thresholds from."),
+    ],
+    false_alarms: Annotated[
+        float, number("Alarms without contact to accept, per hour.", 1e-6, 3600.0)
+    ] = 0.1,
+    bandwidth_hz: Annotated[
+        float | None,
+        number("Low-pass that torques are seen through [Hz].", 0.01, 1e5),
+    ] = None,
+    mapping: MappingFile = None,
+    column: Columns = None,
+    skip_bad_rows: SkipBadRows = False,
+    cutoff_hz: CutoffHz = None,
+    output: Annotated[
+        Path | None, output_folder("Write the observer as C into this folder.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Notice contact by joint torques: exit status 1 if something pushed the arm.
+
+    Best with an estimate (identify -o) as ARM, and --free a log it was not made from.
+
+    Example: armwise follow-contact out/estimate.json run1.csv --free run1.csv
+    """
+    import numpy as np
+
+    from armwise.identification import Estimate
+    from armwise.monitoring import MomentumObserver
+    from armwise.recordings import prepare
+
+    described, mapped = load_described(arm, mapping, [*logs, *free])
+    model = load_model(arm)
+    is_whole = isinstance(model, Estimate) and model.arm.dof == described.dof
+    # No low-pass unless asked for: one without delay would see a push before it comes.
+    quiet = prepare(
+        read_logs(free, described, mapped, column, skip_bad_rows),
+        np.inf if cutoff_hz is None else cutoff_hz,
+        arm=described,
+        decimation=1,
+        keep_rest=True,
+    )
+    data = prepare(
+        read_logs(logs, described, mapped, column, skip_bad_rows),
+        arm=described,
+        like=quiet,
+        keep_rest=True,
+    )
+    band = bandwidth_hz or min(_BANDWIDTH_HZ, 0.1 * quiet.rate_hz)
+    observer = MomentumObserver(
+        model if is_whole else described, rate_hz=quiet.rate_hz, bandwidth_hz=band
+    )
+    thresholds = observer.learn(quiet, false_alarms)
+    seen = observer.observe(data)
+    push = _PUSH * described.limits("effort")
+    middle = np.median(seen.threshold, axis=0)
+    delay = observer.delay(push, data.q[len(data) // 2], np.ones(described.dof))
+    files = [] if output is None else observer.generate(output)
+    report: dict[str, Any] = {
+        "contacts": [contact._asdict() for contact in seen.intervals],
+        "false_alarms_per_hour": thresholds.false_alarms_per_hour,
+        "threshold": middle,
+        "delay": delay,
+        "push": push,
+        "files": [str(path) for path in files],
+    }
+    if json:
+        print_json(report)
+    else:
+        _show(report, described.coordinate_names)
+    if report["contacts"]:
+        raise typer.Exit(1)
+
+
+_BANDWIDTH_HZ = 25.0
+"""Low-pass in [Hz]: a push of twice the threshold is seen after 5 ms."""
+
+_PUSH = 0.1
+"""Push whose delay is stated, as a fraction of a joint's torque limit."""
+
+
+def _show(report: dict[str, Any], names: tuple[str, ...]) -> None:
+    screen = console()
+    for contact in report["contacts"]:
+        screen.print(
+            f"contact from {contact['began']:.3f} to {contact['ended']:.3f} s: up to "
+            f"{contact['torque']:.3g} N m at {names[contact['joint']]}",
+            markup=False,
+        )
+    if not report["contacts"]:
+        screen.print("no contact")
+    rows = zip(names, report["threshold"], report["delay"], strict=True)
+    for name, threshold, delay in rows:
+        late = "not seen" if delay == float("inf") else f"seen in {1e3 * delay:.0f} ms"
+        screen.print(
+            f"{name}: threshold {threshold:.3g} N m (median); a push of "
+            f"{100 * _PUSH:.0f} % of its limit is {late}",
+            markup=False,
+        )
+    screen.print(
+        f"false alarms to expect in motions like those of --free: "
+        f"{report['false_alarms_per_hour']:.2g} an hour",
+        markup=False,
+    )
+    for path in report["files"]:
+        screen.print(f"C: {path}", markup=False)
