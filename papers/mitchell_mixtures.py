@@ -279,8 +279,8 @@ def _scheme_rows(frame: pl.DataFrame) -> list[Row]:
                 claim(name, "median error of IDSL over that of the best mixture",
                       "IDSL is best", found["IDSL"] / others, below=1.0,
                       why="less error", note=NOTE),
-                "the thesis shows IDSL with the gradient rule only; under the recursive "
-                "one it is best on Uno's arm, {:.2f} of the best mixture, and falls "
+                "the thesis shows IDSL with the gradient rule only; under the other "
+                "rule it is best on Uno's arm, {:.2f} of the best mixture, and falls "
                 "behind on Slotine and Li's",
                 _standing(medians(frame, rule, 0.01, "none", UNO)), below=1.0,
             ),
