@@ -52,7 +52,7 @@ def follow_contact(
 
     Best with an estimate (identify -o) as ARM, and --free a log it was not made from.
 
-    Example: armwise follow-contact out/estimate.json work.csv --free quiet.csv
+    Example: armwise follow-contact out/estimate.json run1.csv --free run1.csv
     """
     import numpy as np
 
