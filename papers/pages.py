@@ -180,7 +180,7 @@ def _paper_page(paper: Paper, shown: Sequence[Exhibit]) -> str:
 def _exhibit(exhibit: Exhibit, figures: list[Figure | PlotlyFigure]) -> str:
     own, verdict = exhibit.experiment, exhibit.verdict
     where = (
-        f" Counted for {exhibit.counted_for}, which prints it more cleanly."
+        f" Counted for {exhibit.counted_for}, which has it, too."
         if exhibit.counted_for
         else ""
     )

@@ -14,7 +14,7 @@ from armwise.cli.main import app, every_validation
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel
 from armwise.servos import EXAMPLE, is_lerobot, read_lerobot, read_servo, write_servo
-from armwise.servos.fit import ServoFit, standard_deviations
+from armwise.servos.fit import ServoFit, shared_values, standard_deviations
 from armwise.servos.model import PARAMETERS
 from armwise.servos.motions import joint_signs, servo_motion
 from tests.servos import rig
@@ -250,3 +250,20 @@ def test_what_the_motions_do_not_show_is_unknown():
     std = standard_deviations(ServoFit(values, names, 0.0, 0.0, tied, scores))
     assert np.isinf([std["stiffness"], std["armature"]]).all()
     assert np.isfinite(std["damping"])
+
+
+def test_servos_share_what_some_of_them_know():
+    """The median counts servos by what their motions say; strangers do not pull."""
+    base = {name: p.absent for name, p in PARAMETERS.items()}
+    base |= {"stiffness": 10.0, "coulomb": 0.1}
+    names = ("acceleration", "armature")
+    limits, known = (41.0, 40.0, 400.0, 900.0), (1e4, 1e4, 1e-3, 1e-3)
+    fits = [
+        ServoFit(base | {"acceleration": a, "armature": 1e-6}, names, 0.0, 0.0,
+                 np.diag([h, 1e-6]), np.zeros((3, 2)))
+        for a, h in zip(limits, known, strict=True)
+    ]  # fmt: skip
+    prior = shared_values(fits)
+    assert np.exp(prior.mean["acceleration"]) == pytest.approx(40.5, rel=0.02)
+    # Nobody knows the rotor.
+    assert "armature" not in prior.mean

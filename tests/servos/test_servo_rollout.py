@@ -43,6 +43,19 @@ def test_friction_holds_a_joint_that_gravity_pulls(robot):
     assert np.abs(q - q[0]).max() < 1e-9
 
 
+@pytest.mark.parametrize("where", ["driving", "back_driven", "load_static"])
+def test_friction_of_the_load_holds_the_load(robot, where):
+    """At rest half of each direction's fraction counts, and all of the static one."""
+    fraction = 1.1 if where == "load_static" else 2.2
+    held = rig.truth(robot, stiffness=1e-6, coulomb=1e-9, **{where: fraction})
+    recording = rig.recording(held, 3)
+    q = held.predict(recording)
+    assert np.abs(q - q[0]).max() < 1e-9
+    falls = rig.truth(robot, stiffness=1e-6, coulomb=1e-9, **{where: 0.3 * fraction})
+    fallen = falls.predict(recording)
+    assert np.abs(fallen - fallen[0]).max() > 0.1
+
+
 def test_mujoco_rolls_out_the_exported_model(robot, tmp_path: Path, monkeypatch):
     mujoco = pytest.importorskip("mujoco")
     servo = rig.truth(robot, derivative=0.03, armature=0.024, damping=0.5)

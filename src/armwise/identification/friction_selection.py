@@ -32,6 +32,7 @@ from armwise.regression import (
     FrictionTerm,
     accumulate,
     accumulate_folds,
+    student_tails,
 )
 
 if TYPE_CHECKING:
@@ -165,8 +166,6 @@ def chance_covariance(
         coefficients: Of the terms.
         tried: How many candidates there were.
     """
-    from scipy.special import stdtr
-
     extra = np.zeros(covariance.shape)
     is_known = np.isfinite(np.diag(covariance))
     known = np.where(np.outer(is_known, is_known), covariance, 0.0)
@@ -176,7 +175,7 @@ def chance_covariance(
             continue
         sureness = abs(float(value)) / np.sqrt(known[k, k])
         # Two-sided, with the jackknife's degrees of freedom.
-        luck = tried * 2.0 * float(stdtr(STRETCHES - 1, -sureness))
+        luck = tried * student_tails(sureness, STRETCHES - 1)
         change = known[k] * (float(value) / known[k, k])
         extra += luck / (1.0 + luck) * np.outer(change, change)
     return extra

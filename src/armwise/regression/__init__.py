@@ -31,6 +31,7 @@ from armwise.regression.jackknife import (
     jackknife,
     jackknife_covariance,
     sandwich,
+    student_tails,
 )
 from armwise.regression.low_pass import butterworth, low_pass
 from armwise.regression.projection import TorqueProjection
@@ -103,6 +104,7 @@ __all__ = [
     "sandwich",
     "solve_system",
     "stack",
+    "student_tails",
     "through_torque_filter",
     "torque_rate",
     "torque_size",

@@ -48,29 +48,39 @@ def interval_factor(confidence: float = 0.95) -> float:
 
 @cache
 def student_factor(freedom: int, confidence: float) -> float:
-    """Half width that holds Student's t with whole degrees of freedom so often.
-
-    With t = √ν tan θ the probability within ±t is ∫cosᵛ⁻¹ from 0 to θ over that to π/2,
-    and integrals of powers of a cosine follow from those two powers lower (Abramowitz
-    and Stegun 26.7.3, 26.7.4). `scipy.special` would take a fifth of a second to load.
-    """
-
-    def integral(angle: float) -> float:
-        power = (freedom - 1) % 2
-        total = math.sin(angle) if power else angle
-        for n in range(power + 2, freedom, 2):
-            step = math.sin(angle) * math.cos(angle) ** (n - 1)
-            total = (step + (n - 1) * total) / n
-        return total
-
-    target = confidence * integral(0.5 * math.pi)
+    """Half width that holds Student's t with whole degrees of freedom so often."""
     low, high = 0.0, 0.5 * math.pi
     while high - low > 1e-15:
         middle = 0.5 * (low + high)
         if middle in (low, high):
             break
-        low, high = (middle, high) if integral(middle) < target else (low, middle)
+        is_below = _within(middle, freedom) < confidence
+        low, high = (middle, high) if is_below else (low, middle)
     return math.sqrt(freedom) * math.tan(0.5 * (low + high))
+
+
+def student_tails(value: float, freedom: int) -> float:
+    """Probability that Student's t is further from zero, to 1e-15 of one."""
+    return 1.0 - _within(math.atan(abs(value) / math.sqrt(freedom)), freedom)
+
+
+def _within(angle: float, freedom: int) -> float:
+    """Probability that t = √ν tan θ is within ±angle.
+
+    It is ∫cosᵛ⁻¹ from 0 to θ over that to π/2, and integrals of powers of a cosine
+    follow from those two powers lower (Abramowitz and Stegun 26.7.3, 26.7.4).
+    `scipy.special` would take a fifth of a second to load.
+    """
+
+    def integral(end: float) -> float:
+        power = (freedom - 1) % 2
+        total = math.sin(end) if power else end
+        for n in range(power + 2, freedom, 2):
+            step = math.sin(end) * math.cos(end) ** (n - 1)
+            total = (step + (n - 1) * total) / n
+        return total
+
+    return integral(angle) / integral(0.5 * math.pi)
 
 
 def jackknife_covariance(

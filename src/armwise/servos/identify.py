@@ -81,9 +81,9 @@ _LIMITS = ("acceleration", "slew")
 _WINDOWS_S = 100.0
 """Length in [s] of all windows of a joint, in each half of the motions."""
 
-# Judgement: fits end in valleys that differ by half a percent; an element that predicts
-# other motions less than a percent better is not worth its parameters.
-WORTH = 0.01
+# Judgement: an element that predicts other motions less than half a percent better is
+# not worth its parameters.
+WORTH = 0.005
 """Fraction by which an element must reduce the error on motions left out."""
 
 # Judgement: a seventieth of a usual encoder's tick.
@@ -169,7 +169,7 @@ class _Identification:
         self.roller = Roller(arms[0] if self.dof == 1 else None)
         # Few joints leave time for more windows and more steps of each fit.
         self.windows_s = _WINDOWS_S * (4.0 if self.dof <= 2 else 1.0)
-        self.steps = {1: 10, 2: 6}.get(self.dof, 3)
+        self.steps = 6 if self.dof <= 2 else 3
         self.coasts = any(bool((m.powered < 0.5).any()) for m in motions)
         # Nothing is known of a motor that is never off.
         off = ("coasting", "release") if self.coasts else ()
@@ -221,7 +221,6 @@ class _Identification:
             else:
                 pairs = zip(joint.motions, self.half, strict=True)
                 windows = [w for m, h in pairs if h == side for w in _cut(m, WINDOW_S)]
-            # Measured, for an arm that falls with its motors off travels too.
             travel = np.array([_travel(w) for w in windows])
             # Windows by chance, those that move more often: neither only the wildest
             # nor many in which nothing happens.
@@ -535,11 +534,12 @@ def _typical_inertia(
 
 
 def _travel(motion: ServoMotion) -> float:
-    """Return how far the joint travels in [rad], encoder noise and spikes apart."""
-    q = motion.q[motion.mask[:, 0], 0]
+    """Return how far the joint is sent in [rad], and how far it falls, motor off."""
+    sent = float(np.abs(np.diff(motion.goals[:, 0])).sum())
+    q = motion.q[motion.mask[:, 0] & (motion.powered < 0.5), 0]
     period = float(np.median(np.diff(motion.time)))
     # Judgement: every tenth of a second; noise adds little to what moves by then.
-    return float(np.abs(np.diff(q[:: max(1, round(0.1 / period))])).sum())
+    return sent + float(np.abs(np.diff(q[:: max(1, round(0.1 / period))])).sum())
 
 
 def _pushed(motion: ServoMotion, run: np.ndarray, usual: float) -> np.ndarray:
