@@ -13,7 +13,9 @@ from tests.cli.test_cli_examples import kind_of, leaves
 LOG_FLAGS = {"--mapping", "--column", "--skip-bad-rows"}
 UNIT_SUFFIXES = {"-hz": "[Hz]", "-deg": "[°]", "-percent": "[%]", "-mrad": "[mrad]"}
 """What is not in SI, and rates, say so in the flag itself."""
-UNIT = re.compile(r"\[(Hz|s|m|rad|mrad|rad/s|kg|N|N m|°|%)\]|[Ff]raction|[Rr]elative")
+UNIT = re.compile(
+    r"\[(Hz|s|1/h|m|rad|mrad|rad/s|kg|N|N m|°|%)\]|[Ff]raction|[Rr]elative"
+)
 
 
 def options_of(words: tuple[str, ...]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import armwise as aw
 from armwise.errors import ArgumentError
 from armwise.identification import FrictionTerm
 from armwise.regression import FORMS, FrictionForm, FrictionModel
+from tests.identification.conftest import with_drives
 
 TERMS = (
     (FrictionTerm(0, "joint_1", "asymmetric"), 0.3),
@@ -88,7 +89,8 @@ def stepped(handle, name, kind, q, qd, load):
     "steps", [10_000, pytest.param(100_000, marks=pytest.mark.slow)]
 )
 def test_c_equals_python_over_reversing_motion(tmp_path, steps):
-    arm = aw.load_arm("puma560")
+    # With friction, which warms the drives up.
+    arm = with_drives(aw.load_arm("puma560"))
     code = generated(arm, TERMS, tmp_path / "out")
     q, qd, load = motion(arm.dof, steps)
     found = stepped(library(code, tmp_path), code.name, np.float64, q, qd, load)

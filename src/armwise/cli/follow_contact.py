@@ -33,7 +33,7 @@ def follow_contact(
         typer.Option("--free", help="A log without contact, to learn thresholds from."),
     ],
     false_alarms: Annotated[
-        float, number("Alarms without contact to accept, per hour.", 1e-6, 3600.0)
+        float, number("Alarms without contact to accept [1/h].", 1e-6, 3600.0)
     ] = 0.1,
     bandwidth_hz: Annotated[
         float | None,
