@@ -82,13 +82,13 @@ def follow_contact(
         model if is_whole else described, rate_hz=quiet.rate_hz, bandwidth_hz=band
     )
     thresholds = observer.learn(quiet, false_alarms)
-    seen = observer.observe(data)
+    observed = observer.observe(data)
     push = _PUSH * described.limits("effort")
-    middle = np.median(seen.threshold, axis=0)
+    middle = np.median(observed.threshold, axis=0)
     delay = observer.delay(push, data.q[len(data) // 2], np.ones(described.dof))
     files = [] if output is None else observer.generate(output)
     report: dict[str, Any] = {
-        "contacts": [contact._asdict() for contact in seen.intervals],
+        "contacts": [contact._asdict() for contact in observed.intervals],
         "false_alarms_per_hour": thresholds.false_alarms_per_hour,
         "threshold": middle,
         "delay": delay,

@@ -132,11 +132,11 @@ def follow_load(
     _show([] if is_pipe else rows, changes)
     for mass in _EXAMPLES:
         delay, alarms = online.detection(mass)
-        seen = (
+        shows = (
             "is not seen" if delay == float("inf") else f"shows in {1e3 * delay:.0f} ms"
         )
         console().print(
-            f"a change of {mass:g} kg {seen}; alarms without one by white noise: "
+            f"a change of {mass:g} kg {shows}; alarms without one by white noise: "
             f"{alarms:.1g} an hour",
             markup=False,
         )

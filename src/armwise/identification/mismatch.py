@@ -248,8 +248,10 @@ def _lag_doubt(
     both = np.stack([late, rows.torque[:, ::step].T.reshape(-1)])
     projected = both @ flat
     edges = np.searchsorted(rows.stretch[::step], np.arange(STRETCHES + 1))
-    left = Remainder.of(both - projected @ flat.T, rows.torque.shape[0] * edges)
-    value, std, is_known = own_coefficients(left.squares[:, :1], left.scores[:, :1])
+    remainder = Remainder.of(both - projected @ flat.T, rows.torque.shape[0] * edges)
+    value, std, is_known = own_coefficients(
+        remainder.squares[:, :1], remainder.scores[:, :1]
+    )
     doubt = before
     # All of the log and the friction that was chosen may say more than a part and plain
     # friction did. Its mean is not taken, so that it is part of the doubt.

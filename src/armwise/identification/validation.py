@@ -251,10 +251,10 @@ def predict_torque(
 
 def at_usual_temperature(columns: Columns, samples: Samples) -> Samples:
     """Give a planned motion, which has no thermometer, the temperature of the fit."""
-    usual = columns.usual_temperature
-    if usual is None or samples.temperature is not None:
+    temperature = columns.usual_temperature
+    if temperature is None or samples.temperature is not None:
         return samples
-    return replace(samples, temperature=np.broadcast_to(usual, samples.q.shape))
+    return replace(samples, temperature=np.broadcast_to(temperature, samples.q.shape))
 
 
 def filter_effect(

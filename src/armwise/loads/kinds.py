@@ -422,16 +422,16 @@ def _fit_compliant(wave: Wave) -> Fit:
     ])  # fmt: skip
     stored = np.concatenate([_give(wave, g[None]) for g in grid])
     fits_rigid = float(wave.score(None, 0).errors.sum())
-    fits, chosen, beside = [], np.zeros((1, 0)), np.zeros((1, *stored.shape[1:3], 0))
+    fits, modes, beside = [], np.zeros((1, 0)), np.zeros((1, *stored.shape[1:3], 0))
     for _ in range(_MODES):
         costs = np.concatenate([
             np.sum(wave.project(np.concatenate([beside, s[None]], axis=3))[0] ** 2, 1)
             for s in stored
         ])  # fmt: skip
-        start = np.concatenate([chosen, grid[[int(np.argmin(costs))]]], axis=1)
-        chosen = gauss_newton(wave, _give, start, steps=6)[None]
-        beside = _give(wave, chosen)
-        fits.append((wave.score(beside[0], chosen.size), chosen[0]))
+        start = np.concatenate([modes, grid[[int(np.argmin(costs))]]], axis=1)
+        modes = gauss_newton(wave, _give, start, steps=6)[None]
+        beside = _give(wave, modes)
+        fits.append((wave.score(beside[0], modes.size), modes[0]))
         if fits[-1][0].errors.sum() < 1.1 * wave.noise * fits_rigid:
             break  # nothing is left to explain
     fit, theta = min(fits, key=lambda f: float(f[0].errors.sum()))

@@ -220,13 +220,14 @@ class Wave:
     def unexplained(self) -> float:
         """Largest fraction of force or moment, below 3 Hz, that a rigid load leaves."""
         rate = _RATE_HZ / _BLOCK
-        left, whole = (
+        residual, whole = (
             np.apply_along_axis(low_pass, 0, x.reshape(-1, 6), _SLOW_HZ, rate)
             for x in (self.residual, self.target)
         )
         parts = (slice(0, 3), slice(3, 6))
         ratios = [
-            np.sum(left[:, p] ** 2) / np.sum((whole[:, p] - whole[:, p].mean(0)) ** 2)
+            np.sum(residual[:, p] ** 2)
+            / np.sum((whole[:, p] - whole[:, p].mean(0)) ** 2)
             for p in parts
         ]
         return float(np.sqrt(max(ratios)))
@@ -246,8 +247,8 @@ def _motion_band_hz(motion: np.ndarray) -> float:
     for k in (0, 1, 2, 6, 7, 8):  # accelerations, which are differentiated twice
         smooth = np.convolve(power[:, k], kernel, "same")
         noise = np.median(power[top, k] / f[top] ** 4) / 0.7 * f**4
-        known = np.flatnonzero((smooth > 10.0 * noise) & (f < 25.0))
-        highest = max(highest, float(f[known[-1]]) if known.size else 0.0)
+        clear = np.flatnonzero((smooth > 10.0 * noise) & (f < 25.0))
+        highest = max(highest, float(f[clear[-1]]) if clear.size else 0.0)
     return max(1.3 * highest, 3.0)
 
 
@@ -319,12 +320,12 @@ def gauss_newton(
         if not at.size:
             break
         batch = (theta[at, None] + nudges).reshape(-1, p)
-        left = wave.project(columns(wave, batch))[0].reshape(at.size, p + 1, -1)
+        residuals = wave.project(columns(wave, batch))[0].reshape(at.size, p + 1, -1)
         trials = np.empty((at.size, 4, p))
         for i, j in enumerate(at):
-            costs[j] = float(left[i, 0] @ left[i, 0])
-            J = (left[i, 1:] - left[i, 0]) / _NUDGE
-            G, g = J @ J.T, J @ left[i, 0]
+            costs[j] = float(residuals[i, 0] @ residuals[i, 0])
+            J = (residuals[i, 1:] - residuals[i, 0]) / _NUDGE
+            G, g = J @ J.T, J @ residuals[i, 0]
             for m, d in enumerate(damping[j] * 10.0 ** np.arange(-1, 3)):
                 step = np.linalg.solve(G + d * np.diag(np.diag(G) + 1e-9), g)
                 trials[i, m] = theta[j] - np.clip(step, -0.5, 0.5)

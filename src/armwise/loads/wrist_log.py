@@ -318,14 +318,14 @@ def _averaged(
     stamps: np.ndarray, values: np.ndarray, time: np.ndarray
 ) -> Float[np.ndarray, "times channels"]:
     """Values at other times; faster readings are smoothed to the new rate first."""
-    rate, wanted = (
+    rate, target = (
         1.0 / float(np.median(np.diff(stamps))),
         1.0 / float(time[1] - time[0]),
     )
-    if rate > 1.2 * wanted:
+    if rate > 1.2 * target:
         even = np.arange(stamps[0], stamps[-1], 1.0 / rate)
         values = np.stack([np.interp(even, stamps, x) for x in values.T], axis=1)
-        values, stamps = _smooth(values, 0.4 * wanted, rate), even
+        values, stamps = _smooth(values, 0.4 * target, rate), even
     return np.stack([np.interp(time, stamps, x) for x in values.T], axis=1)
 
 

@@ -212,9 +212,9 @@ class MomentumObserver:
         step = 1.0 / self.rate_hz
         change = np.zeros(momentum.shape)
         change[1:] = np.diff(momentum, axis=0) - step * own[1:]
-        kept = 1.0 / (1.0 + self._gain * step)
-        behind = lfilter([1.0], [1.0, -kept], change, axis=0)
-        return np.asarray(self._gain * kept * behind)
+        fade = 1.0 / (1.0 + self._gain * step)
+        behind = lfilter([1.0], [1.0, -fade], change, axis=0)
+        return np.asarray(self._gain * fade * behind)
 
     def learn(self, samples: Samples, false_alarms_per_hour: float = 0.1) -> Thresholds:
         """Find thresholds from a log without contact, and keep them.
@@ -259,9 +259,9 @@ class MomentumObserver:
         scale = extremes.std(axis=0, ddof=1) * np.sqrt(6.0) / np.pi + 1e-12
         location = extremes.mean(axis=0) - 0.5772 * scale
         each = false_alarms_per_hour / self.arm.dof * _BLOCK / 3600.0
-        wanted = location - scale * np.log(-np.log1p(-min(each, 0.5)))
+        level = location - scale * np.log(-np.log1p(-min(each, 0.5)))
         factor = np.maximum.reduce(
-            [wanted, _MARGIN * extremes.max(axis=0), np.full(self.arm.dof, _SPREAD)]
+            [level, _MARGIN * extremes.max(axis=0), np.full(self.arm.dof, _SPREAD)]
         )
         beyond = -np.expm1(-np.exp(-(factor - location) / scale))
         alarms = float(beyond.sum() * 3600.0 / _BLOCK)

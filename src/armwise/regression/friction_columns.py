@@ -249,8 +249,8 @@ class _Warmth:
     ) -> None:
         from scipy.signal import lfilter
 
-        usual = 1.0 / max(samples.rate_hz, 1e-9)
-        stride = max(1, int(constant / usual / _KNOTS))
+        period = 1.0 / max(samples.rate_hz, 1e-9)
+        stride = max(1, int(constant / period / _KNOTS))
         own = [(samples.time[rows], samples.qd[rows]) for rows in samples.segments]
         warmth, last = 0.0, None
         knots, values, first = [], [], 0
@@ -259,9 +259,9 @@ class _Warmth:
                 continue
             speed = qd @ row
             power = heat[0] * np.abs(speed) + heat[1] * speed**2
-            gap = usual if last is None else float(time[0]) - last
-            warmth *= 0.0 if gap < 0.0 else np.exp(-max(gap - usual, 0.0) / constant)
-            step = (time[-1] - time[0]) / (len(time) - 1) if len(time) > 1 else usual
+            gap = period if last is None else float(time[0]) - last
+            warmth *= 0.0 if gap < 0.0 else np.exp(-max(gap - period, 0.0) / constant)
+            step = (time[-1] - time[0]) / (len(time) - 1) if len(time) > 1 else period
             fade = float(np.exp(-step / constant))
             course = lfilter([1.0 - fade], [1.0, -fade], power, zi=[fade * warmth])[0]
             warmth, last = float(course[-1]), float(time[-1])
