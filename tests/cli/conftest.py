@@ -83,6 +83,7 @@ def write_servo_logs(folder: Path) -> None:
     """One link that a servo turns, under the name of an arm people have."""
     robot = servo_rig.arm(folder, joints=1)
     Path(folder / "fingers1.urdf").rename(folder / "so101.urdf")
+    aw.servos.write_servo(servo_rig.truth(robot), folder / "servo.json")
     for seed in (1, 2):
         log = servo_rig.recording(servo_rig.truth(robot), seed)
         aw.write_recording(log, folder / f"move{seed}.csv")

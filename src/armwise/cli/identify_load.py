@@ -131,7 +131,7 @@ def identify_load(
     Example: armwise identify-load ur10 held.csv --bare empty.csv --frame flange
     --gains gains.json
 
-    Example: armwise identify-load so101.urdf held.csv --servo servo.json
+    Example: armwise identify-load so101.urdf move2.csv --servo servo.json
     """
     from armwise.cli.arguments import load_described, load_model, read_logs
     from armwise.identification import Estimate

@@ -66,7 +66,7 @@ class Wave:
         self.step = 1.0 / _RATE_HZ
         A = wrench_regressor(a, omega, alpha)
         rows, target = block_means(A), block_means(wrench)
-        flat = rows.reshape(-1, 10)
+        flat = rows.reshape(-1, rows.shape[2])
         constant = np.broadcast_to(np.eye(6), (len(rows), 6, 6))
         first = np.concatenate([rows, constant], axis=2)
         self.scale = np.repeat(
@@ -329,7 +329,8 @@ def gauss_newton(
             for m, d in enumerate(damping[j] * 10.0 ** np.arange(-1, 3)):
                 step = np.linalg.solve(G + d * np.diag(np.diag(G) + 1e-9), g)
                 trials[i, m] = theta[j] - np.clip(step, -0.5, 0.5)
-        tried = squared_errors(wave, columns, trials.reshape(-1, p)).reshape(at.size, 4)
+        tried = squared_errors(wave, columns, trials.reshape(-1, p))
+        tried = tried.reshape(trials.shape[:2])
         for i, j in enumerate(at):
             m = int(np.argmin(tried[i]))
             # A step that gains less than a thousandth is the last.
