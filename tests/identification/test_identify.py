@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.errors import ArgumentError
+from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.identification import FrictionTerm, identify_recordings
 from armwise.identification.problem import pose_problem
 from armwise.regression import (
@@ -241,3 +241,9 @@ def test_a_residual_that_is_noise_needs_no_friction_candidates(small):
     selection = aw.identification.select_friction(small, followed)
     assert {term.joint for term in selection.candidates} == {0}
     assert {term.joint for term in selection.terms} == {0}
+
+
+def test_fewer_torques_than_unknowns_are_refused(small):
+    data = samples_of(small, seconds=5.0)
+    with pytest.raises(NotIdentifiable, match="base parameters: the data are too sho"):
+        aw.identify(small, data[:4])

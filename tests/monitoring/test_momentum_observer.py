@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -132,6 +133,14 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
         MomentumObserver(arm).learn(_log(1)[:50])
 
 
+def test_thresholds_are_not_learnt_from_another_arms_log() -> None:
+    light = MomentumObserver(aw.load_arm("ur5"))
+    log = aw.Samples.concatenate([_log(seed) for seed in range(2)])
+    other = replace(log, tau=0.01 * np.asarray(log.tau))
+    with pytest.raises(NotIdentifiable, match="Is it this arm's log"):
+        light.learn(other)
+
+
 def test_a_whole_log_is_followed_as_sample_by_sample() -> None:
     observer = _observer()
     data = _log(8, 20.0)[:400]
@@ -186,7 +195,10 @@ def test_the_command_says_when_and_where(tmp_path: Path) -> None:
     assert report["contacts"][0]["joint"] == 2
     assert report["contacts"][0]["began"] == pytest.approx(1.5, abs=0.05)
     assert (tmp_path / "c" / "observer.c").exists()
-    words = ["follow-contact", "ur10", free[1], *free]
-    quiet = CliRunner().invoke(app, words)
+    words = ["follow-contact", "ur10", free[1]]
+    quiet = CliRunner().invoke(app, [*words, *free[2:]])
     assert quiet.exit_code == 0, quiet.output
+    # A log says nothing of itself.
+    refused = CliRunner().invoke(app, [*words, *free])
+    assert "out of itself" in str(refused.exception)
     assert "no contact" in quiet.output

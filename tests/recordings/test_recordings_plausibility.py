@@ -116,6 +116,10 @@ def test_a_temperature_that_ends_half_way_is_one_sentence(tmp_path):
     assert "temperature_2 is missing from" in said.text
     assert len(said.text) < 300
     assert estimate.samples[0].temperature is None
+    # Empty cells of a text log say the same.
+    write_recording(broken, tmp_path / "half.csv")
+    text = read_recording(tmp_path / "half.csv", arm)
+    assert [w.code for w in suspicions(text, arm)] == ["temperature-missing"]
     some = log.with_channels({"temperature_1": warm["temperature_1"]})
     assert "no temperature_2" in suspicions(some, arm)[-1].text
     assert not [w for w in suspicions(log, arm) if w.code == "temperature-missing"]

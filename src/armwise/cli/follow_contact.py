@@ -21,6 +21,7 @@ from armwise.cli.arguments import (
     read_logs,
 )
 from armwise.cli.output import AsJson, console, print_json
+from armwise.errors import ArgumentError
 
 PathList = list[Path]
 
@@ -52,7 +53,7 @@ def follow_contact(
 
     Best with an estimate (identify -o) as ARM, and --free a log it was not made from.
 
-    Example: armwise follow-contact out/estimate.json run1.csv --free run1.csv
+    Example: armwise follow-contact out/estimate.json run2.csv --free run1.csv
     """
     import numpy as np
 
@@ -60,6 +61,11 @@ def follow_contact(
     from armwise.monitoring import MomentumObserver
     from armwise.recordings import prepare
 
+    if {path.resolve() for path in logs} & {path.resolve() for path in free}:
+        raise ArgumentError(
+            "A log that thresholds are learnt from cannot stand out of itself: give "
+            "another one for --free."
+        )
     described, mapped = load_described(arm, mapping, [*logs, *free])
     model = load_model(arm)
     is_whole = isinstance(model, Estimate) and model.arm.dof == described.dof
@@ -120,13 +126,14 @@ def _show(report: dict[str, Any], names: tuple[str, ...]) -> None:
         )
     if not report["contacts"]:
         screen.print("no contact")
-    rows = zip(names, report["threshold"], report["delay"], strict=True)
-    for name, threshold, delay in rows:
+    rows = zip(names, report["threshold"], report["push"], report["delay"], strict=True)
+    for name, threshold, push, delay in rows:
         late = "not seen" if delay == float("inf") else f"seen in {1e3 * delay:.0f} ms"
+        text = f"a push of {100 * _PUSH:.0f} % of its limit is {late}"
+        if push == float("inf"):
+            text = "no limit is described"
         screen.print(
-            f"{name}: threshold {threshold:.3g} N m (median); a push of "
-            f"{100 * _PUSH:.0f} % of its limit is {late}",
-            markup=False,
+            f"{name}: threshold {threshold:.3g} N m (median); {text}", markup=False
         )
     screen.print(
         f"false alarms to expect in motions like those of --free: "

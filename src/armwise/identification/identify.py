@@ -36,7 +36,12 @@ from armwise.identification.friction_selection import (
 )
 from armwise.identification.methods import Method, PhysicallyConsistent
 from armwise.identification.mismatch import find_mismatch
-from armwise.identification.problem import TERMS, Problem, pose_problem
+from armwise.identification.problem import (
+    TERMS,
+    Problem,
+    count_base,
+    pose_problem,
+)
 from armwise.identification.sampled_rows import SampledSystem, whitened_rows
 from armwise.identification.validation import review
 from armwise.progress import Progress
@@ -192,6 +197,13 @@ def build_problem(
     free = tuple(terms)
     if not free:
         raise NotIdentifiable("No term was left to estimate. Name at least one.")
+    torques, unknowns = sum(run.tau.size for run in runs), count_base(described, free)
+    if torques < _FEWEST_TORQUES * unknowns:
+        raise NotIdentifiable(
+            f"{torques} torques (samples × joints, filtered) for {unknowns} base "
+            "parameters: the data are too short. Record a longer motion, or hold out "
+            "less of it."
+        )
     report("choose friction", 0.4)
     with threadpool_limits(limits=1, user_api="blas"):
         if isinstance(friction, str):
@@ -258,6 +270,10 @@ def _prepared(
         others += [last for _, last in pairs]
     return samples, others, fine
 
+
+# Judgement: with as many torques as unknowns every fit is perfect, and none means much.
+_FEWEST_TORQUES = 2
+"""Torques for each base parameter below which nothing is estimated."""
 
 # Judgement: of a motion that has something at the cut-off, 2.5 times it hold the most.
 _FINER = 2.5

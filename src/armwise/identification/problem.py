@@ -203,6 +203,11 @@ def pose_problem(
     return Problem(columns, tuple(data), filled, base, free)
 
 
+def count_base(columns: Columns, terms: Iterable[str] = TERMS) -> int:
+    """How many base parameters there are to estimate."""
+    return structural_base(columns, _estimated(columns, terms)).count
+
+
 def structural_base(
     columns: Columns, free: np.ndarray, *, from_tip: bool = False
 ) -> BaseParameters:

@@ -121,7 +121,17 @@ def _is_driven(power: np.ndarray, channels: tuple[str, ...]) -> np.ndarray:
     return driven
 
 
+# Judgement: with as much noise as load, neither is known.
+_LOST = 0.7
+"""Fraction of the wrench that may stay unexplained if there is to be a load at all."""
+
+
 def _say(is_rigid: bool, excess: float, unexplained: float, band: float) -> str:
+    if is_rigid and unexplained > _LOST:
+        return (
+            f"No load shows in the data: below {band:.1f} Hz, "
+            f"{100 * unexplained:.0f} % of its wrench would be noise."
+        )
     if is_rigid:
         return (
             f"A rigid load explains the data: below {band:.1f} Hz, "

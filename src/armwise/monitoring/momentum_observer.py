@@ -42,6 +42,10 @@ _MARGIN = 1.5
 """Least threshold over the largest residual of a log without contact: residuals repeat
 themselves with the motion, and another motion has others."""
 
+# Judgement: even a description without friction misses no torque by this much.
+_ANOTHER = 3.0
+"""Residual over torque, in a log without contact, that is another arm's."""
+
 _SPREAD = 3.0
 """Least threshold in standard deviations of the model, where a log was quieter."""
 
@@ -231,7 +235,7 @@ class MomentumObserver:
             false_alarms_per_hour: Of all joints together, in motions like the log's.
 
         Raises:
-            NotIdentifiable: If the log is shorter than five seconds.
+            NotIdentifiable: If the log is shorter than five seconds, or another arm's.
         """
         blocks = _blocks(samples, _BLOCK)
         if len(blocks) < 10:
@@ -251,6 +255,14 @@ class MomentumObserver:
             least = _envelope(np.abs(modelled), std)
             base, slope = np.maximum(base, least[0]), np.maximum(slope, least[1])
         size = np.sqrt(np.mean(samples.tau**2, axis=0))
+        error = np.sqrt(np.mean(observed.torque**2, axis=0))
+        worst = int(np.argmax(error / np.maximum(size, 1e-12)))
+        if error[worst] > _ANOTHER * size[worst]:
+            raise NotIdentifiable(
+                f"The model misses the torque of {self.arm.coordinate_names[worst]} by "
+                f"{error[worst] / max(size[worst], 1e-12):.0f} times its size in the "
+                "log without contact. Is it this arm's log, and in N m?"
+            )
         base = np.maximum(base, 1e-3 * size + 1e-9)
         shape = Thresholds(base, slope, dry, np.ones(self.arm.dof))
         ratio = np.abs(observed.torque) / shape.spread(modelled, samples.qd)

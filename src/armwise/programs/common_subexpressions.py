@@ -108,7 +108,8 @@ class _Extractor:
         """Note what a sum contains."""
         terms = self.system.sums[symbol]
         occurrences: dict[Pair, list[_Occurrence]] = defaultdict(list)
-        items = list(terms.items())
+        # Terms may have cancelled to nothing when a product was put in their place.
+        items = [(m, c) for m, c in terms.items() if c]
         for i, (m, c) in enumerate(items):
             for n, d in items[:i]:
                 common, a, b = _common(m, n)

@@ -329,7 +329,12 @@ def _needed(
     """Tell which columns of a text log must be sound."""
     standard = recognise(headings, source, arm, set(mapping.signals)).columns
     standard = with_columns(standard, columns if not name else {}, headings, source)
-    needed = set(standard.values())
+    # A thermometer that stops is said, and left out: the motion is as good without it.
+    needed = {
+        heading
+        for channel, heading in standard.items()
+        if not channel.startswith("temperature_")
+    }
     needed |= set(seconds_and_nanoseconds(headings) or ())
     for signal in mapping.signals.values():
         if signal.file == name and signal.layout == "numbers":

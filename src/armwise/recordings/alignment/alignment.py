@@ -215,6 +215,7 @@ def _with_lag(
     # A torque that was low-passed within the motion's band before it was logged lacks
     # what the motion has: no delay explains that, and the best one means little.
     is_known = fit.std < _LEAST_KNOWN and seen_hz > 0.5 * choice.low_pass_hz
+    is_known &= abs(fit.seconds) <= _longest(samples)
     if is_open and is_known:
         choice = replace(choice, lag=fit.seconds, lag_std=fit.std)
     elif is_open:
@@ -226,6 +227,12 @@ def _with_lag(
     # NaN, of a joint without such rows or without friction, is not below any bound.
     ignored = tuple(map(bool, np.abs(fit.slow_friction) < _SLOW_FRICTION))
     return replace(choice, ignores_slow=ignored)
+
+
+def _longest(samples: Samples) -> float:
+    """Delay in [s] beyond which a log is too short to tell it from other parameters."""
+    # Judgement: a twentieth; in a third of a second any torque fits with some delay.
+    return 0.05 * len(samples) / samples.rate_hz
 
 
 def _doubtful_lag(
@@ -242,6 +249,7 @@ def _doubtful_lag(
         # What friction with a memory explains as well is no delay.
         seconds, std = lag_beside_hysteresis(samples, columns, seconds)
     is_sure = abs(seconds) > max(3.0 * std, 1.0 / rate_hz)
+    is_sure &= abs(seconds) <= _longest(samples)
     lag = seconds if is_sure else 0.0
     # Its second moment about what is taken; no delay is longer than the longest, any of
     # which would have a standard deviation of a third of its square.

@@ -409,7 +409,7 @@ def _steps(samples: Samples) -> tuple[tuple[Cell, ...], ...]:
     return (
         ("low-pass", cutoff),
         ("derivatives", done.differentiation),
-        ("lag of the torque, taken out [ms]", 1e3 * done.lag),
+        ("lag of the torque, taken out before the fit [ms]", 1e3 * done.lag),
         ("lag of the velocity, taken out [ms]", 1e3 * done.velocity_lag),
         ("rate before decimation [Hz]", rate),
         ("one sample kept of", done.decimation),

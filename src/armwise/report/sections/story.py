@@ -142,7 +142,8 @@ def _clock(subject: Subject) -> KeyNumber:
     """Lag of the torque where a recording was prepared, else the condition number."""
     fitted = subject.fitted
     if fitted is not None and fitted.preparation.rows_read:
-        lag = 1e3 * fitted.preparation.lag
+        whole = subject.estimate.torque_lag
+        lag = 1e3 * (fitted.preparation.lag if whole is None else whole.seconds)
         if lag == 0.0:
             remark = "torque and motion are of the same instant"
             return KeyNumber("lag of the torque", "none", remark)
