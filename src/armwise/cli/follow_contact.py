@@ -99,6 +99,7 @@ def follow_contact(
         "threshold": middle,
         "delay": delay,
         "push": push,
+        "bandwidth_hz": band,
         "files": [str(path) for path in files],
     }
     if json:
@@ -137,7 +138,8 @@ def _show(report: dict[str, Any], names: tuple[str, ...]) -> None:
         )
     screen.print(
         f"false alarms to expect in motions like those of --free: "
-        f"{report['false_alarms_per_hour']:.2g} an hour",
+        f"{report['false_alarms_per_hour']:.2g} an hour; seen through a low-pass of "
+        f"{report['bandwidth_hz']:.3g} Hz (--bandwidth-hz: lower is slower, and finer)",
         markup=False,
     )
     for path in report["files"]:

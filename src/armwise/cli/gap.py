@@ -110,7 +110,13 @@ def _model(
     return (model if isinstance(model, Estimate) else described[0]), described
 
 
+_ANOTHER = 3.0
+"""Torque error, as a fraction, that no model of the right arm has."""
+
+
 def _show(gap: Gap, line: str, output: Path | None) -> None:
+    import numpy as np
+
     out = console()
     before = "described" if gap.driven_by == "torques" else "delay line"
     rows = table(
@@ -129,6 +135,10 @@ def _show(gap: Gap, line: str, output: Path | None) -> None:
             _cell(gain[j], ".3f", ""),
         )
     out.print(rows)
+    # NaN, where no torque was logged, is not above.
+    if (torque > _ANOTHER).any():
+        worst = gap.joints[int(np.nanargmax(torque))]
+        warn(f"The model misses the torque of {worst} by far: is it this arm's log?")
     out.print(line, soft_wrap=True)
     if output is not None:
         out.print(f"Open {output}", soft_wrap=True)
