@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import random
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armwise.programs import Kernel, cos, sign, sin, trace
+from armwise.programs.common_subexpressions import extract
 from armwise.programs.operations import fewer_operations, operations
-from armwise.programs.polynomials import expand
+from armwise.programs.polynomials import System, expand
 
 NUMBERS = st.sampled_from([1.0, -1.0, 2.0, 0.3, 1.0 + 2e-16, -0.7])
 LEAVES = st.one_of(st.integers(0, 5), NUMBERS)
@@ -131,3 +135,23 @@ def test_signs_of_what_is_shared(function):
     x = np.random.default_rng(1).uniform(-2, 2, (6, 4))
     before, after = (Kernel(p, "numpy")([x])[0] for p in (program, found))
     np.testing.assert_allclose(after, before, rtol=1e-12, atol=1e-12)
+
+
+def test_terms_that_cancelled_share_no_sum() -> None:
+    system = System()
+    a, b, c = (system.symbol() for _ in range(3))
+    first, second = system.symbol(), system.symbol()
+    # a c has cancelled to nothing, as products put in the place of others may.
+    system.sums[first] = {(a, b): 1.0, (a, c): 0.0, (b, c): 2.0}
+    system.sums[second] = {(a, b): 2.0, (b, c): 4.0}
+    extract(system, random.Random(0), 0.0)
+    values = {a: 3.0, b: 5.0, c: 7.0}
+
+    def evaluated(symbol: int) -> float:
+        if symbol in values:
+            return values[symbol]
+        terms = system.sums[symbol].items()
+        return sum(x * math.prod(map(evaluated, factors)) for factors, x in terms)
+
+    assert evaluated(first) == 3 * 5 + 2 * 5 * 7
+    assert evaluated(second) == 2 * evaluated(first)

@@ -12,7 +12,7 @@ from os import PathLike
 from armwise.arms import Arm, load_arm
 from armwise.dynamics import Dynamics
 from armwise.identification.estimate import Estimate
-from armwise.identification.identify import identify
+from armwise.identification.identify import build_problem
 from armwise.identification.methods import PhysicallyConsistent
 from armwise.identification.validation import Tally, Validation, part_masks
 from armwise.recordings import Samples
@@ -29,13 +29,16 @@ def arm_for_file(estimate: Estimate) -> Arm:
     """
     if not estimate.columns.friction or not estimate.samples:
         return estimate.arm
-    return identify(
+    problem = build_problem(
         estimate.arm,
         estimate.samples,
-        PhysicallyConsistent(),
         friction="linear",
         terms=("viscous", "coulomb", "offset"),
-    ).arm
+    )
+    # No more than the numbers: what is uncertain of them the estimate itself says.
+    parameters = PhysicallyConsistent().solve(problem).parameters
+    assert parameters is not None
+    return estimate.arm.with_parameters(parameters)
 
 
 def read_back(path: str | PathLike[str], estimate: Estimate) -> Arm:
