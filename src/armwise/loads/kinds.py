@@ -66,11 +66,12 @@ class LoadKind:
     Attributes:
         kind: One of KINDS.
         probability: That no other kind predicts stretches left out better, by their
-            scatter (Student's t).
+            scatter (Student's t). Of a load called rigid at once, because a rigid one
+            leaves only noise, it is assumed (0.99), not computed.
         errors: Prediction error of every kind over the rigid load's, on stretches left
             out; 1 is no better than rigid.
         values: Parameters of this kind: moving_mass [kg], length [m], frequency_hz,
-            damping_ratio, friction [N], travel [m]; those that it has.
+            damping_ratio, shift [kg m] (mass times path); those that it has.
     """
 
     kind: str
