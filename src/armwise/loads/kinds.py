@@ -67,7 +67,8 @@ class LoadKind:
         kind: One of KINDS.
         probability: That no other kind predicts stretches left out better, by their
             scatter (Student's t). Of a load called rigid at once, because a rigid one
-            leaves only noise, it is assumed (0.99), not computed.
+            leaves only noise, it is assumed (0.99), not computed; of a loose one it
+            only says how little any law explains (0.5 to 1).
         errors: Prediction error of every kind over the rigid load's, on stretches left
             out; 1 is no better than rigid.
         values: Parameters of this kind: moving_mass [kg], length [m], frequency_hz,
