@@ -130,9 +130,9 @@ def reached_by_chance(
 
     The score of every stretch with a sign of its own at random is what a residual that
     follows nothing would show (wild bootstrap with the null hypothesis imposed:
-    Cameron, Gelbach and Miller 2008). A column that is large in a few stretches only reaches far
-    more standard errors so than Student's t of all stretches says; bounds are balanced,
-    so that it does not raise those of others.
+    Cameron, Gelbach and Miller 2008). A column that is large in a few stretches only
+    reaches far more standard errors so than Student's t of all stretches says; bounds
+    are balanced, so that it does not raise those of others.
     """
     power = squares.sum(axis=0)
     power = np.where(power > 0.0, power, 1.0)
