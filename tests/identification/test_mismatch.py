@@ -10,6 +10,7 @@ import pytest
 import armwise as aw
 from armwise.errors import ArgumentError
 from armwise.identification import MISMATCH, Tally, read_estimate, write_estimate
+from armwise.identification.remainder import own_coefficients, reached_by_chance
 from armwise.regression import GAIN_STD, interval_factor, low_pass
 from armwise.report.subject import Subject, judge
 
@@ -99,9 +100,31 @@ def test_gains_that_differ_are_found_and_covered(described, data, arm):
     assert "torque-gains-differ" in codes(estimate)
     assert 0.01 < estimate.gain_std[0] < 0.1
     assert held(estimate, arm) > 0.9
+    # Only differences show: what all gains have in common may be off by as much.
+    relative = estimate.base_std / np.abs(estimate.base_values)
+    assert np.min(relative) > 0.9 * estimate.gain_std[0]
     verdicts = {one.question: one.verdict for one in judge(Subject.of(estimate))}
     question = "Does the residual follow nothing that would move the parameters?"
     assert verdicts[question] == "look"
+
+
+def test_what_chance_reaches_is_known_where_few_stretches_count():
+    """Columns of every concentration; Student's t alone would alarm far more often."""
+    rng = np.random.default_rng(5)
+    alarms = by_student = 0
+    size = np.exp(rng.normal(size=(40, 100)) * np.linspace(0.0, 2.5, 100))
+    for _ in range(100):
+        scores = np.sqrt(size) * rng.normal(size=size.shape)
+        value, std, _ = own_coefficients(size, scores)
+        sureness = np.abs(value) / std
+        alarms += bool(np.any(sureness > reached_by_chance(size, scores)))
+        by_student += bool(np.any(sureness > 4.0))
+    assert alarms <= 4
+    assert by_student >= 10
+    scores = np.sqrt(size) * rng.normal(size=size.shape)
+    scores[:, 30] += 3.0 * size[:, 30]
+    value, std, _ = own_coefficients(size, scores)
+    assert (np.abs(value) / std > reached_by_chance(size, scores))[30]
 
 
 def test_assumed_gains_widen_every_interval(plain, described, data, tmp_path):
