@@ -79,7 +79,9 @@ def _check_folder(path: Path | None) -> Path | None:
     return path
 
 
-def output_folder(explanation: str = "Folder for the results.") -> Any:
+def output_folder(
+    explanation: str = "Folder for the results; files there are replaced.",
+) -> Any:
     """Declare -o for a folder, made if need be."""
     return typer.Option("-o", "--output", help=explanation, callback=_check_folder)
 

@@ -29,7 +29,13 @@ from armwise.identification.validation import (
 )
 from armwise.motions import Motion
 from armwise.recordings import Samples
-from armwise.regression import Block, Columns, FrictionTerm, Solution
+from armwise.regression import (
+    Block,
+    Columns,
+    FrictionTerm,
+    Solution,
+    few_threads,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -178,9 +184,7 @@ class Estimate:
 
     @cached_property
     def _posterior(self) -> Posterior:
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(limits=1, user_api="blas"):  # small: one is faster
+        with few_threads(self.prior_arm.dof):
             return Posterior.of(
                 self.columns, self.base, self.all_parameters, self.base_covariance
             )

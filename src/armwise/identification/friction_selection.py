@@ -32,6 +32,7 @@ from armwise.regression import (
     FrictionTerm,
     accumulate,
     accumulate_folds,
+    few_threads,
     student_tails,
 )
 
@@ -124,10 +125,8 @@ def select_friction(
         terms: What else is estimated, as for `identify`.
         forms: Forms to try, as for `friction_candidates`.
     """
-    from threadpoolctl import threadpool_limits
-
     runs = [data] if isinstance(data, Samples) else list(data)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with few_threads(arm.dof):
         is_late = any(run.lag_std is not None for run in runs)
         plain = Columns(arm, has_lags=is_late)
         load = first_load(plain, runs, terms)
