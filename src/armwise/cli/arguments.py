@@ -237,7 +237,10 @@ def with_part_options(command: Callable[..., None]) -> Callable[..., None]:
     def whole(
         *, arm: str | None, chain: str | None, lock: list[str] | None, **options: Any
     ) -> None:
-        command(arm=arm and PartOfArm.of(arm, chain, lock), **options)
+        from armwise.cli.output import warnings_once
+
+        with warnings_once():
+            command(arm=arm and PartOfArm.of(arm, chain, lock), **options)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [p.replace(kind=keyword) for p in signature.parameters.values()]
