@@ -327,8 +327,10 @@ def find_senses(
         response, std = _responses(bench, fraction * effort, inertia)
         is_pushed = np.isnan(inertia)
         # Series add up, each weighted by its own precision.
-        total += np.where(is_pushed, response / std**2, 0.0)
-        weight += np.where(is_pushed, std**-2.0, 0.0)
+        # No deviation at all: a reading that does not change.
+        precision = np.where(is_pushed & (std > 0.0), std, np.inf) ** -2.0
+        total += response * precision
+        weight += precision
         is_clear = is_pushed & (np.abs(total) > _SIGNIFICANT * np.sqrt(weight))
         bench.sense[is_clear] = np.sign(total[is_clear])
         inertia[is_clear] = (weight / np.abs(total))[is_clear]
@@ -365,11 +367,13 @@ def _responses(
             bench.step(np.where(is_held, hold, push))
         readings.append(bench.x)
     change = np.diff(np.array(readings), n=2, axis=0) / (steps * bench.period) ** 2
-    A = _push_columns(signs, effort[pushed])
+    A, fit, variance = min(
+        (_fitted(signs, effort[pushed], late, change) for late in _LATENESS),
+        # Of all joints together, each in its own units; readings that do not change
+        # at all say nothing.
+        key=lambda x: float(np.log(np.maximum(x[2], 1e-300)).sum()),
+    )
     spread = np.linalg.inv(A.T @ A)
-    fit = np.einsum("ij,kj,kbm->ibm", spread, A, change)
-    residual = change - np.einsum("ki,ibm->kbm", A, fit)
-    variance = np.sum(residual**2, axis=0) / (len(A) - A.shape[1])
     response, std = np.zeros_like(start), np.ones_like(start)
     for k, j in enumerate(pushed):
         response[:, j] = fit[k, :, j]
@@ -377,19 +381,36 @@ def _responses(
     return response, std
 
 
+def _fitted(
+    signs: np.ndarray, effort: np.ndarray, late: float, change: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Columns, their coefficients, and the variance they leave of each reading."""
+    A = _push_columns(signs, effort, late)
+    fit = np.tensordot(np.linalg.pinv(A), change, axes=1)
+    residual = change - np.tensordot(A, fit, axes=1)
+    return A, fit, np.sum(residual**2, axis=0) / (len(A) - A.shape[1])
+
+
+_LATENESS = np.linspace(0.0, 1.0, 11)
+"""How much of a push shows one reading later that are tried: a half where torques are
+held exactly from one reading to the next, else with the delays of a bus, or the steps
+of a simulator. A wrong one leaves residuals that grow with the push."""
+
 _HOLDING = 30.0
 """Natural frequency in [rad/s] at which joints of known sense are held meanwhile."""
 
 
 def _push_columns(
-    signs: Float[np.ndarray, "pulses joints"], effort: Float[np.ndarray, " joints"]
+    signs: Float[np.ndarray, "pulses joints"],
+    effort: Float[np.ndarray, " joints"],
+    late: float = 0.5,
 ) -> Float[np.ndarray, "rows columns"]:
     """What second differences of readings are made of: pushes, and gravity.
 
     With torque w in one pulse and w' in the next, x'' averages (w + w')/2. Gravity
     accelerates a reading by a constant, and as the arm falls by a parabola.
     """
-    pushes = 0.5 * effort * (signs[1:] + signs[:-1])
+    pushes = effort * ((1.0 - late) * signs[1:] + late * signs[:-1])
     ramp = np.linspace(-1.0, 1.0, len(pushes))
     return np.column_stack([pushes, np.ones_like(ramp), ramp, ramp**2])
 
