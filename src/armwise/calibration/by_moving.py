@@ -17,7 +17,7 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.calibration.from_recording import first_std, sensed_samples
-from armwise.calibration.moves import Mover, Moves
+from armwise.calibration.moves import Mover, Moves, usual_effort
 from armwise.calibration.observability import Observability, calibratable
 from armwise.calibration.refine import (
     GaussianPrior,
@@ -83,7 +83,8 @@ def prospects(
 
     Args:
         structure: The arm, or the arm and what is known of it.
-        effort: Largest torque of each joint in [N m]; the arm's limits when not given.
+        effort: Largest torque of each joint in [N m]; the arm's limits when not given,
+            and where it has none, what motors for its weight usually bear.
         gain_std, offset_std: Standard deviations asked for, relative and in [rad].
         moves: How it will be moved.
     """
@@ -93,12 +94,11 @@ def prospects(
         arm, 0, 0.5 * moves.longest, harmonics=round(0.5 * moves.longest * 0.15),
         roughness=0.5, reach=0.25, widest=2.0, fastest=_WAVE_SPEED,
     )  # fmt: skip
-    limits = arm.limits("effort") if effort is None else _numbers(effort, arm, "effort")
-    finite = np.where(np.isfinite(limits), limits, 0.0)
+    limits = usual_effort(arm) if effort is None else _numbers(effort, arm, "effort")
     return calibratable(
         structure,
         noise=_TORQUE_ERROR,
-        least_torque_std=_FRICTION_ERROR * finite,
+        least_torque_std=_FRICTION_ERROR * limits,
         tolerance=(gain_std, offset_std),
         motion=motion,
     )
@@ -251,7 +251,7 @@ def _carried_out(
     for b in range(len(runs)):
         go_on(b, None)
     while asked:
-        # Arms that are behind the others go first, so that all make most moves together.
+        # Arms that are behind go first: most moves are then made by all at once.
         motion = asked[min(asked, key=lambda b: procedures[b].stage)]
         same = [b for b, other in asked.items() if _is_same(other, motion)]
         trace = mover.follow(motion)

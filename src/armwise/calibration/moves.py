@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.arms import Arm
 from armwise.calibration.sensor_control import Bench, SensorPD, Trace
 from armwise.calibration.stages import find_senses
 from armwise.calibration.structure import Structure
@@ -80,7 +81,8 @@ class Mover:
         inertia = find_senses(bench, moves.push * effort, moves.gentlest)
         free, held = _inertias(structure)
         self.gains: Float[np.ndarray, "batch dof"] = inertia / free
-        self._pd = _feedback(inertia, held / free, bench, moves.stiffness, effort)
+        load = _largest_weights(structure.arm) * inertia / free
+        self._pd = _feedback(inertia, held / free, load, bench, moves.stiffness, effort)
         speed = structure.arm.limits("velocity")
         fastest = np.where(np.isfinite(speed), _SPEED * speed, np.inf) / self.gains
         self._shortest = 4.0 * moves.amplitude / fastest.min(axis=0)
@@ -156,8 +158,13 @@ class Mover:
 _DAMPING = 0.7
 """Damping ratio of PD control."""
 
-_LARGEST_LAG = 0.4
-"""Damping times delay from which on a loop rings: a pure delay allows π/2 of it."""
+_LARGEST_LAG = 0.8
+"""Damping times delay from which on a loop rings: a pure delay allows π/2 of it. With
+less damping long chains swing slowly."""
+
+_UPRIGHT = 8.0
+"""Stiffness over gravity's, which pulls an arm that stands up away from there: one is
+needed for a joint by itself, four for chains of six whose joints all bend one way."""
 
 _WEIGHING = 3.0
 """Rate in [1/s] at which the weight of the arm is learnt: far below PD's own."""
@@ -166,6 +173,7 @@ _WEIGHING = 3.0
 def _feedback(
     inertia: Float[np.ndarray, "batch dof"],
     heavier: Float[np.ndarray, " dof"],
+    load: Float[np.ndarray, "batch dof"],
     bench: Bench,
     stiffness: float,
     effort: Float[np.ndarray, " dof"],
@@ -178,6 +186,7 @@ def _feedback(
     Args:
         inertia: Of each joint, the others free.
         heavier: How much larger it is, the others held.
+        load: Gravity's largest torque in [N m] per unit of the reading.
         bench: With the loop's delays.
         stiffness: Natural frequency in [rad/s].
         effort: Largest torques in [N m].
@@ -187,8 +196,9 @@ def _feedback(
         0.5 * stiffness / _DAMPING, rate / (4.0 * _DAMPING**2 * heavier)
     )
     kd = inertia * rate
-    kp = kd * corner
-    return SensorPD(kp, kd, kp * np.minimum(_WEIGHING, 0.2 * corner), effort)
+    # Long chains ring a little; else those that stand up would fall over.
+    kp = np.maximum(kd * corner, _UPRIGHT * load)
+    return SensorPD(kp, kd, kp * np.minimum(_WEIGHING, 0.2 * kp / kd), effort)
 
 
 def _inertias(structure: Structure) -> tuple[np.ndarray, np.ndarray]:
@@ -204,3 +214,30 @@ def _inertias(structure: Structure) -> tuple[np.ndarray, np.ndarray]:
     free = 1.0 / np.diagonal(np.linalg.inv(M), axis1=1, axis2=2)
     held = np.diagonal(M, axis1=1, axis2=2)
     return np.median(free, axis=0), np.median(held, axis=0)
+
+
+_LEAST_LOAD = 0.05
+"""Load of a joint that gravity does not act on, as a fraction of the largest: motors
+and gears are made in steps."""
+
+
+def gravity_loads(arm: Arm) -> Float[np.ndarray, " dof"]:
+    """Load of each joint in [N m] that motors are chosen for."""
+    load = _largest_weights(arm)
+    return np.maximum(load, max(_LEAST_LOAD * float(load.max()), 1e-3))
+
+
+def _largest_weights(arm: Arm) -> Float[np.ndarray, " dof"]:
+    """The largest gravity torque of each joint in [N m], over random postures."""
+    q = np.random.default_rng(0).uniform(-np.pi, np.pi, (200, arm.dof))
+    return np.asarray(np.abs(Dynamics(arm).gravity_torque(q)).max(axis=0))
+
+
+def usual_effort(arm: Arm) -> Float[np.ndarray, " dof"]:
+    """Effort limits in [N m]; where there are none, four times the joint's load.
+
+    That is what gears and motors are usually chosen for.
+    """
+    effort = arm.limits("effort")
+    is_limited = np.isfinite(effort) & (effort > 0.0)
+    return np.where(is_limited, effort, 4.0 * gravity_loads(arm))

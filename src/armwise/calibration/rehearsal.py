@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm, Drive
+from armwise.calibration.moves import gravity_loads, usual_effort
 from armwise.calibration.structure import Structure, as_structure
 from armwise.dynamics import Dynamics
 from armwise.plants import (
@@ -45,10 +46,6 @@ _NOISE = 3e-4
 
 _MASSES_OFF = 0.2
 """How far masses are off their description, relative."""
-
-_LEAST_LOAD = 0.05
-"""Load of a joint that gravity does not act on, as a fraction of the largest: motors
-and gears are made in steps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,10 +153,8 @@ def rehearse(
         backlash: Play of the gears in [rad]; ours only.
     """
     structure = as_structure(structure)
-    arm, load = structure.arm, _loads(structure.arm)
-    effort = arm.limits("effort")
-    # Four times its weight: what gears and motors are usually chosen for.
-    effort = np.where(np.isfinite(effort), effort, 4.0 * load)
+    arm = structure.arm
+    load, effort = gravity_loads(arm), usual_effort(arm)
     seeds = [seed] if isinstance(seed, int) else list(seed)
     each = [_unknown(structure, load, s) for s in seeds]
     true = [a for a, _ in each]
@@ -194,13 +189,6 @@ def _unknown(
     true = _worn(arm, load, 0.0 if structure.known else _MASSES_OFF, random)
     parameters = np.where(structure.is_free, true.parameters, arm.parameters)
     return true.with_parameters(parameters), sensors
-
-
-def _loads(arm: Arm) -> Float[np.ndarray, " dof"]:
-    """The largest gravity torque of each joint in [N m], over random postures."""
-    q = np.random.default_rng(0).uniform(-np.pi, np.pi, (200, arm.dof))
-    load = np.abs(Dynamics(arm).gravity_torque(q)).max(axis=0)
-    return np.maximum(load, max(_LEAST_LOAD * float(load.max()), 1e-3))
 
 
 def _worn(

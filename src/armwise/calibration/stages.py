@@ -324,7 +324,9 @@ def find_senses(
     names, fraction, hardest = bench.plant.joint_names, gentlest, 0
     total, weight = np.zeros_like(inertia), np.zeros_like(inertia)
     while True:
-        response, std = _responses(bench, fraction * effort, inertia)
+        # Heavy joints answer to longer pushes, once harder ones are not allowed.
+        pulse = _PULSE * _HARDER**hardest
+        response, std = _responses(bench, fraction * effort, inertia, pulse)
         is_pushed = np.isnan(inertia)
         # Series add up, each weighted by its own precision.
         # No deviation at all: a reading that does not change.
@@ -347,7 +349,7 @@ def find_senses(
 
 
 def _responses(
-    bench: Bench, effort: np.ndarray, inertia: np.ndarray
+    bench: Bench, effort: np.ndarray, inertia: np.ndarray, pulse: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Acceleration of each reading for one [N m], arm by arm, and its deviation.
 
@@ -355,7 +357,7 @@ def _responses(
     """
     is_held, start = np.isfinite(inertia), bench.x.copy()
     pushed = np.flatnonzero(~is_held.all(axis=0))
-    steps = max(1, round(_PULSE / bench.period))
+    steps = max(1, round(pulse / bench.period))
     signs = _push_signs(pushed.size)
     stiff = np.where(is_held, inertia, 0.0) * _HOLDING**2
     readings = [start]
