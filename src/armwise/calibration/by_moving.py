@@ -351,14 +351,17 @@ def gain_alone(sensed: Samples, j: int, guess: float) -> tuple[float, float]:
     )
     basis = np.linalg.qr(fixed)[0]
 
-    def cost(rate: float) -> float:
-        curve = np.column_stack([np.cos(rate * s), np.sin(rate * s)])
-        A = np.column_stack([basis, curve - basis @ (basis.T @ curve)])
-        unexplained = tau - A @ np.linalg.lstsq(A, tau, rcond=None)[0]
-        return float(unexplained @ unexplained)
-
+    flat = tau - basis @ (basis.T @ tau)
     rates = guess * np.geomspace(1.0 / _RATE_RANGE, _RATE_RANGE, _RATES)
-    costs = np.array([cost(rate) for rate in rates])
+    angles = np.multiply.outer(rates, s)
+    # Cosine and sine of every rate at once, the fixed columns taken out: what they
+    # explain is a system of two unknowns each.
+    c, d = (x - (x @ basis) @ basis.T for x in (np.cos(angles), np.sin(angles)))
+    cc, cd, dd = (np.einsum("ij,ij->i", *x) for x in ((c, c), (c, d), (d, d)))
+    ct, dt = c @ flat, d @ flat
+    determinant = np.maximum(cc * dd - cd**2, 1e-12 * cc * dd)
+    explained = (dd * ct**2 - 2.0 * cd * ct * dt + cc * dt**2) / determinant
+    costs = flat @ flat - explained
     k = int(costs.argmin())
     if k in (0, _RATES - 1):
         return float(rates[k]), np.inf
@@ -368,7 +371,6 @@ def gain_alone(sensed: Samples, j: int, guess: float) -> tuple[float, float]:
     bend = (lower - 2.0 * middle + right) / step**2
     repeats = independent_repeats(sensed)
     variance = middle / max(len(tau) - 7.0 * repeats, 1.0)
-    flat = tau - basis @ (basis.T @ tau)
     # The best of four hundred cosines fits noise too, by some ten variances.
     if bend <= 0.0 or flat @ flat - middle < _REAL * variance * repeats:
         return float(rates[k]), np.inf
@@ -395,6 +397,10 @@ where friction is neither sliding nor sticking, always at the same readings."""
 
 _FEWEST = 8
 """Fewest stretches a variance is computed from: it is known to a half then."""
+
+_PARTS = 3
+"""Parts of a wave that a variance is computed from. One part a wave covers as well, but
+the variance is then so uncertain that single errors are five of their deviations."""
 
 _TOGETHER = 3
 """Moves of all joints before the first estimate: with fewer, its own uncertainty is
@@ -565,16 +571,14 @@ class _Procedure:
         is_free: np.ndarray,
         prior: GaussianPrior,
     ) -> np.ndarray:
-        """By deleting one wave after another; wider for there being few of them."""
+        """By deleting parts of waves in turn; wider for there being few of them."""
         from scipy.stats import norm, t
 
         sensed, period = projector.sensed, self.mover.moves.period
         moved = len(sensed) / sensed.rate_hz
-        # Errors of friction and bent sensors repeat with every wave: shorter stretches
-        # would count them several times.
-        waves = int(np.clip(moved / period, _FEWEST, STRETCHES))
-        covariance = covariance_of(projector, solution, is_free, prior, waves)
-        factor = float(t.ppf(0.975, waves - 1) / norm.ppf(0.975))
+        parts = int(np.clip(_PARTS * moved / period, _FEWEST, STRETCHES))
+        covariance = covariance_of(projector, solution, is_free, prior, parts)
+        factor = float(t.ppf(0.975, parts - 1) / norm.ppf(0.975))
         covariance = factor**2 * covariance
         # Gains come first, unless known, then offsets; both feel their joint's error.
         error = _friction_error(projector, solution) ** 2
@@ -658,10 +662,12 @@ class _Procedure:
         )
 
 
-_FRICTION_MODEL = 0.001
+_FRICTION_MODEL = 0.0003
 """Error of Coulomb and viscous friction as a model at the speeds of the waves, as a
 fraction of the friction: what Stribeck's curve leaves there once the two are fitted.
-Every wave repeats it, so that no jackknife sees it."""
+Every wave repeats it, so that no jackknife sees it. Chosen on 340 values of chains of 2
+to 6 links (seeds below 30, both plants): 98 % are then inside; without it 94 %, and one
+in a hundred is beyond four deviations."""
 
 
 def _friction_error(
