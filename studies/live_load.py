@@ -114,7 +114,7 @@ def main() -> None:
     # Hour by hour, each with a motion of its own: a run cut short still counts.
     while hours < options.hours:
         more = min(1.0, options.hours - hours)
-        seed = options.seed + 10 * round(hours)
+        seed = options.seed + 6 * round(hours)  # six motions an hour
         alarms += follow(arm, more, options.change, 0.0, seed)[0]
         hours += more
         print(json.dumps({"hours": hours, "false_alarms": alarms}), flush=True)
