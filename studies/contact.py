@@ -112,7 +112,7 @@ class Plant:
             yield self.follow(first + k, push), rows
 
 
-def observer_of(plant: Plant, bandwidth_hz: float) -> MomentumObserver:
+def observer_of(plant: Plant, bandwidth_hz: float | None) -> MomentumObserver:
     """Identify the plant from one log; learn thresholds from others."""
     (log,) = plant.motions(_PERIOD, 0)
     recording = Recording.from_arrays(log.time, q=log.q, tau=log.tau)
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--pushes", type=int, default=100)
     parser.add_argument("--arm", default="ur10")
-    parser.add_argument("--bandwidth", type=float, default=25.0)
+    parser.add_argument("--bandwidth", type=float, help="[Hz]; else chosen")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     plant = Plant(aw.load_arm(options.arm), options.seed)
@@ -139,7 +139,7 @@ def main() -> None:
         json.dumps(
             {
                 "stated_false_alarms_per_hour": learnt.false_alarms_per_hour,
-                "factor": learnt.factor.round(2).tolist(),
+                "bandwidth_hz": observer.bandwidth_hz.tolist(),
             }
         ),
         flush=True,

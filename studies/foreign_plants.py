@@ -23,9 +23,10 @@ from armwise.recordings import Recording
 KINDS = ("plain", "stribeck", "load", "elastic", "gain", "thinning", "position")
 """What a plant does beyond viscous and Coulomb friction, one thing at a time."""
 
-_SUBSTEP = 2.5e-4
+_SUBSTEP = 5e-4
 """Step of MuJoCo in [s], Runge and Kutta's: semi-implicit steps would themselves delay
-the motion by half of one."""
+the motion by half of one. A quarter of it changes no angle by more than 1e-7 rad, under
+Stribeck's friction 1e-5."""
 
 
 @dataclass(frozen=True)

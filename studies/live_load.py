@@ -110,10 +110,16 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     arm = aw.load_arm(options.arm)
-    alarms, _, _ = follow(arm, options.hours, options.change, 0.0, options.seed)
-    print(json.dumps({"hours": options.hours, "false_alarms": alarms}), flush=True)
+    hours, alarms = 0.0, 0
+    # Hour by hour, each with a motion of its own: a run cut short still counts.
+    while hours < options.hours:
+        more = min(1.0, options.hours - hours)
+        seed = options.seed + 6 * round(hours)  # six motions an hour
+        alarms += follow(arm, more, options.change, 0.0, seed)[0]
+        hours += more
+        print(json.dumps({"hours": hours, "false_alarms": alarms}), flush=True)
     # A change every 7.3 s, at another moment of the minute each time.
-    false, delays, made = follow(arm, 0.5, options.change, 7.3, options.seed + 100)
+    false, delays, made = follow(arm, 0.5, options.change, 7.3, options.seed + 1000)
     print(
         json.dumps(
             {

@@ -66,12 +66,7 @@ class Robot:
 
 
 def robots(name: str, count: int, motion: Motion, seed: int) -> Iterator[Robot]:
-    """Simulate robots with everything their owners do not know."""
-    for first in range(0, count, _BATCH):
-        yield from _batch(name, min(_BATCH, count - first), motion, seed + first)
-
-
-def _batch(name: str, count: int, motion: Motion, seed: int) -> Iterator[Robot]:
+    """Simulate robots with everything their owners do not know, side by side."""
     random = np.random.default_rng(seed)
     arm = aw.load_arm(name)
     largest = arm.limits("effort")
@@ -164,29 +159,42 @@ def _result(name: str, load: LoadEstimate, mass: float) -> dict[str, float]:
     }
 
 
+def summary(name: str, rows: list[dict[str, float]]) -> dict[str, object]:
+    """Coverage and errors of one arm's robots so far."""
+    columns = {key: np.array([row[key] for row in rows]) for key in rows[0]}
+    answer: dict[str, object] = {"arm": name, "runs": len(rows)}
+    for when in ("before", "after"):
+        error, std = columns[f"{when}_error"], columns[f"{when}_std"]
+        answer |= {
+            f"{when}_coverage": round(float(columns[f"{when}_holds"].mean()), 3),
+            f"{when}_median_error": round(float(np.median(np.abs(error))), 4),
+            f"{when}_bias": round(float(error.mean()), 4),
+            f"{when}_scatter": round(float(error.std()), 4),
+            f"{when}_std": round(float(np.median(std)), 4),
+        }
+    return answer
+
+
 def main() -> None:
-    """Print one summary per arm."""
+    """Print a summary per arm after every batch: a run cut short still counts."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--arm", choices=sorted(CAPACITY), action="append")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    for name in options.arm or sorted(CAPACITY):
-        plan = design_load_excitation(aw.load_arm(name), FRAME, candidates=60)
-        several = robots(name, options.runs, plan.motion, options.seed)
-        rows = [estimates(robot) for robot in several]
-        columns = {key: np.array([row[key] for row in rows]) for key in rows[0]}
-        summary: dict[str, object] = {"arm": name, "runs": options.runs}
-        for when in ("before", "after"):
-            error, std = columns[f"{when}_error"], columns[f"{when}_std"]
-            summary |= {
-                f"{when}_coverage": round(float(columns[f"{when}_holds"].mean()), 3),
-                f"{when}_median_error": round(float(np.median(np.abs(error))), 4),
-                f"{when}_bias": round(float(error.mean()), 4),
-                f"{when}_scatter": round(float(error.std()), 4),
-                f"{when}_std": round(float(np.median(std)), 4),
-            }
-        print(json.dumps(summary), flush=True)
+    rows: dict[str, list[dict[str, float]]] = {
+        name: [] for name in options.arm or sorted(CAPACITY)
+    }
+    plans = {
+        name: design_load_excitation(aw.load_arm(name), FRAME, candidates=60)
+        for name in rows
+    }
+    for first in range(0, options.runs, _BATCH):
+        count = min(_BATCH, options.runs - first)
+        for name, plan in plans.items():
+            several = robots(name, count, plan.motion, options.seed + first)
+            rows[name] += [estimates(robot) for robot in several]
+            print(json.dumps(summary(name, rows[name])), flush=True)
 
 
 if __name__ == "__main__":

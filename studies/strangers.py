@@ -1,4 +1,4 @@
-"""Strangers' robots through every command: inspect, simulate, identify, generate, view.
+"""Strangers' robots through every command, from inspect to view.
 
 From a checkout: `make strangers` (all), `make strangers-quick` (a tenth, for CI). Each
 robot gets the friction of a real arm where its description has none, and noisy sensors;
@@ -36,7 +36,7 @@ COULOMB, VISCOUS = 0.08, 0.05
 LARGEST_ERROR = 0.05
 """Of the torque of any joint on the second log, as a fraction of its own size."""
 
-STEPS = ("inspect", "simulate", "identify", "written", "generate", "view")
+STEPS = ("inspect", "simulate", "identify", "written", "export", "generate", "view")
 
 
 @dataclass(frozen=True)
@@ -148,6 +148,7 @@ def _commands(robot: Robot, folder: Path, report: dict[str, Any]) -> None:
     report["worst"] = max(moving)
     report["base"] = summary["base_parameter_count"]
     _written(folder / "out" / "identified.urdf", report)
+    _exported(folder / "out" / "estimate.json", report)
     _require(
         report, "generate", "generate", str(folder / "out" / "identified.urdf"), "-o",
         str(folder / "code"),
@@ -202,6 +203,18 @@ def _written(path: Path, report: dict[str, Any]) -> None:
         raise RuntimeError(f"written: {next(iter(defects.items()))}")
     pin.buildModelFromUrdf(str(path))
     report["written"] = True
+
+
+def _exported(estimate: Path, report: dict[str, Any]) -> None:
+    """Write the model for MuJoCo, which must read it."""
+    import mujoco
+
+    model = estimate.with_name("model.xml")
+    words = ("export", str(estimate), "--to", "mjcf", "-o", str(model))
+    _require(report, "export", *words)
+    report["export"] = False
+    mujoco.MjModel.from_xml_path(str(model))
+    report["export"] = True
 
 
 def _compiled(folder: Path, report: dict[str, Any]) -> None:

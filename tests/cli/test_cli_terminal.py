@@ -105,3 +105,13 @@ def test_exit_codes_are_kept(armwise):
     assert misused.err == (
         "armwise: Missing argument 'LOG'. See: armwise identify --help\n"
     )
+
+
+def test_a_command_says_the_same_once(capsys):
+    from armwise.cli.output import warn, warnings_once
+
+    with warnings_once():
+        warn("Angles with few digits.")
+        warn("Angles with few digits.")
+    warn("Angles with few digits.")
+    assert capsys.readouterr().err.count("few digits") == 2

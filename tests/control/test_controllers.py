@@ -446,3 +446,20 @@ def test_a_static_term_holds_an_arm_against_gravity(arm: Arm) -> None:
         log = run(SimulatedArm(heavy), control, motion)
         rest[static] = float(tracking_error(log, motion, 3.5).max())
     assert rest[True] < 0.1 * rest[False]
+
+
+def test_experts_beyond_the_feedbacks_reach_leak_back(arm: Arm) -> None:
+    """Without it, forgetting drives them until the arm runs away."""
+    motion = Sinusoid(np.array([0.3, 0.4]), np.full(2, 0.1), np.ones(2), 3.0)
+    sizes = []
+    for start in (1e-3, 1e3):
+        law = UpdateLaw.gradient(1e-6)
+        control = MixtureCompensator(Gating(np.zeros((1, 2)), 1.0), 5.0, KD, law)
+        control.reset(1, 0.002)
+        control.weights[:] = start
+        still = Measurement(q=motion.sample(np.zeros(1)).q)
+        for _ in range(1500):
+            control.torque(0.0, motion.sample(np.zeros(1)), still)
+        sizes.append(np.abs(control.weights).max() / start)
+    assert sizes[0] == pytest.approx(1.0, abs=1e-3)
+    assert sizes[1] < 0.3

@@ -43,7 +43,16 @@ def test_a_light_joint_with_much_friction_follows_and_does_not_stick() -> None:
     speed = np.gradient(log.channels["q_1"].values, time)
     reference = motion.sample(time).qd[:, 0]
     moving = np.abs(reference) > 0.02
-    assert np.mean(np.abs(speed[moving]) > 1e-3) > 0.97
+    assert np.mean(np.abs(speed[moving]) > 1e-3) > 0.99
+
+
+def test_a_slide_has_the_resolution_of_a_screw() -> None:
+    joint = replace(finger(Drive()).joints[0], kind="prismatic", limits=Limits(0, 0.04))
+    arm = replace(finger(Drive()), joints=(joint,))
+    log = simulate_log(arm, random_motion(arm, 0, 1.0), encoder_counts=1000)
+    counts = log.channels["q_1"].values / (0.01 / 1000)
+    np.testing.assert_allclose(counts, np.rint(counts), atol=1e-6)
+    assert np.ptp(counts) > 100
 
 
 def test_a_joint_without_inertia_gets_a_rotor_and_a_note() -> None:

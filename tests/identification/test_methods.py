@@ -201,6 +201,34 @@ def test_no_body_is_impossible_however_small(grams, noise, described, arm):
     assert np.all(estimate.fit.rmse < 1.02 * free.fit.rmse + 1e-4)
 
 
+def test_links_described_as_points_get_no_inertia_that_torques_show(arm):
+    # A hobby arm's description: masses on the axes, inertia zero, feeble motors. What
+    # the cone asks beyond zero must stay below what such a joint's torque shows.
+    values = 0.0 * arm.parameters
+    values[arm.layout.mass] = 0.1
+    for i, name in enumerate(("rotor_inertia", "viscous", "coulomb")):
+        values[arm.layout.drive(name)] = (1e-6, 2e-7, 1e-7)[i]
+    points = arm.with_parameters(values)
+    logs = [samples_of(points, seed, seed_motion=seed, noise=1e-3) for seed in (0, 1)]
+    estimate = aw.identify(points, logs[0], validation=logs[1], friction="linear")
+    assert estimate.method == "PhysicallyConsistent"
+    assert estimate.validation.relative_error.max() < 0.01
+
+
+def test_least_squares_has_the_digits_of_qr():
+    from armwise.identification.methods import physical
+
+    rng = np.random.default_rng(0)
+    U, _ = np.linalg.qr(rng.normal(size=(60, 20)))
+    V, _ = np.linalg.qr(rng.normal(size=(20, 20)))
+    # Beyond 1e8 the squares have no digit left, and QR takes over.
+    for condition in (1e2, 1e6, 1e11):
+        A = (U * np.geomspace(1.0, 1.0 / condition, 20)) @ V.T
+        x = rng.normal(size=20)
+        error = physical._least_squares(A, A @ x) - x
+        assert np.linalg.norm(error) < 1e-14 * condition * np.linalg.norm(x)
+
+
 def test_the_fit_inside_the_cone_is_clarabels(described, arm):
     clarabel = pytest.importorskip("clarabel")
     from scipy import sparse

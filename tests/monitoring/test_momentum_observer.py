@@ -80,7 +80,7 @@ def test_thresholds_depend_on_the_state() -> None:
     assert np.all((threshold.max(axis=0) / threshold.min(axis=0))[1:3] > 1.1)
     thresholds = _observer().thresholds
     assert thresholds is not None
-    slow, fast = (thresholds.at(np.zeros(6), np.full(6, v)) for v in (0.0, 1.0))
+    slow, fast = (thresholds.at(np.zeros(6), np.full(6, near)) for near in (1.0, 0.0))
     assert np.all(slow >= fast)
 
 
@@ -159,7 +159,7 @@ def test_rate_and_delay_are_stated() -> None:
     assert 0.0 < thresholds.false_alarms_per_hour <= 0.1 + 1e-9
     state = np.zeros(6), np.ones(6)
     modelled = observer._terms(*(x[None] for x in (*state, state[0])))[2]
-    limit = thresholds.at(modelled, state[1][None])[0]
+    limit = thresholds.at(modelled, np.zeros((1, 6)))[0]
     # Twice the threshold passes half way through the low-pass after log 2 / 2πB.
     expected = np.log(2.0) / (2.0 * np.pi * 30.0) + 2e-3
     assert observer.delay(2.0 * limit, *state) == pytest.approx(np.full(6, expected))
@@ -168,7 +168,7 @@ def test_rate_and_delay_are_stated() -> None:
     free = aw.Samples.concatenate([_log(seed) for seed in range(3)])
     rarer = other.learn(free, false_alarms_per_hour=1e-4)
     often = other.learn(free, false_alarms_per_hour=100.0)
-    assert np.all(rarer.factor >= often.factor)
+    assert np.all(rarer.base >= often.base)
 
 
 def test_the_command_says_when_and_where(tmp_path: Path) -> None:

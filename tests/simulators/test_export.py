@@ -296,6 +296,25 @@ def test_a_template_keeps_all_but_its_numbers(template, tmp_path):
     assert model.dof_solref[0].tolist() == [0.004, 1.0]
 
 
+def test_a_link_lighter_than_what_is_fixed_to_it_leaves_that_a_body(template, tmp_path):
+    """MuJoCo refuses bodies without inertia; saved elsewhere, meshes are found, too."""
+    tool = '<body name="tool"><inertial pos="0 0 .1" mass=".5" diaginertia="1 1 1"/>'
+    fore = template.with_name("fore.xml")
+    fore.write_text(FORE.replace("</mujocoinclude>", "").rstrip()[: -len("</body>")])
+    fore.write_text(fore.read_text() + tool + "</body></body></mujocoinclude>")
+    arm = load_arm(template)
+    light = arm.with_parameters(0.3 * arm.parameters)
+    files = tmp_path / "exported.xml", tmp_path / "saved.xml"
+    notes = aw.export(light, files[0], to="mjcf", template=template).notes
+    assert any("tool" in note for note in notes)
+    assert any("tool" in note for note in aw.save_arm(light, files[1], template))
+    for file in files:
+        assert load_arm(file).parameters == pytest.approx(light.parameters)
+        model = mujoco.MjModel.from_xml_path(str(file))
+        assert 0.0 < model.body("tool").mass[0] < 0.5
+        assert model.nmesh == 1
+
+
 def test_couplings_go_into_a_template(tmp_path):
     arm = subject("tx40")
     plain = replace(arm, couplings=())

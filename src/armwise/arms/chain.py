@@ -144,10 +144,7 @@ def divided(
 ) -> tuple[InertialParameters, list[Frame]]:
     """Divide a link's inertia: what it has itself, and what its frames have."""
     division = divide_inertia(total, frames)
-    if division.keeps_frames:
-        return division.own, frames
-    zero = InertialParameters.zero()
-    return division.own, [replace(frame, inertia=zero) for frame in frames]
+    return division.own, list(division.frames)
 
 
 # Which joints to lock, and where.

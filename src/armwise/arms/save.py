@@ -33,7 +33,8 @@ def save_arm(
     Without a template the file is complete: MJCF if the name ends in .xml, SDF if it
     ends in .sdf, else URDF.
     With one, inertias, friction and rotor inertias that differ from the template's are
-    put into it, and every other byte stays as it is.
+    put into it, and every other byte stays as it is; only meshes of an MJCF that is
+    written to another folder are looked for where they were.
 
     Args:
         arm: What to write.
@@ -50,7 +51,7 @@ def save_arm(
     """
     target = Path(fspath(path))
     if template is not None:
-        data, notes = _fill(arm, Path(fspath(template)), allow_unphysical)
+        data, notes = _fill(arm, Path(fspath(template)), target, allow_unphysical)
     else:
         data, notes = _complete(arm, target.suffix.lower(), allow_unphysical)
     write_atomically(target, data)
@@ -78,7 +79,7 @@ def simulator_file(
 
     if template is None:
         require_writable(arm, range(len(arm.links)), False)
-        return mjcf_text(arm, list(actuators.values())).encode(), _emptied(arm)
+        return mjcf_text(arm, list(actuators.values())).encode(), _lighter(arm)
     data = read_bounded(template)
     root = read_xml(template, data)
     if root.tag != "mujoco":
@@ -93,6 +94,11 @@ def _with_asset_folders(data: bytes, template: Path, target: Path) -> bytes:
     if here == there:
         return data
     root, editor = read_xml(template, data), Editor(data)
+    has_files = any(
+        "file" in x.attributes for a in root.all("asset") for x in a.children
+    )
+    if not has_files:
+        return data
     compilers = list(root.all("compiler"))
     folders = {"meshdir": "", "texturedir": ""}
     for compiler in compilers:
@@ -118,23 +124,26 @@ def _complete(arm: Arm, kind: str, force: bool) -> tuple[bytes, tuple[str, ...]]
         from armwise.arms.writers.mjcf import mjcf_text as write
     elif kind == ".sdf":
         from armwise.arms.writers.sdf import sdf_text as write
-    return write(arm).encode(), _emptied(arm)
+    return write(arm).encode(), _lighter(arm)
 
 
-def _fill(arm: Arm, template: Path, force: bool) -> tuple[bytes, tuple[str, ...]]:
+def _fill(
+    arm: Arm, template: Path, target: Path, force: bool
+) -> tuple[bytes, tuple[str, ...]]:
     data = read_bounded(template)
     root = read_xml(template, data)
     if root.tag == "mujoco":
         from armwise.arms.writers.mjcf import fill_mjcf
 
-        return fill_mjcf(arm, template, data, root, allow_unphysical=force)
+        filled, notes = fill_mjcf(arm, template, data, root, allow_unphysical=force)
+        return _with_asset_folders(filled, template, target), notes
     return fill_urdf(arm, template, data, root, allow_unphysical=force)
 
 
-def _emptied(arm: Arm) -> tuple[str, ...]:
-    """Say which fixed links lost their inertia to the link that carries them."""
-    return tuple(
-        f"{link.name} carries the inertia of the links fixed to it, which are emptied."
+def _lighter(arm: Arm) -> tuple[str, ...]:
+    """Say which fixed links lost inertia to the link that carries them."""
+    divisions = {
+        link.name: divide_inertia(link.inertia, frames_on(arm, i))
         for i, link in enumerate(arm.links)
-        if not divide_inertia(link.inertia, frames_on(arm, i)).keeps_frames
-    )
+    }
+    return tuple(x.note(name) for name, x in divisions.items() if x.fraction != 1.0)

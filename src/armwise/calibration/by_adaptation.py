@@ -19,6 +19,7 @@ from armwise.calibration.structure import Structure, as_structure
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.plants import Plant
 from armwise.progress import Progress
+from armwise.regression import few_threads
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -90,8 +91,6 @@ def calibrate_by_adaptation(
             friction hides it.
         RecordingError: If a joint or its reading does not follow.
     """
-    from threadpoolctl import threadpool_limits
-
     structure, plan = as_structure(structure), plan or Plan()
     _check(plant, structure)
     report = progress or (lambda step, fraction: None)
@@ -100,7 +99,7 @@ def calibrate_by_adaptation(
         np.broadcast_to(np.asarray(x, float), (structure.arm.dof,)).copy()
         for x in (full_scale, torque_step)
     )
-    with threadpool_limits(limits=1, user_api="blas"):  # tiny matrices: one is faster
+    with few_threads():
         start = np.zeros(structure.arm.dof) if posture is None else posture
         bench = Bench(plant, scale, start, cutoff_hz=40.0, torque_step=step)
         stages = Stages(structure, bench, plan, _effort(structure.arm))

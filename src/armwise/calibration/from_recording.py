@@ -33,6 +33,7 @@ from armwise.calibration.variable_projection import Projector, SensorPoint
 from armwise.errors import ArgumentError, NotIdentifiable, NotPhysical, RecordingError
 from armwise.progress import Progress
 from armwise.recordings import Channel, Preparation, Recording, Samples, prepare
+from armwise.regression import few_threads
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -93,8 +94,6 @@ def calibrate_recording(
         NotPhysical: If only an impossible arm would explain the recording.
         RecordingError: If a joint does not move, or its sensor saturates.
     """
-    from threadpoolctl import threadpool_limits
-
     structure = as_structure(structure)
     sensed = _sensed(structure, recording, cutoff_hz, torque)
     outlook = calibratable(structure) if outlook is None else outlook
@@ -107,7 +106,7 @@ def calibrate_recording(
         structure, sensed, alpha, beta, gain_range, offset_range
     )
     projector = Projector(structure, sensed, first_std(sensed))
-    with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
+    with few_threads():
         best = _best(projector, region, outlook, starts, seed, progress)
         # Unknowns that no data determine may vary by the range of the guess.
         width = (gain_range or (1.3 if alpha is not None else 1.5)) - 1.0

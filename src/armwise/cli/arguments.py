@@ -79,7 +79,9 @@ def _check_folder(path: Path | None) -> Path | None:
     return path
 
 
-def output_folder(explanation: str = "Folder for the results.") -> Any:
+def output_folder(
+    explanation: str = "Folder for the results; files there are replaced.",
+) -> Any:
     """Declare -o for a folder, made if need be."""
     return typer.Option("-o", "--output", help=explanation, callback=_check_folder)
 
@@ -235,7 +237,10 @@ def with_part_options(command: Callable[..., None]) -> Callable[..., None]:
     def whole(
         *, arm: str | None, chain: str | None, lock: list[str] | None, **options: Any
     ) -> None:
-        command(arm=arm and PartOfArm.of(arm, chain, lock), **options)
+        from armwise.cli.output import warnings_once
+
+        with warnings_once():
+            command(arm=arm and PartOfArm.of(arm, chain, lock), **options)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [p.replace(kind=keyword) for p in signature.parameters.values()]

@@ -38,7 +38,12 @@ def follow_contact(
     ] = 0.1,
     bandwidth_hz: Annotated[
         float | None,
-        number("Low-pass that torques are seen through [Hz].", 0.01, 1e5),
+        number(
+            "Low-pass that torques are seen through [Hz]; else, joint by joint, the "
+            "one that shows a push of 10 % of the limit soonest.",
+            0.01,
+            1e5,
+        ),
     ] = None,
     mapping: MappingFile = None,
     column: Columns = None,
@@ -83,9 +88,10 @@ def follow_contact(
         like=quiet,
         keep_rest=True,
     )
-    band = bandwidth_hz or min(_BANDWIDTH_HZ, 0.1 * quiet.rate_hz)
     observer = MomentumObserver(
-        model if is_whole else described, rate_hz=quiet.rate_hz, bandwidth_hz=band
+        model if is_whole else described,
+        rate_hz=quiet.rate_hz,
+        bandwidth_hz=bandwidth_hz,
     )
     thresholds = observer.learn(quiet, false_alarms)
     observed = observer.observe(data)
@@ -99,7 +105,7 @@ def follow_contact(
         "threshold": middle,
         "delay": delay,
         "push": push,
-        "bandwidth_hz": band,
+        "bandwidth_hz": observer.bandwidth_hz,
         "files": [str(path) for path in files],
     }
     if json:
@@ -109,9 +115,6 @@ def follow_contact(
     if report["contacts"]:
         raise typer.Exit(1)
 
-
-_BANDWIDTH_HZ = 25.0
-"""Low-pass in [Hz]: a push of twice the threshold is seen after 5 ms."""
 
 _PUSH = 0.1
 """Push whose delay is stated, as a fraction of a joint's torque limit."""
@@ -127,19 +130,22 @@ def _show(report: dict[str, Any], names: tuple[str, ...]) -> None:
         )
     if not report["contacts"]:
         screen.print("no contact")
-    rows = zip(names, report["threshold"], report["push"], report["delay"], strict=True)
-    for name, threshold, push, delay in rows:
+    columns = ("threshold", "bandwidth_hz", "push", "delay")
+    rows = zip(names, *(report[key] for key in columns), strict=True)
+    for name, threshold, band, push, delay in rows:
         late = "not seen" if delay == float("inf") else f"seen in {1e3 * delay:.0f} ms"
         text = f"a push of {100 * _PUSH:.0f} % of its limit is {late}"
         if push == float("inf"):
             text = "no limit is described"
         screen.print(
-            f"{name}: threshold {threshold:.3g} N m (median); {text}", markup=False
+            f"{name}: threshold {threshold:.3g} N m (median) through {band:.3g} Hz; "
+            f"{text}",
+            markup=False,
         )
     screen.print(
-        f"false alarms to expect in motions like those of --free: "
-        f"{report['false_alarms_per_hour']:.2g} an hour; seen through a low-pass of "
-        f"{report['bandwidth_hz']:.3g} Hz (--bandwidth-hz: lower is slower, and finer)",
+        f"false alarms in motions like those of --free: at most "
+        f"{report['false_alarms_per_hour']:.2g} an hour (--bandwidth-hz: lower is "
+        "slower, and finer)",
         markup=False,
     )
     for path in report["files"]:

@@ -266,6 +266,14 @@ def _show_files(estimate: Estimate, written: Written) -> None:
         out.print(
             f"error of {name} by its own inverse dynamics, joint by joint: {whole} %"
         )
+        known = (estimate.validation or estimate.fit).relative_error
+        # Judgement: half as much again, and half a per cent, is what people ask about.
+        pairs = zip(error.relative_error, known, strict=True)
+        if any(own > 1.5 * filtered + 0.005 for own, filtered in pairs):
+            out.print(
+                "Its Coulomb friction turns over at once, as a simulator's does; the "
+                "log's torque was low-passed, and the estimate's friction with it."
+            )
         if estimate.columns.friction:
             out.print(
                 f"{name} holds viscous and Coulomb friction, fitted without the terms "

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -67,10 +68,29 @@ def table(title: str, columns: Sequence[str]) -> Table:
     return rows
 
 
+_SAID: ContextVar[set[str] | None] = ContextVar("said", default=None)
+"""Warnings that the command at work has printed."""
+
+
+@contextmanager
+def warnings_once() -> Iterator[None]:
+    """Print each warning once: an arm that is loaded again has the same to say."""
+    token = _SAID.set(set())
+    try:
+        yield
+    finally:
+        _SAID.reset(token)
+
+
 def warn(message: str) -> None:
     """Print a warning to standard error."""
     from rich.text import Text
 
+    said = _SAID.get()
+    if said is not None:
+        if message in said:
+            return
+        said.add(message)
     console(error=True).print(Text(f"Warning: {message}", style="yellow"))
 
 

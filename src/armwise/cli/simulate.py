@@ -53,14 +53,16 @@ def simulate(
     from armwise.motions import check_limits, random_motion, read_motion, with_approach
     from armwise.recordings import write_recording
 
-    described = load_named(arm)
+    described, approach = load_named(arm), 0.0
     if motion is None:
         followed: Motion = random_motion(
             described, seed, duration, fastest=FASTEST_JOINT
         )
     else:
-        followed = with_approach(read_motion(motion, described), described)
+        planned = read_motion(motion, described)
+        followed = with_approach(planned, described)
         check_limits(followed, described)
+        approach = followed.duration - planned.duration
     with progress_bar("Simulate", quiet=json):
         recording = simulate_log(
             described,
@@ -76,6 +78,9 @@ def simulate(
     rows = len(next(iter(recording.channels.values())).time)
     if json:
         report = {"log": str(output), "rows": rows, "seconds": followed.duration}
-        print_json({**report, "notes": list(recording.notes)})
+        print_json(
+            {**report, "approach_seconds": approach, "notes": list(recording.notes)}
+        )
         return
-    console().print(f"{rows} rows, {followed.duration:g} s: {output}")
+    before = f", the plan from {approach:.2f} s on" if approach else ""
+    console().print(f"{rows} rows, {followed.duration:g} s{before}: {output}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.control.adaptation import (
+    LEAK_RATE,
     UpdateLaw,
     outside_dead_band,
     require_positive_definite,
@@ -112,12 +113,22 @@ def _halve(low: np.ndarray, high: np.ndarray, count: int) -> list[np.ndarray]:
 _LARGEST_WEIGHT = 1e6
 """Weights in [kg m²] and [N m s/rad] beyond this are a runaway, no learning."""
 
+# Judgement: feedback is designed for the arm it moves, so that what its experts should
+# learn is of its own order; twice this reach, the default, is ten times that.
+_REACH = 5.0
+"""Weights from which on they leak back, in multiples of the law's reach and of what the
+feedback itself does: K_d/Λ with accelerations, K_d with speeds, K_d Λ at rest. Experts
+far beyond it answer an error of speed before K_d does, which no loop survives."""
+
 
 class MixtureCompensator:
     """τ = −K_d s + Σ g_i(q) (A_i q̈_r + B_i q̇_r + c_i): linear experts, softly switched.
 
     With Φ = [g_1 φ, g_2 φ, …], φ = (q̈_r, q̇_r, 1), the torque is −K_d s + W Φ. The
     gradient rule is Ẇ = −η s Φᵀ; the recursive one Ẇ = −s (P Φ)ᵀ, Ṗ = −P Φ Φᵀ P.
+    Weights far beyond the feedback's own size leak back (switching σ-modification, as
+    in `Adaptation`): what no expert explains, friction or noise, would else drive them
+    until the loop is unstable.
 
     Args:
         gating: Where each expert speaks.
@@ -148,6 +159,20 @@ class MixtureCompensator:
         self.weights = np.zeros((0, 0, 0))
         self.gain = np.zeros(())
         self.stopped = np.zeros(0, dtype=bool)
+        self._largest = self._reach()
+
+    def _reach(self) -> Float[np.ndarray, "dof features"]:
+        """Size of each weight from which on it leaks back."""
+        dof = self.gating.centers.shape[1]
+
+        def strength(gain: np.ndarray) -> np.ndarray:
+            own = np.diag(gain) if gain.ndim == 2 else gain
+            return np.broadcast_to(np.abs(own), (dof,))
+
+        kd, rate = strength(self.kd), np.maximum(strength(self.rate), 1e-12)
+        local = [kd / rate] * dof + [kd] * dof + [kd * rate] * self.static
+        reach = _REACH * self.law.reach
+        return np.asarray(reach * np.tile(np.stack(local, axis=1), self.gating.experts))
 
     def reset(self, batch: int, period: float) -> None:
         """Begin anew, for `batch` plants controlled every `period` [s]."""
@@ -191,6 +216,10 @@ class MixtureCompensator:
         else:
             direction = (self.gain @ features[..., None])[..., 0]
         moved = self.weights + s[..., :, None] * direction[..., None, :]
+        beyond = np.abs(self.weights) / self._largest - 1.0
+        if beyond.max(initial=0.0) > 0.0:
+            leak = np.clip(beyond, 0.0, 1.0) * (LEAK_RATE * self._period)
+            moved -= leak * self.weights
         if self.law.adapts_gain:
             self.gain = self.law.next_gain(
                 self.gain, features[..., None, :], self._period

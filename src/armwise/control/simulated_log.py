@@ -30,6 +30,11 @@ STIFFNESS, DAMPING = 400.0, 40.0
 industrial servo's."""
 
 
+# Judgement: a usual ball screw.
+SCREW_LEAD = 0.01
+"""What a joint that slides moves in a turn of its encoder in [m]."""
+
+
 def simulate_log(
     arm: Arm,
     motion: Motion,
@@ -46,7 +51,7 @@ def simulate_log(
     Args:
         arm: The arm, whose own model the controller has.
         motion: What to follow.
-        encoder_counts: Counts per turn.
+        encoder_counts: Counts per turn; of a joint that slides, per `SCREW_LEAD`.
         torque_noise: Standard deviation of the measured torque, as a fraction of each
             joint's largest torque along the motion.
         mujoco: Simulate with MuJoCo.
@@ -60,7 +65,7 @@ def simulate_log(
     """
     real, notes = with_rotors(arm, motion)
     sensors = (
-        Encoder(resolution=2 * np.pi / encoder_counts),
+        Encoder(resolution=_turned_by(arm) / encoder_counts),
         TorqueSensor(noise_std=torque_noise * largest_torque(real, motion)),
     )
     plant = (MujocoArm if mujoco else SimulatedArm)(real, sensors=sensors, seed=seed)
@@ -75,8 +80,15 @@ def simulate_log(
     return replace(measured, notes=(*measured.notes, *notes))
 
 
-# Judgement: a hundred milliseconds, as slow as the servo of an arm may be.
-_FRICTION_RATE = 10.0
+def _turned_by(arm: Arm) -> Float[np.ndarray, " dof"]:
+    """What a turn of each joint's encoder is in [rad] or [m]."""
+    turns = [arm.joints[i].is_revolute for i in arm.coordinates]
+    return np.where(turns, 2.0 * np.pi, SCREW_LEAD)
+
+
+# Judgement: 8 Hz, like the position loop of a servo. Slower, a light joint that is off
+# by a little stands still at each reversal until its reference comes back to it.
+_FRICTION_RATE = 50.0
 """Rate in [1/s] at which errors decay of a joint that has little but friction."""
 
 

@@ -74,6 +74,10 @@ it is a unit, a gear ratio or a torque constant."""
 _WORSE = 3.0
 """Validation over fit error from which on the fit saw too little motion."""
 
+# Judgement: no motion is a hundred times as rich as another.
+_UNRELATED = 100.0
+"""Factor from which on fit and validation cannot be of the same arm."""
+
 _SMALL_ERROR = 0.01
 """Fit errors below 1 % are as good as this: three times nothing is no warning."""
 
@@ -366,12 +370,18 @@ def _unexplained(estimate: Estimate) -> list[EstimateWarning]:
     ]
     if not poor:
         return []
+    # One joint's column may be wrong; half of them are another arm's, or in disorder.
+    reason = (
+        "the log is of another arm, or its columns are in another order"
+        if 2 * len(poor) >= len(names) > 1
+        else "it is noise, friction of another kind, or the column is not what it is "
+        "taken for"
+    )
     return [
         EstimateWarning(
             "unexplained-torque",
             f"Much of the torque of {', '.join(poor)} is not explained by rigid "
-            "bodies and friction: it is noise, friction of another kind, or the column "
-            "is not what it is taken for.",
+            f"bodies and friction: {reason}.",
         )
     ]
 
@@ -394,7 +404,8 @@ def _overfitted(estimate: Estimate) -> list[EstimateWarning]:
     """Joints that are predicted far worse than they were fitted."""
     if estimate.validation is None:
         return []
-    is_worse = worsening(estimate.fit, estimate.validation) > _WORSE
+    factor = worsening(estimate.fit, estimate.validation)
+    is_worse = factor > _WORSE
     joints = zip(estimate.prior_arm.coordinate_names, is_worse, strict=True)
     names = [name for name, is_one in joints if is_one]
     if not names:
@@ -402,8 +413,12 @@ def _overfitted(estimate: Estimate) -> list[EstimateWarning]:
     return [
         EstimateWarning(
             "overfitted",
-            f"{', '.join(names)} is predicted three times worse than fitted: the fit "
-            "holds too little of the motion that validation shows. Record longer or "
-            "richer motion.",
+            f"Predicted more than three times worse than fitted: {', '.join(names)}. "
+            + (
+                "Fit and validation are of different robots, loads or units."
+                if factor.max() > _UNRELATED
+                else "The fit holds too little of the motion that validation shows. "
+                "Record longer or richer motion."
+            ),
         )
     ]

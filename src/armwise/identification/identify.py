@@ -46,7 +46,13 @@ from armwise.identification.sampled_rows import SampledSystem, whitened_rows
 from armwise.identification.validation import review
 from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
-from armwise.regression import Columns, FrictionTerm, GainStd, joint_gain_std
+from armwise.regression import (
+    Columns,
+    FrictionTerm,
+    GainStd,
+    few_threads,
+    joint_gain_std,
+)
 
 Data: TypeAlias = "Samples | Recording | Sequence[Samples] | Sequence[Recording]"
 """Samples, one run or several; or recordings, which are prepared first."""
@@ -90,8 +96,6 @@ def identify(
     Raises:
         NotIdentifiable: If the data determine nothing at all.
     """
-    from threadpoolctl import threadpool_limits
-
     if isinstance(arm, Problem):
         options = (data, validation, cutoff_hz, hold_out or None)
         # Options that would be ignored without a word are refused.
@@ -119,7 +123,7 @@ def identify(
     # Judgement: rough fractions of the time it takes, here as in build_problem.
     report("fit", 0.7)
     solver = PhysicallyConsistent() if method is None else method
-    with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
+    with few_threads(problem.columns.arm.dof):
         solution = solver.solve(problem)  # no pass over the data: R factors suffice
         checked = review(problem, solution)
         estimate = build_estimate(problem, solution, checked, type(solver).__name__)
@@ -177,8 +181,6 @@ def build_problem(
     Raises:
         NotIdentifiable: If there is nothing to estimate, or nothing to estimate from.
     """
-    from threadpoolctl import threadpool_limits
-
     report = progress or (lambda step, fraction: None)
     report("prepare", 0.0)
     data, validation, warnings = without_copies(arm, data, validation)
@@ -205,7 +207,7 @@ def build_problem(
             "less of it."
         )
     report("choose friction", 0.4)
-    with threadpool_limits(limits=1, user_api="blas"):
+    with few_threads(arm.dof):
         if isinstance(friction, str):
             problem = _with_named_friction(described, runs, friction, free)
         else:
@@ -235,7 +237,11 @@ def _with_named_friction(
     assert isinstance(widened, Columns)
     problem = pose_problem(widened, runs, terms, selection.accumulator)
     problem = settle_load(problem, terms)
-    return replace(problem, friction_candidates=selection.candidates)
+    return replace(
+        problem,
+        friction_candidates=selection.candidates,
+        left_out_ratio=selection.left_out_ratio,
+    )
 
 
 def _prepared(

@@ -13,7 +13,7 @@ assumed, or the larger one that the joints show among themselves.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,9 +21,12 @@ import numpy as np
 from armwise.errors import EstimateWarning
 from armwise.identification.estimate import Estimate
 from armwise.identification.remainder import (
+    GainsShown,
     Remainder,
+    gains_shown,
     orthonormal_fit,
     own_coefficients,
+    reached_by_chance,
 )
 from armwise.identification.sampled_rows import (
     FEWEST,
@@ -35,10 +38,10 @@ from armwise.regression import STRETCHES, friction_direction, torque_rate
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-# Student's t of 39 degrees of freedom: 3 in 10,000 for one column, and for all 130 of
-# seven joints a false alarm in 25 logs.
+# Student's t of 39 degrees of freedom: 3 in 10,000 for one column. Wider intervals that
+# chance asks for do little harm; words are said beyond `reached_by_chance` only.
 _SURE = 4.0
-"""Standard errors from zero at which the residual surely follows a column."""
+"""Standard errors from zero at which a column widens the intervals."""
 
 # Judgement: 2 % of a column's power after the others.
 _OWN_PART = 0.02
@@ -61,17 +64,10 @@ _LEAST_TORQUE = 1e-3
 _LONGEST_LAG = 0.1
 """Delay in [s] beyond which what a joint's slope explains is no delay."""
 
-_GAIN_FACTORS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32])
-"""Multiples of the assumed gain deviation that are compared."""
-
 # Judgement: torque constants are known to about this; a sign that is wrong, or columns
 # that were exchanged, look like gains that differ by more.
 _FAR_GAIN = 0.1
 """Standard deviation of gains from which on columns may not be what they are called."""
-
-# A likelihood ratio of e² is χ² = 4 of one degree of freedom: 1 in 20 by chance.
-_GAIN_EVIDENCE = 2.0
-"""Gain in log-likelihood from which on a larger deviation of gains is believed."""
 
 
 @dataclass(frozen=True)
@@ -160,6 +156,7 @@ class Mismatch:
             if it was, or was given.
         joint_lags: Joints whose torque is later than others', as in `TorqueLag`.
         gain_std: Standard deviation of each joint's torque gain that is part of it.
+        gain_effects: What of the covariance is theirs, as in `Estimate`.
         warnings: What was found, in words.
     """
 
@@ -168,6 +165,7 @@ class Mismatch:
     doubt: float | None
     joint_lags: tuple[tuple[str, float, float], ...]
     gain_std: Float[np.ndarray, " dof"]
+    gain_effects: Float[np.ndarray, "base dof"]
     warnings: tuple[EstimateWarning, ...]
 
     @property
@@ -192,6 +190,7 @@ class Mismatch:
             base_covariance=estimate.base_covariance + self.covariance,
             torque_lag=lag,
             gain_std=self.gain_std,
+            gain_effects=self.gain_effects,
         )
 
 
@@ -208,12 +207,15 @@ def find_mismatch(
     """
     count = sum(len(run) for run in rows.problem.data)
     trials = _trials(rows, is_tested and count >= FEWEST)
-    gains = _gains(trials, gain_std)
+    gains = gains_shown(
+        trials.remainder, trials.gains, trials.effects[:, trials.gains], gain_std
+    )
     findings = _search(trials, gains) if trials.labels else _NOTHING
     effects = trials.effects[:, findings.columns] * findings.sizes
     doubt, late = _lag_doubt(rows, bool(trials.labels))
     every = np.vstack([effects.T, gains.effects.T, late])
-    every[:, ~np.append(np.isfinite(rows.estimate.base_std), True)] = 0.0
+    is_known = np.isfinite(rows.estimate.base_std)
+    every[:, ~np.append(is_known, True)] = 0.0
     total = every.T @ every
     names = rows.problem.columns.arm.coordinate_names
     sure = zip(findings.columns, findings.sizes, findings.std, strict=False)
@@ -227,6 +229,7 @@ def find_mismatch(
             if trials.labels[k].kind == "delay" and abs(size) < _LONGEST_LAG
         ),
         gains.std,
+        gains.effects[:-1] * is_known[:, None],
         _warnings(rows, trials, findings, effects, gains),
     )
 
@@ -348,7 +351,7 @@ class _Trials:
         """Which columns are the torque gains."""
         return slice(len(self.labels), self.power.size)
 
-    def without_gains(self, gains: _Gains) -> Remainder:
+    def without_gains(self, gains: GainsShown) -> Remainder:
         """What the gains leave as well, if they differ more than assumed."""
         remainder = self.remainder
         for k in range(self.gains.start, self.gains.stop) if gains.is_seen else ():
@@ -406,71 +409,6 @@ def _trials(rows: WhitenedRows, is_tested: bool) -> _Trials:
     )
 
 
-# Torque gains: unknowns that are known beforehand.
-
-
-@dataclass(frozen=True, eq=False)
-class _Gains:
-    """Torque gains as the joints show them.
-
-    Attributes:
-        std: Standard deviation that is counted with, per joint.
-        is_seen: Whether the joints differ by more than was assumed.
-        effects: Columns whose outer products add up to the parameters' covariance due
-            to gains, the lag last.
-    """
-
-    std: Float[np.ndarray, " dof"]
-    is_seen: bool
-    effects: Float[np.ndarray, "base+1 dof"]
-
-
-def _gains(trials: _Trials, assumed: Float[np.ndarray, " dof"]) -> _Gains:
-    """Gains after a look at how far the joints' torques agree.
-
-    A link moves several joints, so that gains can be compared; what all gains have in
-    common no torque shows. Scores u = Gᵀ e have the covariance B + K S K with S that of
-    the gains, K = Gᵀ G and B the scatter over stretches: their likelihood says whether
-    S is as assumed; mean and covariance of the gains given u then follow.
-    """
-    own = trials.effects[:, trials.gains]
-    if not assumed.any():
-        return _Gains(assumed, False, np.zeros(own.shape))
-    remainder = trials.remainder
-    columns, edges = remainder.values[trials.gains], remainder.edges
-    parts = [columns[:, a:b] for a, b in pairwise(edges.tolist())]
-    products = np.stack([part @ part.T for part in parts])
-    scores = remainder.scores[:, trials.gains]
-    information, score = products.sum(axis=0), scores.sum(axis=0)
-    fit = np.linalg.pinv(information, rcond=1e-6, hermitian=True) @ score
-    scatter = scores - products @ fit
-    noise = scatter.T @ scatter * STRETCHES / (STRETCHES - 1)
-    # A millionth of its mean keeps what gains have in common, where both are zero,
-    # from being divided by.
-    floor = 1e-6 * max(float(np.trace(noise)), 1e-300) / len(fit)
-    noise += floor * np.eye(len(fit))
-    likelihood = []
-    for factor in _GAIN_FACTORS:
-        spread = information * (factor * assumed) ** 2 @ information + noise
-        size = np.linalg.slogdet(spread)[1]
-        likelihood.append(-0.5 * (size + score @ np.linalg.solve(spread, score)))
-    best = int(np.argmax(likelihood))
-    # With few samples scatter says nothing.
-    is_known = len(np.flatnonzero(np.abs(scores).sum(axis=1))) > 2 * len(fit)
-    is_seen = is_known and likelihood[best] > likelihood[0] + _GAIN_EVIDENCE
-    std = assumed * (_GAIN_FACTORS[best] if is_seen else 1.0)
-    second = np.diag(std**2)
-    if is_known:
-        # (S⁻¹ + K B⁻¹ K)⁻¹ without S⁻¹, which a gain that is exact has not.
-        expected = information @ np.linalg.solve(noise, information)
-        after = np.linalg.solve(np.eye(len(fit)) + second @ expected, second)
-        mean = after @ (information @ np.linalg.solve(noise, score))
-        second = after + np.outer(mean, mean)
-    values, vectors = np.linalg.eigh(0.5 * (second + second.T))
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return _Gains(std, bool(is_seen), own @ root)
-
-
 # The search.
 
 
@@ -484,24 +422,27 @@ class _Findings:
             joint has them.
         sizes: Their coefficients; of those expected, the size they may well have.
         std: Standard errors of the sure ones when they were findings.
+        beyond: Whether chance would hardly reach each of the sure ones.
     """
 
     columns: list[int]
     sure: int
     sizes: np.ndarray
     std: np.ndarray
+    beyond: tuple[bool, ...] = ()
 
 
 _NOTHING = _Findings([], 0, np.zeros(0), np.zeros(0))
 
 
-def _search(trials: _Trials, gains: _Gains) -> _Findings:
+def _search(trials: _Trials, gains: GainsShown) -> _Findings:
     """Add the column that the residual follows most surely, until none is sure."""
     count = len(trials.labels)
     start = remainder = trials.without_gains(gains)
     first = start.squares[:, :count].sum(axis=0)
     selection: list[int] = []
     errors: list[float] = []
+    beyond: list[bool] = []
     while True:
         squares, scores = remainder.squares[:, :count], remainder.scores[:, :count]
         value, std, is_known = own_coefficients(squares, scores)
@@ -516,6 +457,8 @@ def _search(trials: _Trials, gains: _Gains) -> _Findings:
             break
         selection.append(best)
         errors.append(float(std[best]))
+        chance = reached_by_chance(squares[:, is_known], scores[:, is_known])
+        beyond.append(bool(sureness[best] > chance[is_known[:best].sum()]))
         remainder = remainder.without(best)
     if not selection:
         return _NOTHING
@@ -531,6 +474,8 @@ def _search(trials: _Trials, gains: _Gains) -> _Findings:
         if label.form in forms
         and _KINDS[label.kind].is_friction
         and is_known[k]
+        # What a joint's own terms explain already is in their interval.
+        and first[k] > _OWN_PART * trials.power[k]
         and k not in selection
     ]
     # The second moment of what it may be: its estimate, and how uncertain that is.
@@ -540,6 +485,7 @@ def _search(trials: _Trials, gains: _Gains) -> _Findings:
         len(selection),
         np.concatenate([sizes, expected]),
         np.array(errors),
+        tuple(beyond),
     )
 
 
@@ -551,7 +497,7 @@ def _warnings(
     trials: _Trials,
     findings: _Findings,
     effects: Float[np.ndarray, "base+1 columns"],
-    gains: _Gains,
+    gains: GainsShown,
 ) -> tuple[EstimateWarning, ...]:
     """Name what matters: moves a parameter, and is more than rounding."""
     names = rows.problem.columns.arm.coordinate_names
@@ -563,7 +509,7 @@ def _warnings(
     for k, column in enumerate(findings.columns[: findings.sure]):
         kind, joint, _ = trials.labels[column]
         size = abs(findings.sizes[k]) * np.sqrt(trials.power[column])
-        is_large = size > _LEAST_TORQUE * torque[joint]
+        is_large = findings.beyond[k] and size > _LEAST_TORQUE * torque[joint]
         if is_large and moves[:, k].max(initial=0.0) > _MATTERS:
             named.append((kind, joint, k))
     warnings = []

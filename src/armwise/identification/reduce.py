@@ -16,6 +16,7 @@ from armwise.identification.estimate import build_estimate
 from armwise.identification.problem import Problem, pose_problem, structural_base
 from armwise.identification.validation import base_to_parameters, review
 from armwise.recordings import Samples
+from armwise.regression import few_threads
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -60,11 +61,9 @@ def reduce(
         raise ArgumentError(
             f"largest_relative_std is a positive fraction, not {largest_relative_std}."
         )
-    from threadpoolctl import threadpool_limits
-
     runs = [data] if isinstance(data, Samples) else list(data)
     solver = method or WeightedLeastSquares()
-    with threadpool_limits(limits=1, user_api="blas"):  # small blocks: one is faster
+    with few_threads():
         # The largest torque anywhere, not the mean: a parameter may matter in one
         # posture.
         rows = np.flatnonzero(significance(estimate, runs, of) >= threshold)
@@ -156,11 +155,13 @@ def led_from_tip(estimate: Estimate) -> Estimate:
     covariance = T @ finite @ T.T
     undetermined = np.any(np.abs(T[:, ~is_known]) > 0, axis=1)
     covariance[undetermined, undetermined] = np.inf
+    effects = estimate.gain_effects
     return replace(
         estimate,
         base=base,
         base_values=T @ estimate.base_values,
         base_covariance=covariance,
+        gain_effects=None if effects is None else T @ effects,
     )
 
 

@@ -1,8 +1,9 @@
-"""What a fit leaves over of further columns, stretch by stretch."""
+"""What a fit leaves over of further columns, stretch by stretch, and of gains."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -112,3 +113,131 @@ def own_coefficients(
     moves = (scores - squares * value) / (power - 0.95 * squares)
     std = np.sqrt(np.sum(moves**2, axis=0) * (STRETCHES - 1) / STRETCHES)
     return value, std, is_known
+
+
+_CHANCE = 0.01
+"""Fraction of logs in which chance alone would pass the bound of any column."""
+
+_DRAWS = 500
+"""Logs drawn for that: the fifth largest of them is the bound."""
+
+
+def reached_by_chance(
+    squares: Float[np.ndarray, "stretches columns"],
+    scores: Float[np.ndarray, "stretches columns"],
+) -> Float[np.ndarray, " columns"]:
+    """Standard errors of each column that chance reaches where none is followed.
+
+    The score of every stretch with a sign of its own at random is what a residual that
+    follows nothing would show (wild bootstrap with the null hypothesis imposed:
+    Cameron, Gelbach and Miller 2008). A column that is large in a few stretches only
+    reaches far more standard errors so than Student's t of all stretches says; bounds
+    are balanced, so that it does not raise those of others.
+    """
+    power = squares.sum(axis=0)
+    power = np.where(power > 0.0, power, 1.0)
+    others = power - 0.95 * squares
+    signs = _signs()
+    value = signs @ scores / power
+    # As in `own_coefficients`, multiplied out: signs squared are one.
+    variance = np.sum((scores / others) ** 2, axis=0)
+    variance = variance - 2.0 * value * (signs @ (scores * squares / others**2))
+    variance += value**2 * np.sum((squares / others) ** 2, axis=0)
+    variance *= (STRETCHES - 1) / STRETCHES
+    # Rounding may leave nothing of a variance whose moves cancel.
+    variance = np.maximum(variance, 1e-12 * value**2)
+    ratio = np.abs(value) / np.sqrt(np.where(variance > 0.0, variance, np.inf))
+    own = np.quantile(ratio, 1.0 - _CHANCE, axis=0)
+    usual = np.where(own > 0.0, own, 1.0)
+    largest = (ratio / usual).max(axis=1, initial=0.0)
+    return np.asarray(own * np.quantile(largest, 1.0 - _CHANCE))
+
+
+@cache
+def _signs() -> Float[np.ndarray, "draws stretches"]:
+    return np.random.default_rng(0).choice([-1.0, 1.0], (_DRAWS, STRETCHES))
+
+
+# Torque gains: unknowns that are known beforehand.
+
+_GAIN_FACTORS = np.array([1, 1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32])
+"""Multiples of the assumed gain deviation that are compared."""
+
+# A likelihood ratio of e² is χ² = 4 of one degree of freedom: 1 in 20 by chance.
+_GAIN_EVIDENCE = 2.0
+"""Gain in log-likelihood from which on a larger deviation of gains is believed."""
+
+
+@dataclass(frozen=True, eq=False)
+class GainsShown:
+    """Torque gains as the joints show them.
+
+    Attributes:
+        std: Standard deviation that is counted with, per joint.
+        is_seen: Whether the joints differ by more than was assumed.
+        effects: Columns whose outer products add up to the parameters' covariance due
+            to gains, the lag last.
+    """
+
+    std: Float[np.ndarray, " dof"]
+    is_seen: bool
+    effects: Float[np.ndarray, "base+1 dof"]
+
+
+def gains_shown(
+    remainder: Remainder,
+    gains: slice,
+    own: Float[np.ndarray, "base+1 dof"],
+    assumed: Float[np.ndarray, " dof"],
+) -> GainsShown:
+    """Gains after a look at how far the joints' torques agree.
+
+    A link moves several joints, so that gains can be compared; what all gains have in
+    common no torque shows. Scores u = Gᵀ e have the covariance B + K S K with S that of
+    the gains, K = Gᵀ G and B the scatter over stretches: their likelihood says whether
+    S is as assumed; mean and covariance of the gains given u then follow.
+
+    Args:
+        remainder: What the fit leaves of columns, those of the gains among them.
+        gains: Which they are.
+        own: What a unit of each moves the parameters by, the lag last.
+        assumed: Standard deviation of each gain beforehand.
+    """
+    if not assumed.any():
+        return GainsShown(assumed, False, np.zeros(own.shape))
+    columns, edges = remainder.values[gains], remainder.edges
+    parts = [columns[:, a:b] for a, b in pairwise(edges.tolist())]
+    products = np.stack([part @ part.T for part in parts])
+    scores = remainder.scores[:, gains]
+    information, score = products.sum(axis=0), scores.sum(axis=0)
+    fit = np.linalg.pinv(information, rcond=1e-6, hermitian=True) @ score
+    scatter = scores - products @ fit
+    noise = scatter.T @ scatter * STRETCHES / (STRETCHES - 1)
+    # A millionth of its mean keeps what gains have in common, where both are zero,
+    # from being divided by.
+    floor = 1e-6 * max(float(np.trace(noise)), 1e-300) / len(fit)
+    noise += floor * np.eye(len(fit))
+    likelihood = []
+    for factor in _GAIN_FACTORS:
+        spread = information * (factor * assumed) ** 2 @ information + noise
+        size = np.linalg.slogdet(spread)[1]
+        likelihood.append(-0.5 * (size + score @ np.linalg.solve(spread, score)))
+    best = int(np.argmax(likelihood))
+    # With few samples scatter says nothing.
+    is_known = len(np.flatnonzero(np.abs(scores).sum(axis=1))) > 2 * len(fit)
+    is_seen = is_known and likelihood[best] > likelihood[0] + _GAIN_EVIDENCE
+    std = assumed * (_GAIN_FACTORS[best] if is_seen else 1.0)
+    second = np.diag(std**2)
+    if is_seen:
+        # Joints show how their gains differ, not what all have in common: that may be
+        # off by as much, as one maker's constants or one supply's voltage are.
+        second = second + np.outer(std, std)
+    if is_known:
+        # (S⁻¹ + K B⁻¹ K)⁻¹ without S⁻¹, which a gain that is exact has not.
+        expected = information @ np.linalg.solve(noise, information)
+        after = np.linalg.solve(np.eye(len(fit)) + second @ expected, second)
+        mean = after @ (information @ np.linalg.solve(noise, score))
+        second = after + np.outer(mean, mean)
+    values, vectors = np.linalg.eigh(0.5 * (second + second.T))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return GainsShown(std, bool(is_seen), own @ root)

@@ -203,8 +203,15 @@ class LoadEstimate:
         elif self.rigidity is not None:
             lines.append(self.rigidity.statement)
         if self.accelerometer is not None:
-            late, spread = self.accelerometer.lag, self.accelerometer.lag_std
-            lines.append(f"accelerometer {1e3 * late:.1f} ± {1e3 * spread:.1f} ms late")
+            meter = self.accelerometer
+            late, spread = 1e3 * meter.lag, 1e3 * meter.lag_std
+            lines.append(f"accelerometer {late:.1f} ± {spread:.1f} ms late")
+            if np.ptp(meter.axis_lags) > 0.0:
+                x, y, z = 1e3 * meter.axis_lags
+                lines[-1] += (
+                    f": its axes are read in turn, x {x:.1f}, y {y:.1f}, z {z:.1f} ms "
+                    "before their stamp"
+                )
         return "\n".join([*lines, *(warning.text for warning in self.warnings)])
 
 

@@ -73,6 +73,7 @@ def load_to_dict(load: LoadEstimate) -> dict[str, Any]:
         else {
             "lag": load.accelerometer.lag,
             "lag_std": load.accelerometer.lag_std,
+            "axis_lags": load.accelerometer.axis_lags.tolist(),
             "rotation": load.accelerometer.rotation.tolist(),
             "unit": load.accelerometer.unit,
         },

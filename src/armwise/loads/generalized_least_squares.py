@@ -163,7 +163,7 @@ def _alternate(
     if variance is None:
         # White noise weights all frequencies alike, as plain least squares.
         variance = flat_noise(data)
-    values = np.zeros(regressor.shape[2])
+    values, noise = np.zeros(regressor.shape[2]), None
     for step in range(2 * iterations):
         fit = weighted_fit(regressor, data.target, np.sqrt(variance), prior)
         residual = data.target - regressor @ fit.values
@@ -171,7 +171,7 @@ def _alternate(
         # every iteration would take the noise for smaller than the one before.
         freedom = np.maximum(1.0 - fit.leverage, _SMALLEST_VARIANCE_FRACTION)
         drifts = has_drift and step >= without_drift
-        noise = fit_noise(data, residual**2 / freedom, drifts)
+        noise = fit_noise(data, residual**2 / freedom, drifts, noise)
         variance = noise.variance(data)
         change = np.abs(fit.values - values) / np.sqrt(np.diag(fit.covariance))
         values = fit.values
@@ -179,6 +179,7 @@ def _alternate(
             break
     residual = data.target - regressor @ values
     likelihood = -0.5 * float(np.sum(np.log(variance) + residual**2 / variance))
+    assert noise is not None
     return likelihood, noise
 
 

@@ -19,10 +19,15 @@ import numpy as np
 from armwise.arms import Arm, InertialParameters
 from armwise.dynamics import HeldBody
 from armwise.errors import ArgumentError, RecordingError
-from armwise.files import write_atomically
 from armwise.loads.estimate import SCALE, LoadEstimate
 from armwise.loads.load_changes import ChangeDetector, Detection
-from armwise.programs import SCALAR_PRELUDE, core_source, count_uniform, fill
+from armwise.programs import (
+    SCALAR_PRELUDE,
+    c_numbers,
+    core_source,
+    count_uniform,
+    write_c,
+)
 from armwise.recordings import WRENCH_NAMES
 
 if TYPE_CHECKING:
@@ -54,10 +59,6 @@ _SURE_MASS, _SURE_LEAST, _SURE_MOMENT = 0.01, 0.01, 0.01
 mass, or 10 g; first moments to 10 g m, some millimetres of a kilogram's centre."""
 
 _TEMPLATES = Path(__file__).parent / "templates"
-
-
-def _listed(values: np.ndarray) -> str:
-    return ", ".join(repr(float(x)) for x in values)
 
 
 @dataclass(frozen=True)
@@ -241,8 +242,6 @@ class OnlineLoad:
             folder: Where to; made if need be.
             name: Prefix of all names in C.
         """
-        if not name.isidentifier():
-            raise ArgumentError(f"{name!r} is no name in C.")
         program, detector = (
             self._body.regressor_program,
             ChangeDetector(6, self.rate_hz),
@@ -252,8 +251,6 @@ class OnlineLoad:
         prior = np.zeros((16, 16))
         prior[:10, :10], prior[10:, 10:] = covariance, np.diag(self._bias)
         values = {
-            "NAME": name,
-            "GUARD": name.upper(),
             "ARM": self.arm.name,
             "FRAME": self.frame,
             "JOINTS": self.arm.dof,
@@ -263,14 +260,16 @@ class OnlineLoad:
             "NONZERO": ", ".join(map(str, stored)),
             "STORED": len(stored),
             "UNIFORMS": max(1, count_uniform(program)),
-            "SCALE": _listed(SCALE),
-            "GRIPPER": _listed(self._gripper),
-            "NOISE": _listed(np.diag(self._noise)),
-            "HOLD": _listed(self._hold),
-            "DRIFT": _listed(self._drift),
-            "PRIOR_MEAN": _listed(np.concatenate([mean + self._gripper, np.zeros(6)])),
-            "PRIOR": ", ".join(f"{{{_listed(row)}}}" for row in prior),
-            "WIDE": _listed((PRIOR_STD / SCALE) ** 2),
+            "SCALE": c_numbers(SCALE),
+            "GRIPPER": c_numbers(self._gripper),
+            "NOISE": c_numbers(np.diag(self._noise)),
+            "HOLD": c_numbers(self._hold),
+            "DRIFT": c_numbers(self._drift),
+            "PRIOR_MEAN": c_numbers(
+                np.concatenate([mean + self._gripper, np.zeros(6)])
+            ),
+            "PRIOR": ", ".join(f"{{{c_numbers(row)}}}" for row in prior),
+            "WIDE": c_numbers((PRIOR_STD / SCALE) ** 2),
             "FADE": repr(self._fade),
             "RATE": repr(float(self.rate_hz)),
             "LARGEST_RATIO": repr(detector.largest_ratio),
@@ -285,14 +284,7 @@ class OnlineLoad:
             "SURE_LEAST": repr(_SURE_LEAST),
             "SURE_MOMENT": repr(_SURE_MOMENT),
         }
-        target = Path(folder)
-        target.mkdir(parents=True, exist_ok=True)
-        paths = []
-        for ending in (".h", ".c"):
-            text = fill(_TEMPLATES / f"load_follower{ending}.in", **values)
-            write_atomically(target / f"{name}{ending}", text)
-            paths.append(target / f"{name}{ending}")
-        return paths
+        return write_c(_TEMPLATES / "load_follower", folder, name, values)
 
     @property
     def estimate(self) -> LoadEstimate:

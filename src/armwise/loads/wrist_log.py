@@ -87,13 +87,16 @@ class Accelerometer:
         rotation: Its axes as columns, in the sensor's.
         bias: Its zero, in its unit.
         unit: One of its units in [m/s²].
-        lag: How late its stamps are beside the wrench's in [s].
+        axis_lags: How late its stamps are beside the wrench's in [s], axis by axis:
+            some are read one after the other, and stamped once.
+        lag: How late they are beside the beginning of a reading.
         lag_std: Standard deviation of that.
     """
 
     rotation: Float[np.ndarray, "3 3"]
     bias: Float[np.ndarray, " 3"]
     unit: float
+    axis_lags: Float[np.ndarray, " 3"]
     lag: float
     lag_std: float
 
@@ -283,12 +286,17 @@ def prepare_wrist(log: WristLog, rate_hz: float = 250.0) -> WristPreparation:
         return WristPreparation(samples, None, sign, (*warnings, note))
     raw = _averaged(log.acceleration_time, log.acceleration, time)
     meter = _mounted(up, raw, rate)
-    along = _axis_of_mass(up, wrench, rate)
-    lag, std = _delay(meter, raw, wrench, along, rate)
-    late = _averaged(log.acceleration_time, log.acceleration, time + lag)
+    lags, lag, std = _reading_lag(*_delays(meter, log, wrench, time))
     # Ends that the shift leaves without readings repeat the last one.
+    late = np.concatenate(
+        [
+            _averaged(log.acceleration_time, log.acceleration[:, [k]], time + lags[k])
+            for k in range(3)
+        ],
+        axis=1,
+    )
     felt = (late - meter.bias) @ meter.rotation.T * meter.unit
-    meter = replace(meter, lag=lag, lag_std=std)
+    meter = replace(meter, axis_lags=lags, lag=lag, lag_std=std)
     samples = replace(samples, acceleration=felt)
     return WristPreparation(samples, meter, sign, warnings)
 
@@ -420,86 +428,98 @@ def _mounted(up: np.ndarray, raw: np.ndarray, rate: float) -> Accelerometer:
             "nor 9.81 (m/s²) nor 1000 (mg): convert it."
         )
     bias = a.mean(axis=0) - GRAVITY / unit * (u.mean(axis=0) @ Q)
-    return Accelerometer(Q, bias, unit, 0.0, np.inf)
+    return Accelerometer(Q, bias, unit, np.zeros(3), 0.0, np.inf)
 
 
-def _axis_of_mass(up: np.ndarray, wrench: np.ndarray, rate: float) -> np.ndarray:
-    """Direction from the sensor to the centre of mass, by gravity alone."""
-    u, w = _smooth(up, _SLOW_HZ, rate), _smooth(wrench, _SLOW_HZ, rate)
-    u, w = u - u.mean(axis=0), w - w.mean(axis=0)
-    # n = c × f, so that n = −[f×] c.
-    rows = np.cross(
-        np.eye(3)[None], (np.sum(u * w[:, :3]) / np.sum(u * u)) * u[:, None]
-    )
-    c = np.linalg.lstsq(
-        rows.transpose(0, 2, 1).reshape(-1, 3), w[:, 3:].reshape(-1), rcond=None
-    )[0]
-    axis: np.ndarray = c / max(float(np.linalg.norm(c)), 1e-9)
-    return axis
-
-
-def _delay(
-    meter: Accelerometer,
-    raw: np.ndarray,
-    wrench: np.ndarray,
-    axis: np.ndarray,
-    rate: float,
-) -> tuple[float, float]:
-    """How late the accelerometer is beside the force, and its standard deviation.
-
-    By the axis through the centre of mass: a tool that bends on its sensor turns, and
-    turning moves accelerometer and centre differently across that axis. One delay would
-    be the same across it: what those directions say otherwise is an error that is not
-    understood, and part of the standard deviation.
-    """
-    late = (raw - meter.bias) @ meter.rotation.T
-    first = np.eye(3)[int(np.argmin(np.abs(axis)))]
-    across = np.cross(axis, first)
-    across /= np.linalg.norm(across)
-    directions = (axis, across, np.cross(axis, across))
-    lags, stds = zip(
-        *(_phase_delay(late @ e, wrench[:, :3] @ e, rate) for e in directions),
-        strict=True,
-    )
-    other = np.array(lags[1:]) - lags[0]
-    # A direction counts by how well it is determined beside the one that is used.
-    weight = 1.0 / (1.0 + (np.array(stds[1:]) / (stds[0] + _LAG_UNIT)) ** 2)
-    disagreement = float(np.sum(weight * other**2) / np.sum(weight))
-    return lags[0], float(np.sqrt(stds[0] ** 2 + disagreement))
-
-
-_LAG_UNIT = 1e-3
-"""Standard deviation in [s] under which a direction is as good as any other."""
-
-
-def _phase_delay(
-    late: np.ndarray, early: np.ndarray, rate: float
-) -> tuple[float, float]:
-    """Delay of one signal behind another, and its standard deviation by the scatter.
+def _delays(
+    meter: Accelerometer, log: WristLog, wrench: np.ndarray, time: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """How late each axis is beside the force along it, and standard deviations, (3,).
 
     By the phase of the cross spectrum, frequencies weighed by their coherence (Hannan
-    and Thomson 1973).
+    and Thomson 1973), of windows that are shifted onto each other first: windows that
+    see different moments draw the delay towards zero.
     """
-    from scipy.signal import csd, welch
-
-    size = min(256, len(late) // 4)  # a second: a dozen overlapping parts in six
-    f, cross = csd(late, early, rate, nperseg=size)
-    own, other = (welch(x, rate, nperseg=size)[1] for x in (late, early))
-    coherence = np.clip(np.abs(cross) ** 2 / (own * other + 1e-300), 0.0, 0.99)
+    rate = 1.0 / float(time[1] - time[0])
+    size = min(256, len(time) // 4)  # a second: a dozen overlapping parts in six
+    force = _windows(wrench[:, :3] @ meter.rotation, size)
+    f = np.fft.rfftfreq(size, 1.0 / rate)
     # Below is the motion, whose shape hides milliseconds; above, resonances of the
     # sensor and half the rate of the orientation.
     used = (f > 1.0) & (f < 50.0)
     turning = 2.0 * np.pi * f[used]
-    weight = (coherence / (1.0 - coherence))[used]
-    delays = np.arange(-_LARGEST_LAG, _LARGEST_LAG, 1e-4)
-    phases = np.angle(cross[used])[:, None] - turning[:, None] * delays
-    best = int(np.argmax(weight @ np.cos(phases)))
-    residual = np.angle(np.exp(1j * phases[:, best]))
-    # Weighted regression of phase on frequency; windows make neighbours repeat each
-    # other, so that half of the frequencies count.
-    scatter = float(np.sum(weight * residual**2)) / max(0.5 * used.sum() - 1.0, 1.0)
-    std = np.sqrt(scatter / float(np.sum(weight * turning**2)))
-    return float(delays[best]), max(float(std), 1e-4)  # not below the grid's step
+    lags, stds = np.zeros(3), np.zeros(3)
+    for k in range(3):
+        early = force[:, used, k]
+        for reach in (_LARGEST_LAG, 0.1 * _LARGEST_LAG, 0.1 * _LARGEST_LAG):
+            read = _averaged(
+                log.acceleration_time, log.acceleration[:, [k]], time + lags[k]
+            )
+            late = _windows(read, size)[:, used, 0]
+            lags[k] += _phase_delay(late, early, turning, reach)
+        # Each sixth left out in turn: the jackknife, which also knows of stamps that
+        # wander.
+        parts = np.array_split(np.arange(len(late)), 6)
+        others = np.array([
+            _phase_delay(
+                np.delete(late, part, 0), np.delete(early, part, 0), turning, reach
+            )
+            for part in parts
+        ])  # fmt: skip
+        stds[k] = np.sqrt(5.0 / 6.0 * np.sum((others - others.mean()) ** 2))
+    return lags, np.maximum(stds, _LAG_STEP)
+
+
+def _reading_lag(lags: np.ndarray, stds: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """Delays of the axes, of a reading's beginning, and its standard deviation.
+
+    Axes that are read in turn differ by one step each, x first or z first. A step of a
+    reading is an axis's own, and no one knows where in it the value belongs: half-way,
+    ± 0.29 of the step (uniform). One delay for all, where no step shows.
+    """
+    weight = 1.0 / stds**2
+    order = np.arange(3.0) - np.sum(weight * np.arange(3.0)) / weight.sum()
+    mean = float(np.sum(weight * lags) / weight.sum())
+    spread = float(np.sum(weight * order**2))
+    step = float(np.sum(weight * order * lags)) / spread
+    rest = lags - mean - step * order
+    # One degree of freedom is left; scatter beyond the jackknife's widens the interval.
+    wider = max(1.0, float(np.sum(weight * rest**2)))
+    # Twice its deviation: otherwise one delay is the simpler story.
+    if abs(step) < 2.0 * np.sqrt(wider / spread):
+        wider = max(1.0, 0.5 * float(np.sum(weight * (lags - mean) ** 2)))
+        return np.full(3, mean), mean, float(np.sqrt(wider / weight.sum()))
+    start = order[0] - 0.5 if step < 0.0 else order[2] + 0.5
+    variance = wider * (1.0 / weight.sum() + start**2 / spread) + step**2 / 12.0
+    return mean + step * order, mean + step * start, float(np.sqrt(variance))
+
+
+_LAG_STEP = 1e-4
+"""Steps in [s] in which delays are looked for; deviations are not below one."""
+
+
+def _windows(x: np.ndarray, size: int) -> np.ndarray:
+    """Spectra of windows that overlap by half, (windows, frequencies, channels)."""
+    window = np.hanning(size)[:, None]
+    parts = [x[i : i + size] for i in range(0, len(x) - size + 1, size // 2)]
+    return np.stack([np.fft.rfft((y - y.mean(0)) * window, axis=0) for y in parts])
+
+
+def _phase_delay(
+    late: np.ndarray, early: np.ndarray, turning: np.ndarray, reach: float
+) -> float:
+    """Delay in [s] of one signal behind another, by their windows' spectra."""
+    cross = np.sum(late * np.conj(early), axis=0)
+    own, other = (np.sum(np.abs(x) ** 2, axis=0) for x in (late, early))
+    coherence = np.clip(np.abs(cross) ** 2 / (own * other + 1e-300), 0.0, 0.99)
+    weight = coherence / (1.0 - coherence)
+    delays = np.arange(-reach, reach, _LAG_STEP)
+    likely = weight @ np.cos(np.angle(cross)[:, None] + turning[:, None] * delays)
+    at = min(max(int(np.argmax(likely)), 1), len(delays) - 2)
+    # Between the steps, by a parabola.
+    before, top, after = likely[at - 1 : at + 2]
+    bend = before - 2.0 * top + after
+    return float(delays[at] + _LAG_STEP * 0.5 * (before - after) / min(bend, -1e-300))
 
 
 def _poses(log: WristLog) -> WristPreparation:

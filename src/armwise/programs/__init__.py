@@ -10,11 +10,13 @@ from armwise.programs.c_source import (
     SCALAR_PRELUDE,
     SINE,
     SINE_SINGLE,
+    c_numbers,
     core_source,
     count_uniform,
     fill,
     horner,
     vector_prelude,
+    write_c,
 )
 from armwise.programs.compiler import (
     Compiler,
@@ -70,6 +72,7 @@ __all__ = [
     "addresses",
     "build_program",
     "c_function",
+    "c_numbers",
     "cache_folder",
     "cached_object",
     "compiled_library",
@@ -93,4 +96,5 @@ __all__ = [
     "sqrt",
     "trace",
     "vector_prelude",
+    "write_c",
 ]

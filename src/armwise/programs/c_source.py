@@ -12,10 +12,12 @@ far below rounding: 3.6e−18 and 5.6e−20 in double, 3.8e−9 and 1.2e−10 in
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from armwise.errors import ArgumentError
+from armwise.files import write_atomically
 from armwise.programs.program import Program
 from armwise.programs.scalars import Number, Scalar
 
@@ -28,6 +30,37 @@ def fill(template: Path, **values: object) -> str:
     return _PLACEHOLDER.sub(
         lambda match: str(values[match.group(1)]), _template_text(template)
     )
+
+
+def write_c(
+    template: Path, folder: str | Path, name: str, values: Mapping[str, object]
+) -> list[Path]:
+    """Write NAME.h and NAME.c from a pair of template files; return their paths.
+
+    Args:
+        template: Path of the pair without its endings, `.h.in` and `.c.in`.
+        folder: Where to; created if need be.
+        name: Prefix of all names in C: the templates' @NAME@ and @GUARD@.
+        values: Their other placeholders.
+
+    Raises:
+        ArgumentError: If the name is none in C.
+    """
+    if not name.isidentifier() or not name.isascii():
+        raise ArgumentError(f"{name!r} is no name in C.")
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    paths = [target / f"{name}{ending}" for ending in (".h", ".c")]
+    for path in paths:
+        source = template.with_name(f"{template.name}{path.suffix}.in")
+        text = fill(source, NAME=name, GUARD=name.upper(), **values)
+        write_atomically(path, text)
+    return paths
+
+
+def c_numbers(values: Iterable[float]) -> str:
+    """Numbers with all their digits, as C's initialisers take them."""
+    return ", ".join(repr(float(x)) for x in values)
 
 
 @cache

@@ -39,8 +39,8 @@ def check_against_arm(recording: Recording, arm: Arm) -> None:
         if count not in (0, arm.dof) or (count == 0 and _has_some(recording, quantity)):
             raise RecordingError(
                 f'{recording.source} has no column "{quantity}_{count + 1}". Found: '
-                f"{', '.join(recording.channels)}. "
-                f"Map it with --column {quantity}_{count + 1}=NAME."
+                f"{', '.join(recording.channels)} (a column without values counts as "
+                f"none). Map it with --column {quantity}_{count + 1}=NAME."
             )
     low, high = _ranges(recording)
     _suspect_degrees(recording, arm, low, high)

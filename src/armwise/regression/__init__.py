@@ -46,6 +46,7 @@ from armwise.regression.signals import (
 from armwise.regression.solution import (
     RANK_TOLERANCE,
     Solution,
+    few_threads,
     residual_std,
     solve_system,
     stack,
@@ -91,6 +92,7 @@ __all__ = [
     "averaged_sign",
     "butterworth",
     "factor_of_gram",
+    "few_threads",
     "friction_direction",
     "heat_coefficients",
     "hysteresis_terms",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,20 @@ class Solution:
         some = self.is_determined
         root = self.directions[some].T / self.singular_values[some]
         return np.asarray(root / self.scale[:, None])
+
+
+# Judgement: two hundred columns and more, whose matrices leave the cache.
+_MANY_JOINTS = 16
+"""Joints from which on threads gain more than they wait for each other."""
+
+
+def few_threads(dof: int = 1) -> AbstractContextManager[object]:
+    """Let one thread multiply the matrices of an arm, unless it has many joints."""
+    from threadpoolctl import threadpool_limits
+
+    limit = 1 if dof < _MANY_JOINTS else None
+    limited: AbstractContextManager[object] = threadpool_limits(limit, user_api="blas")
+    return limited
 
 
 def triangle(matrix: np.ndarray) -> Float[np.ndarray, "width width"]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from armwise.identification import Estimate, Identification
 from armwise.recordings import Samples
+from armwise.regression import few_threads
 from armwise.report.formats import save_report
 from armwise.report.report import Report
 from armwise.report.sections.fit import (
@@ -57,9 +58,7 @@ def make_report(
         title: The heading; names the arm if not given.
         sources: Files behind it, named below the heading.
     """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"):  # small matrices: one is faster
+    with few_threads():
         subject = Subject.of(result, fitted, validated)
         heading = title or f"{subject.arm.name}: what its motion tells of its body"
         story, *details = (section(subject) for section in SECTIONS)

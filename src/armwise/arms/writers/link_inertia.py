@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,31 +22,60 @@ class InertiaDivision:
 
     Attributes:
         own: What the link itself carries, in its frame.
-        keeps_frames: Whether the links fixed to it keep what they had; else they
-            are emptied, and the link carries everything.
+        frames: The links fixed to it, with what each carries.
+        fraction: Of what those had before.
     """
 
     own: InertialParameters
-    keeps_frames: bool
+    frames: tuple[Frame, ...]
+    fraction: float
+
+    def note(self, name: str) -> str:
+        """Say what became of the links fixed to one of this name."""
+        bodies = ", ".join(f.name for f in self.frames if np.any(f.inertia.vector))
+        if not self.fraction:
+            return f"{name} carries all of its inertia; what was fixed to it has none."
+        return (
+            f"{name} has less inertia than what was fixed to it had, which keeps "
+            f"{100.0 * self.fraction:.2g} % of it: {bodies}."
+        )
 
 
 def divide_inertia(
     total: InertialParameters, frames: Sequence[Frame]
 ) -> InertiaDivision:
-    """Let fixed links keep their inertia where the rest is still a body."""
+    """Let fixed links keep as much of their inertia as leaves the link a body."""
     fixed = InertialParameters.zero()
     for frame in frames:
         fixed += frame.inertia.transformed(frame.pose)
     if not np.any(fixed.vector):
-        return InertiaDivision(total, True)
+        return InertiaDivision(total, tuple(frames), 1.0)
     own = total - fixed
     # Nothing but rounding is left for the link itself.
     if np.abs(own.vector).max() <= RESIDUE * np.abs(total.vector).max():
-        return InertiaDivision(InertialParameters.zero(), True)
-    # Else the identified link is lighter than what was fixed to it.
+        return InertiaDivision(InertialParameters.zero(), tuple(frames), 1.0)
     if own.is_physical():
-        return InertiaDivision(own, True)
-    return InertiaDivision(total, False)
+        return InertiaDivision(own, tuple(frames), 1.0)
+    # The identified link is lighter than what was fixed to it. Simulators refuse bodies
+    # without inertia, so that those keep half of the most that leaves it a body.
+    low, high = 0.0, 1.0
+    for _ in range(30 if total.is_physical() else 0):
+        middle = 0.5 * (low + high)
+        is_body = InertialParameters(total.vector - middle * fixed.vector).is_physical()
+        low, high = (middle, high) if is_body else (low, middle)
+    return divided_at(total, frames, 0.5 * low)
+
+
+def divided_at(
+    total: InertialParameters, frames: Sequence[Frame], fraction: float
+) -> InertiaDivision:
+    """Let fixed links keep a fraction of their inertia; the link carries the rest."""
+    own, scaled = total, []
+    for frame in frames:
+        inertia = InertialParameters(fraction * frame.inertia.vector)
+        own = own - inertia.transformed(frame.pose)
+        scaled.append(replace(frame, inertia=inertia))
+    return InertiaDivision(own, tuple(scaled), fraction)
 
 
 def require_writable(arm: Arm, links: Sequence[int], allow_unphysical: bool) -> None:

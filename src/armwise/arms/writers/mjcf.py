@@ -18,8 +18,8 @@ from armwise.arms.poses import inverse
 from armwise.arms.readers.mjcf import OFFSET, body_name, compile_mjcf, read_mjcf
 from armwise.arms.readers.xml import Element, read_xml
 from armwise.arms.writers.link_inertia import (
-    InertiaDivision,
     divide_inertia,
+    divided_at,
     frames_on,
     require_writable,
 )
@@ -60,7 +60,7 @@ def mjcf_text(arm: Arm, actuators: Sequence[str] | None = None) -> str:
     lines += [f"  <compiler {compiler}/>"]
     lines += [f'  <option gravity="{numbers(arm.gravity)}"{stepping}/>']
     lines += ["  <worldbody>", *_indented(_geoms(arm.base_shapes), 2)]
-    lines += _indented(_fixed(arm, BASE, True), 2)
+    lines += _indented(_fixed(frames_on(arm, BASE)), 2)
     lines += _bodies(arm, actuators is not None)
     lines += ["  </worldbody>"]
     lines += _section("tendon", tendon_lines(arm, actuators is not None))
@@ -141,14 +141,14 @@ def _body(arm: Arm, i: int, holds: bool) -> Iterator[str]:
     division = divide_inertia(link.inertia, frames)
     if holds and any(np.any(f.inertia.vector) and _is_thin(f.inertia) for f in frames):
         # MuJoCo refuses points and rods as bodies: their link carries them.
-        division = InertiaDivision(link.inertia, False)
+        division = divided_at(link.inertia, frames, 0.0)
     own = _lifted(division.own) if holds else division.own
     yield f"<body name={quoteattr(link.name)} {_place(joint.origin)}>"
     yield f"  {_joint(joint, holds)}"
     if np.any(own.vector):
         yield f"  {_inertial(own)}"
     yield from (f"  {line}" for line in _geoms(link.shapes))
-    yield from (f"  {line}" for line in _fixed(arm, i, division.keeps_frames))
+    yield from (f"  {line}" for line in _fixed(division.frames))
 
 
 # Judgement: a microgram changes no torque that a sensor could show.
@@ -198,16 +198,14 @@ def _inertial(inertia: InertialParameters) -> str:
     return f"<inertial {words}/>"
 
 
-def _fixed(arm: Arm, i: int, keeps: bool) -> Iterator[str]:
-    for frame in frames_on(arm, i):
+def _fixed(frames: Sequence[Frame]) -> Iterator[str]:
+    for frame in frames:
         attributes = f"name={quoteattr(frame.name)} {_place(frame.pose)}"
         # A frame without mass needs no body: a site is enough.
         if not np.any(frame.inertia.vector):
             yield f"<site {attributes}/>"
-        elif keeps:
-            yield f"<body {attributes}>{_inertial(frame.inertia)}</body>"
         else:
-            yield f"<body {attributes}/>"
+            yield f"<body {attributes}>{_inertial(frame.inertia)}</body>"
 
 
 def _geoms(shapes: tuple[Shape, ...]) -> Iterator[str]:
@@ -315,14 +313,11 @@ def fill_mjcf(
             continue
         division = divide_inertia(link.inertia, frames)
         _put_inertia(editor, bodies[link.name], division.own)
-        if not division.keeps_frames:
-            emptied = [f.name for f in frames if np.any(f.inertia.vector)]
-            for name in emptied:
-                _put_inertia(editor, bodies[name], InertialParameters.zero())
-            notes.append(
-                f"{arm.links[i].name} carries all of its inertia; what was fixed to it "
-                f"is emptied: {', '.join(emptied)}."
-            )
+        if division.fraction != 1.0:
+            for frame, earlier in zip(division.frames, frames, strict=True):
+                if np.any(earlier.inertia.vector):
+                    _put_inertia(editor, bodies[frame.name], frame.inertia)
+            notes.append(division.note(link.name))
     holds = actuators is not None
     # Twice the file's own step is the least time constant that MuJoCo keeps.
     time_constant = max(0.002, 2.0 * float(model.opt.timestep))

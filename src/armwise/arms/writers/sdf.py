@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.arms.arm import Arm, Joint, Shape
+from armwise.arms.arm import Arm, Frame, Joint, Shape
 from armwise.arms.inertia import InertialParameters
 from armwise.arms.layout import BASE
 from armwise.arms.poses import pose, rpy_from_rotation
@@ -28,7 +28,11 @@ def sdf_text(arm: Arm) -> str:
     lines = ['<?xml version="1.0" encoding="utf-8"?>', '<sdf version="1.11">']
     inside = [f"<link name={quoteattr(arm.base)}>"]
     inside += _indented(_solids(arm.base_shapes))
-    inside += ["</link>", *_joint_to_world(arm), *_frames(arm, BASE, True)]
+    inside += [
+        "</link>",
+        *_joint_to_world(arm),
+        *_frames(arm.base, frames_on(arm, BASE)),
+    ]
     for i in range(len(arm.joints)):
         inside += _moving_link(arm, i)
     gravity = f"<gravity>{numbers(arm.gravity)}</gravity>"
@@ -57,7 +61,7 @@ def _moving_link(arm: Arm, i: int) -> Iterator[str]:
     yield from _indented(_solids(link.shapes))
     yield "</link>"
     yield from _joint(arm, joint, parent, link.name)
-    yield from _frames(arm, i, division.keeps_frames)
+    yield from _frames(link.name, division.frames)
 
 
 def _joint(arm: Arm, joint: Joint, parent: str, child: str) -> Iterator[str]:
@@ -94,11 +98,9 @@ def _joint(arm: Arm, joint: Joint, parent: str, child: str) -> Iterator[str]:
     yield "</joint>"
 
 
-def _frames(arm: Arm, i: int, keeps: bool) -> Iterator[str]:
-    carrier = arm.base if i == BASE else arm.links[i].name
-    for frame in frames_on(arm, i):
-        inertia = frame.inertia if keeps else InertialParameters.zero()
-        if not np.any(inertia.vector):
+def _frames(carrier: str, frames: Sequence[Frame]) -> Iterator[str]:
+    for frame in frames:
+        if not np.any(frame.inertia.vector):
             attached = f"attached_to={quoteattr(carrier)}"
             yield f"<frame name={quoteattr(frame.name)} {attached}>"
             yield f"  {_pose(frame.pose, carrier)}"
@@ -106,7 +108,7 @@ def _frames(arm: Arm, i: int, keeps: bool) -> Iterator[str]:
             continue
         yield f"<link name={quoteattr(frame.name)}>"
         yield f"  {_pose(frame.pose, carrier)}"
-        yield from _indented(_inertial(inertia))
+        yield from _indented(_inertial(frame.inertia))
         yield "</link>"
         yield f'<joint name={quoteattr(frame.name + "_fixed")} type="fixed">'
         yield f"  <parent>{_text(carrier)}</parent>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 from pathlib import Path
@@ -43,7 +43,7 @@ def urdf_text(arm: Arm) -> str:
     lines += [f"  <!-- {_comment(x)} -->" for x in arm.defects().items()]
     lines += _indented(extension_lines(arm))
     lines += _indented(_link(arm.base, InertialParameters.zero(), arm.base_shapes))
-    lines += _indented(_fixed_links(arm, BASE, True))
+    lines += _indented(_fixed_links(arm.base, frames_on(arm, BASE)))
     for i in range(len(arm.joints)):
         lines += _indented(_moving_link(arm, i))
     return "\n".join([*lines, "</robot>", ""])
@@ -114,7 +114,7 @@ def _moving_link(arm: Arm, i: int) -> Iterator[str]:
     else:
         yield from _link(link.name, division.own, link.shapes)
         yield from _joint(arm, joint, parent, link.name, joint.origin)
-    yield from _fixed_links(arm, i, division.keeps_frames)
+    yield from _fixed_links(link.name, division.frames)
 
 
 def _unused(name: str, arm: Arm) -> str:
@@ -125,11 +125,9 @@ def _unused(name: str, arm: Arm) -> str:
     return name
 
 
-def _fixed_links(arm: Arm, i: int, keeps: bool) -> Iterator[str]:
-    carrier = arm.base if i == BASE else arm.links[i].name
-    for frame in frames_on(arm, i):
-        inertia = frame.inertia if keeps else InertialParameters.zero()
-        yield from _link(frame.name, inertia, ())
+def _fixed_links(carrier: str, frames: Sequence[Frame]) -> Iterator[str]:
+    for frame in frames:
+        yield from _link(frame.name, frame.inertia, ())
         yield from _fixed(_fixed_name(frame), carrier, frame.name, frame.pose, [])
 
 
@@ -310,19 +308,16 @@ class _Filler:
     links: Mapping[str, Element]
 
     def put_inertia(self, i: int) -> str | None:
-        """Write one moving link, and empty those fixed to it if that cannot be."""
+        """Write one moving link, and less into those fixed to it if that must be."""
         link, frames = self.arm.links[i], frames_on(self.before, i)
         division = divide_inertia(link.inertia, frames)
         self._put(link.name, division.own)
-        if division.keeps_frames:
+        if division.fraction == 1.0:
             return None
-        emptied = [frame.name for frame in frames if np.any(frame.inertia.vector)]
-        for name in emptied:
-            self._put(name, InertialParameters.zero())
-        return (
-            f"{link.name} carries all of its inertia; what was fixed to it is emptied: "
-            f"{', '.join(emptied)}."
-        )
+        for frame, old in zip(division.frames, frames, strict=True):
+            if np.any(old.inertia.vector):
+                self._put(frame.name, frame.inertia)
+        return division.note(link.name)
 
     def _put(self, name: str, inertia: InertialParameters) -> None:
         link = self.links[name]

@@ -7,6 +7,7 @@ does not depend on units: a wrist of grams is treated as a shoulder of kilograms
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -66,9 +67,10 @@ class PhysicallyConsistent:
             and the upper corner of a box in the link's frame.
     """
 
-    # Judgement: strictly inside, so that the mass matrix is positive definite, and
-    # small beside the thickness of real links.
-    margin: float = 1e-4
+    # Judgement: strictly inside, so that the mass matrix is positive definite; a radius
+    # of gyration of 0.03 % of the link's reach. A link described as a point would be
+    # given what a light joint's torque shows with more.
+    margin: float = 1e-7
     prior_std: float = 1.0
     mass: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     center_of_mass: Mapping[
@@ -226,13 +228,16 @@ class _Barrier:
                 entries = {at[k]: sign * size[k], at[0]: -sign * edge * size[0]}
                 self._require(entries, sign * (vector[k] - edge * vector[0]), 0.0)
 
-    def inside(self) -> Float[np.ndarray, " free"]:
+    def inside(self, best: Float[np.ndarray, " free"]) -> Float[np.ndarray, " free"]:
         """A step to bodies near the described ones that keep everything strictly.
+
+        Drives start where the fit without constraints has them: friction is hardly ever
+        described, and the cost of none would be far from the central path.
 
         Raises:
             NotConverged: If bounds leave no room for a realisable body.
         """
-        x = np.zeros(self._width)
+        x = best.copy()
         for i, (mass, box) in enumerate(self._boxes):
             outer = self._outer[i]
             values, vectors = np.linalg.eigh(self._bodies[i])
@@ -345,7 +350,7 @@ def _minimise(
     best = np.linalg.solve(R, c)
     if barrier.violation(best) < 0:
         return np.asarray(best)  # the fit without constraints keeps them
-    x = barrier.inside()
+    x = barrier.inside(best)
     gap, open_residual, centring = np.inf, 1.0, 0.1
     duals: tuple[np.ndarray, np.ndarray] | None = None
     for _ in range(_MOST_STEPS):
@@ -369,11 +374,8 @@ def _minimise(
         goal = centring * gap / barrier.degree
         diagonal = (goal / values)[:, :, None] * np.eye(4)
         target = np.concatenate([_vectors(diagonal).ravel(), goal / roots])
-        # Newton's step as least squares: stacking R and L instead of adding their
-        # squares keeps twice the digits, and sharp data need them.
         right = np.concatenate([c - R @ x, target])
-        T = triangle(np.column_stack([np.vstack([R, L]), right]))
-        step = np.linalg.solve(T[:-1, :-1], T[:-1, -1])
+        step = _least_squares(np.vstack([R, L]), right)
         change, linear = barrier.split(L @ step)
         dual_change = diagonal - values[:, :, None] * np.eye(4) - change
         dual_linear = goal / roots - roots - linear
@@ -394,6 +396,34 @@ def _minimise(
         "The physically consistent fit did not converge. Check the description's "
         "masses and lengths (units?) and the units of the torque."
     )
+
+
+# Each refinement gains as many digits as the first solution has.
+_REFINED = 1e-9
+"""Relative change of a solution by its last refinement, below which it is trusted."""
+
+
+def _least_squares(
+    A: Float[np.ndarray, "rows free"], b: Float[np.ndarray, " rows"]
+) -> Float[np.ndarray, " free"]:
+    """Return x that minimises ‖A x − b‖, to the digits that A itself allows.
+
+    Normal equations of columns scaled to one, refined by the residual of A x − b; ten
+    times faster than QR. Where their squares have lost too many digits for refinement
+    to settle, QR, which sharp data need.
+    """
+    scale = np.linalg.norm(A, axis=0)
+    A = A / scale
+    with contextlib.suppress(np.linalg.LinAlgError):
+        inverse = np.linalg.inv(np.linalg.cholesky(A.T @ A))
+        x = np.zeros(A.shape[1])
+        for _ in range(4):
+            change = inverse.T @ (inverse @ (A.T @ (b - A @ x)))
+            x += change
+            if np.linalg.norm(change) <= _REFINED * np.linalg.norm(x):
+                return x / scale
+    T = triangle(np.column_stack([A, b]))
+    return np.asarray(np.linalg.solve(T[:-1, :-1], T[:-1, -1])) / scale
 
 
 # Of the first step's, which is at most the data's own gradient.

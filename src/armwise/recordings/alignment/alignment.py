@@ -23,7 +23,7 @@ from armwise.recordings.samples import Samples
 from armwise.recordings.smoothing import shifted, smooth
 from armwise.recordings.spectra import LONGEST, Band, band_powers, motion_band
 from armwise.recordings.stretches import motions_between_rests, speed_resolution
-from armwise.regression import Columns, TorqueProjection
+from armwise.regression import Columns, TorqueProjection, few_threads
 
 if TYPE_CHECKING:
     from armwise.arms import Arm
@@ -51,10 +51,8 @@ def choose(
         arm: The arm, to explain its torques.
         lag: Delay of the torque in [s]; None to find it.
     """
-    from threadpoolctl import threadpool_limits
-
     # Threads cost more than they give on matrices this small.
-    with threadpool_limits(1):
+    with few_threads():
         # Time from zero: large stamps would cost digits of the sampling rate.
         longest = replace(max(parts, key=len), start=0.0)
         return _choose(longest, settings, arm, lag)
