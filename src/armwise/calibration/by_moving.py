@@ -52,7 +52,7 @@ from armwise.motions import Triangle, random_motion
 from armwise.plants import Plant
 from armwise.progress import Progress
 from armwise.recordings import Preparation, Recording, Samples
-from armwise.regression import STRETCHES
+from armwise.regression import STRETCHES, few_threads
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -182,8 +182,6 @@ def calibrate_batch(
     All make the same moves until they differ in what they still need; an arm whose
     turn it is not moves along. What stops all of them is raised.
     """
-    from threadpoolctl import threadpool_limits
-
     structure, moves = _structure(structure), moves or Moves()
     arm = structure.arm
     _check(plant, arm)
@@ -210,7 +208,7 @@ def calibrate_batch(
     if not outlook.is_sought.any():
         reasons = "; ".join(f"{p.name}: {p.reason}" for p in outlook.prospects)
         raise NotIdentifiable(f"Gravity can calibrate nothing of {arm.name}: {reasons}")
-    with threadpool_limits(limits=1, user_api="blas"):  # tiny matrices: one is faster
+    with few_threads():
         start = np.zeros(arm.dof) if posture is None else posture
         bench = Bench(
             plant,

@@ -343,10 +343,11 @@ class Projector:
         changes += [turn] * n
         if flaws.part("bow", point.flaws, n) is not None:
             sensed, unit, none = self.sensed, np.ones(n), np.zeros(n)
-            s = np.stack([sensed.q[rows], sensed.qd[rows], sensed.qdd[rows]])
-            for size in ((unit, none), (none, unit)):
+            s = sensed.q[rows], sensed.qd[rows], sensed.qdd[rows]
+            for bow, bend in ((unit, none), (none, unit)):
                 # Linear in both: what one of each adds to the readings.
-                bent = (np.stack(self._straighten(*s, *size)) - s) * alpha
+                straight = self._straighten(*s, bow, bend)
+                bent = (np.stack(straight) - np.stack(s)) * alpha
                 changes += [bent[:, :, j] for j in range(n)]
         return [(k % n, change) for k, change in enumerate(changes)]
 
