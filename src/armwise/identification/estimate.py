@@ -27,7 +27,6 @@ from armwise.identification.validation import (
     predict_torque,
     predicted_block,
 )
-from armwise.motions import Motion
 from armwise.recordings import Samples
 from armwise.regression import (
     Block,
@@ -39,6 +38,8 @@ from armwise.regression import (
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.motions import Motion
 
 
 Origin = Literal["identified", "in combination", "prior"]
