@@ -21,11 +21,13 @@ import numpy as np
 from armwise.arms import BASE, Arm, InertialParameters, Joint, Link, load_arm
 from armwise.calibration import (
     FULL_SCALE,
+    Calibration,
     Flaws,
     Moves,
     Observability,
     Structure,
-    calibrate,
+    UnknownSensors,
+    calibrate_batch,
     prospects,
     rehearse,
 )
@@ -99,42 +101,56 @@ class Run:
     failure: str = ""
 
 
-def one_run(
+def runs_of(
     structure: Structure,
     engine: str,
-    seed: int,
+    seeds: Sequence[int],
     outlook: Observability,
     moves: Moves | None = None,
     backlash: float = 0.0,
-) -> Run:
-    """Calibrate one arm with one set of sensors."""
-    arm = structure.arm
-    rehearsal = rehearse(structure, seed, mujoco=engine == "mujoco", backlash=backlash)
+) -> list[Run]:
+    """Calibrate arms with sets of sensors, side by side."""
     began = time.process_time()
-    promised = int(outlook.is_sought.sum())
+    rehearsal = rehearse(structure, seeds, mujoco=engine == "mujoco", backlash=backlash)
+    answers: Sequence[Calibration | ArmwiseError]
     try:
-        result = calibrate(
+        answers = calibrate_batch(
             rehearsal.plant, structure, full_scale=FULL_SCALE, effort=rehearsal.effort,
             posture=rehearsal.posture, outlook=outlook, moves=moves,
         )  # fmt: skip
     except ArmwiseError as error:
-        took, nothing = time.process_time() - began, np.full(arm.dof, np.nan)
-        return Run(nothing, nothing, nothing, nothing, promised, 0.0, took, str(error))
-    took = time.process_time() - began
-    alpha, beta = rehearsal.sensors.lines(result.recordings)
-    gain = result.alpha / alpha - 1.0
-    offset = np.angle(np.exp(1j * (result.beta - beta)))
-    moved = sum(float(r["volts_1"].time[-1]) for r in result.recordings)
+        answers = [error] * len(seeds)
+    took = (time.process_time() - began) / len(seeds)
+    return [
+        _compared(answer, rehearsal.sensors.of(b), outlook, took)
+        for b, answer in enumerate(answers)
+    ]
+
+
+def _compared(
+    answer: Calibration | ArmwiseError,
+    truth: UnknownSensors,
+    outlook: Observability,
+    took: float,
+) -> Run:
+    promised = int(outlook.is_sought.sum())
+    if isinstance(answer, ArmwiseError):
+        nothing = np.full(truth.alpha.size, np.nan)
+        return Run(nothing, nothing, nothing, nothing, promised, 0.0, took, str(answer))
+    alpha, beta = truth.lines(answer.recordings)
+    gain = answer.alpha / alpha - 1.0
+    offset = np.angle(np.exp(1j * (answer.beta - beta)))
+    moved = sum(float(r["volts_1"].time[-1]) for r in answer.recordings)
     return Run(
-        gain, offset, gain / (result.alpha_std / np.abs(result.alpha)),
-        offset / result.beta_std, promised, moved, took,
+        gain, offset, gain / (answer.alpha_std / np.abs(answer.alpha)),
+        offset / answer.beta_std, promised, moved, took,
     )  # fmt: skip
 
 
 def summary(name: str, engine: str, runs: Sequence[Run]) -> str:
     """One line of the table."""
-    gains = np.abs(np.array([r.gain_error for r in runs]))
-    offsets = np.rad2deg(np.abs(np.array([r.offset_error for r in runs])))
+    gains = np.abs(np.concatenate([r.gain_error for r in runs]))
+    offsets = np.rad2deg(np.abs(np.concatenate([r.offset_error for r in runs])))
     sigmas = np.abs(
         np.concatenate([np.ravel([r.gain_sigmas, r.offset_sigmas]) for r in runs])
     )
@@ -193,13 +209,11 @@ def main() -> None:
         if options.verbose:
             print(outlook)
         for engine in options.plants:
-            runs = []
-            for seed in range(options.first, options.first + options.sets):
-                runs.append(
-                    one_run(structure, engine, seed, outlook, None, options.backlash)
-                )
-                if options.verbose:
-                    _show(runs[-1], seed)
+            seeds = range(options.first, options.first + options.sets)
+            runs = runs_of(structure, engine, seeds, outlook, None, options.backlash)
+            for seed, run in zip(seeds, runs, strict=True):
+                if options.verbose or run.failure:
+                    _show(run, seed)
             everything[engine] += runs
             print(summary(Path(arm.name).stem[:10], engine, runs), flush=True)
     for engine, runs in everything.items():

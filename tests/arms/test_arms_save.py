@@ -14,6 +14,7 @@ import armwise as aw
 from armwise.arms import (
     Arm,
     Drive,
+    Frame,
     InertialParameters,
     Mimic,
     Shape,
@@ -21,6 +22,7 @@ from armwise.arms import (
     load_arm,
     save_arm,
 )
+from armwise.arms.writers.link_inertia import divide_inertia
 from armwise.errors import ArmError, FileError, NotPhysical
 
 from .trees import link_poses, random_arm, random_body
@@ -200,6 +202,20 @@ def test_fixed_links_keep_as_much_inertia_as_they_can(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         read.links[frame.link].inertia.vector, light.vector, atol=1e-15
     )
+
+
+def test_a_thin_link_stays_a_body_beside_what_is_fixed_to_it() -> None:
+    # On the brim of what can exist, as a constrained fit may leave a link: what is
+    # fixed to it may take no more than its thickness, whatever rounding would forgive.
+    thin = InertialParameters.from_center_of_mass(
+        3.0, (0.1, 0.0, 0.2), np.diag([0.0054, 0.0677, 0.0731 - 3e-9])
+    )
+    small = InertialParameters.from_center_of_mass(1e-4, (0, 0, 0), 1e-8 * np.eye(3))
+    pose = np.eye(4)
+    pose[:3, 3] = 0.0, 0.0, 0.3
+    division = divide_inertia(thin, [Frame("visual", 0, pose, inertia=small)])
+    assert 0.0 < division.fraction < 1.0
+    assert np.linalg.eigvalsh(division.own.pseudo_inertia)[0] > 0.0
 
 
 def test_names_are_escaped_and_files_are_whole(tmp_path: Path) -> None:

@@ -64,6 +64,18 @@ def test_learn_says_beforehand_and_afterwards(armwise: Any, tmp_path: Path) -> N
     assert "noise floor" in out
 
 
+def test_practice_that_would_blow_up_is_refused(armwise: Any) -> None:
+    words = ("two_link_slotine", "--duration", "1", "--rate-hz", "250", "--trials", "2")
+    bad = (*words, "--cutoff-hz", "100", "--model-error", "0.9")
+    code, out, err = armwise("learn", *bad)
+    assert code == 1
+    assert "not converge" in err or "do not use it" in err
+    assert "Best" not in out
+    code, out, _ = armwise("learn", *bad, "--anyway")
+    assert code == 0
+    assert "do not use it" in out or "not converge" in out
+
+
 @pytest.mark.parametrize(
     ("words", "expected", "message"),
     [

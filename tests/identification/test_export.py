@@ -16,6 +16,7 @@ from armwise.identification import (
     FrictionTerm,
     arm_for_file,
     file_error,
+    nearest_bodies,
     read_back,
 )
 from armwise.motions import random_motion
@@ -88,3 +89,22 @@ def test_what_was_not_delivered_is_an_error(tmp_path: Path, monkeypatch, capsys)
     assert "--method physical" in err
     assert "urdf" not in json.loads(out)["files"]
     assert not (tmp_path / "out" / "identified.urdf").exists()
+
+
+def test_published_numbers_that_no_body_has_become_bodies():
+    arm = aw.load_arm("ddarm")
+    assert arm.defects()
+    bodies, missing = nearest_bodies(arm)
+    assert not bodies.defects()
+    assert missing.max() < 1e-4
+
+
+def test_exact_torques_of_numbers_that_no_body_has_are_identified():
+    """Their gains scatter by nothing at all, which is no matrix to invert."""
+    arm = aw.load_arm("ddarm")
+    times = np.arange(0.0, 20.0, 0.02)
+    motion = random_motion(arm, 1).sample(times)
+    data = Samples(times, *motion, Dynamics(arm).inverse_dynamics(*motion), arm=arm)
+    estimate = aw.identify(arm, data, friction="linear")
+    assert not estimate.arm.defects()
+    assert estimate.fit.relative_error.max() < 1e-6

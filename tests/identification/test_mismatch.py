@@ -14,7 +14,7 @@ from armwise.identification.remainder import own_coefficients, reached_by_chance
 from armwise.regression import GAIN_STD, interval_factor, low_pass
 from armwise.report.subject import Subject, judge
 
-from .conftest import weighted
+from .conftest import samples_of, weighted
 
 
 def codes(estimate: aw.Estimate) -> set[str]:
@@ -138,6 +138,31 @@ def test_assumed_gains_widen_every_interval(plain, described, data, tmp_path):
     assert np.array_equal(read_estimate(tmp_path / "wide.json").gain_std, wide.gain_std)
     with pytest.raises(ArgumentError):
         weighted(described, data, gain_std="volts")
+
+
+def test_gains_widen_no_band_of_what_the_same_sensors_show(described, data, tmp_path):
+    narrow, wide = (weighted(described, data, gain_std=x) for x in (0.0, 0.1))
+    one = wide.band(data)
+    np.testing.assert_allclose(one.width, narrow.band(data).width, rtol=0.02)
+    assert np.all(wide.band(data, residual=False).width > 2.0 * one.width)
+    write_estimate(wide, tmp_path / "wide.json")
+    again = read_estimate(tmp_path / "wide.json").band(data)
+    np.testing.assert_allclose(again.width, one.width, rtol=1e-6)
+
+
+def test_a_band_is_as_wide_as_errors_on_stretches_left_out(described, arm):
+    """A short log with friction that depends on position fits better than it tells."""
+    both = samples_of(arm, seed=3, noise=0.02, seconds=14.0)
+    both = missing(both, 3.0 * np.sign(both.qd) * np.sin(2.0 * both.q))
+    short, unseen = both.split(0.3)
+    estimate = aw.identify(described, short)
+    ratio = estimate.left_out_ratio
+    assert ratio is not None
+    assert np.all(ratio >= 1.0)
+    blind = replace(estimate, left_out_ratio=None)
+    held_out = [x.band(unseen).holds(unseen.tau).mean() for x in (estimate, blind)]
+    assert held_out[0] > held_out[1]
+    assert estimate.band(unseen).width.sum() > 1.1 * blind.band(unseen).width.sum()
 
 
 def test_whiteness_sees_coloured_residuals_and_not_the_filter():

@@ -110,6 +110,23 @@ def test_a_wrist_sensor_at_rest_feels_the_weight_it_carries():
         np.testing.assert_allclose(wrench[0], [*force, *torque], atol=1e-2)
 
 
+def test_arms_of_a_batch_may_differ():
+    arm = load_arm("two_link_slotine")
+    heavy = arm.with_parameters(1.3 * arm.parameters)
+    both, one = MujocoArm([arm, heavy]), MujocoArm(heavy)
+    tau = np.array([3.0, -1.0])
+    for plant in (both, one):
+        plant.reset([0.3, -0.2])
+        for _ in range(50):
+            plant.step(np.tile(tau, (plant.batch, 1)))
+    assert np.array_equal(both.state.q[1], one.state.q[0])
+    assert not np.allclose(both.state.q[0], both.state.q[1])
+    with pytest.raises(ArgumentError, match="same joints"):
+        MujocoArm([arm, load_arm("panda")])
+    with pytest.raises(ArgumentError, match="no batch of 3"):
+        MujocoArm([arm, heavy], batch=3)
+
+
 def test_coulomb_friction_holds_in_both():
     arm = flywheel(0.5, coulomb=1.0, rotor_inertia=0.1)
     for kind in (SimulatedArm, MujocoArm):

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from contextlib import suppress
+import struct
+import sys
+from contextlib import closing, suppress
 
 import numpy as np
 import pytest
@@ -227,6 +229,77 @@ def test_bags_that_hold_nothing_of_use(tmp_path):
     (tmp_path / "junk.mcap").write_bytes(b"junk" * 100)
     with pytest.raises(RecordingError, match=r"junk.mcap is not a readable ROS bag"):
         read_recording(tmp_path / "junk.mcap")
+
+
+def test_common_messages_are_decoded_as_rosbags_does():
+    from rosbags.typesys import Stores, get_typestore
+
+    store = get_typestore(Stores.ROS2_JAZZY)
+    of, rng = store.types, np.random.default_rng(0)
+    header = of["std_msgs/msg/Header"](
+        stamp=of["builtin_interfaces/msg/Time"](sec=-3, nanosec=7), frame_id="wrist"
+    )
+    vector = of["geometry_msgs/msg/Vector3"]
+    wrench = of["geometry_msgs/msg/Wrench"](
+        force=vector(*rng.normal(size=3)), torque=vector(*rng.normal(size=3))
+    )
+    messages = {
+        "geometry_msgs/msg/Wrench": wrench,
+        "geometry_msgs/msg/WrenchStamped": of["geometry_msgs/msg/WrenchStamped"](
+            header=header, wrench=wrench
+        ),
+        "std_msgs/msg/Float64": of["std_msgs/msg/Float64"](data=0.1),
+        "std_msgs/msg/Float32": of["std_msgs/msg/Float32"](data=0.5),
+    }
+    for count in (0, 1, 3):
+        names = [f"joint{'x' * k}" for k in range(count)]
+        messages[f"sensor_msgs/msg/JointState {count}"] = of[bags.JOINT_STATE](
+            header=header,
+            name=names,
+            position=rng.normal(size=count),
+            velocity=np.empty(0),
+            effort=rng.normal(size=count),
+        )
+    for key, message in messages.items():
+        kind = key.split()[0]
+        for little in (True, False):
+            raw = bytes(store.serialize_cdr(message, kind, little_endian=little))
+            ours = bags.decode_common(raw, kind)
+            theirs = store.deserialize_cdr(raw, kind)
+            assert _plain(ours) == _plain(theirs), key
+        for cut in range(len(raw) - 1):
+            with suppress(ValueError, struct.error):
+                bags.decode_common(raw[:cut], kind)
+
+
+def _plain(message):
+    """A message as nested dictionaries of plain values."""
+    if isinstance(message, np.ndarray | list):
+        return [_plain(x) for x in message]
+    fields = getattr(message, "__dict__", None)
+    if fields is None:
+        return message
+    return {k: _plain(v) for k, v in fields.items() if not k.startswith("__")}
+
+
+def test_a_bag_whose_messages_are_computed_is_refused(tmp_path):
+    path = tmp_path / "endless.db3"
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("CREATE TABLE topics (id, name, type, serialization_format)")
+        file.execute(
+            "CREATE VIEW messages AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT "
+            "i + 1 FROM n) SELECT i AS topic_id, i AS timestamp, i AS data FROM n"
+        )
+        file.commit()
+    with pytest.raises(RecordingError, match="not a readable ROS bag: it has no table"):
+        read_recording(path)
+
+
+def test_a_bag_is_read_without_the_extra(tmp_path, monkeypatch):
+    path = bag(tmp_path / "bag", states())
+    monkeypatch.setitem(sys.modules, "rosbags", None)
+    monkeypatch.setitem(sys.modules, "rosbags.rosbag2", None)
+    assert read_recording(path).dof == 3
 
 
 def test_a_bag_without_joint_states_lists_what_it_has(tmp_path):

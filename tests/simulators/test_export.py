@@ -121,15 +121,13 @@ def test_mujoco_moves_arms_as_we_do_for_ten_seconds(name, tmp_path):
     check_with_friction(name, 10.0, tmp_path)
 
 
-def test_every_bundled_arm_that_can_exist_loads_in_mujoco(tmp_path, monkeypatch):
+def test_every_bundled_arm_loads_in_mujoco(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # where MuJoCo would write its log of warnings
     for name in bundled_arms():
         arm = load_arm(name)
-        if arm.defects():
-            with pytest.raises(ArmwiseError, match="no simulator takes that"):
-                aw.export(arm, "arm.xml", to="mjcf")
-            continue
-        aw.export(arm, "arm.xml", to="mjcf")
+        notes = aw.export(arm, "arm.xml", to="mjcf").notes
+        # Published numbers that no body has: what is written says how near it is.
+        assert any("No body has" in x for x in notes) == bool(arm.defects())
         data = mujoco.MjData(model := mujoco.MjModel.from_xml_path("arm.xml"))
         mujoco.mj_step(model, data, 10)
         assert not data.warning.number.any()

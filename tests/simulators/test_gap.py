@@ -58,6 +58,10 @@ def test_delay_and_gain_of_a_signal_are_found():
     delay, gain = _delay_and_gain(x[:, None], y[:, None], [slice(0, t.size)], 100.0)
     assert delay[0] == pytest.approx(0.03, abs=1e-3)
     assert gain[0] == pytest.approx(1.1, abs=5e-3)
+    # Later than is sought: the edge of the search is no answer.
+    x, y = np.sin(0.5 * t), np.sin(0.5 * (t - 0.9))
+    delay, _ = _delay_and_gain(x[:, None], y[:, None], [slice(0, t.size)], 100.0)
+    assert np.isnan(delay[0])
 
 
 def test_a_page_and_a_line_say_it_all(estimate, log, tmp_path):

@@ -16,7 +16,6 @@ from armwise.arms.chain import outside_chain, with_locked_joints
 from armwise.arms.plain import arm_from_dict, kinematics_digest
 from armwise.arms.readers.dh import read_dh
 from armwise.arms.readers.izaguirre import is_specification, read_specification
-from armwise.arms.readers.sdf import read_sdf
 from armwise.arms.readers.urdf import read_urdf
 from armwise.arms.readers.xml import read_xml
 from armwise.errors import ArmError
@@ -107,6 +106,8 @@ def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:
 
         return read_mjcf(path)
     if root.tag in ("sdf", "gazebo"):
+        from armwise.arms.readers.sdf import read_sdf
+
         return read_sdf(path, root, allow_unphysical=allow_unphysical)
     return read_urdf(path, root=root, allow_unphysical=allow_unphysical)
 

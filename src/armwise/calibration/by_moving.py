@@ -9,13 +9,15 @@ asked; what does not get there is unknown.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import Arm
 from armwise.calibration.from_recording import first_std, sensed_samples
+from armwise.calibration.moves import Mover, Moves, usual_effort
 from armwise.calibration.observability import Observability, calibratable
 from armwise.calibration.refine import (
     GaussianPrior,
@@ -31,64 +33,30 @@ from armwise.calibration.search import (
     lowest,
     search,
 )
-from armwise.calibration.sensor_control import Bench, SensorPD, Trace
+from armwise.calibration.sensor_control import Bench
 from armwise.calibration.sensor_flaws import Flaws
-from armwise.calibration.stages import find_senses
 from armwise.calibration.structure import Structure
 from armwise.calibration.variable_projection import (
     ProjectedProblem,
     Projector,
     SensorPoint,
 )
-from armwise.dynamics import Dynamics
-from armwise.errors import ArgumentError, NotConverged, NotIdentifiable, RecordingError
+from armwise.errors import (
+    ArgumentError,
+    ArmwiseError,
+    NotConverged,
+    NotIdentifiable,
+    RecordingError,
+)
 from armwise.motions import Triangle, random_motion
 from armwise.plants import Plant
 from armwise.progress import Progress
-from armwise.recordings import Recording, Samples
-from armwise.regression import STRETCHES
+from armwise.recordings import Preparation, Recording, Samples
+from armwise.regression import STRETCHES, few_threads
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
     from numpy.typing import ArrayLike
-
-
-@dataclass(frozen=True)
-class Moves:
-    """How the arm is moved; times in [s], distances as fractions of the full scale.
-
-    Attributes:
-        amplitude: Reach of the waves.
-        period: Of a joint's wave; others differ from it, so that no pair repeats.
-        together: Length of one move of all joints.
-        longest: Time in motion after which it ends, sure or not.
-        stiffness: Natural frequency of PD control in [rad/s].
-        push: Largest fraction of the effort limits used to find directions.
-        gentlest: Fraction of that to begin with.
-        cutoff_hz: Low-pass of readings and torques for the estimation in [Hz].
-    """
-
-    # A fifth of the scale is left for tracking errors.
-    amplitude: float = 0.8
-    # Slow: inertia and viscous friction are small beside gravity.
-    period: float = 7.0
-    together: float = 20.0
-    longest: float = 400.0
-    # Half of what a joint behind a gear's spring bears at a few hundred hertz.
-    stiffness: float = 30.0
-    # Enough to overcome gears' friction, too little to hurt in a hundredth of a second.
-    push: float = 0.4
-    gentlest: float = 0.1
-    cutoff_hz: float = 5.0
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.amplitude <= 1.0:
-            raise ArgumentError("amplitude is a fraction of the full scale, 0 to 1.")
-        for name in ("period", "together", "longest", "stiffness", "cutoff_hz"):
-            if not getattr(self, name) > 0.0:
-                raise ArgumentError(f"{name} must be positive.")
-        if not (0.0 < self.push <= 1.0 and 0.0 < self.gentlest <= 1.0):
-            raise ArgumentError("push and gentlest are fractions, 0 to 1.")
 
 
 BENT = Flaws(bend=0.005)
@@ -115,7 +83,8 @@ def prospects(
 
     Args:
         structure: The arm, or the arm and what is known of it.
-        effort: Largest torque of each joint in [N m]; the arm's limits when not given.
+        effort: Largest torque of each joint in [N m]; the arm's limits when not given,
+            and where it has none, what motors for its weight usually bear.
         gain_std, offset_std: Standard deviations asked for, relative and in [rad].
         moves: How it will be moved.
     """
@@ -125,12 +94,11 @@ def prospects(
         arm, 0, 0.5 * moves.longest, harmonics=round(0.5 * moves.longest * 0.15),
         roughness=0.5, reach=0.25, widest=2.0, fastest=_WAVE_SPEED,
     )  # fmt: skip
-    limits = arm.limits("effort") if effort is None else _numbers(effort, arm, "effort")
-    finite = np.where(np.isfinite(limits), limits, 0.0)
+    limits = usual_effort(arm) if effort is None else _numbers(effort, arm, "effort")
     return calibratable(
         structure,
         noise=_TORQUE_ERROR,
-        least_torque_std=_FRICTION_ERROR * finite,
+        least_torque_std=_FRICTION_ERROR * limits,
         tolerance=(gain_std, offset_std),
         motion=motion,
     )
@@ -179,8 +147,41 @@ def calibrate(
         NotIdentifiable: If gravity can calibrate nothing, or a joint does not respond.
         RecordingError: If a joint or its reading does not follow.
     """
-    from threadpoolctl import threadpool_limits
+    if plant.batch != 1:
+        raise ArgumentError(
+            f"calibrate moves one arm; this plant has a batch of {plant.batch}. "
+            "calibrate_batch moves them side by side."
+        )
+    (answer,) = calibrate_batch(
+        plant, structure, full_scale=full_scale, center=center, posture=posture,
+        torque_step=torque_step, effort=effort, gain_std=gain_std,
+        offset_std=offset_std, moves=moves, outlook=outlook, progress=progress,
+    )  # fmt: skip
+    if isinstance(answer, ArmwiseError):
+        raise answer
+    return answer
 
+
+def calibrate_batch(
+    plant: Plant,
+    structure: Structure | Arm,
+    *,
+    full_scale: ArrayLike = 6.0,
+    center: ArrayLike = 0.0,
+    posture: ArrayLike | None = None,
+    torque_step: ArrayLike = 0.0,
+    effort: ArrayLike | None = None,
+    gain_std: float = 0.0025,
+    offset_std: float = np.deg2rad(0.125),
+    moves: Moves | None = None,
+    outlook: Observability | None = None,
+    progress: Progress | None = None,
+) -> list[Calibration | ArmwiseError]:
+    """`calibrate` for arms side by side: what it returns, or raises, for each.
+
+    All make the same moves until they differ in what they still need; an arm whose
+    turn it is not moves along. What stops all of them is raised.
+    """
     structure, moves = _structure(structure), moves or Moves()
     arm = structure.arm
     _check(plant, arm)
@@ -207,7 +208,7 @@ def calibrate(
     if not outlook.is_sought.any():
         reasons = "; ".join(f"{p.name}: {p.reason}" for p in outlook.prospects)
         raise NotIdentifiable(f"Gravity can calibrate nothing of {arm.name}: {reasons}")
-    with threadpool_limits(limits=1, user_api="blas"):  # tiny matrices: one is faster
+    with few_threads():
         start = np.zeros(arm.dof) if posture is None else posture
         bench = Bench(
             plant,
@@ -218,9 +219,63 @@ def calibrate(
             torque_step=_numbers(torque_step, arm, "torque_step"),
             center=_numbers(center, arm, "center"),
             effort=limits,
+            goes_on=plant.batch > 1,
         )
-        mover = _Mover(structure, bench, moves, limits)
-        return _Procedure(structure, mover, outlook, asked, progress).run()
+        mover = Mover(structure, bench, moves, limits)
+        procedures = [
+            _Procedure(structure, mover, b, outlook, asked, progress)
+            for b in range(plant.batch)
+        ]
+        return _carried_out(mover, procedures)
+
+
+def _carried_out(
+    mover: Mover, procedures: Sequence[_Procedure]
+) -> list[Calibration | ArmwiseError]:
+    """Let arms side by side move as each procedure asks; the others move along."""
+    runs = [procedure.run() for procedure in procedures]
+    asked: dict[int, Triangle] = {}
+    answers: dict[int, Calibration | ArmwiseError] = {}
+
+    def go_on(b: int, recording: Recording | None) -> None:
+        try:
+            # A generator is begun by sending it nothing.
+            asked[b] = runs[b].send(recording)  # type: ignore[arg-type]
+        except StopIteration as end:
+            answers[b] = end.value
+        except ArmwiseError as error:
+            answers[b] = error
+
+    for b in range(len(runs)):
+        go_on(b, None)
+    while asked:
+        # Arms that are behind go first: most moves are then made by all at once.
+        motion = asked[min(asked, key=lambda b: procedures[b].stage)]
+        same = [b for b, other in asked.items() if _is_same(other, motion)]
+        trace = mover.follow(motion)
+        for b in mover.lost.keys() & asked.keys():
+            del asked[b]
+            answers[b] = mover.lost[b]
+        for b in asked.keys() & set(same):
+            del asked[b]
+            try:
+                recording = mover.recording(trace, b, motion.amplitude)
+            except RecordingError as error:
+                answers[b] = error
+            else:
+                go_on(b, recording)
+    return [answers[b] for b in range(len(runs))]
+
+
+def _is_same(a: Triangle, b: Triangle) -> bool:
+    return a.duration == b.duration and all(
+        np.array_equal(x, y)
+        for x, y in (
+            (a.center, b.center),
+            (a.amplitude, b.amplitude),
+            (a.period, b.period),
+        )
+    )
 
 
 def _structure(structure: Structure | Arm) -> Structure:
@@ -236,10 +291,6 @@ def _check(plant: Plant, arm: Arm) -> None:
         raise ArgumentError(
             f"The plant has {plant.dof} joints, {arm.name} has {arm.dof}."
         )
-    if plant.batch != 1:
-        raise ArgumentError(
-            f"calibrate moves one arm; this plant has a batch of {plant.batch}."
-        )
     if not all(joint.is_revolute for joint in arm.joints):
         sliding = next(j.name for j in arm.joints if not j.is_revolute)
         raise NotIdentifiable(
@@ -254,160 +305,6 @@ def _numbers(values: ArrayLike, arm: Arm, name: str) -> np.ndarray:
     if array.ndim > 1 or array.size not in (1, arm.dof) or np.isnan(array).any():
         raise ArgumentError(f"{name} needs one number, or one for each joint.")
     return np.broadcast_to(array, (arm.dof,)).copy()
-
-
-# Moving: senses of rotation, PD control, waves.
-
-_SPEED = 0.5
-"""Fraction of the joints' speed limits that waves may reach."""
-
-_HARDLY = 0.5
-"""Fraction of its reference's span below which a joint does not follow."""
-
-
-class _Mover:
-    """Moves a plant in its readings' units, and keeps what it recorded.
-
-    Attributes:
-        gains: First guess of each |α| in [rad] per unit of the scaled reading.
-        recordings: Of every move.
-        time: Spent in motion in [s].
-    """
-
-    def __init__(
-        self, structure: Structure, bench: Bench, moves: Moves, effort: np.ndarray
-    ) -> None:
-        self.bench, self.moves = bench, moves
-        self.names = structure.arm.coordinate_names
-        inertia = find_senses(bench, moves.push * effort, moves.gentlest)[0]
-        free, held = _inertias(structure)
-        self.gains = inertia / free
-        self._pd = _feedback(inertia, held / free, bench, moves.stiffness, effort)
-        speed = structure.arm.limits("velocity")
-        fastest = np.where(np.isfinite(speed), _SPEED * speed, np.inf) / self.gains
-        self._shortest = 4.0 * moves.amplitude / fastest
-        self.recordings: list[Recording] = []
-        self.time = 0.0
-        self.go_to(np.zeros(len(self.names)))
-
-    @property
-    def sense(self) -> Float[np.ndarray, " dof"]:
-        """Sign of every gain."""
-        return np.asarray(self.bench.sense[0])
-
-    def go_to(self, target: np.ndarray) -> None:
-        """Go slowly to scaled readings and rest there."""
-        start, pd = self.bench.x.copy(), self._pd
-        distance = float(np.abs(target - start).max())
-        # At most the speed of a wave.
-        duration = max(0.5, 0.5 * distance * self.moves.period)
-
-        def ramp(t: float) -> tuple[np.ndarray, ...]:
-            z = min(t / duration, 1.0)
-            s = z**3 * (10.0 - 15.0 * z + 6.0 * z**2)  # at rest at both ends
-            still = np.zeros_like(start)
-            return start + (target - start) * s, still, still
-
-        self.bench.follow(pd, ramp, duration + 0.3)
-        self.time += duration + 0.3
-
-    def wave(
-        self,
-        center: np.ndarray,
-        amplitude: np.ndarray,
-        duration: float,
-        order: int = 0,
-    ) -> Triangle:
-        """Triangular waves about scaled readings; periods differ from joint to joint.
-
-        Args:
-            center: Middle of each joint's wave.
-            amplitude: Its reach; zero for joints that are held.
-            duration: In [s].
-            order: Other numbers shuffle the periods.
-        """
-        n = center.size
-        # Multiples of the golden ratio, modulo one, are spread most evenly: no two
-        # joints keep step for long.
-        spread = np.mod((np.arange(n) + 1 + order * n) * 0.618034, 1.0)
-        periods = np.maximum(self.moves.period * (0.75 + 0.75 * spread), self._shortest)
-        rounding = 0.05 * periods.min()
-        return Triangle(center, amplitude, periods, duration, 0.0, rounding)
-
-    def follow(self, motion: Triangle) -> Recording:
-        """Go to the middle of a wave, follow it, and return what was recorded."""
-        self.go_to(motion.center)
-        trace = self.bench.follow(self._pd, motion, motion.duration)
-        self.time += motion.duration
-        self._check_moved(trace, motion.amplitude)
-        recording = self.bench.recording(trace)
-        self.recordings.append(recording)
-        return recording
-
-    def _check_moved(self, trace: Trace, amplitude: np.ndarray) -> None:
-        span = np.ptp(trace.x[:, 0], axis=0)
-        travel = np.ptp(trace.reference[:, 0], axis=0)
-        slack = (amplitude > 0.0) & (span < _HARDLY * travel)
-        if slack.any():
-            j = int(slack.argmax())
-            raise RecordingError(
-                f"{self.names[j]} hardly moves: its reading spans "
-                f"{span[j]:.2g} of the {travel[j]:.2g} of its reference. Something "
-                "holds it, its effort limit is too low, or its sensor does not follow."
-            )
-
-
-_DAMPING = 0.7
-"""Damping ratio of PD control."""
-
-_LARGEST_LAG = 0.4
-"""Damping times delay from which on a loop rings: a pure delay allows π/2 of it."""
-
-_WEIGHING = 3.0
-"""Rate in [1/s] at which the weight of the arm is learnt: far below PD's own."""
-
-
-def _feedback(
-    inertia: Float[np.ndarray, " dof"],
-    heavier: Float[np.ndarray, " dof"],
-    bench: Bench,
-    stiffness: float,
-    effort: Float[np.ndarray, " dof"],
-) -> SensorPD:
-    """PD gains and those of the integral, in the readings' units.
-
-    At high frequencies a joint turns as if the others were free; slowly, it carries
-    them all. Damping is bounded by the first, stiffness by the second.
-
-    Args:
-        inertia: Of each joint, the others free.
-        heavier: How much larger it is, the others held.
-        bench: With the loop's delays.
-        stiffness: Natural frequency in [rad/s].
-        effort: Largest torques in [N m].
-    """
-    rate = np.minimum(2.0 * _DAMPING * stiffness * heavier, _LARGEST_LAG / bench.delay)
-    corner = np.minimum(
-        0.5 * stiffness / _DAMPING, rate / (4.0 * _DAMPING**2 * heavier)
-    )
-    kd = inertia * rate
-    kp = kd * corner
-    return SensorPD(kp, kd, kp * np.minimum(_WEIGHING, 0.2 * corner), effort)
-
-
-def _inertias(structure: Structure) -> tuple[np.ndarray, np.ndarray]:
-    """Each joint's inertia with the others free, and held, in [kg m²], as described.
-
-    Medians over random postures. Ones where the description has no masses.
-    """
-    arm = structure.arm
-    q = np.random.default_rng(0).uniform(-np.pi, np.pi, (200, arm.dof))
-    if not np.any(arm.parameters[arm.layout.links]):
-        return np.ones(arm.dof), np.ones(arm.dof)
-    M = Dynamics(arm).mass_matrix(q)
-    free = 1.0 / np.diagonal(np.linalg.inv(M), axis1=1, axis2=2)
-    held = np.diagonal(M, axis1=1, axis2=2)
-    return np.median(free, axis=0), np.median(held, axis=0)
 
 
 # One joint alone: the rate of gravity's cosine.
@@ -452,14 +349,17 @@ def gain_alone(sensed: Samples, j: int, guess: float) -> tuple[float, float]:
     )
     basis = np.linalg.qr(fixed)[0]
 
-    def cost(rate: float) -> float:
-        curve = np.column_stack([np.cos(rate * s), np.sin(rate * s)])
-        A = np.column_stack([basis, curve - basis @ (basis.T @ curve)])
-        unexplained = tau - A @ np.linalg.lstsq(A, tau, rcond=None)[0]
-        return float(unexplained @ unexplained)
-
+    flat = tau - basis @ (basis.T @ tau)
     rates = guess * np.geomspace(1.0 / _RATE_RANGE, _RATE_RANGE, _RATES)
-    costs = np.array([cost(rate) for rate in rates])
+    angles = np.multiply.outer(rates, s)
+    # Cosine and sine of every rate at once, the fixed columns taken out: what they
+    # explain is a system of two unknowns each.
+    c, d = (x - (x @ basis) @ basis.T for x in (np.cos(angles), np.sin(angles)))
+    cc, cd, dd = (np.einsum("ij,ij->i", *x) for x in ((c, c), (c, d), (d, d)))
+    ct, dt = c @ flat, d @ flat
+    determinant = np.maximum(cc * dd - cd**2, 1e-12 * cc * dd)
+    explained = (dd * ct**2 - 2.0 * cd * ct * dt + cc * dt**2) / determinant
+    costs = flat @ flat - explained
     k = int(costs.argmin())
     if k in (0, _RATES - 1):
         return float(rates[k]), np.inf
@@ -469,7 +369,6 @@ def gain_alone(sensed: Samples, j: int, guess: float) -> tuple[float, float]:
     bend = (lower - 2.0 * middle + right) / step**2
     repeats = independent_repeats(sensed)
     variance = middle / max(len(tau) - 7.0 * repeats, 1.0)
-    flat = tau - basis @ (basis.T @ tau)
     # The best of four hundred cosines fits noise too, by some ten variances.
     if bend <= 0.0 or flat @ flat - middle < _REAL * variance * repeats:
         return float(rates[k]), np.inf
@@ -497,6 +396,10 @@ where friction is neither sliding nor sticking, always at the same readings."""
 _FEWEST = 8
 """Fewest stretches a variance is computed from: it is known to a half then."""
 
+_PARTS = 3
+"""Parts of a wave that a variance is computed from. One part a wave covers as well, but
+the variance is then so uncertain that single errors are five of their deviations."""
+
 _TOGETHER = 3
 """Moves of all joints before the first estimate: with fewer, its own uncertainty is
 guesswork."""
@@ -504,16 +407,24 @@ guesswork."""
 _SAMPLES_A_PERIOD = 2.5
 """Samples kept per period of the cut-off: two hold all that the low-pass leaves."""
 
+_RATE_OF_SAMPLES = 12.5
+"""Samples a period of the cut-off before that: friction's steps are seen in them."""
+
 _CANDIDATES = 24
 """Moves compared before each further one."""
 
 
+_Run = Generator[Triangle, Recording, Calibration]
+"""Yields moves, is sent what was recorded, returns the answer."""
+
+
 class _Procedure:
-    """Runs the moves and estimates in turn.
+    """Asks for moves and estimates in turn; `stage` counts the joints done alone.
 
     Args:
         structure: What is known of the arm.
-        mover: Moves it.
+        mover: Moves it, maybe beside others.
+        b: Its index among them.
         outlook: What is sought.
         asked: Standard deviations of gains, relative, and offsets in [rad].
         progress: Called with the step and the fraction that is done.
@@ -522,7 +433,8 @@ class _Procedure:
     def __init__(
         self,
         structure: Structure,
-        mover: _Mover,
+        mover: Mover,
+        b: int,
         outlook: Observability,
         asked: tuple[float, float],
         progress: Progress | None,
@@ -534,23 +446,34 @@ class _Procedure:
         self._asked = np.array(
             [asked[0] if p.quantity == "gain" else asked[1] for p in outlook.prospects]
         )
-        self._dof = n
+        # Of what is not sought: gains by inertia, offsets anywhere.
+        self._widths = np.array(
+            [0.3 if p.quantity == "gain" else 1.0 for p in outlook.prospects]
+        )
+        self._dof, self._b, self.stage = n, b, 0
         self._samples: list[Samples] = []
+        self._recordings: list[Recording] = []
+        # Torques are those that were asked for: nothing has filtered them before.
+        cutoff, rate = mover.moves.cutoff_hz, 1.0 / mover.bench.period
+        thin = max(1, int(rate / (_RATE_OF_SAMPLES * cutoff)))
+        self._preparation = Preparation(cutoff_hz=cutoff, decimation=thin).settings
 
-    def run(self) -> Calibration:
-        """Move, estimate, move on until it is sure enough."""
+    def run(self) -> _Run:
+        """Yield moves and take what was recorded, until it is sure enough."""
         n, mover = self._dof, self.mover
-        gains, widths = mover.gains / mover.bench.scale, np.full(n, np.inf)
+        gains, widths = mover.gains[self._b] / mover.bench.scale, np.full(n, np.inf)
         for k, j in enumerate(reversed(range(n))):
+            self.stage = k
             self._report(f"moving {mover.names[j]} alone", 0.3 * k / n)
-            gains[j], widths[j] = self._alone(j, gains[j])
+            gains[j], widths[j] = yield from self._alone(j, gains[j])
+        self.stage = n
         self._report("moving all joints", 0.35)
         amplitude = np.full(n, mover.moves.amplitude)
         middle = np.zeros(n)
         for k in range(_TOGETHER):
-            self._move(mover.wave(middle, amplitude, mover.moves.together, k))
+            self._take((yield mover.wave(middle, amplitude, mover.moves.together, k)))
         self._report("searching", 0.45)
-        guess = SensorPoint(gains * mover.sense, np.zeros(n))
+        guess = SensorPoint(gains * mover.bench.sense[self._b], np.zeros(n))
         point = self._search(guess, widths)
         prior = self._prior(point)
         is_free = np.concatenate(
@@ -566,12 +489,14 @@ class _Procedure:
                 break
             done = mover.time / mover.moves.longest
             self._report("moving on", 0.5 + 0.5 * done)
-            self._move(self._best_move(projector, solution, covariance, is_free, prior))
+            self._take((yield self._best_move(projector, solution, is_free, prior)))
             point = solution.point
         self._report("done", 1.0)
         return self._answer(projector, solution, covariance, std)
 
-    def _alone(self, j: int, guess: float) -> tuple[float, float]:
+    def _alone(
+        self, j: int, guess: float
+    ) -> Generator[Triangle, Recording, tuple[float, float]]:
         """|α| of a joint and its relative deviation, the others held till it shows."""
         mover, n = self.mover, self._dof
         amplitude = np.zeros(n)
@@ -581,7 +506,7 @@ class _Procedure:
             center = np.zeros(n)
             center[:j] = hold
             motion = mover.wave(center, amplitude, 1.25 * mover.moves.period)
-            sensed = self._move(motion)
+            sensed = self._take((yield motion))
             gain, std = gain_alone(sensed, j, guess)
             if std < least:
                 best, least = gain, std
@@ -589,9 +514,9 @@ class _Procedure:
                 break
         return (best, least) if least < _FAINT else (guess, _INERTIA_ERROR)
 
-    def _move(self, motion: Triangle) -> Samples:
-        recording = self.mover.follow(motion)
-        sensed = sensed_samples(recording, self.mover.moves.cutoff_hz)
+    def _take(self, recording: Recording) -> Samples:
+        sensed = sensed_samples(recording, like=self._preparation)
+        self._recordings.append(recording)
         self._samples.append(sensed)
         return sensed
 
@@ -605,7 +530,8 @@ class _Procedure:
         """Offsets, all round, and gains near those of the joints alone."""
         projector = self._projector()
         few = projector.thinned(max(1, len(projector.sensed) // _SEARCH_SAMPLES))
-        sought = self.outlook.is_visible
+        # What the motion says less of than the prior is not worth a search.
+        sought = np.array([p.std for p in self.outlook.prospects]) < self._widths
         region = SearchRegion.from_guess(
             self.structure, projector.sensed, guess.alpha, guess.beta, 1.3
         )
@@ -631,11 +557,8 @@ class _Procedure:
     def _prior(self, point: SensorPoint) -> GaussianPrior:
         """None for what is sought; what the moves suggest for the others."""
         flaws = self.structure.flaws.std(self._dof)
-        width = np.array(
-            [0.3 if p.quantity == "gain" else 1.0 for p in self.outlook.prospects]
-        )
         # A thousand radians: no prior at all, but finite.
-        std = np.where(self.outlook.is_sought, 1e3, width)
+        std = np.where(self.outlook.is_sought, 1e3, self._widths)
         flawless = replace(point, flaws=np.zeros(flaws.size))
         return GaussianPrior(flawless, np.concatenate([std, flaws]))
 
@@ -646,16 +569,14 @@ class _Procedure:
         is_free: np.ndarray,
         prior: GaussianPrior,
     ) -> np.ndarray:
-        """By deleting one wave after another; wider for there being few of them."""
+        """By deleting parts of waves in turn; wider for there being few of them."""
         from scipy.stats import norm, t
 
         sensed, period = projector.sensed, self.mover.moves.period
         moved = len(sensed) / sensed.rate_hz
-        # Errors of friction and bent sensors repeat with every wave: shorter stretches
-        # would count them several times.
-        waves = int(np.clip(moved / period, _FEWEST, STRETCHES))
-        covariance = covariance_of(projector, solution, is_free, prior, waves)
-        factor = float(t.ppf(0.975, waves - 1) / norm.ppf(0.975))
+        parts = int(np.clip(_PARTS * moved / period, _FEWEST, STRETCHES))
+        covariance = covariance_of(projector, solution, is_free, prior, parts)
+        factor = float(t.ppf(0.975, parts - 1) / norm.ppf(0.975))
         covariance = factor**2 * covariance
         # Gains come first, unless known, then offsets; both feel their joint's error.
         error = _friction_error(projector, solution) ** 2
@@ -670,7 +591,6 @@ class _Procedure:
         self,
         projector: Projector,
         solution: ProjectedProblem,
-        covariance: np.ndarray,
         is_free: np.ndarray,
         prior: GaussianPrior,
     ) -> Triangle:
@@ -736,14 +656,16 @@ class _Procedure:
             evidence=evidence_of(projector, solution),
             notes=(f"{self.mover.time:.0f} s in motion.",),
             method="by moving",
-            recordings=tuple(self.mover.recordings),
+            recordings=tuple(self._recordings),
         )
 
 
-_FRICTION_MODEL = 0.001
+_FRICTION_MODEL = 0.0003
 """Error of Coulomb and viscous friction as a model at the speeds of the waves, as a
 fraction of the friction: what Stribeck's curve leaves there once the two are fitted.
-Every wave repeats it, so that no jackknife sees it."""
+Every wave repeats it, so that no jackknife sees it. Chosen on 340 values of chains of 2
+to 6 links (seeds below 30, both plants): 98 % are then inside; without it 94 %, and one
+in a hundred is beyond four deviations."""
 
 
 def _friction_error(
@@ -792,11 +714,11 @@ def _promised(
     weight = np.sqrt(projector.sensed.rate_hz * 0.1)
     other = projector.over(sensed, projector.torque_std / weight)
     moves = (motion.amplitude > 0.0).astype(float)[:, None]
-    model = projector.model(solution)
+    parameters = projector.model(solution)
     is_kept = np.concatenate([np.ones(solution.linear, dtype=bool), is_free])
     total = np.zeros((int(is_kept.sum()), int(is_kept.sum())))
     for Y, _, rows in other.blocks(solution.point):
-        J = other.slopes(model, solution.point, rows)
+        J = other.slopes(parameters, solution.point, rows)
         # Joints at rest stick: their torques say nothing.
         A = (np.concatenate([Y, J], axis=2) * moves)[:, :, is_kept]
         A = A.reshape(-1, total.shape[0])

@@ -32,7 +32,7 @@ from armwise.calibration.structure import Structure, as_structure
 from armwise.calibration.variable_projection import Projector, SensorPoint
 from armwise.errors import ArgumentError, NotIdentifiable, NotPhysical, RecordingError
 from armwise.progress import Progress
-from armwise.recordings import Channel, Recording, Samples, prepare
+from armwise.recordings import Channel, Preparation, Recording, Samples, prepare
 from armwise.regression import few_threads
 
 if TYPE_CHECKING:
@@ -220,6 +220,7 @@ def sensed_samples(
     recording: Recording | Samples,
     cutoff_hz: float | None = None,
     torque: str | None = None,
+    like: Preparation | None = None,
 ) -> Samples:
     """Prepare a recording with positions in the sensors' units.
 
@@ -229,11 +230,12 @@ def sensed_samples(
         cutoff_hz: Low-pass in [Hz]; chosen from the data when None.
         torque: Channels to take torques from: `tau`, or `command` when that is all
             there is.
+        like: How to prepare it, if that is known.
     """
     if isinstance(recording, Samples):
         return recording
     raw = raw_recording(recording, torque)
-    return _settled(prepare(raw, cutoff_hz, velocity="position"))
+    return _settled(prepare(raw, cutoff_hz, velocity="position", like=like))
 
 
 def _settled(sensed: Samples) -> Samples:

@@ -58,8 +58,8 @@ class Prospect(NamedTuple):
     reason: str
 
     def with_unit(self, std: float) -> str:
-        """A standard deviation in words, such as `0.2°` or `0.30%`."""
-        return f"{np.rad2deg(std):.2g}°" if self.quantity == "offset" else f"{std:.2%}"
+        """Half a 95 % interval in words, such as `0.2°` or `0.3%`."""
+        return _interval(self.quantity, std)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,10 +102,17 @@ class Observability:
     def __str__(self) -> str:
         lines = []
         for p in self.prospects:
-            unit, size = ("%", 100.0) if p.quantity == "gain" else ("°", 57.29578)
-            std = f"± {p.std * size:.2g} {unit}" if np.isfinite(p.std) else "hidden"
-            lines.append(f"{p.name}: {std}{'; ' + p.reason if p.reason else ''}")
+            half = f"± {p.with_unit(p.std)}" if np.isfinite(p.std) else "hidden"
+            lines.append(f"{p.name}: {half}{'; ' + p.reason if p.reason else ''}")
         return "\n".join(lines)
+
+
+def _interval(quantity: str, std: float) -> str:
+    half = 1.96 * std
+    if quantity == "offset":
+        # Beyond half a turn an angle is anywhere.
+        return f"{min(np.rad2deg(half), 180.0):.2g}°"
+    return f"{100.0 * half:.2g}%"
 
 
 def calibratable(
@@ -192,8 +199,8 @@ def _reason(
 ) -> str:
     """Say why an unknown cannot be calibrated, as far as that is clear."""
     if np.isfinite(std):
-        unit = f"{np.rad2deg(std):.2g}°" if quantity == "offset" else f"{std:.2%}"
-        return f"its trace in the torques is too faint (± {unit})"
+        half = _interval(quantity, std)
+        return f"its trace in the torques is too faint (± {half})"
     index = structure.arm.coordinate_index(joint)
     if norm <= 0.0 or _is_along_gravity(structure.arm, index):
         return (

@@ -213,12 +213,12 @@ def _stretch_sums(
     stretches: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Scores Aᵀr and information AᵀA of each stretch, columns scaled."""
-    model, samples = projector.model(solution), len(projector.sensed)
+    parameters, samples = projector.model(solution), len(projector.sensed)
     edges = np.linspace(0, samples, min(stretches, samples) + 1).astype(int)
     parts = [slice(int(a), int(b)) for a, b in pairwise(edges)]
     scores, information = [], []
     for Y, tau, rows in projector.blocks(solution.point, parts):
-        J = projector.slopes(model, solution.point, rows)
+        J = projector.slopes(parameters, solution.point, rows)
         columns = np.concatenate([Y, J], axis=2)[:, :, is_kept] / size
         A = columns.reshape(-1, size.size)
         scores.append(A.T @ (tau - Y @ solution.values).reshape(-1))

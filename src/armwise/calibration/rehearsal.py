@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm, Drive
+from armwise.calibration.moves import gravity_loads, usual_effort
 from armwise.calibration.structure import Structure, as_structure
 from armwise.dynamics import Dynamics
 from armwise.plants import (
@@ -46,10 +47,6 @@ _NOISE = 3e-4
 _MASSES_OFF = 0.2
 """How far masses are off their description, relative."""
 
-_LEAST_LOAD = 0.05
-"""Load of a joint that gravity does not act on, as a fraction of the largest: motors
-and gears are made in steps."""
-
 
 @dataclass(frozen=True, eq=False)
 class UnknownSensors:
@@ -58,11 +55,13 @@ class UnknownSensors:
     Attributes:
         alpha, beta: Of the line through the converter's ends.
         bend: Largest deviation as a fraction of the converter's range.
+
+    Each (dof,), or a row for each arm of a batch.
     """
 
-    alpha: Float[np.ndarray, " dof"]
-    beta: Float[np.ndarray, " dof"]
-    bend: Float[np.ndarray, " dof"]
+    alpha: Float[np.ndarray, "*batch dof"]
+    beta: Float[np.ndarray, "*batch dof"]
+    bend: Float[np.ndarray, "*batch dof"]
 
     @classmethod
     def drawn(cls, arm: Arm, random: np.random.Generator) -> UnknownSensors:
@@ -83,6 +82,16 @@ class UnknownSensors:
             _BEND * random.uniform(-1.0, 1.0, n),
         )
 
+    @classmethod
+    def stacked(cls, arms: Sequence[UnknownSensors]) -> UnknownSensors:
+        """A row for each arm."""
+        return cls(*(np.array([getattr(x, k) for x in arms])
+                     for k in ("alpha", "beta", "bend")))  # fmt: skip
+
+    def of(self, b: int) -> UnknownSensors:
+        """Those of one arm of a batch."""
+        return UnknownSensors(self.alpha[b], self.beta[b], self.bend[b])
+
     def mounted(self) -> AnalogSensor:
         """For a plant."""
         return AnalogSensor(
@@ -92,7 +101,7 @@ class UnknownSensors:
     def lines(
         self, recordings: Sequence[Recording]
     ) -> tuple[Float[np.ndarray, " dof"], Float[np.ndarray, " dof"]]:
-        """α and β of the best lines over the readings that were visited."""
+        """α and β of one arm's best lines over the readings that were visited."""
         alpha, beta = np.empty_like(self.alpha), np.empty_like(self.beta)
         straight = np.linspace(-1.2 * _CONVERTER, 1.2 * _CONVERTER, 24_001)
         x = straight / _CONVERTER
@@ -122,13 +131,13 @@ class Rehearsal:
 
     plant: Plant
     sensors: UnknownSensors
-    posture: Float[np.ndarray, " dof"]
+    posture: Float[np.ndarray, "*batch dof"]
     effort: Float[np.ndarray, " dof"]
 
 
 def rehearse(
     structure: Structure | Arm,
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
     *,
     mujoco: bool = False,
     backlash: float = 0.0,
@@ -138,44 +147,48 @@ def rehearse(
     Args:
         structure: The arm, or the arm and what is known of it, which is true of the
             plant too; joints without effort limits get motors that bear it.
-        seed: Of everything random.
+        seed: Of everything random; several for a batch of arms side by side, each with
+            masses and sensors of its own.
         mujoco: Whether MuJoCo simulates it.
         backlash: Play of the gears in [rad]; ours only.
     """
     structure = as_structure(structure)
-    arm, random = structure.arm, np.random.default_rng(seed)
-    sensors = UnknownSensors.drawn(arm, random)
-    load = _loads(arm)
-    effort = arm.limits("effort")
-    # Four times its weight: what gears and motors are usually chosen for.
-    effort = np.where(np.isfinite(effort), effort, 4.0 * load)
-    # Bodies of which something is known are as described: part of a body cannot be.
-    true = _worn(arm, load, 0.0 if structure.known else _MASSES_OFF, random)
-    parameters = np.where(structure.is_free, true.parameters, arm.parameters)
-    true = true.with_parameters(parameters)
+    arm = structure.arm
+    load, effort = gravity_loads(arm), usual_effort(arm)
+    seeds = [seed] if isinstance(seed, int) else list(seed)
+    each = [_unknown(structure, load, s) for s in seeds]
+    true = [a for a, _ in each]
+    sensors = UnknownSensors.stacked([x for _, x in each])
+    sensors = sensors.of(0) if isinstance(seed, int) else sensors
     actuator = Actuator(saturation=effort)
     plant: Plant
     if mujoco:
         plant = MujocoArm(
-            true, sensors=[sensors.mounted()], actuator=actuator, seed=seed,
-            control_rate_hz=250.0, plant_rate_hz=1000.0, keeps_truth=False,
+            true, sensors=[sensors.mounted()], actuator=actuator, seed=seeds[0],
+            # MuJoCo's own default step, of 2 ms.
+            control_rate_hz=250.0, plant_rate_hz=500.0, keeps_truth=False,
         )  # fmt: skip
     else:
-        gears = _gears(true, backlash) if backlash > 0.0 else None
+        gears = _gears(true[0], backlash) if backlash > 0.0 else None
         plant = SimulatedArm(
             arm, true_arm=true, sensors=[sensors.mounted()], actuator=actuator,
-            friction=Friction(static=1.2), elasticity=gears, seed=seed,
+            friction=Friction(static=1.2), elasticity=gears, seed=seeds[0],
             control_rate_hz=250.0, plant_rate_hz=4000.0 if gears else 2000.0,
             keeps_truth=False,
         )  # fmt: skip
     return Rehearsal(plant, sensors, sensors.beta, effort)
 
 
-def _loads(arm: Arm) -> Float[np.ndarray, " dof"]:
-    """The largest gravity torque of each joint in [N m], over random postures."""
-    q = np.random.default_rng(0).uniform(-np.pi, np.pi, (200, arm.dof))
-    load = np.abs(Dynamics(arm).gravity_torque(q)).max(axis=0)
-    return np.maximum(load, max(_LEAST_LOAD * float(load.max()), 1e-3))
+def _unknown(
+    structure: Structure, load: np.ndarray, seed: int
+) -> tuple[Arm, UnknownSensors]:
+    """The arm as it really is, and its sensors."""
+    arm, random = structure.arm, np.random.default_rng(seed)
+    sensors = UnknownSensors.drawn(arm, random)
+    # Bodies of which something is known are as described: part of a body cannot be.
+    true = _worn(arm, load, 0.0 if structure.known else _MASSES_OFF, random)
+    parameters = np.where(structure.is_free, true.parameters, arm.parameters)
+    return true.with_parameters(parameters), sensors
 
 
 def _worn(

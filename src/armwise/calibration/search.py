@@ -303,14 +303,14 @@ def _joint_numbers(numbers: ArrayLike, n: int, name: str) -> np.ndarray:
 
 # Starts from the masses in the description.
 
-_DESCRIBED_SAMPLES = 120
+_DESCRIBED_SAMPLES = 60
 """Samples that the described masses are compared on: a few for each unknown."""
 
 _DESCRIBED_STARTS = 8192
 """Points that are ranked with the described masses: one costs an inverse dynamics of
 those samples, a hundredth of what it costs with the masses eliminated."""
 
-_SCANNED, _SWEEPS = 24, 3
+_SCANNED, _SWEEPS = 16, 3
 """How many of them are improved by turning one joint after another all round, and how
 often: the best of thousands is within a joint or two of the right one."""
 
@@ -347,12 +347,11 @@ def described_points(
     if described is None:
         return []
     # With described masses every offset shows, that of the last link as well.
-    is_moved = is_sought.copy()
-    is_moved[-projector.sensed.dof :] = True
-    points = [
-        p.held(region.guess, is_moved) for p in region.points(_DESCRIBED_STARTS, seed)
-    ]
-    alpha = np.array([p.alpha for p in points])
+    is_moved, n = is_sought.copy(), projector.sensed.dof
+    is_moved[-n:] = True
+    gains = is_moved[:-n] if is_moved.size > n else np.zeros(n, dtype=bool)
+    points = region.points(_DESCRIBED_STARTS, seed)
+    alpha = np.where(gains, [p.alpha for p in points], region.guess.alpha)
     beta = np.array([p.beta for p in points])
     best = np.argsort(described.costs(alpha, beta))[:_SCANNED]
     scanned = [described.scanned(alpha[k], beta[k], region, is_moved) for k in best]
@@ -426,10 +425,10 @@ class DescribedMasses:
         flat = (x.reshape(-1, sensed.dof) for x in (q, qd, qdd))
         predicted = self.bodies.inverse_dynamics(*flat).reshape(count, -1, sensed.dof)
         weights = projector.mask.weights(slice(0, len(sensed)))
-        error = (sensed.tau - predicted) * weights
+        error = (sensed.tau - predicted) * (weights / projector.torque_std)
         for j, basis in enumerate(self.bases):
             error[:, :, j] -= (error[:, :, j] @ basis) @ basis.T
-        return np.asarray(error / projector.torque_std)
+        return np.asarray(error)
 
     def scanned(
         self,

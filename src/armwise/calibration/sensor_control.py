@@ -99,6 +99,7 @@ class Bench:
             are rounded to it.
         center: Reading that counts as zero, per joint.
         effort: Largest torque of each joint in [N m].
+        goes_on: Whether the others of a batch go on when one fails; `lost` has those.
     """
 
     def __init__(
@@ -110,11 +111,15 @@ class Bench:
         torque_step: np.ndarray | float = 0.0,
         center: np.ndarray | float = 0.0,
         effort: np.ndarray | float = np.inf,
+        goes_on: bool = False,
     ) -> None:
+        self.lost: dict[int, RecordingError] = {}
+        self._goes_on = goes_on
         self.plant, self.scale = plant, scale
         self.center = np.broadcast_to(np.asarray(center, dtype=float), scale.shape)
         self._torque_step = np.asarray(torque_step, dtype=float)
         self._is_rounded = self._torque_step > 0.0
+        self._rounds = bool(self._is_rounded.any())
         self._effort = np.asarray(effort, dtype=float)
         self._is_limited = bool(np.isfinite(self._effort).any())
         self.period = plant.control_period
@@ -145,9 +150,13 @@ class Bench:
 
     def step(self, u: np.ndarray) -> None:
         """Hold torques (in the sensors' sense) for one period, then read."""
+        if self.lost:
+            u[list(self.lost)] = 0.0
         reading = self._scaled(self.plant.step(u * self.sense))
         if not np.isfinite(reading.sum()) or self.plant.diverged.any():
-            raise RecordingError("The arm ran away; lower the gains or the effort.")
+            away = ~np.isfinite(reading).all(axis=1) | self.plant.diverged
+            self._lose(away, "The arm ran away; lower the gains or the effort.")
+            reading = np.where(np.isfinite(reading), reading, self._reading)
         raw = (reading - self._reading) / self.period
         self._speed = self._keep * self._speed + (1.0 - self._keep) * raw
         self._reading = reading
@@ -157,7 +166,7 @@ class Bench:
         # Called at every step: what is not limited or rounded costs nothing.
         if self._is_limited:
             u = np.minimum(np.maximum(u, -self._effort), self._effort)
-        if self._is_rounded.any():
+        if self._rounds:
             step = np.where(self._is_rounded, self._torque_step, 1.0)
             u = np.where(self._is_rounded, np.rint(u / step) * step, u)
         return u
@@ -172,15 +181,25 @@ class Bench:
             return
         is_stuck &= np.abs(self._reading - reference) > _LARGEST_ERROR
         self._stuck = np.where(is_stuck, self._stuck + 1, 0)
+        if self.lost:
+            self._stuck[list(self.lost)] = 0
         if self._stuck.max() * self.period > _FROZEN_TIME:
-            j = int(self._stuck.max(axis=0).argmax())
-            volts = float(self._reading[self._stuck[:, j].argmax(), j])
+            b, j = np.unravel_index(int(self._stuck.argmax()), self._stuck.shape)
+            volts = float(self._reading[b, j])
             volts = volts * float(self.scale[j]) + float(self.center[j])
-            raise RecordingError(
+            self._lose(
+                np.arange(len(self._stuck)) == b,
                 f"Joint {j + 1}: the reading stays at {volts:.4g} while its joint is "
                 "pushed: the sensor is saturated or broken. Move less far (full_scale),"
-                " or lower the sensor's amplification."
+                " or lower the sensor's amplification.",
             )
+
+    def _lose(self, arms: np.ndarray, why: str) -> None:
+        """Go on without some arms, or not at all."""
+        for b in np.flatnonzero(arms):
+            self.lost.setdefault(int(b), RecordingError(why))
+        if not self._goes_on or len(self.lost) == len(self._reading):
+            raise RecordingError(why)
 
     def follow(
         self,

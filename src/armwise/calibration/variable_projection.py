@@ -13,7 +13,7 @@ unknowns x, and hundreds of points are tried; one Gram matrix of all joints is e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -22,7 +22,6 @@ import numpy as np
 
 from armwise.calibration.sensor_flaws import Straightener
 from armwise.calibration.structure import Structure
-from armwise.dynamics import Dynamics
 from armwise.recordings import Samples
 from armwise.regression import (
     SETTLED_DIRECTION,
@@ -42,6 +41,11 @@ _STEP = 1e-5
 """Step of central differences in [rad], and relative for gains: near the cube root of
 the rounding error, where truncation and cancellation are equally small."""
 
+_REMEMBERED = 4000
+"""Samples whose columns are kept for the next use of the same point: some megabytes."""
+
+Block = tuple[np.ndarray, np.ndarray, slice]
+"""Columns, torques and rows."""
 
 _SLOW = 0.1
 """Fraction of a joint's top speed (90th percentile) below which it may stick or creep;
@@ -157,6 +161,7 @@ class Projector:
         self.mask = FrictionMask.from_samples(sensed, structure.drive_weights, ends)
         self.torque_rate = _rates(sensed)
         self._straighten = Straightener.over(sensed.q)
+        self._last: tuple[SensorPoint, list[Block]] | None = None
 
     def weighted(self, torque_std: Float[np.ndarray, " dof"]) -> Projector:
         """The same samples with another expectation of the torques' errors."""
@@ -173,6 +178,7 @@ class Projector:
     def thinned(self, step: int) -> Projector:
         """Every n-th of the same samples; filters and ranges stay those of all."""
         other = copy(self)
+        other._last = None
         other.sensed = replace(self.sensed[::step], preparation=self.sensed.preparation)
         other.torque_rate = self.torque_rate[::step]
         other.mask = self.mask.thinned(step)
@@ -186,10 +192,10 @@ class Projector:
     def at(self, point: SensorPoint) -> ProjectedProblem:
         """Solve for the linear part at a point, and linearise there."""
         values = self._solve(self._linear_factor(point))
-        model = self._model(values)
+        parameters = self._parameters(values)
         gram = GramSum()
         for Y, tau, rows in self.blocks(point):
-            J = self.slopes(model, point, rows)
+            J = self.slopes(parameters, point, rows)
             gram.add(np.concatenate([Y, J, tau[:, :, None]], axis=2))
         used = self.mask.row_counts(len(self.sensed)).sum()
         return ProjectedProblem(point, values, gram.factor(), int(used), self.linear)
@@ -222,21 +228,39 @@ class Projector:
 
     def blocks(
         self, point: SensorPoint, parts: Sequence[slice] | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray, slice]]:
+    ) -> Iterator[Block]:
         """Yield Y, τ (known parts subtracted) and rows, divided by the noise.
 
         Args:
             point: Gains, offsets and flaws.
             parts: Rows to take together; all, in blocks, when not given.
         """
-        for rows in parts if parts is not None else self.block_rows():
-            Y = self.regressor(point, rows)
-            tau = self.sensed.tau[rows] - Y @ self.structure.known_values
-            # τ(t) = Y π − delay · dτ/dt: a common delay is one more linear unknown.
-            rate = self.torque_rate[rows, :, None]
-            columns = np.concatenate([Y[:, :, self.indices], -rate], axis=2)
+        if parts is None and self._last is not None and self._last[0] is point:
+            blocks: Iterable[Block] = self._last[1]
+        else:
+            blocks = self._plain_blocks(point, parts or list(self.block_rows()))
+            # A step is tried, solved and linearised at one point, one after another.
+            if parts is None and len(self.sensed) <= _REMEMBERED:
+                blocks = list(blocks)
+                self._last = (point, blocks)
+        for columns, tau, rows in blocks:
             weight = self.mask.weights(rows) / self.torque_std
             yield columns * weight[:, :, None], tau * weight, rows
+
+    def _plain_blocks(
+        self, point: SensorPoint, parts: Sequence[slice]
+    ) -> Iterator[Block]:
+        """The same before they are divided by the noise, rests included."""
+        known = self.structure.known_values
+        for rows in parts:
+            Y, tau = self.regressor(point, rows), self.sensed.tau[rows]
+            if known.any():
+                tau = tau - Y @ known
+            columns = np.empty((*tau.shape, self.linear))
+            np.take(Y, self.indices, axis=2, out=columns[:, :, :-1])
+            # τ(t) = Y π − delay · dτ/dt: a common delay is one more linear unknown.
+            columns[:, :, -1] = -self.torque_rate[rows]
+            yield columns, tau, rows
 
     def block_rows(self) -> Iterator[slice]:
         """Rows whose columns are computed together."""
@@ -257,45 +281,85 @@ class Projector:
         self, point: SensorPoint, rows: slice
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """q, qd, qdd of some samples, were a point true."""
-        sensed, alpha = self.sensed, point.alpha
-        s = sensed.q[rows], sensed.qd[rows], sensed.qdd[rows]
-        bow, bend = (
-            self.structure.flaws.part(kind, point.flaws, alpha.size)
-            for kind in ("bow", "s")
-        )
-        if bow is not None and bend is not None:
-            s = self._straighten(*s, bow, bend)
+        s, alpha = self._straight(point, rows), point.alpha
         return s[0] * alpha + point.beta, s[1] * alpha, s[2] * alpha
 
+    def _straight(
+        self, point: SensorPoint, rows: slice
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Readings and their derivatives, bow and S of a point taken out."""
+        sensed, n = self.sensed, point.beta.size
+        s = sensed.q[rows], sensed.qd[rows], sensed.qdd[rows]
+        bow, bend = (
+            self.structure.flaws.part(kind, point.flaws, n) for kind in ("bow", "s")
+        )
+        if bow is None or bend is None:
+            return s
+        return self._straighten(*s, bow, bend)
+
     def slopes(
-        self, model: Dynamics, point: SensorPoint, rows: slice
+        self,
+        parameters: Float[np.ndarray, " parameters"],
+        point: SensorPoint,
+        rows: slice,
     ) -> Float[np.ndarray, "samples dof unknowns"]:
-        """∂τ/∂x of a model with fixed parameters, divided by the noise.
+        """∂τ/∂x of an arm with fixed parameters, divided by the noise.
 
         Kaufman's approximation: the derivative of Y⁺ is left out. It is multiplied by
         the residual, and so vanishes to second order near a solution.
         """
-        unknowns = len(self.structure.unknowns) + point.flaws.size
-        J = np.empty((rows.stop - rows.start, point.beta.size, unknowns))
-        for k in range(unknowns):
-            step = np.zeros(unknowns)
-            step[k] = _STEP
-            ends = [self._torque(model, point.moved(side * step), rows)
-                    for side in (1, -1)]  # fmt: skip
-            J[:, :, k] = (ends[0] - ends[1]) / (2.0 * _STEP)
+        structure, n = self.structure, point.beta.size
+        motion = np.stack(self.motion(point, rows))
+        changes = self._motion_slopes(point, rows)
+        # All at once, both sides: each unknown moves one joint, or scales one torque.
+        ends = np.repeat(motion[:, None], 2 * len(changes), axis=1)
+        for k, (j, change) in enumerate(changes):
+            ends[:, 2 * k, :, j] += _STEP * change
+            ends[:, 2 * k + 1, :, j] -= _STEP * change
+        torque = structure.dynamics.inverse_dynamics_of(
+            parameters, *ends.reshape(3, -1, n)
+        ).reshape(len(changes), 2, -1, n)
+        moved = (torque[:, 0] - torque[:, 1]) * (self.torque_scale(point) / 2 / _STEP)
+        J = np.moveaxis(moved, 0, 2)
+        if structure.flaws.part("torque_gain", point.flaws, n) is not None:
+            tau = structure.dynamics.inverse_dynamics_of(parameters, *motion)
+            gains, last = np.zeros((*tau.shape, n)), len(structure.unknowns)
+            gains[:, range(n), range(n)] = tau
+            J = np.concatenate([J[:, :, :last], gains, J[:, :, last:]], axis=2)
         weight = self.mask.weights(rows) / self.torque_std
-        J *= weight[:, :, None]
-        return J
+        return np.asarray(J * weight[:, :, None])
 
-    def model(self, solution: ProjectedProblem) -> Dynamics:
-        """The arm with the parameters of a solution, without dry friction."""
-        return self._model(solution.values)
+    def _motion_slopes(
+        self, point: SensorPoint, rows: slice
+    ) -> list[tuple[int, Float[np.ndarray, "3 samples"]]]:
+        """Per unknown that moves a joint: which, and its q, qd, qdd by the unknown."""
+        n, alpha, flaws = point.beta.size, point.alpha, self.structure.flaws
+        changes = []
+        if not self.structure.gains_known:
+            gains = np.stack(self._straight(point, rows)) * alpha
+            changes += [gains[:, :, j] for j in range(n)]
+        turn = np.zeros((3, rows.stop - rows.start))
+        turn[0] = 1.0
+        changes += [turn] * n
+        if flaws.part("bow", point.flaws, n) is not None:
+            sensed, unit, none = self.sensed, np.ones(n), np.zeros(n)
+            s = sensed.q[rows], sensed.qd[rows], sensed.qdd[rows]
+            for bow, bend in ((unit, none), (none, unit)):
+                # Linear in both: what one of each adds to the readings.
+                straight = self._straighten(*s, bow, bend)
+                bent = (np.stack(straight) - np.stack(s)) * alpha
+                changes += [bent[:, :, j] for j in range(n)]
+        return [(k % n, change) for k, change in enumerate(changes)]
 
-    def _model(self, values: np.ndarray) -> Dynamics:
+    def model(self, solution: ProjectedProblem) -> Float[np.ndarray, " parameters"]:
+        """The arm's parameters at a solution, without dry friction."""
+        return self._parameters(solution.values)
+
+    def _parameters(self, values: np.ndarray) -> np.ndarray:
         parameters = self.structure.parameters(values[:-1])
         # Coulomb friction depends on the direction alone, which x does not change.
         parameters[self.structure.arm.layout.drive("coulomb")] = 0.0
-        return Dynamics(self.structure.arm.with_parameters(parameters))
+        return np.asarray(parameters)
 
     def _solve(self, factor: np.ndarray) -> Float[np.ndarray, " linear"]:
         """Best linear unknowns; zero along directions that no data determine."""
@@ -307,10 +371,6 @@ class Projector:
         for Y, tau, _ in self.blocks(point):
             gram.add(np.concatenate([Y, tau[:, :, None]], axis=2))
         return gram.factor()
-
-    def _torque(self, model: Dynamics, point: SensorPoint, rows: slice) -> np.ndarray:
-        torque = model.inverse_dynamics(*self.motion(point, rows))
-        return torque * self.torque_scale(point)
 
     def torque_scale(self, point: SensorPoint) -> Float[np.ndarray, " dof"]:
         """Recorded over true torque, joint by joint."""

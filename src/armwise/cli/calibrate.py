@@ -176,6 +176,8 @@ def show_outlook(
     outlook: Observability, motion_file: Path | None, as_json: bool
 ) -> None:
     """Print what can be calibrated; write the motion to record."""
+    from math import isfinite
+
     from armwise.motions import write_motion
 
     if motion_file is not None and outlook.motion is not None:
@@ -185,9 +187,9 @@ def show_outlook(
         prospects = [p._asdict() for p in outlook.prospects]
         print_json({"prospects": prospects, "motion": target})
         return
-    listing = table("What a recording can tell", ("unknown", "predicted ±", "reason"))
+    titles = ("unknown", "predicted ± (95 %)", "reason")
+    listing = table("What can be calibrated", titles)
     for p in outlook.prospects:
-        size = 100.0 if p.quantity == "gain" else 57.29578
-        unit = "%" if p.quantity == "gain" else "°"
-        listing.add_row(p.name, f"{figure(p.std * size, 2)} {unit}", p.reason)
+        half = p.with_unit(p.std) if isfinite(p.std) else "–"
+        listing.add_row(p.name, half, p.reason)
     console().print(listing)

@@ -88,6 +88,9 @@ def learn(
             callback=check_output_file,
         ),
     ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Simulated: practise what may diverge.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Learn one motion by repeating it: a planned one on your arm, through files.
@@ -105,9 +108,11 @@ def learn(
         _practise_simulated(
             arm, model, model_error, friction, noise, trials,
             8.0 if cutoff_hz is None else cutoff_hz, duration, natural_hz,
-            rate_hz or 500.0, memory, json,
+            rate_hz or 500.0, memory, anyway, json,
         )  # fmt: skip
         return
+    if anyway:
+        raise typer.BadParameter("--anyway is for simulated practice only.")
     if output is None:
         raise typer.BadParameter("name the file of the next command: -o next.csv.")
     from armwise.learning import Practice, PracticeSettings, practise
@@ -188,6 +193,7 @@ def _practise_simulated(
     natural_hz: float,
     rate_hz: float,
     memory: Path | None,
+    anyway: bool,
     json: bool,
 ) -> None:
     from armwise.learning import Session
@@ -203,7 +209,7 @@ def _practise_simulated(
         natural_hz=natural_hz,
         rate_hz=rate_hz,
     )
-    _show(session, session.report(trials, cutoff_hz, memory), json)
+    _show(session, session.report(trials, cutoff_hz, memory, anyway), json)
 
 
 def _show(session: Session, report: dict[str, Any], as_json: bool) -> None:

@@ -58,6 +58,20 @@ class Dynamics:
         """Torque for a motion: M q̈ + C q̇ + g, rotor inertia, friction and offset."""
         return self._call("inverse_dynamics", q=q, qd=qd, qdd=qdd)
 
+    def inverse_dynamics_of(
+        self,
+        parameters: Float[np.ndarray, " parameters"],
+        q: ArrayLike,
+        qd: ArrayLike,
+        qdd: ArrayLike,
+    ) -> Float[np.ndarray, "*batch dof"]:
+        """The same with other parameters; cheaper than an arm that has them."""
+        kernel, inputs = (
+            self._kernel("inverse_dynamics"),
+            {"q": q, "qd": qd, "qdd": qdd},
+        )
+        return self._run(kernel, inputs, self._uniforms(parameters))
+
     def mass_matrix(self, q: ArrayLike) -> Float[np.ndarray, "*batch dof dof"]:
         """Mass matrix M(q), rotor inertias included."""
         return self._call("mass_matrix", q=q)
@@ -152,7 +166,10 @@ class Dynamics:
     @cached_property
     def uniforms(self) -> dict[str, np.ndarray]:
         """The arm's parameters as the programs take them."""
-        parameters, layout = self.arm.parameters, self.arm.layout
+        return self._uniforms(self.arm.parameters)
+
+    def _uniforms(self, parameters: np.ndarray) -> dict[str, np.ndarray]:
+        layout = self.arm.layout
         tens = layout.by_link(parameters)[..., None]
         links = np.ascontiguousarray((self.mechanism.to_internal @ tens).ravel())
         return {
@@ -191,7 +208,12 @@ class Dynamics:
     def _call_frame(self, name: str, frame: str, q: ArrayLike) -> np.ndarray:
         return self._run(self._frame_kernel(name, frame), {"q": q})
 
-    def _run(self, kernel: Kernel, inputs: dict[str, ArrayLike]) -> np.ndarray:
+    def _run(
+        self,
+        kernel: Kernel,
+        inputs: dict[str, ArrayLike],
+        uniforms: dict[str, np.ndarray] | None = None,
+    ) -> np.ndarray:
         arrays = [self._array(name, value) for name, value in inputs.items()]
         shape = arrays[0].shape
         # Broadcasting copies; equal shapes, the usual case, do not need it.
@@ -199,8 +221,9 @@ class Dynamics:
             shape = np.broadcast_shapes(*[array.shape for array in arrays])
             arrays = [np.ascontiguousarray(np.broadcast_to(a, shape)) for a in arrays]
         flat = [_rows(array) for array in arrays]
-        uniforms = [i.name for i in kernel.program.inputs if i.is_uniform]
-        (result,) = kernel(flat, [self.uniforms[name] for name in uniforms])
+        names = [i.name for i in kernel.program.inputs if i.is_uniform]
+        values = self.uniforms if uniforms is None else uniforms
+        (result,) = kernel(flat, [values[name] for name in names])
         return result.reshape((*shape[:-1], *result.shape[1:]))
 
     def _array(self, name: str, value: ArrayLike) -> np.ndarray:

@@ -18,7 +18,12 @@ from armwise.identification.estimate_file import (
     read_estimate,
     write_estimate,
 )
-from armwise.identification.export import arm_for_file, file_error, read_back
+from armwise.identification.export import (
+    arm_for_file,
+    file_error,
+    nearest_bodies,
+    read_back,
+)
 from armwise.identification.friction_selection import FrictionSelection, select_friction
 from armwise.identification.identify import (
     build_problem,
@@ -126,6 +131,7 @@ __all__ = [
     "identify",
     "identify_recordings",
     "led_from_tip",
+    "nearest_bodies",
     "negative_friction",
     "part_masks",
     "pose_problem",

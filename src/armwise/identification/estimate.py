@@ -27,7 +27,6 @@ from armwise.identification.validation import (
     predict_torque,
     predicted_block,
 )
-from armwise.motions import Motion
 from armwise.recordings import Samples
 from armwise.regression import (
     Block,
@@ -39,6 +38,8 @@ from armwise.regression import (
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.motions import Motion
 
 
 Origin = Literal["identified", "in combination", "prior"]
@@ -77,6 +78,11 @@ class Estimate:
             determined, taken as it is. None: it was given.
         gain_std: Standard deviation of each joint's torque gain that is part of the
             covariance, assumed or found; None: no interval knows of gains.
+        gain_effects: Columns whose products with themselves are the covariance's part
+            due to gains: sensors of the same gains show the same torques in spite of
+            it.
+        left_out_ratio: Each joint's error on stretches that were left out while
+            friction was selected, beside that of the fit; None: none was left out.
         method: Name of the method that solved for it.
         notes: How it was made, where that is not plain from the method.
         warnings: What looks wrong, each with a code.
@@ -99,6 +105,8 @@ class Estimate:
     method: str
     torque_lag: TorqueLag | None = None
     gain_std: Float[np.ndarray, " dof"] | None = None
+    gain_effects: Float[np.ndarray, "base dof"] | None = None
+    left_out_ratio: Float[np.ndarray, " dof"] | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[EstimateWarning, ...] = ()
     samples: tuple[Samples, ...] = ()
@@ -184,9 +192,19 @@ class Estimate:
 
     @cached_property
     def _posterior(self) -> Posterior:
+        return self._posterior_of(self.base_covariance)
+
+    @cached_property
+    def _posterior_as_measured(self) -> Posterior:
+        """What is known of the parameters if gains are what they were in the fit."""
+        if (effects := self.gain_effects) is None:
+            return self._posterior
+        return self._posterior_of(self.base_covariance - effects @ effects.T)
+
+    def _posterior_of(self, covariance: np.ndarray) -> Posterior:
         with few_threads(self.prior_arm.dof):
             return Posterior.of(
-                self.columns, self.base, self.all_parameters, self.base_covariance
+                self.columns, self.base, self.all_parameters, covariance
             )
 
     def sample(self, n: int, seed: int = 0) -> Float[np.ndarray, "n parameters"]:
@@ -215,19 +233,21 @@ class Estimate:
             samples: The motion.
             level: Fraction of samples that it shall hold.
             residual: Whether the torque is measured, by the sensors of the fit: what it
-                left unexplained is then added, and what is not known of their gains
-                cancels; else it is the torque itself.
+                left unexplained is then added, at least as much as stretches left out
+                showed, and what is not known of their gains cancels; else it is the
+                torque itself.
             seed: Of the draws.
         """
         extra = self.fit.rmse if residual else np.zeros(self.prior_arm.dof)
+        ratio = 1.0 if self.left_out_ratio is None else self.left_out_ratio
         return torque_band(
             self.columns,
-            self._posterior,
+            self._posterior_as_measured if residual else self._posterior,
             self.all_parameters,
             samples,
             level,
             extra,
-            same_sensor=residual and self.gain_std is not None,
+            ratio * extra,
             seed=seed,
         )
 
@@ -396,6 +416,7 @@ def build_estimate(
         directions=solution.directions,
         method=method,
         torque_lag=review.lag,
+        left_out_ratio=problem.left_out_ratio,
         notes=solution.notes,
         samples=problem.data,
         validation_samples=problem.validation_data,

@@ -70,7 +70,8 @@ def read_estimate(path: str | Path, arm: Arm | None = None) -> Estimate:
 def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     """Return all of an estimate as plain numbers and words; infinity is null."""
     validation, lag = estimate.validation, estimate.torque_lag
-    gains = estimate.gain_std
+    gains, effects = estimate.gain_std, estimate.gain_effects
+    ratio = estimate.left_out_ratio
     return {
         "version": VERSION,
         "arm": estimate.prior_arm.name,
@@ -79,6 +80,8 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "method": estimate.method,
         "torque_lag": None if lag is None else _lag_to_dict(lag),
         "gain_std": None if gains is None else gains.tolist(),
+        "gain_effects": None if effects is None else effects.tolist(),
+        "left_out_ratio": None if ratio is None else ratio.tolist(),
         "notes": list(estimate.notes),
         "warnings": [asdict(warning) for warning in estimate.warnings],
         "friction": [asdict(term) for term in estimate.columns.friction],
@@ -129,12 +132,18 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     base = _base(data["base"], names)
     count = base.count
     covariance = _array(data["base"]["covariance"], count, count, infinite=True)
-    if np.any(np.diag(covariance) < 0.0) or not np.allclose(covariance, covariance.T):
+    effects = data.get("gain_effects")
+    effects = None if effects is None else _array(effects, count, arm.dof)
+    # What gains add is a part of it, but for rounding.
+    added = np.zeros(count) if effects is None else np.sum(effects**2, axis=1)
+    is_whole = np.all(np.diag(covariance) >= (1.0 - 1e-9) * added)
+    if not is_whole or not np.allclose(covariance, covariance.T):
         raise ValueError("its covariance is none")
     condition = float(_array(data["condition_number"], infinite=True))
     if condition < 1.0:
         raise ValueError(f"its condition number is {condition:g}")
     validation, gains = data.get("validation"), data.get("gain_std")
+    ratio = data.get("left_out_ratio")
     warnings = tuple(EstimateWarning(**one) for one in data["warnings"])
     left_out = _words(data["left_out"])
     if not set(left_out) <= set(names):
@@ -153,6 +162,8 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         method=_words([data["method"]])[0],
         torque_lag=_lag(data.get("torque_lag"), arm.coordinate_names),
         gain_std=None if gains is None else _array(gains, arm.dof, least=0.0),
+        gain_effects=effects,
+        left_out_ratio=None if ratio is None else _array(ratio, arm.dof, least=1.0),
         notes=_words(data["notes"]),
         warnings=warnings,
         validation=None if validation is None else _validation(validation, arm.dof),

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from armwise.arms import Arm, load_arm
 from armwise.dynamics import Dynamics
@@ -15,7 +18,11 @@ from armwise.identification.estimate import Estimate
 from armwise.identification.identify import build_problem
 from armwise.identification.methods import PhysicallyConsistent
 from armwise.identification.validation import Tally, Validation, part_masks
+from armwise.motions import random_motion
 from armwise.recordings import Samples
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 _BLOCK = 8192
 """Samples of one step: memory does not grow with the log."""
@@ -39,6 +46,33 @@ def arm_for_file(estimate: Estimate) -> Arm:
     parameters = PhysicallyConsistent().solve(problem).parameters
     assert parameters is not None
     return estimate.arm.with_parameters(parameters)
+
+
+def nearest_bodies(arm: Arm) -> tuple[Arm, Float[np.ndarray, " dof"]]:
+    """Bodies that can exist with nearly the torques of numbers that no body has.
+
+    Published parameters are often combinations, put where they are shortest. Links and
+    rotors are fitted to the torques that they give on a random motion.
+
+    Returns:
+        The arm, and each joint's torque that it misses as a fraction of it.
+    """
+    # Judgement: a thousand samples of 20 s excite every combination of an arm.
+    times = np.arange(0.0, 20.0, 0.02)
+    motion = random_motion(arm, 0).sample(times)
+    torque = Dynamics(arm).inverse_dynamics(*motion)
+    size = np.maximum(np.linalg.norm(torque, axis=0), 1e-300)
+    # Exact torques would have no noise to weigh joints by: a ten-thousandth of each.
+    noise = np.random.default_rng(0).normal(size=torque.shape)
+    noise *= 1e-4 * size / np.sqrt(len(times))
+    data = Samples(times, *motion, torque + noise, arm=arm)
+    terms = ("links", "rotor_inertia")
+    problem = build_problem(arm, data, friction="linear", terms=terms)
+    parameters = PhysicallyConsistent().solve(problem).parameters
+    assert parameters is not None
+    bodies = arm.with_parameters(parameters)
+    missing = torque - Dynamics(bodies).inverse_dynamics(*motion)
+    return bodies, np.linalg.norm(missing, axis=0) / size
 
 
 def read_back(path: str | PathLike[str], estimate: Estimate) -> Arm:

@@ -91,6 +91,10 @@ _SETTLED = 0.01
 """Relative change of friction coefficients in a step at which the load has settled."""
 
 
+_RIDGE = 1e-9
+"""Ridge beside columns of one: what other stretches leave undetermined is zero."""
+
+
 @dataclass(frozen=True, eq=False)
 class FrictionSelection:
     """Friction terms that predict better than none.
@@ -99,11 +103,14 @@ class FrictionSelection:
         terms: The terms selected.
         candidates: All that were tried.
         accumulator: R factors of all samples, over the columns with these terms.
+        left_out_ratio: Each joint's error on stretches left out, beside that of the
+            fit; None: too short to leave any out.
     """
 
     terms: tuple[FrictionTerm, ...]
     candidates: tuple[FrictionTerm, ...]
     accumulator: Accumulator
+    left_out_ratio: Float[np.ndarray, " dof"] | None = None
 
     @property
     def tried(self) -> int:
@@ -138,14 +145,16 @@ def select_friction(
         folds, total = _folds(columns, runs)
         # Of two stretches no scatter is known.
         is_long = len(folds) > 2
-        selection = _Search(columns, folds, total, terms).run() if is_long else []
+        search = _Search(columns, folds, total, terms) if is_long else None
+        selection = [] if search is None else search.run()
         selected = tuple(candidates[k] for k in selection)
         smaller = replace(columns, friction=selected, fits_reversals=True)
         # Sums of all rows serve, unless more of them are fitted with these terms.
         is_whole = total.samples == sum(len(run) for run in runs)
         is_whole &= not any(term.kind.remembers for term in selected)
         sums = total.restrict(smaller) if is_whole else accumulate(smaller, runs)
-        return FrictionSelection(selected, candidates, sums)
+        ratio = None if search is None else search.left_out_ratio(selection)
+        return FrictionSelection(selected, candidates, sums, ratio)
 
 
 def chance_covariance(
@@ -301,6 +310,21 @@ class _Search:
             selection = [k for k in selection if k not in wrong]
         return sorted(selection)
 
+    def left_out_ratio(self, selection: Sequence[int]) -> Float[np.ndarray, " dof"]:
+        """Each joint's error on stretches left out, beside that of a fit to all."""
+        whole = self._remembering(selection)
+        left_out = self._errors(self._solutions(selection, whole, ())[0])
+        own = [*range(self._own), *[self._own + k for k in selection]]
+        sums = self._sums(whole).sum(axis=0)
+        x = np.zeros(self._width)
+        x[-1] = -1.0
+        inner = sums[np.ix_(own, own)] + _RIDGE * np.eye(len(own))
+        x[own] = np.linalg.solve(inner, sums[own, -1])
+        fitted = self._errors(np.tile(x, (len(self._fitted), 1)))
+        # Of every row, around reversals as well: that is what a motion will show.
+        squares = left_out[1].sum(axis=0), fitted[1].sum(axis=0)
+        return np.sqrt(np.maximum(squares[0] / np.maximum(squares[1], 1e-300), 1.0))
+
     def _reversed(self, selection: Sequence[int]) -> list[int]:
         """Terms that only brake, but whose coefficient is not positive."""
         x = self._solutions(selection, self._remembering(selection), ())[0]
@@ -335,16 +359,10 @@ class _Search:
         own = [*range(self._own), *[self._own + k for k in selection]]
         width = self._width
         added = self._own + np.array(candidates, dtype=int)
-        sums = self._fitted
-        if whole:
-            sums = sums.copy()
-        for j in whole:
-            used, grams = self._moved[j], self._grams[j]
-            sums[:, used[:, None], used] += grams[1] - grams[0]
+        sums = self._sums(whole)
         train = sums.sum(axis=0) - sums
         inner = train[:, own][:, :, own]
-        # A ridge of 1e-9 of a column: what the other folds leave undetermined is zero.
-        inner = inner + 1e-9 * np.eye(len(own))
+        inner = inner + _RIDGE * np.eye(len(own))
         right = np.concatenate([train[:, own, -1:], train[:, own][:, :, added]], 2)
         solved = np.linalg.solve(inner, right)
         x = np.zeros((len(train), width))
@@ -359,6 +377,14 @@ class _Search:
         # 1e-6 of a column: what the others explain to this digit is not determined.
         steps = np.where(free > 1e-6, -slope / np.where(free > 1e-6, free, 1.0), 0.0)
         return x, moves, steps
+
+    def _sums(self, whole: frozenset[int]) -> Float[np.ndarray, "folds width width"]:
+        """Gram matrices of the stretches, all rows of some joints in them."""
+        sums = self._fitted.copy() if whole else self._fitted
+        for j in whole:
+            used, grams = self._moved[j], self._grams[j]
+            sums[:, used[:, None], used] += grams[1] - grams[0]
+        return sums
 
     def _additions(self, selection: Sequence[int], refused: set[int]) -> list[int]:
         """For each drive the candidate that helps most, if it helps enough."""

@@ -237,7 +237,11 @@ def _with_named_friction(
     assert isinstance(widened, Columns)
     problem = pose_problem(widened, runs, terms, selection.accumulator)
     problem = settle_load(problem, terms)
-    return replace(problem, friction_candidates=selection.candidates)
+    return replace(
+        problem,
+        friction_candidates=selection.candidates,
+        left_out_ratio=selection.left_out_ratio,
+    )
 
 
 def _prepared(

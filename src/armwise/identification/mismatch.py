@@ -156,6 +156,7 @@ class Mismatch:
             if it was, or was given.
         joint_lags: Joints whose torque is later than others', as in `TorqueLag`.
         gain_std: Standard deviation of each joint's torque gain that is part of it.
+        gain_effects: What of the covariance is theirs, as in `Estimate`.
         warnings: What was found, in words.
     """
 
@@ -164,6 +165,7 @@ class Mismatch:
     doubt: float | None
     joint_lags: tuple[tuple[str, float, float], ...]
     gain_std: Float[np.ndarray, " dof"]
+    gain_effects: Float[np.ndarray, "base dof"]
     warnings: tuple[EstimateWarning, ...]
 
     @property
@@ -188,6 +190,7 @@ class Mismatch:
             base_covariance=estimate.base_covariance + self.covariance,
             torque_lag=lag,
             gain_std=self.gain_std,
+            gain_effects=self.gain_effects,
         )
 
 
@@ -211,7 +214,8 @@ def find_mismatch(
     effects = trials.effects[:, findings.columns] * findings.sizes
     doubt, late = _lag_doubt(rows, bool(trials.labels))
     every = np.vstack([effects.T, gains.effects.T, late])
-    every[:, ~np.append(np.isfinite(rows.estimate.base_std), True)] = 0.0
+    is_known = np.isfinite(rows.estimate.base_std)
+    every[:, ~np.append(is_known, True)] = 0.0
     total = every.T @ every
     names = rows.problem.columns.arm.coordinate_names
     sure = zip(findings.columns, findings.sizes, findings.std, strict=False)
@@ -225,6 +229,7 @@ def find_mismatch(
             if trials.labels[k].kind == "delay" and abs(size) < _LONGEST_LAG
         ),
         gains.std,
+        gains.effects[:-1] * is_known[:, None],
         _warnings(rows, trials, findings, effects, gains),
     )
 
@@ -469,6 +474,8 @@ def _search(trials: _Trials, gains: GainsShown) -> _Findings:
         if label.form in forms
         and _KINDS[label.kind].is_friction
         and is_known[k]
+        # What a joint's own terms explain already is in their interval.
+        and first[k] > _OWN_PART * trials.power[k]
         and k not in selection
     ]
     # The second moment of what it may be: its estimate, and how uncertain that is.

@@ -434,8 +434,8 @@ def torque_band(
     samples: Samples,
     level: float,
     residual_std: Float[np.ndarray, " dof"],
+    least_std: Float[np.ndarray, " dof"],
     *,
-    same_sensor: bool,
     seed: int,
 ) -> TorqueBand:
     """Interval about the torques that draws predict.
@@ -447,8 +447,7 @@ def torque_band(
         samples: The motion.
         level: Fraction of samples to hold.
         residual_std: What is added to it, per joint, in [N m].
-        same_sensor: Whether the torque is that of the sensors of the fit, so that a
-            factor common to a joint's torques cancels.
+        least_std: What the whole is at least, in the mean over the motion.
         seed: Of the draws.
     """
     if not 0.0 < level < 1.0:
@@ -458,30 +457,15 @@ def torque_band(
     factor = NormalDist().inv_cdf(0.5 + 0.5 * level)
     draws = posterior.draw(_BAND_DRAWS, seed)
     weights = np.vstack([parameters, draws]) @ columns.user.T
-    gains = np.zeros((_BAND_DRAWS, columns.arm.dof))
-    if same_sensor:
-        gains = _common_gains(columns, weights, samples)
     center = np.empty((len(samples), columns.arm.dof))
     std = np.empty_like(center)
     for block in columns.blocks([samples]):
         estimate, *torques = predicted_block(columns, block, weights)
         center[block.rows] = estimate
         # About the estimate, which at a bound is at the edge of its own draws.
-        deviations = torques - estimate - gains[:, None] * estimate
-        std[block.rows] = np.sqrt(np.mean(deviations**2, axis=0))
-    half = factor * np.hypot(std, residual_std)
+        std[block.rows] = np.sqrt(np.mean((torques - estimate) ** 2, axis=0))
+    variance = std**2 + residual_std**2
+    # A short log is explained better than what comes after it.
+    variance += np.maximum(least_std**2 - variance.mean(axis=0), 0.0)
+    half = factor * np.sqrt(variance)
     return TorqueBand(center - half, center + half, level)
-
-
-def _common_gains(
-    columns: Columns,
-    weights: Float[np.ndarray, "draws+1 columns"],
-    samples: Samples,
-) -> Float[np.ndarray, "draws dof"]:
-    """The factor by which each draw's torque of a joint exceeds the estimate's."""
-    products = np.zeros((len(weights), columns.arm.dof))
-    for block in columns.blocks([samples]):
-        torques = predicted_block(columns, block, weights)
-        products += np.einsum("nsj,sj->nj", torques, torques[0])
-    size = np.where(products[0] > 0, products[0], 1.0)
-    return np.asarray((products[1:] - products[0]) / size)

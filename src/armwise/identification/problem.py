@@ -33,6 +33,7 @@ class Problem:
         base: The combinations to estimate, over all parameters and friction terms.
         is_estimated: Which parameters are free; the others keep the arm's values.
         friction_candidates: Friction terms that were tried, the selected among them.
+        left_out_ratio: Errors on stretches left out, as in `FrictionSelection`.
         validation_data: Samples that are kept out of the fit.
         fine_validation: The first of them again, with faster motion left in; None where
             samples were given, or there are too many.
@@ -45,6 +46,7 @@ class Problem:
     base: BaseParameters
     is_estimated: np.ndarray
     friction_candidates: tuple[FrictionTerm, ...] = ()
+    left_out_ratio: Float[np.ndarray, " dof"] | None = None
     validation_data: tuple[Samples, ...] = ()
     fine_validation: Samples | None = None
     data_warnings: tuple[EstimateWarning, ...] = ()

@@ -214,8 +214,9 @@ def gains_shown(
     scatter = scores - products @ fit
     noise = scatter.T @ scatter * STRETCHES / (STRETCHES - 1)
     # A millionth of its mean keeps what gains have in common, where both are zero,
-    # from being divided by.
-    floor = 1e-6 * max(float(np.trace(noise)), 1e-300) / len(fit)
+    # from being divided by; a part of the gains' own does where data are exact.
+    part = float(np.sum((information * assumed) ** 2))
+    floor = max(1e-6 * float(np.trace(noise)), 1e-12 * part, 1e-300) / len(fit)
     noise += floor * np.eye(len(fit))
     likelihood = []
     for factor in _GAIN_FACTORS:

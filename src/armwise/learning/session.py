@@ -97,10 +97,26 @@ class Session:
         return analyse_learning(loop, operator, updates=5)
 
     def report(
-        self, trials: int, cutoff_hz: float, memory: str | Path | None = None
+        self,
+        trials: int,
+        cutoff_hz: float,
+        memory: str | Path | None = None,
+        anyway: bool = False,
     ) -> dict[str, Any]:
-        """Analyse, practise, and say everything in plain numbers."""
+        """Analyse, practise, and say everything in plain numbers.
+
+        Args:
+            trials: Attempts.
+            cutoff_hz: Of the correction's low-pass in [Hz].
+            memory: File to resume from and save to.
+            anyway: Practise although the analysis advises against it.
+
+        Raises:
+            NotConverged: If practice would blow up or diverge; nothing is tried.
+        """
         analysis = self.analyse(cutoff_hz)
+        if not anyway:
+            analysis.require_recommended()
         learned = self.practise(trials, cutoff_hz, memory)
         if not learned.trials:
             raise PlantDiverged(

@@ -281,8 +281,10 @@ class HandMotion:
 
     def coarse(self) -> HandMotion:
         """The same with a step a row."""
-        means = (block_means(x, self.block) for x in (self.a, self.omega, self.alpha))
-        return HandMotion(*means, self.step * self.block, 1)
+        a, omega, alpha = (
+            block_means(x, self.block) for x in (self.a, self.omega, self.alpha)
+        )
+        return HandMotion(a, omega, alpha, self.step * self.block, 1)
 
     def pull(self, place: np.ndarray) -> np.ndarray:
         """p̈ − g at places of the hand (batch, 3): (batch, steps, 3)."""

@@ -48,7 +48,8 @@ class Actuator:
 
         def convert(tau: np.ndarray) -> np.ndarray:
             if has_limit:
-                tau = np.clip(tau, -limit, limit)
+                # Twice as fast as np.clip on a few joints, at every step.
+                tau = np.minimum(np.maximum(tau, -limit), limit)
             if step is not None:
                 tau = np.rint(tau / step) * step
             return tau * gain if has_gain else tau

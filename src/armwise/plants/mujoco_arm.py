@@ -205,46 +205,52 @@ class MujocoEngine:
     """Steps MuJoCo models under torques applied at the joints.
 
     Args:
-        model: A compiled model; its hinge and slide joints are driven.
-        batch: Number of arms side by side.
+        models: A compiled model for each arm side by side, all with the same joints;
+            their hinge and slide joints are driven.
         tick: Time step in [s].
         integrator: One of INTEGRATORS.
-        offset: Constant torque of each joint's drive in [N m].
+        offset: Constant torque of each joint's drive in [N m], a row for each arm.
         speed_bound: Speed in [rad/s] or [m/s] beyond which an arm has run away.
         joints: Names of the driven joints in order; all of them when not given.
+        needs_forces: Whether accelerations and forces are read after every call; they
+            cost a step more.
     """
 
     def __init__(
         self,
-        model: Any,
+        models: Sequence[Any],
         *,
-        batch: int,
         tick: float,
         integrator: str,
         speed_bound: float,
         offset: np.ndarray | None = None,
         joints: tuple[str, ...] | None = None,
+        needs_forces: bool = True,
     ) -> None:
-        self._mujoco = import_mujoco()
+        self._mujoco, self._needs_forces = import_mujoco(), needs_forces
         if integrator not in INTEGRATORS:
             raise ArgumentError(
                 f"MuJoCo has no integrator {integrator!r}. It has: "
                 f"{', '.join(INTEGRATORS)}."
             )
-        model.opt.timestep = tick
-        model.opt.integrator = INTEGRATORS[integrator]
-        self.model = model
+        for each in models:
+            each.opt.timestep = tick
+            each.opt.integrator = INTEGRATORS[integrator]
+        self.models, model = tuple(models), models[0]
         self.joint_names = joints or driven_joints(model)
         ids = [model.joint(name) for name in self.joint_names]
         self._position = np.array([int(j.qposadr[0]) for j in ids], dtype=int)
         self._dof = np.array([int(j.dofadr[0]) for j in ids], dtype=int)
-        self.data = [self._mujoco.MjData(model) for _ in range(batch)]
-        self.state = State.at_rest(batch, len(ids))
-        self._offset = np.zeros(len(ids)) if offset is None else offset
+        self.data = [self._mujoco.MjData(each) for each in models]
+        self.state = State.at_rest(len(models), len(ids))
+        self._offset = np.zeros((len(models), len(ids))) if offset is None else offset
         self._bound = speed_bound
         warning = self._mujoco.mjtWarning
         bad = (warning.mjWARN_BADQPOS, warning.mjWARN_BADQVEL, warning.mjWARN_BADQACC)
         self._bad = [int(kind) for kind in bad]
+        # MuJoCo's arrays stay where they are: seen once, they cost nothing at a step.
+        self._views = [_Views(data) for data in self.data]
+        self._armature = [each.dof_armature[self._dof].copy() for each in models]
 
     def start(self, q: np.ndarray, qd: np.ndarray) -> None:
         """Put every arm in a posture at a velocity, with no torque, at t = 0."""
@@ -252,9 +258,9 @@ class MujocoEngine:
         self.state.diverged[:] = False
         self.state.tau[:] = 0.0
         for k, data in enumerate(self.data):
-            self._mujoco.mj_resetData(self.model, data)
-            data.qpos[self._position] = q[k]
-            data.qvel[self._dof] = qd[k]
+            self._mujoco.mj_resetData(self.models[k], data)
+            self._views[k].qpos[self._position] = q[k]
+            self._views[k].qvel[self._dof] = qd[k]
             self._apply(k, self.state.tau[k])
             self._observe(k)
 
@@ -264,33 +270,36 @@ class MujocoEngine:
         for k, data in enumerate(self.data):
             if not self.state.diverged[k]:
                 self._apply(k, tau[k])
-                self._mujoco.mj_step(self.model, data, ticks)
+                self._mujoco.mj_step(self.models[k], data, ticks)
                 self._observe(k)
 
     def _apply(self, k: int, tau: np.ndarray) -> None:
-        self.data[k].qfrc_applied[self._dof] = tau - self._offset
+        self._views[k].applied[self._dof] = tau - self._offset[k]
 
     def _observe(self, k: int) -> None:
-        """Bring accelerations and forces up to date, then read the truth."""
-        data, state, dof = self.data[k], self.state, self._dof
-        qd = data.qvel[dof]
-        # MuJoCo resets a model that goes unstable, and counts it as a warning.
-        unstable = data.warning.number[self._bad].any() or not np.isfinite(qd).all()
-        if unstable or np.abs(qd).max() > self._bound:
+        """Read the truth, forces brought up to date first."""
+        views, state, dof = self._views[k], self.state, self._dof
+        qd = views.qvel[dof]
+        # MuJoCo resets a model that goes unstable, and counts it as a warning. A
+        # comparison that is not true is that of a number that is none, too.
+        unstable = views.warnings[self._bad].any()
+        if unstable or not np.abs(qd).max() <= self._bound:
             state.diverged[k] = True
             return
-        self._mujoco.mj_forward(self.model, data)
-        state.q[k] = data.qpos[self._position]
+        state.q[k] = views.qpos[self._position]
         state.qd[k] = qd
-        state.qdd[k] = data.qacc[dof]
-        lost = data.qfrc_passive[dof] + data.qfrc_constraint[dof] - self._offset
-        rotor = self.model.dof_armature[dof] * data.qacc[dof]
-        state.link_tau[k] = state.tau[k] + lost - rotor
+        if not self._needs_forces:
+            return
+        self._mujoco.mj_forward(self.models[k], self.data[k])
+        qdd = views.qacc[dof]
+        state.qdd[k] = qdd
+        lost = views.passive[dof] + views.constraint[dof] - self._offset[k]
+        state.link_tau[k] = state.tau[k] + lost - self._armature[k] * qdd
 
     def wrench(self, frame: str) -> Any:
         """Return a sampler of the wrench on what is beyond the wrist sensor."""
         address = [
-            int(self.model.sensor(f"wrist {kind}").adr[0])
+            int(self.models[0].sensor(f"wrist {kind}").adr[0])
             for kind in ("force", "torque")
         ]
         indices = np.concatenate([np.arange(a, a + 3) for a in address])
@@ -299,6 +308,15 @@ class MujocoEngine:
             return np.stack([data.sensordata[indices] for data in self.data])
 
         return sample
+
+
+class _Views:
+    """Arrays of one MjData."""
+
+    def __init__(self, data: Any) -> None:
+        self.qpos, self.qvel, self.qacc = data.qpos, data.qvel, data.qacc
+        self.applied, self.passive = data.qfrc_applied, data.qfrc_passive
+        self.constraint, self.warnings = data.qfrc_constraint, data.warning.number
 
 
 def driven_joints(model: Any) -> tuple[str, ...]:
@@ -313,14 +331,15 @@ def driven_joints(model: Any) -> tuple[str, ...]:
 
 
 class MujocoArm(RiggedPlant):
-    """An arm, or a batch of equal arms, simulated by MuJoCo.
+    """An arm, or a batch of arms, simulated by MuJoCo.
 
     Args:
         arm: An Arm, a URDF or DH file or bundled name (rebuilt without geometry), or
-            an MJCF file (taken as it is, its own actuators switched off).
+            an MJCF file (taken as it is, its own actuators switched off); or one Arm
+            for each of a batch, of the same joints.
         sensors: What is measured and how it errs; exact q, q̇, τ when not given.
         seed: Seed of all randomness.
-        batch: Number of arms side by side.
+        batch: Number of equal arms side by side; that of `arm` when they are several.
         actuator: What lies between command and torque.
         payload: A load in the hand (not with MJCF files).
         friction: Further friction terms (not with MJCF files); MuJoCo has its own way
@@ -335,11 +354,11 @@ class MujocoArm(RiggedPlant):
 
     def __init__(
         self,
-        arm: Arm | str | Path,
+        arm: Arm | str | Path | Sequence[Arm],
         *,
         sensors: Sequence[Sensor] | None = None,
         seed: int = 0,
-        batch: int = 1,
+        batch: int | None = None,
         actuator: Actuator | None = None,
         payload: Payload | None = None,
         friction: Friction | None = None,
@@ -354,16 +373,26 @@ class MujocoArm(RiggedPlant):
         sensors = IDEAL_SENSORS if sensors is None else tuple(sensors)
         actuator = actuator or Actuator()
         wrist = [x.frame for x in sensors if isinstance(x, WristSensor)]
-        self.arm, model = _model(arm, payload, wrist[0] if wrist else None)
+        arms = (arm,) if isinstance(arm, Arm | str | Path) else tuple(arm)
+        if not arms or (batch is not None and len(arms) not in (1, batch)):
+            raise ArgumentError(f"{len(arms)} arms are no batch of {batch or 1}.")
+        built = [_model(a, payload, wrist[0] if wrist else None) for a in arms]
+        # Equal arms share a model.
+        built = built * (batch or 1) if len(built) == 1 else built
+        self.arm, batch = built[0][0], len(built)
+        names = {None if a is None else a.coordinate_names for a, _ in built}
+        if len(names) > 1:
+            raise ArgumentError("Arms of one batch must have the same joints.")
         clock = Clock.from_rates(control_rate_hz, plant_rate_hz, actuator.delay)
+        truth = batch == 1 if keeps_truth is None else keeps_truth
         engine = MujocoEngine(
-            model,
-            batch=batch,
+            [model for _, model in built],
             tick=clock.tick,
             integrator=integrator,
             speed_bound=speed_bound,
-            offset=_offsets(self.arm),
+            offset=_offsets([a for a, _ in built]),
             joints=self.arm.coordinate_names if self.arm else None,
+            needs_forces=truth or friction is not None or _read_forces(sensors),
         )
         self.joint_names = engine.joint_names
         self._engine = engine
@@ -372,13 +401,12 @@ class MujocoArm(RiggedPlant):
             moving = FrictionEngine(
                 engine, _further(self.arm, friction, batch, clock.tick)
             )
-        truth = batch == 1 if keeps_truth is None else keeps_truth
         self._rig = Rig(moving, clock, actuator, sensors, seed, engine.wrench, truth)
 
     @property
     def model(self) -> Any:
         """The MuJoCo model."""
-        return self._engine.model
+        return self._engine.models[0]
 
 
 def _model(
@@ -413,6 +441,10 @@ def _is_mjcf(path: Path) -> bool:
         return b"<mujoco" in stream.read(65_536)
 
 
+def _read_forces(sensors: Sequence[Sensor]) -> bool:
+    return any(sensor.signal not in ("q", "qd", "volts") for sensor in sensors)
+
+
 def _further(
     arm: Arm | None, friction: Friction, batch: int, tick: float
 ) -> FrictionModel:
@@ -425,11 +457,14 @@ def _further(
     return FrictionModel(arm, friction.terms, batch, friction.smoothing, tick)
 
 
-def _offsets(arm: Arm | None) -> Float[np.ndarray, " dof"] | None:
+def _offsets(arms: Sequence[Arm | None]) -> Float[np.ndarray, "batch dof"] | None:
     """Constant torques of the drives, couplings included, seen at the coordinates."""
-    if arm is None:
-        return None
-    offsets = arm.coupling_matrix.T @ [joint.drive.offset for joint in arm.joints]
-    for coupling in arm.couplings:
-        offsets = offsets + coupling.weights * coupling.drive.offset
-    return np.asarray(offsets, dtype=float)
+    rows = []
+    for arm in arms:
+        if arm is None:
+            return None
+        offsets = arm.coupling_matrix.T @ [joint.drive.offset for joint in arm.joints]
+        for coupling in arm.couplings:
+            offsets = offsets + coupling.weights * coupling.drive.offset
+        rows.append(offsets)
+    return np.array(rows, dtype=float)

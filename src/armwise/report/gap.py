@@ -156,7 +156,7 @@ def _details(gap: Gap) -> Section:
                     joint,
                     1e3 * float(motion.replay.error[j]),
                     None if error is None else 100.0 * float(error[j]),
-                    1e3 * float(motion.delay[j]),
+                    _cell(1e3 * float(motion.delay[j])),
                     float(motion.gain[j]),
                     *(_cell(1e3 * float(part[j])) for part in motion.where.values()),
                 )

@@ -41,6 +41,8 @@ from armwise.servos import Servo
 from armwise.simulators.files import (
     WrittenFiles,
     identifier,
+    require_bodies,
+    with_bodies,
     write_arm,
     write_checked_mjcf,
     write_python,
@@ -196,6 +198,7 @@ def export(
     _check_template(to, target, source)
     if isinstance(model, Servo):
         return _export_servo(model, file, to, source, recordings, draws)
+    model, replaced = with_bodies(model)
     estimate = None if isinstance(model, Arm) else model
     runs, motion = _runs(model, data, seed)
     arm = model if isinstance(model, Arm) else _arm_of(model, runs)
@@ -204,7 +207,7 @@ def export(
             f"{arm.name} is a description, which has no uncertainty to draw from. "
             "Export an estimate."
         )
-    _require_bodies(arm)
+    require_bodies(arm)
     drawn = np.zeros((0, arm.parameters.size))
     if estimate is not None and draws:
         # Friction that was fitted again for the file scatters as it did before.
@@ -214,6 +217,7 @@ def export(
     subject = _Subject(arm, estimate, drawn)
     losses, cost = _losses(model, arm, target.lost, runs)
     files, notes = target.write(subject, file, source)
+    notes += replaced
     if target.many:
         for k, row in enumerate(drawn):
             other = file.with_name(f"{file.stem}_{k + 1:04d}{file.suffix}")
@@ -248,7 +252,7 @@ def _export_servo(
             "Servos have intervals joint by joint and no common covariance to draw "
             "from. Export without draws."
         )
-    _require_bodies(servo.arm)
+    require_bodies(servo.arm)
     costs = servo_losses(servo, LOST[to], recordings)
     together = costs.pop("together", None)
     if together is None:
@@ -294,14 +298,6 @@ def _check_template(to: str, target: Target, template: Path | None) -> None:
         raise ArmError(
             f"{template} is no template for {to}: it begins with <{root.tag}>, and "
             f"{to} takes {kind} file."
-        )
-
-
-def _require_bodies(arm: Arm) -> None:
-    for name, why in arm.defects().items():
-        raise ArmError(
-            f"{arm.name}: {name}: {why}; no simulator takes that. Identify with the "
-            "default method, whose bodies can exist."
         )
 
 

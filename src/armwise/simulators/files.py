@@ -9,6 +9,7 @@ from typing import NamedTuple
 from armwise.arms import Arm, Editor, number, quoteattr, read_xml, save_arm
 from armwise.errors import ArmError
 from armwise.files import scratch_folder, write_atomically
+from armwise.identification import Estimate, nearest_bodies
 
 
 class WrittenFiles(NamedTuple):
@@ -16,6 +17,26 @@ class WrittenFiles(NamedTuple):
 
     files: list[Path]
     notes: list[str]
+
+
+def with_bodies(model: Estimate | Arm) -> tuple[Estimate | Arm, list[str]]:
+    """A description whose numbers no body has, with the nearest that one has."""
+    if not isinstance(model, Arm) or not (defects := model.defects()):
+        return model, []
+    bodies, missing = nearest_bodies(model)
+    worst = 100.0 * float(missing.max())
+    name, why = next(iter(defects.items()))
+    text = f"No body has the numbers of {model.name} ({name}: {why}); those that are "
+    return bodies, [f"{text}written differ by up to {worst:.2g} % of a joint's torque."]
+
+
+def require_bodies(arm: Arm) -> None:
+    """Refuse numbers that no body has."""
+    for name, why in arm.defects().items():
+        raise ArmError(
+            f"{arm.name}: {name}: {why}; no simulator takes that. Identify with the "
+            "default method, whose bodies can exist."
+        )
 
 
 def write_arm(arm: Arm, path: Path, kind: str, template: Path | None) -> WrittenFiles:

@@ -716,15 +716,14 @@ def _delay_and_gain(
             moved = np.interp(times - delay[j], times, x)
             slope = np.gradient(moved, 1.0 / rate_hz)
             columns = np.column_stack([moved, -slope, np.ones(count)])
-            size = np.linalg.norm(columns, axis=0)
-            solution = np.linalg.lstsq(
-                columns / np.where(size > 0, size, 1.0), y, rcond=1e-9
-            )[0] / np.where(size > 0, size, 1.0)
+            size = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
+            solution = np.linalg.lstsq(columns / size, y, rcond=1e-9)[0] / size
             gain[j] = solution[0]
             if not solution[0] > 0.1:
                 # Nearly nothing in common: a delay between the two has no meaning.
                 delay[j] = np.nan
                 break
-            step = solution[1] / solution[0]
-            delay[j] = float(np.clip(delay[j] + step, -most, most))
+            delay[j] = np.clip(delay[j] + solution[1] / solution[0], -most, most)
+        # At the edge of the search none was found either.
+        delay[j] = delay[j] if abs(delay[j]) < most else np.nan
     return delay, gain

@@ -54,16 +54,23 @@ def divide_inertia(
     # Nothing but rounding is left for the link itself.
     if np.abs(own.vector).max() <= RESIDUE * np.abs(total.vector).max():
         return InertiaDivision(InertialParameters.zero(), tuple(frames), 1.0)
-    if own.is_physical():
+    # A body that has some thickness keeps some: simulators refuse what rounding allows.
+    is_body = _is_thick if _is_thick(total) else InertialParameters.is_physical
+    if is_body(own):
         return InertiaDivision(own, tuple(frames), 1.0)
     # The identified link is lighter than what was fixed to it. Simulators refuse bodies
     # without inertia, so that those keep half of the most that leaves it a body.
     low, high = 0.0, 1.0
     for _ in range(30 if total.is_physical() else 0):
         middle = 0.5 * (low + high)
-        is_body = InertialParameters(total.vector - middle * fixed.vector).is_physical()
-        low, high = (middle, high) if is_body else (low, middle)
+        remainder = InertialParameters(total.vector - middle * fixed.vector)
+        low, high = (middle, high) if is_body(remainder) else (low, middle)
     return divided_at(total, frames, 0.5 * low)
+
+
+def _is_thick(body: InertialParameters) -> bool:
+    """Whether a body extends into every direction, however little."""
+    return bool(np.linalg.eigvalsh(body.pseudo_inertia)[0] > 0.0)
 
 
 def divided_at(

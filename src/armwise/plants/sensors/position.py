@@ -189,15 +189,18 @@ class AnalogSensor:
         limit, on_motor = self.full_scale, self.side == "motor"
         step = None if self.bits is None else 2.0 * limit / 2**self.bits
 
+        swing = None if bow is None else bow * limit * _BOW
+
         def sample(state: State) -> np.ndarray:
             volts = ((state.motor_q if on_motor else state.q) - beta) / alpha
-            if bow is not None:
+            if swing is not None:
                 x = volts / limit
-                volts = volts + bow * limit * _BOW * (x - x**3)
+                volts = volts + swing * (x - x * x * x)
             volts = disturbed(volts)
             if step is None:
                 return volts
             # Two's complement: 2ⁿ codes reach from −limit to limit less one step.
-            return rounded(np.clip(volts, -limit, limit - step), step)
+            volts = np.minimum(np.maximum(volts, -limit), limit - step)
+            return rounded(volts, step)
 
         return sample

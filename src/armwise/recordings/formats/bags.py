@@ -15,6 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armwise.errors import ArmwiseError, MissingExtra, RecordingError
+from armwise.recordings.formats.sqlite_bags import (
+    COMMON,
+    JOINT_STATE,
+    SqliteBag,
+    decode_common,
+)
 from armwise.recordings.mapping import BagMapping, TopicChannel
 from armwise.recordings.recording import (
     WRENCH_NAMES,
@@ -28,9 +34,6 @@ if TYPE_CHECKING:
 
 
 # Messages: types, time stamps, values.
-
-JOINT_STATE = "sensor_msgs/msg/JointState"
-
 
 NUMBERS = ("std_msgs/msg/Float64", "std_msgs/msg/Float32")
 
@@ -60,8 +63,7 @@ def collect(
 ) -> dict[tuple[str, ...], Stream]:
     """Decode the messages: (topic, kind or joint names …) → stream."""
     is_first = path.suffix == ".bag"
-    store = _type_store(reader, topics.values(), is_first)
-    decode = store.deserialize_ros1 if is_first else store.deserialize_cdr
+    decode = _decoder(reader, topics.values(), is_first)
     connections = [c for c in reader.connections if c.topic in topics]
     total = max(sum(c.msgcount for c in connections), 1)
     streams: dict[tuple[str, ...], Stream] = {}
@@ -168,61 +170,30 @@ class _RepeatedStates:
         return tuple(np.frombuffer(raw, "<f8", self.joints, at) for at in self.starts)
 
 
-_HEADER = """
-================================================================================
-MSG: std_msgs/Header
-builtin_interfaces/Time stamp
-string frame_id
-================================================================================
-MSG: builtin_interfaces/Time
-int32 sec
-uint32 nanosec
-"""
-
-_WRENCH = """
-geometry_msgs/Vector3 force
-geometry_msgs/Vector3 torque
-================================================================================
-MSG: geometry_msgs/Vector3
-float64 x
-float64 y
-float64 z
-"""
-
-_COMMON = {
-    JOINT_STATE: "std_msgs/Header header\nstring[] name\nfloat64[] position\n"
-    "float64[] velocity\nfloat64[] effort" + _HEADER,
-    "geometry_msgs/msg/Wrench": _WRENCH,
-    "geometry_msgs/msg/WrenchStamped": "std_msgs/Header header\n"
-    "geometry_msgs/Wrench wrench" + _HEADER + "=" * 80 + "\n"
-    "MSG: geometry_msgs/Wrench" + _WRENCH,
-    "std_msgs/msg/Float64": "float64 data",
-    "std_msgs/msg/Float32": "float32 data",
-}
-"""Message types that nearly every bag needs, as ROS 2 has always defined them."""
-
-
-def _type_store(reader: Any, kinds: Collection[str], is_first: bool) -> Any:
-    """Return the message types in use, those known and those the bag explains."""
+def _decoder(
+    reader: Any, kinds: Collection[str], is_first: bool
+) -> Callable[[Any, str], Any]:
+    """Return what decodes messages of these types."""
+    # Importing all types of a ROS release takes longer than reading most bags.
+    if not is_first and set(kinds) <= set(COMMON):
+        return decode_common
     from rosbags.interfaces import MessageDefinitionFormat
     from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
     if is_first:
-        return get_typestore(Stores.ROS1_NOETIC)
-    # Importing all types of a ROS release takes longer than reading most bags.
-    is_common = set(kinds) <= set(_COMMON)
-    store = get_typestore(Stores.EMPTY if is_common else Stores.LATEST)
-    if is_common:
-        for kind in kinds:
-            store.register(get_types_from_msg(_COMMON[kind], kind))
-        return store
+        first: Callable[[Any, str], Any] = get_typestore(
+            Stores.ROS1_NOETIC
+        ).deserialize_ros1
+        return first
+    store = get_typestore(Stores.LATEST)
     for connection in reader.connections:
         unknown = connection.msgtype not in store.types
         if unknown and connection.msgdef.format == MessageDefinitionFormat.MSG:
             store.register(
                 get_types_from_msg(connection.msgdef.data, connection.msgtype)
             )
-    return store
+    decode: Callable[[Any, str], Any] = store.deserialize_cdr
+    return decode
 
 
 def _stamp(message: Any, received: int, mapping: BagMapping) -> int:
@@ -312,11 +283,7 @@ def read_bag(
         progress: Called with the fraction of messages read.
     """
     try:
-        with _reader(path) as reader:
-            needs_states = not mapping.channels
-            mapping = _with_numbers(reader, mapping)
-            topics = _topics(path, reader, mapping, needs_states)
-            streams = collect(path, reader, topics, mapping, progress)
+        streams, mapping = _streams(path, mapping, progress)
     # Our own errors say it better than the general one below.
     except ArmwiseError:
         raise
@@ -325,15 +292,58 @@ def read_bag(
     return _tables(path, streams, mapping, arm)
 
 
+def _streams(
+    path: Path, mapping: BagMapping, progress: Callable[[float], None] | None
+) -> tuple[dict[tuple[str, ...], Stream], BagMapping]:
+    """Read the topics that are asked for; also the mapping with what was found."""
+    needs_states = not mapping.channels
+    plain = _plain_file(path)
+    for file in (plain, None) if plain else (None,):
+        with _reader(path, file) as reader:
+            if reader is None:
+                continue
+            complete = _with_numbers(reader, mapping)
+            topics = _topics(path, reader, complete, needs_states)
+            if file is None or set(topics.values()) <= set(COMMON):
+                streams = collect(path, reader, topics, complete, progress)
+                break
+    return streams, complete
+
+
+def _plain_file(path: Path) -> Path | None:
+    """The one SQLite file of a bag that is not compressed, if it is such a bag."""
+    if path.suffix == ".db3":
+        return path
+    files = [*path.glob("*.db3*")] if path.is_dir() else []
+    about = path / "metadata.yaml"
+    if len(files) != 1 or files[0].suffix != ".db3":
+        return None
+    if about.is_file():
+        with about.open(errors="replace") as text:
+            # A megabyte: what compresses is said at the top.
+            if re.search(r"compression_mode:\s*['\"]?\w", text.read(1_000_000)):
+                return None
+    return files[0]
+
+
 @contextmanager
-def _reader(path: Path) -> Iterator[Any]:
-    generation = "rosbag1" if path.suffix == ".bag" else "rosbag2"
-    try:
-        bags = import_module(f"rosbags.{generation}")
-    except ImportError:
-        raise MissingExtra("rosbags", "ros", "Reading ROS bags") from None
-    reader: Any = bags.Reader(path)
-    reader.open()
+def _reader(path: Path, file: Path | None) -> Iterator[Any]:
+    """Open a bag: its plain file, or whatever `rosbags` reads; None for no such."""
+    reader: Any
+    if file is not None:
+        reader = SqliteBag(file)
+        if not reader.is_plain:
+            reader.close()
+            yield None
+            return
+    else:
+        generation = "rosbag1" if path.suffix == ".bag" else "rosbag2"
+        try:
+            bags = import_module(f"rosbags.{generation}")
+        except ImportError:
+            raise MissingExtra("rosbags", "ros", "Reading ROS bags") from None
+        reader = bags.Reader(path)
+        reader.open()
     try:
         yield reader
     finally:

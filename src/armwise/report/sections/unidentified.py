@@ -23,7 +23,7 @@ from armwise.report.report import (
 from armwise.report.subject import Subject
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
 
 # Judgement; ± 1.96 × 0.3 is ± 59 %.
@@ -103,8 +103,22 @@ def revealing_motions(estimate: Estimate, most: int = 12) -> tuple[Unidentified,
     total = information + sum(c.information for c in candidates)
     information = information + _RIDGE * np.diag(np.maximum(np.diag(total), 1e-300))
     after = np.array([_std(information + c.information) for c in candidates])
+    # The first kind of motion that is nearly as good as the best: argmax of a mask is
+    # its first true entry, and candidates go from simple to complex.
+    first = np.argmax(after <= _ALMOST_BEST * after.min(axis=0), axis=0)
+    best = {
+        int(c): _best_joints(estimate, information, candidates[c].samples)
+        for c in np.unique(first[selection])
+    }
+    joints = estimate.prior_arm.coordinate_names
     return tuple(
-        _revealed_by(estimate, k, information, after[:, k], candidates)
+        Unidentified(
+            expression=estimate.base.expressions[k],
+            value=float(estimate.base_values[k]),
+            std=float(estimate.base_std[k]),
+            motion=candidates[first[k]].words,
+            joint=joints[best[int(first[k])][k]],
+        )
         for k in selection
     )
 
@@ -143,45 +157,50 @@ def _candidates(estimate: Estimate) -> list[_Candidate]:
         # Neighbours show most of what two joints show; 32 joints have 496 pairs.
         if j == i + 1 or arm.dof <= _FEW_JOINTS
     ]
-    candidates = []
-    for words, moving in kinds:
-        samples = _motion(arm, moving, rng)
-        joints = _motion_information(estimate, samples)
-        total = np.zeros((estimate.base.count, estimate.base.count))
-        for part in joints:
-            total += part
-        candidates.append(_Candidate(words, samples, total))
-    return candidates
+    samples = _motions(arm, [moving for _, moving in kinds], rng)
+    return [
+        _Candidate(words, samples[rows], sum(joints, np.zeros((1, 1))))
+        for (words, _), (rows, joints) in zip(
+            kinds, _motion_information(estimate, samples), strict=True
+        )
+    ]
 
 
 def _motion_information(
     estimate: Estimate, samples: Samples
-) -> Iterator[Float[np.ndarray, "base base"]]:
-    """Yield the information YᵀY/σ² of each joint's torque about β.
+) -> Iterator[tuple[slice, Iterator[Float[np.ndarray, "base base"]]]]:
+    """Yield the rows of each motion, and the information YᵀY/σ² of its torques about β.
 
-    One at a time: those of 32 joints are 30 MB for each kind of motion.
+    One joint at a time: those of 32 are 30 MB for each kind of motion.
     """
     columns = estimate.columns
     base_columns = columns.user[:, list(estimate.base.indices)]
-    # Few enough for one block.
-    (block,) = columns.blocks([at_usual_temperature(columns, samples)])
-    for i, support in enumerate(columns.support):
-        Y = block.joints[i][:-1].T @ base_columns[support]
-        # 1e-12: exact data have no noise, and information must stay finite.
-        yield Y.T @ Y / max(float(estimate.torque_std[i]), 1e-12) ** 2
+    bases = [base_columns[support] for support in columns.support]
+    # 1e-12: exact data have no noise, and information must stay finite.
+    std = np.maximum(estimate.torque_std, 1e-12)
+    parts = [slice(i, i + _SAMPLES) for i in range(0, len(samples), _SAMPLES)]
+    for block in columns.blocks([at_usual_temperature(columns, samples)], parts):
+        rows = (
+            matrix[:-1].T @ base / s
+            for matrix, base, s in zip(block.joints, bases, std, strict=True)
+        )
+        yield block.rows, (Y.T @ Y for Y in rows)
 
 
-def _motion(arm: Arm, moving: tuple[int, ...], rng: np.random.Generator) -> Samples:
-    """Random instants with some joints moving, others anywhere at rest."""
-    shape = (_SAMPLES, arm.dof)
+def _motions(
+    arm: Arm, moving: Sequence[tuple[int, ...]], rng: np.random.Generator
+) -> Samples:
+    """Random instants of each kind: some joints moving, others anywhere at rest."""
+    shape = (len(moving) * _SAMPLES, arm.dof)
     # One turn where a joint has no limits; 5 / s turns a speed into an acceleration.
     lower = np.maximum(arm.limits("lower"), -np.pi)
     upper = np.minimum(arm.limits("upper"), np.pi)
     speed = arm.limits("velocity")
     speed = np.where(np.isfinite(speed), speed, 1.0)
-    mask = np.isin(np.arange(arm.dof), moving)
+    mask = np.array([[j in some for j in range(arm.dof)] for some in moving])
+    mask = np.repeat(mask, _SAMPLES, axis=0)
     return Samples(
-        time=np.arange(_SAMPLES, dtype=float),
+        time=np.arange(shape[0], dtype=float),
         # 1e-6: a joint whose limits coincide still has an interval to draw from.
         q=rng.uniform(lower, np.maximum(upper, lower + 1e-6), shape),
         qd=rng.uniform(-1, 1, shape) * speed * mask,
@@ -190,25 +209,12 @@ def _motion(arm: Arm, moving: tuple[int, ...], rng: np.random.Generator) -> Samp
     )
 
 
-def _revealed_by(
-    estimate: Estimate,
-    index: int,
-    information: np.ndarray,
-    after: Float[np.ndarray, " candidates"],
-    candidates: Sequence[_Candidate],
-) -> Unidentified:
-    """Take the first kind of motion that is nearly as good as the best."""
-    # argmax of a mask is its first true entry; candidates go from simple to complex.
-    first = int(np.argmax(after <= _ALMOST_BEST * after.min()))
-    joints = _motion_information(estimate, candidates[first].samples)
-    by_joint = [_std(information + joint)[index] for joint in joints]
-    return Unidentified(
-        expression=estimate.base.expressions[index],
-        value=float(estimate.base_values[index]),
-        std=float(estimate.base_std[index]),
-        motion=candidates[first].words,
-        joint=estimate.prior_arm.coordinate_names[int(np.argmin(by_joint))],
-    )
+def _best_joints(
+    estimate: Estimate, information: np.ndarray, samples: Samples
+) -> Int[np.ndarray, " base"]:
+    """The joint whose torque in a motion tells each base parameter best."""
+    ((_, joints),) = _motion_information(estimate, samples)
+    return np.argmin([_std(information + joint) for joint in joints], axis=0)
 
 
 def unidentified_section(subject: Subject) -> Section:
