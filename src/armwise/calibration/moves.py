@@ -61,6 +61,10 @@ class Moves:
 _SPEED = 0.5
 """Fraction of the joints' speed limits that waves may reach."""
 
+_LEAST_TURN = 0.1
+"""Angle in [rad] a joint turns by at least between the middle and the end of its scale:
+descriptions without the motors' inertia would suggest a hundred times too much."""
+
 _HARDLY = 0.5
 """Fraction of its reference's span below which a joint does not follow."""
 
@@ -80,8 +84,10 @@ class Mover:
         self.names = structure.arm.coordinate_names
         inertia = find_senses(bench, moves.push * effort, moves.gentlest)
         free, held = _inertias(structure)
-        self.gains: Float[np.ndarray, "batch dof"] = inertia / free
-        load = _largest_weights(structure.arm) * inertia / free
+        self.gains: Float[np.ndarray, "batch dof"] = np.clip(
+            inertia / free, _LEAST_TURN, _half_ranges(structure.arm)
+        )
+        load = _largest_weights(structure.arm) * self.gains
         self._pd = _feedback(inertia, held / free, load, bench, moves.stiffness, effort)
         speed = structure.arm.limits("velocity")
         fastest = np.where(np.isfinite(speed), _SPEED * speed, np.inf) / self.gains
@@ -199,6 +205,12 @@ def _feedback(
     # Long chains ring a little; else those that stand up would fall over.
     kp = np.maximum(kd * corner, _UPRIGHT * load)
     return SensorPD(kp, kd, kp * np.minimum(_WEIGHING, 0.2 * kp / kd), effort)
+
+
+def _half_ranges(arm: Arm) -> Float[np.ndarray, " dof"]:
+    """Half of what each joint may turn in [rad]; half a turn without limits."""
+    half = 0.5 * (arm.limits("upper") - arm.limits("lower"))
+    return np.where(np.isfinite(half) & (half > _LEAST_TURN), half, np.pi)
 
 
 def _inertias(structure: Structure) -> tuple[np.ndarray, np.ndarray]:

@@ -48,6 +48,11 @@ _MASSES_OFF = 0.2
 """How far masses are off their description, relative."""
 
 
+_FASTEST = 1e4
+"""Acceleration in [rad/s²] that no motor gives its own gear at its largest torque: some
+hundreds are usual. Descriptions often leave motors out."""
+
+
 @dataclass(frozen=True, eq=False)
 class UnknownSensors:
     """Random sensors: θ = α v + β about which v bends in an S.
@@ -156,7 +161,7 @@ def rehearse(
     arm = structure.arm
     load, effort = gravity_loads(arm), usual_effort(arm)
     seeds = [seed] if isinstance(seed, int) else list(seed)
-    each = [_unknown(structure, load, s) for s in seeds]
+    each = [_unknown(structure, load, effort, s) for s in seeds]
     true = [a for a, _ in each]
     sensors = UnknownSensors.stacked([x for _, x in each])
     sensors = sensors.of(0) if isinstance(seed, int) else sensors
@@ -180,28 +185,42 @@ def rehearse(
 
 
 def _unknown(
-    structure: Structure, load: np.ndarray, seed: int
+    structure: Structure, load: np.ndarray, effort: np.ndarray, seed: int
 ) -> tuple[Arm, UnknownSensors]:
     """The arm as it really is, and its sensors."""
     arm, random = structure.arm, np.random.default_rng(seed)
     sensors = UnknownSensors.drawn(arm, random)
     # Bodies of which something is known are as described: part of a body cannot be.
-    true = _worn(arm, load, 0.0 if structure.known else _MASSES_OFF, random)
+    masses_off = 0.0 if structure.known else _MASSES_OFF
+    true = _worn(arm, load, effort / _FASTEST, masses_off, random)
     parameters = np.where(structure.is_free, true.parameters, arm.parameters)
     return true.with_parameters(parameters), sensors
 
 
 def _worn(
-    arm: Arm, load: np.ndarray, masses_off: float, random: np.random.Generator
+    arm: Arm,
+    load: np.ndarray,
+    rotor: np.ndarray,
+    masses_off: float,
+    random: np.random.Generator,
 ) -> Arm:
-    """The arm as it really is: other masses, dry friction of 4 to 8 % of its load."""
+    """The arm as it really is: other masses, dry friction of 4 to 8 % of its load.
+
+    Args:
+        arm: As described.
+        load: Of each joint in [N m].
+        rotor: Least inertia of motor and gear at each joint in [kg m²].
+        masses_off: How far masses are off, relative.
+        random: Source of all of it.
+    """
     true = perturbed(arm, masses_off, random) if masses_off else arm
     q = np.random.default_rng(1).uniform(-np.pi, np.pi, (200, arm.dof))
     M = np.diagonal(Dynamics(true).mass_matrix(q), axis1=1, axis2=2).mean(axis=0)
     joints = []
-    for joint, most, inertia in zip(true.joints, load, M, strict=True):
+    for joint, most, least, inertia in zip(true.joints, load, rotor, M, strict=True):
+        geared = max(0.05 * float(inertia), float(least))
         drive = Drive(
-            rotor_inertia=max(joint.drive.rotor_inertia, 0.05 * float(inertia)),
+            rotor_inertia=max(joint.drive.rotor_inertia, geared),
             viscous=float(0.02 * most * random.uniform(0.5, 1.5)),
             coulomb=float(most * random.uniform(0.04, 0.08)),
             offset=float(most * random.uniform(-0.01, 0.01)),

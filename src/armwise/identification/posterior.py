@@ -276,6 +276,8 @@ def _thickened(
 ) -> Float[np.ndarray, "4 4"]:
     """The same body, at least so thick in any direction, in these units."""
     values, vectors = np.linalg.eigh(body / np.outer(unit, unit))
+    # Beside a product of inertia far too large, rounding would leave no thickness.
+    least = max(least, 1e-10 * float(np.abs(values).max()))
     if values[0] >= least:
         return body
     thick: np.ndarray = (vectors * np.maximum(values, least)) @ vectors.T
