@@ -159,8 +159,8 @@ def identify_load_kind(
 _FASTEST = 100.0
 """Bound of a bob's speed in [rad/s]: unknowns that were guessed badly run away."""
 
-_SHORTEST = 0.025
-"""Length in [m] of the shortest pendulum, 3 Hz: nothing held in a hand is shorter."""
+_SHORTEST, _LONGEST = 0.025, 2.0
+"""Lengths in [m] of pendulums, 3 Hz to a third: what a hand holds is in between."""
 
 
 def _swing(wave: Wave, theta: np.ndarray) -> np.ndarray:
@@ -170,7 +170,7 @@ def _swing(wave: Wave, theta: np.ndarray) -> np.ndarray:
     u̇˙ = −(a + 2ω×Lu̇ + …)/L across u: leapfrog, u kept at length one.
     """
     # Shorter ones are springs by another name.
-    L = np.exp(np.maximum(theta[:, :1], np.log(_SHORTEST)))
+    L = np.exp(np.clip(theta[:, :1], np.log(_SHORTEST), np.log(_LONGEST)))
     ratio = np.exp(np.clip(theta[:, 1:2], -7.0, 0.5))
     motion = wave.slow_motion
     h, steps = motion.step, len(motion.a)
@@ -228,7 +228,7 @@ def _fit_pendulum(wave: Wave, least: float) -> Fit:
     theta = _search(wave, _swing, grid, 5, spread, least)
     columns = _swing(wave, theta[None])
     c = wave.project(columns)[1][0]
-    L = float(np.exp(theta[0]))
+    L = float(np.clip(np.exp(theta[0]), _SHORTEST, _LONGEST))
     fit = wave.score(columns[0], theta.size)
     return Fit(fit.errors, {
         "moving_mass": float(c[0]) / L,
@@ -295,7 +295,7 @@ def _turn(wave: Wave, theta: np.ndarray) -> np.ndarray:
     θ̈ = −ω̇·n − (n×e)·a / L − (ω·(n×e))(ω·e), L the length of the equal pendulum.
     """
     n, e1, e2 = _axes(theta)
-    L = np.exp(np.maximum(theta[:, 2], np.log(_SHORTEST)))
+    L = np.exp(np.clip(theta[:, 2], np.log(_SHORTEST), np.log(_LONGEST)))
     ratio = np.exp(np.clip(theta[:, 3], -7.0, 0.5))
     damping = 2.0 * ratio * np.sqrt(9.81 / L)
     motion = wave.slow_motion
@@ -339,7 +339,7 @@ def _fit_hinge(wave: Wave, least: float) -> Fit:
     theta = _search(wave, _turn, grid, 8, spread, least)
     columns = _turn(wave, theta[None])
     c = wave.project(columns)[1][0]
-    L = float(np.exp(theta[2]))
+    L = float(np.clip(np.exp(theta[2]), _SHORTEST, _LONGEST))
     fit = wave.score(columns[0], theta.size)
     return Fit(fit.errors, {
         "moving_mass": abs(float(c[0])) / L,
