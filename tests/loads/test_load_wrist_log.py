@@ -141,6 +141,20 @@ def test_a_wrench_in_another_frame_is_refused(tmp_path: Path) -> None:
         prepare_wrist(read_wrist_log(paths))
 
 
+def test_moments_in_another_unit_and_a_saturated_force_are_refused(
+    tmp_path: Path,
+) -> None:
+    paths = _write(tmp_path)
+    table = pl.read_csv(paths[0])
+    moments = [pl.col(name) * 1000.0 for name in ("tx", "ty", "tz")]
+    table.with_columns(moments).write_csv(paths[0])
+    with pytest.raises(RecordingError, match="Are they in N mm"):
+        identify_load(read_wrist_log(paths))
+    table.with_columns(fx=pl.col("fx").clip(upper_bound=4.0)).write_csv(paths[0])
+    with pytest.raises(RecordingError, match=r"fx stays at 4 .*saturated"):
+        prepare_wrist(read_wrist_log(paths))
+
+
 def test_a_missing_orientation_is_said(tmp_path: Path) -> None:
     with pytest.raises(RecordingError, match="r11 … r33 or qx … qw"):
         read_wrist_log(_write(tmp_path)[:2])

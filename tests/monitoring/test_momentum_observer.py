@@ -118,8 +118,12 @@ def test_the_generated_c_agrees(tmp_path: Path) -> None:
         observer.update(*row)
         touched = c.touch_update(state, *(ctypes.c_void_p(x.ctypes.data) for x in row))
         assert touched == observer.contact.sum()
-    torque = np.frombuffer(state.raw, dtype=float, count=12)[6:]
+    torque, threshold = np.frombuffer(state.raw, dtype=float, count=18)[6:].reshape(
+        2, 6
+    )
     assert torque == pytest.approx(observer.torque, rel=1e-9, abs=1e-9)
+    same = observer.observe(data[1000:1800]).threshold[-1]
+    assert threshold == pytest.approx(same, rel=1e-9)
     assert seen.contacts
 
 

@@ -13,7 +13,7 @@ import armwise as aw
 from armwise.arms import InertialParameters
 from armwise.cli.main import app
 from armwise.errors import ArgumentError, NotIdentifiable
-from armwise.servos import identify_servo_load, write_servo
+from armwise.servos import ServoLoad, identify_servo_load, write_servo
 from armwise.servos.load import known_load_errors
 from tests.servos import rig
 
@@ -122,3 +122,14 @@ def test_the_command(pendulum, servo, tmp_path):
     assert written["gravity_moment"] == answer["gravity_moment"]
     result = CliRunner().invoke(app, [*words[:-4], "--registers", "8,9"])
     assert result.exit_code != 0
+
+
+def test_what_does_not_show_is_said_so():
+    nothing = InertialParameters.zero()
+    load = ServoLoad(
+        "j1", 0.1, np.inf, 2e-3, 1e-4, nothing, np.full(10, np.inf), 1e-3, 2e-3
+    )
+    said = load.statement()
+    assert "0.002 ± 0.0002 kg m²" in said
+    assert "does not show [N m]" in said
+    assert "?" not in said

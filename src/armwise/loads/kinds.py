@@ -15,9 +15,10 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.loads.moving_mass import (
+    Columns,
     Fit,
+    HandMotion,
     Wave,
-    block_means,
     cross,
     gauss_newton,
     moving_columns,
@@ -41,12 +42,19 @@ _EXPLAINED = 0.7
 """Fraction of what a rigid load leaves beyond noise that a kind has to explain; if
 none does, something moves about in a way that no simple law predicts."""
 
+_ENOUGH = 0.95
+"""The same fraction from which on no other kind is tried."""
+
 _NOISE_LEFT = 0.5
 """Fraction of noise in a rigid load's squared error below which something moves."""
 
 _SLIPPED_ONCE, _SLIPPED_OFTEN = 0.5, 0.85
 """The same of a slip: less for a path that stays where it went; more for one that goes
 to and fro, as something loose does along the longest side of its box."""
+
+_LAWFUL = 0.7
+"""Error over that of the best path of any shape below which a law of few unknowns needs
+to explain no more than a slip."""
 
 _LEAST_SHIFT = 0.03
 """Fraction of the slow wrench that a load must leave to be loose: misalignments of a
@@ -136,28 +144,39 @@ def identify_load_kind(
     if wave.noise > _ALL_NOISE or is_vague:
         return LoadKind("rigid", 1.0 - _SELDOM, {"rigid": 1.0}, {})
     fits = {"rigid": wave.score(None, 0)}
+    least = 1.0
     for kind, fit in _FITS.items():
-        fits[kind] = fit(wave)
+        fits[kind] = fit(wave, least)
+        left = float(fits[kind].errors.sum() / fits["rigid"].errors.sum())
+        least = min(least, left)
+        if kind != "slipping" and 1.0 - left > _ENOUGH * (1.0 - wave.noise):
+            break  # a path of any shape may be as good; no other law will be
     return _compare(wave, fits)
 
 
 # Pendulum: a bob on a point, under the pull that the hand feels.
 
-_SHORTEST = 0.025
-"""Length in [m] of the shortest pendulum, 3 Hz: nothing held in a hand is shorter."""
+_FASTEST = 100.0
+"""Bound of a bob's speed in [rad/s]: unknowns that were guessed badly run away."""
+
+_SHORTEST, _LONGEST = 0.025, 2.0
+"""Lengths in [m] of pendulums, 3 Hz to a third: what a hand holds is in between."""
 
 
 def _swing(wave: Wave, theta: np.ndarray) -> np.ndarray:
-    """Columns of pendulums: log length, log damping ratio, start (2 angles, 2 speeds).
+    """Columns of pendulums: log length, log damping ratio, start (2 angles, 2 speeds),
+    place of the pivot (3).
 
     u̇˙ = −(a + 2ω×Lu̇ + …)/L across u: leapfrog, u kept at length one.
     """
     # Shorter ones are springs by another name.
-    L = np.exp(np.maximum(theta[:, :1], np.log(_SHORTEST)))
+    L = np.exp(np.clip(theta[:, :1], np.log(_SHORTEST), np.log(_LONGEST)))
     ratio = np.exp(np.clip(theta[:, 1:2], -7.0, 0.5))
-    a, h = wave.a, wave.step
+    motion = wave.slow_motion
+    h, steps = motion.step, len(motion.a)
+    felt = motion.pull(theta[:, 6:9])
     damping = 2.0 * ratio * np.sqrt(9.81 / L)
-    down = -a[0] / np.linalg.norm(a[0])
+    down = -motion.a[0] / np.linalg.norm(motion.a[0])
     e1 = np.cross(down, np.eye(3)[int(np.argmin(np.abs(down)))])
     e1 /= np.linalg.norm(e1)
     e2 = np.cross(down, e1)
@@ -165,38 +184,51 @@ def _swing(wave: Wave, theta: np.ndarray) -> np.ndarray:
     u = u / np.linalg.norm(u, axis=1, keepdims=True)
     v = theta[:, 4:5] * e1 + theta[:, 5:6] * e2
     v = v - np.sum(u * v, axis=1, keepdims=True) * u
-    turning, coriolis = _turning_matrices(wave)
-    pull = wave.a[:, None] / L  # (steps, batch, 3)
-    x, xd, xdd = np.empty((3, len(wave.a), len(theta), 3))
-    for k in range(len(wave.a)):
+    turning, coriolis = _turning_matrices(motion)
+    pull = np.swapaxes(felt, 0, 1) / L  # (steps, batch, 3)
+    x, xd, xdd = np.empty((3, steps, len(theta), 3))
+    for k in range(steps):
         rate = u @ turning[k] + v @ coriolis[k] - pull[k] - damping * v
         along = np.einsum("bi,bi->b", u, rate) + np.einsum("bi,bi->b", v, v)
         rate -= along[:, None] * u
-        x[k], xd[k], xdd[k] = u, v, rate
-        v = v + h * rate
+        # Leapfrog's speed is half a step behind.
+        x[k], xd[k], xdd[k] = u, v + 0.5 * h * rate, rate
+        v = np.clip(v + h * rate, -_FASTEST, _FASTEST)
         u = u + h * v
         u /= np.sqrt(np.einsum("bi,bi->b", u, u))[:, None]
     x, xd, xdd = (np.swapaxes(y, 0, 1) for y in (x, xd, xdd))
-    return moving_columns(wave, x, xd, xdd)
+    columns = moving_columns(motion, x, xd, xdd, felt)
+    return _with_moment(motion, columns, cross(x, xd))
 
 
-def _turning_matrices(wave: Wave) -> tuple[np.ndarray, np.ndarray]:
+def _with_moment(
+    motion: HandMotion, columns: np.ndarray, moment: np.ndarray
+) -> np.ndarray:
+    """One more column: a moment alone, (batch, steps, 3)."""
+    more = np.zeros((*columns.shape[:3], 1))
+    more[:, :, 3:, 0] = motion.rows(moment)
+    return np.concatenate([columns, more], axis=3)
+
+
+def _turning_matrices(motion: HandMotion) -> tuple[np.ndarray, np.ndarray]:
     """M and N with u M = −(ω̇×u + ω×(ω×u)) and v N = −2ω×v, (steps, 3, 3)."""
     basis = np.eye(3)[None]
-    w, al = wave.omega[:, None], wave.alpha[:, None]
+    w, al = motion.omega[:, None], motion.alpha[:, None]
     coriolis = -2.0 * cross(w, basis)
     return -cross(al, basis) - cross(w, cross(w, basis)), coriolis
 
 
-def _fit_pendulum(wave: Wave) -> Fit:
-    lengths = np.log(np.geomspace(0.03, 0.6, 20))
-    ratios = np.log([0.02, 0.1, 0.4])
-    grid = np.array([[L, r, 0, 0, 0, 0] for L in lengths for r in ratios])
-    costs = squared_errors(wave, _swing, grid)
-    theta = gauss_newton(wave, _swing, grid[np.argsort(costs)[:3]])
+def _fit_pendulum(wave: Wave, least: float) -> Fit:
+    # A swing forgets its phase after some turns: 4 % of a frequency are near enough.
+    lengths = np.log(np.geomspace(0.03, 0.6, 38))
+    ratios = np.log([0.02, 0.1])
+    grid = np.array([[L, r, 0, 0, 0, 0, *wave.center] for L in lengths for r in ratios])
+    swing = float(np.sqrt(9.81 / 0.1))
+    spread = np.array([0.03, 0.0, 0.6, 0.6, 0.6 * swing, 0.6 * swing, *3 * [0.03]])
+    theta = _search(wave, _swing, grid, 5, spread, least)
     columns = _swing(wave, theta[None])
     c = wave.project(columns)[1][0]
-    L = float(np.exp(theta[0]))
+    L = float(np.clip(np.exp(theta[0]), _SHORTEST, _LONGEST))
     fit = wave.score(columns[0], theta.size)
     return Fit(fit.errors, {
         "moving_mass": float(c[0]) / L,
@@ -204,6 +236,45 @@ def _fit_pendulum(wave: Wave) -> Fit:
         "frequency_hz": float(np.sqrt(9.81 / L) / (2.0 * np.pi)),
         "damping_ratio": float(np.exp(theta[1])),
     })  # fmt: skip
+
+
+_RESTARTS = 2
+"""Searches for another start of the motion, where a fit explains half and not all: the
+valleys of those that begin elsewhere are narrow."""
+
+
+def _search(
+    wave: Wave,
+    columns: Columns,
+    grid: np.ndarray,
+    starts: int,
+    spread: np.ndarray,
+    least: float,
+) -> np.ndarray:
+    """Unknowns that fit best: a scan, Gauss–Newton, and again from other starts.
+
+    Args:
+        wave, columns: What is fitted.
+        grid, starts: To scan, and how many of it to improve.
+        spread: Deviations of the other starts.
+        least: Error of the best kind so far, over the rigid load's.
+    """
+    costs = squared_errors(wave, columns, grid)
+    best = gauss_newton(wave, columns, grid[np.argsort(costs)[:starts]])
+    whole, random = float(np.sum(wave.residual**2)), np.random.default_rng(0)
+    cost = float(squared_errors(wave, columns, best[None])[0])
+    for _ in range(_RESTARTS):
+        if not 1.5 * wave.noise + 0.05 < cost / whole < min(0.5, least):
+            break
+        # The place begins anew: a wrong valley has a wrong one.
+        around = np.array([*best[:6], *wave.center])
+        around = around + spread * random.normal(size=(192, best.size))
+        costs = squared_errors(wave, columns, around)
+        other = gauss_newton(wave, columns, around[np.argsort(costs)[:6]])
+        tried = float(squared_errors(wave, columns, other[None])[0])
+        if tried < cost:
+            best, cost = other, tried
+    return best
 
 
 # Hinge: a body that turns about an axis.
@@ -218,53 +289,57 @@ def _axes(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _turn(wave: Wave, theta: np.ndarray) -> np.ndarray:
-    """Columns of hinged bodies: axis (2), log length, log damping ratio, angle, speed.
+    """Columns of hinged bodies: axis (2), log length, log damping ratio, angle, speed,
+    place of the axis (3).
 
     θ̈ = −ω̇·n − (n×e)·a / L − (ω·(n×e))(ω·e), L the length of the equal pendulum.
     """
     n, e1, e2 = _axes(theta)
-    L = np.exp(np.maximum(theta[:, 2], np.log(_SHORTEST)))
+    L = np.exp(np.clip(theta[:, 2], np.log(_SHORTEST), np.log(_LONGEST)))
     ratio = np.exp(np.clip(theta[:, 3], -7.0, 0.5))
     damping = 2.0 * ratio * np.sqrt(9.81 / L)
+    motion = wave.slow_motion
+    felt, h, steps = motion.pull(theta[:, 6:9]), motion.step, len(motion.a)
     # Everything on the two directions, before the loop.
-    a1, a2 = wave.a @ e1.T / L, wave.a @ e2.T / L
-    w1, w2 = wave.omega @ e1.T, wave.omega @ e2.T
-    spin, h = wave.alpha @ n.T, wave.step
+    a1, a2 = (np.einsum("bti,bi->tb", felt, e) / L for e in (e1, e2))
+    w1, w2 = motion.omega @ e1.T, motion.omega @ e2.T
+    spin = motion.alpha @ n.T
     angle, speed = theta[:, 4].copy(), theta[:, 5].copy()
-    angles, speeds, rates = np.empty((3, len(wave.a), len(theta)))
-    for k in range(len(wave.a)):
+    angles, speeds, rates = np.empty((3, steps, len(theta)))
+    for k in range(steps):
         c, s = np.cos(angle), np.sin(angle)
         across = w2[k] * c - w1[k] * s
         rate = -spin[k] - (a2[k] * c - a1[k] * s) - damping * speed
         rate -= across * (w1[k] * c + w2[k] * s)
-        angles[k], speeds[k], rates[k] = angle, speed, rate
+        angles[k], speeds[k], rates[k] = angle, speed + 0.5 * h * rate, rate
         speed = speed + h * rate
         angle = angle + h * speed
     th, thd, thdd = (y.T[..., None] for y in (angles, speeds, rates))
     e = np.cos(th) * e1[:, None] + np.sin(th) * e2[:, None]
     across = np.cos(th) * e2[:, None] - np.sin(th) * e1[:, None]
-    columns = moving_columns(wave, e, thd * across, thdd * across - thd**2 * e)
-    spun = np.zeros((*columns.shape[:3], 1))
-    spun[:, :, 3:, 0] = block_means(thdd * n[:, None], 1)
-    return np.concatenate([columns, spun], axis=3)
+    moved = e, thd * across, thdd * across - thd**2 * e
+    columns = moving_columns(motion, *moved, felt)
+    columns = _with_moment(motion, columns, thdd * n[:, None])
+    return _with_moment(motion, columns, thd * n[:, None])
 
 
-def _fit_hinge(wave: Wave) -> Fit:
+def _fit_hinge(wave: Wave, least: float) -> Fit:
     directions = _hemisphere(40)
     lengths = np.log(np.geomspace(0.04, 0.5, 6))
     at_rest = []
     for d in directions:
-        theta = np.array([[*d, 0, 0, 0, 0]])
+        theta = np.array([d])
         _, e1, e2 = _axes(theta)
         # It begins where it hangs, unless the search finds otherwise.
-        hang = np.arctan2(-wave.a[0] @ e2[0], -wave.a[0] @ e1[0])
-        at_rest += [[*d, L, np.log(0.1), hang, 0.0] for L in lengths]
+        pull = wave.slow_motion.a[0]
+        hang = np.arctan2(-pull @ e2[0], -pull @ e1[0])
+        at_rest += [[*d, L, np.log(0.1), hang, 0.0, *wave.center] for L in lengths]
     grid = np.array(at_rest)
-    costs = squared_errors(wave, _turn, grid)
-    theta = gauss_newton(wave, _turn, grid[np.argsort(costs)[:8]])
+    spread = np.array([0.1, 0.1, 0.0, 0.0, 2.0, 8.0, *3 * [0.04]])
+    theta = _search(wave, _turn, grid, 8, spread, least)
     columns = _turn(wave, theta[None])
     c = wave.project(columns)[1][0]
-    L = float(np.exp(theta[2]))
+    L = float(np.clip(np.exp(theta[2]), _SHORTEST, _LONGEST))
     fit = wave.score(columns[0], theta.size)
     return Fit(fit.errors, {
         "moving_mass": abs(float(c[0])) / L,
@@ -290,11 +365,11 @@ _LARGEST_SHIFT = 0.3
 not show, along gravity."""
 
 
-def _fit_slip(wave: Wave) -> Fit:
+def _fit_slip(wave: Wave, least: float) -> Fit:
     """Fit μ s(t) e: s a spline, e a direction; then again, about where it moves."""
     from scipy.interpolate import BSpline
 
-    time = np.arange(len(wave.a)) * wave.step
+    time = np.arange(len(wave.motion.a)) * wave.motion.step
     inner = np.linspace(0.0, time[-1], max(4, round(time[-1] * _KNOTS_HZ)))
     knots = np.concatenate([3 * [0.0], inner, 3 * [time[-1]]])
     spline = BSpline(knots, np.eye(len(knots) - 4), 3)
@@ -302,8 +377,10 @@ def _fit_slip(wave: Wave) -> Fit:
     fits, center = [], wave.center
     for _ in range(2):
         fit, e, x = _fit_path(wave, path, center)
-        moved = [(y @ x)[None, :, None] * e for y in path]
-        c = wave.project(moving_columns(wave, *moved))[1][0]
+        x0, x1, x2 = ((y @ x)[None, :, None] * e for y in path)
+        c = wave.project(moving_columns(wave.motion, x0, x1, x2, wave.center_pull))[1][
+            0
+        ]
         center = np.clip(c[1:4] / c[0], -0.5, 0.5)
         # Mass and path are known by their product only.
         s = path[0] @ x
@@ -335,7 +412,7 @@ def _fit_path(
     columns = []
     for e in np.eye(3):
         x, xd, xdd = (y.T[..., None] * e for y in path)
-        five = moving_columns(wave, x, xd, xdd)
+        five = moving_columns(wave.motion, x, xd, xdd, wave.center_pull)
         whole = five[..., 0] + five[..., 1:4] @ center
         columns.append(wave.remainder(np.moveaxis(whole, 0, 2)))
     ridge = np.eye(path[0].shape[1]) / _LARGEST_SHIFT**2
@@ -384,30 +461,31 @@ def _mode(wave: Wave, log_hz: float, log_ratio: float) -> np.ndarray:
 
     w, z = 2.0 * np.pi * np.exp(log_hz), min(np.exp(log_ratio), 0.9)
     # Bilinear, with the resonance where it is.
-    k = w / np.tan(0.5 * w * wave.step)
+    step = wave.motion.step
+    k = w / np.tan(0.5 * w * step)
     den = np.array([k * k + 2 * z * w * k + w * w, 2 * (w * w - k * k),
                     k * k - 2 * z * w * k + w * w])  # fmt: skip
     shapes = np.array([[1, 2, 1], [k, 0, -k], [k * k, -2 * k * k, k * k]]) * w * w
-    first = wave.a[0]
+    pull = wave.center_pull
+    first = pull[0]
     driven = [
-        -lfilter(shape / den[0], den / den[0], wave.a - first, axis=0)
-        for shape in shapes
+        -lfilter(shape / den[0], den / den[0], pull - first, axis=0) for shape in shapes
     ]
     driven[0] = driven[0] - first
     paths = []
     for i, j in _SAG:
-        x = np.zeros((3, *wave.a.shape))
+        x = np.zeros((3, *pull.shape))
         for m, n in {(i, j), (j, i)}:
             x[:, :, m] = [y[:, n] for y in driven]
         paths.append(x)
     root = w * (-z + 1j * np.sqrt(1.0 - z * z))
-    decay = np.exp(root * wave.step * np.arange(len(wave.a))) * 9.81
+    decay = np.exp(root * step * np.arange(len(pull))) * 9.81
     free = [
         (f * np.array([1, root, root * root])[:, None] * decay).real for f in (1, 1j)
     ]
     paths += [f[:, :, None] * e for f in free for e in np.eye(3)]
     x, xd, xdd = np.moveaxis(np.array(paths), 1, 0)
-    five = moving_columns(wave, x, xd, xdd)
+    five = moving_columns(wave.motion, x, xd, xdd, pull)
     columns = five[..., 0] + five[..., 1:4] @ wave.center
     return np.moveaxis(columns, 0, 2)
 
@@ -416,7 +494,7 @@ _MODES = 3
 """Most frequencies of a grip: those of its three directions."""
 
 
-def _fit_compliant(wave: Wave) -> Fit:
+def _fit_compliant(wave: Wave, least: float) -> Fit:
     grid = np.array([
         [np.log(f), np.log(z)]
         for f in np.geomspace(1.5, 14.0, 20)
@@ -444,10 +522,10 @@ def _fit_compliant(wave: Wave) -> Fit:
     return Fit(fit.errors, {"frequency_hz": float(hz), "damping_ratio": float(ratio)})
 
 
-_FITS: dict[str, Callable[[Wave], Fit]] = {
+_FITS: dict[str, Callable[[Wave, float], Fit]] = {
+    "slipping": _fit_slip,
     "pendulum": _fit_pendulum,
     "hinged": _fit_hinge,
-    "slipping": _fit_slip,
     "compliant": _fit_compliant,
 }
 
@@ -463,14 +541,21 @@ def _compare(wave: Wave, fits: dict[str, Fit]) -> LoadKind:
     rigid, noise = fits["rigid"].errors, wave.noise
     errors = {k: float(f.errors.sum() / rigid.sum()) for k, f in fits.items()}
     ranked = sorted(fits, key=lambda k: errors[k])
+    turns = fits["slipping"].values.pop("turns")
+    if ranked[0] == "slipping" and turns >= 2:
+        # A path that goes to and fro has many unknowns: a law that explains as much is
+        # the simpler story.
+        bound = 1.0 - _EXPLAINED * (1.0 - noise)
+        ranked.sort(key=lambda k: (k == "slipping" or errors[k] > bound, errors[k]))
     best = ranked[0]
     explained = (1.0 - errors[best]) / max(1.0 - noise, 1e-3)
     gains = np.log(rigid / fits[best].errors)
     # The median: one stretch that extrapolates badly does not decide.
     is_better = errors[best] < _IMPROVEMENT and np.median(gains) > -np.log(_IMPROVEMENT)
     shifts = noise < _NOISE_LEFT and wave.unexplained > _LEAST_SHIFT
-    turns = fits["slipping"].values.pop("turns")
     needed = _EXPLAINED
+    if errors[best] < _LAWFUL * errors["slipping"]:
+        needed = _SLIPPED_ONCE
     if best == "slipping":
         needed = _SLIPPED_ONCE if turns < 2 else _SLIPPED_OFTEN
     if shifts and not (is_better and explained > needed):

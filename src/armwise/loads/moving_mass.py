@@ -1,7 +1,8 @@
 """Regression of a mass that moves in the hand, beside a rigid load.
 
 With x its displacement, F = ẍ + 2ω×ẋ + ω̇×x + ω×(ω×x), a mass μ about r adds the force
-μF and the moment μ(x×a + r×F + x×F), a = p̈ − g of the sensor: linear in μ and μr.
+μF and the moment μ(x×a + r×F + x×F), a = p̈ − g at r: linear in μ and μr but for a,
+which differs from the sensor's by ω̇×r + ω×(ω×r).
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ _SLOW_HZ = 3.0
 _KNOCK = 2.0
 """Error of a moment, in medians, beyond which it counts no more."""
 
+_PRUNED_AFTER = 4
+"""Steps after which Gauss–Newton goes on from the best two starts."""
+
 _NUDGE = 1e-4
 """Step of numerical slopes: unknowns are angles and logarithms."""
 
@@ -55,17 +59,18 @@ class Wave:
     """Motion and wrench at the rate of the simulations.
 
     Attributes:
-        a, omega, alpha: Motion of the sensor, (steps, 3).
+        motion, slow_motion: Of the sensor, at 125 Hz and a step a row.
         base: Columns of a rigid load, (rows, 6, p).
     """
 
     def __init__(
         self, a: np.ndarray, omega: np.ndarray, alpha: np.ndarray, wrench: np.ndarray
     ) -> None:
-        self.a, self.omega, self.alpha = a, omega, alpha
-        self.step = 1.0 / _RATE_HZ
+        self.motion = HandMotion(a, omega, alpha, 1.0 / _RATE_HZ, _BLOCK)
+        # What swings is slow: a step a row is enough to follow it.
+        self.slow_motion = self.motion.coarse()
         A = wrench_regressor(a, omega, alpha)
-        rows, target = block_means(A), block_means(wrench)
+        rows, target = block_means(A, _BLOCK), block_means(wrench, _BLOCK)
         flat = rows.reshape(-1, rows.shape[2])
         constant = np.broadcast_to(np.eye(6), (len(rows), 6, 6))
         first = np.concatenate([rows, constant], axis=2)
@@ -77,7 +82,8 @@ class Wave:
             (target / self.scale).reshape(-1),
             rcond=1e-10,
         )[0]
-        self.center = x[1:4] / x[0]
+        # Nothing that a hand holds is farther from it.
+        self.center = np.clip(x[1:4] / x[0], -0.3, 0.3)
         load = (flat @ x[:10]).reshape(-1, 6)
         residual = target - first @ x
         # Forces and moments count by what a rigid load leaves of them, floored by a
@@ -136,6 +142,11 @@ class Wave:
         if band < 0.4 * _RATE_HZ:
             x[:, :9] = np.apply_along_axis(low_pass, 0, x[:, :9], band, _RATE_HZ)
         return cls(x[:, :3], x[:, 3:6], x[:, 6:9], x[:, 9:])
+
+    @cached_property
+    def center_pull(self) -> np.ndarray:
+        """p̈ − g at the centre of the rigid load, (steps, 3)."""
+        return np.asarray(self.motion.pull(self.center[None])[0])
 
     def _weighted(self, columns: np.ndarray) -> np.ndarray:
         """Rows (…, rows, 6, k) weighted and stacked, (batch, rows · 6, k)."""
@@ -253,6 +264,40 @@ def _motion_band_hz(motion: np.ndarray) -> float:
 
 
 @dataclass(frozen=True, eq=False)
+class HandMotion:
+    """Motion of the sensor in even steps.
+
+    Attributes:
+        a, omega, alpha: p̈ − g, ω, ω̇ in the sensor's axes, (steps, 3).
+        step: In [s].
+        block: Steps whose mean is a row of the regression.
+    """
+
+    a: np.ndarray
+    omega: np.ndarray
+    alpha: np.ndarray
+    step: float
+    block: int
+
+    def coarse(self) -> HandMotion:
+        """The same with a step a row."""
+        a, omega, alpha = (
+            block_means(x, self.block) for x in (self.a, self.omega, self.alpha)
+        )
+        return HandMotion(a, omega, alpha, self.step * self.block, 1)
+
+    def pull(self, place: np.ndarray) -> np.ndarray:
+        """p̈ − g at places of the hand (batch, 3): (batch, steps, 3)."""
+        r = place[:, None]
+        turned = cross(self.alpha, r) + cross(self.omega, cross(self.omega, r))
+        return np.asarray(self.a + turned)
+
+    def rows(self, x: np.ndarray) -> np.ndarray:
+        """Rows of the regression, of arrays (batch, steps, …)."""
+        return block_means(x, self.block, 1)
+
+
+@dataclass(frozen=True, eq=False)
 class Fit:
     """Errors of the stretches left out, and what was found."""
 
@@ -260,22 +305,24 @@ class Fit:
     values: dict[str, float] = field(default_factory=dict)
 
 
-def block_means(x: np.ndarray, axis: int = 0) -> np.ndarray:
-    """Means of `_BLOCK` steps."""
-    count = x.shape[axis] // _BLOCK
-    x = np.moveaxis(x, axis, 0)[: count * _BLOCK]
-    x = x.reshape(count, _BLOCK, *x.shape[1:]).mean(axis=1)
+def block_means(x: np.ndarray, block: int, axis: int = 0) -> np.ndarray:
+    """Means of so many steps."""
+    if block == 1:
+        return x
+    count = x.shape[axis] // block
+    x = np.moveaxis(x, axis, 0)[: count * block]
+    x = x.reshape(count, block, *x.shape[1:]).mean(axis=1)
     return np.moveaxis(x, 0, axis)
 
 
 def moving_columns(
-    wave: Wave, x: np.ndarray, xd: np.ndarray, xdd: np.ndarray
+    motion: HandMotion, x: np.ndarray, xd: np.ndarray, xdd: np.ndarray, pull: np.ndarray
 ) -> np.ndarray:
     """Wrench of a unit mass that moves by x, (batch, rows, 6, 5), arrays (batch, steps,
-    3): itself, about each axis, and its second order."""
-    om, al = wave.omega, wave.alpha
+    3): itself, about each axis, and its second order. `pull` is that at its place."""
+    om, al = motion.omega, motion.alpha
     F = xdd + 2.0 * cross(om, xd) + cross(al, x) + cross(om, cross(om, x))
-    F, moment, second = (block_means(v, 1) for v in (F, cross(x, wave.a), cross(x, F)))
+    F, moment, second = (motion.rows(v) for v in (F, cross(x, pull), cross(x, F)))
     columns = np.zeros((*F.shape[:2], 6, 5))
     columns[:, :, :3, 0], columns[:, :, 3:, 0] = F, moment
     for i, e in enumerate(np.eye(3)):
@@ -300,22 +347,27 @@ Columns = Callable[[Wave, np.ndarray], np.ndarray]
 
 def squared_errors(wave: Wave, columns: Columns, theta: np.ndarray) -> np.ndarray:
     """Squared errors of a batch of unknowns, a few at a time to save memory."""
-    parts = [theta[i : i + 48] for i in range(0, len(theta), 48)]
+    parts = [theta[i : i + 96] for i in range(0, len(theta), 96)]
     errors = [np.sum(wave.project(columns(wave, p))[0] ** 2, axis=1) for p in parts]
     total = np.concatenate(errors)
     return np.where(np.isfinite(total), total, np.inf)
 
 
 def gauss_newton(
-    wave: Wave, columns: Columns, starts: np.ndarray, steps: int = 16
+    wave: Wave, columns: Columns, starts: np.ndarray, steps: int = 20
 ) -> np.ndarray:
-    """Improve all starts side by side by damped Gauss–Newton; return the best."""
+    """Improve all starts side by side by damped Gauss–Newton; return the best.
+
+    After a few steps only the best two go on: others are in worse valleys.
+    """
     count, p = starts.shape
     nudges = np.concatenate([np.zeros((1, p)), _NUDGE * np.eye(p)])
     theta, damping = starts.copy(), np.full(count, 1e-2)
     costs = np.full(count, np.inf)
     running = np.ones(count, dtype=bool)
-    for _ in range(steps):
+    for step_number in range(steps):
+        if step_number == _PRUNED_AFTER:
+            running[np.argsort(costs)[2:]] = False
         at = np.flatnonzero(running)
         if not at.size:
             break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -270,6 +271,7 @@ def check_wrench_problem(problem: WrenchProblem, is_static: bool) -> None:
         _check_motion(problem)
         _check_rate(problem)
         _check_saturation(problem)
+    _check_lever(problem)
     _check_frame(problem)
 
 
@@ -296,8 +298,15 @@ def _check_motion(problem: WrenchProblem) -> None:
 def _check_saturation(problem: WrenchProblem) -> None:
     """Refuse a sensor that stays at its limit while the load moves."""
     moving = np.linalg.norm(problem.frame_motion[:, 1], axis=1) > LEAST_SPEED
-    for name in problem.channels:
-        values = problem.wrench[:, WRENCH_NAMES.index(name)]
+    refuse_saturation(problem.wrench, moving, problem.channels)
+
+
+def refuse_saturation(
+    wrench: np.ndarray, moving: np.ndarray, channels: Sequence[str] = WRENCH_NAMES
+) -> None:
+    """Refuse readings (n, 6) that stay at their extreme while the load moves (n,)."""
+    for name in channels:
+        values = wrench[:, WRENCH_NAMES.index(name)]
         for limit in (float(values.max()), float(values.min())):
             at = (values == limit) & moving
             if _longest_run(at) >= _SATURATED_RUN and limit != 0.0:
@@ -306,6 +315,27 @@ def _check_saturation(problem: WrenchProblem) -> None:
                     "the load moves: the sensor is saturated. Use a smaller load or a "
                     "gentler motion, or leave it out with components=…."
                 )
+
+
+_FARTHEST = 3.0
+"""Distance in [m] from its sensor at which no hand holds a load."""
+
+
+def _check_lever(problem: WrenchProblem) -> None:
+    """Refuse moments that are a thousand times what the forces can cause: n = c × f."""
+    if problem.channels != WRENCH_NAMES:
+        return
+    f, n = (x - x.mean(axis=0) for x in np.split(problem.wrench, 2, axis=1))
+    rows = -np.cross(f[:, None], np.eye(3)).transpose(0, 2, 1).reshape(-1, 3)
+    center = np.linalg.lstsq(rows, n.reshape(-1), rcond=1e-6)[0]
+    left = float(np.sum((n.reshape(-1) - rows @ center) ** 2))
+    distance = float(np.linalg.norm(center))
+    # Half explained: a light load's moments are mostly noise and hoses.
+    if distance > _FARTHEST and left < 0.5 * float(np.sum(n**2)):
+        raise RecordingError(
+            f"The moments put the centre of mass {distance:.3g} m from the sensor: "
+            "they do not go with the forces. Are they in N mm?"
+        )
 
 
 def _check_rate(problem: WrenchProblem) -> None:

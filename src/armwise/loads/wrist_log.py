@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import EstimateWarning, RecordingError
-from armwise.loads.problem import WristSamples
+from armwise.loads.problem import LEAST_SPEED, WristSamples, refuse_saturation
 from armwise.recordings import WRENCH_NAMES, Recording, low_pass, read_recording
 
 if TYPE_CHECKING:
@@ -271,6 +271,10 @@ def prepare_wrist(log: WristLog, rate_hz: float = 250.0) -> WristPreparation:
     R, omega, alpha = _turning(log, time)
     rate = 1.0 / float(time[1] - time[0])
     up = R[:, 2, :]  # world's z, which the world's third row is, in the sensor's axes
+    speed = np.linalg.norm(omega, axis=1)
+    # As it was read: a low-pass makes equal readings unequal.
+    moving = np.interp(log.wrench_time, time, speed, 0.0, 0.0) > LEAST_SPEED
+    refuse_saturation(log.wrench, moving)
     wrench = _averaged(log.wrench_time, log.wrench, time)
     sign, warnings = _wrench_sign(up, wrench, rate, log.source)
     wrench = sign * wrench

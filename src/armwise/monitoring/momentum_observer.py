@@ -43,7 +43,7 @@ _BLOCK = 0.5
 """Time in [s] whose largest residual is one draw of extremes: motions of arms change
 about as fast, and residuals of a model with them."""
 
-_MARGIN, _MODEL_MARGIN = 1.75, 3.0
+_MARGIN, _MODEL_MARGIN = 1.6, 3.0
 """Least threshold over the largest residual of a log without contact, where residuals
 are noise and where they are errors of the model: these repeat themselves with the
 motion, and another motion has others."""
@@ -266,7 +266,7 @@ class MomentumObserver:
         They grow with the torque as the log's residuals do, at least as the model's own
         interval (an estimate's `predict_std`). Their size follows from the largest
         residuals of every half second, which are distributed as extremes are (Gumbel):
-        so that there are as many false alarms as asked for, and at least 1.75 times the
+        so that there are as many false alarms as asked for, and at least 1.6 times the
         largest residual of the log, 3 times where residuals are the model's errors and
         no noise. What joints that turn back add has a limit, that of friction, and no
         such tail.

@@ -66,12 +66,11 @@ class ServoLoad:
 
     def statement(self) -> str:
         """Say in plain words what the load is."""
-        lines = [
-            f"{self.joint} turns {_known(self.gravity_moment, self.gravity_moment_std)}"
-            f" N m of gravity and {_known(self.inertia, self.inertia_std)} kg m²."
-        ]
+        moment = _known(self.gravity_moment, self.gravity_moment_std, "N m")
+        inertia = _known(self.inertia, self.inertia_std, "kg m²")
+        lines = [f"{self.joint} turns {moment} of gravity and {inertia} of inertia."]
         if np.isfinite(self.std[0]):
-            lines.append(f"The load's mass is {_known(self.mass, self.std[0])} kg.")
+            lines.append(f"The load's mass is {_known(self.mass, self.std[0], 'kg')}.")
         else:
             lines.append("Its mass alone does not show in this motion.")
         lines.append(
@@ -105,8 +104,10 @@ def write_servo_load(load: ServoLoad, path: str | Path) -> None:
     write_atomically(file, json.dumps(load.to_dict(), indent=1))
 
 
-def _known(value: float, std: float) -> str:
-    return f"{value:.4g} ± " + (f"{2.0 * std:.2g}" if np.isfinite(std) else "?")
+def _known(value: float, std: float, unit: str) -> str:
+    if not np.isfinite(std):
+        return f"what this motion does not show [{unit}]"
+    return f"{value:.4g} ± {2.0 * std:.2g} {unit}"
 
 
 def _finite(x: float) -> float | None:
@@ -310,6 +311,13 @@ class _Problem:
                 by * self.size
             )
             stds.append(np.inf if is_blind else float(np.sqrt(variance)))
+        if not np.isfinite(stds).any():
+            joint = self.servo.arm.joints[self.number].name
+            raise NotIdentifiable(
+                f"The recordings show neither the gravity moment nor the inertia of "
+                f"what {joint} turns. Record motions in which it moves and gravity "
+                "pulls at it, or name the joint that carries the load (--joint)."
+            )
         own = np.diag(covariance) + (doubts[0] * theta) ** 2
         std = np.where(hidden, np.inf, np.sqrt(np.maximum(own, 0.0)))
         errors = self.errors([x, np.zeros(10)])
