@@ -237,7 +237,8 @@ class _Prior:
             # Judgement: a link described as empty may weigh 0.1 kg at 0.1 m, as the
             # consistent fit has it.
             mass = max(described.mass, 0.1)
-            reach = max(float(np.linalg.norm(described.center_of_mass)), 0.1)
+            # A described mass of nearly nothing has its centre nowhere.
+            reach = np.clip(np.linalg.norm(described.center_of_mass), 0.1, 100.0)
             unit = np.sqrt(mass) * np.array([reach, reach, reach, 1.0])
             sizes[own] = mass * reach ** np.repeat([0, 1, 2], [1, 3, 6])
             # Not thinner than the consistent fit's margin: other methods give bodies
