@@ -139,7 +139,6 @@ def adaptive_controllers(arm: Arm) -> dict[str, Callable[[], ResumableController
         ),
         "mixture, gradient": partial(mixture, law.gradient(0.1)),
         "mixture, least squares": partial(mixture, law.least_squares(0.1)),
-        "mixture, forgetting": partial(mixture, law.exponential(0.1, 0.5)),
     }
 
 

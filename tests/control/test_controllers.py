@@ -448,8 +448,16 @@ def test_a_static_term_holds_an_arm_against_gravity(arm: Arm) -> None:
     assert rest[True] < 0.1 * rest[False]
 
 
+def test_experts_must_not_forget() -> None:
+    """An hour of it ends in a runaway, weights bounded or not (studies.endurance)."""
+    with pytest.raises(ArgumentError, match="must not forget"):
+        MixtureCompensator(
+            Gating(np.zeros((1, 2)), 1.0), 5.0, KD, UpdateLaw.exponential(0.1, 0.5)
+        )
+
+
 def test_experts_beyond_the_feedbacks_reach_leak_back(arm: Arm) -> None:
-    """Without it, forgetting drives them until the arm runs away."""
+    """What friction teaches them without end is bounded."""
     motion = Sinusoid(np.array([0.3, 0.4]), np.full(2, 0.1), np.ones(2), 3.0)
     sizes = []
     for start in (1e-3, 1e3):

@@ -134,7 +134,8 @@ class MixtureCompensator:
         gating: Where each expert speaks.
         rate: Λ in [1/s], s = ė + Λ e.
         kd: K_d in [N m s/rad].
-        law: The gradient rule (η is its gain) or least squares (P starts at its gain).
+        law: The gradient rule (η is its gain) or least squares (P starts at its gain),
+            without forgetting.
         cutoff_hz: Low-pass on differences of positions where no tachometer is.
         static: Whether experts have a constant c_i too (§3.4.2): without it nothing
             holds an arm at rest against gravity.
@@ -153,6 +154,15 @@ class MixtureCompensator:
         self.gating = gating
         self.rate = feedback_gain(rate, "rate")
         self.kd = feedback_gain(kd, "kd")
+        # An expert that is seldom asked has forgotten everything but its own gain: what
+        # friction and noise then teach it is negative inertia, and the arm runs away
+        # (10 to 30 minutes of the two-link arm of studies.endurance).
+        if law.forgetting:
+            raise ArgumentError(
+                "Experts must not forget: what is seldom visited would be learnt anew "
+                "from noise, until the arm runs away. Take the gradient rule or least "
+                "squares."
+            )
         self.law = law
         self._velocity = VelocitySource(cutoff_hz)
         self._period = 0.0
