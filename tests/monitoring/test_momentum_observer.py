@@ -98,7 +98,13 @@ def test_the_push_is_a_wrench_at_a_frame() -> None:
 def test_the_generated_c_agrees(tmp_path: Path) -> None:
     compiler = find_compiler()
     assert compiler is not None
-    observer = _observer()
+    learnt = _observer().thresholds
+    assert learnt is not None
+    observer = MomentumObserver(
+        _observer().arm,
+        bandwidth_hz=30.0,
+        thresholds=replace(learnt, dry=np.full(6, 2.0)),
+    )
     _, source = observer.generate(tmp_path, "touch")
     library = tmp_path / "touch.so"
     subprocess.run(
