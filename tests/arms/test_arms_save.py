@@ -218,6 +218,18 @@ def test_a_thin_link_stays_a_body_beside_what_is_fixed_to_it() -> None:
     assert np.linalg.eigvalsh(division.own.pseudo_inertia)[0] > 0.0
 
 
+def test_mujoco_takes_rods_points_and_nothing_fixed_to_the_base(tmp_path: Path) -> None:
+    arm = load_arm("two_link_uno")
+    rod = InertialParameters.from_center_of_mass(1.0, (0, 0, 0), np.diag([0, 0.1, 0.1]))
+    point = InertialParameters.from_center_of_mass(0.1, (0, 0, 0.1), np.zeros((3, 3)))
+    frames = (Frame("rod", -1, np.eye(4), rod), Frame("point", -1, np.eye(4), point))
+    dot = Shape("cylinder", (0.0, 0.0), np.eye(4))
+    arm = replace(arm, frames=(*arm.frames, *frames), base_shapes=(dot,))
+    save_arm(arm, tmp_path / "arm.xml")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "arm.xml"))
+    assert model.nv == 2
+
+
 def test_names_are_escaped_and_files_are_whole(tmp_path: Path) -> None:
     arm = load_arm("two_link_uno")
     odd = "<\"&'é"

@@ -60,7 +60,8 @@ def mjcf_text(arm: Arm, actuators: Sequence[str] | None = None) -> str:
     lines += [f"  <compiler {compiler}/>"]
     lines += [f'  <option gravity="{numbers(arm.gravity)}"{stepping}/>']
     lines += ["  <worldbody>", *_indented(_geoms(arm.base_shapes), 2)]
-    lines += _indented(_fixed(frames_on(arm, BASE)), 2)
+    # What stands still needs no inertia, and MuJoCo refuses points and rods even there.
+    lines += _indented(_fixed([_massless_if_thin(f) for f in frames_on(arm, BASE)]), 2)
     lines += _bodies(arm, actuators is not None)
     lines += ["  </worldbody>"]
     lines += _section("tendon", tendon_lines(arm, actuators is not None))
@@ -156,20 +157,38 @@ _LEAST = 1e-9
 """Mass [kg] and moment [kg m²] below which MuJoCo cannot simulate a body that moves."""
 
 
+_THICKNESS = 1e-10
+"""By how much two principal moments must exceed the third, as a fraction of it: MuJoCo
+finds them by rotations, whose rounding would make an exact rod impossible."""
+
+
 def _is_thin(inertia: InertialParameters) -> bool:
-    return inertia.mass < _LEAST or float(inertia.principal[0][0]) < _LEAST
+    return inertia.mass < _LEAST or _lift(inertia) > 0.0
+
+
+def _lift(inertia: InertialParameters) -> float:
+    """What every principal moment lacks in [kg m²] for MuJoCo to take the body."""
+    least, middle, largest = np.linalg.eigvalsh(inertia.central_inertia)
+    flat = (1.0 + _THICKNESS) * largest - least - middle
+    return max(0.0, _LEAST - float(least), float(flat))
 
 
 def _lifted(inertia: InertialParameters) -> InertialParameters:
     """The body, or one with the least mass and moments that MuJoCo simulates."""
     if not _is_thin(inertia):
         return inertia
-    C = inertia.central_inertia
-    # A multiple of the identity keeps the axes and the triangle inequality.
-    C = C + max(0.0, _LEAST - float(np.linalg.eigvalsh(C)[0])) * np.eye(3)
+    # A multiple of the identity keeps the axes.
+    C = inertia.central_inertia + 2.0 * _lift(inertia) * np.eye(3)
     return InertialParameters.from_center_of_mass(
         max(inertia.mass, _LEAST), inertia.center_of_mass, C
     )
+
+
+def _massless_if_thin(frame: Frame) -> Frame:
+    has_mass = bool(np.any(frame.inertia.vector))
+    if has_mass and _is_thin(frame.inertia):
+        return replace(frame, inertia=InertialParameters.zero())
+    return frame
 
 
 def _joint(joint: Joint, holds: bool) -> str:
@@ -216,7 +235,8 @@ def _geoms(shapes: tuple[Shape, ...]) -> Iterator[str]:
             "cylinder": (shape.size[0], shape.size[-1] / 2),
             "box": tuple(x / 2 for x in shape.size),
         }.get(shape.kind)
-        if size is not None:  # a mesh's file is not ours to find
+        # A mesh's file is not ours to find, and MuJoCo draws nothing without a size.
+        if size is not None and min(size) > 0.0:
             pose = _place(shape.pose)
             yield f'<geom type="{shape.kind}" size="{numbers(size)}" {pose}/>'
 
