@@ -202,7 +202,7 @@ class Estimate:
         return self._posterior_of(self.base_covariance - effects @ effects.T)
 
     def _posterior_of(self, covariance: np.ndarray) -> Posterior:
-        with few_threads(self.prior_arm.dof):
+        with few_threads():
             return Posterior.of(
                 self.columns, self.base, self.all_parameters, covariance
             )

@@ -133,7 +133,7 @@ def select_friction(
         forms: Forms to try, as for `friction_candidates`.
     """
     runs = [data] if isinstance(data, Samples) else list(data)
-    with few_threads(arm.dof):
+    with few_threads():
         is_late = any(run.lag_std is not None for run in runs)
         plain = Columns(arm, has_lags=is_late)
         load = first_load(plain, runs, terms)

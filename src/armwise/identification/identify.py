@@ -123,7 +123,7 @@ def identify(
     # Judgement: rough fractions of the time it takes, here as in build_problem.
     report("fit", 0.7)
     solver = PhysicallyConsistent() if method is None else method
-    with few_threads(problem.columns.arm.dof):
+    with few_threads():
         solution = solver.solve(problem)  # no pass over the data: R factors suffice
         checked = review(problem, solution)
         estimate = build_estimate(problem, solution, checked, type(solver).__name__)
@@ -207,7 +207,7 @@ def build_problem(
             "less of it."
         )
     report("choose friction", 0.4)
-    with few_threads(arm.dof):
+    with few_threads():
         if isinstance(friction, str):
             problem = _with_named_friction(described, runs, friction, free)
         else:

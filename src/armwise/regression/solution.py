@@ -77,17 +77,14 @@ class Solution:
         return np.asarray(root / self.scale[:, None])
 
 
-# Judgement: two hundred columns and more, whose matrices leave the cache.
-_MANY_JOINTS = 16
-"""Joints from which on threads gain more than they wait for each other."""
+def few_threads() -> AbstractContextManager[object]:
+    """Let one thread multiply matrices: those of an arm are small, and threads wait.
 
-
-def few_threads(dof: int = 1) -> AbstractContextManager[object]:
-    """Let one thread multiply the matrices of an arm, unless it has many joints."""
+    Two take as long as one even for 32 joints (four hundred columns).
+    """
     from threadpoolctl import threadpool_limits
 
-    limit = 1 if dof < _MANY_JOINTS else None
-    limited: AbstractContextManager[object] = threadpool_limits(limit, user_api="blas")
+    limited: AbstractContextManager[object] = threadpool_limits(1, user_api="blas")
     return limited
 
 
