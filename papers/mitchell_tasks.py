@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -96,7 +96,8 @@ class Scheme:
         if self.name == "IDSL":
             return SlotineLi(ParameterSet.base(arm, drives=()), RATE, KD, law)
         gating = Gating.over([-1.0, -1.0], [2.7, 2.0], int(self.name[1:]))
-        return MixtureCompensator(gating, RATE, KD, law)
+        # The thesis' rules leak nothing back, however far weights go.
+        return MixtureCompensator(gating, RATE, KD, replace(law, reach=np.inf))
 
 
 ADAPTIVE = ("IDSL", *(f"M{n}" for n in range(1, 9)))
