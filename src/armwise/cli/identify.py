@@ -266,9 +266,9 @@ def _show_files(estimate: Estimate, written: Written) -> None:
         out.print(
             f"error of {name} by its own inverse dynamics, joint by joint: {whole} %"
         )
-        known = (estimate.validation or estimate.fit).relative_error
+        filtered_errors = (estimate.validation or estimate.fit).relative_error
         # Judgement: half as much again, and half a per cent, is what people ask about.
-        pairs = zip(error.relative_error, known, strict=True)
+        pairs = zip(error.relative_error, filtered_errors, strict=True)
         if any(own > 1.5 * filtered + 0.005 for own, filtered in pairs):
             out.print(
                 "Its Coulomb friction turns over at once, as a simulator's does; the "

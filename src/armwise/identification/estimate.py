@@ -278,8 +278,8 @@ class Estimate:
         """Variance of such a torque in [N² m²] due to the parameters alone."""
         is_known = np.isfinite(self.base_std)
         # Infinity times zero is not a number: unknown ones are looked at apart.
-        known = np.where(np.outer(is_known, is_known), self.base_covariance, 0.0)
-        own = np.sum(Y * (known @ Y), axis=0)
+        covariance = np.where(np.outer(is_known, is_known), self.base_covariance, 0.0)
+        own = np.sum(Y * (covariance @ Y), axis=0)
         # Below rounding of the largest column a torque does not depend on it.
         floor = 1e-12 * np.abs(Y).max(initial=0.0)
         is_open = (np.abs(Y[~is_known]) > floor).any(axis=0)

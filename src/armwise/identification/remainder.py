@@ -148,8 +148,8 @@ def reached_by_chance(
     variance = np.maximum(variance, 1e-12 * value**2)
     ratio = np.abs(value) / np.sqrt(np.where(variance > 0.0, variance, np.inf))
     own = np.quantile(ratio, 1.0 - _CHANCE, axis=0)
-    usual = np.where(own > 0.0, own, 1.0)
-    largest = (ratio / usual).max(axis=1, initial=0.0)
+    size = np.where(own > 0.0, own, 1.0)
+    largest = (ratio / size).max(axis=1, initial=0.0)
     return np.asarray(own * np.quantile(largest, 1.0 - _CHANCE))
 
 

@@ -147,9 +147,9 @@ def identify_load_kind(
     least = 1.0
     for kind, fit in _FITS.items():
         fits[kind] = fit(wave, least)
-        left = float(fits[kind].errors.sum() / fits["rigid"].errors.sum())
-        least = min(least, left)
-        if kind != "slipping" and 1.0 - left > _ENOUGH * (1.0 - wave.noise):
+        unexplained = float(fits[kind].errors.sum() / fits["rigid"].errors.sum())
+        least = min(least, unexplained)
+        if kind != "slipping" and 1.0 - unexplained > _ENOUGH * (1.0 - wave.noise):
             break  # a path of any shape may be as good; no other law will be
     return _compare(wave, fits)
 

@@ -486,9 +486,9 @@ def _reading_lag(lags: np.ndarray, stds: np.ndarray) -> tuple[np.ndarray, float,
     mean = float(np.sum(weight * lags) / weight.sum())
     spread = float(np.sum(weight * order**2))
     step = float(np.sum(weight * order * lags)) / spread
-    rest = lags - mean - step * order
+    deviation = lags - mean - step * order
     # One degree of freedom is left; scatter beyond the jackknife's widens the interval.
-    wider = max(1.0, float(np.sum(weight * rest**2)))
+    wider = max(1.0, float(np.sum(weight * deviation**2)))
     # Twice its deviation: otherwise one delay is the simpler story.
     if abs(step) < 2.0 * np.sqrt(wider / spread):
         wider = max(1.0, 0.5 * float(np.sum(weight * (lags - mean) ** 2)))
