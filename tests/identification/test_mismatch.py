@@ -87,6 +87,33 @@ def test_intervals_hold_the_truth_under_friction_that_depends_on_load(
     assert held(estimate, arm) > 0.9
 
 
+def test_coulomb_friction_is_not_sure_where_a_load_hardly_changes(described, data, arm):
+    """Friction that grows with a load that is always alike looks like Coulomb's.
+
+    That it is there another joint shows, for which it was chosen.
+    """
+    q, qd, qdd = data.q.copy(), data.qd.copy(), data.qdd.copy()
+    for x in (q, qd, qdd):
+        x[:, 1] *= 0.03
+    bare, full = aw.Dynamics(replace_drives(arm)), aw.Dynamics(arm)
+    load = np.abs(bare.inverse_dynamics(q, qd, 0.0 * qdd))
+    assert np.std(load[:, 1]) < 0.03 * np.mean(load[:, 1])
+    noise = np.random.default_rng(3).normal(size=q.shape)
+    tau = full.inverse_dynamics(q, qd, qdd) + 0.06 * load * np.sign(qd)
+    tau += 0.01 * np.abs(tau).max(axis=0) * noise
+    still = replace(data, q=q, qd=qd, qdd=qdd, tau=tau)
+    chosen = aw.identification.FrictionTerm(2, arm.joints[2].name, "load")
+    estimate = weighted(described, still, friction=[chosen])
+    row = [estimate.base.names[i] for i in estimate.base.indices].index(
+        f"{arm.coordinate_names[1]}.coulomb"
+    )
+    truth = np.append(arm.parameters, 0.06)
+    error = estimate.base_values[row] - estimate.base.values(truth)[row]
+    # What the joint's load adds looks like Coulomb friction, and may be none.
+    assert error > 1.0
+    assert error < interval_factor() * estimate.base_std[row]
+
+
 def replace_drives(arm: aw.Arm) -> aw.Arm:
     parameters = arm.parameters.copy()
     parameters[arm.layout.drives] = 0.0

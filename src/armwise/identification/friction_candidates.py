@@ -30,7 +30,7 @@ LEAST_GAIN = 0.1
 adds to the uncertainty of the others."""
 
 # Judgement: about a factor of three apart.
-_STRIBECK_SPEEDS = (0.02, 0.06, 0.2)
+_STRIBECK_SPEEDS = (0.02, 0.035, 0.06, 0.11, 0.2)
 """Stribeck speeds that are tried, as fractions of a joint's top speed: the fall of
 friction lies well below it, at a speed that differs between drives."""
 

@@ -261,6 +261,16 @@ class WhitenedRows:
             [self.whitened((torque(x) - torque(-x)) / 2e-4) for x in steps], axis=1
         )
 
+    @cached_property
+    def static_torque(self) -> Float[np.ndarray, "samples dof"]:
+        """What the estimate's links take at every pose and speed, not accelerated."""
+        arm = self.estimate.arm
+        links = np.zeros(arm.layout.size)
+        links[arm.layout.links] = arm.parameters[arm.layout.links]
+        dynamics = Dynamics(arm.with_parameters(links), backend="numpy")
+        motion = self.motion
+        return dynamics.inverse_dynamics(motion.q, motion.qd, np.zeros(motion.q.shape))
+
     def unexplained(self, columns: Float[np.ndarray, "rows ..."]) -> np.ndarray:
         """What the regressor leaves of columns (Frisch, Waugh and Lovell)."""
         return np.asarray(columns - self.basis @ (self.basis.T @ columns))
