@@ -383,10 +383,8 @@ def _trials(rows: WhitenedRows, is_tested: bool) -> _Trials:
         labels += [
             _Label(kind, j, form) for j in range(dof) for form, kind in enumerate(kinds)
         ]
-        # An elastic joint: its link lies behind its encoder, in proportion to the load.
         labels += [_Label("phase", j, len(kinds)) for j in range(dof)]
-        slopes = rows.slopes.reshape(dof, -1, dof)[:, ::step]
-        bent = (slopes * rows.link_torque[0][::step]).transpose(2, 1, 0)
+        bent = rows.compliances[:, ::step]
         own = np.concatenate([columns, own], axis=1)
     basis, root = orthonormal_fit(rows, step)
     forms, count = own.shape[1], dof * own.shape[1] + len(bent) + 1
