@@ -127,7 +127,7 @@ def consistent_scale(
     """
     torques = _Torques(folds.fitted, tuple(support))
     scale = np.ones(len(support))
-    if len(folds) < 4 or not torques.contradict:
+    if len(folds) < 4 or not torques.contradict(scale):
         return None
     # Shoulder, elbow and wrist can differ: two groups beside the third.
     for _ in range(2):
@@ -135,7 +135,8 @@ def consistent_scale(
         if better is None or not torques.is_surely_better(scale, better):
             break
         scale = better
-    return None if np.all(scale == 1.0) else scale
+    # Exchanged columns are explained a little better by factors, too, but not resolved.
+    return None if torques.contradict(scale) else scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,11 +155,10 @@ class _Torques:
     def _whole(self) -> list[Float[np.ndarray, "width width"]]:
         return [grams.sum(axis=0) for grams in self.folds]
 
-    @property
-    def contradict(self) -> bool:
+    def contradict(self, scale: Float[np.ndarray, " joints"]) -> bool:
         """Whether a joint would be explained far better without the others."""
         joints = range(len(self.support))
-        together = self._settled(self._whole, np.ones(len(joints)))[1]
+        together = self._settled(self._whole, scale)[1]
         alone = [
             _Torques([self.folds[i]], (np.arange(self.support[i].size),))
             for i in joints
