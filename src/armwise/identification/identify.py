@@ -135,6 +135,8 @@ def identify(
                 np.array(values),
                 len(problem.friction_candidates),
             )
+            if problem.friction_spread is not None:
+                luck += problem.friction_spread.T @ problem.friction_spread
             covariance = estimate.base_covariance + luck
             estimate = replace(estimate, base_covariance=covariance)
         system = SampledSystem.of(problem, problem.data, estimate=estimate)
@@ -243,6 +245,7 @@ def _with_named_friction(
         problem,
         friction_candidates=selection.candidates,
         left_out_ratio=selection.left_out_ratio,
+        friction_spread=selection.spread,
     )
 
 
