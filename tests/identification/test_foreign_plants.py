@@ -28,3 +28,21 @@ def test_intervals_hold_the_truth_on_plants_of_others():
     assert cells[1] == "1"
     links = plain.inside["links"]
     assert float(cells[2 + GROUPS.index("links")]) == round(100 * np.mean(links), 1)
+
+
+@pytest.mark.slow
+def test_rotors_hold_where_joints_are_elastic():
+    """One interval missed by four standard deviations: couplings were left out."""
+    elastic = run_once("iiwa", "elastic", 2)
+    assert isinstance(elastic, RunOutcome)
+    assert all(elastic.inside["rotor_inertia"])
+    assert not elastic.passes
+
+
+@pytest.mark.slow
+def test_coulomb_friction_holds_where_gears_rub_more_under_load():
+    """Its interval missed by 28 standard deviations: the load hardly changes here."""
+    loaded = run_once("ur5", "load", 3)
+    assert isinstance(loaded, RunOutcome)
+    assert all(loaded.inside["coulomb"])
+    assert "residual-follows-load" in loaded.warnings

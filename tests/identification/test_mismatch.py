@@ -11,6 +11,7 @@ import armwise as aw
 from armwise.errors import ArgumentError
 from armwise.identification import MISMATCH, Tally, read_estimate, write_estimate
 from armwise.identification.remainder import own_coefficients, reached_by_chance
+from armwise.identification.sampled_rows import SampledSystem, whitened_rows
 from armwise.regression import GAIN_STD, interval_factor, low_pass
 from armwise.report.subject import Subject, judge
 
@@ -85,6 +86,54 @@ def test_intervals_hold_the_truth_under_friction_that_depends_on_load(
     estimate = weighted(described, wrong)
     assert "residual-follows-load" in codes(estimate)
     assert held(estimate, arm) > 0.9
+
+
+def test_coulomb_friction_is_not_sure_where_a_load_hardly_changes(described, data, arm):
+    """Friction that grows with a load that is always alike looks like Coulomb's.
+
+    That it is there another joint shows, for which it was chosen.
+    """
+    q, qd, qdd = data.q.copy(), data.qd.copy(), data.qdd.copy()
+    for x in (q, qd, qdd):
+        x[:, 1] *= 0.03
+    bare, full = aw.Dynamics(replace_drives(arm)), aw.Dynamics(arm)
+    load = np.abs(bare.inverse_dynamics(q, qd, 0.0 * qdd))
+    assert np.std(load[:, 1]) < 0.03 * np.mean(load[:, 1])
+    noise = np.random.default_rng(3).normal(size=q.shape)
+    tau = full.inverse_dynamics(q, qd, qdd) + 0.06 * load * np.sign(qd)
+    tau += 0.01 * np.abs(tau).max(axis=0) * noise
+    still = replace(data, q=q, qd=qd, qdd=qdd, tau=tau)
+    chosen = aw.identification.FrictionTerm(2, arm.joints[2].name, "load")
+    estimate = weighted(described, still, friction=[chosen])
+    row = [estimate.base.names[i] for i in estimate.base.indices].index(
+        f"{arm.coordinate_names[1]}.coulomb"
+    )
+    truth = np.append(arm.parameters, 0.06)
+    error = estimate.base_values[row] - estimate.base.values(truth)[row]
+    # What the joint's load adds looks like Coulomb friction, and may be none.
+    assert error > 1.0
+    assert error < interval_factor() * estimate.base_std[row]
+
+
+def test_a_compliance_moves_the_torque_of_every_joint(described, data, arm):
+    """Links that lie behind are slower as well, and pull at their neighbours."""
+    problem = aw.build_problem(described, data, friction="linear")
+    estimate = aw.identify(problem, method=aw.WeightedLeastSquares())
+    system = SampledSystem.of(problem, problem.data, estimate=estimate)
+    rows = whitened_rows(problem, estimate, system)
+    links = aw.Dynamics(replace_drives(estimate.arm))
+    load = links.inverse_dynamics(data.q, data.qd, data.qdd)
+    index = rows.samples[0][1]
+    inside = (index > 10) & (index < len(data) - 10) & rows.trust.all(axis=1)
+    for j in range(3):
+        behind = data.q.copy()
+        behind[:, j] -= 1e-6 * load[:, j]
+        speed = data.qd + np.gradient(behind - data.q, 0.01, axis=0)
+        pull = data.qdd + np.gradient(speed - data.qd, 0.01, axis=0)
+        expected = (links.inverse_dynamics(behind, speed, pull) - load)[index] / 1e-6
+        column = rows.compliances[j] * rows.std
+        size = np.abs(expected).max()
+        np.testing.assert_allclose(column[inside], expected[inside], atol=1e-3 * size)
 
 
 def replace_drives(arm: aw.Arm) -> aw.Arm:

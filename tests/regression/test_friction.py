@@ -128,6 +128,36 @@ def test_terms_that_are_there_are_selected_and_measured(arm, data, terms, coeffi
     assert np.all(std < 0.1 * np.array(coefficients))
 
 
+def test_terms_that_would_predict_alike_are_part_of_the_spread(arm, data):
+    """Each row of it is the way from the fit to one with another shape of friction."""
+    own = term("stribeck", 1, 0.06 * float(np.abs(data.qd[:, 1]).max()))
+    truth = Columns(arm, (own,)).friction_columns(data, slice(0, len(data)))
+    noise = 0.2 * np.random.default_rng(1).normal(size=data.tau.shape)
+    bent = replace(data, tau=data.tau + truth @ [1.5] + noise)
+    selection = select_friction(arm, bent)
+    (chosen,) = selection.terms
+    least = aw.WeightedLeastSquares()
+    others = [t for t in selection.candidates if t.joint == 1 and not t.kind.remembers]
+    fits = {t: aw.identify(arm, bent, least, friction=[t]) for t in others}
+    ways = []
+    for other in set(others) - {chosen}:
+        way = fits[other].base_values - fits[chosen].base_values
+        way[-1] = -fits[chosen].base_values[-1]
+        ways.append(way / np.linalg.norm(way))
+    size = np.linalg.norm(selection.spread, axis=1)
+    rows = selection.spread[size > 0.05 * size.max()]
+    assert len(rows)
+    assert rows.shape[1] == fits[chosen].base_values.size
+    for row in rows:
+        alike = np.array(ways) @ row / np.linalg.norm(row)
+        assert alike.max() > 0.99
+    # Others that predict as well take part of what Coulomb friction is to be.
+    estimate = aw.identify(arm, bent, least)
+    names = [estimate.base.names[i] for i in estimate.base.indices]
+    coulomb = names.index("joint_2.coulomb")
+    assert estimate.base_std[coulomb] > fits[chosen].base_std[coulomb]
+
+
 def test_ripple_is_found_by_its_period_where_enough_periods_show_it(arm, data):
     """Seven periods in the range of motion are; two are a slope and a bow."""
     reach = float(np.ptp(data.q[:, 1]))

@@ -29,8 +29,9 @@ LEAST_GAIN = 0.1
 """Fall of the squared error below which a term is not worth its column and what it
 adds to the uncertainty of the others."""
 
-# Judgement: about a factor of three apart.
-_STRIBECK_SPEEDS = (0.02, 0.06, 0.2)
+# Judgement: a factor of 1.8 apart. With a factor of three, shapes in between took a
+# second term, and with it half of Coulomb friction.
+_STRIBECK_SPEEDS = (0.02, 0.035, 0.06, 0.11, 0.2)
 """Stribeck speeds that are tried, as fractions of a joint's top speed: the fall of
 friction lies well below it, at a speed that differs between drives."""
 

@@ -105,12 +105,15 @@ class FrictionSelection:
         accumulator: R factors of all samples, over the columns with these terms.
         left_out_ratio: Each joint's error on stretches left out, beside that of the
             fit; None: too short to leave any out.
+        spread: What other terms in place of these would move the base parameters by,
+            a row for each, as in `_Search.spread`; None: nothing was selected from.
     """
 
     terms: tuple[FrictionTerm, ...]
     candidates: tuple[FrictionTerm, ...]
     accumulator: Accumulator
     left_out_ratio: Float[np.ndarray, " dof"] | None = None
+    spread: Float[np.ndarray, "alternatives base"] | None = None
 
     @property
     def tried(self) -> int:
@@ -153,8 +156,10 @@ def select_friction(
         is_whole = total.samples == sum(len(run) for run in runs)
         is_whole &= not any(term.kind.remembers for term in selected)
         sums = total.restrict(smaller) if is_whole else accumulate(smaller, runs)
-        ratio = None if search is None else search.left_out_ratio(selection)
-        return FrictionSelection(selected, candidates, sums, ratio)
+        if search is None:
+            return FrictionSelection(selected, candidates, sums)
+        ratio, spread = search.left_out_ratio(selection), search.spread(selection)
+        return FrictionSelection(selected, candidates, sums, ratio, spread)
 
 
 def chance_covariance(
@@ -248,6 +253,8 @@ class _Search:
         std = WeightedLeastSquares().solve(first).torque_std
         problem = pose_problem(columns, (), terms, total)
         self._own = 1 + problem.base.count - len(self._terms)
+        bounded = np.isin(problem.base.indices, columns.non_negative)
+        self._is_bounded = np.concatenate([[False], bounded])
         self._width = problem.base.count + 2
         # Gram matrices are enough: gains of 5 % are compared, which needs few digits,
         # and leaving a fold out is a subtraction. Those of a joint hold the columns
@@ -261,9 +268,8 @@ class _Search:
             _changes(problem, std), folds.fitted, folds.every, strict=True
         ):
             used = np.flatnonzero(np.any(change != 0.0, axis=0))
-            change = change[:, used]
             self._moved.append(used)
-            self._grams.append(change.T @ np.stack([fitted, every]) @ change)
+            self._grams.append(_combined(np.stack([fitted, every]), change[:, used]))
         self._is_seen = self._seen()
         self._rescale()
         self._torque = np.stack([g[..., -1, -1].sum(axis=1) for g in self._grams], 1)
@@ -276,9 +282,9 @@ class _Search:
         squares = np.zeros(self._width)
         for used, grams in zip(self._moved, self._grams, strict=True):
             squares[used] += np.diagonal(grams[0].sum(axis=0))
-        scale = np.sqrt(np.maximum(squares, 1e-300))
+        self._scale = np.sqrt(np.maximum(squares, 1e-300))
         for used, grams in zip(self._moved, self._grams, strict=True):
-            grams /= np.outer(scale[used], scale[used])
+            grams /= np.outer(self._scale[used], self._scale[used])
 
     def _seen(self) -> np.ndarray:
         """Whether enough of each term's torque lies in rows that are fitted."""
@@ -325,6 +331,58 @@ class _Search:
         squares = left_out[1].sum(axis=0), fitted[1].sum(axis=0)
         return np.sqrt(np.maximum(squares[0] / np.maximum(squares[1], 1e-300), 1.0))
 
+    def spread(
+        self, selection: Sequence[int]
+    ) -> Float[np.ndarray, "alternatives base"]:
+        """What other terms in place of those selected would move the fit by.
+
+        Shapes of friction that predict alike explain it with another Coulomb friction
+        each: the one that happened to predict best is no surer than the others. Models
+        are averaged, those with one term exchanged for another of the drive, and the
+        odds of each beside the selected one are how often chance alone would make it
+        predict that much worse (a t-test over the stretches). Rows are the changes of
+        the base parameters, then of the selected terms, times the root of the weight.
+        """
+        whole = self._remembering(selection)
+        before = self._errors(self._solutions(selection, whole, ())[0])
+        x = self._fits(self._sums(whole).sum(axis=0)[None], selection, ())[0][0]
+        rows = [np.zeros((0, self._width))]
+        for t in selection:
+            others = [k for k in selection if k != t]
+            joint, groups = self._terms[t].joint, dict[frozenset[int], list[int]]()
+            for k, term in enumerate(self._terms):
+                is_open = self._is_seen[k] and term.joint == joint and k != t
+                if is_open and not self._is_excluded(others, k):
+                    groups.setdefault(self._remembering([*others, k]), []).append(k)
+            odds, changes = [np.zeros(0)], [np.zeros((0, self._width))]
+            for fitted, group in groups.items():
+                solved = self._solutions(others, fitted, group)
+                # Both kinds of rows are compared where one of the two has a memory.
+                kinds = slice(0, 1) if fitted == whole else slice(0, 2)
+                after = self._trial_errors(self._joints[t], solved)[kinds]
+                was = before[kinds][:, :, self._joints[t]].sum(axis=2)[..., None]
+                rises = np.log(np.maximum(after, 1e-300) / np.maximum(was, 1e-300))
+                error = np.std(rises, axis=1, ddof=1) / np.sqrt(rises.shape[1])
+                sureness = rises.mean(axis=1) / np.maximum(error, 1e-300)
+                worst, freedom = np.maximum(sureness, 0.0).max(axis=0), len(was[0]) - 1
+                tails = [student_tails(float(value), freedom) for value in worst]
+                brakes = np.array([self._terms[k].kind.brakes for k in group])
+                is_possible = ~brakes | np.all(solved[2] > 0.0, axis=0)
+                odds.append(np.where(is_possible, tails, 0.0))
+                total = self._sums(fitted).sum(axis=0)[None]
+                start, moves, steps = self._fits(total, others, group)
+                alternative = start + (moves[0] * steps).T
+                # No more than the fit may friction that only brakes be negative.
+                least = np.where(self._is_bounded, 0.0, -np.inf)
+                alternative[:, :-1] = np.maximum(alternative[:, :-1], least)
+                changes.append(alternative - x)
+            weight = np.maximum(np.concatenate(odds), 0.0)
+            weight = weight / (1.0 + weight.sum())
+            rows.append(np.sqrt(weight)[:, None] * np.concatenate(changes))
+        unit = np.concatenate(rows)[:, 1:-1] * (self._scale[-1] / self._scale[1:-1])
+        first = self._own - 1
+        return unit[:, [*range(first), *(first + k for k in selection)]]
+
     def _reversed(self, selection: Sequence[int]) -> list[int]:
         """Terms that only brake, but whose coefficient is not positive."""
         x = self._solutions(selection, self._remembering(selection), ())[0]
@@ -356,11 +414,19 @@ class _Search:
             whole: Joints of which all rows are fitted, not only trusted ones.
             candidates: Terms that may be added.
         """
+        sums = self._sums(whole)
+        return self._fits(sums.sum(axis=0) - sums, selection, candidates)
+
+    def _fits(
+        self,
+        train: Float[np.ndarray, "fits width width"],
+        selection: Sequence[int],
+        candidates: Sequence[int],
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `_solutions`, of any Gram matrices."""
         own = [*range(self._own), *[self._own + k for k in selection]]
         width = self._width
         added = self._own + np.array(candidates, dtype=int)
-        sums = self._sums(whole)
-        train = sums.sum(axis=0) - sums
         inner = train[:, own][:, :, own]
         inner = inner + _RIDGE * np.eye(len(own))
         right = np.concatenate([train[:, own, -1:], train[:, own][:, :, added]], 2)
@@ -419,18 +485,8 @@ class _Search:
         solved: tuple[np.ndarray, np.ndarray, np.ndarray],
     ) -> tuple[float, int]:
         """Gain and index of the best of a drive's candidates; gain 0: none helps."""
-        x, moves, steps = solved
-        joints = self._joints[candidates[0]]
-        trial = np.zeros((2, len(x), len(candidates)))
-        for j in joints:
-            # All candidates of a drive in one product.
-            grams, used = self._grams[j], self._moved[j]
-            v, u = x[:, used], moves[:, used]
-            products = np.matmul(grams, v[..., None])[..., 0]
-            error = np.sum(products * v, axis=-1)[..., None]
-            linear = np.einsum("fic,rfi->rfc", u, products)
-            square = np.einsum("fic,rfic->rfc", u, np.matmul(grams, u))
-            trial += error + 2.0 * steps * linear + steps**2 * square
+        steps, joints = solved[2], self._joints[candidates[0]]
+        trial = self._trial_errors(joints, solved)
         was = before[:, :, joints].sum(axis=2)
         best = (0.0, -1)
         for i, k in enumerate(candidates):
@@ -441,6 +497,23 @@ class _Search:
             gain = self._gain(was, trial[..., i], joints, kind.remembers)
             best = max(best, (gain, k))
         return best
+
+    def _trial_errors(
+        self, joints: np.ndarray, solved: tuple[np.ndarray, np.ndarray, np.ndarray]
+    ) -> Float[np.ndarray, "rows folds candidates"]:
+        """Squared errors of joints, as `_errors`, with each candidate added."""
+        x, moves, steps = solved
+        trial = np.zeros((2, *steps.shape))
+        for j in joints:
+            # All candidates of a drive in one product.
+            grams, used = self._grams[j], self._moved[j]
+            v, u = x[:, used], moves[:, used]
+            products = np.matmul(grams, v[..., None])[..., 0]
+            error = np.sum(products * v, axis=-1)[..., None]
+            linear = np.einsum("fic,rfi->rfc", u, products)
+            square = np.einsum("fic,rfic->rfc", u, np.matmul(grams, u))
+            trial += error + 2.0 * steps * linear + steps**2 * square
+        return trial
 
     def _errors(self, x: np.ndarray) -> Float[np.ndarray, "rows folds joints"]:
         """Squared error of fitted rows and of all, per stretch left out and joint."""
@@ -494,6 +567,24 @@ class _Search:
             term.form != "hysteresis"
             and any(t.joint == term.joint and t.form == term.form for t in selected)
         )
+
+
+def _combined(
+    grams: Float[np.ndarray, "... columns columns"],
+    change: Float[np.ndarray, "columns unknowns"],
+) -> Float[np.ndarray, "... unknowns unknowns"]:
+    """Cᵀ G C; nearly all unknowns are one column each, which is no product."""
+    alone = np.count_nonzero(change, axis=0) == 1
+    leader = np.argmax(change[:, alone] != 0.0, axis=0)
+    size = change[leader, np.flatnonzero(alone)]
+    others = change[:, ~alone]
+    halves = np.empty((*grams.shape[:-1], change.shape[1]))
+    halves[..., alone] = grams[..., leader] * size
+    halves[..., ~alone] = grams @ others
+    whole = np.empty((*grams.shape[:-2], change.shape[1], change.shape[1]))
+    whole[..., alone, :] = halves[..., leader, :] * size[:, None]
+    whole[..., ~alone, :] = others.T @ halves
+    return whole
 
 
 def _changes(

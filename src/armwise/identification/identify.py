@@ -21,6 +21,7 @@ from armwise.errors import (
 from armwise.identification.data_checks import (
     WRONG_DATA,
     examine,
+    scaled_torques,
     without_copies,
 )
 from armwise.identification.diagnosis import diagnose
@@ -134,6 +135,8 @@ def identify(
                 np.array(values),
                 len(problem.friction_candidates),
             )
+            if problem.friction_spread is not None:
+                luck += problem.friction_spread.T @ problem.friction_spread
             covariance = estimate.base_covariance + luck
             estimate = replace(estimate, base_covariance=covariance)
         system = SampledSystem.of(problem, problem.data, estimate=estimate)
@@ -206,6 +209,7 @@ def build_problem(
             "parameters: the data are too short. Record a longer motion, or hold out "
             "less of it."
         )
+    warnings += scaled_torques(arm, runs)
     report("choose friction", 0.4)
     with few_threads():
         if isinstance(friction, str):
@@ -241,6 +245,7 @@ def _with_named_friction(
         problem,
         friction_candidates=selection.candidates,
         left_out_ratio=selection.left_out_ratio,
+        friction_spread=selection.spread,
     )
 
 

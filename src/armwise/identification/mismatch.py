@@ -12,6 +12,7 @@ assumed, or the larger one that the joints show among themselves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
@@ -134,6 +135,13 @@ _KINDS = {
     "time": _Kind("residual-follows-time", "time", "an offset that drifts"),
 }
 
+_KIND_OF = {
+    **dict.fromkeys(("load", "load_driving", "load_back_driven"), "load"),
+    **dict.fromkeys(("stribeck", "root", "quadratic"), "speed"),
+    "asymmetric": "direction",
+}
+"""What a residual would follow without a friction term, by its form."""
+
 MISMATCH = frozenset(
     {kind.code for kind in _KINDS.values()} | {"torque-gains-differ", "model-mismatch"}
 )
@@ -210,7 +218,7 @@ def find_mismatch(
     gains = gains_shown(
         trials.remainder, trials.gains, trials.effects[:, trials.gains], gain_std
     )
-    findings = _search(trials, gains) if trials.labels else _NOTHING
+    findings = _search(rows, trials, gains) if trials.labels else _NOTHING
     effects = trials.effects[:, findings.columns] * findings.sizes
     doubt, late = _lag_doubt(rows, bool(trials.labels))
     every = np.vstack([effects.T, gains.effects.T, late])
@@ -286,6 +294,7 @@ def _own_columns(
     """
     motion, arm = rows.motion, rows.problem.columns.arm
     load, slope, bend = rows.link_torque
+    static = rows.static_torque
     if rows.problem.columns.has_lags:
         # As the fit's own column of the lag, which these add up to.
         slope = np.vstack([torque_rate(run)[index] for run, index in rows.samples])
@@ -301,9 +310,11 @@ def _own_columns(
         if not arm.joints[index].is_revolute:
             # A sliding joint's range counts as half a turn.
             q = np.pi * (q - q.mean()) / max(float(np.ptp(q)), 1e-9)
-        heavy = np.abs(load[::step, j]) / _usual(load[:, j])
         own = [
-            ("load", heavy * d),
+            ("load", np.abs(load[::step, j]) * d),
+            # Of what the links take while they are not accelerated: fast changes of a
+            # load need not show in friction.
+            ("load", np.abs(static[::step, j]) * d),
             ("place", np.sin(q) * d),
             ("place", np.cos(q) * d),
             ("position", np.sin(q)),
@@ -313,6 +324,7 @@ def _own_columns(
             ("speed", v * np.abs(v)),
             # Friction's fall at low speed: a tenth of the top one, and below.
             ("speed", np.exp(-((v / 0.1) ** 2)) * d),
+            ("speed", np.exp(-((v / 0.03) ** 2)) * d),
             # Coulomb friction that differs between the two ways is an offset.
             ("direction", np.abs(v)),
             ("phase", bend[::step, j]),
@@ -323,11 +335,6 @@ def _own_columns(
         kinds = [kind for kind, _ in own]
         columns.append(np.stack([column for _, column in own]) * weight[j])
     return kinds, np.stack(columns)
-
-
-def _usual(load: np.ndarray) -> float:
-    """Usual size of a load: in its units, columns are of one order."""
-    return max(float(np.sqrt(np.mean(load**2))), 1e-12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,10 +383,8 @@ def _trials(rows: WhitenedRows, is_tested: bool) -> _Trials:
         labels += [
             _Label(kind, j, form) for j in range(dof) for form, kind in enumerate(kinds)
         ]
-        # An elastic joint: its link lies behind its encoder, in proportion to the load.
         labels += [_Label("phase", j, len(kinds)) for j in range(dof)]
-        slopes = rows.slopes.reshape(dof, -1, dof)[:, ::step]
-        bent = (slopes * rows.link_torque[0][::step]).transpose(2, 1, 0)
+        bent = rows.compliances[:, ::step]
         own = np.concatenate([columns, own], axis=1)
     basis, root = orthonormal_fit(rows, step)
     forms, count = own.shape[1], dof * own.shape[1] + len(bent) + 1
@@ -435,7 +440,7 @@ class _Findings:
 _NOTHING = _Findings([], 0, np.zeros(0), np.zeros(0))
 
 
-def _search(trials: _Trials, gains: GainsShown) -> _Findings:
+def _search(rows: WhitenedRows, trials: _Trials, gains: GainsShown) -> _Findings:
     """Add the column that the residual follows most surely, until none is sure."""
     count = len(trials.labels)
     start = remainder = trials.without_gains(gains)
@@ -460,26 +465,16 @@ def _search(trials: _Trials, gains: GainsShown) -> _Findings:
         chance = reached_by_chance(squares[:, is_known], scores[:, is_known])
         beyond.append(bool(sureness[best] > chance[is_known[:best].sum()]))
         remainder = remainder.without(best)
-    if not selection:
-        return _NOTHING
-    columns = np.stack([start.column(k) for k in selection])
-    # Of the products, which have half the digits: columns may be nearly alike.
-    sizes = np.linalg.lstsq(
-        columns @ columns.T, columns @ start.column(-1), rcond=1e-9
-    )[0]
-    forms = {trials.labels[k].form for k in selection}
-    others = [
-        k
-        for k, label in enumerate(trials.labels)
-        if label.form in forms
-        and _KINDS[label.kind].is_friction
-        and is_known[k]
-        # What a joint's own terms explain already is in their interval.
-        and first[k] > _OWN_PART * trials.power[k]
-        and k not in selection
-    ]
-    # The second moment of what it may be: its estimate, and how uncertain that is.
-    expected = np.sqrt(value[others] ** 2 + std[others] ** 2)
+    sizes = np.zeros(0)
+    if selection:
+        columns = np.stack([start.column(k) for k in selection])
+        columns /= np.sqrt(first[selection])[:, None]
+        # Of the products, which have half the digits: columns may be nearly alike.
+        sizes = np.linalg.lstsq(
+            columns @ columns.T, columns @ start.column(-1), rcond=1e-9
+        )[0] / np.sqrt(first[selection])
+    std = np.where(is_known & (first > _OWN_PART * trials.power[:count]), std, np.inf)
+    others, expected = _expected(rows, trials.labels, (selection, sizes), (value, std))
     return _Findings(
         [*selection, *others],
         len(selection),
@@ -487,6 +482,58 @@ def _search(trials: _Trials, gains: GainsShown) -> _Findings:
         np.array(errors),
         tuple(beyond),
     )
+
+
+def _expected(
+    rows: WhitenedRows,
+    labels: Sequence[_Label],
+    shown: tuple[Sequence[int], np.ndarray],
+    own: tuple[np.ndarray, np.ndarray],
+) -> tuple[list[int], np.ndarray]:
+    """Friction that is expected of a joint because another shows it, and its size.
+
+    Of each column its second moment: its coefficient, and how uncertain that is. A load
+    that hardly changes looks like Coulomb friction, so that its own coefficient says
+    nothing; but it is a number without a unit, which joints of an arm have alike.
+
+    Args:
+        rows: Rows of the data.
+        labels: What the columns are.
+        shown: Columns that the residual follows, and their coefficients.
+        own: Each column's coefficient beside those, and its standard error; infinite
+            where others explain the column.
+    """
+    selection, sizes = shown
+    arm = rows.problem.columns.arm
+    forms = {labels[k].form for k in selection}
+    loads = [
+        size
+        for k, size in zip(selection, sizes, strict=True)
+        if labels[k].kind == "load"
+    ]
+    kinds, has = set(), set()
+    for term, size in rows.estimate.friction:
+        kind = _KIND_OF.get(term.form, "")
+        kinds.add(kind)
+        loads += [size] if kind == "load" else []
+        if term.joint in arm.coordinates:
+            has.add((kind, arm.coordinates.index(term.joint)))
+    usual = float(np.mean(np.square(loads))) if loads else 0.0
+    columns, expected = [], []
+    for k, label in enumerate(labels):
+        if k in selection or not (label.form in forms or label.kind in kinds):
+            continue
+        precision, squared = 1.0 / own[1][k] ** 2, np.inf
+        if label.kind == "load" and (precision or label[:2] not in has):
+            # Zero, give or take what joints that show it have, before the data.
+            variance = usual / (1.0 + precision * usual)
+            squared = variance + (variance * precision * own[0][k]) ** 2
+        elif precision and _KINDS[label.kind].is_friction:
+            squared = own[0][k] ** 2 + own[1][k] ** 2
+        if np.isfinite(squared):
+            columns.append(k)
+            expected.append(np.sqrt(squared))
+    return columns, np.array(expected)
 
 
 # What to say.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.arms import Arm
 from armwise.dynamics import Dynamics
 from armwise.identification.estimate import Estimate
 from armwise.identification.problem import Problem
@@ -255,11 +256,45 @@ class WhitenedRows:
         def torque(step: np.ndarray) -> np.ndarray:
             return dynamics.inverse_dynamics(motion.q + step, motion.qd, motion.qdd)
 
-        # Judgement: 1e-4 rad, where differences have eight digits.
-        steps = 1e-4 * np.eye(motion.dof)
+        # 1e-6 rad to one side: what is bent takes one millionth, rounding (1e-16 over
+        # 1e-6) far less, and the torque there serves every joint.
+        steps, here = 1e-6 * np.eye(motion.dof), torque(np.zeros(motion.dof))
         return np.stack(
-            [self.whitened((torque(x) - torque(-x)) / 2e-4) for x in steps], axis=1
+            [self.whitened((torque(x) - here) / 1e-6) for x in steps], axis=1
         )
+
+    @cached_property
+    def compliances(self) -> Float[np.ndarray, "dof samples dof"]:
+        """Torque of all joints per compliance of each [rad/(N m)], whitened.
+
+        An elastic joint's link lies behind its encoder in proportion to the load, and
+        so do its speed and acceleration in proportion to the load's derivatives.
+        """
+        dynamics = Dynamics(_links_of(self.estimate.arm), backend="numpy")
+        motion = self.motion
+        columns = []
+        for j, unit in enumerate(np.eye(motion.dof)):
+            bent, slower, lagging = self.link_torque[:, :, j, None] * unit
+            # As with `slopes`; the load's derivatives belong to it, whatever its size.
+            step = 1e-4 / max(float(np.abs(bent).max()), 1e-9)
+            first, last = (
+                dynamics.inverse_dynamics(
+                    motion.q - sign * step * bent,
+                    motion.qd - sign * step * slower,
+                    motion.qdd - sign * step * lagging,
+                )
+                for sign in (-1.0, 1.0)
+            )
+            torque = (last - first) * self.trust / (2.0 * step * self.std)
+            columns.append(torque)
+        return np.stack(columns)
+
+    @cached_property
+    def static_torque(self) -> Float[np.ndarray, "samples dof"]:
+        """What the estimate's links take at every pose and speed, not accelerated."""
+        dynamics = Dynamics(_links_of(self.estimate.arm), backend="numpy")
+        motion = self.motion
+        return dynamics.inverse_dynamics(motion.q, motion.qd, np.zeros(motion.q.shape))
 
     def unexplained(self, columns: Float[np.ndarray, "rows ..."]) -> np.ndarray:
         """What the regressor leaves of columns (Frisch, Waugh and Lovell)."""
@@ -269,6 +304,13 @@ class WhitenedRows:
     def residual(self) -> Float[np.ndarray, " rows"]:
         """What it leaves of the torque."""
         return self.unexplained(self.torque.reshape(-1))
+
+
+def _links_of(arm: Arm) -> Arm:
+    """An arm without rotors and friction."""
+    links = np.zeros(arm.layout.size)
+    links[arm.layout.links] = arm.parameters[arm.layout.links]
+    return arm.with_parameters(links)
 
 
 def whitened_rows(

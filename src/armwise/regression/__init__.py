@@ -58,6 +58,7 @@ from armwise.regression.torque_gains import (
     GAIN_STD,
     GainStd,
     TorqueSignal,
+    consistent_scale,
     joint_gain_std,
 )
 
@@ -93,6 +94,7 @@ __all__ = [
     "accumulate_stretches",
     "averaged_sign",
     "butterworth",
+    "consistent_scale",
     "factor_of_gram",
     "few_threads",
     "friction_direction",

@@ -103,6 +103,7 @@ FORMS: dict[str, FrictionForm] = {
     "root": FrictionForm(
         "sign(q̇) √|q̇|: lubricant that thins with speed",
         lambda m, _: m.direction * np.sqrt(np.abs(m.qd)),
+        brakes=True,
     ),
     "quadratic": FrictionForm(
         "q̇ |q̇|: drag that grows faster than speed",
