@@ -30,6 +30,9 @@ _LAGS = 48
 """Samples that a spectrum is computed from: resolves a twentieth of the sampling
 rate."""
 
+_ROUNDING = 1e-9
+"""Noise no torque is better than, relative to the torque itself."""
+
 _LEAST_FLOOR = 1e-3
 """White noise that residuals are taken to have at least, as a fraction of their
 variance: that of 30 dB less is rounding of logs."""
@@ -65,17 +68,21 @@ class Prefilter:
         joints, lags = len(columns.support), max(order, _LAGS)
         products = np.zeros((joints, lags + 1))
         counts = np.zeros((joints, lags + 1))
+        torque = np.zeros(joints)
         for block in _with_memory(columns, data, lags):
             count = block.trust.shape[0] - lags
             for i, support in enumerate(columns.support):
                 matrix, is_used = block.joints[i], block.trust[:, i]
                 error = is_used * (matrix[-1] - weights[support] @ matrix[:-1])
+                torque[i] += np.sum((is_used * matrix[-1])[lags:] ** 2)
                 # Each row beside the one k before it.
                 for k in range(lags + 1):
                     late = slice(lags - k, lags - k + count)
                     products[i, k] += error[lags:] @ error[late]
                     counts[i, k] += is_used[lags:] @ is_used[late]
         covariance = products / np.maximum(counts, 1.0)
+        # Rounding of exact data has no spectrum to go by.
+        covariance[:, 0] += _ROUNDING**2 * torque / np.maximum(counts[:, 0], 1.0)
         edge = _edge(data)
         return cls(np.array([_inverse(row, order, edge) for row in covariance]))
 
