@@ -45,8 +45,9 @@ GAIN_STD = 0.1
 COMMON = 0.3
 """Correlation of two joints' errors: one temperature, one scaling, one data sheet."""
 
-_BATCH = 15
-"""Robots that are simulated side by side, with the same load-dependent friction."""
+_BATCH = 5
+"""Robots that are simulated side by side, with the same load-dependent friction: few,
+or some two hundred robots would be a dozen draws of it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -135,14 +135,16 @@ def _follow(
         wanted[dof] = reference.qdd[lead + k] + 900.0 * error + 60.0 * slip
         mujoco.mj_mulM(model, data, needed, wanted)
         data.qfrc_applied[dof] = (needed + data.qfrc_bias - data.qfrc_passive)[dof]
-        if k >= 0 and k % _EVERY == 0:
-            mujoco.mj_forward(model, data)
+        is_sample = k >= 0 and k % _EVERY == 0
+        if is_sample:
             q[k // _EVERY] = data.qpos[at]
+        # A step leaves the sensors and poses of where it began.
+        mujoco.mj_step(model, data)
+        if is_sample:
             wrench[k // _EVERY] = data.sensordata[rows]
             if body >= 0:
                 R = data.site_xmat[site].reshape(3, 3)
                 positions.append(R.T @ (data.xipos[body] - data.site_xpos[site]))
-        mujoco.mj_step(model, data)
     if not np.isfinite(data.qpos).all() or data.warning.number.any():
         raise RuntimeError("The plant ran away.")
     travel = float(np.ptp(np.array(positions), axis=0).max()) if positions else 0.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armwise.errors import RecordingError
-from armwise.loads import identify_load_kind
+from armwise.errors import ArgumentError, RecordingError
+from armwise.loads import identify_load_kind, kinds
 from armwise.loads.moving_mass import Wave, block_means, moving_columns
 from armwise.loads.problem import WristSamples
 
@@ -16,7 +16,10 @@ from studies.load_kinds import FRAME, held_load
 
 def _motion(steps: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A sensor that turns about, and its specific force, at 125 Hz."""
-    t = np.arange(steps) / 125.0
+    return _motion_at(np.arange(steps) / 125.0)
+
+
+def _motion_at(t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     omega = np.stack([np.sin(t), 0.7 * np.cos(1.3 * t), 0.5 * np.sin(0.6 * t)], 1)
     alpha = np.stack(
         [np.cos(t), -0.91 * np.sin(1.3 * t), 0.3 * np.cos(0.6 * t)], axis=1
@@ -45,6 +48,66 @@ def test_a_mass_that_moves_has_the_wrench_of_its_acceleration() -> None:
     rest = whole[1]
     expected = whole[0] - rest
     assert moved == pytest.approx(block_means(expected, 2), abs=1e-9)
+
+
+@pytest.mark.parametrize("on_axis", [False, True])
+def test_what_swings_follows_newton(on_axis: bool) -> None:
+    """Compiled paths against SciPy's integrator, over Cartesian forces."""
+    a, omega, alpha = _motion(250)
+    wave = Wave(a, omega, alpha, np.random.default_rng(0).normal(size=(250, 6)))
+    L, ratio, r = 0.12, 0.05, np.array([0.01, -0.02, 0.1])
+    damping = 2.0 * ratio * np.sqrt(9.81 / L)
+    if on_axis:
+        theta = np.array([[0.4, 1.1, np.log(L), np.log(ratio), 0.3, 2.0, *r]])
+        bodies, count = kinds._hinges(wave, theta), 7
+        n, e1, e2 = bodies[0, 7:].reshape(3, 3)
+        across = np.cos(0.3) * e2 - np.sin(0.3) * e1
+        start = [*np.cos(0.3) * e1 + np.sin(0.3) * e2, *2.0 * across]
+    else:
+        theta = np.array([[np.log(L), np.log(ratio), 0.4, -0.3, 1.0, 2.0, *r]])
+        bodies, count, n = kinds._bobs(wave, theta), 6, np.zeros(3)
+        start = bodies[0, :6]
+
+    def slope(t: float, y: np.ndarray) -> np.ndarray:
+        pull, w, al = (x[0] for x in _motion_at(np.array([t])))
+        u, v = y[:3], y[3:]
+        felt = pull + np.cross(al, r) + np.cross(w, np.cross(w, r))
+        inertial = np.cross(al, u) + np.cross(w, np.cross(w, u)) + 2 * np.cross(w, v)
+        free = -inertial - felt / L - damping * v
+        free -= n * (n @ free)  # an axis takes what is along it
+        return np.concatenate([v, free - (free @ u + v @ v) * u])
+
+    from scipy.integrate import solve_ivp
+
+    times = np.arange(250) / 125.0
+    path = solve_ivp(slope, (0, 2), start, t_eval=times, rtol=1e-7, atol=1e-7).y.T
+    rates = np.array([slope(t, y)[3:] for t, y in zip(times, path, strict=True)])
+    expected = moving_columns(
+        wave.motion, path[None, :, :3], path[None, :, 3:], rates[None],
+        wave.motion.pull(r[None]),
+    )[0]  # fmt: skip
+    residuals, columns = kinds._simulate(wave, bodies, count, has_columns=True)
+    error = np.abs(columns[0, :, :, :5] - expected).max(axis=(0, 1))
+    assert np.all(error < 2e-3 * np.abs(expected).max(axis=(0, 1)))
+    # What compiled code leaves of the wrench is what NumPy leaves.
+    assert residuals == pytest.approx(wave.project(columns)[0], abs=1e-7)
+    # Batches beyond a vector's lanes are the same bodies one by one.
+    six = kinds._simulate(wave, np.repeat(bodies, 6, axis=0), count)[0]
+    assert six == pytest.approx(np.repeat(residuals, 6, axis=0), abs=1e-12)
+
+
+def test_a_load_that_moves_asks_for_a_compiler(monkeypatch) -> None:
+    from armwise.programs import compiler
+
+    a, omega, alpha = _motion(625)
+    t = np.arange(625) / 125.0
+    wrench = np.concatenate([a, np.cross([0.0, 0.0, 0.1], a)], axis=1)
+    wrench[:, 3] += 0.2 * np.sin(9.0 * t)
+    data = WristSamples(t, a, omega, alpha, wrench)
+    monkeypatch.setattr(compiler, "find_compiler", lambda: None)
+    kinds._swinging.cache_clear()
+    with pytest.raises(ArgumentError, match="compiled C: install"):
+        identify_load_kind(data)
 
 
 def test_a_rigid_load_is_rigid() -> None:

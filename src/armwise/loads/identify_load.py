@@ -144,7 +144,9 @@ def identify_load(
     return make_physical(estimate) if consistent else estimate
 
 
-def _kind(data: object, arm: Arm | None, frame: str) -> LoadKind | None:
+def _kind(
+    data: object, arm: Arm | None, frame: str
+) -> LoadKind | EstimateWarning | None:
     """What the load does in the hand, by the longest recording with a wrench.
 
     Samples are not asked: their low-pass was chosen for a rigid load.
@@ -153,14 +155,25 @@ def _kind(data: object, arm: Arm | None, frame: str) -> LoadKind | None:
     recordings = [x for x in runs if isinstance(x, Recording) and x.has_wrench]
     if not recordings or arm is None:
         return None
+    return _kind_of(max(recordings, key=lambda x: x.duration), arm, frame)
+
+
+def _kind_of(
+    data: Recording | WristSamples, arm: Arm | None = None, frame: str = "wrist"
+) -> LoadKind | EstimateWarning | None:
     try:
-        longest = max(recordings, key=lambda x: x.duration)
-        return identify_load_kind(longest, arm, frame=frame)
+        return identify_load_kind(data, arm, frame=frame)
     except RecordingError:
         return None  # too short or too slow to say, which the load itself may not be
+    except ArgumentError as error:  # no compiler
+        return EstimateWarning("kind-unknown", f"The load may not be rigid. {error}")
 
 
-def _with_kind(load: LoadEstimate, kind: LoadKind | None) -> LoadEstimate:
+def _with_kind(
+    load: LoadEstimate, kind: LoadKind | EstimateWarning | None
+) -> LoadEstimate:
+    if isinstance(kind, EstimateWarning):
+        return replace(load, warnings=(*load.warnings, kind))
     if kind is None or kind.kind == "rigid":
         return replace(load, kind=kind)
     text = (
@@ -203,7 +216,7 @@ def _from_wrist_log(
         load = identify_load(wrist.samples, method=slow, bias=bias, **options)  # type: ignore[arg-type]
     contact = find_contact(wrist.samples, load.parameters.vector)
     if contact is None and wrist.accelerometer is not None:
-        load = _with_kind(load, identify_load_kind(wrist.samples))
+        load = _with_kind(load, _kind_of(wrist.samples))
     warnings = (*wrist.warnings, *load.warnings)
     if contact is not None:
         text = (

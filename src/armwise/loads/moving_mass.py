@@ -51,6 +51,9 @@ _PRUNED_AFTER = 4
 _NUDGE = 1e-4
 """Step of numerical slopes: unknowns are angles and logarithms."""
 
+RIDGE = 1e-8
+"""Added to the squares of columns of length one, which may repeat each other."""
+
 _SETTLING = 0.5
 """Seconds at the beginning that are not counted: where a loose load lies is unknown."""
 
@@ -59,16 +62,17 @@ class Wave:
     """Motion and wrench at the rate of the simulations.
 
     Attributes:
-        motion, slow_motion: Of the sensor, at 125 Hz and a step a row.
-        base: Columns of a rigid load, (rows, 6, p).
+        motion: Of the sensor, at 125 Hz.
+        base: Columns of a rigid load, weighted and stacked, (rows · 6, p).
+        base_directions: The same, orthonormal.
+        residual: What they leave of the wrench, (rows · 6,).
     """
 
     def __init__(
         self, a: np.ndarray, omega: np.ndarray, alpha: np.ndarray, wrench: np.ndarray
     ) -> None:
         self.motion = HandMotion(a, omega, alpha, 1.0 / _RATE_HZ, _BLOCK)
-        # What swings is slow: a step a row is enough to follow it.
-        self.slow_motion = self.motion.coarse()
+        self._wrench = wrench
         A = wrench_regressor(a, omega, alpha)
         rows, target = block_means(A, _BLOCK), block_means(wrench, _BLOCK)
         flat = rows.reshape(-1, rows.shape[2])
@@ -109,8 +113,9 @@ class Wave:
         self.used = slice(skip, None)
         self.target = self._weighted(target[:, :, None])[0][:, 0]
         self.base = self._weighted(base)[0]
-        self._q = np.linalg.qr(self.base)[0]
-        self.residual = self.target - self._q @ (self._q.T @ self.target)
+        self.base_directions = np.ascontiguousarray(np.linalg.qr(self.base)[0])
+        Q = self.base_directions
+        self.residual = self.target - Q @ (Q.T @ self.target)
 
     @classmethod
     def of(cls, data: Samples | WristSamples, arm: Arm | None, frame: str) -> Wave:
@@ -143,10 +148,26 @@ class Wave:
             x[:, :9] = np.apply_along_axis(low_pass, 0, x[:, :9], band, _RATE_HZ)
         return cls(x[:, :3], x[:, 3:6], x[:, 6:9], x[:, 9:])
 
+    def beginning(self, fraction: float) -> Wave:
+        """The first part of the same log, three seconds of it or more."""
+        motion = self.motion
+        n = min(len(motion.a), round(max(fraction * len(motion.a), 3.0 * _RATE_HZ)))
+        return Wave(motion.a[:n], motion.omega[:n], motion.alpha[:n], self._wrench[:n])
+
     @cached_property
     def center_pull(self) -> np.ndarray:
         """p̈ − g at the centre of the rigid load, (steps, 3)."""
         return np.asarray(self.motion.pull(self.center[None])[0])
+
+    @cached_property
+    def halfway(self) -> np.ndarray:
+        """a, ω, ω̇ at the steps and between them, (2 steps + 1, 9)."""
+        from scipy.interpolate import CubicSpline
+
+        motion = self.motion
+        nine = np.concatenate([motion.a, motion.omega, motion.alpha], axis=1)
+        steps = np.arange(len(nine))
+        return np.asarray(CubicSpline(steps, nine)(np.arange(2 * len(nine) + 1) / 2.0))
 
     def _weighted(self, columns: np.ndarray) -> np.ndarray:
         """Rows (…, rows, 6, k) weighted and stacked, (batch, rows · 6, k)."""
@@ -161,13 +182,13 @@ class Wave:
         Returns:
             What is left of the wrench, (batch, rows · 6), and coefficients, (batch, k).
         """
-        C = self._weighted(columns)
-        C = C - self._q @ (self._q.T @ C)
+        Q, C = self.base_directions, self._weighted(columns)
+        C = C - Q @ (Q.T @ C)
         size = np.sqrt(np.sum(C * C, axis=1)) + 1e-300
         C = C / size[:, None]
         k = C.shape[2]
-        # Columns that repeat each other are common; a small ridge decides among them.
-        G = np.swapaxes(C, 1, 2) @ C + 1e-8 * np.eye(k)
+        # Columns that repeat each other are common; the ridge decides among them.
+        G = np.swapaxes(C, 1, 2) @ C + RIDGE * np.eye(k)
         x = np.linalg.solve(G, np.swapaxes(C, 1, 2) @ self.residual[:, None])
         return self.residual - (C @ x)[..., 0], x[..., 0] / size
 
@@ -190,23 +211,23 @@ class Wave:
             np.sum((self.target[r] - X[r] @ np.linalg.solve(total - g, right - y)) ** 2)
             for r, g, y in list(zip(rows, G, b, strict=True))[1:]
         ]
-        return Fit(np.array(errors) * self._price(unknowns))
+        return Fit(np.array(errors) * self.price(unknowns))
 
     def errors(self, residual: np.ndarray, unknowns: float) -> np.ndarray:
         """Squared errors of the stretches, of a fit to all of them at once."""
         parts = np.array_split(residual.reshape(-1, 6), _STRETCHES)
-        price = self._price(unknowns)
+        price = self.price(unknowns)
         return price * np.array([np.sum(part**2) for part in parts[1:]])
 
-    def _price(self, unknowns: float) -> float:
+    def price(self, unknowns: float) -> float:
         """Factor of squared errors: unknowns that were fitted to all stretches take
         part of them, as degrees of freedom of rows that repeat each other would."""
         return 1.0 + 2.0 * unknowns / (len(self.target) / _REPEATED)
 
     def remainder(self, columns: np.ndarray) -> np.ndarray:
         """Columns (rows, 6, k), weighted, less what a rigid load explains of them."""
-        C = self._weighted(columns)[0]
-        return np.asarray(C - self._q @ (self._q.T @ C))
+        Q, C = self.base_directions, self._weighted(columns)[0]
+        return np.asarray(C - Q @ (Q.T @ C))
 
     @cached_property
     def floor(self) -> np.ndarray:
@@ -279,13 +300,6 @@ class HandMotion:
     step: float
     block: int
 
-    def coarse(self) -> HandMotion:
-        """The same with a step a row."""
-        a, omega, alpha = (
-            block_means(x, self.block) for x in (self.a, self.omega, self.alpha)
-        )
-        return HandMotion(a, omega, alpha, self.step * self.block, 1)
-
     def pull(self, place: np.ndarray) -> np.ndarray:
         """p̈ − g at places of the hand (batch, 3): (batch, steps, 3)."""
         r = place[:, None]
@@ -342,19 +356,20 @@ def cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 # Fits: a scan, then Gauss–Newton where the motion is smooth, or random search.
 
-Columns = Callable[[Wave, np.ndarray], np.ndarray]
+Residuals = Callable[[np.ndarray], np.ndarray]
+"""What is left of the wrench, (batch, rows · 6), by a batch of unknowns."""
 
 
-def squared_errors(wave: Wave, columns: Columns, theta: np.ndarray) -> np.ndarray:
+def squared_errors(residuals: Residuals, theta: np.ndarray) -> np.ndarray:
     """Squared errors of a batch of unknowns, a few at a time to save memory."""
     parts = [theta[i : i + 96] for i in range(0, len(theta), 96)]
-    errors = [np.sum(wave.project(columns(wave, p))[0] ** 2, axis=1) for p in parts]
+    errors = [np.sum(residuals(p) ** 2, axis=1) for p in parts]
     total = np.concatenate(errors)
     return np.where(np.isfinite(total), total, np.inf)
 
 
 def gauss_newton(
-    wave: Wave, columns: Columns, starts: np.ndarray, steps: int = 20
+    residuals: Residuals, starts: np.ndarray, steps: int = 20
 ) -> np.ndarray:
     """Improve all starts side by side by damped Gauss–Newton; return the best.
 
@@ -372,16 +387,16 @@ def gauss_newton(
         if not at.size:
             break
         batch = (theta[at, None] + nudges).reshape(-1, p)
-        residuals = wave.project(columns(wave, batch))[0].reshape(at.size, p + 1, -1)
+        errors = residuals(batch).reshape(at.size, p + 1, -1)
         trials = np.empty((at.size, 4, p))
         for i, j in enumerate(at):
-            costs[j] = float(residuals[i, 0] @ residuals[i, 0])
-            J = (residuals[i, 1:] - residuals[i, 0]) / _NUDGE
-            G, g = J @ J.T, J @ residuals[i, 0]
+            costs[j] = float(errors[i, 0] @ errors[i, 0])
+            J = (errors[i, 1:] - errors[i, 0]) / _NUDGE
+            G, g = J @ J.T, J @ errors[i, 0]
             for m, d in enumerate(damping[j] * 10.0 ** np.arange(-1, 3)):
                 step = np.linalg.solve(G + d * np.diag(np.diag(G) + 1e-9), g)
                 trials[i, m] = theta[j] - np.clip(step, -0.5, 0.5)
-        tried = squared_errors(wave, columns, trials.reshape(-1, p))
+        tried = squared_errors(residuals, trials.reshape(-1, p))
         tried = tried.reshape(trials.shape[:2])
         for i, j in enumerate(at):
             m = int(np.argmin(tried[i]))
