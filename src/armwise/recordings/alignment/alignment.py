@@ -51,7 +51,7 @@ def choose(
     arm: Arm | None,
     lag: float | None,
 ) -> Preparation:
-    """Fill in what was not asked for, from the longest stretch.
+    """Fill in what was not asked for, from the longest stretch of the most joints.
 
     Args:
         parts: The stretches of a recording.
@@ -62,7 +62,7 @@ def choose(
     # Threads cost more than they give on matrices this small.
     with few_threads():
         # Time from zero: large stamps would cost digits of the sampling rate.
-        longest = replace(max(parts, key=len), start=0.0)
+        longest = replace(_richest(parts), start=0.0)
         choice, scale = _choose(longest, settings, arm, lag)
         if scale is None or arm is None:
             return choice
@@ -122,6 +122,19 @@ def _choose(
         choice, scale = _with_lag(problem, choice, columns, rate, lag is None)
     thin = decimation_for(choice, rate)
     return replace(choice, decimation=thin, sample_rate_hz=rate), scale
+
+
+def _richest(parts: Sequence[Stretch]) -> Stretch:
+    """The longest of the stretches in which most joints move.
+
+    A sweep of one joint may last longer than the motion of all, and shows a delay and a
+    scale of that joint alone.
+    """
+    ranges = np.array([[np.ptp(signal) for signal in part.q] for part in parts])
+    # Judgement: a tenth of the farthest that a joint goes in any of them.
+    moving = np.sum(ranges > 0.1 * ranges.max(axis=0), axis=1)
+    best = max(range(len(parts)), key=lambda k: (moving[k], len(parts[k])))
+    return parts[best]
 
 
 def _positions(stretch: Stretch) -> np.ndarray:
