@@ -56,6 +56,7 @@ from armwise.regression.solution import (
 from armwise.regression.torque_gains import (
     GAIN_STD,
     GainStd,
+    TorqueScale,
     TorqueSignal,
     consistent_scale,
     joint_gain_std,
@@ -85,6 +86,7 @@ __all__ = [
     "Solution",
     "StretchScores",
     "TorqueProjection",
+    "TorqueScale",
     "TorqueSignal",
     "accumulate",
     "accumulate_folds",

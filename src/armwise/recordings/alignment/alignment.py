@@ -26,14 +26,13 @@ from armwise.recordings.stretches import motions_between_rests, speed_resolution
 from armwise.regression import (
     Columns,
     TorqueProjection,
+    TorqueScale,
     accumulate_folds,
     consistent_scale,
     few_threads,
 )
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-
     from armwise.arms import Arm
     from armwise.recordings.stretches import Stretch
 
@@ -67,14 +66,19 @@ def choose(
         if scale is None or arm is None:
             return choice
         # Lag and cut-off anew, by torques that no longer contradict each other.
-        tau = tuple(s * x for s, x in zip(scale, longest.tau, strict=True))
+        pairs = zip(scale.factors, longest.tau, strict=True)
+        tau = tuple(factor * torque for factor, torque in pairs)
         choice, _ = _choose(replace(longest, tau=tau), settings, arm, lag)
-        return replace(choice, torque_scale=tuple(map(float, scale)))
+        return replace(
+            choice,
+            torque_scale=tuple(map(float, scale.factors)),
+            torque_scale_std=tuple(map(float, scale.std)),
+        )
 
 
 def _choose(
     longest: Stretch, settings: Preparation | None, arm: Arm | None, lag: float | None
-) -> tuple[Preparation, Float[np.ndarray, " dof"] | None]:
+) -> tuple[Preparation, TorqueScale | None]:
     """Decide one thing after the other, from one stretch.
 
     Also returns what torques that contradict each other must be multiplied by.
@@ -228,7 +232,7 @@ def _with_lag(
     columns: Columns,
     rate_hz: float,
     is_open: bool,
-) -> tuple[Preparation, Float[np.ndarray, " dof"] | None]:
+) -> tuple[Preparation, TorqueScale | None]:
     """Fit the lag beside all parameters, and see how friction is at low speed.
 
     Also returns what torques must be multiplied by, as `consistent_scale` has it.
