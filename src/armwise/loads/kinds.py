@@ -63,8 +63,8 @@ _NOISE_LEFT = 0.5
 """Fraction of noise in a rigid load's squared error below which something moves."""
 
 _LAWFUL, _SPRINGS = 0.7, 0.5
-"""Error over that of the best path of any shape below which springs need to explain
-only this fraction."""
+"""Error over that of the best path of any shape below which a law is the better story,
+and springs need to explain only this fraction."""
 
 _LEAST_SHIFT = 0.03
 """Fraction of the slow wrench that a load must leave to be loose: misalignments of a
@@ -316,11 +316,11 @@ def _swinging_fit(
     })  # fmt: skip
 
 
-_HORIZONS = (0.3, 0.6)
+_HORIZONS = (0.3, 0.5, 0.75)
 """Fractions of the log that are fitted first where the whole log is not: swings that
 begin a little apart grow apart, so that over long times valleys are narrow."""
 
-_STARTS, _ROUNDS = 400, 3
+_STARTS, _ROUNDS = 1000, 3
 """Other starts of the motion, and the searches among them that go on."""
 
 
@@ -488,8 +488,9 @@ def _fit_path(
     # The path was fitted to all stretches, the first among them: a slip may be in it.
     left = np.sum((wave.residual - C @ x) ** 2) / np.sum(wave.residual**2)
     rigid = wave.score(None, 0).errors.sum()
-    scale = left * wave.price(unknowns) * rigid / errors.sum()
-    return scale * errors, float(left), best, x
+    # A path that goes once and stays has hardly more unknowns than where it went.
+    price = wave.price(unknowns) if _turns(path[0] @ x) >= 2 else 1.0
+    return left * price * rigid / errors.sum() * errors, float(left), best, x
 
 
 # Compliant grip: springs, linear in small displacements.
@@ -631,10 +632,12 @@ def _compare(wave: Wave, fits: dict[str, Fit]) -> LoadKind:
 
     def rank(kind: str) -> tuple[bool, bool, float]:
         # A path that goes to and fro has many unknowns: a law that explains as much is
-        # the simpler story.
+        # the simpler story. One that goes once and stays is simple itself: a hinge that
+        # falls over looks alike, while one that swings leaves far less than a path.
         is_tortuous = kind == "slipping" and slip["turns"] >= 2
+        is_simple = kind == "slipping" and not is_tortuous
         enough = explained[kind] > needed.get(kind, 1.0)
-        return not enough, is_tortuous, errors[kind]
+        return not enough, is_tortuous, errors[kind] * (_LAWFUL if is_simple else 1.0)
 
     ranked = sorted(fits, key=rank)
     best = ranked[0]
