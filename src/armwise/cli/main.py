@@ -6,6 +6,7 @@ signature), or as a typer app called `app`. Nothing of it is imported until it i
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import warnings
@@ -143,6 +144,9 @@ def main() -> None:
     # Matrices here are small: several threads would wait for each other, busily. Set
     # before NumPy is imported; whoever sets it already means it.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Tracing makes a hundred thousand small objects, none of them in circles: looking
+    # for circles among them as often as Python does is 3 % of a whole command.
+    gc.set_threshold(100_000)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # names of files may hold any bytes
             stream.reconfigure(errors="backslashreplace")

@@ -11,7 +11,7 @@ the model leaves over, and is large enough to matter is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -90,8 +90,11 @@ WRONG_DATA = frozenset(
 """Codes of warnings after which an estimate is not to be trusted as it is."""
 
 DOUBTFUL_DATA = frozenset(
-    {"friction-changed", "burst", "torque-clipped", "encoder-frozen", "slow-sampling"}
-)
+    {
+        "friction-changed", "burst", "torque-clipped", "encoder-frozen",
+        "slow-sampling", "torque-scale",
+    }
+)  # fmt: skip
 """Codes of warnings that ask for a look at the data."""
 
 
@@ -130,6 +133,25 @@ def examine(
         warning = read_otherwise(problem, system.thinned(2))
         return [] if warning is None else [warning]
     return findings
+
+
+def scaled_torques(arm: Arm, runs: Sequence[Samples]) -> list[EstimateWarning]:
+    """Say which torques were multiplied, because they contradicted the others."""
+    warnings = []
+    for scale in dict.fromkeys(run.preparation.torque_scale for run in runs):
+        if not scale:
+            continue
+        named = zip(arm.coordinate_names, scale, strict=True)
+        factors = [f"{name} × {x:.3g}" for name, x in named if x != 1.0]
+        listed = ", ".join(f"{x:.3g}" for x in scale)
+        text = (
+            f"The joints' torques contradict each other unless some are multiplied, "
+            f"and they were: {', '.join(factors)}. A gear ratio or torque constant is "
+            "missing there; masses are in units of the other joints' torques. Give "
+            f"it in a mapping wherever the log is used: [torque] scale = [{listed}]."
+        )
+        warnings.append(EstimateWarning("torque-scale", text))
+    return warnings
 
 
 def _is_poor(error: Float[np.ndarray, " dof"]) -> bool:

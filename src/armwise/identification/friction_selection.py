@@ -268,9 +268,8 @@ class _Search:
             _changes(problem, std), folds.fitted, folds.every, strict=True
         ):
             used = np.flatnonzero(np.any(change != 0.0, axis=0))
-            change = change[:, used]
             self._moved.append(used)
-            self._grams.append(change.T @ np.stack([fitted, every]) @ change)
+            self._grams.append(_combined(np.stack([fitted, every]), change[:, used]))
         self._is_seen = self._seen()
         self._rescale()
         self._torque = np.stack([g[..., -1, -1].sum(axis=1) for g in self._grams], 1)
@@ -568,6 +567,24 @@ class _Search:
             term.form != "hysteresis"
             and any(t.joint == term.joint and t.form == term.form for t in selected)
         )
+
+
+def _combined(
+    grams: Float[np.ndarray, "... columns columns"],
+    change: Float[np.ndarray, "columns unknowns"],
+) -> Float[np.ndarray, "... unknowns unknowns"]:
+    """Cᵀ G C; nearly all unknowns are one column each, which is no product."""
+    alone = np.count_nonzero(change, axis=0) == 1
+    leader = np.argmax(change[:, alone] != 0.0, axis=0)
+    size = change[leader, np.flatnonzero(alone)]
+    others = change[:, ~alone]
+    halves = np.empty((*grams.shape[:-1], change.shape[1]))
+    halves[..., alone] = grams[..., leader] * size
+    halves[..., ~alone] = grams @ others
+    whole = np.empty((*grams.shape[:-2], change.shape[1], change.shape[1]))
+    whole[..., alone, :] = halves[..., leader, :] * size[:, None]
+    whole[..., ~alone, :] = others.T @ halves
+    return whole
 
 
 def _changes(

@@ -21,6 +21,7 @@ from armwise.errors import (
 from armwise.identification.data_checks import (
     WRONG_DATA,
     examine,
+    scaled_torques,
     without_copies,
 )
 from armwise.identification.diagnosis import diagnose
@@ -208,6 +209,7 @@ def build_problem(
             "parameters: the data are too short. Record a longer motion, or hold out "
             "less of it."
         )
+    warnings += scaled_torques(arm, runs)
     report("choose friction", 0.4)
     with few_threads():
         if isinstance(friction, str):

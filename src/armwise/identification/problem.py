@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import DRIVE_NAMES
-from armwise.dynamics import BaseParameters, structural_factor, successive_ranks
+from armwise.dynamics import (
+    BaseParameters,
+    Grouping,
+    Mechanism,
+    structural_factor,
+    successive_ranks,
+)
 from armwise.errors import ArgumentError, EstimateWarning
 from armwise.recordings import Samples
 from armwise.regression import Accumulator, Columns, FrictionTerm, accumulate
@@ -224,10 +230,10 @@ def structural_base(
             tip, as in `izaguirre1992`; else by the links nearest the base.
     """
     names = columns.names
-    factor = structural_factor(columns.dynamics.mechanism)
-    width = factor.shape[1]
-    order = [k for k in _order(columns, from_tip) if free[k]]
-    grouping = successive_ranks(factor * free[:width], [k for k in order if k < width])
+    mechanism = columns.dynamics.mechanism
+    width = structural_factor(mechanism).shape[1]
+    order = tuple(k for k in _order(columns, from_tip) if free[k] and k < width)
+    grouping = _grouped(mechanism, order)
     # In the order of the parameters, not in that of the search for ranks.
     rank = np.argsort(grouping.indices)
     # A friction term is no combination of others, nor part of one: it stands alone.
@@ -243,6 +249,16 @@ def structural_base(
         if is_free and not is_shown
     )
     return BaseParameters(names, tuple(indices), matrix, unidentifiable)
+
+
+# One fit asks for the same groups four times, with other friction terms beside them.
+@lru_cache(maxsize=16)
+def _grouped(mechanism: Mechanism, order: tuple[int, ...]) -> Grouping:
+    """Which parameters lead the others, of those that are named, in their order."""
+    factor = structural_factor(mechanism)
+    is_named = np.zeros(factor.shape[1], dtype=bool)
+    is_named[list(order)] = True
+    return successive_ranks(factor * is_named, order)
 
 
 def _order(columns: Columns, from_tip: bool) -> list[int]:

@@ -256,10 +256,11 @@ class WhitenedRows:
         def torque(step: np.ndarray) -> np.ndarray:
             return dynamics.inverse_dynamics(motion.q + step, motion.qd, motion.qdd)
 
-        # Judgement: 1e-4 rad, where differences have eight digits.
-        steps = 1e-4 * np.eye(motion.dof)
+        # 1e-6 rad to one side: what is bent takes one millionth, rounding (1e-16 over
+        # 1e-6) far less, and the torque there serves every joint.
+        steps, here = 1e-6 * np.eye(motion.dof), torque(np.zeros(motion.dof))
         return np.stack(
-            [self.whitened((torque(x) - torque(-x)) / 2e-4) for x in steps], axis=1
+            [self.whitened((torque(x) - here) / 1e-6) for x in steps], axis=1
         )
 
     @cached_property

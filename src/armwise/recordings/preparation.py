@@ -34,6 +34,8 @@ class Preparation:
             all parameters; None: it was given, or is hardly determined.
         lag_doubt: How far a delay that is hardly determined, and not fitted, may be off
             in [s]; infinite where nothing shows it, None where it was given or fitted.
+        torque_scale: What each joint's recorded torque was multiplied by, because the
+            joints contradicted each other; empty where they do not.
         wrench_lag: Delay of the wrench, taken out, in [s].
         velocity_lag: Delay of the measured velocity, taken out, in [s].
         velocity: Whether velocity was measured or made from position.
@@ -56,6 +58,7 @@ class Preparation:
     lag: float = 0.0
     lag_std: float | None = None
     lag_doubt: float | None = None
+    torque_scale: tuple[float, ...] = ()
     wrench_lag: float = 0.0
     velocity_lag: float = 0.0
     velocity: VelocitySource = "given"

@@ -58,6 +58,8 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
             block[:, j] = shifted(filtered, lag * stretch.rate_hz)[rows]
         forces.append(block)
     tau, wrench = forces
+    if preparation.torque_scale and stretch.tau:
+        tau = tau * preparation.torque_scale
     return Samples(
         time=stretch.time[rows],
         q=q,

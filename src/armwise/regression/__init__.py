@@ -34,6 +34,7 @@ from armwise.regression.jackknife import (
     student_tails,
 )
 from armwise.regression.low_pass import butterworth, low_pass
+from armwise.regression.prefilter import Prefilter
 from armwise.regression.projection import TorqueProjection
 from armwise.regression.signals import (
     Signals,
@@ -57,6 +58,7 @@ from armwise.regression.torque_gains import (
     GAIN_STD,
     GainStd,
     TorqueSignal,
+    consistent_scale,
     joint_gain_std,
 )
 
@@ -80,6 +82,7 @@ __all__ = [
     "FrictionTerm",
     "GainStd",
     "GramSum",
+    "Prefilter",
     "Signals",
     "Solution",
     "StretchScores",
@@ -91,6 +94,7 @@ __all__ = [
     "accumulate_stretches",
     "averaged_sign",
     "butterworth",
+    "consistent_scale",
     "factor_of_gram",
     "few_threads",
     "friction_direction",

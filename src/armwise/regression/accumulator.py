@@ -43,10 +43,10 @@ _LONG_STRETCH = 3 * BLOCK
 """Samples of a stretch from which on Cholesky-QR is faster than Householder's."""
 
 
-# Fewer rows than columns determine nothing, and what they precondition does not fit the
-# next ones.
-_FEW = 2
-"""Rows of a block for each of its columns from which on it is added by itself."""
+# Products beat reflections by a factor of two, and cost four more factorisations.
+_FEW = 8
+"""Rows for each column below which they wait for others, or at the end are reflected:
+what few rows precondition does not fit the next ones either."""
 
 
 class ColumnSource(Protocol):
@@ -404,9 +404,11 @@ class FactorSum:
     def _add(self, matrix: Float[np.ndarray, "width samples"]) -> None:
         """Add samples, by products if a preconditioner fits them."""
         if self._preconditioner is None:
-            if not self._settled.any():
+            is_first = not self._settled.any()
+            if is_first or matrix.shape[1] < _FEW * len(matrix):
                 # The first samples are what later ones are preconditioned with.
-                self._settled = triangle(matrix.T)
+                rows = matrix.T if is_first else np.vstack([self._settled, matrix.T])
+                self._settled = triangle(rows)
                 return
             self._renew(self._settled)
         # The inverse is formed once; a block then costs one product, and another one

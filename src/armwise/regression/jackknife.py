@@ -166,7 +166,9 @@ class StretchScores:
         self._stride = max(1, self._length // _LOOKS_PER_STRETCH)
         self._filled = 0
         self.values = np.zeros((-(-samples // self._length), width))
-        self._information: list[np.ndarray] = []
+        # Rows and not their products: of many joints a product has far more entries
+        # than the few rows that it is made of.
+        self._rows: list[list[tuple[int, np.ndarray]]] = [[] for _ in self.values]
 
     def parts(self, count: int) -> list[tuple[int, slice]]:
         """Assign the next samples: (number of the stretch, which of the samples)."""
@@ -188,10 +190,7 @@ class StretchScores:
         torque_std: Float[np.ndarray, " dof"],
         parts: list[tuple[int, slice]],
     ) -> None:
-        """Add the scores Yᵀ W e of a block, and roughly its information Yᵀ W Y."""
-        if not self._information:
-            sizes = [support.size for support in columns.support]
-            self._information = [np.zeros((len(self.values), k, k)) for k in sizes]
+        """Add the scores Yᵀ W e of a block, and some of its rows for Yᵀ W Y."""
         for i, support in enumerate(columns.support):
             matrix = block.joints[i][:-1]
             if block.trust is not None:
@@ -202,8 +201,8 @@ class StretchScores:
                 self.values[row, support] += matrix[:, part] @ error[part]
                 some = matrix[:, part.start : part.stop : self._stride]
                 # Thinned rows stand for those between them.
-                weight = (part.stop - part.start) / (some.shape[1] * torque_std[i] ** 2)
-                self._information[i][row] += weight * (some @ some.T)
+                weight = np.sqrt((part.stop - part.start) / some.shape[1])
+                self._rows[row].append((i, some.T * (weight / torque_std[i])))
 
     def covariance(
         self,
@@ -212,9 +211,11 @@ class StretchScores:
         solution: Solution,
     ) -> Float[np.ndarray, "base base"]:
         """Jackknife of a solution for combinations of the columns."""
-        count, width = self.values.shape
-        every = np.zeros((count, width, width))
-        for support, own in zip(columns.support, self._information, strict=True):
-            every[:, support[:, None], support] += own
         root = selection @ solution.inverse_root
-        return jackknife(self.values @ selection, root.T @ every @ root, solution)
+        roots = [root[support] for support in columns.support]
+        fractions = []
+        for rows in self._rows:
+            turned = [some @ roots[i] for i, some in rows]
+            every = np.concatenate(turned) if turned else np.zeros((1, root.shape[1]))
+            fractions.append(every.T @ every)
+        return jackknife(self.values @ selection, np.array(fractions), solution)

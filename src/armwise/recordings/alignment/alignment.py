@@ -23,9 +23,17 @@ from armwise.recordings.samples import Samples
 from armwise.recordings.smoothing import shifted, smooth
 from armwise.recordings.spectra import LONGEST, Band, band_powers, motion_band
 from armwise.recordings.stretches import motions_between_rests, speed_resolution
-from armwise.regression import Columns, TorqueProjection, few_threads
+from armwise.regression import (
+    Columns,
+    TorqueProjection,
+    accumulate_folds,
+    consistent_scale,
+    few_threads,
+)
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
+
     from armwise.arms import Arm
     from armwise.recordings.stretches import Stretch
 
@@ -55,13 +63,22 @@ def choose(
     with few_threads():
         # Time from zero: large stamps would cost digits of the sampling rate.
         longest = replace(max(parts, key=len), start=0.0)
-        return _choose(longest, settings, arm, lag)
+        choice, scale = _choose(longest, settings, arm, lag)
+        if scale is None or arm is None:
+            return choice
+        # Lag and cut-off anew, by torques that no longer contradict each other.
+        tau = tuple(s * x for s, x in zip(scale, longest.tau, strict=True))
+        choice, _ = _choose(replace(longest, tau=tau), settings, arm, lag)
+        return replace(choice, torque_scale=tuple(map(float, scale)))
 
 
 def _choose(
     longest: Stretch, settings: Preparation | None, arm: Arm | None, lag: float | None
-) -> Preparation:
-    """Decide one thing after the other, from one stretch."""
+) -> tuple[Preparation, Float[np.ndarray, " dof"] | None]:
+    """Decide one thing after the other, from one stretch.
+
+    Also returns what torques that contradict each other must be multiplied by.
+    """
     rate = longest.rate_hz
     columns = None if arm is None else Columns(arm)
 
@@ -100,10 +117,11 @@ def _choose(
         choice = replace(
             choice, cutoff_hz=settings.cutoff_hz, torque_bandwidth_hz=early
         )
+    scale = None
     if longest.tau and columns is not None:
-        choice = _with_lag(problem, choice, columns, rate, lag is None)
+        choice, scale = _with_lag(problem, choice, columns, rate, lag is None)
     thin = decimation_for(choice, rate)
-    return replace(choice, decimation=thin, sample_rate_hz=rate)
+    return replace(choice, decimation=thin, sample_rate_hz=rate), scale
 
 
 def _positions(stretch: Stretch) -> np.ndarray:
@@ -197,8 +215,11 @@ def _with_lag(
     columns: Columns,
     rate_hz: float,
     is_open: bool,
-) -> Preparation:
-    """Fit the lag beside all parameters, and see how friction is at low speed."""
+) -> tuple[Preparation, Float[np.ndarray, " dof"] | None]:
+    """Fit the lag beside all parameters, and see how friction is at low speed.
+
+    Also returns what torques must be multiplied by, as `consistent_scale` has it.
+    """
     every = (True,) * columns.arm.dof
     trial = replace(choice, lag=0.0, wrench_lag=0.0, notes=(), ignores_slow=every)
     # Friction as the torque shows it, through the narrower of its own filter and ours.
@@ -206,7 +227,7 @@ def _with_lag(
     shown = seen_hz if np.isfinite(seen_hz) else None
     projection = problem(replace(trial, torque_bandwidth_hz=shown))
     if projection is None:
-        return replace(choice, lag_doubt=np.inf) if is_open else choice
+        return replace(choice, lag_doubt=np.inf) if is_open else choice, None
     samples = projection.signals
     assert isinstance(samples, Samples)
     fit = fit_lag(samples, columns, choice.lag, is_open)
@@ -224,7 +245,11 @@ def _with_lag(
         fit = fit_lag(samples, columns, lag, is_open=False)
     # NaN, of a joint without such rows or without friction, is not below any bound.
     ignored = tuple(map(bool, np.abs(fit.slow_friction) < _SLOW_FRICTION))
-    return replace(choice, ignores_slow=ignored)
+    # A thousand rows in ten stretches: what is looked for is far larger than noise.
+    length, step = -(-len(samples) // 10), -(-len(samples) // 1000)
+    folds, _ = accumulate_folds(columns, samples, length, step)
+    scale = consistent_scale(folds, columns.support)
+    return replace(choice, ignores_slow=ignored), scale
 
 
 def _longest(samples: Samples) -> float:
