@@ -630,14 +630,14 @@ def _compare(wave: Wave, fits: dict[str, Fit]) -> LoadKind:
     if errors.get("compliant", 1.0) < _LAWFUL * errors["slipping"]:
         needed["compliant"] = _SPRINGS
 
-    def rank(kind: str) -> tuple[bool, bool, float]:
+    def rank(kind: str) -> tuple[bool, float]:
         # A path that goes to and fro has many unknowns: a law that explains as much is
         # the simpler story. One that goes once and stays is simple itself: a hinge that
         # falls over looks alike, while one that swings leaves far less than a path.
-        is_tortuous = kind == "slipping" and slip["turns"] >= 2
-        is_simple = kind == "slipping" and not is_tortuous
-        enough = explained[kind] > needed.get(kind, 1.0)
-        return not enough, is_tortuous, errors[kind] * (_LAWFUL if is_simple else 1.0)
+        factor = 1.0
+        if kind == "slipping":
+            factor = _LAWFUL if slip["turns"] < 2 else 1.0 / _LAWFUL
+        return explained[kind] <= needed.get(kind, 1.0), factor * errors[kind]
 
     ranked = sorted(fits, key=rank)
     best = ranked[0]
