@@ -27,6 +27,7 @@ METHODS = {
         relative_std=3.0, absolute_std=3.0
     ),
     "physical": lambda data: aw.PhysicallyConsistent(),
+    "prefiltered": lambda data: aw.identification.Prefiltered(),
     "instrumental": planned,
     "momentum": lambda data: aw.identification.MomentumBalance(0.05),
     "recursive": lambda data: aw.identification.Recursive(0.9999),

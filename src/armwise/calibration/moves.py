@@ -13,7 +13,7 @@ from armwise.calibration.stages import find_senses
 from armwise.calibration.structure import Structure
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, RecordingError
-from armwise.motions import Triangle
+from armwise.motions import Motion, Triangle
 from armwise.recordings import Recording
 
 if TYPE_CHECKING:
@@ -69,6 +69,30 @@ _HARDLY = 0.5
 """Fraction of its reference's span below which a joint does not follow."""
 
 
+_RINGING = 0.1
+"""Root mean square of torques about a smooth curve, as a fraction of the effort limit,
+from which on a joint rings: loops beyond their limit grow to all of it within a second,
+noise of a reading's last bits makes a hundredth."""
+
+_SOFTEST = 3
+"""Times feedback is halved: an eighth does not hold an arm up any more."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Ramp:
+    """From readings to others in a time in [s], at rest at both ends."""
+
+    start: Float[np.ndarray, "batch dof"]
+    end: Float[np.ndarray, " dof"]
+    duration: float
+
+    def __call__(self, t: float) -> tuple[np.ndarray, ...]:
+        z = min(t / self.duration, 1.0)
+        s = z**3 * (10.0 - 15.0 * z + 6.0 * z**2)
+        still = np.zeros_like(self.start)
+        return self.start + (self.end - self.start) * s, still, still
+
+
 class Mover:
     """Moves arms side by side, all alike, in their readings' units.
 
@@ -93,6 +117,8 @@ class Mover:
         fastest = np.where(np.isfinite(speed), _SPEED * speed, np.inf) / self.gains
         self._shortest = 4.0 * moves.amplitude / fastest.min(axis=0)
         self.time = 0.0
+        self._effort, self._rang = effort, False
+        self._halved = np.zeros_like(inertia, dtype=int)
         self.go_to(np.zeros(len(self.names)))
 
     @property
@@ -102,19 +128,14 @@ class Mover:
 
     def go_to(self, target: np.ndarray) -> None:
         """Go slowly to scaled readings and rest there."""
-        start, pd = self.bench.x.copy(), self._pd
-        distance = float(np.abs(target - start).max())
-        # At most the speed of a wave.
-        duration = max(0.5, 0.5 * distance * self.moves.period)
-
-        def ramp(t: float) -> tuple[np.ndarray, ...]:
-            z = min(t / duration, 1.0)
-            s = z**3 * (10.0 - 15.0 * z + 6.0 * z**2)  # at rest at both ends
-            still = np.zeros_like(start)
-            return start + (target - start) * s, still, still
-
-        self.bench.follow(pd, ramp, duration + 0.3)
-        self.time += duration + 0.3
+        while True:
+            start = self.bench.x.copy()
+            distance = float(np.abs(target - start).max())
+            # At most the speed of a wave.
+            duration = max(0.5, 0.5 * distance * self.moves.period)
+            ramp = _Ramp(start, target, duration)
+            if self._run(ramp, duration + 0.3) is not None:
+                return
 
     def wave(
         self,
@@ -141,10 +162,51 @@ class Mover:
 
     def follow(self, motion: Triangle) -> Trace:
         """Go to the middle of a wave, follow it, and return what was recorded."""
-        self.go_to(motion.center)
-        trace = self.bench.follow(self._pd, motion, motion.duration)
-        self.time += motion.duration
-        return trace
+        while True:
+            self.go_to(motion.center)
+            trace = self._run(motion, motion.duration)
+            if trace is not None:
+                return trace
+
+    def _run(self, motion: Motion | _Ramp, duration: float) -> Trace | None:
+        """Follow a motion; None where an arm rang, whose feedback is then softer."""
+        self._was_rough = np.zeros_like(self._halved, dtype=bool)
+        trace = self.bench.follow(self._pd, motion, duration, rings=self._rings)
+        self.time += len(trace.time) * self.bench.period
+        return None if self._rang else trace
+
+    def _rings(self, u: Float[np.ndarray, "samples batch dof"]) -> bool:
+        """Whether an arm rings; halves the feedback of the joint that does most.
+
+        Inertias are measured in the posture at power-up. Elsewhere a joint may have a
+        third of it, so that damping that was right exceeds what the delay allows.
+        """
+        basis = np.linalg.qr(np.vander(np.linspace(-1.0, 1.0, len(u)), 4))[0]
+        # A cubic stands for the motion's own torque.
+        smooth = np.tensordot(basis, np.tensordot(basis.T, u, axes=1), axes=1)
+        rough = np.sqrt(np.mean((u - smooth) ** 2, axis=0)) / self._effort
+        rough[list(self.lost)] = 0.0
+        is_rough = rough > _RINGING
+        # Twice on end: the jerk of a start is over by then.
+        lasting = np.where(is_rough & self._was_rough, rough, 0.0)
+        self._was_rough = is_rough
+        arms = np.flatnonzero(lasting.any(axis=1))
+        for b in arms:
+            self._soften(int(b), int(lasting[b].argmax()))
+        self._rang = bool(arms.size)
+        return self._rang
+
+    def _soften(self, b: int, j: int) -> None:
+        """Halve a joint's feedback; give the arm up where that has not helped."""
+        self._halved[b, j] += 1
+        for gain in self._pd.gains:
+            gain[b, j] *= 0.5
+        if self._halved[b, j] > _SOFTEST:
+            self.bench.lose(
+                np.arange(len(self._halved)) == b,
+                f"{self.names[j]} rings under feedback, however soft. Its readings or "
+                "torques are too late, or too noisy: filter them less, or more.",
+            )
 
     def recording(self, trace: Trace, b: int, amplitude: np.ndarray) -> Recording:
         """One arm's readings and torques along a wave; refuses joints left behind."""

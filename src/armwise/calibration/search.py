@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -107,7 +108,7 @@ def search(
             continue
         if best.defect is not None and not best.is_mirrored:
             minima[0] = replace(best, is_mirrored=True)
-            for image in _near_images(projector, region, best.problem):
+            for image in near_images(projector, region, best.problem):
                 follow(image)
         if any(m.defect is None and m.problem.mean_cost < good for m in minima):
             break
@@ -125,7 +126,7 @@ def is_same(a: SensorPoint, b: SensorPoint) -> bool:
     return _is_near(a, b, _SAME)
 
 
-def _near_images(
+def near_images(
     projector: Projector, region: SearchRegion, solution: ProjectedProblem
 ) -> list[SensorPoint]:
     """Images of a minimum that explain the torques nearly as well."""
@@ -269,22 +270,36 @@ class SearchRegion:
             return "a joint would turn beyond all its limits"
         return None
 
+    def clipped(self, point: SensorPoint) -> SensorPoint:
+        """A point with its gains brought into their range."""
+        size = np.clip(np.abs(point.alpha), self.low, self.high)
+        return replace(point, alpha=np.sign(point.alpha) * size)
+
     def is_outside(self, point: SensorPoint) -> bool:
         """Whether a point is not possible."""
         return self.defect(point) is not None
 
     def _spread(self, count: int, seed: int) -> tuple[np.ndarray, ...]:
         """|α|, turns from the guess, and a coin to toss, each (count, dof)."""
-        from scipy.stats import qmc
-
-        # Sobol's points fill 3 n dimensions more evenly than random ones; they come in
-        # powers of two. Gains are spread evenly on a logarithmic scale.
         n, size = self.span.size, max(1, count)
-        power = int(np.ceil(np.log2(size)))
-        unit = qmc.Sobol(3 * n, seed=seed).random_base2(power)[:size]
+        # Gains are spread evenly on a logarithmic scale.
+        unit = _unit_points(3 * n, int(np.ceil(np.log2(size))), seed)[:size]
         gains = self.low * (self.high / self.low) ** unit[:, :n]
         turns = (2.0 * unit[:, n : 2 * n] - 1.0) * self.offset_range
         return gains, turns, unit[:, 2 * n :]
+
+
+@cache
+def _unit_points(
+    dimensions: int, power: int, seed: int
+) -> Float[np.ndarray, "points dimensions"]:
+    """Sobol's points in a unit cube, more evenly spread than random ones.
+
+    They come in powers of two.
+    """
+    from scipy.stats import qmc
+
+    return np.asarray(qmc.Sobol(dimensions, seed=seed).random_base2(power))
 
 
 def _largest_turn(structure: Structure) -> Float[np.ndarray, " dof"]:
@@ -366,7 +381,9 @@ def described_points(
         if not any(_is_near(end[1], other, 0.01) for _, other in minima):
             minima.append(end)
     minima.sort(key=lambda x: x[0])
-    return [p for _, p in minima if not region.is_outside(p)][:_DESCRIBED_KEPT]
+    # Masses that are off pull gains along, but hardly the posture.
+    inside = [region.clipped(p) for _, p in minima]
+    return [p for p in inside if not region.is_outside(p)][:_DESCRIBED_KEPT]
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,11 +395,13 @@ class DescribedMasses:
         bodies: The described arm, without its drives.
         bases: Per joint, an orthonormal basis of what is not described: constant
             torque, friction, rotor inertia.
+        weights: Of each torque.
     """
 
     projector: Projector
     bodies: Dynamics
     bases: tuple[Float[np.ndarray, "samples 4"], ...]
+    weights: Float[np.ndarray, "samples dof"]
 
     @classmethod
     def of(cls, projector: Projector) -> DescribedMasses | None:
@@ -399,7 +418,8 @@ class DescribedMasses:
                 [np.ones_like(speed), np.sign(speed), speed, sensed.qdd[:, j]], axis=1
             )
             bases.append(np.linalg.qr(columns * weights[:, j : j + 1])[0])
-        return cls(projector, Dynamics(arm.with_parameters(parameters)), tuple(bases))
+        dynamics = Dynamics(arm.with_parameters(parameters))
+        return cls(projector, dynamics, tuple(bases), weights / projector.torque_std)
 
     def costs(
         self,
@@ -424,8 +444,8 @@ class DescribedMasses:
         qd, qdd = sensed.qd * alpha[:, None], sensed.qdd * alpha[:, None]
         flat = (x.reshape(-1, sensed.dof) for x in (q, qd, qdd))
         predicted = self.bodies.inverse_dynamics(*flat).reshape(count, -1, sensed.dof)
-        weights = projector.mask.weights(slice(0, len(sensed)))
-        error = (sensed.tau - predicted) * (weights / projector.torque_std)
+        error = np.subtract(sensed.tau, predicted, out=predicted)
+        error *= self.weights
         for j, basis in enumerate(self.bases):
             error[:, :, j] -= (error[:, :, j] @ basis) @ basis.T
         return np.asarray(error)

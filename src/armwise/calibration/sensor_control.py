@@ -34,6 +34,10 @@ a working sensor changes its last bit within milliseconds."""
 _CHECK_INTERVAL = 500
 """Samples between two checks whether a stage may end: it costs an inversion."""
 
+RINGING_TIME = 0.2
+"""Time in [s] of torques that are looked at together: some ten periods of a loop that
+rings because of its delay of milliseconds."""
+
 PARAMETER_STRIDE = 20
 """Samples from one entry of adapted parameters in a trace to the next."""
 
@@ -155,7 +159,7 @@ class Bench:
         reading = self._scaled(self.plant.step(u * self.sense))
         if not np.isfinite(reading.sum()) or self.plant.diverged.any():
             away = ~np.isfinite(reading).all(axis=1) | self.plant.diverged
-            self._lose(away, "The arm ran away; lower the gains or the effort.")
+            self.lose(away, "The arm ran away; lower the gains or the effort.")
             reading = np.where(np.isfinite(reading), reading, self._reading)
         raw = (reading - self._reading) / self.period
         self._speed = self._keep * self._speed + (1.0 - self._keep) * raw
@@ -187,14 +191,14 @@ class Bench:
             b, j = np.unravel_index(int(self._stuck.argmax()), self._stuck.shape)
             volts = float(self._reading[b, j])
             volts = volts * float(self.scale[j]) + float(self.center[j])
-            self._lose(
+            self.lose(
                 np.arange(len(self._stuck)) == b,
                 f"Joint {j + 1}: the reading stays at {volts:.4g} while its joint is "
                 "pushed: the sensor is saturated or broken. Move less far (full_scale),"
                 " or lower the sensor's amplification.",
             )
 
-    def _lose(self, arms: np.ndarray, why: str) -> None:
+    def lose(self, arms: np.ndarray, why: str) -> None:
         """Go on without some arms, or not at all."""
         for b in np.flatnonzero(arms):
             self.lost.setdefault(int(b), RecordingError(why))
@@ -207,8 +211,17 @@ class Bench:
         motion: Motion | Callable[[float], tuple[np.ndarray, ...]],
         duration: float,
         is_finished: Callable[[float], bool] | None = None,
+        rings: Callable[[Float[np.ndarray, "samples batch dof"]], bool] | None = None,
     ) -> Trace:
-        """Follow a motion of scaled readings; stop early once `is_finished`."""
+        """Follow a motion of scaled readings.
+
+        Args:
+            controller: What moves it.
+            motion: Where to.
+            duration: In [s].
+            is_finished: Ends the run early, asked with the time.
+            rings: The same, asked every `RINGING_TIME` with the torques since.
+        """
         batch, dof = self._reading.shape
         steps = round(duration / self.period)
         times = np.arange(steps) * self.period
@@ -221,6 +234,7 @@ class Bench:
         rows = np.empty((4, steps, batch, dof))
         controller.reset(batch, self.period)
         adaptation, adapted = getattr(controller, "adaptation", None), []
+        watched = max(8, round(RINGING_TIME / self.period))
         for k in range(steps):
             if adaptation is not None and k % PARAMETER_STRIDE == 0:
                 adapted.append(adaptation.parameters.copy())
@@ -234,6 +248,11 @@ class Bench:
             self._check_reading(target[0])
             is_due = k % _CHECK_INTERVAL == _CHECK_INTERVAL - 1
             if is_finished is not None and is_due and is_finished(times[k]):
+                steps = k + 1
+                break
+            is_due = k % watched == watched - 1
+            recent = rows[3, k + 1 - watched : k + 1]
+            if rings is not None and is_due and rings(recent):
                 steps = k + 1
                 break
         evolution = np.array(adapted) if adapted else None
@@ -425,6 +444,11 @@ class SensorPD:
     ki: np.ndarray | None = None
     most: np.ndarray | float = np.inf
     _weight: np.ndarray = field(init=False, default_factory=lambda: np.zeros(1))
+
+    @property
+    def gains(self) -> tuple[np.ndarray, ...]:
+        """Those there are."""
+        return (self.kp, self.kd) if self.ki is None else (self.kp, self.kd, self.ki)
 
     def reset(self, batch: int, period: float) -> None:
         """The weight stays: an arm must not sag whenever a run begins."""

@@ -32,6 +32,7 @@ METHODS = {
     "ridge": "Ridge",
     "total": "TotalLeastSquares",
     "robust": "Robust",
+    "prefiltered": "Prefiltered",
     "prior": "PriorWeighted",
 }
 """Methods of identification, as the user types them."""

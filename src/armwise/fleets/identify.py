@@ -39,6 +39,7 @@ from armwise.identification import (
     InstrumentalVariables,
     Method,
     MomentumBalance,
+    Prefiltered,
     Problem,
     Recursive,
     Robust,
@@ -131,7 +132,13 @@ def suggest_preparation(
 
 # Their weights or instruments depend on residuals sample by sample, or they
 # use another regressor than the summed one, or the order of samples.
-_NEED_SAMPLES = (InstrumentalVariables, MomentumBalance, Recursive, Robust)
+_NEED_SAMPLES = (
+    InstrumentalVariables,
+    MomentumBalance,
+    Prefiltered,
+    Recursive,
+    Robust,
+)
 
 _FEW_ROBOTS = 4
 """Robots below which the jackknife of the pool leaves out stretches, not robots: the

@@ -435,7 +435,9 @@ def review(problem: Problem, solution: Solution) -> Review:
         if solution.scores is None:
             sums.add(columns, block, errors, solution.torque_std, parts)
     lag = None
-    if solution.scores is not None:
+    if isinstance(solution.scores, StretchScores):
+        covariance = solution.scores.covariance(columns, problem.leaders, solution)
+    elif solution.scores is not None:
         # No leverage of a stretch is known here, so that it is CR1 instead of the
         # jackknife's CR3, which is a little wider for few stretches.
         covariance = sandwich(solution.scores, solution)

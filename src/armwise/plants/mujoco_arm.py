@@ -239,8 +239,8 @@ class MujocoEngine:
         self.models, model = tuple(models), models[0]
         self.joint_names = joints or driven_joints(model)
         ids = [model.joint(name) for name in self.joint_names]
-        self._position = np.array([int(j.qposadr[0]) for j in ids], dtype=int)
-        self._dof = np.array([int(j.dofadr[0]) for j in ids], dtype=int)
+        self._position = _rows_of([int(j.qposadr[0]) for j in ids])
+        self._dof = _rows_of([int(j.dofadr[0]) for j in ids])
         self.data = [self._mujoco.MjData(each) for each in models]
         self.state = State.at_rest(len(models), len(ids))
         self._offset = np.zeros((len(models), len(ids))) if offset is None else offset
@@ -267,10 +267,11 @@ class MujocoEngine:
     def advance(self, tau: np.ndarray, ticks: int) -> None:
         """Hold torques (batch, dof) for some ticks."""
         self.state.tau[:] = tau
+        step, diverged = self._mujoco.mj_step, self.state.diverged.tolist()
         for k, data in enumerate(self.data):
-            if not self.state.diverged[k]:
+            if not diverged[k]:
                 self._apply(k, tau[k])
-                self._mujoco.mj_step(self.models[k], data, ticks)
+                step(self.models[k], data, ticks)
                 self._observe(k)
 
     def _apply(self, k: int, tau: np.ndarray) -> None:
@@ -280,10 +281,12 @@ class MujocoEngine:
         """Read the truth, forces brought up to date first."""
         views, state, dof = self._views[k], self.state, self._dof
         qd = views.qvel[dof]
-        # MuJoCo resets a model that goes unstable, and counts it as a warning. A
-        # comparison that is not true is that of a number that is none, too.
-        unstable = views.warnings[self._bad].any()
-        if unstable or not np.abs(qd).max() <= self._bound:
+        # MuJoCo resets a model that goes unstable, and counts it as a warning.
+        unstable = any(views.warnings[i] for i in self._bad)
+        # The sum of squares is quick, and enough for most. A comparison that is not
+        # true is that of a number that is none, too.
+        is_calm = qd.dot(qd) <= self._bound**2
+        if unstable or not (is_calm or np.abs(qd).max() <= self._bound):
             state.diverged[k] = True
             return
         state.q[k] = views.qpos[self._position]
@@ -308,6 +311,14 @@ class MujocoEngine:
             return np.stack([data.sensordata[indices] for data in self.data])
 
         return sample
+
+
+def _rows_of(indices: list[int]) -> slice | np.ndarray:
+    """Where joints are in MuJoCo's arrays; a slice, where it can be, costs least."""
+    first, last = (indices[0], indices[-1] + 1) if indices else (0, 0)
+    if indices == list(range(first, last)):
+        return slice(first, last)
+    return np.array(indices, dtype=int)
 
 
 class _Views:

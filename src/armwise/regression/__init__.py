@@ -34,6 +34,7 @@ from armwise.regression.jackknife import (
     student_tails,
 )
 from armwise.regression.low_pass import butterworth, low_pass
+from armwise.regression.prefilter import Prefilter
 from armwise.regression.projection import TorqueProjection
 from armwise.regression.signals import (
     Signals,
@@ -82,6 +83,7 @@ __all__ = [
     "FrictionTerm",
     "GainStd",
     "GramSum",
+    "Prefilter",
     "Signals",
     "Solution",
     "StretchScores",

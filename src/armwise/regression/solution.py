@@ -12,6 +12,8 @@ import numpy as np
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    from armwise.regression.jackknife import StretchScores
+
 
 _SMALLEST_COLUMN = 1e-10
 """A column this small beside the largest is rounding, whatever it is multiplied by:
@@ -36,7 +38,8 @@ class Solution:
         scale: Size of each column.
         sensitivity: H⁻¹, how β moves with the gradient of the cost.
         scores: Gradient of the cost over stretches of the log, if the method has its
-            own; the scatter of these gives the covariance.
+            own, with each stretch's information where that is known; the scatter of
+            these gives the covariance.
         parameters: Standard parameters, if the method solves for them itself.
         notes: What the user should know, in words.
     """
@@ -48,7 +51,7 @@ class Solution:
     directions: Float[np.ndarray, "base base"]
     scale: Float[np.ndarray, " base"]
     sensitivity: Float[np.ndarray, "base base"]
-    scores: Float[np.ndarray, "stretches base"] | None = None
+    scores: Float[np.ndarray, "stretches base"] | StretchScores | None = None
     parameters: Float[np.ndarray, " parameters"] | None = None
     notes: tuple[str, ...] = field(default=())
 

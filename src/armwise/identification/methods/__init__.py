@@ -11,6 +11,7 @@ from armwise.identification.methods.least_squares import (
 )
 from armwise.identification.methods.momentum import MomentumBalance
 from armwise.identification.methods.physical import PhysicallyConsistent
+from armwise.identification.methods.prefiltered import Prefiltered
 from armwise.identification.methods.robust import Recursive, Robust
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "MomentumBalance",
     "OrdinaryLeastSquares",
     "PhysicallyConsistent",
+    "Prefiltered",
     "PriorWeighted",
     "Recursive",
     "Ridge",
