@@ -104,7 +104,7 @@ _SURE = 4.5
 # Judgement: real friction hides which joints are off by what; a quarter of what a
 # factor gains is no more than another friction model would change.
 _NEARLY = 0.75
-"""Fall of the error, beside the best group's, from which on another one is as likely."""
+"""Fall of the error, beside the best group's, from which on another is as likely."""
 
 _MOST_ERROR = 0.67
 """Error of the worst joint on stretches left out that may remain: a factor that takes
