@@ -110,6 +110,10 @@ _MOST_ERROR = 0.67
 """Error of the worst joint on stretches left out that may remain: a factor that takes
 less than a third of it away has not resolved what the joints disagree about."""
 
+# Groups, and the cost of each, grow with the joints: seven take a second, twelve six.
+_MOST_JOINTS = 12
+"""Joints up to which a scale is looked for."""
+
 _RIDGE = 1e-9
 """Ridge beside columns of one: what a log leaves undetermined is zero."""
 
@@ -144,7 +148,8 @@ def consistent_scale(
     """
     torques = _Torques(folds.fitted, tuple(support))
     scale, variance = np.ones(len(support)), np.zeros(len(support))
-    if len(folds) < 4 or not torques.contradict(scale):
+    is_small = 1 < len(support) <= _MOST_JOINTS and len(folds) >= 4
+    if not is_small or not torques.contradict(scale):
         return None
     # Shoulder, elbow and wrist can differ: two groups beside the third.
     for _ in range(2):
