@@ -564,7 +564,7 @@ def _warnings(
             text += f" ({', '.join(each)})"
         text += ". Intervals are wider for it."
         warnings.append(EstimateWarning(_KINDS[kind].code, text))
-    if gains.is_seen:
+    if gains.is_sure:
         percent = 100.0 * float(gains.std.max())
         warnings.append(
             EstimateWarning(
