@@ -52,7 +52,7 @@ springs are not. A path of any shape along one line leaves a fifth at most of a 
 and a quarter or more of what moves about in a box."""
 
 _ENOUGH = 0.95
-"""The same fraction from which on no other kind is tried."""
+"""The same fraction from which on no other kind is tried, in a log of little noise."""
 
 _NOISE_LEFT = 0.5
 """Fraction of noise in a rigid load's squared error below which something moves."""
@@ -152,8 +152,14 @@ def identify_load_kind(
     for kind, fit in _FITS.items():
         fits[kind] = fit(wave)
         unexplained = float(fits[kind].errors.sum() / fits["rigid"].errors.sum())
-        if kind != "slipping" and 1.0 - unexplained > _ENOUGH * (1.0 - wave.noise):
-            break  # a path of any shape may be as good; no other law will be
+        # A path of any shape may be as good as a law; no other law will be, unless
+        # noise hides what tells them apart.
+        if (
+            kind != "slipping"
+            and wave.noise < 1.0 - _ENOUGH
+            and (1.0 - unexplained > _ENOUGH * (1.0 - wave.noise))
+        ):
+            break
     return _compare(wave, fits)
 
 
