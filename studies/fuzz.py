@@ -26,9 +26,10 @@ import warnings
 import xml.etree.ElementTree as ElementTree
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -50,8 +51,12 @@ LARGEST = 500 * 2**20
 """Bytes that it may take beside what is there."""
 _PATIENCE = 60
 """Seconds on the clock after which reading is interrupted, whatever it waits for."""
-_BATCH = 500
-"""Mutants of one process."""
+_LOOKS = 50
+"""Mutants after which the memory they took is looked at, all of them at once: to ask
+the kernel for it takes as long as to read one. Should one have taken too much, they are
+examined again, one by one."""
+
+_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 ODD: tuple[Any, ...] = (
     *(float("nan"), float("inf"), -float("inf"), 1e308, -1e308, 1e-308, 5e-21, 1e20),
@@ -116,13 +121,19 @@ def _scaled(value: float, scale: float) -> float:
         return float("inf")
 
 
+_parsed_json = cache(json.loads)
+
+
 def _json(good: bytes, rng: random.Random) -> bytes:
-    tree = _changed_tree(json.loads(good), rng)
+    tree = _changed_tree(_parsed_json(good), rng)
     return json.dumps(tree).encode()
 
 
+_parsed_toml = cache(tomllib.loads)
+
+
 def _toml(good: bytes, rng: random.Random) -> bytes:
-    tree = _changed_tree(tomllib.loads(good.decode()), rng)
+    tree = _changed_tree(_parsed_toml(good.decode()), rng)
     lines = [f"{json.dumps(k)} = {_toml_value(v)}" for k, v in tree.items()]
     return "\n".join(lines).encode("utf-8", "surrogatepass")
 
@@ -356,10 +367,40 @@ def _check_recording(recording: Any) -> None:
         assert channel.time.size == channel.values.size
 
 
-def _nothing(_: Any) -> None:
-    pass
+def _check_numbers(value: Any) -> None:
+    """Every number that was read is finite, however deep it lies."""
+    if isinstance(value, bool | str | bytes | None):
+        return
+    if isinstance(value, int | float | np.ndarray):
+        numbers = np.asarray(value)
+        assert numbers.dtype.kind not in "fc" or np.all(np.isfinite(numbers)), value
+    elif isinstance(value, Mapping):
+        _check_numbers(list(value.values()))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _check_numbers(item)
+    elif is_dataclass(value):
+        for item in fields(value):
+            number = getattr(value, item.name)
+            # What is never reached by default is infinite.
+            if not (item.default == np.inf and isinstance(number, float)):
+                _check_numbers(number)
 
 
+def _check_calibration(calibration: Any) -> None:
+    numbers = np.array([calibration.alpha, calibration.beta])
+    # NaN stands for what nobody knows; nothing is calibrated with it.
+    assert not np.any(np.isinf(numbers))
+    assert np.all(numbers[0] != 0.0)
+
+
+def _check_world(scenario: Any) -> None:
+    _check_numbers(scenario)
+    assert scenario.duration > 0.0
+    assert scenario.step > 0.0
+
+
+@cache
 def _small_arm() -> Arm:
     return load_arm("two_link_slotine").with_gravity([0.0, -9.81, 0.0])
 
@@ -398,9 +439,14 @@ def _learned(path: Path) -> None:
     save_learned(Learned(command, command, 0.01, errors, errors, np.ones(2)), path)
 
 
+@cache
+def _base_set() -> ParameterSet:
+    return ParameterSet.base(_small_arm(), ())
+
+
 def _controller() -> SlotineLi:
-    base = ParameterSet.base(_small_arm(), ())
-    controller = SlotineLi(base, 10.0, 10.0, UpdateLaw.bounded_gain(1.0, 0.1, 1e3))
+    law = UpdateLaw.bounded_gain(1.0, 0.1, 1e3)
+    controller = SlotineLi(_base_set(), 10.0, 10.0, law)
     controller.reset(1, 1e-3)
     return controller
 
@@ -604,13 +650,13 @@ TARGETS: dict[str, Target] = {
     "load": Target(".json", _load, _read_load, _check_load, _json),
     "learned": Target(".npz", _learned, _read_learned, _check_learned, _npz),
     "state": Target(".npz", _state, _restored, _check_controller, _npz),
-    "fleet": Target(".json", _fleet, _read_fleet, _nothing, _json),
-    "manifest": Target(".json", _manifest, _read_manifest, _nothing, _json),
+    "fleet": Target(".json", _fleet, _read_fleet, _check_numbers, _json),
+    "manifest": Target(".json", _manifest, _read_manifest, _check_numbers, _json),
     "calibration": Target(
-        ".toml", _text(_CALIBRATION), _read_calibration, _nothing, _toml
+        ".toml", _text(_CALIBRATION), _read_calibration, _check_calibration, _toml
     ),
-    "mapping": Target(".toml", _text(_MAPPING), _read_mapping, _nothing, _toml),
-    "world": Target(".toml", _text(_WORLD), _read_world, _nothing, _toml),
+    "mapping": Target(".toml", _text(_MAPPING), _read_mapping, _check_numbers, _toml),
+    "world": Target(".toml", _text(_WORLD), _read_world, _check_world, _toml),
     "csv": Target(".csv", _log, _read_log, _check_recording, _cells),
     "npz": Target(".npz", _log, _read_log, _check_recording, _npz),
     "parquet": Target(".parquet", _log, _read_log, _check_recording, _bytes),
@@ -647,8 +693,7 @@ def examine(target: Target, data: bytes, folder: Path) -> tuple[str, str]:
     """Read one mutant; return what came of it, and the words that go with it."""
     path = folder / f"mutant{target.suffix}"
     path.write_bytes(data)
-    _forget_peak()
-    before, began = _peak(), time.process_time()
+    began = time.process_time()
     outcome, words = "accepted", ""
     signal.alarm(_PATIENCE)
     try:
@@ -670,8 +715,6 @@ def examine(target: Target, data: bytes, folder: Path) -> tuple[str, str]:
         signal.alarm(0)
     if time.process_time() - began > LONGEST:
         outcome = "slow"
-    if _peak() - before > LARGEST:
-        outcome = "large"
     return outcome, words
 
 
@@ -683,14 +726,29 @@ def run_batch(name: str, seed: int, first: int, count: int, report: Any) -> None
     resource.setrlimit(resource.RLIMIT_AS, (16 * 2**30, 16 * 2**30))
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # MuJoCo writes there
     target = TARGETS[name]
-    with tempfile.TemporaryDirectory() as scratch:
+    # In memory where there is such a folder: a disk takes longer than most readers.
+    with tempfile.TemporaryDirectory(dir=_MEMORY) as scratch:
         good = Path(scratch, f"good{target.suffix}")
         target.make(good)
         content, inside = good.read_bytes(), Path(scratch, "inside")
         inside.mkdir()
-        for number in range(first, first + count):
-            data = target.mutant(content, seed, number)
-            report.send((number, *examine(target, data, inside)))
+
+        def took_much(numbers: Sequence[int], is_reported: bool) -> bool:
+            _forget_peak()
+            before = _peak()
+            for number in numbers:
+                data = target.mutant(content, seed, number)
+                outcome = examine(target, data, inside)
+                if is_reported:
+                    report.send((number, *outcome))
+            return _peak() - before > LARGEST
+
+        for start in range(first, first + count, _LOOKS):
+            numbers = range(start, min(start + _LOOKS, first + count))
+            if took_much(numbers, True):
+                for number in numbers:
+                    if took_much([number], False):
+                        report.send((number, "large", ""))
     report.send(None)
 
 
@@ -702,17 +760,17 @@ def fuzz(name: str, mutants: int, seed: int = 0, first: int = 0) -> dict[str, li
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     number, end = first, first + mutants
+    # One process for all of them, and another from the next one on if it dies.
     while number < end:
         receiver, sender = context.Pipe(duplex=False)
-        count = min(_BATCH, end - number)
         process = context.Process(
-            target=run_batch, args=(name, seed, number, count, sender)
+            target=run_batch, args=(name, seed, number, end - number, sender)
         )
         process.start()
         sender.close()
         try:
             while (answer := receiver.recv()) is not None:
-                number = answer[0] + 1
+                number = max(number, answer[0] + 1)
                 outcomes.setdefault(answer[1], []).append((answer[0], answer[2]))
         except EOFError:  # the process died over the mutant after the last answer
             outcomes.setdefault("crash", []).append((number, ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import armwise as aw
 from armwise.errors import ArgumentError
 from armwise.identification import MISMATCH, Tally, read_estimate, write_estimate
+from armwise.identification.mismatch import _expected, _Label
 from armwise.identification.remainder import own_coefficients, reached_by_chance
 from armwise.identification.sampled_rows import SampledSystem, whitened_rows
 from armwise.regression import GAIN_STD, interval_factor, low_pass
@@ -113,6 +115,22 @@ def test_coulomb_friction_is_not_sure_where_a_load_hardly_changes(described, dat
     # What the joint's load adds looks like Coulomb friction, and may be none.
     assert error > 1.0
     assert error < interval_factor() * estimate.base_std[row]
+
+
+def test_delays_that_only_all_joints_together_show_are_expected(plain):
+    rows = SimpleNamespace(
+        estimate=plain, problem=SimpleNamespace(columns=plain.columns)
+    )
+    labels = [_Label("delay", j, 0) for j in range(6)]
+    std, signs = np.full(6, 1e-3), np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    nothing: tuple[list[int], np.ndarray] = ([], np.zeros(0))
+    assert _expected(rows, labels, nothing, (signs * std, std))[0] == []
+    columns, sizes = _expected(rows, labels, nothing, (3.0 * signs * std, std))
+    assert columns == list(range(6))
+    # What is seen has the variance of the delays and that of the noise.
+    np.testing.assert_allclose(np.hypot(sizes, std), 3e-3)
+    surely = ([0], np.array([3e-3]))
+    assert 0 not in _expected(rows, labels, surely, (3.0 * signs * std, std))[0]
 
 
 def test_a_compliance_moves_the_torque_of_every_joint(described, data, arm):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armwise.errors import ArgumentError, RecordingError
-from armwise.loads import identify_load_kind, kinds
+from armwise.loads import identify_load_kind, swinging
 from armwise.loads.moving_mass import Wave, block_means, moving_columns
 from armwise.loads.problem import WristSamples
 
@@ -59,13 +59,13 @@ def test_what_swings_follows_newton(on_axis: bool) -> None:
     damping = 2.0 * ratio * np.sqrt(9.81 / L)
     if on_axis:
         theta = np.array([[0.4, 1.1, np.log(L), np.log(ratio), 0.3, 2.0, *r]])
-        bodies, count = kinds._hinges(wave, theta), 7
+        bodies, count = swinging._hinges(wave, theta), 7
         n, e1, e2 = bodies[0, 7:].reshape(3, 3)
         across = np.cos(0.3) * e2 - np.sin(0.3) * e1
         start = [*np.cos(0.3) * e1 + np.sin(0.3) * e2, *2.0 * across]
     else:
         theta = np.array([[np.log(L), np.log(ratio), 0.4, -0.3, 1.0, 2.0, *r]])
-        bodies, count, n = kinds._bobs(wave, theta), 6, np.zeros(3)
+        bodies, count, n = swinging._bobs(wave, theta), 6, np.zeros(3)
         start = bodies[0, :6]
 
     def slope(t: float, y: np.ndarray) -> np.ndarray:
@@ -86,13 +86,13 @@ def test_what_swings_follows_newton(on_axis: bool) -> None:
         wave.motion, path[None, :, :3], path[None, :, 3:], rates[None],
         wave.motion.pull(r[None]),
     )[0]  # fmt: skip
-    residuals, columns = kinds._simulate(wave, bodies, count, has_columns=True)
+    residuals, columns = swinging._simulate(wave, bodies, count, has_columns=True)
     error = np.abs(columns[0, :, :, :5] - expected).max(axis=(0, 1))
     assert np.all(error < 2e-3 * np.abs(expected).max(axis=(0, 1)))
     # What compiled code leaves of the wrench is what NumPy leaves.
     assert residuals == pytest.approx(wave.project(columns)[0], abs=1e-7)
     # Batches beyond a vector's lanes are the same bodies one by one.
-    six = kinds._simulate(wave, np.repeat(bodies, 6, axis=0), count)[0]
+    six = swinging._simulate(wave, np.repeat(bodies, 6, axis=0), count)[0]
     assert six == pytest.approx(np.repeat(residuals, 6, axis=0), abs=1e-12)
 
 
@@ -105,7 +105,7 @@ def test_a_load_that_moves_asks_for_a_compiler(monkeypatch) -> None:
     wrench[:, 3] += 0.2 * np.sin(9.0 * t)
     data = WristSamples(t, a, omega, alpha, wrench)
     monkeypatch.setattr(compiler, "find_compiler", lambda: None)
-    kinds._swinging.cache_clear()
+    swinging._swinging.cache_clear()
     with pytest.raises(ArgumentError, match="compiled C: install"):
         identify_load_kind(data)
 

@@ -133,3 +133,41 @@ def test_what_does_not_show_is_said_so():
     assert "0.002 ± 0.0002 kg m²" in said
     assert "does not show [N m]" in said
     assert "?" not in said
+
+
+def test_a_servo_that_holds_one_pose_shows_one_torque_only(pendulum):
+    """Neither moment nor inertia: gravity pulls in one direction of the link."""
+    free = replace(rig.truth(pendulum, stiffness=0.4, coulomb=1e-4), load_error=None)
+    time = np.arange(0.0, 4.0, 0.02)
+    still = np.full((len(time), 1), 0.3)
+    sagged = free.predict(rig.of_arrays(time, still, still))
+    held = rig.of_arrays(time, np.tile(sagged[-1], (len(time), 1)), still)
+    with pytest.raises(NotIdentifiable, match="neither the gravity moment"):
+        identify_servo_load(free, held)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--joint", "hand"], "has no joint 'hand'. It has: j0."),
+        (["--registers", "8,8"], "gain"),
+        (["--registers", "eight"], "--registers"),
+        (["--servo", "arm.urdf"], "arm.urdf"),
+    ],
+)
+def test_the_command_refuses(pendulum, servo, tmp_path, words, sentence):
+    log = str(tmp_path / "held.csv")
+    aw.write_recording(rig.recording(servo, 3, gain=8.0), log)
+    write_servo(servo, tmp_path / "servo.json")
+    aw.arms.save_arm(pendulum, tmp_path / "arm.urdf")
+    asked = {"--servo": "servo.json", "--registers": "8"} | dict([words])
+    asked["--servo"] = str(tmp_path / asked["--servo"])
+    options = [word for pair in asked.items() for word in pair]
+    out = tmp_path / "out"
+    arguments = ["identify-load", str(tmp_path / "arm.urdf"), log, *options]
+    result = CliRunner().invoke(app, [*arguments, "-o", str(out)])
+    assert result.exit_code in (1, 2)
+    # The program prints such an error as one line; the runner hands it on.
+    assert isinstance(result.exception, ArgumentError | SystemExit)
+    assert sentence in f"{result.stderr} {result.exception}"
+    assert not out.exists()

@@ -143,6 +143,8 @@ def test_choices_are_read(tmp_path: Path) -> None:
     [
         ("", "no bodies"),
         ("colour = 1", 'unknown key "colour"'),
+        ("duration = 0.0" + BODY, 'positive "duration"'),
+        ("step = -1.0" + BODY, 'positive "step"'),
         ('integrator = "euler"' + BODY, "Known: rk4, cash-karp, semi-implicit"),
         ('[[body]]\nkind = "soft"', 'unknown kind "soft"'),
         ('[[body]]\nname = "b"', "no .*segment"),

@@ -138,11 +138,14 @@ def examine(
 def scaled_torques(arm: Arm, runs: Sequence[Samples]) -> list[EstimateWarning]:
     """Say which torques were multiplied, because they contradicted the others."""
     warnings = []
-    for scale in dict.fromkeys(run.preparation.torque_scale for run in runs):
+    done = (run.preparation for run in runs)
+    for scale, std in dict.fromkeys((p.torque_scale, p.torque_scale_std) for p in done):
         if not scale:
             continue
-        named = zip(arm.coordinate_names, scale, strict=True)
-        factors = [f"{name} × {x:.3g}" for name, x in named if x != 1.0]
+        named = zip(arm.coordinate_names, scale, std, strict=True)
+        factors = [
+            f"{name} × {x:.3g} ± {100 * s:.0f} %" for name, x, s in named if x != 1.0
+        ]
         listed = ", ".join(f"{x:.3g}" for x in scale)
         text = (
             f"The joints' torques contradict each other unless some are multiplied, "

@@ -22,9 +22,11 @@ import numpy as np
 from armwise.errors import EstimateWarning
 from armwise.identification.estimate import Estimate
 from armwise.identification.remainder import (
+    ROWS_TRIED,
     GainsShown,
     Remainder,
     gains_shown,
+    lag_doubt,
     orthonormal_fit,
     own_coefficients,
     reached_by_chance,
@@ -51,8 +53,8 @@ _OWN_PART = 0.02
 _MOST = 20
 """Columns beyond which no more are added: the model is plainly another."""
 
-_ROWS = 1000
-"""Samples from which on every other is left out: neighbours repeat each other."""
+_FEWEST = 3.0
+"""Stretches that a column must live in, as many alike as would have its scatter."""
 
 # Judgement: an interval is 2 standard deviations wide; half of that is seen.
 _MATTERS = 1.0
@@ -220,7 +222,7 @@ def find_mismatch(
     )
     findings = _search(rows, trials, gains) if trials.labels else _NOTHING
     effects = trials.effects[:, findings.columns] * findings.sizes
-    doubt, late = _lag_doubt(rows, bool(trials.labels))
+    doubt, late = lag_doubt(rows, bool(trials.labels))
     every = np.vstack([effects.T, gains.effects.T, late])
     is_known = np.isfinite(rows.estimate.base_std)
     every[:, ~np.append(is_known, True)] = 0.0
@@ -242,37 +244,11 @@ def find_mismatch(
     )
 
 
-def _lag_doubt(
-    rows: WhitenedRows, is_tested: bool
-) -> tuple[float | None, Float[np.ndarray, " base+1"]]:
-    """What a delay that was not fitted may be off by, and move the parameters by."""
-    nothing = np.zeros(rows.regressor.shape[2] + 1)
-    before = max(run.preparation.lag_doubt or 0.0 for run in rows.problem.data)
-    if not before or rows.problem.columns.has_lags:
-        return None, nothing
-    step = max(1, rows.log.size // _ROWS)
-    basis, root = orthonormal_fit(rows, step)
-    flat = basis.reshape(-1, basis.shape[2])
-    # The links' torque: the measured one's slope may be noise, which would show a delay
-    # of nothing.
-    late = (-rows.link_torque[1] * rows.trust / rows.std)[::step].reshape(-1)
-    both = np.stack([late, rows.torque[:, ::step].T.reshape(-1)])
-    projected = both @ flat
-    edges = np.searchsorted(rows.stretch[::step], np.arange(STRETCHES + 1))
-    remainder = Remainder.of(both - projected @ flat.T, rows.torque.shape[0] * edges)
-    value, std, is_known = own_coefficients(
-        remainder.squares[:, :1], remainder.scores[:, :1]
-    )
-    doubt = before
-    # All of the log and the friction that was chosen may say more than a part and plain
-    # friction did. Its mean is not taken, so that it is part of the doubt.
-    if is_tested and is_known[0] and std[0] > 0.0:
-        variance = 1.0 / (1.0 / std[0] ** 2 + 1.0 / before**2)
-        doubt = float(np.hypot(np.sqrt(variance), variance / std[0] ** 2 * value[0]))
-    return doubt, root @ projected[0] * doubt if np.isfinite(doubt) else nothing
-
-
 # Columns that may be missing, at some rows.
+
+
+_COMPLIANCE = -1
+"""Form of an elastic joint's column, which all joints' torques are part of."""
 
 
 class _Label(NamedTuple):
@@ -370,7 +346,7 @@ class _Trials:
 def _trials(rows: WhitenedRows, is_tested: bool) -> _Trials:
     """Evaluate what is tried at some rows, and take out of it what the fit explains."""
     dof = rows.torque.shape[0]
-    step = max(1, rows.log.size // _ROWS)
+    step = max(1, rows.log.size // ROWS_TRIED)
     # Samples first, so that a stretch is in one piece.
     torque = rows.torque[:, ::step].T
     explained = (rows.torque.reshape(-1) - rows.residual).reshape(dof, -1)[:, ::step]
@@ -383,7 +359,7 @@ def _trials(rows: WhitenedRows, is_tested: bool) -> _Trials:
         labels += [
             _Label(kind, j, form) for j in range(dof) for form, kind in enumerate(kinds)
         ]
-        labels += [_Label("phase", j, len(kinds)) for j in range(dof)]
+        labels += [_Label("phase", j, _COMPLIANCE) for j in range(dof)]
         bent = rows.compliances[:, ::step]
         own = np.concatenate([columns, own], axis=1)
     basis, root = orthonormal_fit(rows, step)
@@ -445,6 +421,10 @@ def _search(rows: WhitenedRows, trials: _Trials, gains: GainsShown) -> _Findings
     count = len(trials.labels)
     start = remainder = trials.without_gains(gains)
     first = start.squares[:, :count].sum(axis=0)
+    # Of a column that lives in a stretch or two no scatter is known.
+    lives = first**2 > _FEWEST * np.sum(start.squares[:, :count] ** 2, axis=0)
+    # What bends the other way is no joint; its own second derivative may have any sign.
+    bends = np.array([label.form == _COMPLIANCE for label in trials.labels])
     selection: list[int] = []
     errors: list[float] = []
     beyond: list[bool] = []
@@ -452,11 +432,12 @@ def _search(rows: WhitenedRows, trials: _Trials, gains: GainsShown) -> _Findings
         squares, scores = remainder.squares[:, :count], remainder.scores[:, :count]
         value, std, is_known = own_coefficients(squares, scores)
         # What the fit itself explains, and what the others do, is not tried.
-        is_known &= first > 1e-6 * trials.power[:count]
+        is_known &= lives & (first > 1e-6 * trials.power[:count])
         is_known &= squares.sum(axis=0) > _OWN_PART * first
         sureness = np.where(is_known & (std > 0.0), np.abs(value), 0.0)
         sureness /= np.where(std > 0.0, std, 1.0)
         sureness[selection] = 0.0
+        sureness[bends & (value < 0.0)] = 0.0
         best = int(np.argmax(sureness))
         if sureness[best] < _SURE or len(selection) >= _MOST:
             break
@@ -533,6 +514,15 @@ def _expected(
         if np.isfinite(squared):
             columns.append(k)
             expected.append(np.sqrt(squared))
+    # Delays of their own that no joint shows surely, but all together do (a random
+    # effect: DerSimonian and Laird 1986). χ² of n has the mean n and the variance 2 n;
+    # four of its deviations, as stretches that differ make its tails longer.
+    late = [k for k, label in enumerate(labels) if label.kind == "delay"]
+    late = [k for k in late if k not in selection and np.isfinite(own[1][k])]
+    excess = np.sum((own[0][late] / own[1][late]) ** 2) - len(late)
+    if excess > 4.0 * np.sqrt(2.0 * len(late)):
+        columns += late
+        expected += [np.sqrt(excess / np.sum(own[1][late] ** -2.0))] * len(late)
     return columns, np.array(expected)
 
 

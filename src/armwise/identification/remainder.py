@@ -1,4 +1,4 @@
-"""What a fit leaves over of further columns, stretch by stretch, and of gains."""
+"""What a fit leaves over of further columns, stretch by stretch, of gains and delay."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ from armwise.regression import STRETCHES, torque_rate
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+
+ROWS_TRIED = 1000
+"""Samples from which on every other is left out: neighbours repeat each other."""
 
 
 def orthonormal_fit(
@@ -156,6 +160,39 @@ def reached_by_chance(
 @cache
 def _signs() -> Float[np.ndarray, "draws stretches"]:
     return np.random.default_rng(0).choice([-1.0, 1.0], (_DRAWS, STRETCHES))
+
+
+# The delay, where it was not fitted.
+
+
+def lag_doubt(
+    rows: WhitenedRows, is_tested: bool
+) -> tuple[float | None, Float[np.ndarray, " base+1"]]:
+    """What a delay that was not fitted may be off by, and move the parameters by."""
+    nothing = np.zeros(rows.regressor.shape[2] + 1)
+    before = max(run.preparation.lag_doubt or 0.0 for run in rows.problem.data)
+    if not before or rows.problem.columns.has_lags:
+        return None, nothing
+    step = max(1, rows.log.size // ROWS_TRIED)
+    basis, root = orthonormal_fit(rows, step)
+    flat = basis.reshape(-1, basis.shape[2])
+    # The links' torque: the measured one's slope may be noise, which would show a delay
+    # of nothing.
+    late = (-rows.link_torque[1] * rows.trust / rows.std)[::step].reshape(-1)
+    both = np.stack([late, rows.torque[:, ::step].T.reshape(-1)])
+    projected = both @ flat
+    edges = np.searchsorted(rows.stretch[::step], np.arange(STRETCHES + 1))
+    remainder = Remainder.of(both - projected @ flat.T, rows.torque.shape[0] * edges)
+    value, std, is_known = own_coefficients(
+        remainder.squares[:, :1], remainder.scores[:, :1]
+    )
+    doubt = before
+    # All of the log and the friction that was chosen may say more than a part and plain
+    # friction did. Its mean is not taken, so that it is part of the doubt.
+    if is_tested and is_known[0] and std[0] > 0.0:
+        variance = 1.0 / (1.0 / std[0] ** 2 + 1.0 / before**2)
+        doubt = float(np.hypot(np.sqrt(variance), variance / std[0] ** 2 * value[0]))
+    return doubt, root @ projected[0] * doubt if np.isfinite(doubt) else nothing
 
 
 # Torque gains: unknowns that are known beforehand.

@@ -521,13 +521,18 @@ def read_world(path: str | Path) -> Scenario:
         if str(file) in str(problem):
             raise
         raise ArgumentError(f"{file}: {problem}") from problem
+    limits = {"duration": 10.0, "step": 1e-3, "record_every": 1.0}
+    numbers = {key: table.number(key, usual) for key, usual in limits.items()}
+    for key, number in numbers.items():
+        if number <= 0.0:
+            raise table.error(f'needs a positive "{key}", not {number:g}.')
     return Scenario(
         world,
-        table.number("duration", 10.0),
-        table.number("step", 1e-3),
+        numbers["duration"],
+        numbers["step"],
         _choose(table, "integrator", "rk4", INTEGRATORS),
         _choose(table, "method", "singular-value-dropping", METHODS),
-        int(table.number("record_every", 1)),
+        int(numbers["record_every"]),
     )
 
 
