@@ -117,6 +117,16 @@ def test_coulomb_friction_is_not_sure_where_a_load_hardly_changes(described, dat
     assert error < interval_factor() * estimate.base_std[row]
 
 
+@pytest.mark.parametrize(("size", "is_burst"), [(1.2, False), (8.0, True)])
+def test_a_joint_that_sticks_is_no_burst(size, is_burst, described, data, arm):
+    """At rest friction has any value up to its limit; a push is larger."""
+    qd, tau = data.qd.copy(), data.tau.copy()
+    qd[500:550, 4] = 1e-3
+    tau[500:550, 4] -= size * arm.joints[4].drive.coulomb
+    estimate = weighted(described, replace(data, qd=qd, tau=tau))
+    assert ("burst" in {warning.code for warning in estimate.warnings}) == is_burst
+
+
 def test_delays_that_only_all_joints_together_show_are_expected(plain):
     rows = SimpleNamespace(
         estimate=plain, problem=SimpleNamespace(columns=plain.columns)

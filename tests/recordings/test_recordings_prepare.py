@@ -7,6 +7,7 @@ import pytest
 
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, RecordingError
+from armwise.identification import identify
 from armwise.recordings import Channel, Recording, Samples, prepare
 from tests.recordings.motions import arm_with_friction, motion, recording
 
@@ -335,3 +336,32 @@ def test_progress_is_told_and_ends():
     assert isinstance(data, Samples)
     assert told[0][1] == 0.0
     assert told[-1][1] == 1.0
+
+
+def test_a_joint_that_is_held_in_one_log_is_learnt_from_the_others():
+    """Friction at rest is anything up to its limit, and would be learnt as mass."""
+    arm = arm_with_friction("ur10", coulomb=5.0)
+    whole = recording(arm, torque_noise=0.1)
+    time = np.arange(0.0, 60.0, 0.01)
+    random = np.random.default_rng(0)
+    # A sweep of the third joint; the others hold, and their encoders count to and fro.
+    q = np.tile(motion(arm.dof, time[:1])[0], (time.size, 1))
+    q[:, 2] += np.sin(0.5 * time)
+    qd, qdd = np.zeros(q.shape), np.zeros(q.shape)
+    qd[:, 2], qdd[:, 2] = 0.5 * np.cos(0.5 * time), -0.25 * np.sin(0.5 * time)
+    tau = Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    tau += np.where(np.arange(6) == 2, 0.0, 4.0)  # what the brakes and gears hold
+    q += 2e-5 * random.integers(-3, 4, q.shape)
+    sweep = Recording.from_arrays(
+        time, q=q, tau=tau, joint_names=arm.coordinate_names, source="sweep.csv"
+    )
+    alone, both = (prepare(logs, arm=arm) for logs in (whole, [whole, sweep]))
+    # The delay and the band are those of the motion of all joints, not of the sweep's.
+    assert both.preparation.lag == pytest.approx(alone.preparation.lag, abs=1e-4)
+    assert np.all(both.still[len(alone) + 500 :, [0, 1, 3, 4, 5]] == 1.0)
+    other = prepare(recording(arm, seed=5), like=both)
+    errors = [
+        identify(arm, data, friction="linear").validate(other).relative_error
+        for data in (alone, both)
+    ]
+    assert np.all(errors[1] < errors[0] + 0.01)

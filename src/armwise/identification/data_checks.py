@@ -138,11 +138,14 @@ def examine(
 def scaled_torques(arm: Arm, runs: Sequence[Samples]) -> list[EstimateWarning]:
     """Say which torques were multiplied, because they contradicted the others."""
     warnings = []
-    for scale in dict.fromkeys(run.preparation.torque_scale for run in runs):
+    done = (run.preparation for run in runs)
+    for scale, std in dict.fromkeys((p.torque_scale, p.torque_scale_std) for p in done):
         if not scale:
             continue
-        named = zip(arm.coordinate_names, scale, strict=True)
-        factors = [f"{name} × {x:.3g}" for name, x in named if x != 1.0]
+        named = zip(arm.coordinate_names, scale, std, strict=True)
+        factors = [
+            f"{name} × {x:.3g} ± {100 * s:.0f} %" for name, x, s in named if x != 1.0
+        ]
         listed = ", ".join(f"{x:.3g}" for x in scale)
         text = (
             f"The joints' torques contradict each other unless some are multiplied, "
@@ -173,7 +176,7 @@ def _late(problem: Problem, system: SampledSystem) -> list[EstimateWarning]:
 def _bursts(problem: Problem, rows: WhitenedRows) -> list[EstimateWarning]:
     """Stretches of time in which a torque departs far more than elsewhere."""
     dof = rows.torque.shape[0]
-    residual = rows.residual.reshape(dof, -1)
+    residual = np.where(_may_stick(rows), 0.0, rows.residual.reshape(dof, -1))
     counts = np.maximum(np.bincount(rows.stretch, minlength=STRETCHES), 1)
     power = np.stack([np.bincount(rows.stretch, e**2, STRETCHES) for e in residual])
     size = np.sqrt(np.mean(rows.torque**2, axis=1))
@@ -199,6 +202,25 @@ def _bursts(problem: Problem, rows: WhitenedRows) -> list[EstimateWarning]:
             "elsewhere: a push, a contact or a fault. Leave that part out.",
         )
     ]
+
+
+# Judgement: what a low-pass leaves of a joint that sticks is slower than this.
+_SLOW = 0.05
+"""Fraction of a joint's top speed below which it may stick."""
+
+
+def _may_stick(rows: WhitenedRows) -> np.ndarray:
+    """Rows (joint by joint) whose residual a joint that sticks would leave.
+
+    At rest friction has any value up to its limit: what is left over is less than
+    Coulomb friction, once more with its sign the other way.
+    """
+    estimate, speed = rows.estimate, np.abs(rows.motion.qd.T)
+    arm = estimate.prior_arm
+    coulomb = estimate.parameters[arm.layout.drive("coulomb")][list(arm.coordinates)]
+    top = np.percentile(speed, 99.5, axis=1, keepdims=True)
+    error = np.abs(rows.residual.reshape(speed.shape)) * rows.std[:, None]
+    return np.asarray((speed < _SLOW * top) & (error < 2.0 * coulomb[:, None]))
 
 
 # The same rows twice: logs named twice, or validated on themselves.

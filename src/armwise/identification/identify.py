@@ -120,6 +120,10 @@ def identify(
             progress=progress,
         )
     gains = joint_gain_std(gain_std, problem.columns.arm.dof)
+    for run in problem.data:
+        # A factor that had to be found is no better known than this.
+        if run.preparation.torque_scale_std:
+            gains = np.maximum(gains, run.preparation.torque_scale_std)
     report = progress or (lambda step, fraction: None)
     # Judgement: rough fractions of the time it takes, here as in build_problem.
     report("fit", 0.7)

@@ -36,6 +36,7 @@ class Preparation:
             in [s]; infinite where nothing shows it, None where it was given or fitted.
         torque_scale: What each joint's recorded torque was multiplied by, because the
             joints contradicted each other; empty where they do not.
+        torque_scale_std: Standard deviation of each of these factors, relative.
         wrench_lag: Delay of the wrench, taken out, in [s].
         velocity_lag: Delay of the measured velocity, taken out, in [s].
         velocity: Whether velocity was measured or made from position.
@@ -59,6 +60,7 @@ class Preparation:
     lag_std: float | None = None
     lag_doubt: float | None = None
     torque_scale: tuple[float, ...] = ()
+    torque_scale_std: tuple[float, ...] = ()
     wrench_lag: float = 0.0
     velocity_lag: float = 0.0
     velocity: VelocitySource = "given"

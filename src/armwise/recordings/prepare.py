@@ -24,6 +24,8 @@ from armwise.recordings.stretches import (
 )
 
 if TYPE_CHECKING:
+    from jaxtyping import Bool
+
     from armwise.arms import Arm
 
 
@@ -85,12 +87,39 @@ def prepare(
     if decimation is not None:
         settings = replace(settings, decimation=decimation, sample_rate_hz=None)
     parts = []
+    held = _held(tables)
     for i, (rec, table) in enumerate(zip(recordings, tables, strict=True)):
         report("filtering", 0.3 + 0.7 * i / len(tables))
-        parts.append(_samples(rec, table, settings, keep_rest))
+        part = _samples(rec, table, settings, keep_rest)
+        if held.any():
+            still = np.zeros(part.q.shape) if part.still is None else part.still
+            part = replace(part, still=np.where(held[i], 1.0, still))
+        parts.append(part)
     report("filtering", 1.0)
     joined = Samples.concatenate(parts)
     return joined if arm is None else replace(joined, arm=arm)
+
+
+# Judgement: a hundredth of a joint's range is what control and encoder make of rest.
+_HELD = 0.01
+"""Range of a joint in a recording, beside its widest, below which it is held there."""
+
+
+def _held(tables: Sequence[Stretches]) -> Bool[np.ndarray, "recordings dof"]:
+    """Which joints are held in a recording, though they move in others.
+
+    Of a joint at rest friction may have any value up to its limit, which would be
+    learnt as mass or offset. Where it moves in no recording at all, how it holds its
+    load is all there is to learn from.
+    """
+    ranges = np.array(
+        [
+            [max(np.ptp(part.q[j]) for part in table.parts) for j in range(dof)]
+            for table in tables
+            for dof in [len(table.parts[0].q)]
+        ]
+    )
+    return np.asarray(ranges < _HELD * ranges.max(axis=0))
 
 
 def _check_arguments(

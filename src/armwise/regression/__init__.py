@@ -57,6 +57,7 @@ from armwise.regression.solution import (
 from armwise.regression.torque_gains import (
     GAIN_STD,
     GainStd,
+    TorqueScale,
     TorqueSignal,
     consistent_scale,
     joint_gain_std,
@@ -87,6 +88,7 @@ __all__ = [
     "Solution",
     "StretchScores",
     "TorqueProjection",
+    "TorqueScale",
     "TorqueSignal",
     "accumulate",
     "accumulate_folds",

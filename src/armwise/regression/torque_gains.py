@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -101,9 +101,18 @@ _GRID = np.concatenate([sign * np.arange(0.7, 8.0, 0.7) for sign in (-1.0, 1.0)]
 _SURE = 4.5
 """Standard errors, from stretch to stretch, by which a factor must lower the error."""
 
+# Judgement: real friction hides which joints are off by what; a quarter of what a
+# factor gains is no more than another friction model would change.
+_NEARLY = 0.75
+"""Fall of the error, beside the best group's, from which on another is as likely."""
+
 _MOST_ERROR = 0.67
 """Error of the worst joint on stretches left out that may remain: a factor that takes
 less than a third of it away has not resolved what the joints disagree about."""
+
+# Groups, and the cost of each, grow with the joints: seven take a second, twelve six.
+_MOST_JOINTS = 12
+"""Joints up to which a scale is looked for."""
 
 _RIDGE = 1e-9
 """Ridge beside columns of one: what a log leaves undetermined is zero."""
@@ -113,10 +122,22 @@ _LEAST_POWER = 1e-12
 digits as their factors."""
 
 
+class TorqueScale(NamedTuple):
+    """What recorded torques must be multiplied by to belong to one arm.
+
+    Attributes:
+        factors: One per joint, 1 where nothing is to be done.
+        std: Standard deviation of each factor, relative.
+    """
+
+    factors: Float[np.ndarray, " joints"]
+    std: Float[np.ndarray, " joints"]
+
+
 def consistent_scale(
     folds: FoldSums, support: Sequence[np.ndarray]
-) -> Float[np.ndarray, " joints"] | None:
-    """What recorded torques must be multiplied by to belong to one arm; None: nothing.
+) -> TorqueScale | None:
+    """Bring torques together that contradict each other; None: they do not.
 
     Neighbouring joints have motors and gears alike, so that they are multiplied in
     groups; the fewest are, since only ratios can be known.
@@ -126,17 +147,21 @@ def consistent_scale(
         support: For each joint, which columns can move its torque.
     """
     torques = _Torques(folds.fitted, tuple(support))
-    scale = np.ones(len(support))
-    if len(folds) < 4 or not torques.contradict(scale):
+    scale, variance = np.ones(len(support)), np.zeros(len(support))
+    is_small = 1 < len(support) <= _MOST_JOINTS and len(folds) >= 4
+    if not is_small or not torques.contradict(scale):
         return None
     # Shoulder, elbow and wrist can differ: two groups beside the third.
     for _ in range(2):
-        better = torques.with_group(scale)
-        if better is None or not torques.is_surely_better(scale, better):
+        better, doubt = torques.with_group(scale)
+        change = np.abs(np.log(better / scale)).max()
+        if change < _LEAST_SCALE or not torques.is_surely_better(scale, better):
             break
-        scale = better
+        scale, variance = better, variance + doubt
     # Exchanged columns are explained a little better by factors, too, but not resolved.
-    return None if torques.contradict(scale) else scale
+    if torques.contradict(scale):
+        return None
+    return TorqueScale(scale, np.minimum(np.sqrt(variance), 0.9 * _LARGEST_STD))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,36 +196,73 @@ class _Torques:
 
     def with_group(
         self, scale: Float[np.ndarray, " joints"]
-    ) -> Float[np.ndarray, " joints"] | None:
-        """Multiply the group of neighbours that lowers all errors most."""
+    ) -> tuple[Float[np.ndarray, " joints"], Float[np.ndarray, " joints"]]:
+        """Multiply the group of neighbours that lowers all errors most.
+
+        Also returns the variance of every factor's logarithm: what it would be without
+        each stretch, and how far groups differ that would do nearly as well.
+        """
         power = self._settled(self._whole, scale)[1]
-
-        def cost(factor: float, group: slice) -> float:
+        firsts = []
+        for group in _groups(len(scale)):
+            costs = [self._cost(self._whole, scale, group, x, power) for x in _GRID]
+            firsts.append((min(costs), group, float(_GRID[np.argmin(costs)])))
+        firsts.sort(key=lambda one: one[0])
+        trials, gains = [], []
+        before = np.log(self._left_out(scale).sum(axis=0)).mean()
+        # Judgement: of those that follow, none is nearly as good.
+        for _, group, factor in firsts[:6]:
             trial = scale.copy()
-            trial[group] *= np.exp(factor)
-            # Logarithms: joints count alike, whatever their noise.
-            return float(np.log(self._settled(self._whole, trial, power)[1]).sum())
+            trial[group] *= np.exp(self._refined(self._whole, scale, group, factor))
+            trials.append(trial)
+            gains.append(before - np.log(self._left_out(trial).sum(axis=0)).mean())
+        logs = np.log(trials)
+        nearly = np.array(gains) >= _NEARLY * gains[0]
+        doubt = np.mean((logs[nearly] - logs[0]) ** 2, axis=0)
+        group, factor = firsts[0][1], float(np.log(trials[0] / scale)[firsts[0][1]][0])
+        doubt[group] += self._factor_variance(scale, group, factor)
+        return trials[0], doubt
 
-        best = min(
-            (cost(factor, group), factor, group.start, group.stop)
-            for group in _groups(len(scale))
-            for factor in _GRID
-        )
-        group = slice(best[2], best[3])
-        low, high = best[1] - 0.7, best[1] + 0.7
-        # Golden section: to a thousandth of the logarithm after fourteen.
+    def _factor_variance(
+        self, scale: Float[np.ndarray, " joints"], group: slice, factor: float
+    ) -> float:
+        """Variance of a factor's logarithm: what it would be without each stretch."""
+        others = []
+        for k in range(len(self.folds[0])):
+            pairs = zip(self._whole, self.folds, strict=True)
+            grams = [every - folds[k] for every, folds in pairs]
+            others.append(self._refined(grams, scale, group, factor))
+        # Tukey's factor: estimates without a stretch scatter that much less.
+        return float(np.var(others) * (len(others) - 1))
+
+    def _refined(
+        self,
+        grams: Sequence[np.ndarray],
+        scale: Float[np.ndarray, " joints"],
+        group: slice,
+        factor: float,
+    ) -> float:
+        """The best factor near one, by golden section: to a thousandth."""
+        power = self._settled(grams, scale)[1]
+        low, high = factor - 0.7, factor + 0.7
         for _ in range(14):
             inner = low + 0.382 * (high - low), low + 0.618 * (high - low)
-            if cost(inner[0], group) < cost(inner[1], group):
-                high = inner[1]
-            else:
-                low = inner[0]
-        factor = 0.5 * (low + high)
-        if abs(factor) < _LEAST_SCALE:
-            return None
-        better = scale.copy()
-        better[group] *= np.exp(factor)
-        return better
+            costs = [self._cost(grams, scale, group, x, power) for x in inner]
+            low, high = (low, inner[1]) if costs[0] < costs[1] else (inner[0], high)
+        return 0.5 * (low + high)
+
+    def _cost(
+        self,
+        grams: Sequence[np.ndarray],
+        scale: Float[np.ndarray, " joints"],
+        group: slice,
+        factor: float,
+        power: Float[np.ndarray, " joints"],
+    ) -> float:
+        """Sum of the errors' logarithms: joints count alike, whatever their noise."""
+        trial = scale.copy()
+        trial[group] *= np.exp(factor)
+        return float(np.log(self._settled(grams, trial, power)[1]).sum())
 
     def is_surely_better(
         self, before: Float[np.ndarray, " joints"], after: Float[np.ndarray, " joints"]

@@ -26,14 +26,13 @@ from armwise.recordings.stretches import motions_between_rests, speed_resolution
 from armwise.regression import (
     Columns,
     TorqueProjection,
+    TorqueScale,
     accumulate_folds,
     consistent_scale,
     few_threads,
 )
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
-
     from armwise.arms import Arm
     from armwise.recordings.stretches import Stretch
 
@@ -51,7 +50,7 @@ def choose(
     arm: Arm | None,
     lag: float | None,
 ) -> Preparation:
-    """Fill in what was not asked for, from the longest stretch.
+    """Fill in what was not asked for, from the longest stretch of the most joints.
 
     Args:
         parts: The stretches of a recording.
@@ -62,19 +61,24 @@ def choose(
     # Threads cost more than they give on matrices this small.
     with few_threads():
         # Time from zero: large stamps would cost digits of the sampling rate.
-        longest = replace(max(parts, key=len), start=0.0)
+        longest = replace(_richest(parts), start=0.0)
         choice, scale = _choose(longest, settings, arm, lag)
         if scale is None or arm is None:
             return choice
         # Lag and cut-off anew, by torques that no longer contradict each other.
-        tau = tuple(s * x for s, x in zip(scale, longest.tau, strict=True))
+        pairs = zip(scale.factors, longest.tau, strict=True)
+        tau = tuple(factor * torque for factor, torque in pairs)
         choice, _ = _choose(replace(longest, tau=tau), settings, arm, lag)
-        return replace(choice, torque_scale=tuple(map(float, scale)))
+        return replace(
+            choice,
+            torque_scale=tuple(map(float, scale.factors)),
+            torque_scale_std=tuple(map(float, scale.std)),
+        )
 
 
 def _choose(
     longest: Stretch, settings: Preparation | None, arm: Arm | None, lag: float | None
-) -> tuple[Preparation, Float[np.ndarray, " dof"] | None]:
+) -> tuple[Preparation, TorqueScale | None]:
     """Decide one thing after the other, from one stretch.
 
     Also returns what torques that contradict each other must be multiplied by.
@@ -122,6 +126,19 @@ def _choose(
         choice, scale = _with_lag(problem, choice, columns, rate, lag is None)
     thin = decimation_for(choice, rate)
     return replace(choice, decimation=thin, sample_rate_hz=rate), scale
+
+
+def _richest(parts: Sequence[Stretch]) -> Stretch:
+    """The longest of the stretches in which most joints move.
+
+    A sweep of one joint may last longer than the motion of all, and shows a delay and a
+    scale of that joint alone.
+    """
+    ranges = np.array([[np.ptp(signal) for signal in part.q] for part in parts])
+    # Judgement: a tenth of the farthest that a joint goes in any of them.
+    moving = np.sum(ranges > 0.1 * ranges.max(axis=0), axis=1)
+    best = max(range(len(parts)), key=lambda k: (moving[k], len(parts[k])))
+    return parts[best]
 
 
 def _positions(stretch: Stretch) -> np.ndarray:
@@ -215,7 +232,7 @@ def _with_lag(
     columns: Columns,
     rate_hz: float,
     is_open: bool,
-) -> tuple[Preparation, Float[np.ndarray, " dof"] | None]:
+) -> tuple[Preparation, TorqueScale | None]:
     """Fit the lag beside all parameters, and see how friction is at low speed.
 
     Also returns what torques must be multiplied by, as `consistent_scale` has it.
