@@ -58,6 +58,9 @@ class Figure(NamedTuple):
     processor_s: str
 
 
+_LEFT_OUT = 4
+"""Of so many motions one is not fitted."""
+
 _MOST_FITTED = 8
 """Motions to fit: with more, mujoco.sysid takes hours."""
 
@@ -84,7 +87,7 @@ def _recordings() -> tuple[aw.Arm, list[Recording], list[Recording]]:
         logs = [read_recording(path, arm) for path in paths]
         return arm, logs[:-1], logs[-1:]
     paths = sorted(folder.glob("**/*.parquet"))
-    unseen = paths[::4]
+    unseen = [path for k, path in enumerate(paths) if k % _LEFT_OUT == 0]
     fitted = [path for path in paths if path not in unseen]
     fitted = fitted[:: max(1, len(fitted) // _MOST_FITTED)][:_MOST_FITTED]
     return (

@@ -18,6 +18,7 @@ from armwise.errors import (
     RecordingError,
 )
 from armwise.learning import Practice, PracticeSettings, practise
+from armwise.learning.practice import Attempt
 from armwise.motions import Quintic, SampledMotion, read_motion, write_motion
 from armwise.plants import perturbed
 
@@ -94,6 +95,43 @@ def call(words):
     done = CliRunner().invoke(app, words.split(), catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
+
+
+def torque_practice(arm):
+    return Practice(arm, PLAN, PracticeSettings("torque"), gains=(KP, 0.2 * KP))
+
+
+@pytest.mark.parametrize(
+    ("errors", "cutoff"),
+    [
+        ([4.0], 8.0),
+        ([4.0, 1.0], 16.0),
+        ([4.0, 1.0, 0.5], 25.0),
+        ([4.0, 1.0, 2.0], 8.0),
+        ([4.0, 5.0], 4.0),
+    ],
+)
+def test_attempts_earn_their_cut_off(arm, errors, cutoff):
+    """An octave more for each that is the best so far, an octave less for others."""
+    practice = torque_practice(arm)
+    assert practice._earned_cutoff_hz(np.array(errors)) == cutoff
+
+
+def test_noise_of_the_torque_is_not_put_into_the_next_command(arm):
+    """Where the feedback's law says it all, the law is used; else what was measured."""
+    practice = torque_practice(arm)
+    times, rng = practice.times, np.random.default_rng(0)
+    error = 0.01 * np.sin(6.0 * times)[:, None] * np.ones(2)
+    rate = 0.06 * np.cos(6.0 * times)[:, None] * np.ones(2)
+    law = KP * error + 0.2 * KP * rate
+    q, command = PLAN.sample(times).q - error, np.zeros_like(error)
+    noisy = law + rng.normal(size=law.shape)
+    inner = slice(20, -20)
+    for more in (0.0, 3.0):
+        applied = noisy + more * np.sin(9.0 * times)[:, None]
+        back = practice._fed_back(Attempt(command, q, applied), practice.gains)
+        beside = back - law - more * np.sin(9.0 * times)[:, None]
+        assert np.std(beside[inner]) < (0.4 if more else 0.05)
 
 
 def test_the_loops_gains_come_out_of_an_attempt(arm):

@@ -43,6 +43,12 @@ CUTOFFS_HZ = (8.0, 5.7, 4.0, 2.8, 2.0, 1.4, 1.0)
 """Cut-offs that are tried in turn where none is chosen."""
 
 
+_MORE_THAN_NOISE = 2.0
+"""Power below the cut-off, of what is applied beside the feedback's law, over that of
+white noise, from which on it is more than noise. An attempt has some hundred
+independent values, so that chance makes a quarter."""
+
+
 @dataclass(frozen=True)
 class PracticeSettings:
     """How attempts become the next command.
@@ -53,7 +59,8 @@ class PracticeSettings:
             position error itself is added (position only).
         gain: Fraction of the correction that is made.
         cutoff_hz: Zero-phase low-pass of the correction in [Hz]; None: the highest of
-            CUTOFFS_HZ up to which the response is known well enough to converge.
+            CUTOFFS_HZ up to which the response is known well enough to converge; for
+            torques an octave more after each attempt that was the best so far.
         model_error: Relative error of the model that convergence must survive.
     """
 
@@ -260,7 +267,10 @@ class Practice:
             return NextAttempt(self.first_command(), errors, None, reason)
         response = None if is_torque else self.identify_response(attempts)
         cutoff = self.settings.cutoff_hz
-        cutoffs = CUTOFFS_HZ if cutoff is None else (cutoff,)
+        cutoffs: Sequence[float] = CUTOFFS_HZ if cutoff is None else (cutoff,)
+        if cutoff is None and is_torque:
+            widest = self._earned_cutoff_hz(_overall(errors))
+            cutoffs = (widest, *(c for c in CUTOFFS_HZ if c < widest))
         for cutoff_hz in cutoffs:
             try:
                 slower = self._below(cutoff_hz)
@@ -272,6 +282,20 @@ class Practice:
                 if cutoff_hz == cutoffs[-1]:
                     raise
         raise AssertionError
+
+    def _earned_cutoff_hz(self, errors: Float[np.ndarray, " attempts"]) -> float:
+        """Cut-off that attempts of such errors allow in [Hz].
+
+        How far up a rigid model is right no analysis of it can say; attempts do. Each
+        that was better than all before allows twice the cut-off, each that was not
+        takes it back.
+        """
+        steps = sum(
+            1 if error < errors[:k].min() else -1 for k, error in enumerate(errors) if k
+        )
+        # Eight points in a period of the highest.
+        highest = self.rate_hz / 8.0
+        return float(np.clip(CUTOFFS_HZ[0] * 2.0**steps, CUTOFFS_HZ[-1], highest))
 
     def _next_position(
         self, attempts: Sequence[Attempt], errors: np.ndarray, response: Response
@@ -346,15 +370,32 @@ class Practice:
         last = attempts[int(np.argmin(_overall(errors)))]
         target = self.plan.sample(self.times).q
         taken = self._torque(last.q) - self._torque(target)
-        applied = last.tau
-        if applied is None:
-            e = target - last.q
-            applied = last.command + gains[0] * e + gains[1] * self._rates(e)[0]
-        back = self._smooth(applied - last.command)
+        back = self._fed_back(last, gains)
         command = last.command + self.settings.gain * (back - taken)
         self._require_within("torques", command)
         factor = analysis.largest_singular_value
         return NextAttempt(command, errors, factor, reason)
+
+    def _fed_back(
+        self, attempt: Attempt, gains: tuple[np.ndarray, np.ndarray]
+    ) -> Float[np.ndarray, "samples dof"]:
+        """Torque of the feedback in an attempt in [N m] or [N], low-passed.
+
+        By its law, joint by joint, where what was applied shows nothing beside it but
+        noise: noise that is put into a command comes back as an error. As measured,
+        where the feedback does more than the law says.
+        """
+        error = self._smooth(self.plan.sample(self.times).q - attempt.q)
+        law: np.ndarray = gains[0] * error + gains[1] * self._rates(error)[0]
+        if attempt.tau is None:
+            return law
+        beside = attempt.tau - attempt.command - law
+        slow = self._smooth(beside)
+        # White noise has the same density below the cut-off as above it.
+        band = min(2.0 * self.cutoff_hz / self.rate_hz, 0.5)
+        expected = np.var(beside - slow, axis=0) * band / (1.0 - band)
+        is_noise = np.mean(slow**2, axis=0) < _MORE_THAN_NOISE * expected
+        return np.where(is_noise, law, law + slow)
 
     def _feedback_gains(
         self, attempts: Sequence[Attempt]

@@ -40,9 +40,9 @@ turn about an axis, slide in its grip, give way like a spring."""
 _CUTOFF_HZ = 30.0
 """Low-pass of recordings in [Hz]: above it, twice differentiated encoders are noise."""
 
-_IMPROVEMENT = 0.9
+_IMPROVEMENT = 0.95
 """Prediction error over the rigid load's from which on a load is not rigid: flexible
-sensors and errors of the motion leave several per cent that a spring could explain."""
+sensors and errors of the motion leave some per cent that a spring could explain."""
 
 _EXPLAINED = {"pendulum": 0.8, "hinged": 0.8, "compliant": 0.7, "slipping": 0.775}
 """Fraction of what a rigid load leaves beyond noise that a kind has to explain; if
@@ -52,7 +52,7 @@ springs are not. A path of any shape along one line leaves a fifth at most of a 
 and a quarter or more of what moves about in a box."""
 
 _ENOUGH = 0.95
-"""The same fraction from which on no other kind is tried."""
+"""The same fraction from which on no other kind is tried, in a log of little noise."""
 
 _NOISE_LEFT = 0.5
 """Fraction of noise in a rigid load's squared error below which something moves."""
@@ -65,7 +65,7 @@ _LEAST_SHIFT = 0.03
 """Fraction of the slow wrench that a load must leave to be loose: misalignments of a
 degree or two leave as much (sin 2° = 0.03); a real rigid load left 0.014."""
 
-_ALL_NOISE = 0.87
+_ALL_NOISE = 0.95
 """Fraction of noise above which nothing is left to explain."""
 
 _SELDOM = 0.01
@@ -152,8 +152,14 @@ def identify_load_kind(
     for kind, fit in _FITS.items():
         fits[kind] = fit(wave)
         unexplained = float(fits[kind].errors.sum() / fits["rigid"].errors.sum())
-        if kind != "slipping" and 1.0 - unexplained > _ENOUGH * (1.0 - wave.noise):
-            break  # a path of any shape may be as good; no other law will be
+        # A path of any shape may be as good as a law; no other law will be, unless
+        # noise hides what tells them apart.
+        if (
+            kind != "slipping"
+            and wave.noise < 1.0 - _ENOUGH
+            and (1.0 - unexplained > _ENOUGH * (1.0 - wave.noise))
+        ):
+            break
     return _compare(wave, fits)
 
 
@@ -241,9 +247,8 @@ def _fit_path(
     # The path was fitted to all stretches, the first among them: a slip may be in it.
     left = np.sum((wave.residual - C @ x) ** 2) / np.sum(wave.residual**2)
     rigid = wave.score(None, 0).errors.sum()
-    # A path that goes once and stays has hardly more unknowns than where it went.
-    price = wave.price(unknowns) if _turns(path[0] @ x) >= 2 else 1.0
-    return left * price * rigid / errors.sum() * errors, float(left), best, x
+    scale = left * wave.price(unknowns) * rigid / errors.sum()
+    return scale * errors, float(left), best, x
 
 
 # Compliant grip: springs, linear in small displacements.
@@ -385,12 +390,14 @@ def _compare(wave: Wave, fits: dict[str, Fit]) -> LoadKind:
 
     def rank(kind: str) -> tuple[bool, float]:
         # A path that goes to and fro has many unknowns: a law that explains as much is
-        # the simpler story. One that goes once and stays is simple itself: a hinge that
-        # falls over looks alike, while one that swings leaves far less than a path.
-        factor = 1.0
+        # the simpler story. One that goes once and stays has few: a hinge that falls
+        # over looks alike, while one that swings leaves far less than a path.
+        error, is_once = errors[kind], slip["turns"] < 2
         if kind == "slipping":
-            factor = _LAWFUL if slip["turns"] < 2 else 1.0 / _LAWFUL
-        return explained[kind] <= needed.get(kind, 1.0), factor * errors[kind]
+            error = slip["error"] if is_once else error / _LAWFUL
+        elif kind in ("pendulum", "hinged") and is_once:
+            error /= _LAWFUL
+        return explained[kind] <= needed.get(kind, 1.0), error
 
     ranked = sorted(fits, key=rank)
     best = ranked[0]

@@ -183,6 +183,10 @@ _HORIZONS = (0.3, 0.5, 0.75)
 """Fractions of the log that are fitted first where the whole log is not: swings that
 begin a little apart grow apart, so that over long times valleys are narrow."""
 
+_BRIEFLY = 0.25
+"""Fraction that a law may leave of the log's beginning to be followed further: what
+swings leaves next to nothing of three seconds."""
+
 # Judgement: five unknowns of a start, of which a short beginning forgives much.
 _STARTS, _ROUNDS = 1000, 3
 """Other starts of the motion, and the searches among them that go on."""
@@ -211,13 +215,15 @@ def _search(
         return best
     starts = np.concatenate([grid, others(np.random.default_rng(0))])
     for fraction in _HORIZONS:
-        first = law(wave.beginning(fraction))
+        part = wave.beginning(fraction)
+        first = law(part)
         order = np.argsort(squared_errors(first, starts))
         # Every third: each search has starts of its own.
         groups = [order[k : 6 * _ROUNDS : _ROUNDS] for k in range(_ROUNDS)]
-        starts = np.stack(
-            [gauss_newton(first, starts[g]) for g in groups if g.size]
-        )  # fmt: skip
+        starts = np.stack([gauss_newton(first, starts[g]) for g in groups if g.size])
+        costs = squared_errors(first, starts)
+        if costs.min() > (part.noise + _BRIEFLY) * float(np.sum(part.residual**2)):
+            return best  # no such motion, not even for a while
     return gauss_newton(residuals, np.concatenate([best[None], starts]))
 
 
