@@ -51,6 +51,8 @@ LARGEST = 500 * 2**20
 """Bytes that it may take beside what is there."""
 _PATIENCE = 60
 """Seconds on the clock after which reading is interrupted, whatever it waits for."""
+_BATCH = 1000
+"""Mutants of one process: programs of every arm that was accepted stay in memory."""
 _LOOKS = 50
 """Mutants after which the memory they took is looked at, all of them at once: to ask
 the kernel for it takes as long as to read one. Should one have taken too much, they are
@@ -718,8 +720,10 @@ def examine(target: Target, data: bytes, folder: Path) -> tuple[str, str]:
     return outcome, words
 
 
-def run_batch(name: str, seed: int, first: int, count: int, report: Any) -> None:
-    """Examine mutants one after the other, and report each."""
+def run_batch(
+    name: str, content: bytes, seed: int, first: int, count: int, report: Any
+) -> None:
+    """Examine mutants of a good file one after the other, and report each."""
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGALRM, _interrupt)
     # Address space, far above the limit: what asks for terabytes gets an error.
@@ -728,10 +732,7 @@ def run_batch(name: str, seed: int, first: int, count: int, report: Any) -> None
     target = TARGETS[name]
     # In memory where there is such a folder: a disk takes longer than most readers.
     with tempfile.TemporaryDirectory(dir=_MEMORY) as scratch:
-        good = Path(scratch, f"good{target.suffix}")
-        target.make(good)
-        content, inside = good.read_bytes(), Path(scratch, "inside")
-        inside.mkdir()
+        inside = Path(scratch)
 
         def took_much(numbers: Sequence[int], is_reported: bool) -> bool:
             _forget_peak()
@@ -760,11 +761,15 @@ def fuzz(name: str, mutants: int, seed: int = 0, first: int = 0) -> dict[str, li
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
     number, end = first, first + mutants
-    # One process for all of them, and another from the next one on if it dies.
+    with tempfile.TemporaryDirectory() as scratch:
+        good = Path(scratch, f"good{TARGETS[name].suffix}")
+        TARGETS[name].make(good)
+        content = good.read_bytes()
     while number < end:
         receiver, sender = context.Pipe(duplex=False)
+        count = min(_BATCH, end - number)
         process = context.Process(
-            target=run_batch, args=(name, seed, number, end - number, sender)
+            target=run_batch, args=(name, content, seed, number, count, sender)
         )
         process.start()
         sender.close()
