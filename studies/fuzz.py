@@ -172,7 +172,8 @@ def _xml(good: bytes, rng: random.Random) -> bytes:
             parents[one].insert(0, one)
         elif kind == 2 and one in parents:
             parents[one].remove(one)
-            rng.choice([e for e in elements if e is not one]).append(one)
+            inside = set(one.iter())  # one that holds itself would never end
+            rng.choice([e for e in elements if e not in inside]).append(one)
         elif kind == 3:
             one.tag = rng.choice(["link", "joint", "inertial", "x", "body", "mimic"])
         elif one.attrib:

@@ -163,7 +163,7 @@ class StretchScores:
 
     def __init__(self, samples: int, width: int) -> None:
         self._length = max(1, -(-samples // STRETCHES))
-        self._stride = max(1, self._length // _LOOKS_PER_STRETCH)
+        self._stride = -(-self._length // _LOOKS_PER_STRETCH)
         self._filled = 0
         self.values = np.zeros((-(-samples // self._length), width))
         # Rows and not their products: of many joints a product has far more entries
