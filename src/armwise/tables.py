@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import stat
 import tomllib
@@ -208,14 +207,6 @@ def _has_deep_key(text: str) -> bool:
 _SEPARATORS = str.maketrans("=[]{}#", ",,,,,,")
 
 
-def _finite(text: str) -> float:
-    """A number of a JSON file; what overflows, NaN and Infinity are none."""
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text[:20]} is not a finite number")
-    return value
-
-
 def read_json(
     path: Path, what: str, error_type: type[ArmwiseError] = ArmwiseError
 ) -> dict[str, Any]:
@@ -228,7 +219,7 @@ def read_json(
     """
     data = read_bounded(path, error_type)
     try:
-        table = json.loads(data, parse_float=_finite, parse_constant=_finite)
+        table = json.loads(data)
     # RecursionError: brackets nested without end in a damaged file.
     except (ValueError, RecursionError) as problem:
         raise error_type(f"{path} cannot be read as {what}: {problem}.") from problem

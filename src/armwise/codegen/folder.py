@@ -84,6 +84,10 @@ def read_manifest(folder: Path) -> dict[str, object]:
             "Make it with armwise generate."
         )
     about = read_json(path, "a description of generated code", ArgumentError)
+    try:
+        json.dumps(about, allow_nan=False)
+    except ValueError:
+        raise ArgumentError(f"{path} holds a number that is not finite.") from None
     hashes = about.get("files")
     if not isinstance(hashes, dict):
         raise ArgumentError(f"{path} cannot be read: it names no files.")

@@ -218,6 +218,9 @@ def _preparation(stored: dict[str, Any]) -> Preparation:
     dropped = tuple((str(why), int(rows)) for why, rows in stored["rows_dropped"])
     names = ("speed_resolution", "notes", "ignores_slow")
     lists = {name: tuple(stored[name]) for name in names}
+    # Files of earlier versions know of no scale.
+    factors = ("torque_scale", "torque_scale_std")
+    lists |= {name: tuple(map(_number, stored.get(name, ()))) for name in factors}
     preparation = Preparation(**stored | lists | {"rows_dropped": dropped})
     for name in _RATES:
         rate = getattr(preparation, name)

@@ -190,7 +190,7 @@ def _counted_from_zero(headings: Sequence[str]) -> set[tuple[int, str]]:
         (meaning.form, meaning.quantity)
         for heading in headings
         for meaning in _meanings(heading)
-        if _is_count(meaning.joint) and int(meaning.joint) == 0 and meaning.form > 0
+        if _is_count(meaning.joint) and int(meaning.joint) == 0
     }
 
 

@@ -217,7 +217,9 @@ class _Torques:
             trials.append(trial)
             gains.append(before - np.log(self._left_out(trial).sum(axis=0)).mean())
         logs = np.log(trials)
-        nearly = np.array(gains) >= _NEARLY * gains[0]
+        # The first one always: where it gains nothing it will not be believed.
+        nearly = np.array(gains) >= _NEARLY * max(gains[0], 0.0)
+        nearly[0] = True
         doubt = np.mean((logs[nearly] - logs[0]) ** 2, axis=0)
         group, factor = firsts[0][1], float(np.log(trials[0] / scale)[firsts[0][1]][0])
         doubt[group] += self._factor_variance(scale, group, factor)

@@ -246,8 +246,10 @@ def _predicted(subject: Subject) -> Judgement:
     ratio = worsening(subject.estimate.fit, checked)
     verdict = graded(float(ratio.max()), VALIDATION)
     # A fit may be bad and just as bad elsewhere: the ratio alone would pass that.
-    if verdict == "pass" and graded(float(checked.relative_error.max()), FIT) != "pass":
-        verdict = "look"
+    # What leaves more than half of a joint's torque predicts nothing there.
+    own = graded(float(checked.relative_error.max()), FIT)
+    if own == "fail" or (verdict == "pass" and own == "look"):
+        verdict = own
     return Judgement(
         question,
         verdict,

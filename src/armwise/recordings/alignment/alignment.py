@@ -252,6 +252,8 @@ def _with_lag(
     # what the motion has: no delay explains that, and the best one means little.
     is_known = fit.std < _LEAST_KNOWN and seen_hz > 0.5 * choice.low_pass_hz
     is_known &= abs(fit.seconds) <= _longest(samples)
+    # A torque that hardly changes fits best wherever the search ends.
+    is_known &= abs(fit.seconds) < 0.9 * LONGEST_LAG
     if is_open and is_known:
         choice = replace(choice, lag=fit.seconds, lag_std=fit.std)
     elif is_open:
@@ -289,7 +291,7 @@ def _doubtful_lag(
         # What friction with a memory explains as well is no delay.
         seconds, std = lag_beside_hysteresis(samples, columns, seconds)
     is_sure = abs(seconds) > max(3.0 * std, 1.0 / rate_hz)
-    is_sure &= abs(seconds) <= _longest(samples)
+    is_sure &= abs(seconds) <= min(_longest(samples), 0.9 * LONGEST_LAG)
     lag = seconds if is_sure else 0.0
     # Its second moment about what is taken; no delay is longer than the longest, any of
     # which would have a standard deviation of a third of its square.
