@@ -252,6 +252,10 @@ def read_arrays(
             )
         with np.load(io.BytesIO(data), allow_pickle=False) as stored:
             arrays = {name: np.asarray(stored[name]) for name in stored.files}
+        # Linear algebra knows no half precision.
+        for name, array in arrays.items():
+            if array.dtype == np.float16:
+                arrays[name] = array.astype(float)
     except ArmwiseError:
         raise
     # zipfile and NumPy have no common base for all that is wrong with an archive.

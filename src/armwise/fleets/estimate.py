@@ -221,6 +221,15 @@ def _preparation(stored: dict[str, Any]) -> Preparation:
     # Files of earlier versions know of no scale.
     factors = ("torque_scale", "torque_scale_std")
     lists |= {name: tuple(map(_number, stored.get(name, ()))) for name in factors}
+    if not all(0.0 <= x < math.inf for name in factors for x in lists[name]):
+        raise ValueError("a torque scale is none")
+    for name in ("lag_std", "lag_doubt"):
+        if stored.get(name) is not None:
+            doubt = _number(stored[name])
+            # Written so that NaN is refused; what is not known at all is infinite.
+            if not doubt >= 0.0:
+                raise ValueError(f"{name} is none")
+            stored = stored | {name: min(doubt, LONGEST_LAG)}
     preparation = Preparation(**stored | lists | {"rows_dropped": dropped})
     for name in _RATES:
         rate = getattr(preparation, name)
