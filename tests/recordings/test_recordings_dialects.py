@@ -33,6 +33,8 @@ def write(path, headings, columns):
 
 DIALECTS = {
     "standard, by name": [f"q_{n}" for n in NAMES] + [f"tau_{n}" for n in NAMES],
+    "standard, from zero": [f"q_{k}" for k in range(6)]
+    + [f"tau_{k}" for k in range(6)],
     "PlotJuggler": [f"/joint_states/{n}/position" for n in NAMES]
     + [f"/joint_states/{n}/effort" for n in NAMES],
     "PlotJuggler, by field": [f"/joint_states/position/{n}" for n in NAMES]
@@ -58,6 +60,7 @@ def test_headings_of_other_programs(tmp_path, dialect):
         np.testing.assert_array_equal(rec[f"q_{j + 1}"].values, q[:, j])
         np.testing.assert_array_equal(rec[f"tau_{j + 1}"].values, tau[:, j])
     named = "[0]" not in dialect and dialect not in (
+        "standard, from zero",
         "arrays from zero",
         "rostopic echo -p",
         "RTDE",

@@ -365,3 +365,13 @@ def test_a_joint_that_is_held_in_one_log_is_learnt_from_the_others():
         for data in (alone, both)
     ]
     assert np.all(errors[1] < errors[0] + 0.01)
+
+
+def test_recordings_of_other_joints_are_refused_in_a_sentence():
+    """By number, and by a scale that was found for another arm's torques."""
+    small, large = (recording(arm_with_friction(name)) for name in ("ddarm", "ur10"))
+    with pytest.raises(ArgumentError, match="differ in their joints"):
+        prepare([small, large])
+    other = replace(prepare(large, 5.0).preparation, torque_scale=(2.0,) * 6)
+    with pytest.raises(ArgumentError, match="another arm's"):
+        prepare(small, like=other)

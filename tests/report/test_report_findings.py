@@ -148,3 +148,17 @@ def test_a_load_that_the_fit_did_not_have_fails(arm, identified, gain_std):
     assert checked.interval_ratio.max() > 3.0
     found = verdicts(replace(estimate, validation=checked))
     assert found["Does it predict data it was not fitted to?"] == "fail"
+
+
+def test_a_model_that_leaves_half_of_a_torque_fails_however_wide_its_intervals(
+    identified,
+):
+    """A fit as bad as its validation is no reason to call that a prediction."""
+    checked, fit = identified.validation, identified.fit
+    bad = np.full(checked.relative_error.shape, 0.6)
+    both = replace(
+        identified,
+        fit=replace(fit, relative_error=bad),
+        validation=replace(checked, relative_error=bad),
+    )
+    assert verdicts(both)["Does it predict data it was not fitted to?"] == "fail"

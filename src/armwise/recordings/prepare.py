@@ -127,6 +127,12 @@ def _check_arguments(
 ) -> None:
     if not recordings:
         raise ArgumentError("There is no recording to prepare.")
+    if len({rec.dof for rec in recordings}) > 1:
+        raise ArgumentError(
+            "These recordings differ in their joints and cannot be joined: "
+            + ", ".join(f"{rec.source} has {rec.dof}" for rec in recordings)
+            + "."
+        )
     if cutoff_hz is not None and not cutoff_hz > 0.0:
         raise ArgumentError(f"The cut-off must be positive, not {cutoff_hz:g} Hz.")
     if decimation is not None and decimation < 1:
@@ -158,6 +164,12 @@ def _settings(
     if like is not None:
         # Nothing is decided anew: validation must not choose filters by its own data.
         earlier = like.preparation if isinstance(like, Samples) else like
+        joints = len(parts[0].q)
+        if len(earlier.torque_scale) not in (0, joints):
+            raise ArgumentError(
+                f"This preparation scales the torques of {len(earlier.torque_scale)} "
+                f"joints, the recording has {joints}: it is another arm's."
+            )
         return earlier.settings
     fixed = None
     if cutoff_hz is not None:
