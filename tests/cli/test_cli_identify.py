@@ -70,7 +70,8 @@ def test_a_wrong_log_is_told_before_and_fails_where_asked(runs, tmp_path):
         json.loads(armwise("inspect-log", log, *words).stdout)["warnings"]
         for log in (spoilt, runs / "1.csv")
     )
-    assert "torque" in seen[0] and not sound
+    assert "torque" in seen[0]
+    assert not sound
     words = ("identify", "two_link_uno", spoilt, "--json")
     done, strict = armwise(*words), armwise(*words, "--strict")
     assert (done.returncode, strict.returncode) == (0, 1)

@@ -99,7 +99,8 @@ def test_why_a_validation_fails_is_told(change, why):
         scene.true, change(log).recording, validation=other.recording
     )
     texts = [w.text for w in estimate.warnings if w.code == "overfitted"]
-    assert texts and why in texts[0]
+    assert texts
+    assert why in texts[0]
 
 
 def _later(log, rows):

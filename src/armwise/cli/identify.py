@@ -67,9 +67,9 @@ def identify(
     Example: armwise identify panda run1.csv --validate run2.csv -o out
     """
     from armwise import identification
-    from armwise.report import verdicts
     from armwise.cli.arguments import load_described, read_logs
     from armwise.cli.output import progress_bar
+    from armwise.report import verdicts
 
     if friction not in ("auto", "linear"):
         raise typer.BadParameter(f"--friction is auto or linear, not {friction!r}.")

@@ -27,7 +27,6 @@ from armwise.cli.output import (
     warn,
 )
 
-
 if TYPE_CHECKING:
     from armwise.arms import Arm
     from armwise.progress import Progress

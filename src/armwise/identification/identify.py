@@ -19,7 +19,6 @@ from armwise.errors import (
     NotIdentifiable,
 )
 from armwise.identification.data_checks import (
-    READINGS,
     WRONG_DATA,
     examine,
     scaled_torques,
@@ -38,6 +37,7 @@ from armwise.identification.friction_selection import (
 )
 from armwise.identification.methods import Method, PhysicallyConsistent
 from armwise.identification.mismatch import find_mismatch
+from armwise.identification.other_readings import READINGS
 from armwise.identification.problem import (
     TERMS,
     Problem,
@@ -159,13 +159,13 @@ def identify(
             estimate = replace(estimate, validation=errors)
     report("done", 1.0)
     warnings = [*problem.data_warnings, *diagnose(estimate, checked.agreement)]
-    if any(warning.code in READINGS for warning in others):
+    codes = {warning.code for warning in warnings}
+    if any(warning.code in READINGS - codes for warning in others):
         # What mends the fit is the cause; what the description suggests, and what the
         # fit leaves over, only follow from it.
         follows = READINGS | {"unexplained-torque", "overfitted"}
         warnings = [*others, *(w for w in warnings if w.code not in follows)]
         others = []
-    codes = {warning.code for warning in warnings}
     # What the description alone shows is not said again by a fit; nor is what follows
     # from wrong data a property of the arm.
     warnings += [w for w in others if w.code not in codes]
