@@ -534,6 +534,7 @@ def _slowness(
         slowness[:, k] = ratio - 1.0
     return slowness
 
+
 def _direction(
     sensed: Samples, least: Float[np.ndarray, " dof"]
 ) -> Float[np.ndarray, "samples dof"]:
