@@ -196,6 +196,7 @@ def test_an_estimate_of_another_arm_is_refused(tmp_path):
         ("parameters", lambda x: x[:-1]),
         ("parameters", lambda x: [float("nan"), *x[1:]]),
         ("parameters", lambda x: [10**400, *x[1:]]),
+        ("parameters", lambda x: [*x[:-1], -(2**63)]),
         ("condition_number", lambda x: 0.0),
         ("torque_std", lambda x: [-v for v in x]),
         ("fit", lambda x: []),

@@ -45,6 +45,31 @@ def test_friction_does_not_move_the_lag(lag):
     )
 
 
+def test_friction_that_falls_with_speed_is_no_delay():
+    """Fast motion alone shows the delay, and every interval counts with its doubt."""
+    arm = arm_with_friction(coulomb=4.0)
+    time = np.arange(20_000) / 1000.0
+    motion = random_motion(arm, 0, 20.0, harmonics=12, roughness=0.5)
+    lag = 1.5e-3
+    q, qd, qdd = motion.sample(time - lag)
+    tau = Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    tau += 3.0 * np.exp(-((qd / 0.15) ** 2)) * np.sign(qd)
+    tau += np.random.default_rng(0).normal(0.0, 0.1, tau.shape)
+    # Encoders that resolve a tenth of a milliradian.
+    rec = Recording.from_arrays(time, q=np.round(motion.sample(time).q, 4), tau=tau)
+    estimate = aw.identify(arm, rec)
+    delay = estimate.torque_lag
+    assert delay is not None
+    assert delay.std < 0.3e-3
+    assert delay.seconds == pytest.approx(lag, abs=2.0 * delay.std)
+    # Its doubt is part of the intervals.
+    surer = replace(estimate.samples[0].preparation, lag_doubt=None)
+    data = replace(estimate.samples[0], preparation=surer)
+    other = aw.identify(arm, data, friction=estimate.columns.friction)
+    wider = estimate.base_std / other.base_std
+    assert wider.max() > 1.05
+
+
 def test_friction_with_a_memory_is_no_delay():
     """Friction that builds up over 64 mrad turns over late; the torque does not."""
     arm = arm_with_friction(coulomb=0.0)

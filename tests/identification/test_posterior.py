@@ -124,3 +124,8 @@ def test_what_cannot_be_drawn_is_refused(estimate, data):
         estimate.sample(0)
     with pytest.raises(ArmwiseError, match="between 0 and 1"):
         estimate.band(data, level=1.5)
+    # Rounding beside a number of 2⁶³ takes every start out of the cone.
+    parameters = estimate.all_parameters.copy()
+    parameters[estimate.prior_arm.layout.drive("viscous")[0]] = -(2.0**63)
+    with pytest.raises(ArmwiseError, match="too far apart"):
+        replace(estimate, all_parameters=parameters).sample(1)

@@ -113,6 +113,11 @@ def _lag_to_dict(lag: TorqueLag) -> dict[str, Any]:
     return asdict(lag) | {"std": lag.std if math.isfinite(lag.std) else None}
 
 
+_HEAVIEST = 1e9
+"""Size of a parameter in SI units, a million tons for a mass, that no arm has: beside
+it, thinner bodies would be lost in rounding."""
+
+
 def _friction_term(stored: dict[str, Any]) -> FrictionTerm:
     term = FrictionTerm(**stored)
     # Columns ask for the drive's name; numbers of another type would pass that.
@@ -128,6 +133,8 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     if tuple(data["names"]) != names:
         raise ValueError(f"it names other parameters than {arm.name} has")
     parameters = _array(data["parameters"], len(names))
+    if np.any(np.abs(parameters) > _HEAVIEST):
+        raise ValueError("it holds parameters no arm has")
     columns = loaded_columns(columns, parameters)
     base = _base(data["base"], names)
     count = base.count

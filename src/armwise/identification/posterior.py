@@ -18,7 +18,7 @@ import numpy as np
 
 from armwise.arms import InertialParameters
 from armwise.dynamics import BaseParameters
-from armwise.errors import ArgumentError
+from armwise.errors import ArgumentError, NotConverged
 from armwise.identification.validation import predicted_block
 from armwise.recordings import Samples
 from armwise.regression import STRETCHES, Columns
@@ -343,6 +343,12 @@ def _centred(
     y = back @ (x - mean)
     offset = x - B @ y  # what no direction reaches stays as it is inside
     value, gradient, hessian = _barrier(offset + B @ y, B, links, positive)
+    # Beside numbers far too large rounding takes the start out of the cone.
+    if not np.isfinite(value):
+        raise NotConverged(
+            "Parameters and their covariance are too far apart in size to draw from: "
+            "no body inside them can be found. Check the estimate's largest numbers."
+        )
     value += 0.5 * float(y @ y)
     for _ in range(_MOST_STEPS):
         step = -np.linalg.solve(np.eye(y.size) + hessian, y + gradient)

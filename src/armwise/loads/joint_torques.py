@@ -495,9 +495,9 @@ def _solve(
     root = vectors * np.sqrt(np.maximum(values, 0.0))  # γ = root · z, z of unit size
     middle = np.zeros(10) if known is None else known.values
     load_std = np.full(10, np.inf) if known is None else known.std
-    lag_std = data.lag_std
+    lag_stds = (data.lag_std, data.preparation.lag_doubt)
     # Infinite: it was looked for and not found.
-    lag = _UNKNOWN_LAG if lag_std is None or not np.isfinite(lag_std) else lag_std
+    lag = min([_UNKNOWN_LAG, *(std for std in lag_stds if std is not None)])
     phi, gamma, noise = middle.copy(), np.zeros(dof), None
     for _ in range(_ROUNDS):
         factor = np.exp(gamma)[None, :, None]

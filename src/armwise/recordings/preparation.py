@@ -31,9 +31,10 @@ class Preparation:
             in [Hz]; what friction's steps look like in the torque. None: untouched.
         lag: Delay of the torque behind the motion, taken out, in [s].
         lag_std: How well that delay is known in [s], where it is to be fitted beside
-            all parameters; None: it was given, or is hardly determined.
-        lag_doubt: How far a delay that is hardly determined, and not fitted, may be off
-            in [s]; infinite where nothing shows it, None where it was given or fitted.
+            all parameters; None: it was given, or is not to be fitted.
+        lag_doubt: How far a delay may be off in [s] that is not fitted beside them, as
+            it is hardly determined or fast motion alone shows it; infinite where
+            nothing does, None where it was given or fitted.
         torque_scale: What each joint's recorded torque was multiplied by, because the
             joints contradicted each other; empty where they do not.
         torque_scale_std: Standard deviation of each of these factors, relative.

@@ -248,14 +248,19 @@ def _with_lag(
     samples = projection.signals
     assert isinstance(samples, Samples)
     fit = fit_lag(samples, columns, choice.lag, is_open)
+    fast = _fast_lag(fit)
+    lag, std = fast or (fit.seconds, fit.std)
     # A torque that was low-passed within the motion's band before it was logged lacks
     # what the motion has: no delay explains that, and the best one means little.
-    is_known = fit.std < _LEAST_KNOWN and seen_hz > 0.5 * choice.low_pass_hz
-    is_known &= abs(fit.seconds) <= _longest(samples)
+    is_known = std < _LEAST_KNOWN and seen_hz > 0.5 * choice.low_pass_hz
+    is_known &= abs(lag) <= _longest(samples)
     # A torque that hardly changes fits best wherever the search ends.
-    is_known &= abs(fit.seconds) < 0.9 * LONGEST_LAG
-    if is_open and is_known:
-        choice = replace(choice, lag=fit.seconds, lag_std=fit.std)
+    is_known &= abs(lag) < 0.9 * LONGEST_LAG
+    if is_open and is_known and fast:
+        # Not fitted beside all parameters: slow rows, which are, would spoil it.
+        choice = replace(choice, lag=lag, lag_doubt=std)
+    elif is_open and is_known:
+        choice = replace(choice, lag=lag, lag_std=std)
     elif is_open:
         lag, doubt, note = _doubtful_lag(samples, columns, fit, rate_hz)
         notes = (*choice.notes, note)
@@ -269,6 +274,21 @@ def _with_lag(
     folds, _ = accumulate_folds(columns, samples, length, step)
     scale = consistent_scale(folds, columns.support)
     return replace(choice, ignores_slow=ignored), scale
+
+
+def _fast_lag(fit: LagFit) -> tuple[float, float] | None:
+    """The delay as fast motion shows it and its standard error, where that is surer.
+
+    Friction that falls with speed looks like a delay, whether the slowest rows are
+    fitted or not. Short of Coulomb's, as where a joint sticks or winds up, it does so
+    too, but real logs were predicted no better for it.
+    """
+    if fit.fast is None:
+        return None
+    std = fit.fast[1]
+    is_stribeck = np.any(fit.slow_friction >= _SLOW_FRICTION)
+    is_surer = std < (_LEAST_KNOWN if is_stribeck else fit.std)
+    return fit.fast if is_surer else None
 
 
 def _longest(samples: Samples) -> float:
