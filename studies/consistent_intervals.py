@@ -20,13 +20,13 @@ import armwise as aw
 from armwise.arms import Arm, load_arm
 from armwise.identification.coverage import (
     TORQUE_LAG,
-    interval_factor,
     loop_recordings,
     loop_setting,
 )
 from armwise.motions import random_motion
 from armwise.plants import perturbed
 from armwise.recordings import prepare
+from armwise.regression import interval_factor
 
 GROUPS = {
     "first moments": ("mx", "my", "mz"),
