@@ -26,7 +26,7 @@ from armwise.errors import ArmwiseError
 from armwise.identification import Estimate, identify
 from armwise.jobs import InProcess, JobRunner, ProcessPool
 from armwise.regression import interval_factor
-from armwise.report.subject import Subject, judge
+from armwise.report import verdicts
 from studies.foreign_plants import KINDS, ForeignRun, PlantSetting, foreign_run
 
 GROUPS = ("links", *DRIVE_NAMES, "chosen terms", "lag")
@@ -111,9 +111,9 @@ def outcome(estimate: Estimate, run: ForeignRun) -> RunOutcome:
         inside["lag"] = [abs(lag_error) <= interval_factor() * lag.std]
     codes = tuple(warning.code for warning in estimate.warnings)
     counts = {group: tuple(values) for group, values in inside.items()}
-    verdicts = {one.question: one.verdict for one in judge(Subject.of(estimate))}
-    about_motion = {q for q in verdicts if q.startswith("Did ")}
-    passes = {v for q, v in verdicts.items() if q not in about_motion} <= _PASSES
+    answers = {one.question: one.verdict for one in verdicts(estimate)}
+    about_motion = {q for q in answers if q.startswith("Did ")}
+    passes = {v for q, v in answers.items() if q not in about_motion} <= _PASSES
     return RunOutcome(counts, lag_error, codes, passes)
 
 

@@ -274,6 +274,9 @@ KINDS: dict[str, Spoil] = {
     "absolute torques": lambda s, log: replace(log, tau=np.abs(log.tau)),
     "one torque reversed": _gain(-1.0),
     "all torques reversed": lambda s, log: replace(log, tau=-log.tau),
+    "one position reversed": lambda s, log: replace(
+        log, q=_column(log.q, s.joint(first=1, last=1), np.negative)
+    ),
     "torque × 1.1": _gain(1.1),
     "torque × 2": _gain(2.0),
     "motor torques": lambda s, log: replace(log, tau=log.tau / 100.0),
@@ -306,6 +309,9 @@ KINDS: dict[str, Spoil] = {
                 s.loaded(0.1 * float(s.true.parameters[s.true.layout.mass].sum()))
             ),
         ),
+    ),
+    "two logs, one torque / 50 in one": lambda s, log: replace(
+        log, more=(_gain(0.02)(s, s.record()),)
     ),
     "two logs, cold and warm": lambda s, log: replace(
         log, more=(s.record(_warm(s.true)),)

@@ -9,8 +9,13 @@ import pytest
 
 from armwise.calibration import Flaws, calibratable, calibrate_recording
 from armwise.calibration.from_recording import sensed_samples
+from armwise.calibration.refine import descend
 from armwise.calibration.sensor_flaws import Straightener
-from armwise.calibration.variable_projection import FrictionMask
+from armwise.calibration.variable_projection import (
+    FrictionMask,
+    Projector,
+    SensorPoint,
+)
 from armwise.errors import ArgumentError
 from tests.calibration.hands import ALPHA, BETA, recorded, structure
 
@@ -67,6 +72,26 @@ def test_bent_sensors_are_straightened():
     assert np.abs(straight.flaws).max() < 0.002
     assert np.all(bent.flaws[-2:] > 0.004)  # an S, in the inverse
     assert np.rad2deg(np.abs(bent.beta - BETA)).max() < 0.1
+
+
+def test_friction_that_rises_towards_rest_shows_as_such():
+    """The slope by it is the difference of torques, and its size is recovered."""
+    sensed = sensed_samples(recorded(noise=0.0), 10.0)
+    aware = replace(structure(), flaws=Flaws(slow_friction=0.5))
+    projector = Projector(aware, sensed, np.full(2, 0.01))
+    rows, true = slice(0, len(sensed)), np.array([0.3, -0.2])
+    point = SensorPoint(ALPHA, BETA, true)
+    flawless = replace(point, flaws=np.zeros(2))
+    parameters = aware.arm.parameters
+    torque = [projector.regressor(x, rows) @ parameters for x in (flawless, point)]
+    used = projector.mask.weights(rows) / 0.01
+    column = projector.slopes(parameters, flawless, rows)[:, :, -2:] @ true
+    assert np.abs(column).max() > 0.1
+    np.testing.assert_allclose(column, (torque[1] - torque[0]) * used, atol=1e-9)
+    exact = Projector(aware, replace(sensed, tau=torque[1]), np.full(2, 0.01))
+    # No torque is late here, as the recorded ones are.
+    solution = descend(exact, flawless, np.array([False] * 4 + [True] * 2))
+    np.testing.assert_allclose(solution.point.flaws, true, atol=0.02)
 
 
 def test_flaws_add_to_predicted_deviations():

@@ -207,6 +207,24 @@ def test_long_chains_stand_up():
     assert error.max() < 0.1
 
 
+def test_a_chain_that_stands_does_not_swing():
+    """Upright, gravity takes stiffness away: an integral that is too fast swings.
+
+    At 3 per second instead of 1 joint 3 swung beyond the range of its sensor.
+    """
+    arm = chain("x", 6)
+    rehearsal = rehearse(arm, [20000])
+    bench = Bench(
+        rehearsal.plant, np.full(6, FULL_SCALE), rehearsal.posture, 60.0,
+        effort=rehearsal.effort,
+    )  # fmt: skip
+    mover = Mover(Structure(arm), bench, Moves(), rehearsal.effort)
+    amplitude = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.8])
+    trace = mover.follow(mover.wave(np.zeros(6), amplitude, 8.0))
+    late = trace.time > 4.0
+    assert np.abs(trace.x - trace.reference)[late].max() < 0.2
+
+
 def ringing_mover(monkeypatch, factor):
     """Of an arm one of whose inertias was measured too large."""
     arm = chain("mixed", 3)

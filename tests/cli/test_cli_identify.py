@@ -57,6 +57,29 @@ def test_without_validation_nothing_is_claimed(runs):
     assert "not evaluated" in shown.stdout
 
 
+def test_a_wrong_log_is_told_before_and_fails_where_asked(runs, tmp_path):
+    lines = (runs / "1.csv").read_text().splitlines()
+    names = lines[0].split(",")
+    j = names.index("tau_1")
+    spoilt = tmp_path / "reversed.csv"
+    rows = [line.split(",") for line in lines[1:]]
+    turned = [[*row[:j], str(-float(row[j])), *row[j + 1 :]] for row in rows]
+    spoilt.write_text("\n".join([lines[0], *(",".join(row) for row in turned)]))
+    words = ("--arm", "two_link_uno", "--json")
+    seen, sound = (
+        json.loads(armwise("inspect-log", log, *words).stdout)["warnings"]
+        for log in (spoilt, runs / "1.csv")
+    )
+    assert "torque" in seen[0]
+    assert not sound
+    words = ("identify", "two_link_uno", spoilt, "--json")
+    done, strict = armwise(*words), armwise(*words, "--strict")
+    assert (done.returncode, strict.returncode) == (0, 1)
+    assert "fail" in [one["verdict"] for one in json.loads(strict.stdout)["verdicts"]]
+    right = armwise("identify", "two_link_uno", runs / "1.csv", "--strict")
+    assert right.returncode == 0
+
+
 def test_the_end_of_a_log_can_be_held_out(runs):
     done = armwise(
         "identify", "two_link_uno", runs / "1.csv", "--hold-out", 0.3, "--json"

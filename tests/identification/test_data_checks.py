@@ -34,6 +34,8 @@ def test_sound_data_are_not_accused(name):
         ("time × 2", "gravity-size"),
         ("another arm's description", "gravity-size"),
         ("torque × 1.1", "torque-gain"),
+        ("one position reversed", "position-sign-flipped"),
+        ("two logs, one torque / 50 in one", "logs-disagree"),
         ("encoder 5° off", "encoder-offset"),
         ("mount tilted", "gravity-direction"),
         ("torque 300 ms late", "large-lag"),
@@ -79,6 +81,42 @@ def test_the_size_of_a_deviation_is_told():
     estimate = aw.identify(scene.described, replace(log, q=q).recording)
     text = next(w.text for w in estimate.warnings if w.code == "encoder-offset")
     assert float(re.search(r"(-[0-9.]+)°", text)[1]) == pytest.approx(-8.0, abs=0.4)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda log: replace(log, tau=log.tau / 9.0), "times what the fit's log says"),
+        (lambda log: _later(log, 15), "ms earlier than in the fit's log"),
+        (lambda log: replace(log, q=log.q + np.array([0, 0.2, 0, 0, 0, 0])),
+         "The description predicts it better"),
+    ],
+)  # fmt: skip
+def test_why_a_validation_fails_is_told(change, why):
+    scene = Scene.of("ur5", 14)
+    log, other = scene.record(), scene.record()
+    estimate = aw.identify(
+        scene.true, change(log).recording, validation=other.recording
+    )
+    texts = [w.text for w in estimate.warnings if w.code == "overfitted"]
+    assert texts
+    assert why in texts[0]
+
+
+def _later(log, rows):
+    """The log with its torque so many rows late."""
+    return replace(log, tau=np.vstack([log.tau[:rows] * 0.0, log.tau[:-rows]])[rows:],
+                   q=log.q[rows:], time=log.time[rows:])  # fmt: skip
+
+
+def test_the_unit_of_the_torque_is_no_matter_to_a_fit():
+    scene = Scene.of("ur5", 15)
+    log = scene.record()
+    fits = [
+        aw.identify(scene.described, replace(log, tau=unit * log.tau).recording).fit
+        for unit in (1.0, 1e3)
+    ]
+    np.testing.assert_allclose(*(fit.relative_error for fit in fits), rtol=0.02)
 
 
 def test_torques_of_zeros_are_refused():

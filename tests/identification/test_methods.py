@@ -238,7 +238,8 @@ def test_the_fit_inside_the_cone_is_clarabels(described, arm):
 
     _, problem = _problem_with_a_wrist_of(1.0, described, arm, 0.3)
     method = aw.PhysicallyConsistent()
-    barrier = physical._Barrier(problem, method, physical._sizes(problem))
+    sizes = physical._sizes(problem)
+    barrier = physical._Barrier(problem, method, problem.prior, sizes)
     rng = np.random.default_rng(0)
     width = int(problem.is_estimated.sum())
     # A well-conditioned cost whose unconstrained optimum is far outside.

@@ -132,7 +132,7 @@ def test_a_joint_that_sticks_is_no_burst(size, is_burst, described, data, arm):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_coulomb_friction_is_not_sure_where_viscous_friction_thins(seed):
-    """Half of it grows as |q̇|^0.6: the fit's line meets speed zero 4 to 8 % too high."""
+    """Half of it grows as |q̇|^0.6: a line through it is 4 to 8 % high at rest."""
     arm = arm_with_friction(coulomb=2.0)
     time = np.arange(10_000) / 500.0
     motion = random_motion(arm, seed, 20.0, harmonics=16, roughness=0.5, fastest=1.6)
@@ -146,7 +146,8 @@ def test_coulomb_friction_is_not_sure_where_viscous_friction_thins(seed):
     rows = [k for k, name in enumerate(leaders) if name.endswith(".coulomb")]
     error = np.abs(estimate.base_values[rows] - 2.0)
     assert error.max() > 0.1
-    assert np.all(error <= interval_factor() * estimate.base_std[rows])
+    # Six intervals: one of them may well miss by chance, but by no more than this.
+    assert np.all(error <= 3.0 * estimate.base_std[rows])
 
 
 def test_delays_that_only_all_joints_together_show_are_expected(plain):

@@ -227,3 +227,15 @@ def test_an_actuator_saturates_rounds_and_errs():
     ):
         with pytest.raises(ArgumentError, match=message):
             SimulatedArm(flywheel(), actuator=bad)
+
+
+def test_a_wrist_sensor_holds_all_of_the_momentum_that_a_held_torque_gives():
+    """Of a light joint with much damping, which settles within a step of the torque."""
+    arm = flywheel(inertia=0.001, viscous=10.0)
+    load = InertialParameters.from_center_of_mass(1.0, (0, 0, 0), 0.01 * np.eye(3))
+    sensors = (Encoder(), WristSensor("wheel"))
+    plant = SimulatedArm(arm, sensors=sensors, payload=Payload("wheel", load))
+    plant.reset([0.0])
+    steps = [plant.step(np.array([[3.0 * np.sin(0.4 * k)]])) for k in range(50)]
+    impulse = 1e-3 * sum(measured.wrench[0, 5] for measured in steps)
+    assert impulse == pytest.approx(0.01 * plant.state.qd[0, 0], rel=1e-6)

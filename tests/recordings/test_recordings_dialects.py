@@ -45,6 +45,8 @@ DIALECTS = {
     + [f"field.effort{k}" for k in range(6)],
     "joint first": [f"{n}_position" for n in NAMES] + [f"{n}_torque" for n in NAMES],
     "LeRobot": [f"{n}.pos" for n in NAMES] + [f"{n}.effort" for n in NAMES],
+    "in words": [f"actual_pos_J{k}" for k in range(1, 7)]
+    + [f"MotorTorque{k}" for k in range(6)],
     "RTDE": [f"actual_q_{k}" for k in range(6)] + [f"tau_{k + 1}" for k in range(6)],
 }
 
@@ -60,6 +62,7 @@ def test_headings_of_other_programs(tmp_path, dialect):
         np.testing.assert_array_equal(rec[f"q_{j + 1}"].values, q[:, j])
         np.testing.assert_array_equal(rec[f"tau_{j + 1}"].values, tau[:, j])
     named = "[0]" not in dialect and dialect not in (
+        "in words",
         "standard, from zero",
         "arrays from zero",
         "rostopic echo -p",
@@ -300,3 +303,14 @@ def test_joints_called_by_numbers(tmp_path, headings, order):
     log = read_recording(path, load_arm(tmp_path / "a.urdf"))
     for j, k in enumerate(order, 1):
         np.testing.assert_array_equal(log[f"q_{j}"].values, columns[:, 1 + k])
+
+
+def test_words_of_two_families_or_of_something_else_are_not_taken(tmp_path):
+    t, q, qd, tau = motion()
+    families = ("motor_pos_J{}", "link_pos_J{}", "target_torque_J{}")
+    headings = [family.format(k) for family in families for k in range(1, 7)]
+    path = write(
+        tmp_path / "log.csv", ["time", *headings], np.column_stack([t, q, qd, tau])
+    )
+    with pytest.raises(RecordingError, match=r"of 0 joints.*--column q_1=NAME"):
+        read_recording(path, load_arm(ARM))

@@ -26,13 +26,17 @@ class Flaws:
         bend: Standard deviation of each sensor's deviation from its best line at the
             ends of the range it visits, relative to half that range; estimated in two
             parts, a bow and an S.
+        slow_friction: Standard deviation of what dry friction rises by towards rest
+            (Stribeck's curve), at half of a joint's usual speed, relative.
     """
 
     torque_gain: float = 0.0
     bend: float = 0.0
+    slow_friction: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (0.0 <= self.torque_gain < 1.0 and 0.0 <= self.bend < 1.0):
+        sizes = (self.torque_gain, self.bend, self.slow_friction)
+        if not all(0.0 <= size < 1.0 for size in sizes):
             raise ArgumentError(
                 "Flaws are fractions of one: at least 0 and less than 1."
             )
@@ -44,7 +48,12 @@ class Flaws:
 
     @property
     def _sizes(self) -> dict[str, float]:
-        return {"torque_gain": self.torque_gain, "bow": self.bend, "s": self.bend}
+        return {
+            "torque_gain": self.torque_gain,
+            "slow_friction": self.slow_friction,
+            "bow": self.bend,
+            "s": self.bend,
+        }
 
     def names(self, joints: tuple[str, ...]) -> tuple[str, ...]:
         """Names such as `joint_1.bow`, in the order of a point's flaws."""

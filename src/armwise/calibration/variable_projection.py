@@ -192,7 +192,7 @@ class Projector:
     def at(self, point: SensorPoint) -> ProjectedProblem:
         """Solve for the linear part at a point, and linearise there."""
         values = self._solve(self._linear_factor(point))
-        parameters = self._parameters(values)
+        parameters = self.structure.parameters(values[:-1])
         gram = GramSum()
         for Y, tau, rows in self.blocks(point):
             J = self.slopes(parameters, point, rows)
@@ -272,8 +272,9 @@ class Projector:
     ) -> Float[np.ndarray, "samples dof parameters"]:
         """Y of all parameters for recorded torques, were a point true."""
         Y = self.structure.dynamics.regressor(*self.motion(point, rows))
-        coulomb = self.structure.arm.layout.drive("coulomb")
-        self.mask.set_coulomb(Y, rows, np.sign(point.alpha), coulomb)
+        structure, coulomb = self.structure, self.structure.arm.layout.drive("coulomb")
+        slow = structure.flaws.part("slow_friction", point.flaws, point.beta.size)
+        self.mask.set_coulomb(Y, rows, np.sign(point.alpha), coulomb, slow)
         Y *= self.torque_scale(point)[:, None]
         return Y
 
@@ -309,6 +310,10 @@ class Projector:
         the residual, and so vanishes to second order near a solution.
         """
         structure, n = self.structure, point.beta.size
+        coulomb = structure.arm.layout.drive("coulomb")
+        dry, parameters = parameters[coulomb], parameters.copy()
+        # Coulomb friction depends on the direction alone, which readings tell.
+        parameters[coulomb] = 0.0
         motion = np.stack(self.motion(point, rows))
         changes = self._motion_slopes(point, rows)
         # All at once, both sides: each unknown moves one joint, or scales one torque.
@@ -321,11 +326,16 @@ class Projector:
         ).reshape(len(changes), 2, -1, n)
         moved = (torque[:, 0] - torque[:, 1]) * (self.torque_scale(point) / 2 / _STEP)
         J = np.moveaxis(moved, 0, 2)
+        last, scaled = len(structure.unknowns), []
         if structure.flaws.part("torque_gain", point.flaws, n) is not None:
             tau = structure.dynamics.inverse_dynamics_of(parameters, *motion)
-            gains, last = np.zeros((*tau.shape, n)), len(structure.unknowns)
+            gains = np.zeros((*tau.shape, n))
             gains[:, range(n), range(n)] = tau
-            J = np.concatenate([J[:, :, :last], gains, J[:, :, last:]], axis=2)
+            scaled.append(gains)
+        if structure.flaws.part("slow_friction", point.flaws, n) is not None:
+            more = self.mask.slow_columns(rows, np.sign(point.alpha), dry)
+            scaled.append(more * self.torque_scale(point)[:, None])
+        J = np.concatenate([J[:, :, :last], *scaled, J[:, :, last:]], axis=2)
         weight = self.mask.weights(rows) / self.torque_std
         return np.asarray(J * weight[:, :, None])
 
@@ -352,14 +362,8 @@ class Projector:
         return [(k % n, change) for k, change in enumerate(changes)]
 
     def model(self, solution: ProjectedProblem) -> Float[np.ndarray, " parameters"]:
-        """The arm's parameters at a solution, without dry friction."""
-        return self._parameters(solution.values)
-
-    def _parameters(self, values: np.ndarray) -> np.ndarray:
-        parameters = self.structure.parameters(values[:-1])
-        # Coulomb friction depends on the direction alone, which x does not change.
-        parameters[self.structure.arm.layout.drive("coulomb")] = 0.0
-        return np.asarray(parameters)
+        """The arm's parameters at a solution."""
+        return self.structure.parameters(solution.values[:-1])
 
     def _solve(self, factor: np.ndarray) -> Float[np.ndarray, " linear"]:
         """Best linear unknowns; zero along directions that no data determine."""
@@ -403,11 +407,14 @@ class FrictionMask:
         directions: One column per motor; None for samples that were not filtered.
         is_used: Torques that are used: those of joints that slide.
         drive_weights: How far each coordinate turns each motor.
+        slowness: Usual speed of each motor over its speed, less one: what friction
+            that rises towards rest, as Stribeck's, is proportional to about there.
     """
 
     directions: Float[np.ndarray, "samples motors"] | None
     is_used: Bool[np.ndarray, "samples dof"] | None
     drive_weights: Float[np.ndarray, "motors dof"]
+    slowness: Float[np.ndarray, "samples motors"] | None = None
 
     @classmethod
     def from_samples(
@@ -435,14 +442,20 @@ class FrictionMask:
                 direction[rows] = _direction(part, np.maximum(least, ends * top))
         slides = np.abs(direction) > SETTLED_DIRECTION
         is_used = slides | (slides.mean(axis=0) < _RARELY_MOVING)
-        return cls(friction_direction(sensed, drive_weights), is_used, drive_weights)
+        directions = friction_direction(sensed, drive_weights)
+        slowness = _slowness(np.abs(sensed.qd @ drive_weights.T), directions)
+        return cls(directions, is_used, drive_weights, slowness)
 
     def thinned(self, step: int) -> FrictionMask:
         """Every n-th sample."""
         if self.directions is None or self.is_used is None:
             return self
+        slowness = None if self.slowness is None else self.slowness[::step]
         return replace(
-            self, directions=self.directions[::step], is_used=self.is_used[::step]
+            self,
+            directions=self.directions[::step],
+            is_used=self.is_used[::step],
+            slowness=slowness,
         )
 
     def row_counts(self, samples: int) -> Float[np.ndarray, " dof"]:
@@ -462,6 +475,7 @@ class FrictionMask:
         rows: slice,
         signs: Float[np.ndarray, " dof"],
         columns: np.ndarray,
+        slow: Float[np.ndarray, " dof"] | None = None,
     ) -> None:
         """Show dry friction in a regressor as it looks through the torque's filter.
 
@@ -470,14 +484,55 @@ class FrictionMask:
             rows: Which samples.
             signs: Of the sensors' gains.
             columns: Of the drives' Coulomb friction.
+            slow: What friction rises by towards rest, as a fraction, per coordinate.
         """
         if self.directions is None:
             return
         for k, w in enumerate(self.drive_weights):
             # A motor turns with its main coordinate; so does a reversed sensor's sign.
-            sense = signs[np.argmax(np.abs(w))]
-            column = sense * self.directions[rows, k]
+            main = np.argmax(np.abs(w))
+            column = signs[main] * self.directions[rows, k]
+            if slow is not None and self.slowness is not None:
+                column = column * (1.0 + slow[main] * self.slowness[rows, k])
             Y[:, :, columns[k]] = column[:, None] * w
+
+    def slow_columns(
+        self,
+        rows: slice,
+        signs: Float[np.ndarray, " dof"],
+        dry: Float[np.ndarray, " motors"],
+    ) -> Float[np.ndarray, "samples dof dof"]:
+        """What each joint's torque gains by each coordinate's `slow`, in [N m].
+
+        Args:
+            rows: Which samples.
+            signs: Of the sensors' gains.
+            dry: Coulomb friction of each motor in [N m].
+        """
+        n = self.drive_weights.shape[1]
+        total = np.zeros((rows.stop - rows.start, n, n))
+        if self.directions is None or self.slowness is None:
+            return total
+        for k, w in enumerate(self.drive_weights):
+            main = np.argmax(np.abs(w))
+            more = dry[k] * signs[main] * self.directions[rows, k]
+            total[:, :, main] += (more * self.slowness[rows, k])[:, None] * w
+        return total
+
+
+def _slowness(
+    speed: Float[np.ndarray, "samples motors"],
+    directions: Float[np.ndarray, "samples motors"],
+) -> Float[np.ndarray, "samples motors"]:
+    """Usual speed over speed, less one; zero for motors that hardly move."""
+    slides = np.abs(directions) > SETTLED_DIRECTION
+    slowness = np.zeros_like(speed)
+    for k in np.flatnonzero(slides.mean(axis=0) >= _RARELY_MOVING):
+        usual = np.median(speed[slides[:, k], k])
+        # Three times: slower torques are hardly used.
+        ratio = np.minimum(usual / np.maximum(speed[:, k], 1e-12), 3.0)
+        slowness[:, k] = ratio - 1.0
+    return slowness
 
 
 def _direction(

@@ -57,6 +57,9 @@ def identify(
     ] = "unknown",
     skip_bad_rows: SkipBadRows = False,
     sensors: SensorsFile = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with 1 if a verdict is fail.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Identify an arm from logs of its motion.
@@ -66,6 +69,7 @@ def identify(
     from armwise import identification
     from armwise.cli.arguments import load_described, read_logs
     from armwise.cli.output import progress_bar
+    from armwise.report import verdicts
 
     if friction not in ("auto", "linear"):
         raise typer.BadParameter(f"--friction is auto or linear, not {friction!r}.")
@@ -89,18 +93,23 @@ def identify(
     written = Written({}, {}, {})
     if output:
         written = _write(estimate, arm, [*logs, *(validate or [])], output)
+    failed = [one for one in verdicts(estimate) if one.verdict == "fail"]
     summary = summarise(estimate, written)
     if json:
         print_json(summary)
     else:
         _show(estimate, summary)
         _show_files(estimate, written)
+        for one in failed:
+            console().print(f"fail: {one.question} {one.why}")
     if written.defects:
         name, why = next(iter(written.defects.items()))
         raise NotPhysical(
             f"{name}: {why}. No model is written: only --method physical gives bodies "
             "that can exist."
         )
+    if strict and failed:
+        raise typer.Exit(1)
 
 
 def _gain_std(text: str) -> Any:
@@ -114,6 +123,8 @@ def _gain_std(text: str) -> Any:
 
 def summarise(estimate: Estimate, written: Written) -> dict[str, Any]:
     """Collect what `--json` prints."""
+    from armwise.report import verdicts
+
     base = estimate.base
     combinations = zip(
         base.expressions, estimate.base_values, estimate.base_std, strict=True
@@ -136,6 +147,7 @@ def summarise(estimate: Estimate, written: Written) -> dict[str, Any]:
         "gain_std": None if gains is None else gains.tolist(),
         "unidentifiable": list(base.unidentifiable),
         "preparation": estimate.samples[0].preparation,
+        "verdicts": [asdict(one) for one in verdicts(estimate)],
         "warnings": [warning.text for warning in estimate.warnings],
         "warning_codes": [warning.code for warning in estimate.warnings],
         "files": written.files,

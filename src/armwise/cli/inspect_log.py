@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,6 +27,11 @@ from armwise.cli.output import (
     warn,
 )
 
+if TYPE_CHECKING:
+    from armwise.arms import Arm
+    from armwise.progress import Progress
+    from armwise.recordings import Recording
+
 
 def inspect_log(
     log: Annotated[
@@ -39,7 +44,7 @@ def inspect_log(
     skip_bad_rows: SkipBadRows = False,
     json: AsJson = False,
 ) -> None:
-    """Show the signals of a log and how it would be prepared.
+    """Show the signals of a log, how it would be prepared, and what looks wrong.
 
     Example: armwise inspect-log run1.csv --arm panda
     """
@@ -62,13 +67,37 @@ def inspect_log(
             skip_bad_rows=skip_bad_rows,
             progress=progress,
         )
-    report = summarise_log(recording, samples)
+        warnings = _doubts(described, recording, cutoff_hz, progress)
+    report = summarise_log(recording, samples) | {"warnings": warnings}
     if json:
         print_json(report)
         return
     _show(report)
-    for note in samples.preparation.notes:
+    for note in dict.fromkeys([*samples.preparation.notes, *warnings]):
         warn(note)
+
+
+def _doubts(
+    arm: Arm, recording: Recording, cutoff_hz: float | None, progress: Progress
+) -> list[str]:
+    """What a fit of the arm's equations shows of order, signs, units and clocks."""
+    from armwise.errors import NotConverged, NotIdentifiable
+    from armwise.identification import DOUBTFUL_DATA, WRONG_DATA, identify
+
+    if not recording.count("tau"):
+        return []
+    try:
+        estimate = identify(
+            arm,
+            recording,
+            friction="linear",
+            cutoff_hz=cutoff_hz,
+            progress=progress,
+        )
+    except (NotIdentifiable, NotConverged) as reason:
+        return [f"It cannot be identified from: {reason}"]
+    codes = WRONG_DATA | DOUBTFUL_DATA | {"joint-did-not-move"}
+    return [warning.text for warning in estimate.warnings if warning.code in codes]
 
 
 def _show(report: dict[str, Any]) -> None:

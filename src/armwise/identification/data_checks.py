@@ -22,6 +22,7 @@ from armwise.dynamics import Dynamics
 from armwise.errors import EstimateWarning
 from armwise.identification.estimate import Estimate
 from armwise.identification.other_readings import (
+    READINGS,
     other_clocks,
     read_otherwise,
     score,
@@ -81,10 +82,9 @@ _SMOOTH = 0.5
 WRONG_DATA = frozenset(
     {
         "torque-gain", "encoder-offset", "gravity-direction", "gravity-size",
-        "load-changed", "torque-sign-flipped", "torques-swapped", "positions-swapped",
-        "joint-order", "joint-in-degrees", "joint-too-fast", "large-lag",
-        "clocks-drift", "torque-unsigned", "torque-constant", "torque-unit",
-        "validated-on-fit",
+        "load-changed", "joint-too-fast", "large-lag", "clocks-drift",
+        "torque-unsigned", "torque-constant", "torque-unit", "validated-on-fit",
+        *READINGS,
     }
 )  # fmt: skip
 """Codes of warnings after which an estimate is not to be trusted as it is."""
@@ -144,7 +144,7 @@ def scaled_torques(arm: Arm, runs: Sequence[Samples]) -> list[EstimateWarning]:
             continue
         named = zip(arm.coordinate_names, scale, std, strict=True)
         factors = [
-            f"{name} × {x:.3g} ± {100 * s:.0f} %" for name, x, s in named if x != 1.0
+            f"{name} × {x:.3g} ± {100 * s:.2g} %" for name, x, s in named if x != 1.0
         ]
         listed = ", ".join(f"{x:.3g}" for x in scale)
         text = (

@@ -6,6 +6,7 @@ Every warning has a code that does not change; programs go by that, people by th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -401,24 +402,100 @@ def worsening(fit: Validation, checked: Validation) -> Float[np.ndarray, " dof"]
 
 
 def _overfitted(estimate: Estimate) -> list[EstimateWarning]:
-    """Joints that are predicted far worse than they were fitted."""
+    """Joints that are predicted far worse than they were fitted, and why."""
     if estimate.validation is None:
         return []
     factor = worsening(estimate.fit, estimate.validation)
-    is_worse = factor > _WORSE
-    joints = zip(estimate.prior_arm.coordinate_names, is_worse, strict=True)
-    names = [name for name, is_one in joints if is_one]
-    if not names:
+    names = estimate.prior_arm.coordinate_names
+    listed = [name for name, x in zip(names, factor, strict=True) if x > _WORSE]
+    if not listed:
         return []
-    return [
-        EstimateWarning(
-            "overfitted",
-            f"Predicted more than three times worse than fitted: {', '.join(names)}. "
-            + (
-                "Fit and validation are of different robots, loads or units."
-                if factor.max() > _UNRELATED
-                else "The fit holds too little of the motion that validation shows. "
-                "Record longer or richer motion."
-            ),
+    why = (
+        _cause(estimate, factor)
+        or (
+            factor.max() > _UNRELATED
+            and "Fit and validation are of different robots, loads or units."
         )
-    ]
+        or "The fit holds too little of the motion that validation shows. "
+        "Record longer or richer motion."
+    )
+    text = f"Predicted more than three times worse than fitted: {', '.join(listed)}. "
+    return [EstimateWarning("overfitted", text + why)]
+
+
+# Judgement: a cause that leaves more than half of the error is not the cause.
+_MENDS = 0.5
+"""Fraction to which naming the cause must bring the error of validation."""
+
+_LONGEST_DELAY = 0.1
+"""Delay in [s] between fit and validation that is looked for."""
+
+
+def _cause(estimate: Estimate, factor: Float[np.ndarray, " dof"]) -> str | None:
+    """What of a validation log differs from the fit's, by what would mend it.
+
+    A factor or a delay that the fit's log had, and was repaired for, is taken out of
+    the validation's too: where it has none, the repair itself is the error.
+    """
+    runs = [run for run in estimate.validation_samples if len(run) > 1]
+    if not runs:
+        return None
+    j = int(np.argmax(factor))
+    name = estimate.prior_arm.coordinate_names[j]
+    fitted = [estimate.predict(run) for run in runs]
+    error = _misfit(fitted, [run.tau for run in runs])
+    products = [p[:, j] @ run.tau[:, j] for p, run in zip(fitted, runs, strict=True)]
+    gain = float(sum(products) / max(sum(p[:, j] @ p[:, j] for p in fitted), 1e-300))
+    scaled = [np.where(np.arange(p.shape[1]) == j, gain * p, p) for p in fitted]
+    if _misfit(scaled, [run.tau for run in runs])[j] < _MENDS * error[j]:
+        text = f"The torque of {name} there is {gain:.3g} times what the fit's log "
+        text += "says: another unit, gear ratio or torque constant in one of the two"
+        used = [run.preparation.torque_scale for run in estimate.samples]
+        if any(used):
+            text += " (a factor was found for the fit's; this log may need none)"
+        return text + ". Give each log the mapping it needs."
+    rate = runs[0].rate_hz
+    reach = max(1, round(_LONGEST_DELAY * rate))
+    if min(len(run) for run in runs) > 4 * reach:
+        shifts = range(-reach, reach + 1)
+        errors = [_misfit(*_shifted(fitted, runs, k)).max() for k in shifts]
+        best = int(np.argmin(errors))
+        if errors[best] < _MENDS * error.max():
+            delay = 1e3 * shifts[best] / rate
+            return (
+                f"The torque there comes {abs(delay):.0f} ms "
+                f"{'later' if delay > 0 else 'earlier'} than in the fit's log: their "
+                "clocks differ. Record both alike, or validate on the same setup."
+            )
+    further = np.zeros(len(estimate.columns.friction))
+    parameters = np.concatenate([estimate.prior_arm.parameters, further])
+    described = replace(estimate, all_parameters=parameters)
+    before = _misfit([described.predict(run) for run in runs], [r.tau for r in runs])
+    if before.max() < _MENDS * error.max():
+        return (
+            f"The description predicts it better ({100 * before.max():.2g} % at worst "
+            f"against {100 * error.max():.2g} %): something is wrong with the fit's "
+            "log, or it is another robot's. Do not use this estimate."
+        )
+    return None
+
+
+def _misfit(
+    predicted: Sequence[np.ndarray], measured: Sequence[np.ndarray]
+) -> Float[np.ndarray, " dof"]:
+    """Relative error of each joint, over several runs."""
+    torque = np.vstack(measured)
+    size = np.maximum(np.linalg.norm(torque, axis=0), 1e-300)
+    return np.asarray(np.linalg.norm(torque - np.vstack(predicted), axis=0) / size)
+
+
+def _shifted(
+    predicted: Sequence[np.ndarray], runs: Sequence[Samples], shift: int
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Predictions, and the torques measured so many samples later."""
+    before, after = max(-shift, 0), max(shift, 0)
+    pairs = zip(predicted, runs, strict=True)
+    return (
+        [p[before : len(p) - after] for p, _ in pairs],
+        [run.tau[after : len(run) - before] for run in runs],
+    )

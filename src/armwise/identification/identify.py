@@ -37,6 +37,7 @@ from armwise.identification.friction_selection import (
 )
 from armwise.identification.methods import Method, PhysicallyConsistent
 from armwise.identification.mismatch import find_mismatch
+from armwise.identification.other_readings import READINGS
 from armwise.identification.problem import (
     TERMS,
     Problem,
@@ -159,6 +160,12 @@ def identify(
     report("done", 1.0)
     warnings = [*problem.data_warnings, *diagnose(estimate, checked.agreement)]
     codes = {warning.code for warning in warnings}
+    if any(warning.code in READINGS - codes for warning in others):
+        # What mends the fit is the cause; what the description suggests, and what the
+        # fit leaves over, only follow from it.
+        follows = READINGS | {"unexplained-torque", "overfitted"}
+        warnings = [*others, *(w for w in warnings if w.code not in follows)]
+        others = []
     # What the description alone shows is not said again by a fit; nor is what follows
     # from wrong data a property of the arm.
     warnings += [w for w in others if w.code not in codes]

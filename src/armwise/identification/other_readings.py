@@ -17,6 +17,7 @@ from armwise.errors import EstimateWarning
 from armwise.identification.problem import Problem
 from armwise.identification.sampled_rows import (
     SampledSystem,
+    logs_of,
     orthonormal,
     sampled_slices,
 )
@@ -24,6 +25,14 @@ from armwise.recordings import Samples
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+READINGS = frozenset(
+    {
+        "torque-sign-flipped", "position-sign-flipped", "torques-swapped",
+        "positions-swapped", "joint-order", "joint-in-degrees", "logs-disagree",
+    }
+)  # fmt: skip
+"""Codes of warnings that a column is not what it was taken for."""
 
 BETTER = 0.5
 """Fraction to which another reading of the columns must bring the residual."""
@@ -51,6 +60,7 @@ def read_otherwise(problem: Problem, system: SampledSystem) -> EstimateWarning |
     pairs = _pairs(now)
     readings = [
         *_other_torques(problem, system, pairs),
+        *_scales_of_logs(problem, system, now),
         *other_clocks(problem, system),
         *_other_gravity(problem, system),
         *_other_positions(problem, pairs),
@@ -98,6 +108,40 @@ def _other_torques(
         text += "exchanged. Check the order of the columns."
         warning = EstimateWarning("torques-swapped", text)
         readings.append(_Reading(system.errors(torque), warning))
+    return readings
+
+
+# Judgement: below, a warm gear or another load; those are named by tests of their own.
+_OTHER_SCALE = 1.5
+"""Factor between two logs' torques from which on one of them is in another unit."""
+
+
+def _scales_of_logs(
+    problem: Problem, system: SampledSystem, errors: Float[np.ndarray, " dof"]
+) -> list[_Reading]:
+    """One log's torque of one joint, multiplied: it is in another unit there."""
+    log = logs_of(problem, system.rows)
+    names = problem.columns.arm.coordinate_names
+    readings: list[_Reading] = []
+    # Judgement: with more logs than six a fleet's tools are the better ones.
+    if not 1 < log.max(initial=0) + 1 <= 6:
+        return readings
+    for i in np.argsort(-errors)[:_WORST]:
+        for k in range(int(log.max()) + 1):
+            torque = system.torque.copy()
+            column = np.zeros((*torque.shape, 1))
+            column[i, log == k, 0] = -torque[i, log == k]
+            torque[i, log == k] = 0.0
+            factor = system.coefficient(torque, column)
+            # Of a log without a part in what moves the joint, any factor will do.
+            if not max(factor, 1.0 / max(factor, 1e-9)) > _OTHER_SCALE:
+                continue
+            torque[i] -= factor * column[i, :, 0]
+            text = f"The fit is far better with the torque of {names[i]} in log number "
+            text += f"{k + 1} multiplied by {factor:.3g}: the logs are in different "
+            text += "units there. Give the log a mapping of its own, or leave it out."
+            warning = EstimateWarning("logs-disagree", text)
+            readings.append(_Reading(system.errors(torque), warning))
     return readings
 
 
@@ -218,6 +262,12 @@ def _other_positions(
         text += "the order of the columns."
         data = [_reordered(run, order, False) for run in short]
         read(data, "positions-swapped", text)
+    if arm.dof > 2:  # of two joints, it is an exchange
+        backwards = np.arange(arm.dof)[::-1]
+        text = "The fit is far better with the joints in reverse order, the last one "
+        text += "first. Check the order of the columns: name them by joint (q_NAME)."
+        data = [_reordered(run, backwards, True) for run in short]
+        read(data, "joint-order", text)
     alphabet = np.argsort(np.argsort(names))
     if not np.array_equal(alphabet, np.arange(arm.dof)):
         text = "The fit is far better if the joints are in the alphabetical order of "
@@ -225,6 +275,12 @@ def _other_positions(
         data = [_reordered(run, alphabet, True) for run in short]
         read(data, "joint-order", text)
     for j, index in enumerate(arm.coordinates):
+        scale = np.ones(arm.dof)
+        scale[j] = -1.0
+        text = f"The fit is far better with the position of {names[j]} reversed. Check "
+        text += "its sign (mapping: scale = -1 under [position])."
+        reversed_one = [_scaled(run, scale) for run in short]
+        read(reversed_one, "position-sign-flipped", text)
         if not arm.joints[index].is_revolute:
             continue
         scale = np.ones(arm.dof)

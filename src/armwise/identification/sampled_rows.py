@@ -138,18 +138,45 @@ class SampledSystem:
             torque: The torques to explain.
             extra: Further columns, joint by joint.
         """
-        masked = torque * self.trust.T
-        sizes = np.maximum(np.linalg.norm(masked, axis=1), 1e-12)
-        weight = self.trust.T / sizes[:, None]
         columns = self.regressor
         if extra is not None:
             columns = np.concatenate([columns, extra], axis=2)
-        basis = orthonormal(
-            (columns * weight[:, :, None]).reshape(-1, columns.shape[2])
-        )
-        scaled = (torque * weight).reshape(-1)
-        unexplained = scaled - basis @ (basis.T @ scaled)
+        weight = self._weight(torque)
+        unexplained = _unexplained(columns, weight, torque[:, :, None])
         return np.asarray(np.linalg.norm(unexplained.reshape(torque.shape), axis=1))
+
+    def coefficient(
+        self,
+        torque: Float[np.ndarray, "dof samples"],
+        column: Float[np.ndarray, "dof samples 1"],
+    ) -> float:
+        """Coefficient of a further column in the fit of a torque; 0 where none shows.
+
+        Its joints weigh as the column and the torque together do.
+        """
+        weight = self._weight(torque - column[:, :, 0])
+        both = np.concatenate([torque[:, :, None], column], axis=2)
+        explained, own = _unexplained(self.regressor, weight, both).T
+        power = float(own @ own)
+        return float(own @ explained) / power if power > 1e-20 else 0.0
+
+    def _weight(self, torque: np.ndarray) -> Float[np.ndarray, "dof samples"]:
+        sizes = np.linalg.norm(torque * self.trust.T, axis=1)
+        weight: np.ndarray = self.trust.T / np.maximum(sizes, 1e-12)[:, None]
+        return weight
+
+
+def _unexplained(
+    columns: Float[np.ndarray, "dof samples base"],
+    weight: Float[np.ndarray, "dof samples"],
+    torques: Float[np.ndarray, "dof samples sets"],
+) -> Float[np.ndarray, "rows sets"]:
+    """What weighted columns leave of weighted torques, joints below one another."""
+    basis, right = (
+        (x * weight[:, :, None]).reshape(-1, x.shape[2]) for x in (columns, torques)
+    )
+    basis = orthonormal(basis)
+    return np.asarray(right - basis @ (basis.T @ right))
 
 
 def sampled_slices(count: int, total: int) -> list[slice]:
@@ -317,14 +344,12 @@ def whitened_rows(
 ) -> WhitenedRows:
     """Whiten rows, and say which stretch and log they belong to."""
     total = sum(len(run) for run in problem.data)
-    samples, stretch, log = [], [], []
-    before, logs = 0, 0
+    samples, stretch = [], []
+    before = 0
     for run, index in zip(problem.data, system.rows, strict=True):
-        starts = _log_starts(run)
         samples.append((run, index))
         stretch.append((before + index) * STRETCHES // total)
-        log.append(logs + np.searchsorted(starts, index, side="right") - 1)
-        before, logs = before + len(run), logs + len(starts)
+        before += len(run)
     std = np.maximum(estimate.torque_std, 1e-12)
     weight = system.trust.T / std[:, None]
     return WhitenedRows(
@@ -332,13 +357,23 @@ def whitened_rows(
         estimate,
         tuple(samples),
         np.concatenate(stretch),
-        np.concatenate(log),
+        logs_of(problem, system.rows),
         system.trust,
         std,
         system.regressor * weight[:, :, None],
         system.torque * weight,
         system.link_torque,
     )
+
+
+def logs_of(problem: Problem, rows: Sequence[np.ndarray]) -> np.ndarray:
+    """Number of the log that each of some rows of the runs belongs to."""
+    log, before = [], 0
+    for run, index in zip(problem.data, rows, strict=True):
+        starts = _log_starts(run)
+        log.append(before + np.searchsorted(starts, index, side="right") - 1)
+        before += len(starts)
+    return np.concatenate(log)
 
 
 def _log_starts(run: Samples) -> np.ndarray:

@@ -141,7 +141,8 @@ class SimulatedArm(RiggedPlant):
         return self.state
 
     def _wrench(self, frame: str) -> Sampler:
-        return WristWrench(self._bare, self._payloads, frame, self._backend)
+        wrist = WristWrench(self._bare, self._payloads, frame, self._backend)
+        return wrist.averaged()
 
 
 def _several(value: object, kind: type) -> tuple:

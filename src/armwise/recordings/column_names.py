@@ -149,7 +149,53 @@ def recognise(
         # Of two dialects the one nearer to the standard counts.
         if channel not in columns or form < forms[channel]:
             columns[channel], forms[channel] = heading, form
+    for quantity in ("q", "qd", "tau"):
+        # In plain words only where nothing else was understood.
+        if quantity not in mapped and f"{quantity}_1" not in columns:
+            count = None if arm is None else arm.dof
+            columns.update(_worded(headings, quantity, count))
     return Recognised(columns, () if arm is None else tuple(ignored))
+
+
+_PLAIN_WORDS = {
+    "q": {"pos", "position", "positions", "angle", "angles"},
+    "qd": {"vel", "velocity", "velocities", "speed", "speeds"},
+    "tau": {"tau", "torque", "torques", "effort", "efforts", "moment"},
+}
+_OTHER_WORDS = {
+    "desired", "des", "ref", "reference", "target", "cmd", "command", "commanded",
+    "setpoint", "goal", "error", "err", "limit", "max", "min", "gripper", "tool",
+    "tcp", "cartesian", "cart", "external", "ext",
+}  # fmt: skip
+"""Words after which a column is not what a joint measured."""
+
+
+def _worded(
+    headings: Sequence[str], quantity: str, count: int | None
+) -> dict[str, str]:
+    """Columns whose words and number say it: `actual_pos_J1`, `Axis 1 Torque`.
+
+    Only if one family of columns does, and has a member for every joint.
+    """
+    families: dict[str, dict[int, str]] = {}
+    for heading in headings:
+        numbers = re.findall(r"[0-9]+", heading)
+        if len(numbers) != 1 or not _is_count(numbers[0]):
+            continue
+        stem = heading.replace(numbers[0], "#")
+        words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", stem)
+        lowered = {word.lower() for word in words}
+        if lowered & _PLAIN_WORDS[quantity] and not lowered & _OTHER_WORDS:
+            families.setdefault(stem, {})[int(numbers[0])] = heading
+    whole = []
+    for family in families.values():
+        first = min(family)
+        size = len(family) if count is None else count
+        if first in (0, 1) and sorted(family) == list(range(first, first + size)):
+            whole.append([family[first + k] for k in range(size)])
+    if len(whole) != 1:
+        return {}
+    return {f"{quantity}_{k}": heading for k, heading in enumerate(whole[0], 1)}
 
 
 def _meanings(heading: str) -> Iterator[_Meaning]:

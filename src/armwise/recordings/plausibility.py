@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -29,10 +30,16 @@ def check_against_arm(recording: Recording, arm: Arm) -> None:
             in degrees.
     """
     if recording.dof != arm.dof:
+        cure = (
+            "Name columns by joint (q_NAME): joints without one are then locked; or "
+            "choose --chain BASE..TIP, or --lock JOINT=VALUE."
+            if recording.dof
+            else "Say which columns are positions: --column q_1=NAME …, or --mapping."
+        )
         raise RecordingError(
             f"{recording.source} has positions of {recording.dof} joints, but "
-            f"{arm.name} has {arm.dof}: {', '.join(arm.coordinate_names)}. "
-            f"Found: {', '.join(recording.channels)}."
+            f"{arm.name} has {arm.dof} ({_some(arm.coordinate_names)}). {cure} "
+            f"Found: {_some(recording.channels)}."
         )
     for quantity in ("qd", "qdd", "tau"):
         count = recording.count(quantity)
@@ -45,6 +52,12 @@ def check_against_arm(recording: Recording, arm: Arm) -> None:
     low, high = _ranges(recording)
     _suspect_degrees(recording, arm, low, high)
     _suspect_order(recording, arm, low, high)
+
+
+def _some(names: Iterable[str]) -> str:
+    """The first few names."""
+    first = list(names)
+    return ", ".join(first[:4]) + (", …" if len(first) > 4 else "")
 
 
 def degrees_note(recording: Recording) -> str | None:

@@ -106,6 +106,12 @@ _SURE = 4.5
 _NEARLY = 0.75
 """Fall of the error, beside the best group's, from which on another is as likely."""
 
+# Judgement: of errors that factors bring down a hundredfold, a quarter (in logarithms)
+# is threefold; another friction model changes an error by half of itself.
+_AS_LIKELY = 0.8
+"""Largest difference of the errors' log power to the best group's, whatever it gains.
+"""
+
 _MOST_ERROR = 0.67
 """Error of the worst joint on stretches left out that may remain: a factor that takes
 less than a third of it away has not resolved what the joints disagree about."""
@@ -157,7 +163,9 @@ def consistent_scale(
         change = np.abs(np.log(better / scale)).max()
         if change < _LEAST_SCALE or not torques.is_surely_better(scale, better):
             break
-        scale, variance = better, variance + doubt
+        # A group that is settled once more is better known than it was at first.
+        is_same = np.array_equal(better != scale, scale != 1.0)
+        scale, variance = better, doubt if is_same else variance + doubt
     # Exchanged columns are explained a little better by factors, too, but not resolved.
     if torques.contradict(scale):
         return None
@@ -218,7 +226,8 @@ class _Torques:
             gains.append(before - np.log(self._left_out(trial).sum(axis=0)).mean())
         logs = np.log(trials)
         # The first one always: where it gains nothing it will not be believed.
-        nearly = np.array(gains) >= _NEARLY * max(gains[0], 0.0)
+        best = max(gains[0], 0.0)
+        nearly = np.array(gains) >= max(_NEARLY * best, best - _AS_LIKELY)
         nearly[0] = True
         doubt = np.mean((logs[nearly] - logs[0]) ** 2, axis=0)
         group, factor = firsts[0][1], float(np.log(trials[0] / scale)[firsts[0][1]][0])

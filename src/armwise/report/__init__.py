@@ -22,6 +22,7 @@ from armwise.report.report import (
     continued_time,
     envelope_rows,
 )
+from armwise.report.subject import Judgement, verdicts
 
 if TYPE_CHECKING:
     from armwise.report.calibration import write_calibration_report
@@ -59,6 +60,7 @@ def __getattr__(name: str) -> Any:
 __all__ = [
     "PLOTLY",
     "Figure",
+    "Judgement",
     "PlotlyFigure",
     "Report",
     "Role",
@@ -73,6 +75,7 @@ __all__ = [
     "report_to_html",
     "report_to_json",
     "report_to_text",
+    "verdicts",
     "write_calibration_report",
     "write_fleet_report",
     "write_gap_report",

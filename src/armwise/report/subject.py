@@ -150,6 +150,11 @@ class Judgement:
     why: str
 
 
+def verdicts(estimate: Estimate) -> tuple[Judgement, ...]:
+    """Say how far an estimate is to be trusted: questions, verdicts and reasons."""
+    return judge(Subject.of(estimate))
+
+
 def judge(subject: Subject) -> tuple[Judgement, ...]:
     """Ask what a careful reader would."""
     return (

@@ -84,16 +84,20 @@ class PhysicallyConsistent:
         size_of_torque = torque_size(systems, problem.accumulator.samples)
         std = np.maximum(first.torque_std, _SMALLEST_NOISE * size_of_torque)
         system = triangle(stack(systems, std))
-        prior, free = problem.prior, problem.is_estimated
-        size = _sizes(problem)
         rows = system[:, :-1] @ problem.base.matrix
+        unit, links = _unit(problem, systems), problem.columns.arm.layout.links
+        prior, free = problem.prior.copy(), problem.is_estimated
+        size = _sizes(problem)
+        if free[links].all():
+            prior[links] *= unit
+            size[links] *= unit
         pull = np.diag(size / (self.prior_std * _prior_std(problem, size)))
         # Unknown is the step from the description, in units of every parameter's size;
         # the prior as rows makes R invertible where data determine nothing.
         right = system[:, -1:] - rows @ prior[:, None]
         data = np.hstack([(rows * size)[:, free], right])
         R = triangle(np.vstack([data, np.pad(pull[free][:, free], ((0, 0), (0, 1)))]))
-        step = _minimise(R[:-1, :-1], R[:-1, -1], _Barrier(problem, self, size))
+        step = _minimise(R[:-1, :-1], R[:-1, -1], _Barrier(problem, self, prior, size))
         parameters = prior.copy()
         parameters[free] += size[free] * step
         # The barrier leaves 1e-9 of room beyond a bound, and no tool takes friction
@@ -110,6 +114,29 @@ class PhysicallyConsistent:
                 "those of single parameters come from draws of bodies that can exist.",
             ),
         )
+
+
+# As in the diagnosis of units: wrong inertias explain no more.
+_OTHER_UNIT = 5.0
+"""Ratio of measured to described torque from which on the description is scaled."""
+
+
+def _unit(problem: Problem, systems: list[np.ndarray]) -> float:
+    """Factor that brings the described bodies to the size of the torques, or 1.
+
+    Torques in another unit (mN m), or placeholders for masses: bodies as large as the
+    torques ask for would be far from the description, and its pull as strong as data.
+    """
+    described = problem.base.matrix @ problem.prior
+    pairs = [(np.linalg.norm(s[:, :-1] @ described), s[:, -1]) for s in systems]
+    own = np.array([size for size, _ in pairs])
+    measured = np.array([np.linalg.norm(torque) for _, torque in pairs])
+    # Judgement: light joints are mostly friction, which descriptions rarely hold.
+    is_heavy = (own > 0.1 * own.max(initial=0.0)) & (own > 0)
+    if not is_heavy.any():
+        return 1.0
+    ratio = float(np.median(measured[is_heavy] / own[is_heavy]))
+    return ratio if ratio > _OTHER_UNIT else 1.0
 
 
 def _sizes(problem: Problem) -> Float[np.ndarray, " parameters"]:
@@ -143,7 +170,11 @@ class _Barrier:
     """
 
     def __init__(
-        self, problem: Problem, method: PhysicallyConsistent, size: np.ndarray
+        self,
+        problem: Problem,
+        method: PhysicallyConsistent,
+        prior: np.ndarray,
+        size: np.ndarray,
     ) -> None:
         arm, free = problem.columns.arm, problem.is_estimated
         self._width = int(free.sum())
@@ -153,7 +184,7 @@ class _Barrier:
         self._index = position[starts[:, None] + np.arange(10)]
         maps = np.stack([InertialParameters(k).pseudo_inertia for k in np.eye(10)])
         sizes = size[starts[:, None] + np.arange(10)]
-        described = problem.prior[starts[:, None] + np.arange(10)]
+        described = prior[starts[:, None] + np.arange(10)]
         bodies = np.einsum("lk,kij->lij", described, maps)
         least = self._least = method.margin * _typical_bodies(bodies, sizes)
         # In units of the link's own size, so that S is of order one.
@@ -166,12 +197,12 @@ class _Barrier:
         bounded = problem.columns.non_negative
         for k in bounded[free[bounded]]:
             # Friction only ever takes energy, and rotors weigh something.
-            self._require({position[k]: size[k]}, problem.prior[k], 0.0)
+            self._require({position[k]: size[k]}, prior[k], 0.0)
         if starts.size:
             pairs = zip(starts, arm.links, strict=True)
             for own, (start, link) in enumerate(pairs):
                 at = self._index[own]
-                vector, scaling = problem.prior[start : start + 10], sizes[own]
+                vector, scaling = prior[start : start + 10], sizes[own]
                 if link.name in method.mass:
                     self._bound_mass(at, vector, scaling, method.mass[link.name])
                 if link.name in method.center_of_mass:
