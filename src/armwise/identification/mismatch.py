@@ -142,6 +142,11 @@ _KINDS = {
     "time": _Kind("residual-follows-time", "time", "an offset that drifts"),
 }
 
+_OF_FRICTION = frozenset(k.code for k in _KINDS.values() if k.is_friction) - {
+    k.code for k in _KINDS.values() if not k.is_friction
+}
+"""Codes of warnings about friction alone."""
+
 _KIND_OF = {
     **dict.fromkeys(("load", "load_driving", "load_back_driven"), "load"),
     **dict.fromkeys(("stribeck", "root", "quadratic"), "speed"),
@@ -185,10 +190,14 @@ class Mismatch:
 
     @property
     def is_large(self) -> bool:
-        """Whether it moves a good part of all parameters, or gains are far off."""
+        """Whether it moves a good part of all parameters, or gains are far off.
+
+        Friction alone, whatever it moves, is no sign of data that were read wrongly.
+        """
         codes = {warning.code for warning in self.warnings}
         are_far = "torque-gains-differ" in codes and self.gain_std.max() > _FAR_GAIN
-        return are_far or "model-mismatch" in codes
+        others = codes - _OF_FRICTION - {"model-mismatch"}
+        return are_far or ("model-mismatch" in codes and bool(others))
 
     def counted_in(self, estimate: Estimate) -> Estimate:
         """The estimate with intervals that know of it."""
