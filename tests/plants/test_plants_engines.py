@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from armwise.arms import load_arm
+from armwise.arms import InertialParameters, load_arm
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.plants import (
@@ -293,3 +293,10 @@ def test_perturbed_arms_are_physical_and_off_by_about_as_much_as_asked():
     assert not perturbed(ROUGH, 0.3, 1).defects()
     same = perturbed(ROUGH, 0.0).parameters
     np.testing.assert_allclose(same, ROUGH.parameters, rtol=1e-12, atol=1e-15)
+
+
+def test_a_point_at_its_frame_is_perturbed_too():
+    arm = flywheel()
+    point = InertialParameters.from_center_of_mass(0.2, (0, 0, 0), np.zeros((3, 3)))
+    arm = replace(arm, links=(replace(arm.links[0], inertia=point),))
+    assert np.isfinite(perturbed(arm, 0.2, 1).parameters).all()
