@@ -65,6 +65,9 @@ def successive_ranks(
     norms = np.linalg.norm(columns, axis=0)
     # Relative to the largest column: columns of a light link are not zero.
     least = TOLERANCE * float(norms.max(initial=0.0))
+    if (norms > least).any():
+        # Beside the usual one what rounding leaves of a column is no column either.
+        least = max(least, tolerance * float(np.median(norms[norms > least])))
     vanishing = [k for k in range(count) if norms[k] <= least]
     basis = np.zeros((columns.shape[0], min(columns.shape)))
     independent: list[int] = []
