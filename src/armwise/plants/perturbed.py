@@ -47,6 +47,8 @@ def _perturbed_body(
     draw = random.standard_normal((4, 4))
     P = body.pseudo_inertia
     size = np.sqrt(abs(np.trace(P[:3, :3]) / body.mass)) if body.mass else 1.0
+    # A point at its own frame has no size, and any scale leaves it one.
+    size = size or 1.0
     scale = np.array([size, size, size, 1.0])
     # P ↦ G P Gᵀ keeps P positive definite, which is all that a body needs. P changes by
     # about twice as much as G, hence one half.
