@@ -13,8 +13,7 @@ import numpy as np
 
 from armwise.dynamics import Dynamics, Mechanism, mechanism_of
 from armwise.identification.coverage import LoopSetting
-from armwise.plants import Friction, SemiImplicit
-from armwise.plants.c_engine import cuda_stepper_source
+from armwise.plants import Friction, SemiImplicit, cuda_stepper_source
 from armwise.plants.state import ArmNumbers
 from armwise.programs import Memory, device, fill
 

@@ -36,6 +36,33 @@ def test_a_later_command_is_the_same_motion_later(robot):
     assert np.abs(b[50:] - a[48:-2]).max() < 1e-6
 
 
+@pytest.mark.parametrize("acceleration", [60.0, np.inf])
+def test_the_set_point_varies_smoothly_with_the_delay(robot, acceleration):
+    """By no more than its speed: substeps must not show, or every one is a valley."""
+    motion = None
+    points = []
+    for delay in (0.016, 0.016 + 1e-6):
+        servo = rig.truth(robot, delay=delay, slew=2.0, acceleration=acceleration)
+        motion = motion or servo.motion(rig.recording(servo, 2))
+        points.append(servo.set_point(motion)[1])
+    assert 0.0 < np.abs(points[1] - points[0]).max() < 2.1e-6
+
+
+def test_the_set_point_is_the_fastest_that_keeps_its_limits(robot):
+    """A step of 0.3 rad at 1.5 rad/s and 30 rad/s² takes 0.25 s and no overshoot."""
+    servo = rig.truth(robot, delay=0.0071, slew=1.5, acceleration=30.0)
+    time = np.arange(50) * 0.02
+    command = np.where(time[:, None] < 0.09, 0.0, [0.3, -0.3])
+    log = rig.of_arrays(time, np.zeros((50, 2)), command)
+    h, points = servo.set_point(servo.motion(log))
+    at = np.arange(len(points)) * h - 0.1071
+    ramp = np.clip(at, 0.0, 0.05)
+    exact = 15.0 * ramp**2 + 1.5 * np.clip(at - 0.05, 0.0, 0.15)
+    exact += 1.5 * (brake := np.clip(at - 0.2, 0.0, 0.05)) - 15.0 * brake**2
+    assert np.abs(points - exact[:, None] * [1.0, -1.0]).max() < 2e-4
+    assert np.abs(points[-1] - [0.3, -0.3]).max() < 1e-9
+
+
 def test_friction_holds_a_joint_that_gravity_pulls(robot):
     servo = rig.truth(robot, stiffness=1e-6, coulomb=1.0)
     recording = rig.recording(servo, 3)

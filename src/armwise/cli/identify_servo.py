@@ -40,6 +40,12 @@ def identify_servo(
     mapping: MappingFile = None,
     column: Columns = None,
     skip_bad_rows: SkipBadRows = False,
+    starts: Annotated[
+        int, typer.Option(min=1, help="Random starts of every joint's fit.")
+    ] = 256,
+    backend: Annotated[
+        str, typer.Option(help='"c", or "cuda": fit every start, on a GPU.')
+    ] = "c",
     seed: Seed = 0,
     output: Folder = None,
     json: AsJson = False,
@@ -72,7 +78,15 @@ def identify_servo(
     recordings, unseen = read(logs), read(others)
     registers = None if gains is None else _numbers(gains)
     with progress_bar("servos", quiet=json) as progress:
-        servo = identify(described, recordings, registers, seed=seed, progress=progress)
+        servo = identify(
+            described,
+            recordings,
+            registers,
+            starts=starts,
+            seed=seed,
+            backend=backend,
+            progress=progress,
+        )
         validation = servo.errors(unseen) if unseen else None
     files: dict[str, str] = {}
     if output:

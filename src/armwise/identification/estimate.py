@@ -13,7 +13,12 @@ from armwise.arms import Arm
 from armwise.dynamics import BaseParameters, Dynamics
 from armwise.errors import EstimateWarning
 from armwise.identification.methods import PhysicallyConsistent
-from armwise.identification.posterior import Posterior, TorqueBand, torque_band
+from armwise.identification.posterior import (
+    BAND_DRAWS,
+    Posterior,
+    TorqueBand,
+    torque_band,
+)
 from armwise.identification.problem import Problem
 from armwise.identification.validation import (
     Masks,
@@ -172,8 +177,8 @@ class Estimate:
     def std(self) -> Float[np.ndarray, " parameters"]:
         """Standard deviation of each parameter; infinite unless it stands alone.
 
-        Of the consistent fit, which bodies and friction that cannot be are no part of:
-        the root mean square deviation of draws (`sample`) from the estimate.
+        Of the consistent fit, from which bodies and friction that cannot be are half
+        taken out: the root mean square deviation of draws before and after that.
         """
         std = np.full(self.parameters.size, np.inf)
         leader = {index: row for row, index in enumerate(self.base.indices)}
@@ -181,7 +186,7 @@ class Estimate:
         if self.method == PhysicallyConsistent.__name__:
             # About the estimate and not about their mean: at a bound it is at the edge
             # of its own draws. 800 draws know a deviation to 2.5 %.
-            deviations = self._posterior.draw(800, 0) - self.all_parameters
+            deviations = self._posterior.scatter(800, 0) - self.all_parameters
             own = np.sqrt(np.mean(deviations**2, axis=0))[list(self.base.indices)]
             spread = np.where(np.isfinite(spread), own, spread)
         for k, name in enumerate(self.base.names[: std.size]):
@@ -240,15 +245,19 @@ class Estimate:
         """
         extra = self.fit.rmse if residual else np.zeros(self.prior_arm.dof)
         ratio = 1.0 if self.left_out_ratio is None else self.left_out_ratio
+        draws = (
+            self._posterior_as_measured.draw(BAND_DRAWS, seed)
+            if residual
+            else self._posterior.scatter(BAND_DRAWS, seed)
+        )
         return torque_band(
             self.columns,
-            self._posterior_as_measured if residual else self._posterior,
+            draws,
             self.all_parameters,
             samples,
             level,
             extra,
             ratio * extra,
-            seed=seed,
         )
 
     def predict(self, samples: Samples) -> Float[np.ndarray, "samples dof"]:

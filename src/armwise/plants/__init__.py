@@ -1,6 +1,10 @@
 """Plants: arms that take torques and give measurements, simulated."""
 
-from armwise.plants.c_engine import one_joint_stepper_source, stepper_source
+from armwise.plants.c_engine import (
+    cuda_stepper_source,
+    one_joint_stepper_source,
+    stepper_source,
+)
 from armwise.plants.drive import Actuator, Friction, JointElasticity
 from armwise.plants.integrators import (
     CashKarp,
@@ -57,6 +61,7 @@ __all__ = [
     "TorqueSensor",
     "WristSensor",
     "carrying",
+    "cuda_stepper_source",
     "explicit_step",
     "import_mujoco",
     "one_joint_stepper_source",

@@ -55,7 +55,11 @@ def _preludes(lanes: int) -> str:
 def cuda_stepper_source(mechanism: Mechanism) -> str:
     """Return the same for a thread of a GPU, joints rigid."""
     text = _stepper(mechanism, False, 1, device_core)
-    return "\n".join([CUDA_PRELUDE, fill(_TEMPLATES / "one_arm.c.in"), text])
+    return "\n".join([_cuda_preludes(), text])
+
+
+def _cuda_preludes() -> str:
+    return "\n".join([CUDA_PRELUDE, fill(_TEMPLATES / "one_arm.c.in")])
 
 
 def _stepper(
@@ -69,18 +73,21 @@ def _stepper(
     return _text(programs, mechanism.drive_rows, groups, is_elastic, lanes, core)
 
 
-def one_joint_stepper_source(accelerate: Program, mobility: Program, lanes: int) -> str:
+def one_joint_stepper_source(
+    accelerate: Program, mobility: Program, lanes: int, *, on_gpu: bool = False
+) -> str:
     """Return the stepper of single joints, some at once, whose equation is given.
 
     Args:
         accelerate: q̈ of (q, qd, tau, added, bodies), traced.
         mobility: Its derivative by the torque, of (q, added, bodies), as output "W".
         lanes: How many joints are stepped at once.
+        on_gpu: Whether a thread of a GPU steps them, one lane each.
     """
     groups = accelerate.inputs[-1].size, 0
-    programs = accelerate, mobility
-    text = _text(programs, np.ones((1, 1)), groups, False, lanes, core_source)
-    return "\n".join([_preludes(lanes), text])
+    core = device_core if on_gpu else core_source
+    text = _text((accelerate, mobility), np.ones((1, 1)), groups, False, lanes, core)
+    return "\n".join([_cuda_preludes() if on_gpu else _preludes(lanes), text])
 
 
 def _text(

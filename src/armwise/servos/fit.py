@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.servos.model import PARAMETERS, decode, encode, table_of, units_of
-from armwise.servos.rollout import Roller, ServoMotion, ServoTable
+from armwise.servos.model import (
+    PARAMETERS,
+    decode,
+    encode,
+    stacked,
+    tables_of,
+    units_of,
+)
+from armwise.servos.rollout import Roller, ServoMotion, ServoTables
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -22,12 +29,13 @@ _DAMPINGS = (0.0, 0.03, 0.3, 3.0)
 _DRAWS = 24
 """Points drawn along the valley where Gauss-Newton finds no way down."""
 
-_WIDTHS = (0.4, 2.0)
-"""Widths of differences, of the first, tried before a fit ends."""
+# Where a joint sticks and slips the error ripples, and only wide differences see past
+# that; where it does not, narrow ones are Gauss-Newton's own and converge in few steps.
+_WIDTHS = (1.0, 0.1)
+"""Widths of differences, of each parameter's step, taken in turn."""
 
-# Judgement: errors of a free run are alike for about half a second.
-CORRELATION_S = 0.5
-"""Time in [s] over which errors count as one."""
+_FAILURES = 3
+"""Steps in a row that lead nowhere, until a fit ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +93,7 @@ def shared_values(fits: Sequence[ServoFit]) -> Prior:
         rows = []
         for fit in fits:
             k = fit.names.index(name)
-            x = encode(fit.values, [name], units_of(fit.values))[0]
+            x = encode(stacked([fit.values]), [name])[0, 0]
             variance = np.linalg.pinv(fit.information)[k, k]
             rows.append((x, 1.0 / (max(variance, 0.0) + _SCATTER[name] ** 2)))
         rows.sort()
@@ -123,7 +131,7 @@ def standard_deviations(fit: ServoFit) -> dict[str, float]:
 
     spread *= t.ppf(0.975, max(count - 1, 2)) / 1.96
     spread = np.where(is_open, np.inf, spread)
-    units = units_of(fit.values)
+    units = units_of(stacked([fit.values]))
     result = {}
     for name, s in zip(fit.names, spread, strict=True):
         is_log = PARAMETERS[name].scale == "log"
@@ -131,7 +139,7 @@ def standard_deviations(fit: ServoFit) -> dict[str, float]:
         if is_log and (s > 1.0 or s == 0.0):
             result[name] = np.inf
         else:
-            result[name] = float(s * (fit.values[name] if is_log else units[name]))
+            result[name] = float(s * (fit.values[name] if is_log else units[name][0]))
     return result
 
 
@@ -144,13 +152,13 @@ def fit_alike(
     prior: Prior,
 ) -> ServoFit:
     """Fit a servo that others are like, from its own values and from their timing."""
-    units = units_of(start)
     timing = [n for n in ("delay", "acceleration", "slew") if n in prior.mean]
-    means = np.array([prior.mean[name] for name in timing])
-    fits = [
-        fit_servo(roller, motions, values, names, iterations=iterations, prior=prior)
-        for values in (start, decode(start, timing, means, units))
-    ]
+    means = np.array([[prior.mean[name] for name in timing]])
+    moved = decode(stacked([start]), timing, means)
+    starts = [start, {name: float(x[0]) for name, x in moved.items()}]
+    fits = fit_servos(
+        roller, motions, starts, names, iterations=iterations, prior=prior
+    )
     return min(fits, key=lambda fit: fit.total)
 
 
@@ -162,18 +170,20 @@ def undetermined(
     Differences ripple with stick and slip, and such noise looks like information.
     """
     logs = [name for name in fit.names if PARAMETERS[name].scale == "log"]
-    units = units_of(fit.values)
-    x = encode(fit.values, fit.names, units)
+    values = stacked([fit.values])
+    x = encode(values, fit.names)[0]
     points = [x]
     for name in logs:
         for sign in (1.0, -1.0):
             y = x.copy()
             y[fit.names.index(name)] += sign
             points.append(y)
-    scale = _scale_of(roller, motions, fit.values)
-    costs = np.array(
-        costs_of(roller, motions, fit.values, fit.names, points, scale)
-    ) * (effective_rows(motions) / scale)
+    nothing = np.zeros((1, 0))
+    scale = roller.normals(motions, tables_of(values), nothing).scale[0]
+    repeated = {name: np.repeat(v, len(points)) for name, v in values.items()}
+    tables = tables_of(decode(repeated, fit.names, np.array(points)))
+    costs = roller.costs(motions, tables, np.full(len(points), scale))
+    costs *= effective_rows(motions) / scale
     rise = (costs[1:] - costs[0]).reshape(-1, 2).min(axis=1)
     # Half: one standard deviation, whatever the other parameters do.
     return {name for name, r in zip(logs, rise, strict=True) if r < 0.5}
@@ -188,74 +198,129 @@ def fit_servo(
     iterations: int = 12,
     prior: Prior | None = None,
 ) -> ServoFit:
-    """Fit some parameters of one servo to its measured positions.
+    """Fit some parameters of one servo to its measured positions: see fit_servos."""
+    fits = fit_servos(
+        roller, motions, [start], names, iterations=iterations, prior=prior
+    )
+    return fits[0]
+
+
+def fit_servos(
+    roller: Roller,
+    motions: Sequence[ServoMotion],
+    starts: Sequence[Values],
+    names: Sequence[str],
+    *,
+    iterations: int = 12,
+    prior: Prior | None = None,
+) -> list[ServoFit]:
+    """Fit some parameters of one servo to its measured positions, from many starts.
+
+    All starts take their steps together: free runs of every start, parameter moved and
+    motion are one batch.
 
     Args:
         roller: Of single joints.
         motions: One joint each.
-        start: Every parameter to begin with.
+        starts: Every parameter to begin with.
         names: Those to fit.
         iterations: At most.
         prior: Shared with servos of the same type.
     """
     names = tuple(names)
-    units = units_of(start)
-    x = encode(start, names, units)
-    steps = first_steps = np.array([PARAMETERS[name].step for name in names])
-    means, weights = _prior_rows(prior, names)
-    best: ServoFit | None = None
-    failures = 0
-    random = np.random.default_rng(0)
-    for _ in range(max(iterations, 1)):
+    values = stacked(starts)
+    x = encode(values, names)
+    prior_rows = _prior_rows(prior, names)
+    effective = effective_rows(motions)
+    widths = np.array([PARAMETERS[name].step for name in names])
+    count, size = x.shape
+    failures, cost, total = np.zeros(count, int), np.zeros(count), np.zeros(count)
+    information = np.zeros((count, size, size))
+    scores = np.zeros((count, len(motions), size))
+    active = np.arange(count)
+    for iteration in range(max(iterations, 1)):
+        steps = np.tile(widths * _WIDTHS[iteration % len(_WIDTHS)], (len(active), 1))
         # Away from a bound at zero, where the difference would be one-sided anyway.
-        trials = [x, *(x + np.diag(steps))]
-        runs = roller.run(motions, _tables(start, names, trials, units, len(motions)))
-        errors = [run[..., 0] - m.q[:, 0] for run, m in zip(runs, motions, strict=True)]
-        scale = _scale(errors, motions)
-        H, scores, cost = _normal(errors, motions, steps, scale)
-        # A servo may differ after all: the prior's pull ends at some scatters.
-        pull = weights / np.sqrt(1.0 + weights * (x - means) ** 2)
-        gradient = scores.sum(0) + pull * (x - means)
-        H = H + np.diag(pull)
-        nexts = [x - _solve(H, gradient, damping) for damping in _DAMPINGS]
-        nexts += [x + 0.3 * (nexts[0] - x)]
-        if failures:
-            nexts += _along_valley(H, x, random)
-        costs = costs_of(roller, motions, start, names, nexts, scale)
-        penalty = [
-            float(np.sum(np.sqrt(1.0 + weights * (y - means) ** 2) - 1.0))
-            for y in [x, *nexts]
-        ]
-        count = effective_rows(motions)
+        around = np.concatenate([np.zeros((1, size)), np.eye(size)])
+        trials = x[active, None] + around * steps[:, None]
+        tables = _tables(values, names, trials, active)
+        sums = roller.normals(motions, tables, steps)
+        gradient, pull = _pulled(x[active], sums.scores.sum(1), prior_rows)
+        H = sums.information + pull[:, :, None] * np.eye(size)
+        information[active], scores[active] = H, sums.scores
+        nexts = np.stack([x[active] - _solve(H, gradient, d) for d in _DAMPINGS], 1)
+        shorter = x[active, None] + 0.3 * (nexts[:, :1] - x[active, None])
+        batches = [(np.arange(len(active)), np.concatenate([nexts, shorter], axis=1))]
+        stuck = np.flatnonzero(failures[active])
+        if len(stuck):
+            batches.append(
+                (stuck, _along_valley(H[stuck], x[active[stuck]], iteration))
+            )
+        batches = [(rows, _within(y, names)) for rows, y in batches]
+        flat = [_tables(values, names, y, active[rows]) for rows, y in batches]
+        joined = {name: np.concatenate([f[name] for f in flat]) for name in values}
+        scale = np.concatenate(
+            [np.repeat(sums.scale[rows], y.shape[1]) for rows, y in batches]
+        )
+        costs = roller.costs(motions, joined, scale)
+        cost[active] = sums.cost
         # In units of squared errors, as the prior's.
-        pairs = zip([cost, *costs], penalty, strict=True)
-        total = [c * count / scale + p for c, p in pairs]
-        values = decode(start, names, x, units)
-        best = ServoFit(values, names, cost, total[0], H, scores)
-        k = int(np.nanargmin(total[1:]))
-        # Judgement: far less than halves of the data differ by.
-        if total[k + 1] < total[0] * (1.0 - 2e-4):
-            x, failures = _within(nexts[k], names), 0
-            continue
-        # Stick and slip make the error ripple: differences of other widths, and points
-        # along the valley, may show a way down that these did not.
-        failures += 1
-        if failures > len(_WIDTHS):
+        before = sums.cost * effective / sums.scale + _penalty(x[active], prior_rows)
+        total[active] = before
+        first = 0
+        is_better = np.zeros(len(active), bool)
+        for rows, y in batches:
+            own = costs[first : first + y[..., 0].size].reshape(y.shape[:2])
+            first += own.size
+            totals = own * effective / sums.scale[rows, None]
+            totals += _penalty(y, prior_rows)
+            best = np.argmin(totals, axis=1)
+            lowest = np.take_along_axis(totals, best[:, None], 1)[:, 0]
+            # Judgement: far less than halves of the data differ by.
+            good = lowest < np.minimum(before[rows] * (1.0 - 2e-4), total[active[rows]])
+            k, chosen = rows[good], best[good]
+            x[active[k]], is_better[k] = y[good, chosen], True
+            cost[active[k]], total[active[k]] = own[good, chosen], lowest[good]
+        # Differences of the other width, and points along the valley, may show a way
+        # down that these did not.
+        failures[active] = np.where(is_better, 0, failures[active] + 1)
+        active = active[failures[active] < _FAILURES]
+        if not len(active):
             break
-        steps = first_steps * _WIDTHS[failures - 1]
-    assert best is not None
-    return best
+    ends = decode(values, names, x)
+    return [
+        ServoFit(
+            {name: float(v[s]) for name, v in ends.items()}, names, float(cost[s]),
+            float(total[s]), information[s], scores[s],
+        )
+        for s in range(count)
+    ]  # fmt: skip
+
+
+PriorRows = tuple[np.ndarray, np.ndarray]
+"""Means and weights of the fitted coordinates."""
+
+
+def _pulled(
+    x: np.ndarray, gradient: np.ndarray, prior: PriorRows
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the gradient and the diagonal of the information that a prior adds."""
+    means, weights = prior
+    # A servo may differ after all: the prior's pull ends at some scatters.
+    pull = weights / np.sqrt(1.0 + weights * (x - means) ** 2)
+    return gradient + pull * (x - means), pull
 
 
 def _along_valley(
-    H: np.ndarray, x: np.ndarray, random: np.random.Generator
-) -> list[np.ndarray]:
+    H: Float[np.ndarray, "starts names names"], x: np.ndarray, seed: int
+) -> Float[np.ndarray, "starts draws names"]:
     """Draw points where the information allows the farthest steps."""
     values, vectors = np.linalg.eigh(H)
     # Judgement: three standard deviations, half a coordinate at most.
     reach = 3.0 / np.sqrt(np.maximum(values, 36.0))
-    draws = random.normal(size=(_DRAWS, len(x))) * reach
-    return list(x + draws @ vectors.T)
+    normal = np.random.default_rng(seed).normal(size=(_DRAWS, x.shape[1]))
+    draws = normal * reach[:, None]
+    return x[:, None] + draws @ vectors.transpose(0, 2, 1)
 
 
 def _within(x: np.ndarray, names: Sequence[str]) -> np.ndarray:
@@ -264,9 +329,7 @@ def _within(x: np.ndarray, names: Sequence[str]) -> np.ndarray:
     return np.maximum(x, lowest)
 
 
-def _prior_rows(
-    prior: Prior | None, names: Sequence[str]
-) -> tuple[np.ndarray, np.ndarray]:
+def _prior_rows(prior: Prior | None, names: Sequence[str]) -> PriorRows:
     if prior is None:
         return np.zeros(len(names)), np.zeros(len(names))
     means = np.array([prior.mean.get(n, 0.0) for n in names])
@@ -274,107 +337,48 @@ def _prior_rows(
     return means, weights
 
 
+def _penalty(x: np.ndarray, prior: PriorRows) -> np.ndarray:
+    """Return what the prior asks of points, in half squared deviations."""
+    means, weights = prior
+    return np.sum(np.sqrt(1.0 + weights * (x - means) ** 2) - 1.0, axis=-1)
+
+
 def _tables(
-    start: Values,
+    values: Mapping[str, np.ndarray],
     names: Sequence[str],
-    points: Sequence[np.ndarray],
-    units: Mapping[str, float],
-    count: int,
-) -> list[list[ServoTable]]:
-    return [[table_of([decode(start, names, x, units)]) for x in points]] * count
+    points: Float[np.ndarray, "starts points names"],
+    starts: np.ndarray,
+) -> ServoTables:
+    """Return the tables of points, each beside the other values of its start."""
+    owners = np.repeat(starts, points.shape[1])
+    flat = points.reshape(len(owners), len(names))
+    return tables_of(
+        decode({name: v[owners] for name, v in values.items()}, names, flat)
+    )
 
 
-def _solve(H: np.ndarray, gradient: np.ndarray, damping: float) -> np.ndarray:
-    diagonal = np.maximum(np.diag(H), 1e-9 * np.diag(H).max() + 1e-300)
-    step = np.linalg.lstsq(H + damping * np.diag(diagonal), gradient, rcond=1e-10)[0]
+def _solve(
+    H: Float[np.ndarray, "starts names names"], gradient: np.ndarray, damping: float
+) -> Float[np.ndarray, "starts names"]:
+    own = np.diagonal(H, axis1=1, axis2=2)
+    least = 1e-9 * own.max(axis=1, initial=0.0, keepdims=True) + 1e-300
+    damped = H + damping * np.maximum(own, least)[:, :, None] * np.eye(H.shape[1])
+    inverse = np.linalg.pinv(damped, rcond=1e-10, hermitian=True)
+    step = (inverse @ gradient[..., None])[..., 0]
     # Judgement: beyond a factor of three the linear picture says nothing.
     return np.clip(step, -1.1, 1.1)
 
 
-def robust(errors: np.ndarray, scale: float | np.ndarray) -> np.ndarray:
-    """Pseudo-Huber cost in [rad]: square below the scale, absolute beyond."""
-    return scale * (np.sqrt(1.0 + (errors / scale) ** 2) - 1.0)
-
-
-def _scale(errors: Sequence[np.ndarray], motions: Sequence[ServoMotion]) -> float:
-    """Return where squares end: the median error, never below an encoder's step."""
-    sizes = [np.abs(e[0][m.mask[:, 0]]) for e, m in zip(errors, motions, strict=True)]
-    joined = np.concatenate(sizes)
-    median = float(np.nanmedian(joined)) if len(joined) else np.nan
-    # Judgement: a milliradian is half a step of a usual servo's encoder.
-    return max(median, 1e-3) if np.isfinite(median) else 1e-2
-
-
-def _scale_of(roller: Roller, motions: Sequence[ServoMotion], values: Values) -> float:
-    runs = roller.run(motions, [[table_of([values])]] * len(motions))
-    return _scale(
-        [run[..., 0] - m.q[:, 0] for run, m in zip(runs, motions, strict=True)], motions
-    )
-
-
 def effective_rows(motions: Sequence[ServoMotion]) -> float:
     """Return how many independent errors the motions hold."""
-    total = 0.0
-    for m in motions:
-        period = float(np.median(np.diff(m.time)))
-        total += float(m.mask.sum()) * min(period / CORRELATION_S, 1.0)
-    return total
-
-
-def _normal(
-    errors: Sequence[np.ndarray],
-    motions: Sequence[ServoMotion],
-    steps: np.ndarray,
-    scale: float,
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return information, the motions' gradients and the mean cost."""
-    count = len(steps)
-    H, scores = np.zeros((count, count)), np.zeros((len(motions), count))
-    total, rows = 0.0, 0
-    for k, (e, m) in enumerate(zip(errors, motions, strict=True)):
-        used = m.mask[:, 0]
-        r = e[0][used]
-        J = ((e[1:, used] - r) / steps[:, None]).T
-        good = np.isfinite(r) & np.isfinite(J).all(1)
-        r, J = r[good], J[good]
-        w = 1.0 / np.sqrt(1.0 + (r / scale) ** 2) / scale**2
-        # Errors repeat themselves: each counts for its fraction of a correlation time.
-        period = float(np.median(np.diff(m.time)))
-        w *= min(period / CORRELATION_S, 1.0)
-        H += (J * w[:, None]).T @ J
-        scores[k] = J.T @ (w * r)
-        total += float(robust(r, scale).sum()) + 1e3 * float((~good).sum())
-        rows += len(good)
-    return H, scores, total / max(rows, 1)
-
-
-def costs_of(
-    roller: Roller,
-    motions: Sequence[ServoMotion],
-    start: Values,
-    names: Sequence[str],
-    points: Sequence[np.ndarray],
-    scale: float,
-) -> list[float]:
-    """Return the mean robust cost of several points at once."""
-    points = [_within(x, names) for x in points]
-    runs = roller.run(
-        motions, _tables(start, names, points, units_of(start), len(motions))
-    )
-    total, rows = np.zeros(len(points)), 0
-    for run, m in zip(runs, motions, strict=True):
-        used = m.mask[:, 0]
-        e = run[:, used, 0] - m.q[used, 0]
-        total += np.where(np.isfinite(e), robust(e, scale), 1e3).sum(1)
-        rows += int(used.sum())
-    return [float(t) for t in total / max(rows, 1)]
+    return sum(float(m.mask.sum()) * m.weight for m in motions)
 
 
 def mean_errors(
     roller: Roller, motions: Sequence[ServoMotion], values: Values
 ) -> Float[np.ndarray, " motions"]:
     """Return the mean absolute error in [rad] of every motion's rows that count."""
-    runs = roller.run(motions, [[table_of([values])]] * len(motions))
+    runs = roller.run(motions, tables_of(stacked([values])))
     means = []
     for run, m in zip(runs, motions, strict=True):
         e = np.abs(run[0, m.mask[:, 0], 0] - m.q[m.mask[:, 0], 0])
@@ -446,8 +450,7 @@ def best_starts(
     count: int,
 ) -> list[dict[str, float]]:
     """Return those starts whose free runs are nearest, best first."""
-    tables = [[table_of([s]) for s in starts]] * len(motions)
-    runs = roller.run(motions, tables)
+    runs = roller.run(motions, tables_of(stacked(starts)))
     total = np.zeros(len(starts))
     for run, m in zip(runs, motions, strict=True):
         e = np.abs(run[:, m.mask[:, 0], 0] - m.q[m.mask[:, 0], 0])
@@ -460,12 +463,12 @@ def element_starts(
     values: Values, added: Sequence[str], windows: Sequence[ServoMotion]
 ) -> list[dict[str, float]]:
     """Return values with an element at several sizes, or on a grid of limits."""
-    units = units_of(values)
+    units = units_of(stacked([values]))
     starts = []
     for factor in (0.1, 0.3, 1.0, 3.0):
         start = dict(values)
         for name in added:
-            start[name] = factor * units[name]
+            start[name] = factor * float(units[name][0])
         starts.append(start)
     if added == ("acceleration",):
         grid = np.geomspace(5.0, 320.0, 13)

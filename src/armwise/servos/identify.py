@@ -18,6 +18,7 @@ from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.progress import Progress
 from armwise.recordings import Recording
+from armwise.servos.cuda import CudaRoller
 from armwise.servos.fit import (
     Prior,
     ServoFit,
@@ -29,6 +30,7 @@ from armwise.servos.fit import (
     fastest,
     fit_alike,
     fit_servo,
+    fit_servos,
     mean_errors,
     shared_values,
     standard_deviations,
@@ -42,15 +44,19 @@ from armwise.servos.model import (
     EXPRESSIBLE,
     PARAMETERS,
     absent,
-    table_of,
+    stacked,
+    tables_of,
 )
 from armwise.servos.motions import (
     LEAST_TRAVEL,
     as_list,
+    held_back,
     joint_loads,
     joint_signs,
     refuse_unfollowed,
     servo_motion,
+    travel_of,
+    windows_of,
 )
 from armwise.servos.rollout import Roller, ServoMotion
 from armwise.servos.servo import (
@@ -68,10 +74,7 @@ if TYPE_CHECKING:
 WINDOW_S = 10.0
 """Length in [s] of the windows that structure is chosen on."""
 
-SETTLE_S = 1.0
-"""First part of a window in [s] that does not count: speed and stick are unknown."""
-
-_STARTS = 256
+STARTS = 256
 """Starting points per joint."""
 
 _LIMITS = ("acceleration", "slew")
@@ -96,7 +99,9 @@ def identify_servo(
     recordings: Recording | Sequence[Recording],
     gains: Sequence[float] | None = None,
     *,
+    starts: int = STARTS,
     seed: int = 0,
+    backend: str = "c",
     progress: Progress | None = None,
 ) -> Servo:
     """Identify the servos of an arm from commands and positions alone.
@@ -108,13 +113,23 @@ def identify_servo(
         arm: The description; or one per recording, with other loads.
         recordings: With command_1 …, q_1 … and, where motors were off, `powered`.
         gains: The servo's gain register in each recording.
-        seed: Of the starting points and of the halves of the motions.
+        starts: Random servos that each joint's fit starts from. On a GPU every one of
+            them is fitted; in C the most promising.
+        seed: Of the starting points.
+        backend: "c", or "cuda" to roll out on a GPU.
         progress: Called with what is being done and how much of it is done.
 
     Raises:
         RecordingError: If a recording cannot be used.
         NotIdentifiable: If no joint moves.
+        CudaError: If there is no GPU where one is asked for.
     """
+    if backend not in ("c", "cuda"):
+        raise ArgumentError(
+            f'backend must be "c" or "cuda" for servos, not {backend!r}.'
+        )
+    if starts < 1:
+        raise ArgumentError(f"A fit needs at least one start, not {starts}.")
     listed = [recordings] if isinstance(recordings, Recording) else list(recordings)
     if not listed:
         raise ArgumentError("No recordings: give at least one with commands.")
@@ -126,7 +141,13 @@ def identify_servo(
         refuse_unfollowed(motion)
     signs = joint_signs(arms[0], motions)
     motions = [signed(m, signs) for m in motions]
-    return _Identification(arms, motions, signs, seed, progress or _silent).servo()
+    # A single joint is rolled out with its true gravity, others under a load.
+    alone = arms[0] if arms[0].dof == 1 else None
+    roller = CudaRoller(alone) if backend == "cuda" else Roller(alone)
+    course = _Identification(
+        arms, motions, signs, roller, (seed, starts), progress or _silent
+    )
+    return course.servo()
 
 
 def _silent(what: str, fraction: float) -> None:
@@ -158,15 +179,17 @@ class _Identification:
         arms: Sequence[Arm],
         motions: list[ServoMotion],
         signs: np.ndarray,
-        seed: int,
+        roller: Roller,
+        draws: tuple[int, int],
         progress: Progress,
     ) -> None:
         self.arms, self.motions, self.signs = arms, motions, signs
-        self.random = np.random.default_rng(seed)
+        self.roller, self.starts = roller, draws[1]
+        self.random = np.random.default_rng(draws[0])
+        # Not the caller's seed: starts are compared on the same halves and windows.
+        self.split = np.random.default_rng(0)
         self.progress = progress
         self.dof = arms[0].dof
-        # A single joint is rolled out with its true gravity, others under a load.
-        self.roller = Roller(arms[0] if self.dof == 1 else None)
         # Few joints leave time for more windows and more steps of each fit.
         self.windows_s = _WINDOWS_S * (4.0 if self.dof <= 2 else 1.0)
         self.steps = 6 if self.dof <= 2 else 3
@@ -178,7 +201,7 @@ class _Identification:
         self.notes: list[str] = []
         self.plain: dict[str, np.ndarray] = {}
         # Motions in an order that no file name decides.
-        self.half = self.random.permutation(len(motions)) % 2
+        self.half = self.split.permutation(len(motions)) % 2
 
     def servo(self) -> Servo:
         """Run all of it."""
@@ -217,18 +240,20 @@ class _Identification:
             if len(joint.motions) == 1:
                 # One motion: every other of its quarters, or tens of seconds.
                 length = min(WINDOW_S, float(joint.motions[0].time[-1]) / 4.5)
-                windows = _cut(joint.motions[0], length)[side::2]
+                windows = windows_of(joint.motions[0], length)[side::2]
             else:
                 pairs = zip(joint.motions, self.half, strict=True)
-                windows = [w for m, h in pairs if h == side for w in _cut(m, WINDOW_S)]
-            travel = np.array([_travel(w) for w in windows])
+                windows = [
+                    w for m, h in pairs if h == side for w in windows_of(m, WINDOW_S)
+                ]
+            travel = np.array([travel_of(w) for w in windows])
             # Windows by chance, those that move more often: neither only the wildest
             # nor many in which nothing happens.
             weight = np.sqrt(travel) + 1e-3 * (travel.max(initial=0.0) + 1e-9)
             longest = max((float(w.time[-1]) for w in windows), default=WINDOW_S)
             count = min(int(np.ceil(self.windows_s / longest)), len(windows))
             if count:
-                picked = self.random.choice(
+                picked = self.split.choice(
                     len(windows), count, replace=False, p=weight / weight.sum()
                 )
                 halves[side].extend(windows[k] for k in picked)
@@ -238,6 +263,7 @@ class _Identification:
 
     def _core(self, joints: list[_Joint]) -> None:
         """Fit what every servo has, from many starts."""
+        near: list[float] = []
         for joint in joints:
             self.progress("starting points", 0.3 * joint.number / self.dof)
             joint.halves = self._windows(joint)
@@ -250,22 +276,47 @@ class _Identification:
                 max((fastest(w) for w in windows), default=1.0),
                 self.coasts,
             )
-            starts = drawn_starts(around, absent(), self.random, _STARTS)
+            starts = drawn_starts(around, absent(), self.random, self.starts)
             # A few windows are enough to reject most of the starts, and then most of
             # what they lead to.
             few = windows[:: max(1, len(windows) // 8)]
-            candidates = best_starts(self.roller, few, starts, 4)
-            fits = [self._polish(few, start, 6) for start in candidates]
-            fits = sorted(fits, key=lambda fit: fit.cost)[:2]
-            fits = [self._polish(windows, fit.values, 4) for fit in fits]
-            joint.fits = [min(fits, key=lambda fit: fit.cost).values] * 2
+            if isinstance(self.roller, CudaRoller):
+                fits = self._polish(windows, starts, 12)
+            else:
+                fits = self._polish(few, best_starts(self.roller, few, starts, 8), 6)
+                fits = self._polish(windows, [fit.values for fit in fits[:2]], 6)
+            joint.fits = [fits[0].values] * 2
+            # Judgement: five percent of the cost are as good as the best.
+            near.append(
+                float(np.mean([fit.cost <= 1.05 * fits[0].cost for fit in fits]))
+            )
+        if isinstance(self.roller, CudaRoller):
+            self.notes.append(
+                f"Of {self.starts} random starts of each joint's fit, "
+                f"{100.0 * min(near):.0f} % or more ended within 5 % of the best cost."
+            )
 
     def _polish(
-        self, windows: Sequence[ServoMotion], start: Values, iterations: int
-    ) -> ServoFit:
-        names = list(self.core)
-        names += [name for name in _LIMITS if np.isfinite(start[name])]
-        return fit_servo(self.roller, windows, start, names, iterations=iterations)
+        self, windows: Sequence[ServoMotion], starts: Sequence[Values], iterations: int
+    ) -> list[ServoFit]:
+        """Fit what every servo has from many starts at once; the best come first."""
+        fits = []
+        limited = [
+            tuple(name for name in _LIMITS if np.isfinite(start[name]))
+            for start in starts
+        ]
+        for limits in dict.fromkeys(limited):
+            alike = [s for s, names in zip(starts, limited, strict=True)
+                     if names == limits]  # fmt: skip
+            names = (*self.core, *limits)
+            fits += fit_servos(
+                self.roller, windows, alike, names, iterations=iterations
+            )
+        # One scale for all: each fit's own cost is in units of its own errors.
+        tables = tables_of(stacked([fit.values for fit in fits]))
+        costs = self.roller.costs(windows, tables, np.full(len(fits), 1e-3))
+        order = np.argsort(costs, kind="stable")
+        return [replace(fits[k], cost=float(costs[k])) for k in order]
 
     def _mask_contact(self, joints: list[_Joint]) -> None:
         """Leave out rows that no free arm explains, and draw windows anew."""
@@ -273,7 +324,7 @@ class _Identification:
             self.progress("contact", 0.3)
             if not joint.moves:
                 continue
-            tables = [[table_of([joint.fits[0]])]] * len(joint.motions)
+            tables = tables_of(stacked(joint.fits[:1]))
             runs = [run[0, :, 0] for run in self.roller.run(joint.motions, tables)]
             errors = [
                 np.abs(run - m.q[:, 0])
@@ -282,7 +333,7 @@ class _Identification:
             typical = float(np.nanmedian(np.concatenate(errors)))
             for k, (run, m) in enumerate(zip(runs, joint.motions, strict=True)):
                 sound = self.motions[k].mask[:, [joint.number]]
-                free = ~_pushed(m, run, typical)
+                free = ~held_back(m, run, typical)
                 joint.motions[k] = replace(m, mask=sound & free[:, None])
             joint.halves = self._windows(joint)
 
@@ -513,15 +564,6 @@ class _Identification:
         return replace(servo, fit=errors, contact=contact, load_error=doubts)
 
 
-def _cut(motion: ServoMotion, seconds: float) -> list[ServoMotion]:
-    period = float(np.median(np.diff(motion.time)))
-    length, settle = round(seconds / period), round(SETTLE_S / period)
-    if len(motion.time) < 1.5 * length:
-        return [motion]
-    starts = range(0, len(motion.time) - length + 1, length)
-    return [motion.cut(s, s + length, settle) for s in starts]
-
-
 def _typical_inertia(
     arms: Sequence[Arm], motions: Sequence[ServoMotion]
 ) -> Float[np.ndarray, " dof"]:
@@ -531,33 +573,3 @@ def _typical_inertia(
     links = np.median(np.diagonal(mass, axis1=1, axis2=2), axis=0) - rotors
     # Judgement: a link of a gram at a centimetre; an arm may describe none at all.
     return np.maximum(links, 1e-7)
-
-
-def _travel(motion: ServoMotion) -> float:
-    """Return how far the joint is sent in [rad], and how far it falls, motor off."""
-    sent = float(np.abs(np.diff(motion.goals[:, 0])).sum())
-    q = motion.q[motion.mask[:, 0] & (motion.powered < 0.5), 0]
-    period = float(np.median(np.diff(motion.time)))
-    # Judgement: every tenth of a second; noise adds little to what moves by then.
-    return sent + float(np.abs(np.diff(q[:: max(1, round(0.1 / period))])).sum())
-
-
-def _pushed(motion: ServoMotion, run: np.ndarray, usual: float) -> np.ndarray:
-    """Return rows in which something holds the joint back from its command.
-
-    The position stays behind the free run on the side away from the command, by more
-    than six times what is usual, for longer than a fifth of a second, motor on.
-    """
-    error = run - motion.q[:, 0]
-    effort = motion.goals[:, 0] - motion.q[:, 0]
-    # Judgement: below ten milliradians no contact is told from friction.
-    far = (np.abs(error) > max(6.0 * usual, 0.01)) & (error * effort > 0.0)
-    far &= motion.powered > 0.5
-    period = float(np.median(np.diff(motion.time)))
-    least, around = max(1, round(0.2 / period)), max(1, round(0.3 / period))
-    rows = np.zeros(len(far), bool)
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], far.astype(int), [0]])))
-    for start, stop in zip(edges[::2], edges[1::2], strict=True):
-        if stop - start >= least:
-            rows[max(0, start - around) : stop + around] = True
-    return rows

@@ -15,8 +15,7 @@ from armwise.dynamics import mechanism_of
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.files import write_atomically
 from armwise.recordings import Recording
-from armwise.servos.fit import CORRELATION_S, robust
-from armwise.servos.rollout import ServoMotion
+from armwise.servos.rollout import ServoMotion, robust
 from armwise.servos.servo import Servo, gain_registers
 
 if TYPE_CHECKING:
@@ -177,7 +176,7 @@ class _Problem:
         """Return (points, samples, dof) of simulated less measured positions."""
         rows = np.array([self.columns @ (self.size * x) for x in points])
         bodies = [m.bodies + rows for m in self.motions]
-        tables = [[self.servo.table] * len(points)] * len(self.motions)
+        tables = {k: np.repeat(x, len(points), 0) for k, x in self.servo.table.items()}
         runs = self.servo.roller.run(self.motions, tables, bodies)
         return [run - m.q for run, m in zip(runs, self.motions, strict=True)]
 
@@ -199,12 +198,8 @@ class _Problem:
         for e, m in zip(errors, self.motions, strict=True):
             c = robust(e, scales) / scales
             c = np.where(np.isfinite(c), c, 1e3) * m.mask
-            total += self._weight(m) * c.sum((1, 2))
+            total += m.weight * c.sum((1, 2))
         return total
-
-    def _weight(self, motion: ServoMotion) -> float:
-        """Return what a row counts: errors repeat themselves."""
-        return min(float(np.median(np.diff(motion.time))) / CORRELATION_S, 1.0)
 
     def solve(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the load in its sizes, its information and scatter of recordings."""
@@ -254,7 +249,7 @@ class _Problem:
         for k, (e, m) in enumerate(zip(errors, self.motions, strict=True)):
             r = np.where(m.mask & np.isfinite(e).all(0), e[0], 0.0)
             J = np.where(m.mask & np.isfinite(e).all(0), e[1:] - e[0], 0.0) / step
-            w = self._weight(m) / scales**2 / np.sqrt(1.0 + (r / scales) ** 2)
+            w = m.weight / scales**2 / np.sqrt(1.0 + (r / scales) ** 2)
             H += np.einsum("aij,ij,bij->ab", J, w, J, optimize=True)
             gradients[k] = np.einsum("aij,ij->a", J, w * r)
         return H, gradients

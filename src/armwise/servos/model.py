@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from armwise.servos.rollout import ServoTable
+from armwise.servos.rollout import ServoTables
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -136,48 +136,52 @@ _HUGE = 1e9
 """Stands for infinity where C multiplies."""
 
 
-def units_of(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the unit of every linear coordinate, torques in those of this servo."""
+def units_of(values: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the unit of every linear coordinate, torques in those of each servo."""
     # Torques are counted in the servo's own friction, so that a finger's servo and a
     # leg's take steps of the same worth.
-    torque = max(values["coulomb"], 1e-3 * values["stiffness"]) / 0.1
+    torque = np.maximum(values["coulomb"], 1e-3 * values["stiffness"]) / 0.1
     sizes = {"N m": torque, "1/(N": 1.0 / torque}
     return {
         name: p.start
-        * next((x for unit, x in sizes.items() if p.unit.startswith(unit)), 1.0)
+        * next(
+            (x for unit, x in sizes.items() if p.unit.startswith(unit)),
+            np.ones_like(torque),
+        )
         for name, p in PARAMETERS.items()
     }
 
 
 def encode(
-    values: Mapping[str, float], names: Sequence[str], units: Mapping[str, float]
-) -> Float[np.ndarray, " names"]:
-    """Return the fitted coordinates of some parameters of one servo."""
+    values: Mapping[str, np.ndarray], names: Sequence[str]
+) -> Float[np.ndarray, "servos names"]:
+    """Return the fitted coordinates of some parameters of servos."""
+    units = units_of(values)
     coordinates = [
         np.log(values[name])
         if PARAMETERS[name].scale == "log"
         else values[name] / units[name]
         for name in names
     ]
-    return np.array(coordinates, dtype=float)
+    return np.stack([np.asarray(x, float) for x in coordinates], axis=-1)
 
 
 def decode(
-    values: Mapping[str, float],
+    values: Mapping[str, np.ndarray],
     names: Sequence[str],
-    coordinates: np.ndarray,
-    units: Mapping[str, float],
-) -> dict[str, float]:
+    coordinates: Float[np.ndarray, "servos names"],
+) -> dict[str, np.ndarray]:
     """Return all values, those of some parameters taken from fitted coordinates."""
+    units = units_of(values)
     result = dict(values)
-    for name, x in zip(names, coordinates, strict=True):
+    for name, x in zip(names, np.moveaxis(coordinates, -1, 0), strict=True):
         scale = PARAMETERS[name].scale
         if scale == "log":
             # Judgement: e^±14 is beyond any servo; farther out exp would overflow.
-            result[name] = float(np.exp(np.clip(x, -14.0, 14.0)))
+            result[name] = np.exp(np.clip(x, -14.0, 14.0))
         else:
-            at_least = max(x, 0.0) if scale == "linear" else x
-            result[name] = float(at_least * units[name])
+            at_least = np.maximum(x, 0.0) if scale == "linear" else x
+            result[name] = at_least * units[name]
     return result
 
 
@@ -187,9 +191,11 @@ def absent() -> dict[str, float]:
     return values | {name: PARAMETERS[name].start for name in CORE}
 
 
-def table_of(servos: Sequence[Mapping[str, float]]) -> ServoTable:
-    """Return the table of servos in the order of their joints."""
-    rows = np.array([[servo[name] for servo in servos] for name in PARAMETERS])
-    # One call for all: a fit makes a hundred thousand of these tables.
-    bounded = np.minimum(np.maximum(rows, -_HUGE), _HUGE)
-    return dict(zip(PARAMETERS, bounded, strict=True))
+def stacked(servos: Sequence[Mapping[str, float]]) -> dict[str, np.ndarray]:
+    """Return servos as one array per parameter."""
+    return {name: np.array([s[name] for s in servos]) for name in PARAMETERS}
+
+
+def tables_of(values: Mapping[str, np.ndarray]) -> ServoTables:
+    """Return tables of single joints, one for each servo."""
+    return {name: np.clip(values[name], -_HUGE, _HUGE)[:, None] for name in PARAMETERS}

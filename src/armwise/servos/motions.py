@@ -323,3 +323,49 @@ def as_list(arms: Arm | Sequence[Arm], count: int) -> list[Arm]:
     if len({arm.dof for arm in listed}) > 1:
         raise ArgumentError("The arms have different numbers of joints.")
     return listed
+
+
+# What of a motion counts.
+
+SETTLE_S = 1.0
+"""First part of a window in [s] that does not count: speed and stick are unknown."""
+
+
+def windows_of(motion: ServoMotion, seconds: float) -> list[ServoMotion]:
+    """Cut a motion into windows of about this length in [s]."""
+    period = float(np.median(np.diff(motion.time)))
+    length, settle = round(seconds / period), round(SETTLE_S / period)
+    if len(motion.time) < 1.5 * length:
+        return [motion]
+    starts = range(0, len(motion.time) - length + 1, length)
+    return [motion.cut(s, s + length, settle) for s in starts]
+
+
+def travel_of(motion: ServoMotion) -> float:
+    """Return how far the joint is sent in [rad], and how far it falls, motor off."""
+    sent = float(np.abs(np.diff(motion.goals[:, 0])).sum())
+    q = motion.q[motion.mask[:, 0] & (motion.powered < 0.5), 0]
+    period = float(np.median(np.diff(motion.time)))
+    # Judgement: every tenth of a second; noise adds little to what moves by then.
+    return sent + float(np.abs(np.diff(q[:: max(1, round(0.1 / period))])).sum())
+
+
+def held_back(motion: ServoMotion, run: np.ndarray, usual: float) -> np.ndarray:
+    """Return rows in which something holds the joint back from its command.
+
+    The position stays behind the free run on the side away from the command, by more
+    than six times what is usual, for longer than a fifth of a second, motor on.
+    """
+    error = run - motion.q[:, 0]
+    effort = motion.goals[:, 0] - motion.q[:, 0]
+    # Judgement: below ten milliradians no contact is told from friction.
+    far = (np.abs(error) > max(6.0 * usual, 0.01)) & (error * effort > 0.0)
+    far &= motion.powered > 0.5
+    period = float(np.median(np.diff(motion.time)))
+    least, around = max(1, round(0.2 / period)), max(1, round(0.3 / period))
+    rows = np.zeros(len(far), bool)
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], far.astype(int), [0]])))
+    for start, stop in zip(edges[::2], edges[1::2], strict=True):
+        if stop - start >= least:
+            rows[max(0, start - around) : stop + around] = True
+    return rows

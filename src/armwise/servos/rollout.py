@@ -19,13 +19,18 @@ from armwise.dynamics import (
     mechanism_of,
 )
 from armwise.errors import ArgumentError, ArmError
-from armwise.plants import one_joint_stepper_source, stepper_source
+from armwise.plants import (
+    cuda_stepper_source,
+    one_joint_stepper_source,
+    stepper_source,
+)
 from armwise.programs import (
     Program,
     addresses,
     c_function,
     compiled_library,
     core_source,
+    device_core,
     fill,
     trace,
 )
@@ -57,8 +62,12 @@ NUMBERS = (
 """Rows of the table that the C program takes of every servo, in its order."""
 
 
-ServoTable = dict[str, np.ndarray]
-"""Parameter → one number per joint."""
+ServoTables = dict[str, np.ndarray]
+"""Parameter → (tables, joints): servos to try."""
+
+# Judgement: errors of a free run are alike for about half a second.
+CORRELATION_S = 0.5
+"""Time in [s] over which errors count as one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +103,20 @@ class ServoMotion:
         stamps = self.time / h
         return h, int(np.ceil(stamps[-1])) + 1, stamps
 
+    @cached_property
+    def loads(self) -> Float[np.ndarray, "steps load"] | None:
+        """The `LOAD` of one joint among others at the ends of steps."""
+        if self.bodies.ndim == 1:
+            return None
+        h, steps, _ = self.clock
+        at = np.arange(steps + 1) * h
+        return np.column_stack([np.interp(at, self.time, x) for x in self.bodies.T])
+
+    @cached_property
+    def weight(self) -> float:
+        """What a row counts: errors repeat themselves within a correlation time."""
+        return min(float(np.median(np.diff(self.time))) / CORRELATION_S, 1.0)
+
     def cut(self, start: int, stop: int, settle: int) -> ServoMotion:
         """Return some rows; the first `settle` of them, unless all, do not count."""
         rows = slice(start, stop)
@@ -117,6 +140,39 @@ LOAD = ("inertia", "coupling", "gravity", "gradient", "reference")
 torque C + G + K (q - reference) of their motion and of gravity."""
 
 
+@dataclass(frozen=True, eq=False)
+class NormalSums:
+    """Sums over the errors of free runs that Gauss-Newton's steps are made of.
+
+    Attributes:
+        scale: Of every start, where squares of errors end, in [rad].
+        information: Of the coordinates that were moved.
+        scores: Gradient of every motion.
+        cost: Mean robust cost in [rad].
+    """
+
+    scale: Float[np.ndarray, " starts"]
+    information: Float[np.ndarray, "starts names names"]
+    scores: Float[np.ndarray, "starts motions names"]
+    cost: Float[np.ndarray, " starts"]
+
+
+def robust(errors: np.ndarray, scale: float | np.ndarray) -> np.ndarray:
+    """Pseudo-Huber cost in [rad]: square below the scale, absolute beyond."""
+    return scale * (np.sqrt(1.0 + (errors / scale) ** 2) - 1.0)
+
+
+def least_scale(median: np.ndarray) -> np.ndarray:
+    """Return where squares end: the median error, never below an encoder's step."""
+    # Judgement: a milliradian is half a step of a usual servo's encoder. A start whose
+    # runs are all lost has no median.
+    return np.where(np.isfinite(median), np.maximum(median, 1e-3), 1e-2)
+
+
+LOST = 1e3
+"""Cost in [rad] of a row whose rollout ran away."""
+
+
 class Roller:
     """Rolls motions out under tables of servo parameters.
 
@@ -126,27 +182,30 @@ class Roller:
     """
 
     def __init__(self, arm: Arm | None) -> None:
-        mechanism = None if arm is None else mechanism_of(arm)
-        if mechanism is not None and (mechanism.is_coupled or len(mechanism.weights)):
+        self.mechanism = None if arm is None else mechanism_of(arm)
+        coupled = self.mechanism is not None and (
+            self.mechanism.is_coupled or len(self.mechanism.weights)
+        )
+        if coupled:
             raise ArmError(
                 f"{'' if arm is None else arm.name} has joints that follow others, or "
                 "motors that several joints share; a servo model needs one servo per "
                 "joint. Lock the followers: load_arm(path, lock={...})."
             )
-        self.dof = 1 if mechanism is None else mechanism.dof
-        self._rollout, self._profile = _compiled(mechanism)
+        self.dof = 1 if self.mechanism is None else self.mechanism.dof
+        self._rollout, self._profile = _compiled(self.mechanism)
 
     def run(
         self,
         motions: Sequence[ServoMotion],
-        tables: Sequence[Sequence[ServoTable]],
+        tables: ServoTables,
         bodies: Sequence[Float[np.ndarray, "tables groups"]] | None = None,
     ) -> list[Float[np.ndarray, "tables samples dof"]]:
-        """Roll every motion out under each of its tables, from its first sample.
+        """Roll every motion out under every table, from its first sample.
 
         Args:
             motions: What is commanded, and where it starts.
-            tables: Of every motion, the servos to try.
+            tables: The servos to try.
             bodies: Of every motion, inertial parameters beside each table, instead of
                 the motion's own.
 
@@ -154,34 +213,86 @@ class Roller:
             Per motion, positions at its stamps under every table; NaN where a rollout
             ran away.
         """
-        results = [
-            np.full((len(t), len(m.time), self.dof), np.nan)
-            for m, t in zip(motions, tables, strict=True)
-        ]
+        count = len(tables["stiffness"])
+        results = [np.full((count, len(m.time), self.dof), np.nan) for m in motions]
         own = [m.bodies for m in motions] if bodies is None else bodies
-        jobs = list(zip(motions, tables, own, results, strict=True))
+        jobs = list(zip(motions, own, results, strict=True))
         # The longest first, so that no thread is left alone with it.
-        jobs.sort(key=lambda job: -job[3].size)
-        list(_threads().map(lambda job: self._motion(*job), jobs))
+        jobs.sort(key=lambda job: -job[2].size)
+        drives, servos = drive_rows(tables), servo_rows(tables)
+        # Tables that differ in other things than timing take one series together.
+        timing, shared = np.unique(timing_rows(tables), axis=0, return_inverse=True)
+        rows = drives, servos, timing, shared.reshape(count)
+        list(_threads().map(lambda job: self._motion(rows, *job), jobs))
         return results
 
+    def normals(
+        self,
+        motions: Sequence[ServoMotion],
+        tables: ServoTables,
+        steps: Float[np.ndarray, "starts names"],
+    ) -> NormalSums:
+        """Return the normal equations of many starts, motions of single joints.
+
+        Args:
+            motions: One joint each.
+            tables: Of every start: its own, then each parameter moved by its step.
+            steps: How far they were moved.
+        """
+        starts, names = steps.shape
+        shape = starts, 1 + names
+        runs = [run[..., 0].reshape(*shape, -1) for run in self.run(motions, tables)]
+        pairs = list(zip(runs, motions, strict=True))
+        errors = [(e - m.q[:, 0])[..., m.mask[:, 0]] for e, m in pairs]
+        first = np.concatenate([e[:, 0] for e in errors], axis=1)
+        scale = least_scale(np.array([_lower_median(np.abs(row)) for row in first]))
+        H, cost = np.zeros((starts, names, names)), np.zeros(starts)
+        scores = np.zeros((starts, len(motions), names))
+        for k, (e, m) in enumerate(zip(errors, motions, strict=True)):
+            is_good = np.isfinite(e).all(1)
+            r = np.where(is_good, e[:, 0], 0.0)
+            moved = np.where(is_good[:, None], e[:, 1:], 0.0) - r[:, None]
+            J = moved / steps[..., None]
+            w = np.where(is_good, 1.0 / np.sqrt(1.0 + (r / scale[:, None]) ** 2), 0.0)
+            w *= m.weight / scale[:, None] ** 2
+            weighted = J * w[:, None]
+            H += weighted @ J.transpose(0, 2, 1)
+            scores[:, k] = (weighted @ r[..., None])[..., 0]
+            cost += np.where(is_good, robust(r, scale[:, None]), LOST).sum(1)
+        return NormalSums(scale, H, scores, cost / max(first.shape[1], 1))
+
+    def costs(
+        self,
+        motions: Sequence[ServoMotion],
+        tables: ServoTables,
+        scale: Float[np.ndarray, " tables"],
+    ) -> Float[np.ndarray, " tables"]:
+        """Return the mean robust cost of every table in [rad], of single joints."""
+        total, rows = np.zeros(len(scale)), 0
+        for run, m in zip(self.run(motions, tables), motions, strict=True):
+            used = m.mask[:, 0]
+            e = run[:, used, 0] - m.q[used, 0]
+            total += np.where(np.isfinite(e), robust(e, scale[:, None]), LOST).sum(1)
+            rows += int(used.sum())
+        return total / max(rows, 1)
+
     def set_point(
-        self, motion: ServoMotion, table: ServoTable
+        self, motion: ServoMotion, tables: ServoTables
     ) -> tuple[float, Float[np.ndarray, "steps dof"]]:
-        """Return the step in [s] and the set-points at the ends of steps."""
+        """Return the step in [s] and the set-points at the ends of steps, of one."""
         h, steps, _ = motion.clock
         series = np.empty((1, steps + 1, self.dof))
-        self._fill(motion, [table], series)
+        self._fill(motion, timing_rows(tables), series)
         return h, series[0]
 
     def _fill(
-        self, motion: ServoMotion, tables: Sequence[ServoTable], series: np.ndarray
+        self, motion: ServoMotion, timing: np.ndarray, series: np.ndarray
     ) -> None:
         """Write the set-points of tables into the first columns of their series."""
         h, steps, _ = motion.clock
-        limits = np.array([[t[k] for k in _PROFILE] for t in tables])
+        count, dof, samples = len(timing), self.dof, len(motion.time)
+        limits = timing.reshape(count, len(TIMING), dof)[:, :3]
         settings = np.concatenate([[h], limits.transpose(0, 2, 1).ravel()])
-        count, dof, samples = len(tables), self.dof, len(motion.time)
         width = series.shape[2]
         numbers = np.empty((count, dof, 2), dtype=np.int64)
         numbers[..., 0] = samples * np.arange(dof)
@@ -196,50 +307,55 @@ class Roller:
 
     def _motion(
         self,
+        rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
         motion: ServoMotion,
-        tables: Sequence[ServoTable],
         bodies: np.ndarray,
         result: np.ndarray,
     ) -> None:
+        drives, servos, timing, shared = rows
         h, steps, stamps = motion.clock
         samples, dof = motion.q.shape
-        at = np.arange(steps + 1) * h
-        varying = motion.bodies.ndim > 1
-        if varying:
+        varying = motion.loads
+        if varying is not None:
             bodies = np.zeros(len(LOAD))
-        # Tables that differ in other things than timing take one series together.
-        keys = [b"".join(table[k].tobytes() for k in _TIMING) for table in tables]
-        numbers = {key: u for u, key in enumerate(dict.fromkeys(keys))}
-        distinct = [tables[keys.index(key)] for key in numbers]
-        width = dof + 1 + (len(LOAD) if varying else 0)
-        series = np.empty((len(distinct), steps + 1, width))
-        self._fill(motion, distinct, series)
-        if varying:
-            for k, column in enumerate(motion.bodies.T):
-                series[:, :, dof + 1 + k] = np.interp(at, motion.time, column)
+        width = dof + 1 + (0 if varying is None else len(LOAD))
+        series = np.empty((len(timing), steps + 1, width))
+        self._fill(motion, timing, series)
+        if varying is not None:
+            series[:, :, dof + 1 :] = varying
         series[:, :, dof] = 1.0
         if not motion.powered.all():
-            for one, table in zip(series, distinct, strict=True):
+            at = np.arange(steps + 1) * h
+            for one, release in zip(series, timing[:, -dof:].mean(1), strict=True):
                 # Switching off is a command too, and takes its time to arrive.
-                sent = at - float(np.mean(table["release"]))
-                rows = np.searchsorted(motion.time, sent, side="right") - 1
-                one[:, dof] = motion.powered[np.clip(rows, 0, samples - 1)]
-        n = np.zeros((len(tables), 5), dtype=np.int64)
-        n[:, 0] = [numbers[key] * (steps + 1) * width for key in keys]
+                sent = np.searchsorted(motion.time, at - release, side="right") - 1
+                one[:, dof] = motion.powered[np.clip(sent, 0, samples - 1)]
+        count = len(drives)
+        n = np.zeros((count, 5), dtype=np.int64)
+        n[:, 0] = shared * (steps + 1) * width
         n[:, 2], n[:, 3] = steps, samples
-        n[:, 4] = np.arange(len(tables)) * samples * dof
+        n[:, 4] = np.arange(count) * samples * dof
+        servos = servos.copy()
+        servos[:, :dof] *= motion.gain
         arrays = [
-            _drive_rows(tables),
-            np.broadcast_to(bodies, (len(tables), bodies.shape[-1])),
-            _servo_rows(tables, motion.gain),
-            np.repeat(motion.q[:1], len(tables), axis=0),
+            drives,
+            np.broadcast_to(bodies, (count, bodies.shape[-1])),
+            servos,
+            np.repeat(motion.q[:1], count, axis=0),
             series,
             stamps,
         ]
         arrays = [np.ascontiguousarray(x, dtype=float) for x in arrays]
         pointers = addresses([*arrays, result])
         settings = np.array([h])
-        self._rollout(0, len(tables), pointers, n.ctypes.data, settings.ctypes.data)
+        self._rollout(0, count, pointers, n.ctypes.data, settings.ctypes.data)
+
+
+def _lower_median(sizes: np.ndarray) -> float:
+    """Return the median of the finite; of two in the middle the lower, as on a GPU."""
+    sizes = sizes[np.isfinite(sizes)]
+    half = (len(sizes) - 1) // 2
+    return float(np.partition(sizes, half)[half]) if len(sizes) else np.nan
 
 
 @cache
@@ -248,24 +364,26 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count() or 1)
 
 
-_PROFILE = ("delay", "slew", "acceleration")
-_TIMING = (*_PROFILE, "release")
+TIMING = ("delay", "slew", "acceleration", "release")
+"""Rows of the table that decide when set-points and power arrive."""
 
 
-def _servo_rows(tables: Sequence[ServoTable], gain: float) -> np.ndarray:
-    rows = np.stack([np.stack([t[name] for name in NUMBERS]) for t in tables])
-    rows[:, NUMBERS.index("stiffness")] *= gain
-    return rows.reshape(len(tables), -1)
+def timing_rows(tables: ServoTables) -> np.ndarray:
+    """Return (tables, 4 · dof)."""
+    return np.concatenate([tables[name] for name in TIMING], axis=1)
 
 
-def _drive_rows(tables: Sequence[ServoTable]) -> np.ndarray:
+def servo_rows(tables: ServoTables) -> np.ndarray:
+    """Return (tables, numbers · dof), stiffness per unit of gain."""
+    return np.concatenate([tables[name] for name in NUMBERS], axis=1)
+
+
+def drive_rows(tables: ServoTables) -> np.ndarray:
     """Return (tables, 6 · dof) in the order of plants' DRIVE_ROWS."""
-    rows = []
-    for t in tables:
-        still = t["coulomb"] + t["static"]
-        names = [t["armature"], t["damping"], t["coulomb"], still, t["stribeck_speed"]]
-        rows.append(np.concatenate([*names, np.zeros_like(still)]))
-    return np.stack(rows)
+    still = tables["coulomb"] + tables["static"]
+    names = ("armature", "damping", "coulomb")
+    rows = [*(tables[name] for name in names), still, tables["stribeck_speed"]]
+    return np.concatenate([*rows, np.zeros_like(still)], axis=1)
 
 
 # The compiled programs.
@@ -316,23 +434,38 @@ def _library(text: str) -> tuple[Callable[..., int], Callable[..., int]]:
     return rollout, c_function(library, "profile", "llllppppp")
 
 
-def _compiled(
-    mechanism: Mechanism | None,
-) -> tuple[Callable[..., int], Callable[..., int]]:
+def rollout_source(mechanism: Mechanism | None, *, on_gpu: bool = False) -> str:
+    """Return C text of `rollout` and `profile`; for a GPU one arm a thread.
+
+    Args:
+        mechanism: Whose dynamics; None: of single joints under a load.
+        on_gpu: Whether to write it for a thread of a GPU.
+    """
+    lanes = 1 if on_gpu else LANES
     if mechanism is None:
         accelerate, mobility, weight = _one_joint_programs()
-        stepper = one_joint_stepper_source(accelerate, mobility, LANES)
+        stepper = one_joint_stepper_source(accelerate, mobility, lanes, on_gpu=on_gpu)
     else:
         weight = _weight_program(mechanism)
-        stepper = stepper_source(mechanism, False, LANES)
+        stepper = (
+            cuda_stepper_source(mechanism)
+            if on_gpu
+            else stepper_source(mechanism, False, lanes)
+        )
     varying = len(LOAD) if mechanism is None else 0
     profile = fill(_TEMPLATES / "profile.c.in", SUBSTEP=SUBSTEP)
     moved = weight.output("load").nonzero
     spread = " ".join(f"load[{i}] = y[{k}];" for k, i in enumerate(moved))
     text = fill(_TEMPLATES / "rollout.c.in", VARYING=varying, SPREAD=spread)
-    rollout = "\n".join([core_source(weight), text])
+    core = device_core(weight) if on_gpu else core_source(weight)
+    return "\n".join([stepper, profile, core, text])
+
+
+def _compiled(
+    mechanism: Mechanism | None,
+) -> tuple[Callable[..., int], Callable[..., int]]:
     try:
-        return _library("\n".join([stepper, profile, rollout]))
+        return _library(rollout_source(mechanism))
     except ArgumentError as error:
         raise ArgumentError(
             f"{error} Servo arms are rolled out in compiled C: install cc, gcc or "

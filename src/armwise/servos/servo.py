@@ -18,7 +18,7 @@ from armwise.files import write_atomically
 from armwise.recordings import Recording
 from armwise.servos.model import PARAMETERS
 from armwise.servos.motions import servo_motion
-from armwise.servos.rollout import Roller, ServoMotion, ServoTable
+from armwise.servos.rollout import Roller, ServoMotion, ServoTables
 from armwise.tables import read_json
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class Servo:
         self, motions: Sequence[ServoMotion]
     ) -> list[Float[np.ndarray, "samples dof"]]:
         """Return free runs of several motions, in the description's sense."""
-        runs = self.roller.run(motions, [[self.table]] * len(motions))
+        runs = self.roller.run(motions, self.table)
         for run, motion in zip(runs, motions, strict=True):
             if not np.isfinite(run).all():
                 raise RecordingError(
@@ -175,9 +175,9 @@ class Servo:
         return errors_of(motions, self.rollouts(motions))
 
     @property
-    def table(self) -> ServoTable:
+    def table(self) -> ServoTables:
         """The values as rollouts take them."""
-        return {name: np.clip(x, -1e9, 1e9) for name, x in self.values.items()}
+        return {name: np.clip(x, -1e9, 1e9)[None] for name, x in self.values.items()}
 
     @cached_property
     def roller(self) -> Roller:

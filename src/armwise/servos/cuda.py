@@ -1,0 +1,253 @@
+"""Free runs of single joints on a GPU: a thousand starts of a fit at once.
+
+The C text of the rollouts is compiled for the GPU unchanged; a thread rolls out one
+table of servos in one motion, and the sums over its errors are made there, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.dynamics import Mechanism
+from armwise.programs import Memory, device, fill
+from armwise.servos.rollout import (
+    NormalSums,
+    Roller,
+    ServoMotion,
+    ServoTables,
+    drive_rows,
+    least_scale,
+    rollout_source,
+    servo_rows,
+    timing_rows,
+)
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+# Two warps. Judgement: a rollout needs some hundred registers, and small blocks fill
+# the multiprocessors evenly when a batch is small.
+_THREADS = 64
+"""Threads of a block."""
+
+# Judgement: a small part of any GPU's memory, and some ten thousand tables.
+_MOST_BYTES = 4e9
+"""Memory for the positions of one batch."""
+
+# From the largest error: 2^-50 of it is far below an encoder's step.
+_HALVINGS = 50
+"""Halvings of the interval that holds a median."""
+
+
+def kernel_source(mechanism: Mechanism | None) -> str:
+    """Return CUDA C of `free_runs`, `below`, `normal` and `cost`.
+
+    Args:
+        mechanism: Whose dynamics; None: of single joints under a load.
+    """
+    text = fill(_TEMPLATES / "rollout.cu.in", THREADS=_THREADS)
+    return "\n".join([rollout_source(mechanism, on_gpu=True), text])
+
+
+@dataclass(frozen=True, eq=False)
+class MotionArrays:
+    """Motions side by side, as the kernels read them.
+
+    Attributes:
+        shape: Samples, steps, first sample and first row of bodies of every motion.
+        clock: Step in [s] and gain of every motion.
+        stamps: In [s].
+        goals: Joints × samples of every motion, one after another.
+        powered: Of every sample.
+        starts: First positions.
+        bodies: Of every motion, or of every step where they vary.
+        used: 1 where a sample counts.
+        q: Measured positions, of the first joint.
+    """
+
+    shape: np.ndarray
+    clock: np.ndarray
+    stamps: np.ndarray
+    goals: np.ndarray
+    powered: np.ndarray
+    starts: np.ndarray
+    bodies: np.ndarray
+    used: np.ndarray
+    q: np.ndarray
+
+
+def motion_arrays(motions: Sequence[ServoMotion]) -> MotionArrays:
+    """Lay motions side by side."""
+    shapes, bodies, first, first_body = [], [], 0, 0
+    for m in motions:
+        loads = m.loads
+        rows = m.bodies[None] if loads is None else loads
+        shapes.append((len(m.time), m.clock[1], first, first_body))
+        bodies.append(rows)
+        first, first_body = first + len(m.time), first_body + len(rows)
+    return MotionArrays(
+        shape=np.array(shapes, dtype=np.int32),
+        clock=np.array([(m.clock[0], m.gain) for m in motions]),
+        stamps=np.concatenate([m.time for m in motions]),
+        goals=np.concatenate([m.goals.T.ravel() for m in motions]),
+        powered=np.concatenate([m.powered for m in motions]),
+        starts=np.concatenate([m.q[0] for m in motions]),
+        bodies=np.concatenate(bodies),
+        used=np.concatenate([m.mask[:, 0] for m in motions]).astype(np.int32),
+        q=np.concatenate([m.q[:, 0] for m in motions]),
+    )
+
+
+def table_columns(tables: ServoTables) -> Float[np.ndarray, "entries tables"]:
+    """Return the tables' entries in the order `free_runs` reads them."""
+    rows = [drive_rows(tables), servo_rows(tables), timing_rows(tables)]
+    return np.ascontiguousarray(np.concatenate(rows, axis=1).T)
+
+
+class CudaRoller(Roller):
+    """Sums up free runs on a GPU; single free runs stay with the C program.
+
+    Args:
+        arm: Of one joint; None: single joints, each under its load over time.
+
+    Raises:
+        CudaError: If there is no GPU here.
+    """
+
+    def __init__(self, arm: Arm | None) -> None:
+        super().__init__(arm)
+        self._device = device()
+        self._module = self._device.compile(kernel_source(self.mechanism))
+        self._motions: Sequence[ServoMotion] = ()
+        self._memory: dict[str, Memory] = {}
+        self._arrays: MotionArrays | None = None
+
+    def normals(
+        self,
+        motions: Sequence[ServoMotion],
+        tables: ServoTables,
+        steps: Float[np.ndarray, "starts names"],
+    ) -> NormalSums:
+        """Return the normal equations of many starts, motions of single joints."""
+        width, count = 1 + steps.shape[1], len(steps)
+        most = max(1, self._most(motions) // width)
+        parts = []
+        for begin in range(0, count, most):
+            rows = slice(begin, min(begin + most, count))
+            some = {
+                name: x[rows.start * width : rows.stop * width]
+                for name, x in tables.items()
+            }
+            parts.append(self._normals(motions, some, steps[rows]))
+        return NormalSums(
+            np.concatenate([p.scale for p in parts]),
+            np.concatenate([p.information for p in parts]),
+            np.concatenate([p.scores for p in parts]),
+            np.concatenate([p.cost for p in parts]),
+        )
+
+    def costs(
+        self,
+        motions: Sequence[ServoMotion],
+        tables: ServoTables,
+        scale: Float[np.ndarray, " tables"],
+    ) -> Float[np.ndarray, " tables"]:
+        """Return the mean robust cost of every table in [rad], of single joints."""
+        most, parts = self._most(motions), []
+        for begin in range(0, len(scale), most):
+            rows = slice(begin, begin + most)
+            some = {name: x[rows] for name, x in tables.items()}
+            count, out = self._free_runs(motions, some)
+            tasks = count * len(motions)
+            sums = self._device.empty(8 * tasks)
+            memory = self._memory
+            read = [memory["shape"], memory["used"], memory["q"]]
+            scales = self._device.upload(scale[rows])
+            self._launch("cost", tasks, [count, len(motions), *read, scales, out, sums])
+            parts.append(self._device.download(sums, (len(motions), count)).sum(0))
+        assert self._arrays is not None
+        return np.concatenate(parts) / max(int(self._arrays.used.sum()), 1)
+
+    def _most(self, motions: Sequence[ServoMotion]) -> int:
+        """Return how many tables are rolled out at once."""
+        samples = sum(len(m.time) for m in motions) * self.dof
+        room = min(_MOST_BYTES, 0.4 * self._device.free_bytes)
+        return max(1, int(room / (8 * samples)))
+
+    def _free_runs(
+        self, motions: Sequence[ServoMotion], tables: ServoTables
+    ) -> tuple[int, Memory]:
+        """Roll all motions out: samples × joints × tables on the GPU."""
+        # The same windows serve many iterations of a fit.
+        if self._arrays is None or list(self._motions) != list(motions):
+            self._motions, self._arrays = tuple(motions), motion_arrays(motions)
+            self._memory = {
+                name: self._device.upload(array)
+                for name, array in vars(self._arrays).items()
+            }
+        columns = table_columns(tables)
+        count, memory = columns.shape[1], self._memory
+        out = self._device.empty(8 * self._arrays.goals.size * count)
+        names = ("shape", "clock", "stamps", "goals", "powered", "starts", "bodies")
+        read = [memory[name] for name in names]
+        numbers = self._device.upload(columns)
+        tasks = count * len(motions)
+        self._launch("free_runs", tasks, [count, len(motions), *read, numbers, out])
+        return count, out
+
+    def _normals(
+        self, motions: Sequence[ServoMotion], tables: ServoTables, steps: np.ndarray
+    ) -> NormalSums:
+        count, out = self._free_runs(motions, tables)
+        assert self._arrays is not None
+        (starts, names), memory = steps.shape, self._memory
+        sizes = [count, starts, len(motions)]
+        read = [memory["shape"], memory["used"], memory["q"]]
+        scale = least_scale(self._medians(sizes, read, out))
+        entries = names * (names + 1) // 2 + names + 1
+        tasks = entries * starts * len(motions)
+        sums = self._device.empty(8 * tasks)
+        more = [self._device.upload(x) for x in (steps, scale)]
+        self._launch("normal", tasks, [*sizes, *read, *more, out, sums])
+        flat = self._device.download(sums, (len(motions), starts, entries))
+        weights = np.array([m.weight for m in motions])
+        information = np.zeros((starts, names, names))
+        above = np.triu_indices(names)
+        pairs = np.einsum("m,mse->se", weights, flat[..., : len(above[0])])
+        information[:, above[0], above[1]] = pairs
+        information[:, above[1], above[0]] = pairs
+        scores = weights[:, None, None] * flat[..., len(above[0]) : -1]
+        rows = max(int(self._arrays.used.sum()), 1)
+        cost = flat[..., -1].sum(0) / rows
+        return NormalSums(scale, information, scores.swapaxes(0, 1), cost)
+
+    def _medians(
+        self, sizes: Sequence[int], read: Sequence[Memory], out: Memory
+    ) -> Float[np.ndarray, " starts"]:
+        """Return the median size of each start's own errors, by halving."""
+        _, starts, motions = sizes
+        low, high = np.zeros(starts), np.full(starts, 1e3)
+        counts = self._device.empty(8 * 2 * starts * motions)
+        shape = (2, motions, starts)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            bound = self._device.upload(middle)
+            arguments: list[Memory | int] = [*sizes, *read, bound, out, counts]
+            self._launch("below", starts * motions, arguments)
+            few, every = self._device.download(counts, shape).sum(1)
+            # Of two in the middle the lower, as in C.
+            is_enough = few >= np.floor((every - 1.0) / 2.0) + 1.0
+            high = np.where(is_enough, middle, high)
+            low = np.where(is_enough, low, middle)
+        return np.where(every > 0.0, high, np.nan)
+
+    def _launch(self, name: str, tasks: int, arguments: Sequence[Memory | int]) -> None:
+        self._module.launch(name, -(-tasks // _THREADS), _THREADS, arguments)
