@@ -295,8 +295,11 @@ def test_perturbed_arms_are_physical_and_off_by_about_as_much_as_asked():
     np.testing.assert_allclose(same, ROUGH.parameters, rtol=1e-12, atol=1e-15)
 
 
-def test_a_point_at_its_frame_is_perturbed_too():
-    arm = flywheel()
-    point = InertialParameters.from_center_of_mass(0.2, (0, 0, 0), np.zeros((3, 3)))
-    arm = replace(arm, links=(replace(arm.links[0], inertia=point),))
-    assert np.isfinite(perturbed(arm, 0.2, 1).parameters).all()
+def test_a_perturbed_point_at_its_own_frame_stays_one():
+    """Descriptions put masses without inertia there; lengths have no unit then."""
+    mass = PANDA.links[2].inertia.mass
+    point = replace(PANDA.links[2], inertia=InertialParameters(mass * np.eye(10)[0]))
+    arm = replace(PANDA, links=(*PANDA.links[:2], point, *PANDA.links[3:]))
+    body = perturbed(arm, 0.2, 1).links[2].inertia
+    assert body.mass == pytest.approx(mass, rel=0.5)
+    assert body.mass != mass

@@ -50,6 +50,11 @@ _SURE = 4.0
 _OWN_PART = 0.02
 """Fraction of a column that others must leave over for its coefficient to be known."""
 
+# Between a tenth of the top speed and all of it, a straight line leaves 0.2 % of √q̇.
+_BENT_PART = 1e-4
+"""Likewise, of friction that is expected to bend with speed as other joints' does: the
+line that explains nearly all of it is Coulomb and viscous friction."""
+
 _MOST = 20
 """Columns beyond which no more are added: the model is plainly another."""
 
@@ -298,6 +303,8 @@ def _own_columns(
             ("position", np.sin(2.0 * q)),
             ("position", np.cos(2.0 * q)),
             ("speed", v * np.abs(v)),
+            # Viscous friction that thins: steepest at low speed.
+            ("speed", np.sqrt(np.abs(v)) * d),
             # Friction's fall at low speed: a tenth of the top one, and below.
             ("speed", np.exp(-((v / 0.1) ** 2)) * d),
             ("speed", np.exp(-((v / 0.03) ** 2)) * d),
@@ -454,7 +461,9 @@ def _search(rows: WhitenedRows, trials: _Trials, gains: GainsShown) -> _Findings
         sizes = np.linalg.lstsq(
             columns @ columns.T, columns @ start.column(-1), rcond=1e-9
         )[0] / np.sqrt(first[selection])
-    std = np.where(is_known & (first > _OWN_PART * trials.power[:count]), std, np.inf)
+    kinds = [label.kind for label in trials.labels]
+    part = np.array([_BENT_PART if k == "speed" else _OWN_PART for k in kinds])
+    std = np.where(is_known & (first > part * trials.power[:count]), std, np.inf)
     others, expected = _expected(rows, trials.labels, (selection, sizes), (value, std))
     return _Findings(
         [*selection, *others],
