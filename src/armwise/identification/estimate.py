@@ -83,9 +83,10 @@ class Estimate:
             determined, taken as it is. None: it was given.
         gain_std: Standard deviation of each joint's torque gain that is part of the
             covariance, assumed or found; None: no interval knows of gains.
-        gain_effects: Columns whose products with themselves are the covariance's part
-            due to gains: sensors of the same gains show the same torques in spite of
-            it.
+        same_effects: Columns whose products with themselves are the covariance's part
+            due to gains, to other friction terms that do as well, and to what the model
+            leaves out: the same drives, through sensors of the same gains, show the
+            same torques in spite of it.
         left_out_ratio: Each joint's error on stretches that were left out while
             friction was selected, beside that of the fit; None: none was left out.
         method: Name of the method that solved for it.
@@ -110,7 +111,7 @@ class Estimate:
     method: str
     torque_lag: TorqueLag | None = None
     gain_std: Float[np.ndarray, " dof"] | None = None
-    gain_effects: Float[np.ndarray, "base dof"] | None = None
+    same_effects: Float[np.ndarray, "base effects"] | None = None
     left_out_ratio: Float[np.ndarray, " dof"] | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[EstimateWarning, ...] = ()
@@ -201,8 +202,12 @@ class Estimate:
 
     @cached_property
     def _posterior_as_measured(self) -> Posterior:
-        """What is known of the parameters if gains are what they were in the fit."""
-        if (effects := self.gain_effects) is None:
+        """What is known of the parameters if drives and sensors are those of the fit.
+
+        What the model leaves out moved the parameters to where they explain it best: it
+        does so again, and what is then unexplained is in the residual.
+        """
+        if (effects := self.same_effects) is None:
             return self._posterior
         return self._posterior_of(self.base_covariance - effects @ effects.T)
 

@@ -176,7 +176,8 @@ class Mismatch:
             if it was, or was given.
         joint_lags: Joints whose torque is later than others', as in `TorqueLag`.
         gain_std: Standard deviation of each joint's torque gain that is part of it.
-        gain_effects: What of the covariance is theirs, as in `Estimate`.
+        same_effects: What of the covariance a torque by the same drives and sensors
+            does not feel, as in `Estimate`.
         warnings: What was found, in words.
     """
 
@@ -185,7 +186,7 @@ class Mismatch:
     doubt: float | None
     joint_lags: tuple[tuple[str, float, float], ...]
     gain_std: Float[np.ndarray, " dof"]
-    gain_effects: Float[np.ndarray, "base dof"]
+    same_effects: Float[np.ndarray, "base effects"]
     warnings: tuple[EstimateWarning, ...]
 
     @property
@@ -209,12 +210,14 @@ class Mismatch:
             # Of several runs the mean of what was taken.
             taken = np.mean([run.preparation.lag for run in estimate.samples])
             lag = TorqueLag(float(taken), self.doubt, self.joint_lags)
+        before = estimate.same_effects
+        effects = [self.same_effects] if before is None else [before, self.same_effects]
         return replace(
             estimate,
             base_covariance=estimate.base_covariance + self.covariance,
             torque_lag=lag,
             gain_std=self.gain_std,
-            gain_effects=self.gain_effects,
+            same_effects=np.hstack(effects),
         )
 
 
@@ -253,7 +256,7 @@ def find_mismatch(
             if trials.labels[k].kind == "delay" and abs(size) < _LONGEST_LAG
         ),
         gains.std,
-        gains.effects[:-1] * is_known[:, None],
+        np.hstack([gains.effects, effects])[:-1] * is_known[:, None],
         _warnings(rows, trials, findings, effects, gains),
     )
 
