@@ -8,6 +8,7 @@ others: there they stand for something that no single number is the truth of.
 
     python -m studies.confidence  # the table
     python -m studies.confidence panda robot.urdf --runs 5 --kinds plain stribeck
+    python -m studies.confidence robot.urdf --rate 250 --lag 2.5 3.5 --stiffness 40
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -70,9 +72,16 @@ class RunOutcome:
         return 1.0 - float(np.mean(every)) if every else 0.0
 
 
-def run_once(name: str, kind: str, seed: int) -> RunOutcome | str:
-    """Simulate and identify one plant; or why that was not possible."""
-    setting = replace(_SETTINGS.get(name, _STRANGER), kind=kind)
+def run_once(name: str, kind: str, seed: int, **changes: Any) -> RunOutcome | str:
+    """Simulate and identify one plant; or why that was not possible.
+
+    Args:
+        name: Name or path of the arm.
+        kind: What the plant does, one of KINDS.
+        seed: Of everything in the run.
+        changes: Fields of PlantSetting that differ from the arm's usual ones.
+    """
+    setting = replace(_SETTINGS.get(name, _STRANGER), kind=kind, **changes)
     try:
         run = foreign_run(load_arm(name), setting, seed)
         estimate = identify(run.description, run.log, validation=run.other)
@@ -145,8 +154,14 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="Seed of the first run.")
     parser.add_argument("--kinds", nargs="+", default=_KINDS, choices=KINDS)
+    parser.add_argument("--rate", type=float, help="Samples a second.")
+    parser.add_argument("--lag", type=float, nargs=2, help="Bounds of the delay, ms.")
+    parser.add_argument("--stiffness", type=float, help="Of the controller, 1/rad.")
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
+    lag = options.lag and (1e-3 * options.lag[0], 1e-3 * options.lag[1])
+    asked = {"rate_hz": options.rate, "lag": lag, "stiffness": options.stiffness}
+    changes = {key: value for key, value in asked.items() if value is not None}
     seeds = range(options.first, options.first + options.runs)
     pool: JobRunner = (
         ProcessPool(options.workers) if options.workers > 1 else InProcess()
@@ -156,7 +171,8 @@ def main() -> None:
         for name in options.arms:
             for kind in options.kinds:
                 answers = []
-                for _, answer in pool.run(partial(run_once, name, kind), seeds):
+                job = partial(run_once, name, kind, **changes)
+                for _, answer in pool.run(job, seeds):
                     answers.append(answer)
                     print(f"\r{len(answers)} of {len(seeds)}", end="\r", flush=True)
                 outcomes = [x for x in answers if isinstance(x, RunOutcome)]

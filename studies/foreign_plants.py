@@ -41,6 +41,8 @@ class PlantSetting:
         noise: Torque noise, likewise, between 0.05 and 0.7 N m.
         lag: Bounds of the torque's delay in [s].
         stickiness: MuJoCo's time constant of friction in [s]: how softly joints stick.
+        stiffness: Torque of the controller per error in [1/rad], as a multiple of a
+            joint's largest; its damping in [s/rad] is a tenth of that.
     """
 
     kind: str = "plain"
@@ -50,6 +52,7 @@ class PlantSetting:
     noise: float = 0.006
     lag: tuple[float, float] = (0.5e-3, 2e-3)
     stickiness: float = 0.02
+    stiffness: float = 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +165,7 @@ class _Loop:
         data.qpos[dof], data.qvel[dof] = reference.q[0], reference.qd[0]
         resolution = 2.0 * np.pi / 2**setting.encoder_bits
         zero = rng.uniform(-0.5, 0.5, dof.size)
-        kp, kd = 20.0 * self._size, 2.0 * self._size
+        kp, kd = setting.stiffness * np.array([1.0, 0.1])[:, None] * self._size
         retention = np.exp(-2.0 * np.pi * 60.0 * period)
         gravity = self._gravity.gravity_torque(reference.q)
         ticks = max(1, round(period / _SUBSTEP))

@@ -118,6 +118,12 @@ def test_other_axes_and_mujoco(kind, links, seed, mujoco):
 
 
 @pytest.mark.slow
+def test_friction_that_rises_towards_rest_does_not_bias_gains():
+    """The plant's friction rises by a fifth: a gain was six deviations off by it."""
+    check(*calibrated(chain("y", 4), 504))
+
+
+@pytest.mark.slow
 def test_gears_with_backlash_are_calibrated():
     check(*calibrated(chain("mixed", 3), 2, backlash=np.deg2rad(0.2)))
 

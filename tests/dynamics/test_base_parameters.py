@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -23,6 +25,16 @@ def test_ddarm_has_fifteen_and_eleven_hidden():
     hidden = {f"link_1.{p}" for p in INERTIAL_NAMES if p != "Izz"}
     hidden |= {"link_2.m", "link_2.mz"}
     assert set(of_links(base.unidentifiable)) == hidden
+
+
+def test_axes_rounded_to_six_digits_make_no_parameter_of_their_own():
+    arm = aw.load_arm("panda")
+    tilt = np.eye(4)
+    tilt[1:3, 1:3] += 2e-6 * np.array([[0.0, -1.0], [1.0, 0.0]])
+    joints = [replace(joint, origin=joint.origin @ tilt) for joint in arm.joints]
+    rounded = replace(arm, joints=tuple(joints))
+    exact = aw.base_parameters(arm)
+    assert aw.base_parameters(rounded).count == exact.count == 69
 
 
 def test_ddarm_combinations_of_the_paper():

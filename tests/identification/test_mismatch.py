@@ -14,8 +14,11 @@ from armwise.identification import MISMATCH, Tally, read_estimate, write_estimat
 from armwise.identification.mismatch import _expected, _Label
 from armwise.identification.remainder import own_coefficients, reached_by_chance
 from armwise.identification.sampled_rows import SampledSystem, whitened_rows
+from armwise.motions import random_motion
+from armwise.recordings import Recording
 from armwise.regression import GAIN_STD, interval_factor, low_pass
 from armwise.report.subject import Subject, judge
+from tests.recordings.motions import arm_with_friction
 
 from .conftest import samples_of, weighted
 
@@ -125,6 +128,26 @@ def test_a_joint_that_sticks_is_no_burst(size, is_burst, described, data, arm):
     tau[500:550, 4] -= size * arm.joints[4].drive.coulomb
     estimate = weighted(described, replace(data, qd=qd, tau=tau))
     assert ("burst" in {warning.code for warning in estimate.warnings}) == is_burst
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_coulomb_friction_is_not_sure_where_viscous_friction_thins(seed):
+    """Half of it grows as |q̇|^0.6: a line through it is 4 to 8 % high at rest."""
+    arm = arm_with_friction(coulomb=2.0)
+    time = np.arange(10_000) / 500.0
+    motion = random_motion(arm, seed, 20.0, harmonics=16, roughness=0.5, fastest=1.6)
+    q, qd, qdd = motion.sample(time)
+    tau = aw.Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    tau += 0.5 * np.sign(qd) * (np.abs(qd) ** 0.6 - np.abs(qd))
+    tau += np.random.default_rng(seed).normal(0.0, 0.1, tau.shape)
+    rec = Recording.from_arrays(time, q=np.round(q, 4), tau=tau)
+    estimate = aw.identify(arm, rec)
+    leaders = [estimate.base.names[k] for k in estimate.base.indices]
+    rows = [k for k, name in enumerate(leaders) if name.endswith(".coulomb")]
+    error = np.abs(estimate.base_values[rows] - 2.0)
+    assert error.max() > 0.1
+    # Six intervals: one of them may well miss by chance, but by no more than this.
+    assert np.all(error <= 3.0 * estimate.base_std[rows])
 
 
 def test_delays_that_only_all_joints_together_show_are_expected(plain):

@@ -39,6 +39,16 @@ def test_every_draw_is_a_body_that_can_exist(estimate):
     assert not np.allclose(draws, estimate.sample(3000, seed=5))
 
 
+def test_intervals_lie_between_the_cut_gaussian_and_the_uncut(estimate):
+    posterior = estimate._posterior
+    cut, whole = (
+        np.mean((draws - estimate.all_parameters) ** 2, axis=0)
+        for draws in (posterior.draw(4000, 0), posterior.scatter(8000, 0))
+    )
+    uncut = np.sum(posterior.uncut**2, axis=1)
+    np.testing.assert_allclose(whole, 0.5 * (cut + uncut), rtol=0.15, atol=1e-12)
+
+
 def test_steps_far_outside_end_inside_all_the_same(estimate):
     posterior = estimate._posterior
     wide = replace(posterior, root=30.0 * posterior.root).draw(300, 0)

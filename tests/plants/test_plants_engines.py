@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from armwise.arms import load_arm
+from armwise.arms import InertialParameters, load_arm
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.plants import (
@@ -293,3 +293,13 @@ def test_perturbed_arms_are_physical_and_off_by_about_as_much_as_asked():
     assert not perturbed(ROUGH, 0.3, 1).defects()
     same = perturbed(ROUGH, 0.0).parameters
     np.testing.assert_allclose(same, ROUGH.parameters, rtol=1e-12, atol=1e-15)
+
+
+def test_a_perturbed_point_at_its_own_frame_stays_one():
+    """Descriptions put masses without inertia there; lengths have no unit then."""
+    mass = PANDA.links[2].inertia.mass
+    point = replace(PANDA.links[2], inertia=InertialParameters(mass * np.eye(10)[0]))
+    arm = replace(PANDA, links=(*PANDA.links[:2], point, *PANDA.links[3:]))
+    body = perturbed(arm, 0.2, 1).links[2].inertia
+    assert body.mass == pytest.approx(mass, rel=0.5)
+    assert body.mass != mass

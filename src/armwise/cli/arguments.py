@@ -399,3 +399,20 @@ def free_terms(fixed: Sequence[str] | None) -> tuple[str, ...]:
             f"cannot fix {sorted(unknown)[0]!r}; choose from {', '.join(TERMS)}."
         )
     return tuple(term for term in TERMS if term not in (fixed or ()))
+
+
+def with_own_arm(
+    arm: str, estimate: Path | None, logs: list[Path] | None
+) -> tuple[str, Path, list[Path]]:
+    """ARM ESTIMATE LOG …, or ESTIMATE LOG …: an estimate holds its arm.
+
+    Raises:
+        typer.BadParameter: If there is no estimate.
+    """
+    words = [*([] if estimate is None else [estimate]), *(logs or [])]
+    is_estimate = Path(arm).suffix.lower() == ".json"
+    if is_estimate and not (words and words[0].suffix.lower() == ".json"):
+        return arm, Path(arm), words
+    if not words:
+        raise typer.BadParameter("Name an estimate.json of armwise identify.")
+    return arm, words[0], words[1:]

@@ -17,6 +17,7 @@ from armwise.cli.arguments import (
     output_file,
 )
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
+from armwise.errors import PlantDiverged
 
 if TYPE_CHECKING:
     from armwise.control import TrackingTable
@@ -127,6 +128,11 @@ def compare(
 
 def _show(result: TrackingTable, as_json: bool) -> None:
     rows: list[dict[str, Any]] = result.normalised("PD").to_dicts()
+    if result.unstable == len(rows):
+        raise PlantDiverged(
+            "Every run was unstable: the arm cannot be simulated as it is described. "
+            "Do all its joints move something that has inertia?"
+        )
     if as_json:
         print_json({"rows": rows, "unstable": result.unstable})
         return

@@ -121,6 +121,7 @@ def follow_load(
          "mass_change": x.mass_change}
         for x in online.changes
     ]  # fmt: skip
+    _settle(changes, rows)
     written = [str(path) for path in files]
     expected = {f"{mass:g}": online.detection(mass)._asdict() for mass in _EXAMPLES}
     if json:
@@ -158,13 +159,32 @@ def _row(time: float, online: OnlineLoad) -> dict[str, Any]:
     }
 
 
+def _settle(changes: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
+    """Say of every change what it came to: the mass before the next one, and before."""
+    ends = [*(x["began"] for x in changes[1:]), float("inf")]
+    for change, end in zip(changes, ends, strict=True):
+        before = [x["mass"] for x in rows if x["time"] < change["began"]]
+        after = [x["mass"] for x in rows if change["time"] < x["time"] < end]
+        known = bool(before and after)
+        change["settled_change"] = after[-1] - before[-1] if known else None
+
+
+def _center(row: dict[str, Any]) -> str:
+    """Centre of mass in [mm]; that of nothing is nowhere."""
+    # Two standard deviations: less is no load that is known to be there.
+    if not row["mass"] > 2.0 * row["mass_std"]:
+        return "no load"
+    return ", ".join(f"{1e3 * x:.0f}" for x in row["center_of_mass"])
+
+
 def _print_row(row: dict[str, Any]) -> None:
     """One line as soon as it is known."""
-    center = ", ".join(f"{1e3 * x:.0f}" for x in row["center_of_mass"])
+    center = _center(row)
+    unit = "" if center == "no load" else " mm"
     sure = "  sure enough for a driver" if row["is_sure"] else ""
     typer.echo(
         f"{row['time']:.3f} s  {row['mass']:.3f} ± {row['mass_std']:.3f} kg  "
-        f"{center} mm{sure}"
+        f"{center}{unit}{sure}"
     )
 
 
@@ -172,7 +192,7 @@ def _show(rows: list[dict[str, Any]], changes: list[dict[str, Any]]) -> None:
     columns = ("time", "mass", "±", "centre of mass", "sure")
     lines = table("Load (s, kg, mm)", columns)
     for row in rows:
-        center = ", ".join(f"{1e3 * x:.0f}" for x in row["center_of_mass"])
+        center = _center(row)
         numbers = (row["time"], row["mass"], row["mass_std"])
         sure = "yes" if row["is_sure"] else ""
         lines.add_row(*(f"{x:.3f}" for x in numbers), center, sure)
@@ -180,8 +200,10 @@ def _show(rows: list[dict[str, Any]], changes: list[dict[str, Any]]) -> None:
     if rows:
         screen.print(lines)
     for change in changes:
+        settled = change["settled_change"]
+        by = f"{settled:+.3f} kg" if settled is not None else "not settled yet"
         screen.print(
             f"{change['kind']} at {change['began']:.3f} s (noticed at "
-            f"{change['time']:.3f} s): about {change['mass_change']:+.3f} kg",
+            f"{change['time']:.3f} s): {by}",
             markup=False,
         )

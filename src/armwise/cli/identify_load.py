@@ -298,8 +298,7 @@ def _show(
         return
     if text is not None:
         # Alone on standard output, to be passed on; what to know of it goes beside.
-        for line in load.statement().split("\n"):
-            warn(line)
+        typer.echo(load.statement(), err=True)
         typer.echo(text.rstrip("\n"))
         return
     screen = console()

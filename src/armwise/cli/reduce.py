@@ -10,7 +10,6 @@ import typer
 from armwise.cli.arguments import (
     ArmName,
     Columns,
-    Logs,
     MappingFile,
     SensorsFile,
     SkipBadRows,
@@ -21,6 +20,7 @@ from armwise.cli.arguments import (
     number,
     output_file,
     read_logs,
+    with_own_arm,
 )
 from armwise.cli.output import AsJson, console, figure, print_json, table
 
@@ -38,9 +38,13 @@ RULES = {
 def reduce(
     arm: ArmName,
     estimate: Annotated[
-        Path, typer.Argument(help="estimate.json of armwise identify.")
-    ],
-    logs: Logs,
+        Path | None,
+        typer.Argument(help="estimate.json of armwise identify, unless it is ARM."),
+    ] = None,
+    logs: Annotated[
+        list[Path] | None,
+        typer.Argument(help="CSV, Parquet, NPZ, MAT, bag.", metavar="LOG"),
+    ] = None,
     threshold: Annotated[
         float, typer.Option(help="Fraction of the largest torque that matters.")
     ] = 0.01,
@@ -82,7 +86,7 @@ def reduce(
 ) -> None:
     """Drop parameters whose torque never matters, and identify the others again.
 
-    Example: armwise reduce panda out/estimate.json run1.csv -o small.json
+    Example: armwise reduce out/estimate.json run1.csv -o small.json
 
     Example: armwise reduce panda out/estimate.json run1.csv --of arm
     --largest-relative-std 0.3
@@ -96,6 +100,9 @@ def reduce(
     from armwise.identification import reduce as reduce_estimate
     from armwise.recordings import prepare
 
+    arm, estimate, logs = with_own_arm(arm, estimate, logs)
+    if not logs:
+        raise typer.BadParameter("Name the log that it is identified from again.")
     described, mapped = load_described(arm, mapping, logs)
     published = load_named(compare) if compare is not None else None
     whole = read_estimate(estimate, described)

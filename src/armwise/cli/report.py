@@ -17,6 +17,7 @@ from armwise.cli.arguments import (
     load_described,
     output_file,
     read_logs,
+    with_own_arm,
 )
 from armwise.cli.output import AsJson, console, print_json
 from armwise.errors import ArgumentError
@@ -30,7 +31,10 @@ PathList = list[Path]
 
 def report(
     arm: ArmName,
-    estimate: Annotated[Path, typer.Argument(help="estimate.json of identify.")],
+    estimate: Annotated[
+        Path | None,
+        typer.Argument(help="estimate.json of identify, unless it is ARM."),
+    ] = None,
     logs: Annotated[
         PathList | None,
         typer.Argument(help="Logs it was fitted to, for figures.", metavar="LOG"),
@@ -48,11 +52,12 @@ def report(
 ) -> None:
     """Report on an estimate: on the terminal, or as a page with figures.
 
-    Example: armwise report panda out/estimate.json run1.csv -o report.html
+    Example: armwise report out/estimate.json run1.csv -o report.html
     """
     from armwise.identification import read_estimate
     from armwise.report import make_report, report_to_text, write_report
 
+    arm, estimate, logs = with_own_arm(arm, estimate, logs)
     described, mapped = load_described(arm, mapping, [*(logs or []), *(validate or [])])
 
     def read(paths: PathList | None) -> list[Recording]:

@@ -18,6 +18,7 @@ from armwise.dynamics.kinematics import (
     potential_energy,
 )
 from armwise.dynamics.mechanism import (
+    UNSEEN,
     Grouping,
     Mechanism,
     mechanism_of,
@@ -36,6 +37,7 @@ from armwise.dynamics.vectors import ZERO, Scalar, Vector, add, mul, total, vsub
 from armwise.dynamics.wrench import HeldBody, wrench_regressor
 
 __all__ = [
+    "UNSEEN",
     "ZERO",
     "ArticulatedInertias",
     "BaseParameters",

@@ -11,6 +11,7 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.dynamics.mechanism import (
+    UNSEEN,
     Grouping,
     Mechanism,
     mechanism_of,
@@ -106,9 +107,8 @@ def base_parameters(
     names, factor = arm.parameter_names, structural_factor(mechanism_of(arm))
     free = np.ones(len(names), dtype=bool) if is_free is None else is_free
     # Zeroed columns cannot lead or join a combination: known parameters drop out.
-    grouping = successive_ranks(
-        factor * free, [k for k in _order(arm, order) if free[k]]
-    )
+    order_of_free = [k for k in _order(arm, order) if free[k]]
+    grouping = successive_ranks(factor * free, order_of_free, UNSEEN)
     absent = free & np.all(grouping.matrix == 0, axis=0)
     hidden = tuple(name for name, x in zip(names, absent, strict=True) if x)
     return _ordered(arm, grouping, hidden, order is None)

@@ -13,7 +13,12 @@ from armwise.arms import Arm
 from armwise.dynamics import BaseParameters, Dynamics
 from armwise.errors import EstimateWarning
 from armwise.identification.methods import PhysicallyConsistent
-from armwise.identification.posterior import Posterior, TorqueBand, torque_band
+from armwise.identification.posterior import (
+    BAND_DRAWS,
+    Posterior,
+    TorqueBand,
+    torque_band,
+)
 from armwise.identification.problem import Problem
 from armwise.identification.validation import (
     Masks,
@@ -78,9 +83,10 @@ class Estimate:
             determined, taken as it is. None: it was given.
         gain_std: Standard deviation of each joint's torque gain that is part of the
             covariance, assumed or found; None: no interval knows of gains.
-        gain_effects: Columns whose products with themselves are the covariance's part
-            due to gains: sensors of the same gains show the same torques in spite of
-            it.
+        same_effects: Columns whose products with themselves are the covariance's part
+            due to gains, to other friction terms that do as well, and to what the model
+            leaves out: the same drives, through sensors of the same gains, show the
+            same torques in spite of it.
         left_out_ratio: Each joint's error on stretches that were left out while
             friction was selected, beside that of the fit; None: none was left out.
         method: Name of the method that solved for it.
@@ -105,7 +111,7 @@ class Estimate:
     method: str
     torque_lag: TorqueLag | None = None
     gain_std: Float[np.ndarray, " dof"] | None = None
-    gain_effects: Float[np.ndarray, "base dof"] | None = None
+    same_effects: Float[np.ndarray, "base effects"] | None = None
     left_out_ratio: Float[np.ndarray, " dof"] | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[EstimateWarning, ...] = ()
@@ -172,8 +178,8 @@ class Estimate:
     def std(self) -> Float[np.ndarray, " parameters"]:
         """Standard deviation of each parameter; infinite unless it stands alone.
 
-        Of the consistent fit, which bodies and friction that cannot be are no part of:
-        the root mean square deviation of draws (`sample`) from the estimate.
+        Of the consistent fit, from which bodies and friction that cannot be are half
+        taken out: the root mean square deviation of draws before and after that.
         """
         std = np.full(self.parameters.size, np.inf)
         leader = {index: row for row, index in enumerate(self.base.indices)}
@@ -181,7 +187,7 @@ class Estimate:
         if self.method == PhysicallyConsistent.__name__:
             # About the estimate and not about their mean: at a bound it is at the edge
             # of its own draws. 800 draws know a deviation to 2.5 %.
-            deviations = self._posterior.draw(800, 0) - self.all_parameters
+            deviations = self._posterior.scatter(800, 0) - self.all_parameters
             own = np.sqrt(np.mean(deviations**2, axis=0))[list(self.base.indices)]
             spread = np.where(np.isfinite(spread), own, spread)
         for k, name in enumerate(self.base.names[: std.size]):
@@ -196,8 +202,12 @@ class Estimate:
 
     @cached_property
     def _posterior_as_measured(self) -> Posterior:
-        """What is known of the parameters if gains are what they were in the fit."""
-        if (effects := self.gain_effects) is None:
+        """What is known of the parameters if drives and sensors are those of the fit.
+
+        What the model leaves out moved the parameters to where they explain it best: it
+        does so again, and what is then unexplained is in the residual.
+        """
+        if (effects := self.same_effects) is None:
             return self._posterior
         return self._posterior_of(self.base_covariance - effects @ effects.T)
 
@@ -240,15 +250,19 @@ class Estimate:
         """
         extra = self.fit.rmse if residual else np.zeros(self.prior_arm.dof)
         ratio = 1.0 if self.left_out_ratio is None else self.left_out_ratio
+        draws = (
+            self._posterior_as_measured.draw(BAND_DRAWS, seed)
+            if residual
+            else self._posterior.scatter(BAND_DRAWS, seed)
+        )
         return torque_band(
             self.columns,
-            self._posterior_as_measured if residual else self._posterior,
+            draws,
             self.all_parameters,
             samples,
             level,
             extra,
             ratio * extra,
-            seed=seed,
         )
 
     def predict(self, samples: Samples) -> Float[np.ndarray, "samples dof"]:

@@ -70,7 +70,7 @@ def read_estimate(path: str | Path, arm: Arm | None = None) -> Estimate:
 def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     """Return all of an estimate as plain numbers and words; infinity is null."""
     validation, lag = estimate.validation, estimate.torque_lag
-    gains, effects = estimate.gain_std, estimate.gain_effects
+    gains, effects = estimate.gain_std, estimate.same_effects
     ratio = estimate.left_out_ratio
     return {
         "version": VERSION,
@@ -80,7 +80,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "method": estimate.method,
         "torque_lag": None if lag is None else _lag_to_dict(lag),
         "gain_std": None if gains is None else gains.tolist(),
-        "gain_effects": None if effects is None else effects.tolist(),
+        "same_effects": None if effects is None else effects.tolist(),
         "left_out_ratio": None if ratio is None else ratio.tolist(),
         "notes": list(estimate.notes),
         "warnings": [asdict(warning) for warning in estimate.warnings],
@@ -139,9 +139,11 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     base = _base(data["base"], names)
     count = base.count
     covariance = _array(data["base"]["covariance"], count, count, infinite=True)
-    effects = data.get("gain_effects")
-    effects = None if effects is None else _array(effects, count, arm.dof)
-    # What gains add is a part of it, but for rounding.
+    # Files of earlier versions have those of gains alone.
+    effects = data.get("same_effects", data.get("gain_effects"))
+    if effects is not None:
+        effects = _array(effects, count, len(effects[0]) if count else 0)
+    # What they add is a part of it, but for rounding.
     added = np.zeros(count) if effects is None else np.sum(effects**2, axis=1)
     is_whole = np.all(np.diag(covariance) >= (1.0 - 1e-9) * added)
     if not is_whole or not np.allclose(covariance, covariance.T):
@@ -169,7 +171,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         method=_words([data["method"]])[0],
         torque_lag=_lag(data.get("torque_lag"), arm.coordinate_names),
         gain_std=None if gains is None else _array(gains, arm.dof, least=0.0),
-        gain_effects=effects,
+        same_effects=effects,
         left_out_ratio=None if ratio is None else _array(ratio, arm.dof, least=1.0),
         notes=_words(data["notes"]),
         warnings=warnings,

@@ -140,10 +140,17 @@ def identify(
                 np.array(values),
                 len(problem.friction_candidates),
             )
-            if problem.friction_spread is not None:
-                luck += problem.friction_spread.T @ problem.friction_spread
+            spread = problem.friction_spread
+            if spread is not None:
+                luck += spread.T @ spread
             covariance = estimate.base_covariance + luck
-            estimate = replace(estimate, base_covariance=covariance)
+            estimate = replace(
+                estimate,
+                base_covariance=covariance,
+                # Other terms, with the parameters that go with them, give the same
+                # torques.
+                same_effects=None if spread is None else spread.T,
+            )
         system = SampledSystem.of(problem, problem.data, estimate=estimate)
         rows = whitened_rows(problem, estimate, system)
         # With terms left out, what they would explain looks like wrong data.

@@ -50,6 +50,11 @@ _SURE = 4.0
 _OWN_PART = 0.02
 """Fraction of a column that others must leave over for its coefficient to be known."""
 
+# Between a tenth of the top speed and all of it, a straight line leaves 0.2 % of √q̇.
+_BENT_PART = 1e-4
+"""Likewise, of friction that is expected to bend with speed as other joints' does: the
+line that explains nearly all of it is Coulomb and viscous friction."""
+
 _MOST = 20
 """Columns beyond which no more are added: the model is plainly another."""
 
@@ -103,6 +108,14 @@ _KINDS = {
         "friction that is neither viscous nor Coulomb's, or a joint that sticks",
         is_friction=True,
     ),
+    # Where a joint sticks softly its friction bends alike: not found by itself, but
+    # expected where friction follows the speed in another way.
+    "thinning": _Kind(
+        "residual-follows-speed",
+        "speed",
+        "viscous friction that thins",
+        is_friction=True,
+    ),
     "direction": _Kind(
         "residual-follows-direction",
         "direction of motion",
@@ -137,6 +150,11 @@ _KINDS = {
     "time": _Kind("residual-follows-time", "time", "an offset that drifts"),
 }
 
+_OF_FRICTION = frozenset(k.code for k in _KINDS.values() if k.is_friction) - {
+    k.code for k in _KINDS.values() if not k.is_friction
+}
+"""Codes of warnings about friction alone."""
+
 _KIND_OF = {
     **dict.fromkeys(("load", "load_driving", "load_back_driven"), "load"),
     **dict.fromkeys(("stribeck", "root", "quadratic"), "speed"),
@@ -166,7 +184,8 @@ class Mismatch:
             if it was, or was given.
         joint_lags: Joints whose torque is later than others', as in `TorqueLag`.
         gain_std: Standard deviation of each joint's torque gain that is part of it.
-        gain_effects: What of the covariance is theirs, as in `Estimate`.
+        same_effects: What of the covariance a torque by the same drives and sensors
+            does not feel, as in `Estimate`.
         warnings: What was found, in words.
     """
 
@@ -175,15 +194,19 @@ class Mismatch:
     doubt: float | None
     joint_lags: tuple[tuple[str, float, float], ...]
     gain_std: Float[np.ndarray, " dof"]
-    gain_effects: Float[np.ndarray, "base dof"]
+    same_effects: Float[np.ndarray, "base effects"]
     warnings: tuple[EstimateWarning, ...]
 
     @property
     def is_large(self) -> bool:
-        """Whether it moves a good part of all parameters, or gains are far off."""
+        """Whether it moves a good part of all parameters, or gains are far off.
+
+        Friction alone, whatever it moves, is no sign of data that were read wrongly.
+        """
         codes = {warning.code for warning in self.warnings}
         are_far = "torque-gains-differ" in codes and self.gain_std.max() > _FAR_GAIN
-        return are_far or "model-mismatch" in codes
+        others = codes - _OF_FRICTION - {"model-mismatch"}
+        return are_far or ("model-mismatch" in codes and bool(others))
 
     def counted_in(self, estimate: Estimate) -> Estimate:
         """The estimate with intervals that know of it."""
@@ -195,12 +218,14 @@ class Mismatch:
             # Of several runs the mean of what was taken.
             taken = np.mean([run.preparation.lag for run in estimate.samples])
             lag = TorqueLag(float(taken), self.doubt, self.joint_lags)
+        before = estimate.same_effects
+        effects = [self.same_effects] if before is None else [before, self.same_effects]
         return replace(
             estimate,
             base_covariance=estimate.base_covariance + self.covariance,
             torque_lag=lag,
             gain_std=self.gain_std,
-            gain_effects=self.gain_effects,
+            same_effects=np.hstack(effects),
         )
 
 
@@ -239,7 +264,7 @@ def find_mismatch(
             if trials.labels[k].kind == "delay" and abs(size) < _LONGEST_LAG
         ),
         gains.std,
-        gains.effects[:-1] * is_known[:, None],
+        np.hstack([gains.effects, effects])[:-1] * is_known[:, None],
         _warnings(rows, trials, findings, effects, gains),
     )
 
@@ -298,6 +323,8 @@ def _own_columns(
             ("position", np.sin(2.0 * q)),
             ("position", np.cos(2.0 * q)),
             ("speed", v * np.abs(v)),
+            # Viscous friction that thins: steepest at low speed.
+            ("thinning", np.sqrt(np.abs(v)) * d),
             # Friction's fall at low speed: a tenth of the top one, and below.
             ("speed", np.exp(-((v / 0.1) ** 2)) * d),
             ("speed", np.exp(-((v / 0.03) ** 2)) * d),
@@ -425,6 +452,7 @@ def _search(rows: WhitenedRows, trials: _Trials, gains: GainsShown) -> _Findings
     lives = first**2 > _FEWEST * np.sum(start.squares[:, :count] ** 2, axis=0)
     # What bends the other way is no joint; its own second derivative may have any sign.
     bends = np.array([label.form == _COMPLIANCE for label in trials.labels])
+    thins = np.array([label.kind == "thinning" for label in trials.labels])
     selection: list[int] = []
     errors: list[float] = []
     beyond: list[bool] = []
@@ -437,7 +465,7 @@ def _search(rows: WhitenedRows, trials: _Trials, gains: GainsShown) -> _Findings
         sureness = np.where(is_known & (std > 0.0), np.abs(value), 0.0)
         sureness /= np.where(std > 0.0, std, 1.0)
         sureness[selection] = 0.0
-        sureness[bends & (value < 0.0)] = 0.0
+        sureness[thins | (bends & (value < 0.0))] = 0.0
         best = int(np.argmax(sureness))
         if sureness[best] < _SURE or len(selection) >= _MOST:
             break
@@ -454,7 +482,10 @@ def _search(rows: WhitenedRows, trials: _Trials, gains: GainsShown) -> _Findings
         sizes = np.linalg.lstsq(
             columns @ columns.T, columns @ start.column(-1), rcond=1e-9
         )[0] / np.sqrt(first[selection])
-    std = np.where(is_known & (first > _OWN_PART * trials.power[:count]), std, np.inf)
+    kinds = [label.kind for label in trials.labels]
+    is_bent = np.isin(kinds, ["speed", "thinning"])
+    part = np.where(is_bent, _BENT_PART, _OWN_PART)
+    std = np.where(is_known & (first > part * trials.power[:count]), std, np.inf)
     others, expected = _expected(rows, trials.labels, (selection, sizes), (value, std))
     return _Findings(
         [*selection, *others],
@@ -499,6 +530,8 @@ def _expected(
         loads += [size] if kind == "load" else []
         if term.joint in arm.coordinates:
             has.add((kind, arm.coordinates.index(term.joint)))
+    if "speed" in kinds | {labels[k].kind for k in selection}:
+        kinds.add("thinning")
     usual = float(np.mean(np.square(loads))) if loads else 0.0
     columns, expected = [], []
     for k, label in enumerate(labels):

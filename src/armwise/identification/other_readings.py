@@ -262,6 +262,12 @@ def _other_positions(
         text += "the order of the columns."
         data = [_reordered(run, order, False) for run in short]
         read(data, "positions-swapped", text)
+    if arm.dof > 2:  # of two joints, it is an exchange
+        backwards = np.arange(arm.dof)[::-1]
+        text = "The fit is far better with the joints in reverse order, the last one "
+        text += "first. Check the order of the columns: name them by joint (q_NAME)."
+        data = [_reordered(run, backwards, True) for run in short]
+        read(data, "joint-order", text)
     alphabet = np.argsort(np.argsort(names))
     if not np.array_equal(alphabet, np.arange(arm.dof)):
         text = "The fit is far better if the joints are in the alphabetical order of "

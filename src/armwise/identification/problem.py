@@ -11,6 +11,7 @@ import numpy as np
 
 from armwise.arms import DRIVE_NAMES
 from armwise.dynamics import (
+    UNSEEN,
     BaseParameters,
     Grouping,
     Mechanism,
@@ -258,7 +259,7 @@ def _grouped(mechanism: Mechanism, order: tuple[int, ...]) -> Grouping:
     factor = structural_factor(mechanism)
     is_named = np.zeros(factor.shape[1], dtype=bool)
     is_named[list(order)] = True
-    return successive_ranks(factor * is_named, order)
+    return successive_ranks(factor * is_named, order, UNSEEN)
 
 
 def _order(columns: Columns, from_tip: bool) -> list[int]:

@@ -155,13 +155,13 @@ def led_from_tip(estimate: Estimate) -> Estimate:
     covariance = T @ finite @ T.T
     undetermined = np.any(np.abs(T[:, ~is_known]) > 0, axis=1)
     covariance[undetermined, undetermined] = np.inf
-    effects = estimate.gain_effects
+    effects = estimate.same_effects
     return replace(
         estimate,
         base=base,
         base_values=T @ estimate.base_values,
         base_covariance=covariance,
-        gain_effects=None if effects is None else T @ effects,
+        same_effects=None if effects is None else T @ effects,
     )
 
 

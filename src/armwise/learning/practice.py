@@ -215,20 +215,35 @@ class Practice:
                 f"{recording.source} holds no torque that was applied (tau_1 …). "
                 "Record it, or give the gains of the feedback."
             )
-        target = self.plan.sample(self.times).q
-        travel = np.ptp(target, axis=0)
-        away = np.abs(q - target).max(axis=0)
-        # Judgement: a loop that is worth practising stays within half its travel; below
-        # a hundredth of a radian nothing can be said.
-        worst = int(np.argmax(away - 0.5 * travel))
-        if away[worst] > max(0.5 * travel[worst], 0.01):
+        away, travel = self._deviation(q)
+        worst = int(np.argmax(away - travel))
+        if away[worst] > travel[worst]:
             raise RecordingError(
                 f"{recording.source} does not follow the plan: "
                 f"{self.arm.coordinate_names[worst]} is {away[worst]:.3g} off, and "
-                f"travels {travel[worst]:.3g}. Is it another motion's log, or did the "
-                "motion begin at another time (--start)?"
+                f"travels {2.0 * travel[worst]:.3g}. {self._other_start(recording)}"
             )
         return Attempt(command, q, tau)
+
+    def _deviation(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """How far joints are off the plan at most, and how far they may be."""
+        target = self.plan.sample(self.times).q
+        # Judgement: a loop that is worth practising stays within half its travel; below
+        # a hundredth of a radian nothing can be said.
+        allowed = np.maximum(0.5 * np.ptp(target, axis=0), 0.01)
+        return np.abs(q - target).max(axis=0), allowed
+
+    def _other_start(self, recording: Recording) -> str:
+        """When the motion began, if the recording follows the plan from then on."""
+        time = recording["q_1"].time
+        # Judgement: within a hundredth of a second of its start a motion is followed.
+        starts = np.arange(time[0], time[-1] - self.times[-1] + 1e-9, 0.01)
+        tried = [self._deviation(self._channel(recording, "q", x)) for x in starts]
+        worst = [float((away / allowed).max()) for away, allowed in tried]
+        if worst and min(worst) < 1.0:
+            best = starts[int(np.argmin(worst))]
+            return f"It does from {best:.2f} s on: give --start {best:.2f}."
+        return "Is it another motion's log?"
 
     def _channel(self, recording: Recording, kind: str, start: float) -> np.ndarray:
         columns = []

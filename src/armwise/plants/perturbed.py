@@ -46,7 +46,9 @@ def _perturbed_body(
 ) -> InertialParameters:
     draw = random.standard_normal((4, 4))
     P = body.pseudo_inertia
-    size = np.sqrt(abs(np.trace(P[:3, :3]) / body.mass)) if body.mass else 1.0
+    size = np.sqrt(abs(np.trace(P[:3, :3]) / body.mass)) if body.mass else 0.0
+    # Judgement: a body described as a point at its frame may be 0.1 m from there.
+    size = size or 0.1
     scale = np.array([size, size, size, 1.0])
     # P ↦ G P Gᵀ keeps P positive definite, which is all that a body needs. P changes by
     # about twice as much as G, hence one half.
