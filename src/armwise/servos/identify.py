@@ -172,12 +172,12 @@ class _Identification(JointMotions):
                 "which every joint goes to and fro at several speeds."
             )
         self._core(joints)
-        self.mask_contact(joints)
+        self.mask_contact(joints, is_sure=False)
         self.find_zeros(joints, self.core)
         is_sharp = self.reload(joints)
         names, elements = self._grow(joints)
         # Once more, with a model that knows better what is usual.
-        self.mask_contact(joints)
+        self.mask_contact(joints, is_sure=True)
         if is_sharp:
             self.reload(joints)
         fits = self._final(joints, names)

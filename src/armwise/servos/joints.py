@@ -80,9 +80,10 @@ class JointMotions:
         self.arms, self.motions, self.roller = arms, motions, roller
         self.progress, self.dof = progress, arms[0].dof
         self.whole = Roller(arms[0])
-        # Motions in an order that no file name decides, nor the caller's seed: starts
-        # are compared on the same halves and windows.
-        self.half = np.random.default_rng(0).permutation(len(motions)) % 2
+        # Not the caller's seed: starts are compared on the same halves and windows.
+        self.split = np.random.default_rng(0)
+        # Motions in an order that no file name decides.
+        self.half = self.split.permutation(len(motions)) % 2
         # Few joints leave time for more windows.
         self.windows_s = _WINDOWS_S * (4.0 if self.dof <= 2 else 1.0)
         self.zeros, self.zero_std = np.zeros(self.dof), np.zeros(self.dof)
@@ -104,8 +105,6 @@ class JointMotions:
     def windows(self, joint: ServoJoint) -> tuple[list[ServoMotion], list[ServoMotion]]:
         """Return the windows in which the joint moves most, in two halves."""
         halves: tuple[list[ServoMotion], list[ServoMotion]] = ([], [])
-        # The same every time, whatever was tried in between.
-        random = np.random.default_rng(joint.number)
         for side in (0, 1):
             if len(joint.motions) == 1:
                 # One motion: every other of its quarters, or tens of seconds.
@@ -123,13 +122,13 @@ class JointMotions:
             longest = max((float(w.time[-1]) for w in windows), default=WINDOW_S)
             count = min(int(np.ceil(self.windows_s / longest)), len(windows))
             if count:
-                picked = random.choice(
+                picked = self.split.choice(
                     len(windows), count, replace=False, p=weight / weight.sum()
                 )
                 halves[side].extend(windows[k] for k in picked)
         return halves
 
-    def mask_contact(self, joints: list[ServoJoint]) -> None:
+    def mask_contact(self, joints: list[ServoJoint], *, is_sure: bool) -> None:
         """Leave out rows that no free arm explains, and draw windows anew."""
         for joint in joints:
             self.progress("contact", 0.3)
@@ -144,7 +143,7 @@ class JointMotions:
             typical = float(np.nanmedian(np.concatenate(errors)))
             for k, (run, m) in enumerate(zip(runs, joint.motions, strict=True)):
                 sound = self.motions[k].mask[:, [joint.number]]
-                free = ~held_back(m, run, typical)
+                free = ~held_back(m, run, typical, is_sure=is_sure)
                 joint.motions[k] = replace(m, mask=sound & free[:, None])
             joint.halves = self.windows(joint)
 
@@ -152,6 +151,7 @@ class JointMotions:
         """Find how far joints stand from the description's zeros."""
         moving = [joint for joint in joints if joint.moves]
         kept = [(list(joint.motions), joint.halves, joint.fits) for joint in joints]
+        drawn = self.split.bit_generator.state
         names = {
             joint.number: [
                 *core, *(n for n in LIMITS if np.isfinite(joint.fits[0][n]))
@@ -198,6 +198,7 @@ class JointMotions:
         self.zero_std = np.where(wide > 0.17, np.inf, wide)
         for joint, (motions, halves, fits) in zip(joints, kept, strict=True):
             joint.motions, joint.halves, joint.fits = motions, halves, fits
+        self.split.bit_generator.state = drawn
 
     def _load(self, joints: list[ServoJoint], zeros: np.ndarray) -> None:
         """Load every joint by the others' measured motion, and cut windows anew."""

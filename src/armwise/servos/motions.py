@@ -423,12 +423,14 @@ def travel_of(motion: ServoMotion) -> float:
     return sent + float(np.abs(np.diff(q[:: max(1, round(0.1 / period))])).sum())
 
 
-def held_back(motion: ServoMotion, run: np.ndarray, usual: float) -> np.ndarray:
+def held_back(
+    motion: ServoMotion, run: np.ndarray, usual: float, *, is_sure: bool
+) -> np.ndarray:
     """Return rows in which something holds the joint back from its command.
 
     The position stays behind the free run on the side away from the command, by more
-    than six times what is usual, for longer than a fifth of a second, motor on; or
-    three times as far for half as long.
+    than six times what is usual, for longer than a fifth of a second, motor on; or, if
+    the free run is that of a finished model, three times as far for half as long.
     """
     error = run - motion.q[:, 0]
     effort = motion.goals[:, 0] - motion.q[:, 0]
@@ -437,7 +439,8 @@ def held_back(motion: ServoMotion, run: np.ndarray, usual: float) -> np.ndarray:
     period = float(np.median(np.diff(motion.time)))
     around = max(1, round(0.3 / period))
     rows = np.zeros(len(error), bool)
-    for factor, seconds in ((1.0, 0.2), (3.0, 0.1)):
+    # A first model is that wrong where the command is quick, for a tenth of a second.
+    for factor, seconds in ((1.0, 0.2), (3.0, 0.1))[: 2 if is_sure else 1]:
         far = (np.abs(error) > factor * limit) & (error * effort > 0.0)
         far &= motion.powered > 0.5
         least = max(1, round(seconds / period))
