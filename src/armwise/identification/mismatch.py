@@ -108,6 +108,14 @@ _KINDS = {
         "friction that is neither viscous nor Coulomb's, or a joint that sticks",
         is_friction=True,
     ),
+    # Where a joint sticks softly its friction bends alike: not found by itself, but
+    # expected where friction follows the speed in another way.
+    "thinning": _Kind(
+        "residual-follows-speed",
+        "speed",
+        "viscous friction that thins",
+        is_friction=True,
+    ),
     "direction": _Kind(
         "residual-follows-direction",
         "direction of motion",
@@ -141,6 +149,11 @@ _KINDS = {
     ),
     "time": _Kind("residual-follows-time", "time", "an offset that drifts"),
 }
+
+_OF_FRICTION = frozenset(k.code for k in _KINDS.values() if k.is_friction) - {
+    k.code for k in _KINDS.values() if not k.is_friction
+}
+"""Codes of warnings about friction alone."""
 
 _KIND_OF = {
     **dict.fromkeys(("load", "load_driving", "load_back_driven"), "load"),
@@ -186,10 +199,14 @@ class Mismatch:
 
     @property
     def is_large(self) -> bool:
-        """Whether it moves a good part of all parameters, or gains are far off."""
+        """Whether it moves a good part of all parameters, or gains are far off.
+
+        Friction alone, whatever it moves, is no sign of data that were read wrongly.
+        """
         codes = {warning.code for warning in self.warnings}
         are_far = "torque-gains-differ" in codes and self.gain_std.max() > _FAR_GAIN
-        return are_far or "model-mismatch" in codes
+        others = codes - _OF_FRICTION - {"model-mismatch"}
+        return are_far or ("model-mismatch" in codes and bool(others))
 
     def counted_in(self, estimate: Estimate) -> Estimate:
         """The estimate with intervals that know of it."""
@@ -307,7 +324,7 @@ def _own_columns(
             ("position", np.cos(2.0 * q)),
             ("speed", v * np.abs(v)),
             # Viscous friction that thins: steepest at low speed.
-            ("speed", np.sqrt(np.abs(v)) * d),
+            ("thinning", np.sqrt(np.abs(v)) * d),
             # Friction's fall at low speed: a tenth of the top one, and below.
             ("speed", np.exp(-((v / 0.1) ** 2)) * d),
             ("speed", np.exp(-((v / 0.03) ** 2)) * d),
@@ -435,6 +452,7 @@ def _search(rows: WhitenedRows, trials: _Trials, gains: GainsShown) -> _Findings
     lives = first**2 > _FEWEST * np.sum(start.squares[:, :count] ** 2, axis=0)
     # What bends the other way is no joint; its own second derivative may have any sign.
     bends = np.array([label.form == _COMPLIANCE for label in trials.labels])
+    thins = np.array([label.kind == "thinning" for label in trials.labels])
     selection: list[int] = []
     errors: list[float] = []
     beyond: list[bool] = []
@@ -447,7 +465,7 @@ def _search(rows: WhitenedRows, trials: _Trials, gains: GainsShown) -> _Findings
         sureness = np.where(is_known & (std > 0.0), np.abs(value), 0.0)
         sureness /= np.where(std > 0.0, std, 1.0)
         sureness[selection] = 0.0
-        sureness[bends & (value < 0.0)] = 0.0
+        sureness[thins | (bends & (value < 0.0))] = 0.0
         best = int(np.argmax(sureness))
         if sureness[best] < _SURE or len(selection) >= _MOST:
             break
@@ -465,7 +483,8 @@ def _search(rows: WhitenedRows, trials: _Trials, gains: GainsShown) -> _Findings
             columns @ columns.T, columns @ start.column(-1), rcond=1e-9
         )[0] / np.sqrt(first[selection])
     kinds = [label.kind for label in trials.labels]
-    part = np.array([_BENT_PART if k == "speed" else _OWN_PART for k in kinds])
+    is_bent = np.isin(kinds, ["speed", "thinning"])
+    part = np.where(is_bent, _BENT_PART, _OWN_PART)
     std = np.where(is_known & (first > part * trials.power[:count]), std, np.inf)
     others, expected = _expected(rows, trials.labels, (selection, sizes), (value, std))
     return _Findings(
@@ -511,6 +530,8 @@ def _expected(
         loads += [size] if kind == "load" else []
         if term.joint in arm.coordinates:
             has.add((kind, arm.coordinates.index(term.joint)))
+    if "speed" in kinds | {labels[k].kind for k in selection}:
+        kinds.add("thinning")
     usual = float(np.mean(np.square(loads))) if loads else 0.0
     columns, expected = [], []
     for k, label in enumerate(labels):

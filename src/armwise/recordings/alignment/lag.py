@@ -90,7 +90,10 @@ def fit_lag(
     """
     widened = replace(columns, has_lags=True)
     seconds, errors, fit, late = _fitted(samples, widened, lag, is_open)
-    fast = _of_fast_motion(samples, widened, seconds) if is_open else None
+    fast = None
+    if is_open:
+        slope = _slope(widened, late, fit)
+        fast = _of_fast_motion(samples, widened, seconds, slope)
     slow = _slow_friction(widened, late, fit, errors)
     return LagFit(seconds, float(errors[-1]), slow, fast)
 
@@ -107,7 +110,10 @@ _LESS_FAST = 0.2
 
 
 def _of_fast_motion(
-    samples: Samples, columns: Columns, lag: float
+    samples: Samples,
+    columns: Columns,
+    lag: float,
+    slope: Float[np.ndarray, "samples joints"],
 ) -> tuple[float, float]:
     """Fit the delay to rows of fast motion: friction that falls with speed is no delay.
 
@@ -115,6 +121,7 @@ def _of_fast_motion(
         samples: Motion and torque; the torque's delay not yet taken out.
         columns: What explains the torque.
         lag: A delay to start from in [s].
+        slope: Slope in [N m/s] of the torque that they explain.
 
     Returns:
         The delay in [s] and its standard error, with how far it depends on what fast
@@ -125,13 +132,15 @@ def _of_fast_motion(
     # A percentile, not the maximum: one spike must not set the scale.
     speed /= np.maximum(np.percentile(speed, 99.5, axis=0), 1e-300)
     fits = []
-    for least in (_FAST, _LESS_FAST):
+    # The last step is from the delay that the one before has shown.
+    for least in (_LESS_FAST, _FAST):
         # A motor that several joints turn masks all of them.
         is_slow = (speed < least) @ (rows != 0.0)
         still = np.zeros(is_slow.shape) if samples.still is None else samples.still
         part = replace(samples, still=np.where(is_slow, 1.0, still))
-        fits.append(_fitted(part, columns, lag, is_open=True)[:2])
-    (seconds, errors), (other, _) = fits
+        fits.append(_stepped(part, columns, lag, slope)[:2])
+        lag = fits[-1][0]
+    (other, _), (seconds, errors) = fits
     return seconds, float(np.hypot(errors[-1], seconds - other))
 
 
@@ -156,37 +165,49 @@ def _fitted(
     samples: Samples, columns: Columns, lag: float, is_open: bool
 ) -> tuple[float, np.ndarray, np.ndarray, Samples]:
     """Delay, standard errors, its own last, coefficients, and samples read so late."""
-    seconds = lag
-    late = _delayed(samples, seconds, is_open)
-    # The slope of the torque that the motion explains: that of the measured one may be
-    # noise for the most part, and would show a delay of nothing, surely.
-    slope = _explained_slope(columns, late) if is_open else None
+    slope = None
+    if is_open:
+        late = _delayed(samples, lag, is_open)
+        sums = _normal_matrices(columns, late)
+        # Weights that need few digits: each joint's torque.
+        size = np.maximum(sums[..., -1, -1].sum(axis=0), 1e-300)
+        fit = _solved(np.einsum("bjkl,j->kl", sums, 1.0 / size))
+        # The slope of the torque that the motion explains: that of the measured one may
+        # be noise for the most part, and would show a delay of nothing, surely.
+        slope = _slope(columns, late, fit)
     # Two Gauss–Newton steps: the first lands within the square of its length.
-    for _ in range(2):
-        late = _delayed(samples, seconds, is_open)
-        blocks = _normal_matrices(columns, late, slope)
-        total = blocks.sum(axis=0)
-        std = _residual_std(total)
-        # The scale of each joint from its own residual, so that all count.
-        grams = np.einsum("bjkl,j->bkl", blocks, 1.0 / std**2)
-        whole = grams.sum(axis=0)
-        step = _solved(whole)[-1]
-        # Beyond the longest lag there is nothing to be read.
-        seconds = float(np.clip(seconds + step, -LONGEST_LAG, LONGEST_LAG))
+    first = _stepped(samples, columns, lag, slope, is_open)[0]
+    return _stepped(samples, columns, first, slope, is_open)
+
+
+def _stepped(
+    samples: Samples,
+    columns: Columns,
+    lag: float,
+    slope: Float[np.ndarray, "samples joints"] | None,
+    is_open: bool = True,
+) -> tuple[float, np.ndarray, np.ndarray, Samples]:
+    """As `_fitted`, by one step from a delay that is nearly right."""
+    late = _delayed(samples, lag, is_open)
+    blocks = _normal_matrices(columns, late, slope)
+    total = blocks.sum(axis=0)
+    std = _residual_std(total)
+    # The scale of each joint from its own residual, so that all count.
+    grams = np.einsum("bjkl,j->bkl", blocks, 1.0 / std**2)
+    whole = grams.sum(axis=0)
+    step = _solved(whole)[-1]
+    # Beyond the longest lag there is nothing to be read.
+    seconds = float(np.clip(lag + step, -LONGEST_LAG, LONGEST_LAG))
     without = [_solved(whole - one) for one in grams]
     # Delete-a-block jackknife: (B − 1)/B Σ (d − mean)² = (B − 1) var.
     errors = np.sqrt((BLOCKS - 1) * np.var(without, axis=0))
     return seconds, errors, _solved(whole), late
 
 
-def _explained_slope(
-    columns: Columns, samples: Samples
+def _slope(
+    columns: Columns, samples: Samples, fit: np.ndarray
 ) -> Float[np.ndarray, "samples joints"]:
-    """Slope in [N m/s] of the torque that the columns explain, as they fit best."""
-    sums = _normal_matrices(columns, samples)
-    # Weights that need few digits: each joint's torque.
-    size = np.maximum(sums[..., -1, -1].sum(axis=0), 1e-300)
-    fit = _solved(np.einsum("bjkl,j->kl", sums, 1.0 / size))
+    """Slope in [N m/s] of the torque that the columns explain with coefficients."""
     torque = np.empty(samples.tau.shape)
     for block in columns.blocks([samples]):
         for j, matrix in enumerate(block.joints):
