@@ -6,13 +6,16 @@ every arm a wall stops one joint.
 
     python -m studies.servo_intervals --runs 20
     python -m studies.servo_intervals --runs 20 --simulator mujoco
+    python -m studies.servo_intervals --runs 10 --zeros
     python -m studies.servo_intervals --starts 10
+    python -m studies.servo_intervals --starts 10 --arm so101.urdf --logs move*.parquet
 """
 
 from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -169,18 +172,44 @@ def intervals(runs: int, by: str, seed: int) -> None:
     print(f"The wall was found in {walls} of {runs} arms, another in {false}.")
 
 
-def random_starts(count: int, by: str, seed: int) -> None:
+def wrong_zeros(runs: int, seed: int) -> None:
+    """Put joints 5° to 20° off, none in every third arm, and look for them."""
+    inside = told = wrong = 0
+    for run in range(runs):
+        random = np.random.default_rng(seed + run)
+        with tempfile.TemporaryDirectory() as folder:
+            arm = drawn_arm(random, Path(folder))
+            true = drawn_servo(random, arm)
+            size, side = random.uniform(5.0, 20.0, 2), random.choice([-1.0, 1.0], 2)
+            zeros = np.radians(size * side) if run % 3 else np.zeros(2)
+            true = replace(true, values=dict(true.values) | {"zero": zeros})
+            servo = identify_servo(arm, logs(true, random, "ours", wall=False))
+        off, std = servo.values["zero"] - zeros, servo.std["zero"]
+        inside += int(np.sum(np.abs(off) <= 1.96 * std))
+        said = any("description's zero" in note for note in servo.notes)
+        told += int(said and bool(zeros.any()))
+        wrong += int(said and not zeros.any())
+        print(
+            f"run {run + 1}: {np.degrees(zeros).round(1)} found "
+            f"{np.degrees(servo.values['zero']).round(1)} ± "
+            f"{np.degrees(1.96 * std).round(1)} deg",
+            flush=True,
+        )
+    put = runs - len(range(0, runs, 3))
+    print(f"95 % intervals hold {inside} of {2 * runs} zeros; wrong zeros were told in")
+    print(f"{told} of {put} arms that had them, and in {wrong} of {runs - put} others.")
+
+
+def random_starts(
+    count: int, arm: Arm, motions: Sequence[Recording], first: int
+) -> None:
     """Compare the errors that other starting points lead to."""
-    random = np.random.default_rng(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        arm = drawn_arm(random, Path(folder))
-        motions = logs(drawn_servo(random, arm), random, by, wall=False)
-        errors = []
-        for start in range(count):
-            servo = identify_servo(arm, motions, seed=start)
-            assert servo.fit is not None
-            errors.append(1e3 * float(servo.fit.joints.mean()))
-            print(f"start {start}: {errors[-1]:.4f} mrad", flush=True)
+    errors = []
+    for start in range(first, first + count):
+        servo = identify_servo(arm, motions, seed=start)
+        assert servo.fit is not None
+        errors.append(1e3 * float(servo.fit.joints.mean()))
+        print(f"start {start}: {errors[-1]:.4f} mrad", flush=True)
     near = sum(e <= 1.05 * min(errors) for e in errors)
     print(
         f"{near} of {count} starts are within 5 % of the best, {min(errors):.4f} mrad"
@@ -194,9 +223,22 @@ def main() -> None:
     parser.add_argument("--starts", type=int, default=0, help="starts of one arm")
     parser.add_argument("--simulator", choices=("ours", "mujoco"), default="ours")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--zeros", action="store_true", help="joints 5° to 20° off")
+    parser.add_argument("--arm", help="URDF of a real arm, for --starts")
+    parser.add_argument("--logs", nargs="+", default=[], help="its recordings")
     words = parser.parse_args()
-    if words.starts:
-        random_starts(words.starts, words.simulator, words.seed)
+    if words.starts and words.arm:
+        arm = aw.load_arm(words.arm)
+        recorded = [aw.read_recording(path, arm=arm) for path in words.logs]
+        random_starts(words.starts, arm, recorded, words.seed)
+    elif words.starts:
+        random = np.random.default_rng(words.seed)
+        with tempfile.TemporaryDirectory() as folder:
+            arm = drawn_arm(random, Path(folder))
+        drawn = logs(drawn_servo(random, arm), random, words.simulator, wall=False)
+        random_starts(words.starts, arm, drawn, 0)
+    elif words.zeros:
+        wrong_zeros(words.runs, words.seed)
     else:
         intervals(words.runs, words.simulator, words.seed)
 

@@ -34,6 +34,10 @@ _DRAWS = 24
 _WIDTHS = (1.0, 0.1)
 """Widths of differences, of each parameter's step, taken in turn."""
 
+# Judgement: Student's factor is then below 1.5.
+_MANY = 5
+"""Motions whose scatter tells how much their errors say."""
+
 _FAILURES = 3
 """Steps in a row that lead nowhere, until a fit ends."""
 
@@ -122,10 +126,15 @@ def standard_deviations(fit: ServoFit) -> dict[str, float]:
     inverse = half @ half.T
     count = len(fit.scores)
     scatter = fit.scores.T @ fit.scores * count / max(count - 1, 1)
-    # The scatter between motions knows of model errors that the noise does not; the
-    # larger of the two is used, for few motions scatter little by chance.
-    robust = np.diag(inverse @ scatter @ inverse)
-    spread = np.sqrt(np.maximum(np.maximum(robust, np.diag(inverse)), 0.0))
+    # The scatter between motions knows of model errors that the noise does not, and of
+    # how long errors are alike, which the information only takes to be half a second:
+    # its mean over all parameters scales the information, for that of a single one is
+    # small by chance. Few motions do not tell.
+    own = np.diag(inverse @ scatter @ inverse)
+    ratio = float(np.trace(inverse @ scatter)) / max(int(is_known.sum()), 1)
+    factor = ratio if count >= _MANY else 1.0
+    variance = np.maximum(own, factor * np.diag(inverse))
+    spread = np.sqrt(np.maximum(variance, 0.0))
     # Few motions: a normal's two standard deviations are Student's some more.
     from scipy.stats import t
 
@@ -489,9 +498,8 @@ def element_starts(
     if "stribeck_speed" in added:
         return [dict(start) | {"stribeck_speed": speed}
                 for start in starts for speed in (0.03, 0.1, 0.3, 1.0)]  # fmt: skip
-    if added == ("offset",) or added == ("zero",):
-        more = [dict(values) | {added[0]: -s[added[0]]} for s in starts]
-        starts += more
+    if added == ("offset",):
+        starts += [dict(values) | {"offset": -s["offset"]} for s in starts]
     return starts
 
 

@@ -8,7 +8,7 @@ result is judged on the whole arm.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +37,7 @@ from armwise.servos.fit import (
     undetermined,
     without,
 )
+from armwise.servos.joints import LIMITS, JointMotions, ServoJoint, at_rest
 from armwise.servos.load import known_load_errors
 from armwise.servos.model import (
     CORE,
@@ -48,15 +49,10 @@ from armwise.servos.model import (
     tables_of,
 )
 from armwise.servos.motions import (
-    LEAST_TRAVEL,
     as_list,
-    held_back,
-    joint_loads,
     joint_signs,
     refuse_unfollowed,
     servo_motion,
-    travel_of,
-    windows_of,
 )
 from armwise.servos.rollout import Roller, ServoMotion
 from armwise.servos.servo import (
@@ -70,19 +66,8 @@ from armwise.servos.servo import (
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-# Judgement: long enough for several reversals, short enough that many motions count.
-WINDOW_S = 10.0
-"""Length in [s] of the windows that structure is chosen on."""
-
 STARTS = 256
 """Starting points per joint."""
-
-_LIMITS = ("acceleration", "slew")
-"""Limits of the set-point, infinite where there are none."""
-
-# Judgement: some hundred reversals.
-_WINDOWS_S = 100.0
-"""Length in [s] of all windows of a joint, in each half of the motions."""
 
 # Judgement: an element that predicts other motions less than half a percent better is
 # not worth its parameters.
@@ -154,24 +139,7 @@ def _silent(what: str, fraction: float) -> None:
     pass
 
 
-@dataclass
-class _Joint:
-    """One joint on its way: its motions, windows in two halves, and fits so far.
-
-    `apart` is half of what the two halves' fits differ by.
-    """
-
-    number: int
-    motions: list[ServoMotion]
-    halves: tuple[list[ServoMotion], list[ServoMotion]]
-    fits: list[dict[str, float]]
-    moves: bool
-    core: dict[str, float] = field(default_factory=dict)
-    is_alike: bool = False
-    apart: dict[str, float] = field(default_factory=dict)
-
-
-class _Identification:
+class _Identification(JointMotions):
     """The course of one identification."""
 
     def __init__(
@@ -183,90 +151,44 @@ class _Identification:
         draws: tuple[int, int],
         progress: Progress,
     ) -> None:
-        self.arms, self.motions, self.signs = arms, motions, signs
-        self.roller, self.starts = roller, draws[1]
+        super().__init__(arms, motions, roller, progress)
+        self.signs, self.starts = signs, draws[1]
         self.random = np.random.default_rng(draws[0])
-        # Not the caller's seed: starts are compared on the same halves and windows.
-        self.split = np.random.default_rng(0)
-        self.progress = progress
-        self.dof = arms[0].dof
-        # Few joints leave time for more windows and more steps of each fit.
-        self.windows_s = _WINDOWS_S * (4.0 if self.dof <= 2 else 1.0)
+        # Few joints leave time for more steps of each fit.
         self.steps = 6 if self.dof <= 2 else 3
         self.coasts = any(bool((m.powered < 0.5).any()) for m in motions)
         # Nothing is known of a motor that is never off.
         off = ("coasting", "release") if self.coasts else ()
         self.core: tuple[str, ...] = (*CORE, *off)
         self.inertia = _typical_inertia(arms, motions)
-        self.notes: list[str] = []
         self.plain: dict[str, np.ndarray] = {}
-        # Motions in an order that no file name decides.
-        self.half = self.split.permutation(len(motions)) % 2
 
     def servo(self) -> Servo:
         """Run all of it."""
-        joints = self._joints()
+        joints = self.joints()
         if not any(joint.moves for joint in joints):
             raise NotIdentifiable(
                 "No joint moves: the commands are all but constant. Record a motion in "
                 "which every joint goes to and fro at several speeds."
             )
         self._core(joints)
-        self._mask_contact(joints)
+        self.mask_contact(joints, is_sure=False)
+        self.find_zeros(joints, self.core)
+        is_sharp = self.reload(joints)
         names, elements = self._grow(joints)
         # Once more, with a model that knows better what is usual.
-        self._mask_contact(joints)
+        self.mask_contact(joints, is_sure=True)
+        if is_sharp:
+            self.reload(joints)
         fits = self._final(joints, names)
         return self._answer(joints, fits, names, elements)
 
-    # Splitting.
-
-    def _joints(self) -> list[_Joint]:
-        per_motion = [
-            joint_loads(m, a) for m, a in zip(self.motions, self.arms, strict=True)
-        ]
-        joints = []
-        for j in range(self.dof):
-            motions = [split[j] for split in per_motion]
-            travel = max(float(np.ptp(m.q)) for m in motions)
-            moves = travel > LEAST_TRAVEL
-            joints.append(_Joint(j, motions, ([], []), [], moves))
-        return joints
-
-    def _windows(self, joint: _Joint) -> tuple[list[ServoMotion], list[ServoMotion]]:
-        """Return the windows in which the joint moves most, in two halves."""
-        halves: tuple[list[ServoMotion], list[ServoMotion]] = ([], [])
-        for side in (0, 1):
-            if len(joint.motions) == 1:
-                # One motion: every other of its quarters, or tens of seconds.
-                length = min(WINDOW_S, float(joint.motions[0].time[-1]) / 4.5)
-                windows = windows_of(joint.motions[0], length)[side::2]
-            else:
-                pairs = zip(joint.motions, self.half, strict=True)
-                windows = [
-                    w for m, h in pairs if h == side for w in windows_of(m, WINDOW_S)
-                ]
-            travel = np.array([travel_of(w) for w in windows])
-            # Windows by chance, those that move more often: neither only the wildest
-            # nor many in which nothing happens.
-            weight = np.sqrt(travel) + 1e-3 * (travel.max(initial=0.0) + 1e-9)
-            longest = max((float(w.time[-1]) for w in windows), default=WINDOW_S)
-            count = min(int(np.ceil(self.windows_s / longest)), len(windows))
-            if count:
-                picked = self.split.choice(
-                    len(windows), count, replace=False, p=weight / weight.sum()
-                )
-                halves[side].extend(windows[k] for k in picked)
-        return halves
-
-    # Stages.
-
-    def _core(self, joints: list[_Joint]) -> None:
+    def _core(self, joints: list[ServoJoint]) -> None:
         """Fit what every servo has, from many starts."""
         near: list[float] = []
         for joint in joints:
             self.progress("starting points", 0.3 * joint.number / self.dof)
-            joint.halves = self._windows(joint)
+            joint.halves = self.windows(joint)
             windows = [*joint.halves[0], *joint.halves[1]]
             if not joint.moves:
                 continue
@@ -302,7 +224,7 @@ class _Identification:
         """Fit what every servo has from many starts at once; the best come first."""
         fits = []
         limited = [
-            tuple(name for name in _LIMITS if np.isfinite(start[name]))
+            tuple(name for name in LIMITS if np.isfinite(start[name]))
             for start in starts
         ]
         for limits in dict.fromkeys(limited):
@@ -318,27 +240,8 @@ class _Identification:
         order = np.argsort(costs, kind="stable")
         return [replace(fits[k], cost=float(costs[k])) for k in order]
 
-    def _mask_contact(self, joints: list[_Joint]) -> None:
-        """Leave out rows that no free arm explains, and draw windows anew."""
-        for joint in joints:
-            self.progress("contact", 0.3)
-            if not joint.moves:
-                continue
-            tables = tables_of(stacked(joint.fits[:1]))
-            runs = [run[0, :, 0] for run in self.roller.run(joint.motions, tables)]
-            errors = [
-                np.abs(run - m.q[:, 0])
-                for run, m in zip(runs, joint.motions, strict=True)
-            ]
-            typical = float(np.nanmedian(np.concatenate(errors)))
-            for k, (run, m) in enumerate(zip(runs, joint.motions, strict=True)):
-                sound = self.motions[k].mask[:, [joint.number]]
-                free = ~held_back(m, run, typical)
-                joint.motions[k] = replace(m, mask=sound & free[:, None])
-            joint.halves = self._windows(joint)
-
     def _grow(
-        self, joints: list[_Joint]
+        self, joints: list[ServoJoint]
     ) -> tuple[tuple[str, ...], tuple[ServoElement, ...]]:
         """Add elements one at a time, each judged by the motions left out."""
         moving = [joint for joint in joints if joint.moves]
@@ -354,8 +257,6 @@ class _Identification:
         elements = []
         for k, (element, added) in enumerate(ELEMENTS.items()):
             self.progress(element, 0.35 + 0.45 * k / len(ELEMENTS))
-            if not self._applies(element):
-                continue
             trials = [self._with(joint, names, added) for joint in moving]
             trial_error = self._left_out(moving, trials)
             saved = float(error.mean() - trial_error.mean())
@@ -385,7 +286,7 @@ class _Identification:
         return names, tuple(elements)
 
     def _sharing(
-        self, joints: Sequence[_Joint], names: Sequence[str]
+        self, joints: Sequence[ServoJoint], names: Sequence[str]
     ) -> list[list[dict[str, float]]]:
         """Return the fits of both halves, all joints' servos taken to be alike."""
         sides = []
@@ -407,24 +308,18 @@ class _Identification:
             )
         return [list(pair) for pair in zip(*sides, strict=True)]
 
-    def _applies(self, element: str) -> bool:
-        """Tell whether the recordings could show an element at all."""
-        if element == "joint zero":
-            return self.dof > 1
-        return True
-
     def _with(
-        self, joint: _Joint, names: Sequence[str], added: Sequence[str]
+        self, joint: ServoJoint, names: Sequence[str], added: Sequence[str]
     ) -> list[dict[str, float]]:
         """Return the fits of both halves with an element added."""
         fits = []
         grown = (*names, *added)
         for values, windows in zip(joint.fits, joint.halves, strict=True):
             starts = element_starts(values, added, windows)
-            limits = [name for name in _LIMITS if name in grown]
+            limits = [name for name in LIMITS if name in grown]
             count = 1
             if (
-                set(added) & set(_LIMITS)
+                set(added) & set(LIMITS)
                 and np.isfinite([joint.core[name] for name in limits]).all()
             ):
                 # What the random starts came to, less what has not been added yet.
@@ -438,7 +333,7 @@ class _Identification:
         return fits
 
     def _left_out(
-        self, joints: Sequence[_Joint], fits: Sequence[Sequence[Values]]
+        self, joints: Sequence[ServoJoint], fits: Sequence[Sequence[Values]]
     ) -> np.ndarray:
         """Return the error of each half's fit on the other half, per joint."""
         errors = []
@@ -451,7 +346,9 @@ class _Identification:
             errors.append(float(np.mean(both)))
         return np.array(errors)
 
-    def _final(self, joints: list[_Joint], names: tuple[str, ...]) -> list[ServoFit]:
+    def _final(
+        self, joints: list[ServoJoint], names: tuple[str, ...]
+    ) -> list[ServoFit]:
         """Fit all rows of all motions, servos of one type pulled together."""
         moving = [joint for joint in joints if joint.moves]
         prior = None
@@ -480,7 +377,9 @@ class _Identification:
         for joint in joints:
             self.progress("all motions", 0.85 + 0.13 * joint.number / self.dof)
             if not joint.moves:
-                fits.append(self._at_rest([j.fits[0] for j in moving]))
+                empty = np.zeros((0, 0))
+                usual = at_rest([j.fits[0] for j in moving])
+                fits.append(ServoFit(usual, (), np.nan, np.nan, empty, empty))
                 continue
             start, windows = joint.fits[0], [*joint.halves[0], *joint.halves[1]]
             shared = prior if joint.is_alike else None
@@ -495,7 +394,7 @@ class _Identification:
 
     def _plain(
         self,
-        joints: list[_Joint],
+        joints: list[ServoJoint],
         fits: Sequence[ServoFit],
         names: Sequence[str],
         prior: Prior | None,
@@ -519,19 +418,9 @@ class _Identification:
             servos.append(simple)
         return {k: np.array([servo[k] for servo in servos]) for k in PARAMETERS}
 
-    def _at_rest(self, others: Sequence[Values]) -> ServoFit:
-        """Return a usual servo for a joint that never moved."""
-        values = {
-            name: float(np.median([other[name] for other in others]))
-            for name in PARAMETERS
-        }
-        empty = np.zeros((0, 0))
-        values |= {"zero": 0.0, "offset": 0.0}
-        return ServoFit(values, (), np.nan, np.nan, empty, empty)
-
     def _answer(
         self,
-        joints: list[_Joint],
+        joints: list[ServoJoint],
         fits: list[ServoFit],
         names: tuple[str, ...],
         elements: tuple[ServoElement, ...],
@@ -551,6 +440,9 @@ class _Identification:
             for name in names:
                 if name not in fit.names:
                     std[name][j] = np.inf
+        values["zero"], std["zero"] = self.zeros.copy(), self.zero_std.copy()
+        if self.plain:
+            self.plain["zero"] = self.zeros.copy()
         servo = Servo(self.arms[0], self.signs, values, std, self.plain, elements,
                       notes=tuple(self.notes))  # fmt: skip
         self.progress("whole arm", 0.98)

@@ -123,7 +123,6 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
     "quadratic friction": ("quadratic",),
     "dead band": ("dead_band",),
     "integral gain": ("integral",),
-    "joint zero": ("zero",),
 }
 """Elements a model grows by, in the order they are tried, and their parameters."""
 

@@ -272,40 +272,113 @@ def _compliance(X: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
 # What one joint feels while the others move as they were measured to.
 
 
-def joint_loads(motion: ServoMotion, arm: Arm) -> list[ServoMotion]:
-    """Split a motion into its joints, each under its own load over time."""
+def joint_loads(
+    motion: ServoMotion, arm: Arm, zeros: Float[np.ndarray, " dof"] | None = None
+) -> list[ServoMotion]:
+    """Split a motion into its joints, each under its own load over time.
+
+    Args:
+        motion: Of the whole arm.
+        arm: Its description.
+        zeros: What the description's positions are beyond the measured, in [rad].
+    """
     if arm.dof == 1:
         return [motion]
-    dynamics = Dynamics(arm)
     rate = 1.0 / float(np.median(np.diff(motion.time)))
-    q = motion.q
     # Judgement: 6 Hz passes what arms do and stops an encoder's steps, which two
     # derivatives raise.
-    smooth = low_pass(q, min(6.0, 0.2 * rate), rate)
-    qd = np.gradient(smooth, motion.time, axis=0)
-    qdd = np.gradient(qd, motion.time, axis=0)
-    gravity, mass = dynamics.gravity_torque(q), dynamics.mass_matrix(smooth)
-    speeds = dynamics.velocity_torque(smooth, qd)
+    smooth = low_pass(motion.q, min(6.0, 0.2 * rate), rate)
+    columns = _loads(arm, motion.time, motion.q, smooth, zeros)
+    return [_one_joint(motion, j, rows, None) for j, rows in enumerate(columns)]
+
+
+def simulated_loads(
+    motion: ServoMotion,
+    arm: Arm,
+    simulated: tuple[Float[np.ndarray, " steps"], Float[np.ndarray, "steps dof"]],
+    zeros: Float[np.ndarray, " dof"] | None = None,
+) -> list[ServoMotion]:
+    """Split a motion into its joints, the others moving as a model of them does.
+
+    Measured at some ten milliseconds, in an encoder's steps, the other joints'
+    accelerations are blunt; a model that goes where they went has them sharp.
+
+    Args:
+        motion: Of the whole arm.
+        arm: Its description.
+        simulated: Stamps in [s] and positions of a free run.
+        zeros: What the description's positions are beyond the measured, in [rad].
+    """
+    time, q = simulated
+    measured = [m.bodies for m in joint_loads(motion, arm, zeros)]
+    seen = np.column_stack([np.interp(time, motion.time, x) for x in motion.q.T])
+    # Judgement: farther off, something holds the arm or the model is wrong; a tenth of
+    # a second around it the speeds are, too.
+    width = 2 * round(0.1 / float(time[1] - time[0])) + 1
+    apart = (np.abs(q - seen) > 0.02).any(axis=1).astype(float)
+    is_far = np.convolve(apart, np.ones(width), "same") > 0.5
     joints = []
+    for j, rows in enumerate(_loads(arm, time, q, q, zeros)):
+        own = [np.interp(time, motion.time, x) for x in measured[j].T]
+        rows[is_far] = np.column_stack(own)[is_far]
+        joints.append(_one_joint(motion, j, rows, time))
+    return joints
+
+
+def _loads(
+    arm: Arm,
+    time: np.ndarray,
+    q: np.ndarray,
+    smooth: np.ndarray,
+    zeros: np.ndarray | None,
+) -> list[Float[np.ndarray, "samples load"]]:
+    """Return what each joint feels while the others move, in the order of `LOAD`."""
+    off = np.zeros(arm.dof) if zeros is None else zeros
+    dynamics = Dynamics(arm)
+    qd = np.gradient(smooth, time, axis=0)
+    qdd = np.gradient(qd, time, axis=0)
+    gravity, mass = dynamics.gravity_torque(q + off), dynamics.mass_matrix(smooth + off)
+    speeds = dynamics.velocity_torque(smooth + off, qd)
+    columns = []
     for j in range(arm.dof):
         others = qdd.copy()
         others[:, j] = 0.0
         coupling = np.einsum("tk,tk->t", mass[:, j], others) + speeds[:, j]
-        nudge = np.zeros(arm.dof)
-        nudge[j] = 1e-4
+        nudge = off.copy()
+        nudge[j] += 1e-4
         ahead = dynamics.gravity_torque(q + nudge)[:, j]
         gradient = (ahead - gravity[:, j]) / 1e-4
         load = [mass[:, j, j] - _rotor(arm, j), coupling, gravity[:, j], gradient]
-        joints.append(
-            replace(
-                motion,
-                goals=motion.goals[:, j : j + 1],
-                q=motion.q[:, j : j + 1],
-                bodies=np.column_stack([*load, q[:, j]]),
-                mask=motion.mask[:, j : j + 1],
-            )
-        )
-    return joints
+        columns.append(np.column_stack([*load, q[:, j]]))
+    return columns
+
+
+def _one_joint(
+    motion: ServoMotion, j: int, rows: np.ndarray, load_time: np.ndarray | None
+) -> ServoMotion:
+    return replace(
+        motion,
+        goals=motion.goals[:, j : j + 1],
+        q=motion.q[:, j : j + 1],
+        bodies=rows,
+        mask=motion.mask[:, j : j + 1],
+        load_time=load_time,
+    )
+
+
+def dense(motion: ServoMotion) -> ServoMotion:
+    """Return a motion whose stamps are the ends of its rollouts' steps."""
+    h, steps, _ = motion.clock
+    time = np.arange(steps) * h
+    rows = np.searchsorted(motion.time, time + 1e-9, side="right") - 1
+    return replace(
+        motion,
+        time=time,
+        goals=motion.goals[rows],
+        q=motion.q[rows],
+        powered=motion.powered[rows],
+        mask=motion.mask[rows],
+    )
 
 
 def _rotor(arm: Arm, j: int) -> float:
@@ -350,22 +423,29 @@ def travel_of(motion: ServoMotion) -> float:
     return sent + float(np.abs(np.diff(q[:: max(1, round(0.1 / period))])).sum())
 
 
-def held_back(motion: ServoMotion, run: np.ndarray, usual: float) -> np.ndarray:
+def held_back(
+    motion: ServoMotion, run: np.ndarray, usual: float, *, is_sure: bool
+) -> np.ndarray:
     """Return rows in which something holds the joint back from its command.
 
     The position stays behind the free run on the side away from the command, by more
-    than six times what is usual, for longer than a fifth of a second, motor on.
+    than six times what is usual, for longer than a fifth of a second, motor on; or, if
+    the free run is that of a finished model, three times as far for half as long.
     """
     error = run - motion.q[:, 0]
     effort = motion.goals[:, 0] - motion.q[:, 0]
     # Judgement: below ten milliradians no contact is told from friction.
-    far = (np.abs(error) > max(6.0 * usual, 0.01)) & (error * effort > 0.0)
-    far &= motion.powered > 0.5
+    limit = max(6.0 * usual, 0.01)
     period = float(np.median(np.diff(motion.time)))
-    least, around = max(1, round(0.2 / period)), max(1, round(0.3 / period))
-    rows = np.zeros(len(far), bool)
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], far.astype(int), [0]])))
-    for start, stop in zip(edges[::2], edges[1::2], strict=True):
-        if stop - start >= least:
-            rows[max(0, start - around) : stop + around] = True
+    around = max(1, round(0.3 / period))
+    rows = np.zeros(len(error), bool)
+    # A first model is that wrong where the command is quick, for a tenth of a second.
+    for factor, seconds in ((1.0, 0.2), (3.0, 0.1))[: 2 if is_sure else 1]:
+        far = (np.abs(error) > factor * limit) & (error * effort > 0.0)
+        far &= motion.powered > 0.5
+        least = max(1, round(seconds / period))
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], far.astype(int), [0]])))
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
+            if stop - start >= least:
+                rows[max(0, start - around) : stop + around] = True
     return rows

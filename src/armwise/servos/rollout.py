@@ -84,6 +84,7 @@ class ServoMotion:
             among others, its `LOAD` over time.
         gain: What the stiffness is multiplied by in this recording.
         mask: Rows and joints that count; False: contact, walls, spikes.
+        load_time: Stamps in [s] of a `LOAD` over time, if not the samples'.
     """
 
     name: str
@@ -94,6 +95,7 @@ class ServoMotion:
     bodies: Float[np.ndarray, "*samples groups"]
     gain: float
     mask: Bool[np.ndarray, "samples dof"]
+    load_time: Float[np.ndarray, " rows"] | None = None
 
     @cached_property
     def clock(self) -> tuple[float, int, Float[np.ndarray, " samples"]]:
@@ -110,7 +112,8 @@ class ServoMotion:
             return None
         h, steps, _ = self.clock
         at = np.arange(steps + 1) * h
-        return np.column_stack([np.interp(at, self.time, x) for x in self.bodies.T])
+        stamps = self.time if self.load_time is None else self.load_time
+        return np.column_stack([np.interp(at, stamps, x) for x in self.bodies.T])
 
     @cached_property
     def weight(self) -> float:
@@ -123,15 +126,17 @@ class ServoMotion:
         mask = self.mask[rows].copy()
         if start:
             mask[:settle] = False
-        varying = self.bodies.ndim > 1
+        is_cut = self.bodies.ndim > 1 and self.load_time is None
+        later = None if self.load_time is None else self.load_time - self.time[start]
         return replace(
             self,
             time=self.time[rows] - self.time[start],
             goals=self.goals[rows],
             q=self.q[rows],
             powered=self.powered[rows],
-            bodies=self.bodies[rows] if varying else self.bodies,
+            bodies=self.bodies[rows] if is_cut else self.bodies,
             mask=mask,
+            load_time=later,
         )
 
 

@@ -36,8 +36,8 @@ _EFFECTS = {
     **{
         name: parameters
         for name, parameters in ELEMENTS.items()
-        # A zero only says how a log counts; the rest have words in every target.
-        if name not in ("derivative gain", "saturation", "command offset", "joint zero")
+        # These have words in every target.
+        if name not in ("derivative gain", "saturation", "command offset")
     },
 }
 """Effects that some target has no words for, and their parameters."""

@@ -1,0 +1,254 @@
+"""Joints of an arm on their way to a servo model: windows, contact, zeros, loads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.progress import Progress
+from armwise.servos.fit import Values, fit_servo, mean_errors
+from armwise.servos.model import PARAMETERS, stacked, tables_of
+from armwise.servos.motions import (
+    LEAST_TRAVEL,
+    dense,
+    held_back,
+    joint_loads,
+    simulated_loads,
+    travel_of,
+    windows_of,
+)
+from armwise.servos.rollout import Roller, ServoMotion
+from armwise.servos.zeros import zero_step
+
+# Judgement: long enough for several reversals, short enough that many motions count.
+WINDOW_S = 10.0
+"""Length in [s] of the windows that structure is chosen on."""
+
+# Judgement: some hundred reversals.
+_WINDOWS_S = 100.0
+"""Length in [s] of all windows of a joint, in each half of the motions."""
+
+_ZERO_STEPS = 5
+"""Gauss-Newton steps of the joints' zeros."""
+
+LIMITS = ("acceleration", "slew")
+"""Limits of the set-point, infinite where there are none."""
+
+
+@dataclass
+class ServoJoint:
+    """One joint on its way: its motions, windows in two halves, and fits so far.
+
+    `apart` is half of what the two halves' fits differ by.
+    """
+
+    number: int
+    motions: list[ServoMotion]
+    halves: tuple[list[ServoMotion], list[ServoMotion]]
+    fits: list[dict[str, float]]
+    moves: bool
+    core: dict[str, float] = field(default_factory=dict)
+    is_alike: bool = False
+    apart: dict[str, float] = field(default_factory=dict)
+
+
+class JointMotions:
+    """An arm's motions joint by joint, each under the load of the others' motion.
+
+    Args:
+        arms: The description in every motion.
+        motions: Of the whole arm.
+        roller: Of single joints.
+        progress: Called with what is being done.
+
+    Attributes:
+        zeros: What the description's positions are beyond the measured, in [rad].
+        zero_std: Their standard deviations; infinite where gravity shows nothing.
+        notes: What was found, in sentences.
+    """
+
+    def __init__(
+        self,
+        arms: Sequence[Arm],
+        motions: list[ServoMotion],
+        roller: Roller,
+        progress: Progress,
+    ) -> None:
+        self.arms, self.motions, self.roller = arms, motions, roller
+        self.progress, self.dof = progress, arms[0].dof
+        self.whole = Roller(arms[0])
+        # Not the caller's seed: starts are compared on the same halves and windows.
+        self.split = np.random.default_rng(0)
+        # Motions in an order that no file name decides.
+        self.half = self.split.permutation(len(motions)) % 2
+        # Few joints leave time for more windows.
+        self.windows_s = _WINDOWS_S * (4.0 if self.dof <= 2 else 1.0)
+        self.zeros, self.zero_std = np.zeros(self.dof), np.zeros(self.dof)
+        self.notes: list[str] = []
+
+    def joints(self) -> list[ServoJoint]:
+        """Split the motions into joints."""
+        per_motion = [
+            joint_loads(m, a) for m, a in zip(self.motions, self.arms, strict=True)
+        ]
+        joints = []
+        for j in range(self.dof):
+            motions = [split[j] for split in per_motion]
+            travel = max(float(np.ptp(m.q)) for m in motions)
+            moves = travel > LEAST_TRAVEL
+            joints.append(ServoJoint(j, motions, ([], []), [], moves))
+        return joints
+
+    def windows(self, joint: ServoJoint) -> tuple[list[ServoMotion], list[ServoMotion]]:
+        """Return the windows in which the joint moves most, in two halves."""
+        halves: tuple[list[ServoMotion], list[ServoMotion]] = ([], [])
+        for side in (0, 1):
+            if len(joint.motions) == 1:
+                # One motion: every other of its quarters, or tens of seconds.
+                length = min(WINDOW_S, float(joint.motions[0].time[-1]) / 4.5)
+                windows = windows_of(joint.motions[0], length)[side::2]
+            else:
+                pairs = zip(joint.motions, self.half, strict=True)
+                windows = [
+                    w for m, h in pairs if h == side for w in windows_of(m, WINDOW_S)
+                ]
+            travel = np.array([travel_of(w) for w in windows])
+            # Windows by chance, those that move more often: neither only the wildest
+            # nor many in which nothing happens.
+            weight = np.sqrt(travel) + 1e-3 * (travel.max(initial=0.0) + 1e-9)
+            longest = max((float(w.time[-1]) for w in windows), default=WINDOW_S)
+            count = min(int(np.ceil(self.windows_s / longest)), len(windows))
+            if count:
+                picked = self.split.choice(
+                    len(windows), count, replace=False, p=weight / weight.sum()
+                )
+                halves[side].extend(windows[k] for k in picked)
+        return halves
+
+    def mask_contact(self, joints: list[ServoJoint], *, is_sure: bool) -> None:
+        """Leave out rows that no free arm explains, and draw windows anew."""
+        for joint in joints:
+            self.progress("contact", 0.3)
+            if not joint.moves:
+                continue
+            tables = tables_of(stacked(joint.fits[:1]))
+            runs = [run[0, :, 0] for run in self.roller.run(joint.motions, tables)]
+            errors = [
+                np.abs(run - m.q[:, 0])
+                for run, m in zip(runs, joint.motions, strict=True)
+            ]
+            typical = float(np.nanmedian(np.concatenate(errors)))
+            for k, (run, m) in enumerate(zip(runs, joint.motions, strict=True)):
+                sound = self.motions[k].mask[:, [joint.number]]
+                free = ~held_back(m, run, typical, is_sure=is_sure)
+                joint.motions[k] = replace(m, mask=sound & free[:, None])
+            joint.halves = self.windows(joint)
+
+    def find_zeros(self, joints: list[ServoJoint], core: Sequence[str]) -> None:
+        """Find how far joints stand from the description's zeros."""
+        moving = [joint for joint in joints if joint.moves]
+        kept = [(list(joint.motions), joint.halves, joint.fits) for joint in joints]
+        drawn = self.split.bit_generator.state
+        names = {
+            joint.number: [
+                *core, *(n for n in LIMITS if np.isfinite(joint.fits[0][n]))
+            ]
+            for joint in moving
+        }  # fmt: skip
+        found = self.zeros
+        for number in range(_ZERO_STEPS):
+            self.progress("joint zeros", 0.31)
+            step = zero_step(
+                self.roller, self.arms, self.motions,
+                {j.number: (j.motions, j.fits[0], names[j.number]) for j in moving},
+                found,
+            )  # fmt: skip
+            self.zero_std = step.std
+            is_seen = np.isfinite(step.std)
+            # Far from their zeros servos fit badly, and deviations are wide at first.
+            if number and not (np.abs(found + step.step) > 3.0 * step.std).any():
+                break
+            # Judgement: beyond ten degrees the linear picture says little.
+            found = found + np.where(is_seen, np.clip(step.step, -0.2, 0.2), 0.0)
+            self._load(joints, found)
+            for joint in moving:
+                windows = [*joint.halves[0], *joint.halves[1]]
+                start = joint.fits[0] | {"zero": found[0] if self.dof == 1 else 0.0}
+                fit = fit_servo(
+                    self.roller, windows, start, names[joint.number], iterations=4
+                )
+                joint.fits = [fit.values] * 2
+        is_off = np.abs(found) > 3.0 * self.zero_std
+        if is_off.any():
+            self.zeros = found
+            for j in np.flatnonzero(is_off):
+                self.notes.append(
+                    f"{self.arms[0].joints[j].name} stands {np.degrees(found[j]):.1f}° "
+                    f"± {np.degrees(1.96 * self.zero_std[j]):.1f}° beyond the "
+                    "description's zero, as gravity pulls; a centre of mass that is "
+                    "off looks the same."
+                )
+            return
+        # Not told from none: the description's, and as far off as it might be.
+        wide = np.hypot(self.zero_std, found)
+        # Judgement: no joint is put together ten degrees off unseen.
+        self.zero_std = np.where(wide > 0.17, np.inf, wide)
+        for joint, (motions, halves, fits) in zip(joints, kept, strict=True):
+            joint.motions, joint.halves, joint.fits = motions, halves, fits
+        self.split.bit_generator.state = drawn
+
+    def _load(self, joints: list[ServoJoint], zeros: np.ndarray) -> None:
+        """Load every joint by the others' measured motion, and cut windows anew."""
+        for k, (motion, arm) in enumerate(zip(self.motions, self.arms, strict=True)):
+            self._take(joints, k, joint_loads(motion, arm, zeros))
+        for joint in joints:
+            joint.halves = self.windows(joint)
+
+    def _take(
+        self, joints: list[ServoJoint], k: int, loaded: list[ServoMotion]
+    ) -> None:
+        for joint, one in zip(joints, loaded, strict=True):
+            joint.motions[k] = replace(one, mask=joint.motions[k].mask)
+
+    def reload(self, joints: list[ServoJoint]) -> bool:
+        """Load joints by the others' simulated motion, where that explains more."""
+        if self.dof == 1:
+            return False
+        self.progress("loads", 0.33)
+        moving = [joint for joint in joints if joint.moves]
+        usual = at_rest([joint.fits[0] for joint in moving])
+        fits = [joint.fits[0] if joint.moves else usual for joint in joints]
+        table = {k: x.T for k, x in tables_of(stacked(fits)).items()}
+        table["zero"] = self.zeros[None]
+        runs = self.whole.run([dense(m) for m in self.motions], table)
+        kept = [list(joint.motions) for joint in joints]
+        before = self._unexplained(moving)
+        for k, (motion, arm) in enumerate(zip(self.motions, self.arms, strict=True)):
+            time = np.arange(runs[k].shape[1]) * motion.clock[0]
+            simulated = time, runs[k][0]
+            self._take(joints, k, simulated_loads(motion, arm, simulated, self.zeros))
+        # Judgement: a tenth; where the model itself is wrong by more than that, what
+        # was measured is as good.
+        is_sharp = self._unexplained(moving) < 0.9 * before
+        for joint, motions in zip(joints, kept, strict=True):
+            if not is_sharp:
+                joint.motions = motions
+            else:
+                joint.halves = self.windows(joint)
+        return is_sharp
+
+    def _unexplained(self, joints: Sequence[ServoJoint]) -> float:
+        """Return the mean error of all joints' fits in all motions."""
+        errors = [mean_errors(self.roller, j.motions, j.fits[0]) for j in joints]
+        return float(np.mean([np.nanmean(e) for e in errors]))
+
+
+def at_rest(others: Sequence[Values]) -> dict[str, float]:
+    """Return a usual servo for a joint that never moved."""
+    values = {
+        name: float(np.median([other[name] for other in others])) for name in PARAMETERS
+    }
+    return values | {"offset": 0.0}

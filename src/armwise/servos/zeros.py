@@ -1,0 +1,150 @@
+"""Joint zeros from free runs: where gravity pulls tells how a joint stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from armwise.arms import Arm
+from armwise.servos.fit import Values
+from armwise.servos.model import PARAMETERS, decode, encode, stacked, tables_of
+from armwise.servos.motions import joint_loads, travel_of
+from armwise.servos.rollout import Roller, ServoMotion, least_scale
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+# Judgement: arms are put together within 20°, and more is another description.
+_USUAL = 0.35
+"""Zeros in [rad] that are usual, which holds those that no motion shows."""
+
+# Judgement: gravity changes by a few percent over a degree, all but linearly.
+_STEP = 0.02
+"""Difference in [rad] for derivatives."""
+
+# Judgement: some hundred poses.
+_MOST_S = 150.0
+"""Length in [s] of the motions that zeros are sought in."""
+
+
+@dataclass(frozen=True, eq=False)
+class ZeroStep:
+    """A step towards the joints' zeros, servos adjusting to it.
+
+    Attributes:
+        step: In [rad].
+        std: Standard deviation in [rad]; infinite where gravity shows nothing.
+    """
+
+    step: Float[np.ndarray, " dof"]
+    std: Float[np.ndarray, " dof"]
+
+
+def zero_step(
+    roller: Roller,
+    arms: Sequence[Arm],
+    motions: Sequence[ServoMotion],
+    joints: Mapping[int, tuple[Sequence[ServoMotion], Values, Sequence[str]]],
+    zeros: Float[np.ndarray, " dof"],
+) -> ZeroStep:
+    """Return a Gauss-Newton step of all joints' zeros, from all joints' free runs.
+
+    A zero moves the load on its own joint and on those before it; each joint's fitted
+    parameters follow, for they are eliminated from the normal equations.
+
+    Args:
+        roller: Of single joints.
+        arms: The description in every motion.
+        motions: Of the whole arm.
+        joints: Number of a joint that moves → its motions, values and fitted names.
+        zeros: Where to step from; the values hold that of a joint alone.
+    """
+    dof = arms[0].dof
+    from scipy.stats import t
+
+    order = np.argsort([-sum(travel_of(joints[j][0][k]) for j in joints)
+                        for k in range(len(motions))], kind="stable")  # fmt: skip
+    seconds = np.cumsum([motions[k].time[-1] for k in order])
+    used = order[: 1 + int(np.searchsorted(seconds, _MOST_S))]
+    # The last: not moved at all.
+    nudges = [*(zeros + _STEP * np.eye(dof)), zeros]
+    moved = [[joint_loads(motions[m], arms[m], z) for m in used] for z in nudges]
+    S, scores = np.zeros((dof, dof)), np.zeros((len(used), dof))
+    for j, (own, values, names) in joints.items():
+        chosen = [own[m] for m in used]
+        nudged = [[motion[j] for motion in some] for some in moved]
+        slopes = _Slopes(roller, chosen, nudged, values, names)
+        # The servo follows: what its own parameters can do is no zero.
+        back = slopes.by_names @ np.linalg.pinv(
+            slopes.information, rcond=1e-10, hermitian=True
+        )
+        for n, (z, p, e, w) in enumerate(slopes.rows):
+            free = z - p @ back.T
+            S += (free * w[:, None]).T @ free
+            scores[n] += free.T @ (w * e)
+    prior = np.eye(dof) / _USUAL**2
+    inverse = np.linalg.inv(S + prior)
+    step = -inverse @ (scores.sum(0) + prior @ zeros)
+    count = len(used)
+    scatter = inverse @ (scores.T @ scores * count / max(count - 1, 1)) @ inverse
+    # Few motions: a normal's two standard deviations are Student's some more.
+    few = (t.ppf(0.975, max(count - 1, 2)) / 1.96) ** 2
+    variance = few * np.maximum(np.diag(scatter), np.diag(inverse))
+    # Judgement: known no better than half as well as anybody would have guessed is
+    # not known.
+    std = np.where(np.diag(inverse) > 0.25 * _USUAL**2, np.inf, np.sqrt(variance))
+    return ZeroStep(step, std)
+
+
+class _Slopes:
+    """Errors of one joint's free runs, and how they change with zeros and parameters.
+
+    Attributes:
+        rows: Of every motion: derivatives by zeros and by parameters, errors, weights.
+        information: Of the parameters.
+        by_names: Mixed, of zeros and parameters.
+    """
+
+    def __init__(
+        self,
+        roller: Roller,
+        motions: Sequence[ServoMotion],
+        nudged: Sequence[Sequence[ServoMotion]],
+        values: Values,
+        names: Sequence[str],
+    ) -> None:
+        start, size = stacked([values]), len(names)
+        steps = 0.1 * np.array([PARAMETERS[name].step for name in names])
+        points = encode(start, names) + np.concatenate(
+            [np.zeros((1, size)), np.diag(steps)]
+        )
+        repeated = {name: np.repeat(v, 1 + size) for name, v in start.items()}
+        runs = roller.run(motions, tables_of(decode(repeated, names, points)))
+        if len(nudged) == 2:
+            # One joint's rollouts know its true gravity, and its zero is in its table.
+            moved = tables_of(stacked([{**values, "zero": values["zero"] + _STEP}]))
+            others = [roller.run(motions, moved), roller.run(motions, tables_of(start))]
+        else:
+            others = [roller.run(some, tables_of(start)) for some in nudged]
+        parts = []
+        for n, (run, m) in enumerate(zip(runs, motions, strict=True)):
+            e = run[..., 0] - m.q[:, 0]
+            ends = np.stack([other[n][0, :, 0] for other in others], axis=1)
+            z = (ends[:, :-1] - ends[:, -1:]) / _STEP
+            good = m.mask[:, 0] & np.isfinite(e).all(0) & np.isfinite(z).all(1)
+            by_names = (e[1:, good] - e[0, good]).T / steps
+            parts.append((z[good], by_names, e[0, good], m.weight))
+        sizes = np.abs(np.concatenate([part[2] for part in parts]))
+        scale = least_scale(np.median(sizes) if len(sizes) else np.array(np.nan))
+        self.rows = [
+            (z, p, e, weight / scale**2 / np.sqrt(1.0 + (e / scale) ** 2))
+            for z, p, e, weight in parts
+        ]
+        self.information = np.zeros((size, size))
+        self.by_names = np.zeros((len(nudged) - 1, size))
+        for z, p, _, w in self.rows:
+            self.information += (p * w[:, None]).T @ p
+            self.by_names += (z * w[:, None]).T @ p

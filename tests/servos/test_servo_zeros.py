@@ -1,0 +1,91 @@
+"""Joint zeros that gravity tells, and loads of joints by simulated motion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from armwise.servos import identify_servo
+from armwise.servos.fit import mean_errors
+from armwise.servos.model import CORE
+from armwise.servos.motions import dense, joint_loads, simulated_loads
+from armwise.servos.rollout import Roller
+from armwise.servos.zeros import zero_step
+from tests.servos import rig
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory):
+    return rig.arm(tmp_path_factory.mktemp("servo"))
+
+
+def with_zeros(robot, zeros):
+    """Return servos whose positions are not the description's."""
+    servo = rig.truth(robot)
+    return replace(servo, values=dict(servo.values) | {"zero": np.array(zeros)})
+
+
+def step_from(robot, motions, zeros):
+    """Return a step with servos that are right but for their zeros."""
+    split = [joint_loads(m, robot, zeros) for m in motions]
+    servo = rig.truth(robot)
+    joints = {}
+    for j in range(robot.dof):
+        values = {name: float(x[j]) for name, x in servo.values.items()}
+        if robot.dof == 1:
+            values["zero"] = float(zeros[0])
+        joints[j] = [one[j] for one in split], values, (*CORE, "acceleration")
+    roller = Roller(robot if robot.dof == 1 else None)
+    return zero_step(roller, [robot] * len(motions), motions, joints, zeros)
+
+
+@pytest.mark.parametrize("true", [[0.2, -0.15], [0.0, 0.3], [0.25]])
+def test_gravity_tells_the_zeros(tmp_path, true):
+    robot = rig.arm(tmp_path, len(true))
+    servo = with_zeros(robot, true)
+    motions = [servo.motion(rig.recording(servo, seed)) for seed in range(5)]
+    zeros = np.zeros(len(true))
+    for _ in range(4):
+        step = step_from(robot, motions, zeros)
+        zeros = zeros + step.step
+    assert np.all(step.std < 0.05)
+    assert np.all(np.abs(zeros - true) < 3.0 * step.std)
+    assert np.abs(zeros - true).max() < 0.05
+
+
+def test_without_gravity_no_zero_is_known(robot):
+    floating = replace(robot, gravity=np.zeros(3))
+    servo = rig.truth(robot)
+    motions = [servo.motion(rig.recording(servo, seed)) for seed in range(3)]
+    # The first joint turns the whole arm, which only gravity would tell.
+    assert np.isinf(step_from(floating, motions, np.zeros(2)).std[0])
+
+
+def test_simulated_motion_loads_joints_sharper(robot):
+    servo = rig.truth(robot)
+    motions = [servo.motion(rig.recording(servo, seed)) for seed in range(3)]
+    runs = servo.roller.run([dense(m) for m in motions], servo.table)
+    values = {name: float(x[1]) for name, x in servo.values.items()}
+    measured = [joint_loads(m, robot)[1] for m in motions]
+    simulated = [
+        simulated_loads(m, robot, (np.arange(run.shape[1]) * m.clock[0], run[0]))[1]
+        for m, run in zip(motions, runs, strict=True)
+    ]
+    blunt, sharp = (
+        mean_errors(Roller(None), some, values).mean() for some in (measured, simulated)
+    )
+    # What the encoder's rounding leaves, of 0.38 mrad.
+    assert sharp < 0.42e-3 < 0.9 * blunt
+
+
+@pytest.mark.slow
+def test_a_wrong_zero_is_found_and_said(robot):
+    servo = with_zeros(robot, np.radians([0.0, 15.0]))
+    found = identify_servo(robot, [rig.recording(servo, seed) for seed in range(5)])
+    off = np.degrees(found.values["zero"]) - [0.0, 15.0]
+    assert np.abs(off).max() < 4.0
+    assert np.all(np.abs(off) < 3.0 * np.degrees(found.std["zero"]))
+    assert any("beyond the description's zero" in note for note in found.notes)
+    assert found.values["stiffness"] == pytest.approx(servo.values["stiffness"], 0.05)
