@@ -161,8 +161,8 @@ def _row(time: float, online: OnlineLoad) -> dict[str, Any]:
 
 def _settle(changes: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
     """Say of every change what it came to: the mass before the next one, and before."""
-    ends = [*(x["began"] for x in changes[1:]), float("inf")]
-    for change, end in zip(changes, ends, strict=True):
+    for k, change in enumerate(changes):
+        end = changes[k + 1]["began"] if k + 1 < len(changes) else float("inf")
         before = [x["mass"] for x in rows if x["time"] < change["began"]]
         after = [x["mass"] for x in rows if change["time"] < x["time"] < end]
         known = bool(before and after)
