@@ -120,6 +120,9 @@ class PhysicallyConsistent:
 _OTHER_UNIT = 5.0
 """Ratio of measured to described torque from which on the description is scaled."""
 
+_ALIKE = 0.9
+"""Cosine above which two torques have the same course."""
+
 
 def _unit(problem: Problem, systems: list[np.ndarray]) -> float:
     """Factor that brings the described bodies to the size of the torques, or 1.
@@ -128,14 +131,16 @@ def _unit(problem: Problem, systems: list[np.ndarray]) -> float:
     torques ask for would be far from the description, and its pull as strong as data.
     """
     described = problem.base.matrix @ problem.prior
-    pairs = [(np.linalg.norm(s[:, :-1] @ described), s[:, -1]) for s in systems]
-    own = np.array([size for size, _ in pairs])
-    measured = np.array([np.linalg.norm(torque) for _, torque in pairs])
+    torques = [(s[:, :-1] @ described, s[:, -1]) for s in systems]
+    own, measured = np.array([[np.linalg.norm(x) for x in pair] for pair in torques]).T
+    products = np.array([float(x @ y) for x, y in torques])
     # Judgement: light joints are mostly friction, which descriptions rarely hold.
     is_heavy = (own > 0.1 * own.max(initial=0.0)) & (own > 0)
-    if not is_heavy.any():
+    # A description without bodies has torques of another course, and no unit.
+    is_alike = is_heavy & (products > _ALIKE * own * measured)
+    if not is_heavy.any() or 2 * is_alike.sum() <= is_heavy.sum():
         return 1.0
-    ratio = float(np.median(measured[is_heavy] / own[is_heavy]))
+    ratio = float(np.median(measured[is_alike] / own[is_alike]))
     return ratio if ratio > _OTHER_UNIT else 1.0
 
 
