@@ -133,3 +133,12 @@ def test_corruptions_are_caught_or_repaired():
     # Asked are 5 %; two joints exchanged and a torque gain of 10 % on puma560 go
     # unseen today (issue 16), which makes it 5.3 %. No more than that.
     assert len(wrong) <= 2, wrong
+
+
+def test_a_description_without_bodies_has_no_unit():
+    scene = Scene.of("ur5", 16)
+    parameters = scene.described.parameters.copy()
+    parameters[scene.described.layout.links] *= 1e-6
+    empty = scene.described.with_parameters(parameters)
+    estimate = aw.identify(empty, scene.record().recording, friction="linear")
+    assert estimate.fit.relative_error.max() < 0.05

@@ -114,8 +114,11 @@ def _lag_to_dict(lag: TorqueLag) -> dict[str, Any]:
 
 
 _HEAVIEST = 1e9
-"""Size of a parameter in SI units, a million tons for a mass, that no arm has: beside
-it, thinner bodies would be lost in rounding."""
+"""Size of a link's parameter in SI units, a million tons for a mass, that no arm has:
+beside it, thinner bodies would be lost in rounding."""
+
+_STIFFEST = 1e12
+"""The same of a drive's: joints of simulated bases are held by damping of 1e11."""
 
 
 def _friction_term(stored: dict[str, Any]) -> FrictionTerm:
@@ -133,7 +136,9 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     if tuple(data["names"]) != names:
         raise ValueError(f"it names other parameters than {arm.name} has")
     parameters = _array(data["parameters"], len(names))
-    if np.any(np.abs(parameters) > _HEAVIEST):
+    largest = np.full(len(names), _STIFFEST)
+    largest[arm.layout.links] = _HEAVIEST
+    if np.any(np.abs(parameters) > largest):
         raise ValueError("it holds parameters no arm has")
     columns = loaded_columns(columns, parameters)
     base = _base(data["base"], names)
