@@ -137,8 +137,8 @@ def test_corruptions_are_caught_or_repaired():
 
 def test_a_description_without_bodies_has_no_unit():
     scene = Scene.of("ur5", 16)
-    parameters = scene.described.parameters.copy()
-    parameters[scene.described.layout.links] *= 1e-6
+    parameters = np.zeros(scene.described.layout.size)
+    parameters[scene.described.layout.drive("coulomb")] = 1e-6
     empty = scene.described.with_parameters(parameters)
     estimate = aw.identify(empty, scene.record().recording, friction="linear")
     assert estimate.fit.relative_error.max() < 0.05
