@@ -11,6 +11,7 @@ import pytest
 import armwise as aw
 from armwise.errors import ArmwiseError
 from armwise.identification import DOUBTFUL_DATA, WRONG_DATA
+from armwise.identification.methods import physical
 from studies.corruptions import KINDS, Scene, examine
 
 
@@ -135,10 +136,19 @@ def test_corruptions_are_caught_or_repaired():
     assert len(wrong) <= 2, wrong
 
 
-def test_a_description_without_bodies_has_no_unit():
+def test_only_torques_of_the_same_course_scale_a_description():
+    """Without bodies a description's torques are its friction's, and of no unit."""
     scene = Scene.of("ur5", 16)
     parameters = np.zeros(scene.described.layout.size)
     parameters[scene.described.layout.drive("coulomb")] = 1e-6
     empty = scene.described.with_parameters(parameters)
-    estimate = aw.identify(empty, scene.record().recording, friction="linear")
-    assert estimate.fit.relative_error.max() < 0.05
+    log = scene.record()
+
+    def unit(arm, factor):
+        recording = replace(log, tau=factor * log.tau).recording
+        problem = aw.build_problem(arm, recording, friction="linear")
+        return physical._unit(problem, problem.systems())
+
+    assert unit(scene.described, 1.0) == 1.0
+    assert unit(scene.described, 1e3) == pytest.approx(1e3, rel=0.5)
+    assert unit(empty, 1.0) == 1.0
