@@ -80,10 +80,10 @@ class Prior:
 
 
 # Judgement: servos of one type agree in what their firmware does, within 4 ms in when
-# they are written to. Torques only within a factor of e: those of a joint without
-# gravity are in units of its inertia, and friction depends on the gears' age.
+# they are written to. Torques only within half of a factor of e: those of a joint
+# without gravity are in units of its inertia, and friction depends on the gears' age.
 _SCATTER = {
-    "stiffness": 1.0, "damping": 1.0, "armature": 1.0, "delay": 0.2,
+    "stiffness": 0.5, "damping": 0.5, "armature": 1.0, "delay": 0.2,
     "acceleration": 0.15, "slew": 0.15, "stribeck_speed": 1.0,
 }  # fmt: skip
 

@@ -291,9 +291,9 @@ class _Identification(JointMotions):
         errors = {j.number: self._left_out(j, j.fits) for j in moving}
         verdicts: dict[str, ServoElement] = {}
         # Again at the end, for what an element is worth depends on the others; of many
-        # joints that takes longer than it is worth.
+        # joints only those that were judged in another valley, for time.
         passes = [name for name in ELEMENTS if self._is_shown(name)]
-        passes *= 2 if self.is_short else 1
+        passes += passes[: None if self.is_short else passes.index(_AFTER_FRICTION)]
         for k, element in enumerate(passes):
             # Friction is all there by then, or all that there is.
             if element == _AFTER_FRICTION:
@@ -424,8 +424,9 @@ class _Identification(JointMotions):
                 set(added) & set(LIMITS)
                 and np.isfinite([joint.core[name] for name in limits]).all()
             ):
-                # What the random starts came to, less what has not been added yet.
-                starts.append(without(joint.core, grown))
+                # What the random starts came to, with what has been added since.
+                first = {n: joint.core[n] for n in (*self.core, *limits)}
+                starts.append(dict(values) | first)
                 count = 2
             best = best_starts(self.roller, windows, starts, count)
             fits.append(self._fitted(joint, side, best, self.steps, grown).values)
