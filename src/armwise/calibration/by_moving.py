@@ -572,13 +572,13 @@ class _Procedure:
             points = [p.held(guess, sought) for p in region.points(512, 0)]
             minima += search(few, region, points, sought, _GOOD_COST, self._report)
             best = lowest(minima)
-            if best is not None:
-                # An arm that hangs where it should stand fits well, but not as well.
-                for image in near_images(few, region, best.problem):
-                    # Pushes have told which way readings count.
-                    if np.all(image.alpha * guess.alpha > 0.0):
-                        minima += search(few, region, [image], sought, _GOOD_COST)
-                best = lowest(minima)
+        if best is None:
+            return None
+        # An arm that hangs where it should stand fits well, but not as well. Pushes
+        # have told which way readings count.
+        for image in near_images(few, region, best.problem, reverses=False):
+            minima += search(few, region, [image], sought, _GOOD_COST)
+        best = lowest(minima)
         return None if best is None else best.problem
 
     def _prior(self, point: SensorPoint) -> GaussianPrior:
