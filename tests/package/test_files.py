@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 from armwise import tables
 from armwise.codegen.folder import read_manifest, write_folder
 from armwise.errors import ArgumentError, ArmError, ArmwiseError, PlantDiverged
-from armwise.files import scratch_folder, write_atomically
+from armwise.files import json_text, scratch_folder, write_atomically
 from armwise.tables import read_arrays, read_bounded, read_json, read_toml
 
 _FILE_EVENTS = ("open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod")
@@ -227,3 +228,14 @@ def test_messages_stay_short_and_keep_both_ends() -> None:
 def test_the_package_is_a_command() -> None:
     command = [sys.executable, "-m", "armwise", "--version"]
     assert subprocess.check_output(command, text=True).startswith("armwise ")
+
+
+def test_json_is_read_back_bit_by_bit_with_a_key_a_line() -> None:
+    numbers = np.random.default_rng(3).normal(size=(4, 3)).tolist()
+    data = {"größe": numbers, "links": [{"m": 0.1 + 0.2, "no": None}, {}], "e": []}
+    text = json_text(data)
+    assert json.loads(text) == data
+    assert text.splitlines()[1] == f' "größe": {json.dumps(numbers)},'
+    assert sum('"m"' in line for line in text.splitlines()) == 1
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        json_text({"x": [float("nan")]})

@@ -26,7 +26,8 @@ from armwise.report import (
     report_to_text,
     write_report,
 )
-from armwise.report.report import Figure
+from armwise.report.formats import figure_to_html, page_to_html
+from armwise.report.report import Figure, Series
 from armwise.report.sections.parameters import friction_section
 from armwise.report.subject import Subject
 
@@ -349,3 +350,27 @@ def test_axes_have_round_numbers(tmp_path: Path):
     assert wide == pytest.approx([0.9, 3.1])
     assert empty == [0, 1]
     assert short == ["0.1", "10⁷"]
+
+
+@pytest.mark.parametrize("is_logarithmic", [False, True])
+def test_curves_are_drawn_where_they_are(is_logarithmic):
+    x = np.linspace(0.0, 37.123, 500)
+    y = np.exp(np.sin(x)) * 1e-7 if is_logarithmic else 4321.0 * np.sin(x)
+    y[7] = np.nan
+    curves = (Series("a", x, y), Series("b", x, 2.0 * y))
+    figure = Figure("t", "x", "y", curves, is_logarithmic=is_logarithmic)
+    room: list = []
+    drawn = figures(page_to_html("t", figure_to_html(figure, room), room))[0]["curves"]
+    assert drawn[1]["x"] is None
+    for curve, values in ((drawn[0]["x"], x), (drawn[0]["y"], y)):
+        is_log = is_logarithmic and values is y
+        k = np.array(curve["whole"], dtype=float)
+        shown = (
+            10.0 ** (k * 10.0 ** curve["power"])
+            if is_log
+            else k * 10.0 ** curve["power"]
+        )
+        assert np.isnan(shown).tolist() == np.isnan(values).tolist()
+        largest = np.nanmax(np.abs(np.log10(values) if is_log else values))
+        errors = np.log10(shown / values) if is_log else shown - values
+        assert np.nanmax(np.abs(errors)) <= 1e-6 * largest

@@ -51,7 +51,7 @@ def console(*, error: bool = False) -> Console:
     """Return where people read: coloured on a terminal, plain elsewhere."""
     from rich.console import Console
 
-    screen = Console(stderr=error, highlight=False, soft_wrap=error)
+    screen = Console(stderr=error, highlight=False, soft_wrap=error, emoji=False)
     if not screen.is_terminal:
         screen.width = max(screen.width, 120)  # a pipe has no width; 80 folds tables
     return screen

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armwise.errors import ArmwiseError
-from armwise.files import write_atomically
+from armwise.files import json_text, write_atomically
 from armwise.fleets.flags import Flag
 from armwise.fleets.hierarchy import Hierarchy
 from armwise.fleets.results import BadLog
@@ -153,7 +152,7 @@ VERSION = 2
 
 def write_fleet(fleet: FleetEstimate, path: str | Path) -> None:
     """Write a fleet's estimate as JSON, under a temporary name first."""
-    text = json.dumps(fleet_to_dict(fleet), indent=1, ensure_ascii=False)
+    text = json_text(fleet_to_dict(fleet))
     write_atomically(path, text)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -14,7 +13,7 @@ import numpy as np
 from armwise.arms import Arm, arm_from_dict, arm_to_dict, kinematics_digest
 from armwise.dynamics import BaseParameters
 from armwise.errors import ArmwiseError, EstimateWarning
-from armwise.files import write_atomically
+from armwise.files import json_text, write_atomically
 from armwise.identification.estimate import Estimate, loaded_columns
 from armwise.identification.validation import PARTS, PartErrors, TorqueLag, Validation
 from armwise.regression import Columns, FrictionTerm
@@ -28,9 +27,7 @@ LARGEST_ERROR = 1e6
 
 def write_estimate(estimate: Estimate, path: str | Path) -> None:
     """Write an estimate as JSON, under a temporary name first."""
-    # Floats are written by repr, so that they are read back bit by bit.
-    text = json.dumps(estimate_to_dict(estimate), indent=1, ensure_ascii=False)
-    write_atomically(path, text)
+    write_atomically(path, json_text(estimate_to_dict(estimate)))
 
 
 def read_estimate(path: str | Path, arm: Arm | None = None) -> Estimate:

@@ -239,13 +239,13 @@ class Masks:
 
 
 def predict_torque(
-    columns: Columns, parameters: np.ndarray, samples: Samples
-) -> Float[np.ndarray, "samples dof"]:
+    columns: Columns, parameters: Float[np.ndarray, "*sets all"], samples: Samples
+) -> Float[np.ndarray, "*sets samples dof"]:
     """Torque in [N m] that parameters (friction terms last) predict for a motion."""
-    weights = columns.user @ parameters
-    torque = np.empty((len(samples), columns.arm.dof))
+    weights = np.asarray(parameters) @ columns.user.T
+    torque = np.empty((*weights.shape[:-1], len(samples), columns.arm.dof))
     for block in columns.blocks([samples]):
-        torque[block.rows] = predicted_block(columns, block, weights)
+        torque[..., block.rows, :] = predicted_block(columns, block, weights)
     return torque
 
 

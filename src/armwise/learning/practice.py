@@ -20,7 +20,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, NotConverged, NotIdentifiable, RecordingError
-from armwise.files import replacing, write_atomically
+from armwise.files import json_text, replacing, write_atomically
 from armwise.jobs import digest
 from armwise.learning.analysis import LEFT_ALONE, LearningAnalysis, analyse_learning
 from armwise.learning.operators import inverse_model_along, linearise_along
@@ -672,7 +672,7 @@ def practise(
             )
         attempts.append(attempt)
         path.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(practice.to_dict(), indent=1, ensure_ascii=False)
+        text = json_text(practice.to_dict())
         write_atomically(path / _SETTINGS, text)
         fields = {k: x for k, x in vars(attempt).items() if x is not None}
         _write(path / f"attempt_{len(attempts):03}.npz", fields)

@@ -16,7 +16,7 @@ from armwise.errors import (
     NotIdentifiable,
     NotPhysical,
 )
-from armwise.files import write_atomically
+from armwise.files import json_text, write_atomically
 from armwise.loads.estimate import LoadEstimate
 from armwise.tables import LARGEST_NUMBER, read_json
 
@@ -92,7 +92,7 @@ def load_to_dict(load: LoadEstimate) -> dict[str, Any]:
 def write_load_estimate(load: LoadEstimate, path: str | Path) -> Path:
     """Write an estimate as JSON."""
     path = Path(path)
-    text = json.dumps(load_to_dict(load), indent=1, ensure_ascii=False)
+    text = json_text(load_to_dict(load))
     write_atomically(path, text + "\n")
     return path
 

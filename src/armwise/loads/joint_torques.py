@@ -20,7 +20,7 @@ import numpy as np
 from armwise.arms import BASE, Arm, InertialParameters, inertial_transform
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, EstimateWarning, RecordingError
-from armwise.files import write_atomically
+from armwise.files import json_text, write_atomically
 from armwise.identification import Estimate
 from armwise.loads.estimate import LoadEstimate, estimate_of
 from armwise.loads.generalized_least_squares import (
@@ -127,9 +127,8 @@ _GAINS_FORMAT = "armwise torque gains 1"
 
 def write_torque_gains(gains: TorqueGains, path: str | Path) -> Path:
     """Write gains as JSON, for `identify_load(gains=)`."""
-    import json
 
-    write_atomically(Path(path), json.dumps(gains.to_dict(), indent=1) + "\n")
+    write_atomically(Path(path), json_text(gains.to_dict()))
     return Path(path)
 
 

@@ -62,7 +62,7 @@ def _filtered(columns: np.ndarray, sections: Sections) -> np.ndarray:
     Plain products of arrays: SciPy's filters would take longer to import than
     everything else that identification does.
     """
-    response, memory, handed_on = _responses(sections)
+    response, memory, handed_on, power = _responses(sections)
     # The gain at rest is one, so starting in the steady state of the first value is
     # the same as filtering what is above it from rest.
     initial = columns[0].copy()
@@ -75,7 +75,7 @@ def _filtered(columns: np.ndarray, sections: Sections) -> np.ndarray:
     # Every block as if it began at rest, then what it inherits from those before it.
     y = response @ x
     states = handed_on @ x
-    power, reach = _transition(sections), width
+    reach = width
     # s_b = e_b + A s_{b−1} in steps that double (a prefix sum): after each, a state
     # holds what so many blocks before it hand on.
     while reach < x.shape[1]:
@@ -94,9 +94,11 @@ _BLOCK = 48
 
 
 @lru_cache(maxsize=64)
-def _responses(sections: Sections) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What a block's output is of its input and of the state before it; and the state
-    that its input leaves behind.
+def _responses(
+    sections: Sections,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """What a block's output is of its input and of the state before it; and what the
+    state at its end is of both, the input first.
     """
     A, B, C, D = _state_space(sections)
     # C Aᵏ and Aᵏ B for every sample of a block.
@@ -109,13 +111,7 @@ def _responses(sections: Sections) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     impulse = np.concatenate([[D], memory[:-1] @ B])
     lag = np.subtract.outer(np.arange(_BLOCK), np.arange(_BLOCK))
     response = np.where(lag >= 0, impulse[np.maximum(lag, 0)], 0.0)
-    return response, memory, handed_on
-
-
-def _transition(sections: Sections) -> np.ndarray:
-    """How the state at a block's end follows from that at its beginning."""
-    A = _state_space(sections)[0]
-    return np.linalg.matrix_power(A, _BLOCK)
+    return response, memory, handed_on, np.linalg.matrix_power(A, _BLOCK)
 
 
 def _state_space(

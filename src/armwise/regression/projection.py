@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.regression.columns import Columns
-from armwise.regression.signals import Signals, friction_direction
+from armwise.regression.signals import Signals, directions, directions_shown
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -65,27 +65,39 @@ class TorqueProjection:
             torque: The torques, or several versions of them along the last axis.
             bandwidth_hz: Low-pass through which Coulomb friction is seen in [Hz].
         """
+        return self.residuals_at(torque, [bandwidth_hz])[0]
+
+    def residuals_at(
+        self,
+        torque: Float[np.ndarray, "samples joints ..."],
+        bandwidths_hz: Sequence[float],
+    ) -> list[Float[np.ndarray, "samples joints ..."]]:
+        """Return `residuals` for several bandwidths, at little more than one's cost."""
         stacked = torque.reshape(*torque.shape[:2], -1)
-        residual = np.empty(stacked.shape)
+        residuals = [np.empty(stacked.shape) for _ in bandwidths_hz]
         for system in self.systems:
             joints = list(system.joints)
             scaled = [stacked[:, j] / system.sizes[k] for k, j in enumerate(joints)]
             unexplained = system.without_fit(np.stack(scaled))
             flat = unexplained.reshape(-1, unexplained.shape[2])
-            friction = self._friction(system, bandwidth_hz)
-            # Friction last (Frisch, Waugh, Lovell: partial regression): the smooth
-            # columns are projected out once, and a new bandwidth needs only these few
-            # columns.
-            inverse, _ = _pseudo_inverse(friction.T @ friction)
-            flat = flat - friction @ (inverse @ (friction.T @ flat))
-            residual[:, joints] = flat.reshape(unexplained.shape).transpose(1, 0, 2)
-        return residual.reshape(torque.shape)
+            signs = directions(self.signals, system.drive_rows)
+            for residual, bandwidth_hz in zip(residuals, bandwidths_hz, strict=True):
+                friction = self._friction(system, signs, bandwidth_hz)
+                # Friction last (Frisch, Waugh, Lovell: partial regression): the smooth
+                # columns are projected out once, and a new bandwidth needs only these
+                # few columns.
+                inverse, _ = _pseudo_inverse(friction.T @ friction)
+                unseen = flat - friction @ (inverse @ (friction.T @ flat))
+                residual[:, joints] = unseen.reshape(unexplained.shape).transpose(
+                    1, 0, 2
+                )
+        return [residual.reshape(torque.shape) for residual in residuals]
 
     def _friction(
-        self, system: _System, bandwidth_hz: float
+        self, system: _System, signs: np.ndarray, bandwidth_hz: float
     ) -> Float[np.ndarray, "joints*samples drives"]:
         """Coulomb friction's columns, without what the other columns explain of it."""
-        direction = friction_direction(self.signals, system.drive_rows, bandwidth_hz)
+        direction = directions_shown(self.signals, signs, bandwidth_hz)
         effects = system.drive_rows.T[list(system.joints)] / system.sizes[:, None]
         columns = system.without_fit(direction * effects[:, None, :])
         return columns.reshape(-1, columns.shape[2])

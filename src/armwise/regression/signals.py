@@ -99,6 +99,13 @@ def friction_direction(
         weights: w, one row per motor; the joints themselves when not given.
         bandwidth_hz: Low-pass to look through in [Hz]; the torque's own when not given.
     """
+    return directions_shown(signals, directions(signals, weights), bandwidth_hz)
+
+
+def directions(
+    signals: Signals, weights: Float[np.ndarray, "motors dof"] | None = None
+) -> Float[np.ndarray, "samples motors"]:
+    """Return sign(w·q̇), zero below the resolution of the speed, before any low-pass."""
     matrix = np.eye(signals.dof) if weights is None else np.asarray(weights)
     speeds = signals.qd if weights is None else signals.qd @ matrix.T
     resolution = signals.speed_resolution
@@ -111,6 +118,17 @@ def friction_direction(
     for rows in signals.segments:
         for j, dead_band in enumerate(dead_bands):
             signs[rows, j] = averaged_sign(speeds[rows, j], float(dead_band))
+    return signs
+
+
+def directions_shown(
+    signals: Signals,
+    signs: Float[np.ndarray, "samples motors"],
+    bandwidth_hz: float | None = None,
+) -> Float[np.ndarray, "samples motors"]:
+    """Show `directions` as the torque does: through its low-pass, if it has one."""
+    if not signals.speed_resolution:
+        return signs
     return through_torque_filter(signals, signs, bandwidth_hz)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from collections.abc import Callable, Sequence
 from html import escape
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from armwise.errors import ArgumentError
-from armwise.files import write_atomically
+from armwise.files import json_text, write_atomically
 from armwise.programs import fill
 from armwise.report.report import (
     VERDICTS,
@@ -236,11 +237,15 @@ def _cell_to_html(cell: Cell, digits: int) -> str:
 def _figure_to_dict(figure: Figure | PlotlyFigure) -> dict[str, Any]:
     if isinstance(figure, PlotlyFigure):
         return figure.description
-    curves = [_series_to_dict(series) for series in figure.curves]
-    # Most curves of a figure are over the same times: a third of the page's size.
-    for before, curve in zip(reversed(curves[:-1]), reversed(curves), strict=False):
-        if curve["x"] == before["x"]:
-            curve["x"] = None
+    curves: list[dict[str, Any]] = []
+    before: Series | None = None
+    for series in figure.curves:
+        # Most curves of a figure are over the same times: a third of the page's size.
+        is_same = before is not None and np.array_equal(before.x, series.x)
+        x = None if is_same else _numbers(series.x, figure.is_x_logarithmic)
+        y = _numbers(series.y, figure.is_logarithmic)
+        curves.append({"name": series.name, "role": series.role, "x": x, "y": y})
+        before = series
     # Names stay as they are: the script writes them as text, never as markup.
     return {
         "title": figure.title,
@@ -254,28 +259,24 @@ def _figure_to_dict(figure: Figure | PlotlyFigure) -> dict[str, Any]:
     }
 
 
-def _series_to_dict(series: Series) -> dict[str, Any]:
-    return {
-        "name": series.name,
-        "role": series.role,
-        # A digit more along x: neighbouring samples of a long log must stay apart.
-        "x": _rounded(series.x, 6),
-        "y": _rounded(series.y, 5),
-    }
+def _numbers(values: np.ndarray, is_logarithmic: bool) -> dict[str, Any]:
+    """Whole multiples of a power of ten, as fine as a screen can show when enlarged.
 
-
-def _rounded(values: np.ndarray, digits: int) -> list[float | None]:
-    """Round to the digits a screen can show; a third of the page's size otherwise."""
-    values = np.asarray(values, dtype=float)
-    finite = np.isfinite(values)
-    # Zero has no logarithm.
-    size = np.abs(np.where(finite & (values != 0.0), values, 1.0))
-    shift = digits - 1 - np.floor(np.log10(size))
-    # Whole numbers times or over a power of ten have the short form that is wanted.
-    with np.errstate(over="ignore", invalid="ignore"):
-        up, down = 10.0 ** np.maximum(shift, 0.0), 10.0 ** np.maximum(-shift, 0.0)
-        short = (np.round(values * up / down) * down / up).tolist()
-    return [v if is_one else None for v, is_one in zip(short, finite, strict=True)]
+    A third of the page's size, and of the time to write it, of numbers in full. What is
+    drawn on a logarithmic axis is in decades.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        drawn = np.log10(values) if is_logarithmic else np.asarray(values, dtype=float)
+    finite = np.isfinite(drawn)
+    size = float(np.abs(drawn[finite]).max(initial=0.0))
+    # Six digits of the largest: an axis enlarged a hundred times still has 10⁴ steps.
+    power = math.floor(math.log10(size)) - 6 if size > 1e-290 else -6
+    with np.errstate(invalid="ignore"):
+        whole = np.rint(drawn * 10.0**-power if power < 0 else drawn / 10.0**power)
+    numbers = np.where(finite, whole, 0.0).astype(np.int64).tolist()
+    for k in np.flatnonzero(~finite):
+        numbers[k] = None
+    return {"power": power, "whole": numbers}
 
 
 # Text, for terminals, mails and diffs; and JSON.
@@ -297,7 +298,7 @@ def report_to_text(report: Report) -> str:
 
 def report_to_json(report: Report) -> str:
     """Write a report as JSON; what is not finite is null."""
-    return json.dumps(report.to_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+    return json_text(report.to_dict())
 
 
 def _block_to_text(block: Block) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,11 @@ from armwise.identification import (
     WRONG_DATA,
     Estimate,
     Identification,
+    Tally,
     Validation,
     negative_friction,
+    part_masks,
+    predict_torque,
     worsening,
 )
 from armwise.recordings import Samples
@@ -110,14 +113,18 @@ class Subject:
         return self.estimate.base.count - len(self.estimate.columns.friction)
 
     @cached_property
-    def fit_prediction(self) -> Float[np.ndarray, "samples dof"] | None:
-        """Torques the estimate predicts for the samples of the fit."""
-        return None if self.fitted is None else self.estimate.predict(self.fitted)
-
-    @cached_property
-    def validation_prediction(self) -> Float[np.ndarray, "samples dof"] | None:
-        """Torques it predicts for the validation samples."""
-        return None if self.validated is None else self.estimate.predict(self.validated)
+    def runs(self) -> tuple[PredictedRun, ...]:
+        """Validation data and those of the fit, as far as they are there, predicted."""
+        columns = self.estimate.columns
+        described = np.zeros(self.estimate.all_parameters.shape)
+        described[: self.arm.parameters.size] = self.arm.parameters
+        both = np.stack([self.estimate.all_parameters, described])
+        data = {"validation": self.validated, "fit": self.fitted}
+        return tuple(
+            PredictedRun(name, samples, *predict_torque(columns, both, samples))
+            for name, samples in data.items()
+            if samples is not None
+        )
 
     @cached_property
     def band(self) -> Float[np.ndarray, " dof"] | None:
@@ -127,12 +134,29 @@ class Subject:
         band = self.estimate.band(self.validated, BAND_LEVEL)
         return band.holds(self.validated.tau)
 
-    @cached_property
-    def description(self) -> Estimate:
-        """The same model with the description's parameters, to compare with."""
-        further = np.zeros(len(self.estimate.columns.friction))
-        parameters = np.concatenate([self.arm.parameters, further])
-        return replace(self.estimate, all_parameters=parameters)
+
+@dataclass(frozen=True, eq=False)
+class PredictedRun:
+    """Samples, and the torques two models predict for them.
+
+    Attributes:
+        name: "validation" or "fit".
+        samples: The samples.
+        identified: Torque in [N m] the estimate predicts.
+        described: Torque in [N m] of the same model with the description's parameters.
+    """
+
+    name: str
+    samples: Samples
+    identified: Float[np.ndarray, "samples dof"]
+    described: Float[np.ndarray, "samples dof"]
+
+    @property
+    def description_errors(self) -> Validation:
+        """Errors of the description's torques."""
+        tally, tau = Tally(self.samples.dof), self.samples.tau
+        tally.add(tau, tau - self.described, part_masks(self.samples))
+        return tally.result()
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from armwise.arms import Arm, InertialParameters
 from armwise.dynamics import mechanism_of
 from armwise.errors import ArgumentError, NotIdentifiable
-from armwise.files import write_atomically
+from armwise.files import json_text, write_atomically
 from armwise.recordings import Recording
 from armwise.servos.rollout import ServoMotion, robust
 from armwise.servos.servo import Servo, gain_registers
@@ -100,7 +99,7 @@ def write_servo_load(load: ServoLoad, path: str | Path) -> None:
     """Write a load to a JSON file, its folder made if need be."""
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(file, json.dumps(load.to_dict(), indent=1))
+    write_atomically(file, json_text(load.to_dict()))
 
 
 def _known(value: float, std: float, unit: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +13,7 @@ import numpy as np
 from armwise.arms import Arm, Drive, arm_from_dict, arm_to_dict
 from armwise.dynamics import mechanism_of
 from armwise.errors import ArgumentError, RecordingError
-from armwise.files import write_atomically
+from armwise.files import json_text, write_atomically
 from armwise.recordings import Recording
 from armwise.servos.model import PARAMETERS
 from armwise.servos.motions import servo_motion
@@ -373,7 +372,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 def write_servo(servo: Servo, path: str | Path) -> None:
     """Write servos to a JSON file, with the arm they belong to."""
-    write_atomically(Path(path), json.dumps(servo_to_dict(servo), indent=1))
+    write_atomically(Path(path), json_text(servo_to_dict(servo)))
 
 
 def servo_to_dict(servo: Servo) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from armwise.arms import (
     simulator_file,
 )
 from armwise.errors import ArgumentError, ArmError
-from armwise.files import write_atomically
+from armwise.files import json_text, write_atomically
 from armwise.identification import (
     Columns,
     Estimate,
@@ -585,7 +585,7 @@ def _write_json(subject: _Subject, path: Path, template: Path | None) -> Written
     if len(subject.draws):
         content["randomisation"] = ranges(arm, subject.draws)
         content["draws"] = subject.draws.tolist()
-    write_atomically(path, json.dumps(content, indent=1, ensure_ascii=False))
+    write_atomically(path, json_text(content))
     return WrittenFiles([path], [])
 
 

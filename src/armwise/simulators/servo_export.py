@@ -6,7 +6,6 @@ beside the one with it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
@@ -17,7 +16,7 @@ import numpy as np
 
 from armwise.arms import Arm, number, quoteattr, simulator_file
 from armwise.errors import ArgumentError
-from armwise.files import write_atomically
+from armwise.files import json_text, write_atomically
 from armwise.recordings import Recording
 from armwise.servos import ELEMENTS, PARAMETERS, Servo, servo_to_dict
 from armwise.simulators.files import (
@@ -209,7 +208,7 @@ def _write_mjlab(servo: Servo, path: Path, template: Path | None) -> WrittenFile
 
 
 def _write_json(servo: Servo, path: Path, template: Path | None) -> WrittenFiles:
-    write_atomically(path, json.dumps(servo_to_dict(servo), indent=1))
+    write_atomically(path, json_text(servo_to_dict(servo)))
     return WrittenFiles([path], [])
 
 

@@ -321,7 +321,7 @@ def find_bandwidth(
     candidates = candidates[candidates > 4.0 / duration]
     if not candidates.size:
         return highest_hz
-    residuals = [projection.residuals(torque, hz) for hz in candidates]
+    residuals = projection.residuals_at(torque, candidates.tolist())
     powers = np.stack([(residual**2).sum(axis=0) for residual in residuals])
     scores = _score(powers)
     best = int(np.argmin(scores))

@@ -23,7 +23,7 @@ from armwise.report.report import (
     points_per_curve,
     with_breaks,
 )
-from armwise.report.subject import BAND_LEVEL, Subject, judge
+from armwise.report.subject import BAND_LEVEL, PredictedRun, Subject, judge
 
 
 def summary_section(subject: Subject) -> Section:
@@ -144,19 +144,11 @@ def warnings_section(subject: Subject) -> Section:
 
 def torques_section(subject: Subject) -> Section:
     """Draw the torques of validation data first, then those of the fit."""
-    runs = [
-        # Validation first and open, the fit folded: it is the harder test.
-        ("validation", subject.validated, subject.validation_prediction),
-        ("fit", subject.fitted, subject.fit_prediction),
-    ]
     blocks: list[Block] = []
-    shown: list[str] = []
-    for name, samples, predicted in runs:
-        if samples is None or predicted is None:
-            continue
-        folded = bool(shown)
-        blocks += _figures(subject, name, samples, predicted, folded)
-        shown.append(name)
+    # Validation comes first and open, the fit folded: it is the harder test.
+    for k, run in enumerate(subject.runs):
+        blocks += _figures(subject, run, k > 0)
+    shown = [run.name for run in subject.runs]
     if subject.validated is None:
         note = (
             "Validation was not evaluated: there were no data besides those of the fit."
@@ -174,18 +166,10 @@ _SHOWN = 6
 """Joints whose torques are shown at once; those of further ones are folded."""
 
 
-def _figures(
-    subject: Subject, run: str, samples: Samples, predicted: np.ndarray, folded: bool
-) -> list[Figure]:
-    described = subject.description.predict(samples)
+def _figures(subject: Subject, run: PredictedRun, folded: bool) -> list[Figure]:
     return [
         torque_figure(
-            subject,
-            j,
-            f"{name}, {run} data",
-            samples,
-            (predicted[:, j], described[:, j]),
-            is_folded=folded or j >= _SHOWN,
+            subject, j, f"{name}, {run.name} data", run, folded or j >= _SHOWN
         )
         for j, name in enumerate(subject.arm.coordinate_names)
     ]
@@ -195,8 +179,7 @@ def torque_figure(
     subject: Subject,
     joint: int,
     title: str,
-    samples: Samples,
-    predictions: tuple[np.ndarray, np.ndarray],
+    run: PredictedRun,
     is_folded: bool = False,
 ) -> Figure:
     """Draw a joint's torque: measured, described, identified; the residual below.
@@ -205,18 +188,17 @@ def torque_figure(
         subject: Whose.
         joint: Which of its coordinates.
         title: Of the figure.
-        samples: The motion.
-        predictions: Torque of the joint as identified and as described.
+        run: The motion and its torques.
         is_folded: Whether it is shown only when asked for.
     """
-    identified, described = predictions
+    samples, identified = run.samples, run.identified[:, joint]
     measured = samples.tau[:, joint]
     # Seven numbers a point, for data of the fit and others, with the residuals'.
     rows = envelope_rows(measured - identified, points_per_curve(14 * subject.arm.dof))
     t = with_breaks(rows, continued_time(samples), samples)
     curves: tuple[tuple[str, np.ndarray, Role], ...] = (
         ("measured", measured, "measured"),
-        ("description", described, "described"),
+        ("description", run.described[:, joint], "described"),
         ("identified", identified, "predicted"),
         ("residual", measured - identified, "residual"),
     )
@@ -239,12 +221,8 @@ def torque_figure(
 def residuals_section(subject: Subject) -> Section:
     """Draw the residuals, and say how much of them is not noise."""
     runs = [
-        (name, samples, samples.tau - predicted)
-        for name, samples, predicted in (
-            ("fit", subject.fitted, subject.fit_prediction),
-            ("validation", subject.validated, subject.validation_prediction),
-        )
-        if samples is not None and predicted is not None
+        (run.name, run.samples, run.samples.tau - run.identified)
+        for run in reversed(subject.runs)
     ]
     blocks: list[Block] = [_numbers(subject)]
     for j in range(subject.arm.dof) if runs else ():

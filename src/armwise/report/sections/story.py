@@ -23,7 +23,7 @@ from armwise.report.report import (
     finite,
 )
 from armwise.report.sections.fit import torque_figure
-from armwise.report.subject import FIT, Judgement, Subject, graded, judge
+from armwise.report.subject import FIT, Judgement, PredictedRun, Subject, graded, judge
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -36,28 +36,28 @@ _STEPS = 4
 
 def story_section(subject: Subject) -> Section:
     """Show the arm, the five numbers that matter, what was gained, what to do next."""
-    samples = subject.fitted if subject.validated is None else subject.validated
+    run = subject.runs[0] if subject.runs else None
     checked = subject.validation
     is_unseen = checked is not None and checked.samples > 0
     errors = checked if checked is not None and is_unseen else subject.estimate.fit
     own = _moving(errors)
     described = None
-    if samples is not None and len(samples):
-        described = _moving(subject.description.validate(samples))
+    if run is not None and len(run.samples):
+        described = _moving(run.description_errors)
     # No joint moved: nothing is the worst.
     worst = int(np.nanargmax(own)) if np.isfinite(own).any() else None
     numbers = _numbers(subject, own, described, worst, is_unseen)
     steps = _steps(subject, is_unseen)
-    posture = subject.arm.rest if samples is None else _typical(samples)
+    posture = subject.arm.rest if run is None else _typical(run.samples)
     picture = Drawing(
         f"{subject.arm.name}, its joints in a posture of the data",
         arm_drawing(subject.arm, posture, worst),
     )
     blocks: list[Block] = [picture, numbers, BulletList(steps, "What to do next")]
-    if described is not None and samples is not None and worst is not None:
+    if described is not None and run is not None and worst is not None:
         blocks += [
             _gain(subject, own, described, is_unseen),
-            _trace(subject, worst, samples, is_unseen),
+            _trace(subject, worst, run, is_unseen),
         ]
     data = {
         "numbers": [
@@ -223,16 +223,12 @@ def _gain(
     )
 
 
-def _trace(subject: Subject, joint: int, samples: Samples, is_unseen: bool) -> Figure:
+def _trace(subject: Subject, joint: int, run: PredictedRun, is_unseen: bool) -> Figure:
     """Draw the joint with the largest error: the others look better than that."""
     name = subject.arm.coordinate_names[joint]
     what = "unseen data" if is_unseen else "data of the fit"
-    predictions = (
-        subject.estimate.predict(samples)[:, joint],
-        subject.description.predict(samples)[:, joint],
-    )
     return torque_figure(
-        subject, joint, f"{name}, the worst joint: torque, {what}", samples, predictions
+        subject, joint, f"{name}, the worst joint: torque, {what}", run
     )
 
 

@@ -1,7 +1,15 @@
 const figures = JSON.parse(document.getElementById('figures').textContent);
 const elements = [...document.querySelectorAll('.figure')];
+// Whole multiples of a power of ten; logarithms of what a logarithmic axis shows.
+function inFull({ power, whole }, isLog) {
+  // Divided, not multiplied by 0.1: 3/10 is 0.3.
+  const times = power < 0 ? k => k / 10 ** -power : k => k * 10 ** power;
+  return whole.map(k => k === null ? null : isLog ? 10 ** times(k) : times(k));
+}
 figures.filter(f => f.curves).forEach(f => f.curves.forEach((curve, i) => {
-  curve.x ??= f.curves[i - 1].x;  // the same as of the curve before
+  // None: the same as of the curve before.
+  curve.x = curve.x ? inFull(curve.x, f.x_log) : f.curves[i - 1].x;
+  curve.y = inFull(curve.y, f.log);
 }));
 
 // Axes.
