@@ -17,6 +17,8 @@ from armwise.calibration.variable_projection import (
     SensorPoint,
 )
 from armwise.errors import ArgumentError
+from armwise.motions import Triangle
+from armwise.recordings import Channel, Recording
 from tests.calibration.hands import ALPHA, BETA, recorded, structure
 
 
@@ -118,3 +120,22 @@ def test_joints_at_rest_are_masked():
     assert slow.any()
     assert np.all(weights[slow] == 0.0)
     assert np.all(mask.row_counts(len(sensed)) > 0.5 * len(sensed))
+
+
+def test_how_friction_goes_through_zero_does_not_show_in_the_torques_used():
+    """It creeps, as a simulator's does; the low-pass rings of it at the same places."""
+    motion = Triangle(np.zeros(1), np.array([0.8]), np.array([7.0]), 20.0, 0.0, 0.35)
+    time = np.arange(0.0, 20.0, 0.004)
+    x, speed, _ = motion.sample(time)
+    friction = np.clip(speed / 0.1, -1.0, 1.0)
+    channels = {
+        "volts_1": Channel(time, x[:, 0], "V"),
+        "tau_1": Channel(time, friction[:, 0], "N m"),
+    }
+    recording = Recording.from_channels(channels, joint_names=("a",), source="test")
+    sensed = sensed_samples(recording, 5.0)
+    mask = FrictionMask.from_samples(sensed, np.eye(1), ends=0.6)
+    assert mask.directions is not None
+    is_used = mask.weights(slice(0, len(sensed))) > 0.0
+    assert 0.4 < is_used.mean() < 0.8
+    assert np.abs(sensed.tau - mask.directions)[is_used].max() < 5e-4

@@ -75,6 +75,18 @@ def test_three_links_about_y_x_and_z_are_calibrated_from_nothing():
     check(rehearsal, outlook, result)
 
 
+@pytest.mark.slow
+def test_a_gain_that_was_wrong_alone_is_found_by_all_together(monkeypatch):
+    """A cosine of another rate may fit one joint's wave, and look sure."""
+
+    def wrong(sensed, j, guess):
+        gain, std = gain_alone(sensed, j, guess)
+        return (2.5 * gain, 0.05) if j == 0 else (gain, std)
+
+    monkeypatch.setattr("armwise.calibration.by_moving.gain_alone", wrong)
+    check(*calibrated(chain("y", 2), seed=3))
+
+
 def test_arms_side_by_side_are_calibrated_each_by_itself():
     arm = chain("z", 2)
     rehearsal = rehearse(arm, [1, 2, 3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -81,10 +82,16 @@ def recording(
 
 
 def of_arrays(
-    time: np.ndarray, q: np.ndarray, command: np.ndarray, source: str = "log"
+    time: np.ndarray,
+    q: np.ndarray,
+    command: np.ndarray,
+    source: str = "log",
+    temperatures: Sequence[float] = (),
 ) -> aw.Recording:
-    """Return a recording of positions and commands."""
+    """Return a recording of positions and commands, and of motors' temperatures."""
     extra = {
         f"command_{j + 1}": Channel(time, column) for j, column in enumerate(command.T)
     }
+    for j, celsius in enumerate(temperatures):
+        extra[f"temperature_{j + 1}"] = Channel(time, np.full(len(time), celsius))
     return aw.Recording.from_arrays(time, q=q, extra=extra, source=source)

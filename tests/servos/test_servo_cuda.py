@@ -82,12 +82,14 @@ def on_host(monkeypatch):
 def problem(folder, joints):
     """Return motions of one joint, some of them with the motor off, and two starts."""
     robot = rig.arm(folder, joints)
-    servo = rig.truth(robot, derivative=0.02, static=0.02, driving=0.1, slew=2.0)
+    servo = rig.truth(robot, derivative=0.02, static=0.02, driving=0.1, slew=2.0,
+                      start_up=0.01, heating=0.004)  # fmt: skip
     motions = []
     for seed in (1, 2, 3):
         motion = servo.motion(rig.recording(servo, seed))
         motion.mask[40:60] = False
         motion.powered[300 : 300 + 40 * seed] = 0.0
+        motion.warmth[:] = 5.0 * seed
         motions.append(joint_loads(motion, robot)[0])
     values = {name: float(x[0]) for name, x in servo.values.items()}
     other = values | {"stiffness": 5.0, "delay": 0.02, "release": 0.01, "zero": 0.05}

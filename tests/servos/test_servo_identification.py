@@ -14,9 +14,19 @@ from armwise.cli.main import app, every_validation
 from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.recordings import Channel
 from armwise.servos import EXAMPLE, is_lerobot, read_lerobot, read_servo, write_servo
-from armwise.servos.fit import ServoFit, shared_values, standard_deviations
-from armwise.servos.model import PARAMETERS
-from armwise.servos.motions import joint_signs, servo_motion
+from armwise.servos.fit import (
+    TORQUES,
+    Prior,
+    ServoFit,
+    fit_alike,
+    ranked,
+    shared_values,
+    standard_deviations,
+)
+from armwise.servos.identify import takers
+from armwise.servos.model import CORE, PARAMETERS
+from armwise.servos.motions import joint_loads, joint_signs, servo_motion
+from armwise.servos.rollout import Roller
 from tests.servos import rig
 
 
@@ -267,3 +277,46 @@ def test_servos_share_what_some_of_them_know():
     assert np.exp(prior.mean["acceleration"]) == pytest.approx(40.5, rel=0.02)
     # Nobody knows the rotor.
     assert "armature" not in prior.mean
+
+
+def test_one_joint_does_not_decide_for_another():
+    before = {0: 2e-3, 1: 3e-3, 2: 4e-3, 3: 1e-3}
+    # Three want the element, and one would be ruined by it.
+    assert takers(before, {0: 1.8e-3, 1: 2.8e-3, 2: 3.8e-3, 3: 9e-3}) == {0, 1, 2}
+    # What they need on the whole is in the firmware of one that does not show it.
+    assert takers(before, {0: 1.8e-3, 1: 2.8e-3, 2: 3.8e-3, 3: 1e-3}) == {0, 1, 2, 3}
+    # A little of one joint says nothing of the others.
+    assert takers(before, {0: 1.98e-3, 1: 3e-3, 2: 4e-3, 3: 1e-3}) == {0}
+    assert takers(before, before) == set()
+
+
+def still(values, names):
+    """Return a fit that was never moved."""
+    size = len(names)
+    return ServoFit(dict(values), tuple(names), 0.0, 1e-3, np.eye(size),
+                    np.zeros((2, size)))  # fmt: skip
+
+
+def test_fits_are_ranked_by_one_measure(robot):
+    """Each one's own cost is in units of its own errors, and says nothing."""
+    true = rig.truth(robot)
+    motions = [joint_loads(true.motion(rig.recording(true, 1)), robot)[0]]
+    right = {name: float(x[0]) for name, x in true.values.items()}
+    wrong = right | {"stiffness": 3.0}
+    fits = [replace(still(wrong, CORE), cost=1e-9, scale=0.1), still(right, CORE)]
+    assert ranked(Roller(None), motions, fits)[0].values == right
+
+
+def test_a_joint_that_gravity_does_not_load_has_the_others_torques(robot):
+    """Thirty times the torques and the rotor is the same motion; the others know."""
+    level = replace(robot, gravity=np.zeros(3))
+    true = rig.truth(level, armature=0.05)
+    motions = [
+        joint_loads(true.motion(rig.recording(true, k)), level)[1] for k in (1, 2)
+    ]
+    right = {name: float(x[1]) for name, x in true.values.items()}
+    lost = right | {name: 30.0 * right[name] for name in (*TORQUES, "coulomb")}
+    means = {name: float(np.log(1.2 * right[name])) for name in TORQUES}
+    prior = Prior(means, dict.fromkeys(TORQUES, 1.0))
+    fit = fit_alike(Roller(None), motions, lost, (*CORE, "acceleration"), 4, prior)
+    assert 0.5 < fit.values["stiffness"] / right["stiffness"] < 2.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -81,6 +82,35 @@ def test_friction_of_the_load_holds_the_load(robot, where):
     falls = rig.truth(robot, stiffness=1e-6, coulomb=1e-9, **{where: 0.3 * fraction})
     fallen = falls.predict(recording)
     assert np.abs(fallen - fallen[0]).max() > 0.1
+
+
+def test_the_start_up_torque_is_there_from_the_first_tick_on(robot):
+    """An all but soft servo moves once that torque exceeds dry friction, not before."""
+    level = replace(robot, gravity=np.zeros(3))
+    held = rig.truth(level, stiffness=1e-6, coulomb=0.1, start_up=0.099)
+    recording = rig.recording(held, 3)
+    q = held.predict(recording)
+    assert np.abs(q - q[0]).max() < 1e-9
+    moves = rig.truth(level, stiffness=1e-6, coulomb=0.1, start_up=0.12)
+    q = moves.predict(recording)
+    assert np.abs(q - q[0]).max(axis=0).min() > 0.1
+
+
+def test_a_warm_motor_is_a_weaker_one(robot):
+    """By its winding: what the supply drives and what its own voltage brakes."""
+    servo = rig.truth(robot, heating=0.005, start_up=0.02, saturation=0.5)
+    log = rig.recording(servo, 5)
+    time, command = log["command_1"].time, np.column_stack(
+        [log[f"command_{j}"].values for j in (1, 2)]
+    )  # fmt: skip
+    q = np.column_stack([log["q_1"].values, log["q_2"].values])
+    warm = rig.of_arrays(time, q, command, temperatures=(45.0, 25.0))
+    weaker = servo.predict(warm)
+    assert np.abs(weaker - servo.predict(log)).max() > 1e-3
+    values = {name: x.copy() for name, x in servo.values.items()}
+    for name in ("stiffness", "damping", "start_up", "saturation"):
+        values[name][0] /= 1.0 + 0.005 * 20.0
+    assert np.abs(replace(servo, values=values).predict(log) - weaker).max() < 1e-9
 
 
 def test_mujoco_rolls_out_the_exported_model(robot, tmp_path: Path, monkeypatch):

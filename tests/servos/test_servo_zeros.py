@@ -9,6 +9,7 @@ import pytest
 
 from armwise.servos import identify_servo
 from armwise.servos.fit import mean_errors
+from armwise.servos.joints import JointMotions
 from armwise.servos.model import CORE
 from armwise.servos.motions import dense, joint_loads, simulated_loads
 from armwise.servos.rollout import Roller
@@ -89,3 +90,20 @@ def test_a_wrong_zero_is_found_and_said(robot):
     assert np.all(np.abs(off) < 3.0 * np.degrees(found.std["zero"]))
     assert any("beyond the description's zero" in note for note in found.notes)
     assert found.values["stiffness"] == pytest.approx(servo.values["stiffness"], 0.05)
+
+
+@pytest.mark.parametrize("wall", [0.6, np.inf])
+def test_a_wall_is_where_a_joint_always_stops(robot, wall):
+    walled = rig.truth(robot, upper=wall)
+    motions = [walled.motion(rig.recording(walled, seed)) for seed in (1, 2, 3)]
+    course = JointMotions([robot] * 3, motions, Roller(None), lambda what, part: None)
+    joints = course.joints()
+    for joint in joints:
+        free = rig.truth(robot).values
+        joint.fits = [{name: float(x[joint.number]) for name, x in free.items()}] * 2
+    course.mask_contact(joints, is_sure=True)
+    walls = [course.find_walls(joint, joint.fits[0]) for joint in joints]
+    if np.isinf(wall):
+        assert walls == [{}, {}]
+    else:
+        assert [w["upper"] for w in walls] == pytest.approx([wall] * 2, abs=2e-3)

@@ -541,10 +541,30 @@ class _Procedure:
         region = SearchRegion.from_guess(
             self.structure, projector.sensed, guess.alpha, guess.beta, 1.3
         )
-        # Three standard deviations each way.
-        factor = np.maximum(np.exp(3.0 * widths), 1.1)
         size = np.abs(guess.alpha)
-        region = replace(region, low=size / factor, high=size * factor)
+        # A cosine of half the rate may fit one joint's wave nearly as well: where no
+        # gains nearby explain all waves together, those of its inertia are tried.
+        for width in (widths, np.maximum(widths, _INERTIA_ERROR)):
+            # Three standard deviations each way.
+            factor = np.maximum(np.exp(3.0 * width), 1.1)
+            wide = replace(region, low=size / factor, high=size * factor)
+            best = self._lowest(few, wide, guess, sought)
+            if best is not None and best.mean_cost <= _GOOD_COST:
+                return descend(projector, best.point, sought, None, 1e-6).point
+        raise NotConverged(
+            f"No gains and offsets of {self.structure.arm.name} explain what was "
+            "recorded while it moved. Is this its description, and are the torques "
+            "those that were asked for?"
+        )
+
+    def _lowest(
+        self,
+        few: Projector,
+        region: SearchRegion,
+        guess: SensorPoint,
+        sought: Bool[np.ndarray, " unknowns"],
+    ) -> ProjectedProblem | None:
+        """The lowest minimum in a region, by the description's masses if they do."""
         starts = described_points(few, region, sought, 0)
         minima = search(few, region, starts, sought, _GOOD_COST) if starts else []
         best = lowest(minima)
@@ -552,20 +572,14 @@ class _Procedure:
             points = [p.held(guess, sought) for p in region.points(512, 0)]
             minima += search(few, region, points, sought, _GOOD_COST, self._report)
             best = lowest(minima)
-            if best is not None:
-                # An arm that hangs where it should stand fits well, but not as well.
-                for image in near_images(few, region, best.problem):
-                    # Pushes have told which way readings count.
-                    if np.all(image.alpha * guess.alpha > 0.0):
-                        minima += search(few, region, [image], sought, _GOOD_COST)
-                best = lowest(minima)
-        if best is None or best.problem.mean_cost > _GOOD_COST:
-            raise NotConverged(
-                f"No gains and offsets of {self.structure.arm.name} explain what was "
-                "recorded while it moved. Is this its description, and are the torques "
-                "those that were asked for?"
-            )
-        return descend(projector, best.problem.point, sought, None, 1e-6).point
+        if best is None:
+            return None
+        # An arm that hangs where it should stand fits well, but not as well. Pushes
+        # have told which way readings count.
+        for image in near_images(few, region, best.problem, reverses=False):
+            minima += search(few, region, [image], sought, _GOOD_COST)
+        best = lowest(minima)
+        return None if best is None else best.problem
 
     def _prior(self, point: SensorPoint) -> GaussianPrior:
         """None for what is sought; what the moves suggest for the others."""
@@ -590,12 +604,7 @@ class _Procedure:
         parts = int(np.clip(_PARTS * moved / period, _FEWEST, STRETCHES))
         covariance = covariance_of(projector, solution, is_free, prior, parts)
         factor = float(t.ppf(0.975, parts - 1) / norm.ppf(0.975))
-        covariance = factor**2 * covariance
-        # Gains come first, unless known, then offsets; both feel their joint's error.
-        error = _friction_error(projector, solution) ** 2
-        rows = np.arange(self._asked.size)
-        covariance[rows, rows] += np.tile(error, self._asked.size // self._dof)
-        return np.asarray(covariance)
+        return np.asarray(factor**2 * covariance)
 
     def _unsure(self, std: np.ndarray) -> Bool[np.ndarray, " unknowns"]:
         return np.asarray(self.outlook.is_sought & ~(std <= self._asked))
@@ -671,31 +680,6 @@ class _Procedure:
             method="by moving",
             recordings=tuple(self._recordings),
         )
-
-
-_FRICTION_MODEL = 0.0001
-"""Error of friction's model at the speeds of the waves, as a fraction of the friction:
-what remains beside Coulomb and viscous friction and its rise towards rest, which are
-estimated; a simulator's steps, for one. Every wave repeats it, so that no jackknife
-sees it. Chosen on 984 values of chains of 2, 4 and 6 links (seeds 520 to 527, both
-plants): 97 % are then inside, 95 % without it; twice as much, 98 %, is too wide."""
-
-
-def _friction_error(
-    projector: Projector, solution: ProjectedProblem
-) -> Float[np.ndarray, " dof"]:
-    """Error of each joint's gain, and of its offset in [rad], from friction's model.
-
-    An error of the torque turns gravity's cosine by its fraction of the amplitude.
-    """
-    structure, evidence = projector.structure, evidence_of(projector, solution)
-    parameters = structure.parameters(solution.values[:-1])
-    dry = np.abs(parameters[structure.arm.layout.drive("coulomb")])
-    friction = dry @ np.abs(structure.drive_weights)
-    amplitude = np.sqrt(2.0) * evidence.gravity.std(axis=0)
-    # Ten times gravity's amplitude: such a joint is hidden anyway.
-    ratio = np.minimum(friction / np.maximum(amplitude, 1e-12), 10.0)
-    return np.asarray(_FRICTION_MODEL * ratio)
 
 
 # What a further move promises.

@@ -29,7 +29,11 @@ from armwise.calibration.search import (
     search,
 )
 from armwise.calibration.structure import Structure, as_structure
-from armwise.calibration.variable_projection import Projector, SensorPoint
+from armwise.calibration.variable_projection import (
+    SETTLING,
+    Projector,
+    SensorPoint,
+)
 from armwise.errors import ArgumentError, NotIdentifiable, NotPhysical, RecordingError
 from armwise.progress import Progress
 from armwise.recordings import Channel, Preparation, Recording, Samples, prepare
@@ -204,10 +208,6 @@ def _prior(
 
 # Samples in the sensors' own units, and whether they can be used.
 
-_SETTLING = 3.0
-"""Time that a low-pass forwards and backwards is disturbed by the ends, in periods of
-its cut-off: a Butterworth filter's response has then decayed below a per cent."""
-
 _SENSOR_CHANNELS = ("volts", "q")
 """Channels of a joint's sensor; the first that is recorded is used."""
 
@@ -243,7 +243,7 @@ def _settled(sensed: Samples) -> Samples:
     bandwidth = sensed.preparation.torque_bandwidth_hz
     if bandwidth is None:
         return sensed
-    ends = round(_SETTLING / bandwidth * sensed.rate_hz)
+    ends = round(SETTLING / bandwidth * sensed.rate_hz)
     parts = [
         sensed[rows.start + ends : rows.stop - ends]
         for rows in sensed.segments

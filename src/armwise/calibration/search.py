@@ -127,10 +127,14 @@ def is_same(a: SensorPoint, b: SensorPoint) -> bool:
 
 
 def near_images(
-    projector: Projector, region: SearchRegion, solution: ProjectedProblem
+    projector: Projector,
+    region: SearchRegion,
+    solution: ProjectedProblem,
+    reverses: bool = True,
 ) -> list[SensorPoint]:
     """Images of a minimum that explain the torques nearly as well."""
-    images = [(projector.cost(p), p) for p in region.images(solution.point)]
+    points = region.images(solution.point, reverses)
+    images = [(projector.cost(p), p) for p in points]
     # One more per torque: a perfect fit has no cost to take multiples of.
     limit = _MIRROR_FACTOR * solution.cost + solution.rows
     near = [x for x in images if x[0] < limit]
@@ -238,14 +242,19 @@ class SearchRegion:
             )
         return points
 
-    def images(self, point: SensorPoint) -> list[SensorPoint]:
+    def images(self, point: SensorPoint, reverses: bool = True) -> list[SensorPoint]:
         """Points of nearly the same gravity torques: joints turned half round or over.
 
         An arm that hangs where it should stand, or is seen in a mirror, is explained by
         bodies that cannot exist; the arm itself is then one of these.
+
+        Args:
+            point: What they are images of, first among them.
+            reverses: Whether sensors may count backwards, too.
         """
         n = point.beta.size
-        signs = [np.ones(n), -np.ones(n), *(1.0 - 2.0 * np.eye(n))]
+        mirrors = [-np.ones(n), *(1.0 - 2.0 * np.eye(n))] if reverses else []
+        signs = [np.ones(n), *mirrors]
         turns = [np.zeros(n), *np.eye(n)]
         turns += [turns[i] + turns[j] for j in range(1, n + 1) for i in range(1, j)]
         return [

@@ -398,6 +398,10 @@ _RARELY_MOVING = 0.1
 """Fraction of samples in which a joint must slide for its rests to be masked: one that
 moves less is calibrated from its rests rather than from next to nothing."""
 
+SETTLING = 3.0
+"""Time that a low-pass forwards and backwards is disturbed by a step, in periods of its
+cut-off: a Butterworth filter's response has then decayed below a per cent."""
+
 
 @dataclass(frozen=True, eq=False)
 class FrictionMask:
@@ -435,13 +439,16 @@ class FrictionMask:
         least = _SLOW * np.percentile(np.abs(sensed.qd), 90, axis=0)
         least = np.maximum(resolution, least)
         direction = _direction(sensed, least)
+        is_settled = np.ones(direction.shape, dtype=bool)
         if ends > 0.0:
             for rows in sensed.segments:
                 part = sensed[rows]
                 top = np.percentile(np.abs(part.qd), 90, axis=0)
                 direction[rows] = _direction(part, np.maximum(least, ends * top))
+                is_settled[rows] = _is_settled(part, least)
         slides = np.abs(direction) > SETTLED_DIRECTION
-        is_used = slides | (slides.mean(axis=0) < _RARELY_MOVING)
+        is_rare = slides.mean(axis=0) < _RARELY_MOVING
+        is_used = (slides & is_settled) | is_rare
         directions = friction_direction(sensed, drive_weights)
         slowness = _slowness(np.abs(sensed.qd @ drive_weights.T), directions)
         return cls(directions, is_used, drive_weights, slowness)
@@ -533,6 +540,24 @@ def _slowness(
         ratio = np.minimum(typical / np.maximum(speed[:, k], 1e-12), 3.0)
         slowness[:, k] = ratio - 1.0
     return slowness
+
+
+def _is_settled(
+    sensed: Samples, least: Float[np.ndarray, " dof"]
+) -> Bool[np.ndarray, "samples dof"]:
+    """Where the torques' low-pass has forgotten a joint's last reversal, and the next.
+
+    How friction goes through zero, sticking or creeping, is nobody's to know. What it
+    differs by from a step rings on in the low-pass, by some thousandths of it, always
+    at the same readings: gains would be a ten-thousandth off, without any scatter.
+    Beyond a segment's ends a joint may reverse at once.
+    """
+    bandwidth = sensed.preparation.torque_bandwidth_hz
+    reach = 0 if bandwidth is None else round(SETTLING / bandwidth * sensed.rate_hz)
+    around = ((reach + 1, reach), (0, 0))
+    slow = np.pad(np.abs(sensed.qd) < least, around, constant_values=True)
+    total = np.cumsum(slow, axis=0)
+    return np.asarray(total[2 * reach + 1 :] == total[: -2 * reach - 1])
 
 
 def _direction(

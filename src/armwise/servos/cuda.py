@@ -68,6 +68,7 @@ class MotionArrays:
         goals: Joints × samples of every motion, one after another.
         powered: Of every sample.
         starts: First positions.
+        warmth: Of every joint in [K].
         bodies: Of every motion, or of every step where they vary.
         used: 1 where a sample counts.
         q: Measured positions, of the first joint.
@@ -79,6 +80,7 @@ class MotionArrays:
     goals: np.ndarray
     powered: np.ndarray
     starts: np.ndarray
+    warmth: np.ndarray
     bodies: np.ndarray
     used: np.ndarray
     q: np.ndarray
@@ -100,6 +102,7 @@ def motion_arrays(motions: Sequence[ServoMotion]) -> MotionArrays:
         goals=np.concatenate([m.goals.T.ravel() for m in motions]),
         powered=np.concatenate([m.powered for m in motions]),
         starts=np.concatenate([m.q[0] for m in motions]),
+        warmth=np.concatenate([m.warmth for m in motions]),
         bodies=np.concatenate(bodies),
         used=np.concatenate([m.mask[:, 0] for m in motions]).astype(np.int32),
         q=np.concatenate([m.q[:, 0] for m in motions]),
@@ -196,7 +199,10 @@ class CudaRoller(Roller):
         columns = table_columns(tables)
         count, memory = columns.shape[1], self._memory
         out = self._device.empty(8 * self._arrays.goals.size * count)
-        names = ("shape", "clock", "stamps", "goals", "powered", "starts", "bodies")
+        names = (
+            "shape", "clock", "stamps", "goals", "powered", "starts", "warmth",
+            "bodies",
+        )  # fmt: skip
         read = [memory[name] for name in names]
         numbers = self._device.upload(columns)
         tasks = count * len(motions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 Values = Mapping[str, float]
+
+LIMITS = ("acceleration", "slew")
+"""Limits of the set-point, infinite where there are none."""
 
 _DAMPINGS = (0.0, 0.03, 0.3, 3.0)
 """Levenberg-Marquardt damping, of the diagonal, tried at once in one batch."""
@@ -50,8 +53,7 @@ class ServoFit:
         values: Every parameter.
         names: Those that were fitted.
         cost: Mean robust cost, in [rad].
-        total: Robust cost of independent errors and of the prior, in units of half a
-            squared standard deviation.
+        scale: Where squares of its errors end, in [rad].
         information: Of the fitted coordinates, prior included.
         scores: Gradient of every motion, for the scatter between motions.
     """
@@ -59,7 +61,7 @@ class ServoFit:
     values: dict[str, float]
     names: tuple[str, ...]
     cost: float
-    total: float
+    scale: float
     information: Float[np.ndarray, "names names"]
     scores: Float[np.ndarray, "motions names"]
 
@@ -78,28 +80,41 @@ class Prior:
 
 
 # Judgement: servos of one type agree in what their firmware does, within 4 ms in when
-# they are written to. Torques only within a factor of e: those of a joint without
-# gravity are in units of its inertia, and friction depends on the gears' age.
+# they are written to. Torques only within half of a factor of e: those of a joint
+# without gravity are in units of its inertia, and friction depends on the gears' age.
 _SCATTER = {
-    "stiffness": 1.0, "damping": 1.0, "armature": 1.0, "delay": 0.2,
+    "stiffness": 0.5, "damping": 0.5, "armature": 1.0, "delay": 0.2,
     "acceleration": 0.15, "slew": 0.15, "stribeck_speed": 1.0,
 }  # fmt: skip
 
 
-def shared_values(fits: Sequence[ServoFit]) -> Prior:
+TORQUES = ("stiffness", "damping", "armature")
+"""Shared parameters that gravity gives their size."""
+
+
+def shared_values(
+    fits: Sequence[ServoFit], among: Sequence[str] = tuple(_SCATTER)
+) -> Prior:
     """Return what servos have in common: a weighted median of each parameter.
 
     A servo counts as much as its own motions say about the parameter.
+
+    Args:
+        fits: Of servos of one type.
+        among: Parameters that may be shared.
     """
-    names = [name for name in fits[0].names if name in _SCATTER]
     mean, std = {}, {}
-    for name in names:
+    for name in among:
         rows = []
         for fit in fits:
+            if name not in fit.names:
+                continue
             k = fit.names.index(name)
             x = encode(stacked([fit.values]), [name])[0, 0]
-            variance = np.linalg.pinv(fit.information)[k, k]
+            variance = np.linalg.pinv(fit.information, hermitian=True)[k, k]
             rows.append((x, 1.0 / (max(variance, 0.0) + _SCATTER[name] ** 2)))
+        if not rows:
+            continue
         rows.sort()
         x, weight = np.array(rows).T
         # Judgement: where no servo is known to a factor of e, nothing is shared.
@@ -160,15 +175,43 @@ def fit_alike(
     iterations: int,
     prior: Prior,
 ) -> ServoFit:
-    """Fit a servo that others are like, from its own values and from their timing."""
-    timing = [n for n in ("delay", "acceleration", "slew") if n in prior.mean]
-    means = np.array([[prior.mean[name] for name in timing]])
-    moved = decode(stacked([start]), timing, means)
-    starts = [start, {name: float(x[0]) for name, x in moved.items()}]
+    """Fit a servo that others are like, from its own values and from theirs."""
+    starts = [dict(start)]
+    for group in (("delay", *LIMITS), TORQUES):
+        theirs = [n for n in group if n in prior.mean and n in names]
+        if theirs:
+            means = np.array([[prior.mean[name] for name in theirs]])
+            moved = decode(stacked([start]), theirs, means)
+            starts.append({name: float(x[0]) for name, x in moved.items()})
+            # Friction goes with the torques: what holds a stiff servo stops a soft one.
+            starts[-1]["coulomb"] *= starts[-1]["stiffness"] / start["stiffness"]
     fits = fit_servos(
         roller, motions, starts, names, iterations=iterations, prior=prior
     )
-    return min(fits, key=lambda fit: fit.total)
+    return ranked(roller, motions, fits, prior)[0]
+
+
+def ranked(
+    roller: Roller,
+    motions: Sequence[ServoMotion],
+    fits: Sequence[ServoFit],
+    prior: Prior | None = None,
+) -> list[ServoFit]:
+    """Return fits to the same motions, the best first.
+
+    Their own costs are each in units of its own errors, and the worst has the largest.
+    """
+    if len(fits) < 2:
+        return list(fits)
+    tables = tables_of(stacked([fit.values for fit in fits]))
+    # Judgement: half a step of a usual encoder; beyond, absolute errors are compared.
+    costs = roller.costs(motions, tables, np.full(len(fits), 1e-3))
+    totals = costs * effective_rows(motions) / min(fit.scale for fit in fits)
+    for k, fit in enumerate(fits):
+        rows = _prior_rows(prior, fit.names)
+        totals[k] += _penalty(encode(stacked([fit.values]), fit.names)[0], rows)
+    order = np.argsort(totals, kind="stable")
+    return [replace(fits[k], cost=float(costs[k])) for k in order]
 
 
 def undetermined(
@@ -243,7 +286,7 @@ def fit_servos(
     effective = effective_rows(motions)
     widths = np.array([PARAMETERS[name].step for name in names])
     count, size = x.shape
-    failures, cost, total = np.zeros(count, int), np.zeros(count), np.zeros(count)
+    failures, cost, scales = np.zeros(count, int), np.zeros(count), np.zeros(count)
     information = np.zeros((count, size, size))
     scores = np.zeros((count, len(motions), size))
     active = np.arange(count)
@@ -275,9 +318,9 @@ def fit_servos(
         cost[active] = sums.cost
         # In units of squared errors, as the prior's.
         before = sums.cost * effective / sums.scale + _penalty(x[active], prior_rows)
-        total[active] = before
+        scales[active] = sums.scale
         first = 0
-        is_better = np.zeros(len(active), bool)
+        is_better, reached = np.zeros(len(active), bool), before.copy()
         for rows, y in batches:
             own = costs[first : first + y[..., 0].size].reshape(y.shape[:2])
             first += own.size
@@ -286,10 +329,10 @@ def fit_servos(
             best = np.argmin(totals, axis=1)
             lowest = np.take_along_axis(totals, best[:, None], 1)[:, 0]
             # Judgement: far less than halves of the data differ by.
-            good = lowest < np.minimum(before[rows] * (1.0 - 2e-4), total[active[rows]])
+            good = lowest < np.minimum(before[rows] * (1.0 - 2e-4), reached[rows])
             k, chosen = rows[good], best[good]
             x[active[k]], is_better[k] = y[good, chosen], True
-            cost[active[k]], total[active[k]] = own[good, chosen], lowest[good]
+            cost[active[k]], reached[k] = own[good, chosen], lowest[good]
         # Differences of the other width, and points along the valley, may show a way
         # down that these did not.
         failures[active] = np.where(is_better, 0, failures[active] + 1)
@@ -300,7 +343,7 @@ def fit_servos(
     return [
         ServoFit(
             {name: float(v[s]) for name, v in ends.items()}, names, float(cost[s]),
-            float(total[s]), information[s], scores[s],
+            float(scales[s]), information[s], scores[s],
         )
         for s in range(count)
     ]  # fmt: skip
@@ -452,6 +495,32 @@ def drawn_starts(
     return starts
 
 
+def shaken(
+    values: Values, names: Sequence[str], random: np.random.Generator, count: int
+) -> list[dict[str, float]]:
+    """Draw servos a factor of e around one, whose valley may not be the lowest.
+
+    Args:
+        values: Of a servo.
+        names: Its fitted parameters.
+        random: Generator.
+        count: How many.
+    """
+    kinds = [PARAMETERS[name].scale for name in names]
+    # Limits are sharp, and known where they show; signed ones are near zero.
+    reach = [
+        0.2 if np.isinf(PARAMETERS[name].absent) else 0.0 if kind == "signed" else 1.0
+        for name, kind in zip(names, kinds, strict=True)
+    ]
+    x = (
+        encode(stacked([values]), names)
+        + random.normal(size=(count, len(names))) * reach
+    )
+    x = np.where([kind == "linear" for kind in kinds], np.abs(x), x)
+    drawn = decode(stacked([values] * count), names, x)
+    return [{k: float(v[s]) for k, v in drawn.items()} for s in range(count)]
+
+
 def best_starts(
     roller: Roller,
     motions: Sequence[ServoMotion],
@@ -495,11 +564,18 @@ def element_starts(
         effort = max(_effort(w) for w in windows) * values["stiffness"]
         return [dict(values) | {"saturation": float(f * effort)}
                 for f in np.geomspace(0.02, 1.0, 16)]  # fmt: skip
+    if added == ("heating",):
+        warm = float(np.median([w.warmth[0] for w in windows]))
+        for start in starts:
+            # The same servo at the usual temperature.
+            for name in ("stiffness", "damping", "saturation", "start_up"):
+                start[name] *= 1.0 + start["heating"] * warm
+        return starts
     if "stribeck_speed" in added:
         return [dict(start) | {"stribeck_speed": speed}
                 for start in starts for speed in (0.03, 0.1, 0.3, 1.0)]  # fmt: skip
-    if added == ("offset",):
-        starts += [dict(values) | {"offset": -s["offset"]} for s in starts]
+    if PARAMETERS[added[0]].scale == "signed":
+        starts += [dict(values) | {added[0]: -s[added[0]]} for s in starts]
     return starts
 
 

@@ -7,7 +7,7 @@ result is judged on the whole arm.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,8 @@ from armwise.progress import Progress
 from armwise.recordings import Recording
 from armwise.servos.cuda import CudaRoller
 from armwise.servos.fit import (
-    Prior,
+    LIMITS,
+    TORQUES,
     ServoFit,
     StartRange,
     Values,
@@ -32,12 +33,14 @@ from armwise.servos.fit import (
     fit_servo,
     fit_servos,
     mean_errors,
+    ranked,
+    shaken,
     shared_values,
     standard_deviations,
     undetermined,
     without,
 )
-from armwise.servos.joints import LIMITS, JointMotions, ServoJoint, at_rest
+from armwise.servos.joints import JointMotions, ServoJoint, at_rest
 from armwise.servos.load import known_load_errors
 from armwise.servos.model import (
     CORE,
@@ -45,8 +48,6 @@ from armwise.servos.model import (
     EXPRESSIBLE,
     PARAMETERS,
     absent,
-    stacked,
-    tables_of,
 )
 from armwise.servos.motions import (
     as_list,
@@ -73,6 +74,13 @@ STARTS = 256
 # not worth its parameters.
 WORTH = 0.005
 """Fraction by which an element must reduce the error on motions left out."""
+
+# Judgement: half a step of a usual encoder.
+_ROUNDING = 1e-3
+"""Error in [rad] below which neither other valleys nor second thoughts are worth it."""
+
+_AFTER_FRICTION = "start-up torque"
+"""Element that is tried next when other valleys are sought."""
 
 # Judgement: a seventieth of a usual encoder's tick.
 _LEAST_WORTH = 2e-5
@@ -154,8 +162,9 @@ class _Identification(JointMotions):
         super().__init__(arms, motions, roller, progress)
         self.signs, self.starts = signs, draws[1]
         self.random = np.random.default_rng(draws[0])
-        # Few joints leave time for more steps of each fit.
-        self.steps = 6 if self.dof <= 2 else 3
+        # Few joints leave time for more of each fit.
+        self.is_short = self.dof <= 2
+        self.steps = {1: 10, 2: 6}.get(self.dof, 3)
         self.coasts = any(bool((m.powered < 0.5).any()) for m in motions)
         # Nothing is known of a motor that is never off.
         off = ("coasting", "release") if self.coasts else ()
@@ -175,13 +184,16 @@ class _Identification(JointMotions):
         self.mask_contact(joints, is_sure=False)
         self.find_zeros(joints, self.core)
         is_sharp = self.reload(joints)
-        names, elements = self._grow(joints)
+        moving = [joint for joint in joints if joint.moves]
+        self._torques_alike(moving)
+        elements = self._grow(moving)
         # Once more, with a model that knows better what is usual.
         self.mask_contact(joints, is_sure=True)
         if is_sharp:
             self.reload(joints)
-        fits = self._final(joints, names)
-        return self._answer(joints, fits, names, elements)
+        fits = self._final(joints)
+        self._walls(joints, fits)
+        return self._answer(joints, fits, elements)
 
     def _core(self, joints: list[ServoJoint]) -> None:
         """Fit what every servo has, from many starts."""
@@ -189,7 +201,7 @@ class _Identification(JointMotions):
         for joint in joints:
             self.progress("starting points", 0.3 * joint.number / self.dof)
             joint.halves = self.windows(joint)
-            windows = [*joint.halves[0], *joint.halves[1]]
+            windows = joint.windows
             if not joint.moves:
                 continue
             around = StartRange(
@@ -234,87 +246,177 @@ class _Identification(JointMotions):
             fits += fit_servos(
                 self.roller, windows, alike, names, iterations=iterations
             )
-        # One scale for all: each fit's own cost is in units of its own errors.
-        tables = tables_of(stacked([fit.values for fit in fits]))
-        costs = self.roller.costs(windows, tables, np.full(len(fits), 1e-3))
-        order = np.argsort(costs, kind="stable")
-        return [replace(fits[k], cost=float(costs[k])) for k in order]
+        return ranked(self.roller, windows, fits)
 
-    def _grow(
-        self, joints: list[ServoJoint]
-    ) -> tuple[tuple[str, ...], tuple[ServoElement, ...]]:
+    def _torques_alike(self, joints: Sequence[ServoJoint]) -> None:
+        """Pull the torques of servos of one arm together, before elements are added.
+
+        A joint that gravity does not load has no torque of its own to go by, and
+        without the others' it ends in any valley.
+        """
+        if len(joints) < 2:
+            return
+        self.progress("other servos", 0.34)
+        fits = [
+            fit_servo(self.roller, j.windows, j.fits[0], self._first(j), iterations=1)
+            for j in joints
+        ]
+        prior = shared_values(fits, TORQUES)
+        for joint, fit in zip(joints, fits, strict=True):
+            near = fit_alike(
+                self.roller, joint.windows, fit.values, fit.names, 4, prior
+            )
+            own, alike = (
+                np.nanmean(mean_errors(self.roller, joint.windows, one.values))
+                for one in (fit, near)
+            )
+            # Judgement: servos of one type, unless that explains clearly less.
+            if alike < 1.03 * own:
+                joint.prior, joint.fits = prior, [near.values] * 2
+
+    def _first(self, joint: ServoJoint) -> tuple[str, ...]:
+        """Return what a joint's random starts were fitted in."""
+        limits = (name for name in LIMITS if np.isfinite(joint.fits[0][name]))
+        return (*self.core, *limits)
+
+    def _grow(self, moving: Sequence[ServoJoint]) -> tuple[ServoElement, ...]:
         """Add elements one at a time, each judged by the motions left out."""
-        moving = [joint for joint in joints if joint.moves]
-        names = self.core
         for joint in moving:
             joint.core = dict(joint.fits[0])
-            bare = without(joint.core, names)
+            joint.names = self.core
+            bare = without(joint.core, joint.names)
             joint.fits = [
-                fit_servo(self.roller, windows, bare, names, iterations=4).values
-                for windows in joint.halves
+                self._fitted(joint, side, [bare], 4).values for side in (0, 1)
             ]
-        error = self._left_out(moving, [joint.fits for joint in moving])
-        elements = []
-        for k, (element, added) in enumerate(ELEMENTS.items()):
-            self.progress(element, 0.35 + 0.45 * k / len(ELEMENTS))
-            trials = [self._with(joint, names, added) for joint in moving]
-            trial_error = self._left_out(moving, trials)
-            saved = float(error.mean() - trial_error.mean())
-            is_needed = saved > max(WORTH * float(error.mean()), _LEAST_WORTH)
-            elements.append(
-                ServoElement(element, error.mean(), trial_error.mean(), is_needed)
-            )
-            if is_needed:
-                names, error = (*names, *added), trial_error
-                for joint, fits in zip(moving, trials, strict=True):
-                    joint.fits = fits
+        errors = {j.number: self._left_out(j, j.fits) for j in moving}
+        verdicts: dict[str, ServoElement] = {}
+        # Again at the end, for what an element is worth depends on the others; of many
+        # joints only those that were judged in another valley, for time.
+        passes = [name for name in ELEMENTS if self._is_shown(name)]
+        passes += passes[: None if self.is_short else passes.index(_AFTER_FRICTION)]
+        for k, element in enumerate(passes):
+            # Friction is all there by then, or all that there is.
+            if element == _AFTER_FRICTION:
+                for joint in [j for j in moving if errors[j.number] > _ROUNDING]:
+                    self.progress("other valleys", 0.35 + 0.45 * k / len(passes))
+                    self._shake(joint)
+                    errors[joint.number] = self._left_out(joint, joint.fits)
+            self.progress(element, 0.35 + 0.45 * k / len(passes))
+            added = ELEMENTS[element]
+            lacking = [
+                j for j in moving
+                if not set(added) <= set(j.names)
+                and len(j.names) != j.tried.get(element)
+                and (element not in verdicts or errors[j.number] > _ROUNDING)
+            ]  # fmt: skip
+            if not lacking:
+                continue
+            before = float(np.mean(list(errors.values())))
+            trials = {j.number: self._with(j, added) for j in lacking}
+            after = {j.number: self._left_out(j, trials[j.number]) for j in lacking}
+            willing = takers({n: errors[n] for n in after}, after)
+            worth = errors | ({n: after[n] for n in willing} if willing else after)
+            # What some joints took before is needed, whatever the others say now.
+            if willing or not any(set(added) <= set(j.names) for j in moving):
+                verdicts.pop(element, None)
+                mean = float(np.mean(list(worth.values())))
+                verdicts[element] = ServoElement(element, before, mean, bool(willing))
+            for joint in lacking:
+                joint.tried[element] = len(joint.names)
+                if joint.number in willing:
+                    joint.names = (*joint.names, *added)
+                    joint.fits = trials[joint.number]
+                    errors[joint.number] = after[joint.number]
         if len(moving) > 1:
-            trials = self._sharing(moving, names)
-            trial_error = self._left_out(moving, trials)
+            verdicts["shared values"] = self._share(moving, errors)
+        return tuple(verdicts.values())
+
+    def _shake(self, joint: ServoJoint) -> None:
+        """Look for a lower valley around a joint's fits, and take both halves there."""
+        number, draws = (20, 7) if self.is_short else (8, 3)
+        few = joint.windows[:: max(1, len(joint.windows) // number)]
+        starts = [
+            start
+            for values in joint.fits
+            for start in (values, *shaken(values, joint.names, self.random, draws))
+        ]
+        # Most lead nowhere, and few windows tell.
+        for windows, count, iterations in ((few, 3, 8), (joint.windows, 1, 6)):
+            fits = fit_servos(
+                self.roller, windows, starts, joint.names,
+                iterations=iterations, prior=joint.prior,
+            )  # fmt: skip
+            best = ranked(self.roller, windows, fits, joint.prior)
+            starts = [fit.values for fit in best[:count]]
+        joint.fits = [
+            self._fitted(joint, side, [values, *starts], self.steps).values
+            for side, values in enumerate(joint.fits)
+        ]
+        # Elsewhere, what was refused may be needed.
+        joint.tried.clear()
+
+    def _is_shown(self, element: str) -> bool:
+        """Return whether an element can show in these motions."""
+        if element == "winding temperature":
+            warmth = np.array([m.warmth for m in self.motions])
+            # Judgement: three kelvins are a hundredth of the torque.
+            return bool((np.ptp(warmth, axis=0) > 3.0).any())
+        # Zeros of several joints are sought together.
+        return element != "joint zero" or self.dof == 1
+
+    def _share(
+        self, joints: Sequence[ServoJoint], errors: dict[int, float]
+    ) -> ServoElement:
+        """Take all joints' servos to be alike, where that predicts as well."""
+        before = float(np.mean(list(errors.values())))
+        for joint, fits in zip(joints, self._sharing(joints), strict=True):
+            error = self._left_out(joint, fits)
             # Servos of one arm are of one type as a rule, and alike they are known
             # where single joints say little: shared unless that predicts clearly worse.
-            alike = trial_error < 1.03 * error
-            elements.append(
-                ServoElement("shared values", error.mean(),
-                             np.where(alike, trial_error, error).mean(),
-                             bool(alike.any()))
-            )  # fmt: skip
-            for joint, fits, is_alike in zip(moving, trials, alike, strict=True):
-                joint.is_alike = bool(is_alike)
-                if is_alike:
-                    joint.fits = fits
-        return names, tuple(elements)
+            joint.is_alike = error < 1.03 * errors[joint.number]
+            if joint.is_alike:
+                joint.fits, errors[joint.number] = fits, error
+        is_any = any(joint.is_alike for joint in joints)
+        after = float(np.mean(list(errors.values())))
+        return ServoElement("shared values", before, after, is_any)
 
-    def _sharing(
-        self, joints: Sequence[ServoJoint], names: Sequence[str]
-    ) -> list[list[dict[str, float]]]:
+    def _sharing(self, joints: Sequence[ServoJoint]) -> list[list[dict[str, float]]]:
         """Return the fits of both halves, all joints' servos taken to be alike."""
         sides = []
         for side in (0, 1):
-            own = [
-                fit_servo(
-                    self.roller, j.halves[side], j.fits[side], names, iterations=1
-                )
-                for j in joints
-            ]
+            own = [self._fitted(j, side, [j.fits[side]], 1) for j in joints]
             prior = shared_values(own)
             sides.append(
                 [
                     fit_alike(
-                        self.roller, j.halves[side], j.fits[side], names, 4, prior
+                        self.roller, j.halves[side], j.fits[side], j.names, 4, prior
                     ).values
                     for j in joints
                 ]
             )
         return [list(pair) for pair in zip(*sides, strict=True)]
 
-    def _with(
-        self, joint: ServoJoint, names: Sequence[str], added: Sequence[str]
-    ) -> list[dict[str, float]]:
+    def _fitted(
+        self,
+        joint: ServoJoint,
+        side: int,
+        starts: Sequence[Values],
+        iterations: int,
+        names: Sequence[str] | None = None,
+    ) -> ServoFit:
+        """Return the best fit of one half from some starts."""
+        fits = fit_servos(
+            self.roller, joint.halves[side], starts, names or joint.names,
+            iterations=iterations, prior=joint.prior,
+        )  # fmt: skip
+        return ranked(self.roller, joint.halves[side], fits, joint.prior)[0]
+
+    def _with(self, joint: ServoJoint, added: Sequence[str]) -> list[dict[str, float]]:
         """Return the fits of both halves with an element added."""
         fits = []
-        grown = (*names, *added)
-        for values, windows in zip(joint.fits, joint.halves, strict=True):
+        grown = (*joint.names, *added)
+        for side, values in enumerate(joint.fits):
+            windows = joint.halves[side]
             starts = element_starts(values, added, windows)
             limits = [name for name in LIMITS if name in grown]
             count = 1
@@ -322,53 +424,40 @@ class _Identification(JointMotions):
                 set(added) & set(LIMITS)
                 and np.isfinite([joint.core[name] for name in limits]).all()
             ):
-                # What the random starts came to, less what has not been added yet.
-                starts.append(without(joint.core, grown))
+                # What the random starts came to, with what has been added since.
+                first = {n: joint.core[n] for n in (*self.core, *limits)}
+                starts.append(dict(values) | first)
                 count = 2
-            trials = [
-                fit_servo(self.roller, windows, start, grown, iterations=self.steps)
-                for start in best_starts(self.roller, windows, starts, count)
-            ]
-            fits.append(min(trials, key=lambda fit: fit.cost).values)
+            best = best_starts(self.roller, windows, starts, count)
+            fits.append(self._fitted(joint, side, best, self.steps, grown).values)
         return fits
 
-    def _left_out(
-        self, joints: Sequence[ServoJoint], fits: Sequence[Sequence[Values]]
-    ) -> np.ndarray:
-        """Return the error of each half's fit on the other half, per joint."""
-        errors = []
-        for joint, pair in zip(joints, fits, strict=True):
-            both = [
-                np.nanmean(mean_errors(self.roller, joint.halves[1 - side], pair[side]))
-                for side in (0, 1)
-                if joint.halves[1 - side] and joint.halves[side]
-            ]
-            errors.append(float(np.mean(both)))
-        return np.array(errors)
+    def _left_out(self, joint: ServoJoint, fits: Sequence[Values]) -> float:
+        """Return the error in [rad] of each half's fit on the other half."""
+        both = [
+            np.nanmean(mean_errors(self.roller, joint.halves[1 - side], fits[side]))
+            for side in (0, 1)
+            if joint.halves[1 - side] and joint.halves[side]
+        ]
+        return float(np.mean(both))
 
-    def _final(
-        self, joints: list[ServoJoint], names: tuple[str, ...]
-    ) -> list[ServoFit]:
+    def _final(self, joints: list[ServoJoint]) -> list[ServoFit]:
         """Fit all rows of all motions, servos of one type pulled together."""
         moving = [joint for joint in joints if joint.moves]
         prior = None
         nears = []
         for joint in moving:
             first, second = joint.fits
-            joint.apart = {k: 0.5 * abs(first[k] - second[k]) for k in names}
+            joint.apart = {k: 0.5 * abs(first[k] - second[k]) for k in joint.names}
             self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
             # Most of the way on the windows, for they cost a tenth of all rows.
-            windows = [*joint.halves[0], *joint.halves[1]]
             # One joint alone may take its time, and start from both halves' fits.
             is_alone = self.dof == 1
-            near = min(
-                (
-                    fit_servo(self.roller, windows, start, names,
-                              iterations=25 if is_alone else 8)
-                    for start in joint.fits[: 2 if is_alone else 1]
-                ),
-                key=lambda fit: fit.cost,
+            trials = fit_servos(
+                self.roller, joint.windows, joint.fits[: 2 if is_alone else 1],
+                joint.names, iterations=25 if is_alone else 8, prior=joint.prior,
             )  # fmt: skip
+            near = ranked(self.roller, joint.windows, trials, joint.prior)[0]
             joint.fits = [near.values] * 2
             nears.append(near)
         if any(joint.is_alike for joint in moving):
@@ -381,39 +470,49 @@ class _Identification(JointMotions):
                 usual = at_rest([j.fits[0] for j in moving])
                 fits.append(ServoFit(usual, (), np.nan, np.nan, empty, empty))
                 continue
-            start, windows = joint.fits[0], [*joint.halves[0], *joint.halves[1]]
-            shared = prior if joint.is_alike else None
-            if shared is not None:
-                start = fit_alike(self.roller, windows, start, names, 5, shared).values
+            start, names = joint.fits[0], joint.names
+            joint.prior = prior if joint.is_alike else joint.prior
+            if joint.is_alike and prior is not None:
+                start = fit_alike(
+                    self.roller, joint.windows, start, names, 5, prior
+                ).values
             fits.append(
                 fit_servo(self.roller, joint.motions, start, names,
-                          iterations=6 if self.dof == 1 else 2, prior=shared)
+                          iterations=6 if self.dof == 1 else 2, prior=joint.prior)
             )  # fmt: skip
-        self.plain = self._plain(joints, fits, names, prior)
+        self.plain = self._plain(joints, fits)
         return fits
+
+    def _walls(self, joints: list[ServoJoint], fits: Sequence[ServoFit]) -> None:
+        """Let servos stop where something stopped their joints."""
+        for joint, fit in zip(joints, fits, strict=True):
+            walls = self.find_walls(joint, fit.values) if joint.moves else {}
+            fit.values.update(walls)
+            name = self.arms[0].joints[joint.number].name
+            self.notes += [
+                f"{name} meets a wall at {np.degrees(wall):.1f}°."
+                for wall in walls.values()
+            ]
 
     def _plain(
         self,
         joints: list[ServoJoint],
         fits: Sequence[ServoFit],
-        names: Sequence[str],
-        prior: Prior | None,
     ) -> dict[str, np.ndarray]:
         """Fit what simulators can express, where that is not all."""
-        if set(names) <= set(EXPRESSIBLE):
+        if all(set(joint.names) <= set(EXPRESSIBLE) for joint in joints):
             return {}
-        expressible = [name for name in names if name in EXPRESSIBLE]
         servos = []
         for joint, fit in zip(joints, fits, strict=True):
             self.progress("for simulators", 0.98)
+            expressible = [name for name in joint.names if name in EXPRESSIBLE]
             simple = without(fit.values, expressible)
             # What Stribeck friction added at low speed is friction all the same.
             simple["coulomb"] += 0.5 * fit.values["static"]
             if joint.moves:
-                windows = [*joint.halves[0], *joint.halves[1]]
                 simple = fit_servo(
-                    self.roller, windows, simple, expressible, iterations=6,
-                    prior=prior if joint.is_alike else None,
+                    self.roller, joint.windows, simple, expressible, iterations=6,
+                    prior=joint.prior,
                 ).values  # fmt: skip
             servos.append(simple)
         return {k: np.array([servo[k] for servo in servos]) for k in PARAMETERS}
@@ -422,7 +521,6 @@ class _Identification(JointMotions):
         self,
         joints: list[ServoJoint],
         fits: list[ServoFit],
-        names: tuple[str, ...],
         elements: tuple[ServoElement, ...],
     ) -> Servo:
         values = {
@@ -434,15 +532,15 @@ class _Identification(JointMotions):
                 # Halves of the motions also know of fits that ended in other valleys.
                 std[name][j] = np.hypot(spread, joint.apart[name])
             if fit.names:
-                windows = [*joint.halves[0], *joint.halves[1]]
-                for name in undetermined(self.roller, windows, fit):
+                for name in undetermined(self.roller, joint.windows, fit):
                     std[name][j] = np.inf
-            for name in names:
-                if name not in fit.names:
+            else:
+                for name in {name for other in joints for name in other.names}:
                     std[name][j] = np.inf
-        values["zero"], std["zero"] = self.zeros.copy(), self.zero_std.copy()
-        if self.plain:
-            self.plain["zero"] = self.zeros.copy()
+        if self.dof > 1:
+            values["zero"], std["zero"] = self.zeros.copy(), self.zero_std.copy()
+            if self.plain:
+                self.plain["zero"] = self.zeros.copy()
         servo = Servo(self.arms[0], self.signs, values, std, self.plain, elements,
                       notes=tuple(self.notes))  # fmt: skip
         self.progress("whole arm", 0.98)
@@ -454,6 +552,22 @@ class _Identification(JointMotions):
                 contact[name] = 1.0 - used
         doubts = known_load_errors(servo, self.motions, self.arms)
         return replace(servo, fit=errors, contact=contact, load_error=doubts)
+
+
+def takers(before: Mapping[int, float], after: Mapping[int, float]) -> set[int]:
+    """Return the joints that take an element, by their errors on motions left out.
+
+    A joint takes what predicts its own motions better. What an arm's servos need on
+    the whole is in the firmware of all of them: the others take it, too, but those it
+    would harm, and how much it would harm those is not counted.
+    """
+    saved = {n: before[n] - after[n] for n in after}
+    own = {n for n in after if saved[n] > max(WORTH * before[n], _LEAST_WORTH)}
+    # Judgement: a hundredth is within the scatter between halves of the motions.
+    parts = {n: max(saved[n] / before[n], -0.01) for n in after}
+    if own and float(np.mean(list(parts.values()))) > WORTH:
+        return {n for n in after if parts[n] > -0.01}
+    return own
 
 
 def _typical_inertia(

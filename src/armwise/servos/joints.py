@@ -9,7 +9,7 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.progress import Progress
-from armwise.servos.fit import Values, fit_servo, mean_errors
+from armwise.servos.fit import LIMITS, Prior, Values, fit_servo, mean_errors
 from armwise.servos.model import PARAMETERS, stacked, tables_of
 from armwise.servos.motions import (
     LEAST_TRAVEL,
@@ -34,15 +34,14 @@ _WINDOWS_S = 100.0
 _ZERO_STEPS = 5
 """Gauss-Newton steps of the joints' zeros."""
 
-LIMITS = ("acceleration", "slew")
-"""Limits of the set-point, infinite where there are none."""
-
 
 @dataclass
 class ServoJoint:
     """One joint on its way: its motions, windows in two halves, and fits so far.
 
-    `apart` is half of what the two halves' fits differ by.
+    `names` are the parameters its model has by now, `tried` how many there were when an
+    element was refused, `prior` holds its torques to those of the other servos; `apart`
+    is half of what the two halves' fits differ by.
     """
 
     number: int
@@ -51,8 +50,16 @@ class ServoJoint:
     fits: list[dict[str, float]]
     moves: bool
     core: dict[str, float] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    tried: dict[str, int] = field(default_factory=dict)
+    prior: Prior | None = None
     is_alike: bool = False
     apart: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def windows(self) -> list[ServoMotion]:
+        """Both halves' windows."""
+        return [*self.halves[0], *self.halves[1]]
 
 
 class JointMotions:
@@ -147,8 +154,51 @@ class JointMotions:
                 joint.motions[k] = replace(m, mask=sound & free[:, None])
             joint.halves = self.windows(joint)
 
+    def find_walls(self, joint: ServoJoint, values: Values) -> dict[str, float]:
+        """Return where something stops a joint at one position, whatever the command.
+
+        Args:
+            joint: Its contact known.
+            values: Of its servo.
+        """
+        walls = {}
+        q = np.concatenate([m.q[:, 0] for m in joint.motions])
+        for name, side in (("upper", 1.0), ("lower", -1.0)):
+            held = [
+                ~m.mask[:, 0] & self.motions[k].mask[:, joint.number]
+                & (side * (m.goals[:, 0] - m.q[:, 0]) > 0.0)
+                for k, m in enumerate(joint.motions)
+            ]  # fmt: skip
+            there = q[np.concatenate(held)]
+            # Judgement: half a second against it.
+            rows = round(0.5 / float(np.median(np.diff(joint.motions[0].time))))
+            if len(there) < rows:
+                continue
+            # Rows around a contact are among them, on their way there and back.
+            wall = side * float(np.percentile(side * there, 90.0))
+            # Judgement: ten milliradians are what gears and parts give way by. What
+            # stops a joint here and there is no wall of its own.
+            is_near = np.mean(np.abs(there - wall) < 0.01) > 0.25
+            if not is_near or np.mean(side * (q - wall) > 0.01) > 1e-3:
+                continue
+            met = [m for m, h in zip(joint.motions, held, strict=True) if h.any()]
+            whole = [replace(m, mask=np.ones_like(m.mask)) for m in met]
+            free, stopped = (
+                np.mean(mean_errors(self.roller, whole, dict(values) | extra))
+                for extra in ({}, {name: wall})
+            )
+            # Judgement: a tenth, in the motions that meet it.
+            if stopped < 0.9 * free:
+                walls[name] = wall
+        return walls
+
     def find_zeros(self, joints: list[ServoJoint], core: Sequence[str]) -> None:
-        """Find how far joints stand from the description's zeros."""
+        """Find how far joints stand from the description's zeros.
+
+        One joint alone has its zero as an element of its own model.
+        """
+        if self.dof == 1:
+            return
         moving = [joint for joint in joints if joint.moves]
         kept = [(list(joint.motions), joint.halves, joint.fits) for joint in joints]
         drawn = self.split.bit_generator.state
@@ -175,11 +225,10 @@ class JointMotions:
             found = found + np.where(is_seen, np.clip(step.step, -0.2, 0.2), 0.0)
             self._load(joints, found)
             for joint in moving:
-                windows = [*joint.halves[0], *joint.halves[1]]
-                start = joint.fits[0] | {"zero": found[0] if self.dof == 1 else 0.0}
                 fit = fit_servo(
-                    self.roller, windows, start, names[joint.number], iterations=4
-                )
+                    self.roller, joint.windows, joint.fits[0], names[joint.number],
+                    iterations=4,
+                )  # fmt: skip
                 joint.fits = [fit.values] * 2
         is_off = np.abs(found) > 3.0 * self.zero_std
         if is_off.any():

@@ -384,7 +384,8 @@ def known_load_errors(
     for k, motion in enumerate(motions):
         groups.setdefault((vectors[k].tobytes(), motion.gain), []).append(k)
     # Judgement: two loads say too little about a third.
-    if len({key[0] for key in groups}) < 3 or len(differing) != 1:
+    loads = len({key[0] for key in groups})
+    if loads < 3 or len(differing) != 1:
         return None
     off = []
     listed = list(groups.values())
@@ -400,5 +401,10 @@ def known_load_errors(
                 load.inertia / problem.inertia(true)[0] - 1.0,
             )
         )
-    moment, inertia = np.sqrt(np.mean(np.square(off), axis=0))
+    from scipy.stats import t
+
+    # Errors of one load are alike under all gains: few loads scatter little by chance,
+    # and a normal's two standard deviations are Student's some more.
+    few = t.ppf(0.975, loads) / 1.96
+    moment, inertia = few * np.sqrt(np.mean(np.square(off), axis=0))
     return float(moment), float(inertia)

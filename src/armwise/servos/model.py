@@ -104,6 +104,12 @@ PARAMETERS: dict[str, ServoParameter] = {
     "load_square": ServoParameter(
         "1/(N m)", 0.0, "linear", 0.05, 0.2, "friction per square of the load"
     ),
+    "start_up": ServoParameter(
+        "N m", 0.0, "linear", 0.05, 0.2, "torque at the first tick of error"
+    ),
+    "heating": ServoParameter(
+        "1/K", 0.0, "linear", 0.004, 0.2, "torque lost per kelvin of the winding"
+    ),
     "lower": ServoParameter("rad", -np.inf, "signed", -1.0, 0.01, "wall below"),
     "upper": ServoParameter("rad", np.inf, "signed", 1.0, 0.01, "wall above"),
 }
@@ -116,6 +122,8 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
     "slew limit": ("slew",),
     "load friction": ("driving", "back_driven"),
     "Stribeck friction": ("static", "load_static", "stribeck_speed"),
+    "joint zero": ("zero",),
+    "start-up torque": ("start_up",),
     "command offset": ("offset",),
     "heavy-load friction": ("load_square",),
     "derivative gain": ("derivative",),
@@ -123,6 +131,7 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
     "quadratic friction": ("quadratic",),
     "dead band": ("dead_band",),
     "integral gain": ("integral",),
+    "winding temperature": ("heating",),
 }
 """Elements a model grows by, in the order they are tried, and their parameters."""
 

@@ -53,8 +53,27 @@ def servo_motion(recording: Recording, arm: Arm, gain: float = 1.0) -> ServoMoti
     goals = np.column_stack([_received(command[:, j], q[:, j]) for j in range(dof)])
     bodies = mechanism_of(arm).grouped(arm.parameters)
     return ServoMotion(
-        source, time - time[0], goals, q, powered, bodies, float(gain), _sound(time, q)
-    )
+        source, time - time[0], goals, q, powered, bodies, float(gain), _sound(time, q),
+        _warmth(recording, dof),
+    )  # fmt: skip
+
+
+# As motors' data sheets have it.
+_REFERENCE_C = 25.0
+"""Temperature in [°C] that a servo's torques are given for."""
+
+
+def _warmth(recording: Recording, dof: int) -> Float[np.ndarray, " dof"]:
+    """Return how far the motors are above the reference; 0 where nobody measured."""
+    warmth = np.zeros(dof)
+    for j in range(dof):
+        names = [f"temperature_{j + 1}", *(["temperature"] if dof == 1 else [])]
+        logged = [recording[name].values for name in names if name in recording]
+        if logged:
+            values = logged[0][np.isfinite(logged[0])]
+            # A reading that failed is zero, or anything, for a sample.
+            warmth[j] = float(np.median(values)) - _REFERENCE_C if len(values) else 0.0
+    return warmth
 
 
 def _block(
@@ -362,6 +381,7 @@ def _one_joint(
         q=motion.q[:, j : j + 1],
         bodies=rows,
         mask=motion.mask[:, j : j + 1],
+        warmth=motion.warmth[j : j + 1],
         load_time=load_time,
     )
 

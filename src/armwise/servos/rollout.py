@@ -57,7 +57,7 @@ LANES = 4
 NUMBERS = (
     "stiffness", "derivative", "integral", "dead_band", "saturation", "zero", "offset",
     "driving", "back_driven", "coasting", "lower", "upper", "quadratic",
-    "load_static", "load_square",
+    "load_static", "load_square", "start_up", "heating",
 )  # fmt: skip
 """Rows of the table that the C program takes of every servo, in its order."""
 
@@ -84,6 +84,7 @@ class ServoMotion:
             among others, its `LOAD` over time.
         gain: What the stiffness is multiplied by in this recording.
         mask: Rows and joints that count; False: contact, walls, spikes.
+        warmth: How far each motor is above 25 °C in [K]; 0 where that is not measured.
         load_time: Stamps in [s] of a `LOAD` over time, if not the samples'.
     """
 
@@ -95,6 +96,7 @@ class ServoMotion:
     bodies: Float[np.ndarray, "*samples groups"]
     gain: float
     mask: Bool[np.ndarray, "samples dof"]
+    warmth: Float[np.ndarray, " dof"]
     load_time: Float[np.ndarray, " rows"] | None = None
 
     @cached_property
@@ -342,6 +344,8 @@ class Roller:
         n[:, 4] = np.arange(count) * samples * dof
         servos = servos.copy()
         servos[:, :dof] *= motion.gain
+        heating = NUMBERS.index("heating") * dof
+        servos[:, heating : heating + dof] *= motion.warmth
         arrays = [
             drives,
             np.broadcast_to(bodies, (count, bodies.shape[-1])),
