@@ -240,8 +240,8 @@ class Stretch:
 
     def window(self, first: int, stop: int) -> Stretch:
         """Return the samples from first to stop (excluded)."""
-        every = (self.q, self.qd, self.qdd, self.tau, self.wrench, self.temperature)
-        every = (*every, self.reference)
+        every = [self.q, self.qd, self.qdd, self.tau, self.wrench, self.temperature]
+        every.append(self.reference)
         cut = [tuple(signal[first:stop] for signal in signals) for signals in every]
         return Stretch(self.start + first / self.rate_hz, self.rate_hz, *cut)
 

@@ -165,7 +165,7 @@ class OutputError:
                 "A controller's stiffness is positive, its damping not negative, and "
                 "both are finite."
             )
-        return _Loop(*gains, self.velocity_lag)
+        return _Loop(gains[0], gains[1], gains[2], self.velocity_lag)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +200,8 @@ class _Loop:
             )
             gain, *_ = np.linalg.lstsq(Y, tau, rcond=None)
             residual = tau - Y @ gain
-            unexplained = np.linalg.norm(residual) / max(np.linalg.norm(tau), 1e-300)
+            size = max(float(np.linalg.norm(tau)), 1e-300)
+            unexplained = float(np.linalg.norm(residual)) / size
             if unexplained > _UNEXPLAINED or gain[0] <= 0.0:
                 raise NotIdentifiable(
                     f"The torque of {name} is no PD controller's of its reference "
@@ -215,7 +216,8 @@ class _Loop:
             scores = np.array([Y[part].T @ residual[part] for part in stretches])
             moved = np.linalg.lstsq(Y.T @ Y, scores.T, rcond=None)[0]
             spread.append(moved[:3].T)
-        return cls(*np.array(gains).T, velocity_lag, np.array(spread))
+        Kp, Kd, Kr = np.array(gains).T
+        return cls(Kp, Kd, Kr, velocity_lag, np.array(spread))
 
     def torque(self, motion: _Motion) -> Float[np.ndarray, "samples dof"]:
         """What the controller asks for along a motion in [N m]."""
