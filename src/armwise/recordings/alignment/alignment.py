@@ -256,11 +256,10 @@ def _with_lag(
     is_known &= abs(lag) <= _longest(samples)
     # A torque that hardly changes fits best wherever the search ends.
     is_known &= abs(lag) < 0.9 * LONGEST_LAG
-    if is_open and is_known and fast:
-        # Not fitted beside all parameters: slow rows, which are, would spoil it.
+    if is_open and is_known:
+        # Not fitted again beside all parameters: rows near a reversal and slow ones,
+        # which are, would spoil it.
         choice = replace(choice, lag=lag, lag_doubt=std)
-    elif is_open and is_known:
-        choice = replace(choice, lag=lag, lag_std=std)
     elif is_open:
         lag, doubt, note = _doubtful_lag(samples, columns, fit, rate_hz)
         notes = (*choice.notes, note)
