@@ -314,3 +314,22 @@ def test_words_of_two_families_or_of_something_else_are_not_taken(tmp_path):
     )
     with pytest.raises(RecordingError, match=r"of 0 joints.*--column q_1=NAME"):
         read_recording(path, load_arm(ARM))
+
+
+def test_spreadsheets_of_windows_are_read(tmp_path):
+    t, q, _, tau = motion()
+    headings = ["time", *(f"q_{k} [°]" for k in range(1, 7))]
+    headings += [f"tau_{k}" for k in range(1, 7)]
+    path = write(
+        tmp_path / "log.csv", headings, np.column_stack([t, np.rad2deg(q), tau])
+    )
+    path.write_bytes(path.read_text().encode("cp1252"))
+    log = read_recording(path, arm=load_arm(ARM))
+    np.testing.assert_allclose(log["q_2"].values, q[:, 1], atol=1e-12)
+
+
+def test_arrays_in_quotes_are_refused_with_what_to_do(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text('time,position\n0.0,"[0.1, 0.2]"\n0.1,"[0.1, 0.2]"\n')
+    with pytest.raises(RecordingError, match="arrays, in quotes"):
+        read_recording(path, arm=load_arm(ARM))

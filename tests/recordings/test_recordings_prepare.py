@@ -9,6 +9,8 @@ from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, RecordingError
 from armwise.identification import identify
 from armwise.recordings import Channel, Recording, Samples, prepare
+from armwise.recordings.alignment.lag import _settled
+from armwise.regression import Columns
 from tests.recordings.motions import arm_with_friction, motion, recording
 
 
@@ -375,3 +377,17 @@ def test_recordings_of_other_joints_are_refused_in_a_sentence():
     other = replace(prepare(large, 5.0).preparation, torque_scale=(2.0,) * 6)
     with pytest.raises(ArgumentError, match="another arm's"):
         prepare(small, like=other)
+
+
+def test_rows_that_ring_of_a_reversal_fit_no_lag():
+    arm = arm_with_friction("ddarm")
+    samples = prepare(recording(arm, torque_noise=0.3), 5.0, arm=arm)
+    settled = _settled(samples, Columns(arm))
+    period = samples.rate_hz / samples.torque_bandwidth_hz
+    for j in range(arm.dof):
+        turns = np.flatnonzero(samples.qd[1:, j] * samples.qd[:-1, j] < 0.0)
+        away = np.abs(np.arange(len(samples))[:, None] - turns).min(axis=1)
+        masked = settled.still[:, j] == 1.0
+        assert masked[away < 0.9 * period].all()
+        assert not masked[(away > 1.3 * period)].all()
+        assert 0.05 < masked.mean() < 0.5

@@ -43,6 +43,11 @@ CUTOFFS_HZ = (8.0, 5.7, 4.0, 2.8, 2.0, 1.4, 1.0)
 """Cut-offs that are tried in turn where none is chosen."""
 
 
+# Judgement: above the cut-off hardly anything is corrected, and what there is of an
+# error grows by a fifth in ten attempts.
+_BEYOND_BAND = 0.02
+"""What errors may grow by in an attempt at frequencies that are not learned."""
+
 _MORE_THAN_NOISE = 2.0
 """Power below the cut-off, of what is applied beside the feedback's law, over that of
 white noise, from which on it is more than noise. An attempt has some hundred
@@ -351,8 +356,9 @@ class Practice:
         bound = f"errors are multiplied by at most {factor:.3g} an attempt ({where})"
         if factor > 1.0 + LEFT_ALONE:
             raise NotConverged(
-                f"{words} would diverge: {bound}. Lower the cut-off or the gain, use "
-                "the inverse response, or give a better model."
+                f"{words} would diverge: {bound}. Lower the cut-off or the gain, "
+                + ("" if self.settings.rule == "inverse" else "use --rule inverse, ")
+                + "or give a better model."
             )
         return f"{words} converges: {bound}."
 
@@ -555,7 +561,7 @@ class Practice:
                     at, low = int(np.argmax(factor)), int(np.argmax(factor[is_learned]))
                     worst = max(worst, (factor[at], f"{name} at {hz[at]:.2g} Hz"))
                     within = max(within, (factor[low], f"{name} at {hz[low]:.2g} Hz"))
-        return worst if worst[0] > 1.0 + LEFT_ALONE else within
+        return worst if worst[0] > 1.0 + _BEYOND_BAND else within
 
     # Signals on the grid.
 
@@ -668,7 +674,7 @@ def practise(
         if any(np.array_equal(attempt.q, one.q) for one in attempts):
             raise RecordingError(
                 f"{recording.source} was added before. Execute the next command and "
-                "record it."
+                "record it; to have that written again, leave this attempt out."
             )
         attempts.append(attempt)
         path.mkdir(parents=True, exist_ok=True)

@@ -220,11 +220,10 @@ def _complete(subject: Subject) -> Judgement:
     # link there is a motion that no encoder sees, and rotor inertias take the blame.
     large = [codes[c] for c in _OTHER_MODEL if c in codes]
     small = [text for code, text in codes.items() if code in MISMATCH]
-    return Judgement(
-        question,
-        "look" if large else "pass",
-        (large or small or ["no load, speed, position, phase or time is in it"])[0],
-    )
+    why = "no load, speed, position, phase or time is in it"
+    if small:
+        why = f"what it follows moves them within their intervals: {small[0]}"
+    return Judgement(question, "look" if large else "pass", large[0] if large else why)
 
 
 def graded(value: float, bounds: tuple[float, float]) -> Verdict:

@@ -123,6 +123,10 @@ _GRIDS = {
 """Elements whose size is a product of whole numbers."""
 
 
+_SHAPES = (".stl", ".obj", ".msh", ".png")
+"""Endings of meshes and textures that MuJoCo reads."""
+
+
 def _check_sizes(path: Path) -> None:
     """Refuse files that are small but mean huge models, or name files elsewhere."""
     home = path.resolve().parent
@@ -185,7 +189,10 @@ def _named(element: Element, folder: Path, root: Path) -> Path:
         is_there = file.exists()
     except (OSError, ValueError):
         raise element.error("names a file that no file can be.") from None
-    if is_there and not file.is_relative_to(root):
+    # Shapes are read as such or not at all, so that they may lie anywhere: a model that
+    # was written elsewhere names those of the description.
+    is_shape = element.tag != "include" and file.suffix.lower() in _SHAPES
+    if is_there and not is_shape and not file.is_relative_to(root):
         raise element.error(f"names a file outside {root}, which is not opened.")
     if is_there and not file.is_file():
         raise element.error("names something that is not a regular file.")

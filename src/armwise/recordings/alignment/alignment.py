@@ -256,10 +256,14 @@ def _with_lag(
     is_known &= abs(lag) <= _longest(samples)
     # A torque that hardly changes fits best wherever the search ends.
     is_known &= abs(lag) < 0.9 * LONGEST_LAG
-    if is_open and is_known:
-        # Not fitted again beside all parameters: rows near a reversal and slow ones,
+    # Half of it: more than what rows that are added change by themselves.
+    is_spoilt = abs(fit.near - fit.seconds) > 0.5 * fit.std
+    if is_open and is_known and (fast or is_spoilt):
+        # Not fitted again beside all parameters: slow rows and those near a reversal,
         # which are, would spoil it.
         choice = replace(choice, lag=lag, lag_doubt=std)
+    elif is_open and is_known:
+        choice = replace(choice, lag=lag, lag_std=std)
     elif is_open:
         lag, doubt, note = _doubtful_lag(samples, columns, fit, rate_hz)
         notes = (*choice.notes, note)

@@ -66,12 +66,14 @@ class LagFit:
             where it moves, as a fraction of the latter; NaN where neither is known.
         fast: The delay and its standard error again, from rows of fast motion alone;
             None where the delay was not fitted.
+        near: The delay in [s] with rows near reversals, too.
     """
 
     seconds: float
     std: float
     slow_friction: Float[np.ndarray, " joints"]
     fast: tuple[float, float] | None = None
+    near: float = 0.0
 
 
 def fit_lag(
@@ -91,13 +93,14 @@ def fit_lag(
     widened = replace(columns, has_lags=True)
     settled = _settled(samples, widened) if is_open else samples
     seconds, errors, fit, late = _fitted(settled, widened, lag, is_open)
-    fast = None
+    fast, near = None, seconds
     if is_open:
         slope = _slope(widened, late, fit)
         fast = _of_fast_motion(settled, widened, seconds, slope)
+        near = _stepped(samples, widened, seconds, slope)[0]
         late = _delayed(samples, seconds, is_open)
     slow = _slow_friction(widened, late, fit, errors)
-    return LagFit(seconds, float(errors[-1]), slow, fast)
+    return LagFit(seconds, float(errors[-1]), slow, fast, near)
 
 
 # On a stranger's MuJoCo plants at 100 to 500 Hz the delay was 0.5 to 1.5 ms early, with

@@ -74,7 +74,7 @@ def read_layout(path: Path, separator: str | None = None) -> Layout:
     rows: list[tuple[int, int, str]] = []  # line number, offset, text
     offset = 0
     for number, raw in enumerate(lines, 1):
-        text = raw.decode("utf-8", "replace").lstrip("\ufeff").strip("\r ")
+        text = _decoded(raw).lstrip("\ufeff").strip("\r ")
         if text and not _is_comment(text):
             rows.append((number, offset, text))
         offset += len(raw) + 1
@@ -87,6 +87,14 @@ def read_layout(path: Path, separator: str | None = None) -> Layout:
     return _layout(path, rows, separator)
 
 
+def _decoded(raw: bytes) -> str:
+    """A line as UTF-8, or, where it is none, as spreadsheets on Windows write it."""
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("cp1252", "replace")
+
+
 def _is_comment(text: str) -> bool:
     return text.startswith(COMMENTS) and not text.lower().startswith(_ECHOED_TIME)
 
@@ -96,6 +104,11 @@ def _layout(
 ) -> Layout:
     texts = [text for _, _, text in rows]
     first = next((i for i, text in enumerate(texts) if is_numeric_row(text)), None)
+    if '"' in texts[-1] and "[" in texts[-1]:
+        raise RecordingError(
+            f"{path}: cells of line {rows[-1][0]} hold arrays, in quotes. Write a "
+            "column for every joint, or Parquet, whose lists are read."
+        )
     # More than a heading and a line of units before the numbers is not understood.
     if first is None or first > 2:
         raise RecordingError(
