@@ -137,7 +137,9 @@ def test_better_than_the_three_quintics_of_the_paper():
         assert ours > np.linalg.slogdet(theirs[pick])[1] + 5.0
 
 
-@pytest.mark.parametrize("name", ["ur10", "puma560"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("ur10", marks=pytest.mark.slow), "puma560"]
+)
 def test_other_arms(name):
     arm = load_arm(name)
     plan = design_excitation(arm, 8.0, seed=1)

@@ -69,7 +69,7 @@ def calibrate_torques(
     Raises:
         NotIdentifiable: If the load shows in no joint's torque.
     """
-    known, frame = _known_load(arm, load, load_mass, load_center, frame)
+    weighed, frame = _known_load(arm, load, load_mass, load_center, frame)
     first = np.broadcast_to(np.asarray(guess, dtype=float), (arm.dof,)).copy()
     carrying = _samples(loaded, arm, cutoff_hz, torque, None)
     empty = _samples(unloaded, arm, cutoff_hz, torque, carrying)
@@ -84,7 +84,7 @@ def calibrate_torques(
     model: Arm | Estimate = arm
     if not is_same_motion(carrying, empty):
         model = identify(arm, empty, method=WeightedLeastSquares())
-    gains = load_from_torques(carrying, model, frame, empty, wide, known).gains
+    gains = load_from_torques(carrying, model, frame, empty, wide, weighed).gains
     return _named(gains, first)
 
 

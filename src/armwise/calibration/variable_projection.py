@@ -251,11 +251,11 @@ class Projector:
         self, point: SensorPoint, parts: Sequence[slice]
     ) -> Iterator[Block]:
         """The same before they are divided by the noise, rests included."""
-        known = self.structure.known_values
+        constants = self.structure.known_values
         for rows in parts:
             Y, tau = self.regressor(point, rows), self.sensed.tau[rows]
-            if known.any():
-                tau = tau - Y @ known
+            if constants.any():
+                tau = tau - Y @ constants
             columns = np.empty((*tau.shape, self.linear))
             np.take(Y, self.indices, axis=2, out=columns[:, :, :-1])
             # τ(t) = Y π − delay · dτ/dt: a common delay is one more linear unknown.
@@ -535,9 +535,9 @@ def _slowness(
     slides = np.abs(directions) > SETTLED_DIRECTION
     slowness = np.zeros_like(speed)
     for k in np.flatnonzero(slides.mean(axis=0) >= _RARELY_MOVING):
-        usual = np.median(speed[slides[:, k], k])
+        typical = np.median(speed[slides[:, k], k])
         # Three times: slower torques are hardly used.
-        ratio = np.minimum(usual / np.maximum(speed[:, k], 1e-12), 3.0)
+        ratio = np.minimum(typical / np.maximum(speed[:, k], 1e-12), 3.0)
         slowness[:, k] = ratio - 1.0
     return slowness
 

@@ -25,16 +25,10 @@ LONGEST = 3600.0
 FASTEST = 1e5
 """The highest rate [Hz]: no controller of an arm runs faster."""
 
-METHODS = {
-    "physical": "PhysicallyConsistent",
-    "weighted": "WeightedLeastSquares",
-    "ordinary": "OrdinaryLeastSquares",
-    "ridge": "Ridge",
-    "total": "TotalLeastSquares",
-    "robust": "Robust",
-    "prefiltered": "Prefiltered",
-    "prior": "PriorWeighted",
-}
+METHODS = (
+    *("physical", "weighted", "ordinary", "ridge", "total", "robust", "prefiltered"),
+    *("prior", "output-error"),
+)
 """Methods of identification, as the user types them."""
 
 DESCRIPTIONS = "URDF, MJCF, DH .toml, estimate .json or bundled name."
@@ -387,7 +381,7 @@ def method_named(name: str) -> Any:
 
     if name not in METHODS:
         raise typer.BadParameter(f"unknown method {name!r}; use {', '.join(METHODS)}.")
-    return getattr(identification, METHODS[name])()
+    return identification.method_named(name)
 
 
 def free_terms(fixed: Sequence[str] | None) -> tuple[str, ...]:

@@ -76,8 +76,8 @@ def calibrate_moving(
     limits = None if effort is None else _numbers(effort, "--effort")
     if limits is None and rehearsal is not None:
         limits = rehearsal.effort
-    moves, asked = Moves(longest=longest), _asked(gain_percent, offset_deg)
-    outlook = prospects(structure, effort=limits, moves=moves, **asked)
+    moves, precision = Moves(longest=longest), _asked(gain_percent, offset_deg)
+    outlook = prospects(structure, effort=limits, moves=moves, **precision)
     if plant is None:
         show_outlook(outlook, None, json)
         return
@@ -95,7 +95,7 @@ def calibrate_moving(
             moves=moves,
             outlook=outlook,
             progress=report,
-            **asked,
+            **precision,
         )
     files = _write(result, output) if output is not None else {}
     if json:

@@ -165,8 +165,8 @@ def _settle(changes: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
         end = changes[k + 1]["began"] if k + 1 < len(changes) else float("inf")
         before = [x["mass"] for x in rows if x["time"] < change["began"]]
         after = [x["mass"] for x in rows if change["time"] < x["time"] < end]
-        known = bool(before and after)
-        change["settled_change"] = after[-1] - before[-1] if known else None
+        is_bracketed = bool(before and after)
+        change["settled_change"] = after[-1] - before[-1] if is_bracketed else None
 
 
 def _center(row: dict[str, Any]) -> str:

@@ -39,6 +39,19 @@ def identify(
     mapping: MappingFile = None,
     column: Columns = None,
     method: MethodName = "physical",
+    stiffness: Annotated[
+        str | None,
+        typer.Option(
+            help="With --method output-error: the controller's, one number or one per "
+            "joint with commas [N m/rad]."
+        ),
+    ] = None,
+    damping: Annotated[
+        str | None, typer.Option(help="As --stiffness, in [N m s/rad].")
+    ] = None,
+    velocity_lag: Annotated[
+        float, typer.Option(help="How late that controller knows velocities [s].")
+    ] = 0.0,
     friction: Annotated[
         str, typer.Option(help="auto: select terms that predict better; or linear.")
     ] = "auto",
@@ -74,6 +87,17 @@ def identify(
     if friction not in ("auto", "linear"):
         raise typer.BadParameter(f"--friction is auto or linear, not {friction!r}.")
     solver, terms = method_named(method), free_terms(fix)
+    gains = stiffness, damping, velocity_lag or None
+    if method == "output-error":
+        solver = identification.OutputError(
+            _numbers("--stiffness", stiffness),
+            _numbers("--damping", damping),
+            velocity_lag=velocity_lag,
+        )
+    elif any(gain is not None for gain in gains):
+        raise typer.BadParameter(
+            "--stiffness, --damping and --velocity-lag are for --method output-error."
+        )
     described, mapped = load_described(arm, mapping, [*logs, *(validate or [])])
     with progress_bar("Identify", quiet=json) as report:
         estimate = identification.identify(
@@ -110,6 +134,19 @@ def identify(
         )
     if strict and failed:
         raise typer.Exit(1)
+
+
+def _numbers(name: str, text: str | None) -> tuple[float, ...] | float | None:
+    """One number, or several with commas, of an option."""
+    if text is None:
+        return None
+    try:
+        values = tuple(float(x) for x in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(
+            f"{name} is one number, or one per joint with commas, not {text!r}."
+        ) from None
+    return values[0] if len(values) == 1 else values
 
 
 def _gain_std(text: str) -> Any:
@@ -247,6 +284,10 @@ def _show(estimate: Estimate, summary: dict[str, Any]) -> None:
         out.print(f"Friction beyond viscous and Coulomb: {terms}")
     for sentence in _assumptions(estimate):
         out.print(sentence)
+    # What the other methods note is in the report; this one is for what it notes.
+    if estimate.method == "OutputError":
+        for note in estimate.notes:
+            out.print(note)
     for warning in estimate.warnings:
         warn(warning.text)
 

@@ -35,6 +35,7 @@ from armwise.identification.methods import (
     Method,
     MomentumBalance,
     OrdinaryLeastSquares,
+    OutputError,
     PhysicallyConsistent,
     Prefiltered,
     PriorWeighted,
@@ -43,6 +44,7 @@ from armwise.identification.methods import (
     Robust,
     TotalLeastSquares,
     WeightedLeastSquares,
+    method_named,
 )
 from armwise.identification.mismatch import MISMATCH
 from armwise.identification.online import OnlineIdentification
@@ -104,6 +106,7 @@ __all__ = [
     "MomentumBalance",
     "OnlineIdentification",
     "OrdinaryLeastSquares",
+    "OutputError",
     "PartErrors",
     "PhysicallyConsistent",
     "PlannedTorque",
@@ -133,6 +136,7 @@ __all__ = [
     "identify",
     "identify_recordings",
     "led_from_tip",
+    "method_named",
     "nearest_bodies",
     "negative_friction",
     "part_masks",

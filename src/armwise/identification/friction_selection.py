@@ -181,15 +181,15 @@ def chance_covariance(
     """
     extra = np.zeros(covariance.shape)
     is_known = np.isfinite(np.diag(covariance))
-    known = np.where(np.outer(is_known, is_known), covariance, 0.0)
+    finite = np.where(np.outer(is_known, is_known), covariance, 0.0)
     first = len(covariance) - len(coefficients)
     for k, value in enumerate(coefficients, first):
-        if not is_known[k] or known[k, k] <= 0.0:
+        if not is_known[k] or finite[k, k] <= 0.0:
             continue
-        sureness = abs(float(value)) / np.sqrt(known[k, k])
+        sureness = abs(float(value)) / np.sqrt(finite[k, k])
         # Two-sided, with the jackknife's degrees of freedom.
         luck = tried * student_tails(sureness, STRETCHES - 1)
-        change = known[k] * (float(value) / known[k, k])
+        change = finite[k] * (float(value) / finite[k, k])
         extra += luck / (1.0 + luck) * np.outer(change, change)
     return extra
 

@@ -35,7 +35,11 @@ from armwise.identification.friction_selection import (
     select_friction,
     settle_load,
 )
-from armwise.identification.methods import Method, PhysicallyConsistent
+from armwise.identification.methods import (
+    Method,
+    PhysicallyConsistent,
+    method_named,
+)
 from armwise.identification.mismatch import find_mismatch
 from armwise.identification.other_readings import READINGS
 from armwise.identification.problem import (
@@ -66,7 +70,7 @@ Friction: TypeAlias = "Literal['auto', 'linear'] | Sequence[FrictionTerm]"
 def identify(
     arm: Arm | Problem,
     data: Data | None = None,
-    method: Method | None = None,
+    method: Method | str | None = None,
     *,
     friction: Friction = "auto",
     terms: Iterable[str] = TERMS,
@@ -82,7 +86,8 @@ def identify(
         arm: The description; what the data do not determine keeps its values. Or a
             problem from `build_problem`, which brings everything but the method.
         data: Samples or recordings, one run or several.
-        method: How to solve; the best fit that is physically consistent if None.
+        method: How to solve, or its name, such as "output-error"; the best fit that is
+            physically consistent if None.
         friction: "auto" selects terms beyond viscous, Coulomb and offset that predict
             better on stretches left out; "linear" has none; or a list of terms.
         terms: What to estimate: "links", "rotor_inertia", "viscous", "coulomb",
@@ -128,7 +133,8 @@ def identify(
     report = progress or (lambda step, fraction: None)
     # Judgement: rough fractions of the time it takes, here as in build_problem.
     report("fit", 0.7)
-    solver = PhysicallyConsistent() if method is None else method
+    solver = method_named(method) if isinstance(method, str) else method
+    solver = solver or PhysicallyConsistent()
     with few_threads():
         solution = solver.solve(problem)  # no pass over the data: R factors suffice
         checked = review(problem, solution)

@@ -532,7 +532,7 @@ def _expected(
             has.add((kind, arm.coordinates.index(term.joint)))
     if "speed" in kinds | {labels[k].kind for k in selection}:
         kinds.add("thinning")
-    usual = float(np.mean(np.square(loads))) if loads else 0.0
+    mean_square = float(np.mean(np.square(loads))) if loads else 0.0
     columns, expected = [], []
     for k, label in enumerate(labels):
         if k in selection or not (label.form in forms or label.kind in kinds):
@@ -540,7 +540,7 @@ def _expected(
         precision, squared = 1.0 / own[1][k] ** 2, np.inf
         if label.kind == "load" and (precision or label[:2] not in has):
             # Zero, give or take what joints that show it have, before the data.
-            variance = usual / (1.0 + precision * usual)
+            variance = mean_square / (1.0 + precision * mean_square)
             squared = variance + (variance * precision * own[0][k]) ** 2
         elif precision and _KINDS[label.kind].is_friction:
             squared = own[0][k] ** 2 + own[1][k] ** 2

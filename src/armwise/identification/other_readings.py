@@ -158,9 +158,9 @@ def other_clocks(problem: Problem, system: SampledSystem) -> list[_Reading]:
     text += "was taken out. Shift it, or record both on one clock."
     late = _Reading(tables[0][best], EstimateWarning("large-lag", text))
     lags, tables = _lag_errors(problem, system, np.arange(count) * 3 // count)
-    places = [int(np.argmin([score(e) for e in table])) for table in tables]
-    first, last = (float(lags[places[k]]) for k in (0, -1))
-    own = np.mean([t[k] for t, k in zip(tables, places, strict=True)], axis=0)
+    nearest = [int(np.argmin([score(e) for e in table])) for table in tables]
+    first, last = (float(lags[nearest[k]]) for k in (0, -1))
+    own = np.mean([t[k] for t, k in zip(tables, nearest, strict=True)], axis=0)
     common = np.min(np.mean(tables, axis=0).max(axis=1))
     readings = [late] if is_late else []
     # Judgement: two thirds of a log apart, 40 ms are more than one lag's error. Thirds

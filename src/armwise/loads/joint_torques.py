@@ -526,15 +526,15 @@ def _solve(
         if np.all(np.abs(step) <= 0.01 * std, where=np.isfinite(step)):
             break
     shown = replace(rows, target=rows.target + (factor * Y) @ middle)
-    found = replace(
+    corrected = replace(
         solution,
         values=np.concatenate(
             [np.where(np.isfinite(solution.values[:10]), phi, np.nan),
              solution.values[10:]]
         ),
     )  # fmt: skip
-    rigidity = assess_rigidity(shown, found.values)
-    load = estimate_of(shown, data.time, found, frame, rigidity, excess.warnings)
+    rigidity = assess_rigidity(shown, corrected.values)
+    load = estimate_of(shown, data.time, corrected, frame, rigidity, excess.warnings)
     z = slice(10, 10 + dof)
     spread = np.nan_to_num(solution.covariance[z, z])
     # Directions of no effect keep what was known of them.

@@ -245,10 +245,10 @@ def _fit_path(
     unknowns = float(np.trace(np.linalg.solve(C.T @ C + ridge, C.T @ C))) + 2.0
     errors = wave.errors(wave.residual - C @ x, unknowns)
     # The path was fitted to all stretches, the first among them: a slip may be in it.
-    left = np.sum((wave.residual - C @ x) ** 2) / np.sum(wave.residual**2)
+    unexplained = np.sum((wave.residual - C @ x) ** 2) / np.sum(wave.residual**2)
     rigid = wave.score(None, 0).errors.sum()
-    scale = left * wave.price(unknowns) * rigid / errors.sum()
-    return scale * errors, float(left), best, x
+    scale = unexplained * wave.price(unknowns) * rigid / errors.sum()
+    return scale * errors, float(unexplained), best, x
 
 
 # Compliant grip: springs, linear in small displacements.

@@ -101,8 +101,8 @@ class OptimalFilter:
             )
         if self.position_std is None:
             position, velocity = redundant_noise(samples)
-            known = replace(self, position_std=position, velocity_std=velocity)
-            return known.solve(problem)
+            sensors = replace(self, position_std=position, velocity_std=velocity)
+            return sensors.solve(problem)
         parts = tuple(problem.rows().segments)
         measured = self._motion(samples.q, samples.qd, parts, problem.rate_hz)
         exact = replace(problem, frame_motion=body.motion(*measured))

@@ -328,10 +328,10 @@ def _check_lever(problem: WrenchProblem) -> None:
     f, n = (x - x.mean(axis=0) for x in np.split(problem.wrench, 2, axis=1))
     rows = -np.cross(f[:, None], np.eye(3)).transpose(0, 2, 1).reshape(-1, 3)
     center = np.linalg.lstsq(rows, n.reshape(-1), rcond=1e-6)[0]
-    left = float(np.sum((n.reshape(-1) - rows @ center) ** 2))
+    unexplained = float(np.sum((n.reshape(-1) - rows @ center) ** 2))
     distance = float(np.linalg.norm(center))
     # Half explained: a light load's moments are mostly noise and hoses.
-    if distance > _FARTHEST and left < 0.5 * float(np.sum(n**2)):
+    if distance > _FARTHEST and unexplained < 0.5 * float(np.sum(n**2)):
         raise RecordingError(
             f"The moments put the centre of mass {distance:.3g} m from the sensor: "
             "they do not go with the forces. Are they in N mm?"

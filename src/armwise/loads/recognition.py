@@ -224,8 +224,8 @@ def read_catalogue(path: str | Path) -> dict[str, CatalogueEntry]:
         R = rotation_from_rpy(row.vector("rpy", (0.0, 0.0, 0.0)))
         T = pose(R, row.vector("position", (0.0, 0.0, 0.0)))
         std = row.number("mass_std", 0.0)
-        known = KnownObject.from_parameters(name, body, std)
-        entries[name] = CatalogueEntry(known, body, T)
+        candidate = KnownObject.from_parameters(name, body, std)
+        entries[name] = CatalogueEntry(candidate, body, T)
     if not entries:
         raise ArgumentError(f"{path} names no object: add [[objects]].")
     return entries

@@ -153,9 +153,9 @@ def fit_pendulum(wave: Wave) -> Fit:
         length = random.uniform(np.log(0.04), np.log(0.4), _STARTS)
         angles, speeds = random.normal(size=(2, _STARTS, 2))
         swing = np.sqrt(9.81 / np.exp(length))[:, None]
-        place = wave.center + 0.02 * random.normal(size=(_STARTS, 3))
+        starts = wave.center + 0.02 * random.normal(size=(_STARTS, 3))
         ratio = np.full(_STARTS, np.log(0.03))
-        return np.column_stack([length, ratio, angles, swing * speeds, place])
+        return np.column_stack([length, ratio, angles, swing * speeds, starts])
 
     def law(part: Wave) -> Residuals:
         return lambda x: _simulate(part, _bobs(part, x), 6)[0]

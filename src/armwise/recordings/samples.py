@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from armwise.arms import Arm
 
 
-_OPTIONAL = ("wrench", "still", "temperature")
+_OPTIONAL = ("wrench", "still", "temperature", "reference")
 """Signals that samples may do without."""
 
 
@@ -37,6 +37,7 @@ class Samples:
         still: How much of what the filtered torque shows at a sample comes from
             moments at which a joint hardly moved, 0 to 1; None: not known.
         temperature: Of the joints' drives in [°C]; None: not measured.
+        reference: Position that the joints were asked for; None: not recorded.
         past: Time in [s] and velocities of earlier rows of the same run, part by part:
             what has warmed the drives. Rows that are cut off have it.
     """
@@ -52,6 +53,7 @@ class Samples:
     arm: Arm | None = None
     still: Float[np.ndarray, "samples dof"] | None = None
     temperature: Float[np.ndarray, "samples dof"] | None = None
+    reference: Float[np.ndarray, "samples dof"] | None = None
     past: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
 
     def __repr__(self) -> str:
@@ -221,6 +223,7 @@ def _check_shapes(samples: Samples) -> None:
         "wrench": (rows, 6),
         "still": (rows, dof),
         "temperature": (rows, dof),
+        "reference": (rows, dof),
     }
     for name, shape in expected.items():
         value = getattr(samples, name)

@@ -73,6 +73,17 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
             if stretch.temperature
             else None
         ),
+        reference=(
+            np.stack(
+                [
+                    low_pass(signal, preparation.low_pass_hz, stretch.rate_hz)[rows]
+                    for signal in stretch.reference
+                ],
+                axis=1,
+            )
+            if stretch.reference
+            else None
+        ),
         preparation=preparation,
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from armwise.errors import RecordingError
 from armwise.recordings.filters import thinned
-from armwise.recordings.recording import WRENCH_NAMES, Recording
+from armwise.recordings.recording import WRENCH_NAMES, Channel, Recording
 from armwise.recordings.spectra import LONGEST
 
 if TYPE_CHECKING:
@@ -204,6 +204,7 @@ class Stretch:
         q, qd, qdd, tau: One array per joint; empty when not measured.
         wrench: Six arrays, or none.
         temperature: One array per joint in [°C]; empty when not measured.
+        reference: Positions asked for, one array per joint; empty when not recorded.
     """
 
     start: float
@@ -214,6 +215,7 @@ class Stretch:
     tau: Signals = ()
     wrench: Signals = ()
     temperature: Signals = ()
+    reference: Signals = ()
 
     def __len__(self) -> int:
         return self.q[0].size
@@ -233,11 +235,13 @@ class Stretch:
         ]
         # Slower than any filter.
         thin.append(tuple(signal[::factor] for signal in self.temperature))
+        thin.append(tuple(thinned(signal, factor) for signal in self.reference))
         return Stretch(self.start, self.rate_hz / factor, *thin)
 
     def window(self, first: int, stop: int) -> Stretch:
         """Return the samples from first to stop (excluded)."""
-        every = (self.q, self.qd, self.qdd, self.tau, self.wrench, self.temperature)
+        every = [self.q, self.qd, self.qdd, self.tau, self.wrench, self.temperature]
+        every.append(self.reference)
         cut = [tuple(signal[first:stop] for signal in signals) for signals in every]
         return Stretch(self.start + first / self.rate_hz, self.rate_hz, *cut)
 
@@ -318,7 +322,36 @@ def channel_names(recording: Recording) -> dict[str, tuple[str, ...]]:
     warm = tuple(f"temperature_{j + 1}" for j in range(n))
     # What is left out is said by `plausibility`: it is no reason to refuse a log.
     names["temperature"] = () if missing_temperature(recording) is not None else warm
+    names["reference"] = _reference_names(recording)
     return names
+
+
+def _reference_names(recording: Recording) -> tuple[str, ...]:
+    """Channels of the positions asked for, if there is one for every joint."""
+    for quantity in ("reference_q", "command"):
+        names = [f"{quantity}_{j + 1}" for j in range(recording.dof)]
+        if all(name in recording for name in names):
+            channels = [recording[name] for name in names]
+            # Commands may be torques; and what has holes is no reason to refuse a log,
+            # nor to shorten it.
+            is_position = all(c.unit in ("", "rad", "m") for c in channels)
+            if is_position and all(_is_whole(c, recording["q_1"]) for c in channels):
+                return tuple(names)
+    return ()
+
+
+def _is_whole(channel: Channel, position: Channel) -> bool:
+    """Whether a channel is there all the time that a position is."""
+    if not np.isfinite(channel.values).all():
+        return False
+    time, own = channel.time, position.time
+    if time is own or np.array_equal(time, own):
+        return True
+    if min(time.size, own.size) < 4:  # what a cubic takes
+        return False
+    hole = GAP_STEPS * max(typical_step(time), typical_step(own))
+    every = np.concatenate([own[:1], np.clip(time, own[0], own[-1]), own[-1:]])
+    return bool(np.diff(every).max() <= hole)
 
 
 def missing_temperature(recording: Recording) -> str | None:

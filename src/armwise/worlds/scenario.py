@@ -522,7 +522,7 @@ def read_world(path: str | Path) -> Scenario:
             raise
         raise ArgumentError(f"{file}: {problem}") from problem
     limits = {"duration": 10.0, "step": 1e-3, "record_every": 1.0}
-    numbers = {key: table.number(key, usual) for key, usual in limits.items()}
+    numbers = {key: table.number(key, default) for key, default in limits.items()}
     for key, number in numbers.items():
         if number <= 0.0:
             raise table.error(f'needs a positive "{key}", not {number:g}.')

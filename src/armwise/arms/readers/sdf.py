@@ -167,29 +167,31 @@ class _Model:
 
     # Poses: of links in the model, of joints in their child links.
 
-    def _pose(self, name: str, asked: tuple[str, ...] = ()) -> Float[np.ndarray, "4 4"]:
+    def _pose(
+        self, name: str, ancestors: tuple[str, ...] = ()
+    ) -> Float[np.ndarray, "4 4"]:
         """T_model_frame of a link, joint or frame."""
         if name in ("", "world", "__model__"):
             return np.eye(4)
-        if name in asked:
+        if name in ancestors:
             raise self.element.error(f'has poses that lead in a circle at "{name}".')
-        asked = (*asked, name)
+        ancestors = (*ancestors, name)
         for elements, default in ((self.links, ""), (self._frames, "attached_to")):
             if name in elements:
                 element = elements[name]
                 fallback = element.attributes.get(default, "") if default else ""
-                return self._resolved(element, fallback, asked)
+                return self._resolved(element, fallback, ancestors)
         if name in self._joints:
             joint = self._joints[name]
-            return self._resolved(joint, self._end(joint, "child"), asked)
+            return self._resolved(joint, self._end(joint, "child"), ancestors)
         raise self.element.error(f'has no frame "{name}" that a pose is relative to.')
 
     def _resolved(
-        self, element: Element, usual: str, asked: tuple[str, ...]
+        self, element: Element, usual: str, ancestors: tuple[str, ...]
     ) -> Float[np.ndarray, "4 4"]:
         child = element.find("pose")
         to = child.attributes.get("relative_to", usual) if child else usual
-        T: np.ndarray = self._pose(to, asked) @ _read_pose(element)
+        T: np.ndarray = self._pose(to, ancestors) @ _read_pose(element)
         return T
 
     def _axis(
