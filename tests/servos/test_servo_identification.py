@@ -303,7 +303,10 @@ def test_fits_are_ranked_by_one_measure(robot):
     motions = [joint_loads(true.motion(rig.recording(true, 1)), robot)[0]]
     right = {name: float(x[0]) for name, x in true.values.items()}
     wrong = right | {"stiffness": 3.0}
-    fits = [replace(still(wrong, CORE), cost=1e-9, scale=0.1), still(right, CORE)]
+    fits = [
+        replace(still(wrong, CORE), cost=1e-9, scale=0.1),
+        replace(still(right, CORE), cost=1.0),
+    ]
     assert ranked(Roller(None), motions, fits)[0].values == right
 
 
