@@ -154,3 +154,12 @@ def test_numbers_that_no_joint_has_are_refused(tmp_path, attribute):
     )
     with pytest.raises(ArmError, match=r"joint\.xml"):
         load_arm(path)
+
+
+def test_springs_of_joints_are_noted(tmp_path):
+    path = tmp_path / "arm.xml"
+    path.write_text(
+        '<mujoco><worldbody><body name="a"><joint name="hinge" axis="0 1 0" '
+        'stiffness="0.5"/><geom size="0.1" mass="1"/></body></worldbody></mujoco>'
+    )
+    assert any("Springs" in note and "hinge" in note for note in load_arm(path).notes)

@@ -418,6 +418,17 @@ class _Reader:
                 f"Constraints that are not between two joints, linearly: "
                 f"{_listed(self.loose)}. The joints they bind are held where described."
             )
+        model = self.model
+        sprung = [
+            str(model.jnt(j).name)
+            for j in range(model.njnt)
+            if model.jnt_type[j] in (_SLIDE, _HINGE) and np.any(model.jnt_stiffness[j])
+        ]
+        if sprung:
+            notes.append(
+                f"Springs of joints (stiffness) are left out: {_listed(sprung)}. Their "
+                "torques are in no model of an arm here."
+            )
         return tuple(notes)
 
     def led_joints(self) -> tuple[tuple[Joint, ...], set[int]]:
