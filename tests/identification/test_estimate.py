@@ -62,6 +62,20 @@ def test_a_joint_that_stands_still_is_said_and_not_invented(described, arm, data
     assert "determines" in said["undetermined-parameters"]
 
 
+def test_a_joint_that_hardly_moves_is_said(described, arm, data):
+    q, qd, qdd = data.q.copy(), data.qd.copy(), data.qdd.copy()
+    middle = q[:, 5].mean()
+    for signal in (q, qd, qdd):
+        signal[:, 5] *= 0.01
+    q[:, 5] += 0.99 * middle
+    tau = aw.Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    little = weighted(described, replaced(data, q=q, qd=qd, qdd=qdd, tau=tau))
+    codes = {warning.code: warning.text for warning in little.warnings}
+    assert "joint_6 (" in codes["joint-hardly-moved"]
+    plain = {warning.code for warning in weighted(described, data).warnings}
+    assert "joint-hardly-moved" not in plain
+
+
 def test_static_poses_determine_only_gravity(described, data):
     rest = replaced(data, qd=0 * data.qd, qdd=0 * data.qdd)
     estimate = weighted(described, rest)

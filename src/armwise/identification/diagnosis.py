@@ -112,8 +112,27 @@ def _unexcited(estimate: Estimate) -> list[EstimateWarning]:
     if estimate.samples:
         lowest = np.min([run.q.min(axis=0) for run in estimate.samples], axis=0)
         highest = np.max([run.q.max(axis=0) for run in estimate.samples], axis=0)
-        ranges = zip(arm.coordinate_names, highest - lowest, strict=True)
-        still = [name for name, moved in ranges if moved < _LEAST_MOTION]
+        moved = highest - lowest
+        names = arm.coordinate_names
+        still = [
+            name for name, x in zip(names, moved, strict=True) if x < _LEAST_MOTION
+        ]
+        turns = [arm.joints[i].is_revolute for i in arm.coordinates]
+        few = min(_LITTLE_MOTION, _LITTLE_BESIDE * float(np.median(moved)))
+        hardly = [
+            f"{name} ({x:.2g} rad)"
+            for name, x, turning in zip(names, moved, turns, strict=True)
+            if turning and _LEAST_MOTION <= x < few
+        ]
+        if hardly:
+            warnings.append(
+                EstimateWarning(
+                    "joint-hardly-moved",
+                    f"{', '.join(hardly)} hardly moved: its friction, rotor and what "
+                    "is beyond show little, and what is said of it may be chance. "
+                    "Record larger motions of it.",
+                )
+            )
         if still:
             warnings.append(
                 EstimateWarning(
@@ -429,6 +448,11 @@ _MENDS = 0.5
 
 _LONGEST_DELAY = 0.1
 """Delay in [s] between fit and validation that is looked for."""
+
+# Judgement: three degrees, and a tenth of what joints of this log moved by.
+_LITTLE_MOTION, _LITTLE_BESIDE = 0.06, 0.1
+"""Range in [rad], and fraction of the joints' median, below which a joint that turned
+hardly moved."""
 
 
 def _cause(estimate: Estimate, factor: Float[np.ndarray, " dof"]) -> str | None:
