@@ -113,6 +113,9 @@ def test_what_it_cannot_do_is_refused(described, recording):
     )
     with pytest.raises(NotIdentifiable, match="reference_q_1"):
         identified(described, replace(recording, tables=bare), "output-error")
+    problem = aw.build_problem(described, recording, friction="linear")
+    with pytest.raises(NotIdentifiable, match="one by one"):
+        OutputError(STIFFNESS, DAMPING).solve(replace(problem, data=()))
     with pytest.raises(ArgumentError, match="one for each of 3 joints"):
         identified(described, recording, OutputError((1.0, 2.0), 1.0))
     with pytest.raises(ArgumentError, match="stiffness and damping, or neither"):

@@ -7,7 +7,8 @@ simulated motion is away from s by δ, with M δ̈ + D δ̇ + K δ = −ε, wher
 controller's stiffness and damping and the arm's own. So what is left of the measured
 motion, q − s − δ, is linear in β: the equation's error through the loop's compliance.
 Solved first along the measured motion, then along the one simulated with what was found
-(quasi-linearisation), which has no noise in its accelerations. No torque is measured.
+(quasi-linearisation), which has no noise in its accelerations. Measured torques only
+give the first guess, and are compared with the result.
 How late the controller's torque comes, held for half of its period at least, is fitted
 beside the parameters.
 """
@@ -61,9 +62,9 @@ rounding, 1e-10 of a torque, is that of the next order."""
 class OutputError:
     """Minimise the error of the motion that the arm has in its control loop.
 
-    The log needs what was asked for, `reference_q_1` … or `command_1` … in [rad]. Not
-    the torques: gains that are not given are read off them, and they are refused where
-    the torque is no PD controller's.
+    The log needs what was asked for, `reference_q_1` … or `command_1` … in [rad].
+    Gains that are not given are read off its torques, and refused where these are no PD
+    controller's.
 
     Attributes:
         stiffness: Kₚ of each joint, or of all, in [N m/rad] or [N/m].
@@ -96,6 +97,11 @@ class OutputError:
 
     def solve(self, problem: Problem) -> Solution:
         """Return the base parameters and how far to trust them."""
+        if not problem.data:
+            raise NotIdentifiable(
+                "Output error needs samples, of which only sums are here, as of a "
+                "fleet. Identify the robots one by one."
+            )
         for run in problem.data:
             if run.reference is None:
                 raise NotIdentifiable(
