@@ -43,7 +43,8 @@ def test_the_low_pass_is_a_butterworth_run_both_ways(ends, size, cutoff):
     filtered = low_pass(signals, cutoff, RATE, ends)
     np.testing.assert_allclose(filtered, expected, atol=1e-10)
     alone = low_pass(signals[:, 1], cutoff, RATE, ends)
-    np.testing.assert_array_equal(alone, filtered[:, 1])
+    # Not to the last bit: a BLAS sums one column in another order than three.
+    np.testing.assert_allclose(alone, filtered[:, 1], rtol=0.0, atol=1e-12)
 
 
 def test_another_bandwidth_shows_what_samples_of_that_bandwidth_show():
