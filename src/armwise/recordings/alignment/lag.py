@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from armwise.recordings.spectra import band_powers
 from armwise.regression import friction_direction, hysteresis_terms, torque_slope
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Float, Int
 
     from armwise.recordings.samples import Samples
     from armwise.regression import Columns, TorqueProjection
@@ -205,8 +206,8 @@ def _fitted(
         late = _delayed(samples, lag, is_open)
         sums = _normal_matrices(columns, late)
         # Weights that need few digits: each joint's torque.
-        size = np.maximum(sums[..., -1, -1].sum(axis=0), 1e-300)
-        fit = _solved(np.einsum("bjkl,j->kl", sums, 1.0 / size))
+        size = [max(float(own[:, -1, -1].sum()), 1e-300) for own in sums]
+        fit = _solved(_joined(columns, [own.sum(axis=0) for own in sums], size))
         # The slope of the torque that the motion explains: that of the measured one may
         # be noise for the most part, and would show a delay of nothing, surely.
         slope = _slope(columns, late, fit)
@@ -225,18 +226,17 @@ def _stepped(
     """As `_fitted`, by one step from a delay that is nearly right."""
     late = _delayed(samples, lag, is_open)
     blocks = _normal_matrices(columns, late, slope)
-    total = blocks.sum(axis=0)
-    std = _residual_std(total)
     # The scale of each joint from its own residual, so that all count.
-    grams = np.einsum("bjkl,j->bkl", blocks, 1.0 / std**2)
+    variance = _residual_variance(columns, [own.sum(axis=0) for own in blocks])
+    grams = _joined(columns, blocks, variance)
     whole = grams.sum(axis=0)
-    step = _solved(whole)[-1]
+    fit = _solved(whole)
     # Beyond the longest lag there is nothing to be read.
-    seconds = float(np.clip(lag + step, -LONGEST_LAG, LONGEST_LAG))
+    seconds = float(np.clip(lag + fit[-1], -LONGEST_LAG, LONGEST_LAG))
     without = [_solved(whole - one) for one in grams]
     # Delete-a-block jackknife: (B − 1)/B Σ (d − mean)² = (B − 1) var.
     errors = np.sqrt((BLOCKS - 1) * np.var(without, axis=0))
-    return seconds, errors, _solved(whole), late
+    return seconds, errors, fit, late
 
 
 def _slope(
@@ -264,16 +264,15 @@ def _delayed(samples: Samples, seconds: float, is_open: bool) -> Samples:
 
 def _normal_matrices(
     columns: Columns, samples: Samples, slope: np.ndarray | None = None
-) -> Float[np.ndarray, "blocks joints columns columns"]:
-    """Inner products of all columns and the torque, per block of time and joint.
+) -> list[Float[np.ndarray, "blocks own own"]]:
+    """Inner products of each joint's own columns and torque, per block of time.
 
-    The joints' lags are one column; it stands before the torque. Its slope is that of
-    the measured torque if none is given.
+    Its lag stands before the torque. Its slope is that of the measured torque if none
+    is given.
     """
-    size = columns.count - columns.lags.size + 2
     edges = np.linspace(0, len(samples), BLOCKS + 1).astype(int)
     parts = [slice(a, b) for a, b in pairwise(edges.tolist()) if b > a]
-    sums = np.zeros((len(parts), samples.dof, size, size))
+    sums = [np.zeros((len(parts), k.size + 1, k.size + 1)) for k in columns.support]
     for block in columns.blocks([samples], parts):
         b = int(np.searchsorted(edges, block.rows.start, side="right")) - 1
         for j, matrix in enumerate(block.joints):
@@ -281,9 +280,30 @@ def _normal_matrices(
             if slope is not None:
                 rows = np.vstack([matrix[:-2], -slope[block.rows, j], matrix[-1:]])
             rows = rows if block.trust is None else rows * block.trust[:, j]
-            index = [*columns.support[j][:-1], size - 2, size - 1]
-            sums[b, j][np.ix_(index, index)] += rows @ rows.T
+            sums[j][b] += rows @ rows.T
     return sums
+
+
+def _places(columns: Columns, joint: int) -> Int[np.ndarray, " own"]:
+    """Where a joint's inner products stand among all: joints share one lag, before
+    the torque."""
+    size = columns.count - columns.lags.size + 2
+    return np.append(columns.support[joint][:-1], [size - 2, size - 1])
+
+
+def _joined(
+    columns: Columns,
+    sums: Sequence[Float[np.ndarray, "*blocks own own"]],
+    variance: Sequence[float],
+) -> Float[np.ndarray, "*blocks columns columns"]:
+    """Inner products of all columns, each joint's torque in units of its own noise."""
+    size = columns.count - columns.lags.size + 2
+    # Joint by joint: all of them for all columns would be a gigabyte for 32 joints.
+    grams = np.zeros((*sums[0].shape[:-2], size, size))
+    for j, (own, scale) in enumerate(zip(sums, variance, strict=True)):
+        places = _places(columns, j)
+        grams[..., places[:, None], places] += own / scale
+    return grams
 
 
 def _solved(gram: np.ndarray) -> np.ndarray:
@@ -295,15 +315,21 @@ def _solved(gram: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.solve(scaled, gram[:-1, -1] / scale) / scale)
 
 
-def _residual_std(grams: Float[np.ndarray, "joints columns columns"]) -> np.ndarray:
-    """Size of each joint's residual when the joints are fitted together."""
-    std = np.sqrt(np.maximum(grams[:, -1, -1], 1e-300))
+def _residual_variance(
+    columns: Columns, sums: Sequence[Float[np.ndarray, "own own"]]
+) -> list[float]:
+    """Square sum of each joint's residual when the joints are fitted together."""
+    torques = [float(own[-1, -1]) for own in sums]
+    variance = [max(torque, 1e-300) for torque in torques]
     for _ in range(2):
-        x = np.append(_solved(np.einsum("jkl,j->kl", grams, 1.0 / std**2)), -1.0)
-        power = np.einsum("k,jkl,l->j", x, grams, x)
+        x = np.append(_solved(_joined(columns, sums, variance)), -1.0)
+        own = [x[_places(columns, j)] for j in range(len(sums))]
         # A millionth of the torque: exact data must not get an infinite weight.
-        std = np.sqrt(np.maximum(power, 1e-12 * grams[:, -1, -1] + 1e-300))
-    return np.asarray(std)
+        variance = [
+            max(float(k @ gram @ k), 1e-12 * torque + 1e-300)
+            for k, gram, torque in zip(own, sums, torques, strict=True)
+        ]
+    return variance
 
 
 def _slow_friction(

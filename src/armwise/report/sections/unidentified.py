@@ -102,13 +102,13 @@ def revealing_motions(estimate: Estimate, most: int = 12) -> tuple[Unidentified,
     # Fisher information of independent data adds.
     total = information + sum(c.information for c in candidates)
     information = information + _RIDGE * np.diag(np.maximum(np.diag(total), 1e-300))
-    after = np.array([_std(information + c.information) for c in candidates])
+    after = np.array([_std(information + c.information, selection) for c in candidates])
     # The first kind of motion that is nearly as good as the best: argmax of a mask is
     # its first true entry, and candidates go from simple to complex.
     first = np.argmax(after <= _ALMOST_BEST * after.min(axis=0), axis=0)
     best = {
-        int(c): _best_joints(estimate, information, candidates[c].samples)
-        for c in np.unique(first[selection])
+        int(c): _best_joints(estimate, information, candidates[c].samples, selection)
+        for c in np.unique(first)
     }
     joints = estimate.prior_arm.coordinate_names
     return tuple(
@@ -116,10 +116,10 @@ def revealing_motions(estimate: Estimate, most: int = 12) -> tuple[Unidentified,
             expression=estimate.base.expressions[k],
             value=float(estimate.base_values[k]),
             std=float(estimate.base_std[k]),
-            motion=candidates[first[k]].words,
-            joint=joints[best[int(first[k])][k]],
+            motion=candidates[first[i]].words,
+            joint=joints[best[int(first[i])][i]],
         )
-        for k in selection
+        for i, k in enumerate(selection)
     )
 
 
@@ -134,11 +134,15 @@ def _information(estimate: Estimate) -> Float[np.ndarray, "base base"]:
     return information
 
 
-def _std(information: np.ndarray) -> Float[np.ndarray, " base"]:
+def _std(
+    information: np.ndarray, selection: Sequence[int]
+) -> Float[np.ndarray, " selected"]:
+    """Standard deviations of some base parameters."""
     # Scaled to a unit diagonal first: masses and inertias differ by many orders.
     scale = 1.0 / np.sqrt(np.diag(information))
-    inverse = np.linalg.inv(information * np.outer(scale, scale))
-    return np.asarray(scale * np.sqrt(np.maximum(np.diag(inverse), 0.0)))
+    some = np.eye(scale.size)[:, selection]
+    inverse = np.linalg.solve(information * np.outer(scale, scale), some)[selection]
+    return np.asarray(scale[selection] * np.sqrt(np.maximum(np.diag(inverse), 0.0)))
 
 
 def _candidates(estimate: Estimate) -> list[_Candidate]:
@@ -158,24 +162,37 @@ def _candidates(estimate: Estimate) -> list[_Candidate]:
         if j == i + 1 or arm.dof <= _FEW_JOINTS
     ]
     samples = _motions(arm, [moving for _, moving in kinds], rng)
-    return [
-        _Candidate(words, samples[rows], sum(joints, np.zeros((1, 1))))
-        for (words, _), (rows, joints) in zip(
-            kinds, _motion_information(estimate, samples), strict=True
-        )
-    ]
+    made = []
+    for (words, _), (rows, joints) in zip(
+        kinds, _motion_information(estimate, samples), strict=True
+    ):
+        information = np.zeros((estimate.base.count, estimate.base.count))
+        for shown, own in joints:
+            information[np.ix_(shown, shown)] += own
+        made.append(_Candidate(words, samples[rows], information))
+    return made
 
 
 def _motion_information(
     estimate: Estimate, samples: Samples
-) -> Iterator[tuple[slice, Iterator[Float[np.ndarray, "base base"]]]]:
+) -> Iterator[
+    tuple[
+        slice,
+        Iterator[tuple[Int[np.ndarray, " shown"], Float[np.ndarray, "shown shown"]]],
+    ]
+]:
     """Yield the rows of each motion, and the information YᵀY/σ² of its torques about β.
 
-    One joint at a time: those of 32 are 30 MB for each kind of motion.
+    One joint at a time, with the base parameters that its torque shows at all: those of
+    32 for all are 30 MB for each kind of motion.
     """
     columns = estimate.columns
     base_columns = columns.user[:, list(estimate.base.indices)]
-    bases = [base_columns[support] for support in columns.support]
+    shown = [np.flatnonzero(base_columns[own].any(axis=0)) for own in columns.support]
+    bases = [
+        base_columns[np.ix_(support, own)]
+        for support, own in zip(columns.support, shown, strict=True)
+    ]
     # 1e-12: exact data have no noise, and information must stay finite.
     std = np.maximum(estimate.torque_std, 1e-12)
     parts = [slice(i, i + _SAMPLES) for i in range(0, len(samples), _SAMPLES)]
@@ -184,7 +201,7 @@ def _motion_information(
             matrix[:-1].T @ base / s
             for matrix, base, s in zip(block.joints, bases, std, strict=True)
         )
-        yield block.rows, (Y.T @ Y for Y in rows)
+        yield block.rows, ((k, Y.T @ Y) for k, Y in zip(shown, rows, strict=True))
 
 
 def _motions(
@@ -210,11 +227,19 @@ def _motions(
 
 
 def _best_joints(
-    estimate: Estimate, information: np.ndarray, samples: Samples
-) -> Int[np.ndarray, " base"]:
-    """The joint whose torque in a motion tells each base parameter best."""
+    estimate: Estimate,
+    information: np.ndarray,
+    samples: Samples,
+    selection: Sequence[int],
+) -> Int[np.ndarray, " selected"]:
+    """The joint whose torque in a motion tells each of some base parameters best."""
     ((_, joints),) = _motion_information(estimate, samples)
-    return np.argmin([_std(information + joint) for joint in joints], axis=0)
+    after = []
+    for shown, own in joints:
+        total = information.copy()
+        total[np.ix_(shown, shown)] += own
+        after.append(_std(total, selection))
+    return np.argmin(after, axis=0)
 
 
 def unidentified_section(subject: Subject) -> Section:
