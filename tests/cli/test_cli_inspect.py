@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,6 +68,53 @@ def test_a_part_of_an_arm(armwise: Any) -> None:
         code, out, err = armwise("inspect", "panda", *words)
         assert (code, out) == (2, "")
         assert words[0] in err
+
+
+def test_a_description_without_bodies_is_said(armwise: Any, tmp_path: Path) -> None:
+    path = tmp_path / "bare.urdf"
+    path.write_text(re.sub(r"(?s)<inertial>.*</inertial>", "", GOOD))
+    code, _, err = armwise("inspect", str(path))
+    assert code == 0
+    assert "no mass or inertia is described at all" in err
+    tip = '<link name="c"/><joint name="k" type="continuous"><parent link="b"/>'
+    tip += '<child link="c"/></joint></robot>'
+    path.write_text(GOOD.replace("</robot>", tip))
+    assert "described beyond k:" in armwise("inspect", str(path))[2]
+    path.write_text(GOOD)
+    assert "no mass" not in armwise("inspect", str(path))[2]
+
+
+IMPOSSIBLE = GOOD.replace('ixx="1"', 'ixx="-1"')
+
+
+def test_commands_name_the_remedy_that_they_have(armwise: Any, tmp_path: Path) -> None:
+    path, log = tmp_path / "impossible.urdf", tmp_path / "log.csv"
+    path.write_text(IMPOSSIBLE)
+    commands = (
+        ("inspect", path),
+        ("simulate", path, "-o", log, "--duration", "2"),
+        ("identify", path, log),
+        ("generate", path, "-o", tmp_path / "code", "--functions", "gravity_torque"),
+        ("export", path, "--to", "mjcf", "-o", tmp_path / "exported"),
+    )
+    for words in commands:
+        code, _, err = armwise(*map(str, words))
+        assert code == 1, words
+        assert "--allow-unphysical" in err, words
+        code, _, err = armwise(*map(str, words), "--allow-unphysical")
+        assert code == 0, (words, err)
+
+
+def test_another_arm_of_a_command_may_be_unphysical(
+    armwise: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "impossible.urdf"
+    path.write_text(IMPOSSIBLE)
+    words = ("control", "compare", str(path), "--model", str(path), "--duration", "1")
+    assert "--allow-unphysical" in armwise(*words)[2]
+    # The plant cannot go anywhere; both descriptions were read.
+    _, _, err = armwise(*words, "--allow-unphysical")
+    assert "--allow-unphysical" not in err
 
 
 def test_json_for_machines(armwise: Any) -> None:

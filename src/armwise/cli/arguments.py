@@ -181,6 +181,17 @@ Lock = Annotated[
 ]
 """Joints that are held, and where."""
 
+AllowUnphysical = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unphysical", help="Accept links that are not physically realisable."
+    ),
+]
+"""Whether negative masses and moments are taken as they are."""
+
+_OTHER_ARMS = ("model", "compare")
+"""Options that name one more arm."""
+
 
 class PartOfArm(str):
     """What the user wrote for ARM, with the part of it that was chosen.
@@ -188,15 +199,24 @@ class PartOfArm(str):
     Attributes:
         chain: First and last link of the part that moves, if chosen.
         lock: Joint → where it is held.
+        allow_unphysical: Whether negative masses and moments are taken as they are.
     """
 
     chain: tuple[str, str] | None
     lock: dict[str, float]
+    allow_unphysical: bool
 
     @classmethod
-    def of(cls, arm: str, chain: str | None, lock: Sequence[str] | None) -> PartOfArm:
-        """Read the options --chain and --lock."""
+    def of(
+        cls,
+        arm: str,
+        chain: str | None = None,
+        lock: Sequence[str] | None = None,
+        allow_unphysical: bool = False,
+    ) -> PartOfArm:
+        """Read the options --chain, --lock and --allow-unphysical."""
         part = cls(arm)
+        part.allow_unphysical = allow_unphysical
         part.chain = None
         if chain is not None:
             base, dots, tip = chain.partition("..")
@@ -219,7 +239,7 @@ def _locked(text: str) -> tuple[str, float]:
 
 
 def with_part_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that takes an ARM the options --chain and --lock.
+    """Give a command that takes an ARM --chain, --lock and --allow-unphysical.
 
     They come with the command's `arm`, which `load_named` understands: no command has
     to pass them on.
@@ -228,20 +248,37 @@ def with_part_options(command: Callable[..., None]) -> Callable[..., None]:
     if "arm" not in signature.parameters:
         return command
 
+    # A command may have more to do with it than to load the arm.
+    has_own = "allow_unphysical" in signature.parameters
+
     @wraps(command)
     def whole(
-        *, arm: str | None, chain: str | None, lock: list[str] | None, **options: Any
+        *,
+        arm: str | None,
+        chain: str | None,
+        lock: list[str] | None,
+        allow_unphysical: bool,
+        **options: Any,
     ) -> None:
         from armwise.cli.output import warnings_once
 
+        for name in _OTHER_ARMS:
+            if isinstance(other := options.get(name), str):
+                options[name] = PartOfArm.of(other, allow_unphysical=allow_unphysical)
+        if has_own:
+            options["allow_unphysical"] = allow_unphysical
         with warnings_once():
-            command(arm=arm and PartOfArm.of(arm, chain, lock), **options)
+            part = arm and PartOfArm.of(arm, chain, lock, allow_unphysical)
+            command(arm=part, **options)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
+    added = {"chain": (None, Chain), "lock": (None, Lock)}
+    if not has_own:
+        added["allow_unphysical"] = (False, AllowUnphysical)
     parameters = [p.replace(kind=keyword) for p in signature.parameters.values()]
     parameters += [
-        inspect.Parameter("chain", keyword, default=None, annotation=Chain),
-        inspect.Parameter("lock", keyword, default=None, annotation=Lock),
+        inspect.Parameter(name, keyword, default=default, annotation=annotation)
+        for name, (default, annotation) in added.items()
     ]
     # typer reads the signature, and the annotations for themselves.
     whole.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
@@ -260,10 +297,13 @@ def load_named(arm: str) -> Arm:
     from armwise.arms import load_arm
     from armwise.cli.output import warn
 
-    if isinstance(arm, PartOfArm):
-        loaded = load_arm(arm, chain=arm.chain, lock=arm.lock)
-    else:
-        loaded = load_arm(arm)
+    part = arm if isinstance(arm, PartOfArm) else PartOfArm.of(arm)
+    loaded = load_arm(
+        part,
+        chain=part.chain,
+        lock=part.lock,
+        allow_unphysical=part.allow_unphysical,
+    )
     for note in loaded.notes:
         warn(f"{loaded.name}: {note}")
     return loaded

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from armwise.cli.arguments import ArmName, AsDescribed, Seed, number, output_file
+from armwise.cli.arguments import (
+    ArmName,
+    AsDescribed,
+    Seed,
+    load_named,
+    number,
+    output_file,
+)
 from armwise.cli.calibrate import show_outlook, summarise
 from armwise.cli.output import AsJson, console, figure, print_json, table
 from armwise.errors import ArgumentError, NotIdentifiable
@@ -64,11 +71,10 @@ def calibrate_moving(
 
     Rehearse with --plant simulated; your robot: --plant robot.py:connect.
     """
-    from armwise.arms import load_arm
     from armwise.calibration import Flaws, Moves, Structure, calibrate, prospects
     from armwise.cli.output import progress_bar
 
-    described = load_arm(arm)
+    described = load_named(arm)
     structure = Structure(
         described, tuple(known or ()), flaws=Flaws(bend=bend_percent / 100.0)
     )

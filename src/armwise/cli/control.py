@@ -15,6 +15,7 @@ from armwise.cli.arguments import (
     load_named,
     number,
     output_file,
+    with_part_options,
 )
 from armwise.cli.output import AsJson, console, figure, print_json, table, warn
 from armwise.errors import PlantDiverged
@@ -33,6 +34,7 @@ def _control() -> None:
 
 
 @app.command()
+@with_part_options
 def compare(
     arm: ArmName,
     model: Model = None,

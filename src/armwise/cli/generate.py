@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from armwise.cli.arguments import DESCRIPTIONS, Folder, bundled_names, load_model
+from armwise.cli.arguments import (
+    DESCRIPTIONS,
+    AllowUnphysical,
+    Folder,
+    bundled_names,
+    load_model,
+)
 from armwise.cli.output import AsJson, console, print_json, table
 
 if TYPE_CHECKING:
@@ -40,13 +46,7 @@ def generate(
     tolerance: Annotated[
         float, typer.Option(help="Torque error allowed, as a fraction of its peak.")
     ] = 0.0,
-    allow_unphysical: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unphysical",
-            help="Accept links that are not physically realisable.",
-        ),
-    ] = False,
+    allow_unphysical: AllowUnphysical = False,
     compare: Annotated[
         bool, typer.Option("--compare", help="Operation counts beside SymPyBotics'.")
     ] = False,

@@ -131,7 +131,8 @@ def describe(arm: Arm, *, counts: bool = False) -> dict[str, Any]:
         ],
         "parameter_count": int(arm.parameters.size),
         "warnings": [
-            f"no body can be {name}: {why}" for name, why in arm.defects().items()
+            *(f"no body can be {name}: {why}" for name, why in arm.defects().items()),
+            *_without_mass(arm),
         ],
     }
     if len(arm.joints) <= MOST_JOINTS:
@@ -143,6 +144,27 @@ def describe(arm: Arm, *, counts: bool = False) -> dict[str, Any]:
     if counts and len(arm.joints) <= MOST_JOINTS:
         report["counts"] = operation_counts(arm)
     return report
+
+
+def _without_mass(arm: Arm) -> list[str]:
+    """Say which joints move nothing, by the description."""
+    has_mass = [link.inertia.vector.any() for link in arm.links]
+    # Children follow their parents: from the tips, what a link carries is its own.
+    for i, joint in reversed(list(enumerate(arm.joints))):
+        if joint.parent >= 0 and (has_mass[i] or joint.drive.vector[0]):
+            has_mass[joint.parent] = True
+    names = [
+        joint.name
+        for joint, moves in zip(arm.joints, has_mass, strict=True)
+        if not (moves or joint.drive.vector[0])
+    ]
+    if not names:
+        return []
+    whose = f"beyond {', '.join(names)}" if len(names) < len(arm.joints) else "at all"
+    return [
+        f"no mass or inertia is described {whose}: torques by this description mean "
+        "nothing there; identify it from a log, or complete the description"
+    ]
 
 
 def _joint(arm: Arm, i: int) -> dict[str, Any]:

@@ -274,7 +274,10 @@ def repaired_inertia(
 
     What cannot be a slip of rounding is refused; a broken triangle only is a defect.
     """
-    remedy = "correct it, or load with allow_unphysical=True."
+    remedy = (
+        "correct it, or load with allow_unphysical=True (in commands "
+        "--allow-unphysical)."
+    )
     if mass < 0:
         raise link.error(f"has the negative mass {mass:g} kg; {remedy}")
     moments, axes = np.linalg.eigh(central)
