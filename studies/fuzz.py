@@ -131,6 +131,12 @@ def _json(good: bytes, rng: random.Random) -> bytes:
     return json.dumps(tree).encode()
 
 
+def _json_lines(good: bytes, rng: random.Random) -> bytes:
+    tree = _changed_tree([_parsed_json(line) for line in good.splitlines()], rng)
+    rows = tree if isinstance(tree, list) else [tree]
+    return "\n".join(map(json.dumps, rows)).encode()
+
+
 _parsed_toml = cache(tomllib.loads)
 
 
@@ -568,6 +574,9 @@ def _log(path: Path) -> None:
     if path.suffix == ".csv":
         header = ",".join(names)
         np.savetxt(path, values[:60], delimiter=",", header=header, comments="")
+    elif path.suffix == ".jsonl":
+        rows = (dict(zip(names, row, strict=True)) for row in values[:60].tolist())
+        path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     elif path.suffix == ".npz":
         np.savez(path, **dict(zip(names, values.T, strict=True)))
     elif path.suffix == ".mat":
@@ -661,6 +670,7 @@ TARGETS: dict[str, Target] = {
     "mapping": Target(".toml", _text(_MAPPING), _read_mapping, _check_numbers, _toml),
     "world": Target(".toml", _text(_WORLD), _read_world, _check_world, _toml),
     "csv": Target(".csv", _log, _read_log, _check_recording, _cells),
+    "json lines": Target(".jsonl", _log, _read_log, _check_recording, _json_lines),
     "npz": Target(".npz", _log, _read_log, _check_recording, _npz),
     "parquet": Target(".parquet", _log, _read_log, _check_recording, _bytes),
     "mat": Target(".mat", _log, _read_log, _check_recording, _bytes),

@@ -97,7 +97,8 @@ Model = Annotated[
 """Another arm: the assumed model of the first."""
 
 Logs = Annotated[
-    list[Path], typer.Argument(metavar="LOG", help="CSV, Parquet, NPZ, MAT, bag.")
+    list[Path],
+    typer.Argument(metavar="LOG", help="CSV, JSON lines, Parquet, NPZ, MAT, bag."),
 ]
 """Logs of the arm's motion."""
 
@@ -363,13 +364,14 @@ def _unlogged_joints(
     arm: Arm, logs: Sequence[Path], mapping: LogMapping | None
 ) -> list[str]:
     """Name the arm's joints that logs leave out; none where they leave out all."""
-    from armwise.recordings import TEXT, joint_names_in_log
+    from armwise.recordings import JSON_LINES, TEXT, joint_names_in_log
 
     missing: list[str] = []
     for path in logs:
         # Other files are read whole for their names: only where an arm has more joints
         # than one arm's log usually holds.
-        if not path.is_file() or (path.suffix.lower() not in TEXT and arm.dof <= 7):
+        is_headed = path.suffix.lower() in (*TEXT, *JSON_LINES)
+        if not path.is_file() or (not is_headed and arm.dof <= 7):
             continue
         logged = joint_names_in_log(path, mapping)
         if all(name.isdigit() for name in logged):

@@ -37,7 +37,7 @@ PathList = list[Path]
 
 OptionalLogs = Annotated[
     PathList | None,
-    typer.Argument(metavar="LOG", help="CSV, Parquet, NPZ, MAT, bag."),
+    typer.Argument(metavar="LOG", help="CSV, JSON lines, Parquet, NPZ, MAT, bag."),
 ]
 """Logs; none where a wrist sensor's own file stands for the arm."""
 
@@ -219,7 +219,7 @@ def _identify_by_servo(
         console().print(f"  {kind}: {name}", markup=False)
 
 
-_TABLES = (".csv", ".parquet", ".npz", ".mat", ".txt")
+_TABLES = (".csv", ".parquet", ".npz", ".mat", ".txt", ".jsonl")
 """Files that hold no arm."""
 
 

@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 def inspect_log(
     log: Annotated[
-        Path, typer.Argument(metavar="LOG", help="CSV, Parquet, NPZ, MAT or ROS 2 bag.")
+        Path,
+        typer.Argument(
+            metavar="LOG", help="CSV, JSON lines, Parquet, NPZ, MAT or ROS 2 bag."
+        ),
     ],
     arm: Annotated[str, typer.Option(help=DESCRIPTIONS, autocompletion=bundled_names)],
     mapping: MappingFile = None,

@@ -43,7 +43,7 @@ def reduce(
     ] = None,
     logs: Annotated[
         list[Path] | None,
-        typer.Argument(help="CSV, Parquet, NPZ, MAT, bag.", metavar="LOG"),
+        typer.Argument(help="CSV, JSON lines, Parquet, NPZ, MAT, bag.", metavar="LOG"),
     ] = None,
     threshold: Annotated[
         float, typer.Option(help="Fraction of the largest torque that matters.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from armwise.errors import RecordingError
 from armwise.recordings import (
     BAGS,
+    JSON_LINES,
     TEXT,
     Recording,
     read_recording,
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 
 PARQUET = (".parquet", ".pq")
-_ENDINGS = {*TEXT, *PARQUET, *BAGS, ".npz", ".mat"}
+_ENDINGS = {*TEXT, *JSON_LINES, *PARQUET, *BAGS, ".npz", ".mat"}
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from armwise.recordings.preparation import Preparation
 from armwise.recordings.prepare import prepare
 from armwise.recordings.read import (
     BAGS,
+    JSON_LINES,
     TEXT,
     joint_names_in_log,
     read_recording,
@@ -38,6 +39,7 @@ from armwise.regression import low_pass
 
 __all__ = [
     "BAGS",
+    "JSON_LINES",
     "TEXT",
     "WRENCH_NAMES",
     "Channel",

@@ -92,6 +92,7 @@ def _is_standard(name: str) -> bool:
 # Files and bags.
 
 TEXT = (".csv", ".tsv", ".txt", ".dat", ".log")
+JSON_LINES = (".jsonl", ".ndjson")
 BAGS = (".db3", ".mcap", ".bag")
 
 
@@ -105,7 +106,7 @@ def read_recording(
     skip_bad_rows: bool = False,
     progress: Progress | None = None,
 ) -> Recording:
-    """Read a log of motion: CSV, Parquet, NPZ, MAT or a ROS bag.
+    """Read a log of motion: CSV, JSON lines, Parquet, NPZ, MAT or a ROS bag.
 
     The standard log has the columns `time, q_1 …, qd_1 …, tau_1 …` (joint names may
     stand for the numbers) and `fx … tz`, in SI; anything else is described once by a
@@ -169,9 +170,12 @@ def joint_names_in_log(
 def _headings(path: Path) -> list[str]:
     """Names of a table's columns."""
     from armwise.recordings.formats.csv import read_layout
+    from armwise.recordings.formats.json_lines import json_line_names
 
     if path.suffix.lower() in TEXT:
         return list(read_layout(path).names)
+    if path.suffix.lower() in JSON_LINES:
+        return list(json_line_names(path))
     return list(_table(path, "", LogMapping(), None, {}, False, None).columns)
 
 
@@ -288,6 +292,7 @@ def _table(
     """Read one file by its ending."""
     from armwise.recordings.formats import arrays
     from armwise.recordings.formats.csv import read_csv
+    from armwise.recordings.formats.json_lines import read_json_lines
 
     if not path.is_file():
         state = "is no file" if path.exists() else "does not exist"
@@ -300,8 +305,8 @@ def _table(
     }
     if path.suffix.lower() in readers:
         return readers[path.suffix.lower()](path)
-    if path.suffix.lower() not in TEXT:
-        endings = ", ".join((*TEXT, *readers, *BAGS))
+    if path.suffix.lower() not in (*TEXT, *JSON_LINES):
+        endings = ", ".join((*TEXT, *JSON_LINES, *readers, *BAGS))
         raise RecordingError(
             f"{path}: the ending {path.suffix!r} is not known. Known: {endings}."
         )
@@ -309,6 +314,10 @@ def _table(
     def needed(headings: tuple[str, ...]) -> set[str]:
         return _needed(headings, str(path), name, mapping, arm, columns)
 
+    if path.suffix.lower() in JSON_LINES:
+        return read_json_lines(
+            path, needed, skip_bad_rows=skip_bad_rows, progress=progress
+        )
     return read_csv(
         path,
         needed,

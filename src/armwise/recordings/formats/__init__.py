@@ -1,1 +1,1 @@
-"""Readers of log files: CSV, Parquet, NPZ, MAT, ROS 2 bags."""
+"""Readers of log files: CSV, JSON lines, Parquet, NPZ, MAT, ROS 2 bags."""

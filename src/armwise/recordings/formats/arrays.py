@@ -230,13 +230,18 @@ def table_of_frame(path: Path, frame: pl.DataFrame) -> RawTable:
     return RawTable(str(path), columns, units)
 
 
-_LEROBOT = {
+LEROBOT = {
     "observation.state": "q",
     "observation.velocity": "qd",
     "observation.effort": "tau",
     "action": "command",
 }
-"""Lists in the Parquet files of LeRobot → the quantity they hold, joint by joint."""
+"""Lists in the files of LeRobot → the quantity they hold, joint by joint."""
+
+
+# Judgement: longer lists are images or scans, no joints.
+LONGEST_LIST = 128
+"""Entries of a list that may be joints'."""
 
 
 def _listed(name: str, series: pl.Series) -> Iterator[tuple[str, np.ndarray]]:
@@ -246,17 +251,17 @@ def _listed(name: str, series: pl.Series) -> Iterator[tuple[str, np.ndarray]]:
     if isinstance(series.dtype, pl.List):
         lengths = series.list.len().unique()
         is_number = series.dtype.inner.is_numeric()
-        # Judgement: longer lists are images or scans, no joints.
-        if lengths.len() != 1 or not is_number or not 1 <= lengths[0] <= 128:
+        fits = lengths.len() == 1 and 1 <= lengths[0] <= LONGEST_LIST
+        if not (fits and is_number):
             return
         series = series.list.to_array(lengths[0])
     if not isinstance(series.dtype, pl.Array) or len(series.dtype.shape) != 1:
         return
-    if not series.dtype.inner.is_numeric() or series.dtype.shape[0] > 128:
+    if not series.dtype.inner.is_numeric() or series.dtype.shape[0] > LONGEST_LIST:
         return
     block = series.cast(pl.Array(pl.Float64, series.dtype.shape[0])).to_numpy()
     for k in range(block.shape[1]):
-        yield f"{_LEROBOT.get(name, name)}_{k + 1}", np.ascontiguousarray(block[:, k])
+        yield f"{LEROBOT.get(name, name)}_{k + 1}", np.ascontiguousarray(block[:, k])
 
 
 def read_npz(path: Path) -> RawTable:

@@ -107,7 +107,7 @@ def _layout(
     if '"' in texts[-1] and "[" in texts[-1]:
         raise RecordingError(
             f"{path}: cells of line {rows[-1][0]} hold arrays, in quotes. Write a "
-            "column for every joint, or Parquet, whose lists are read."
+            "column for every joint, or Parquet or JSON lines, whose lists are read."
         )
     # More than a heading and a line of units before the numbers is not understood.
     if first is None or first > 2:
@@ -317,7 +317,7 @@ def read_csv(
 
 # Judgement: a broken logger drops a row in a hundred at worst; where topics of
 # different rates are merged, half the cells or more are empty.
-_SPARSE = 0.1
+SPARSE = 0.1
 """Fraction of rows with empty cells from which on holes are the log's layout."""
 
 
@@ -332,7 +332,7 @@ def _is_sparse(path: Path, layout: Layout, required: set[str]) -> bool:
     if layout.separator == " " or len(whole) < 20:
         return False
     holes = sum(any(not row[i].strip('" ') for i in watched) for row in whole)
-    return holes > _SPARSE * len(whole)
+    return holes > SPARSE * len(whole)
 
 
 class _Buffer:
