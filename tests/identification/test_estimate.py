@@ -13,6 +13,7 @@ import armwise as aw
 from armwise.errors import ArgumentError, ArmwiseError, NotIdentifiable, RecordingError
 from armwise.identification import diagnose, select_friction
 from armwise.identification.problem import TERMS
+from armwise.report import verdicts
 from tests.identification.conftest import samples_of, weighted
 
 
@@ -287,6 +288,17 @@ def test_motions_that_cannot_tell_friction_apart_are_named(arm, data):
 
 def test_good_torques_are_not_suspected(described, data):
     assert weighted(described, data).warnings == ()
+
+
+def test_a_moment_of_motion_has_no_condition_number(described, data):
+    moment = aw.identify(described, data[:60], friction="linear")
+    assert moment.condition_number == np.inf
+    (said,) = [w for w in moment.warnings if w.code == "undetermined-parameters"]
+    assert f"of {moment.base.count} base parameters" in said.text
+    assert "ill-conditioned" not in {w.code for w in moment.warnings}
+    (excited,) = [v for v in verdicts(moment) if "separate" in v.question]
+    assert excited.verdict == "fail"
+    assert "longer or richer motion" in excited.why
 
 
 def test_what_does_not_fit_is_refused(described, data):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 
 import armwise as aw
@@ -52,6 +53,39 @@ def test_wrong_joint_count(tmp_path):
         read_recording(write(tmp_path, inside(arm)[:, :6]), arm)
     with pytest.raises(RecordingError, match='column "q_7" is for joint 7, but ur10'):
         read_recording(write(tmp_path, inside(arm)), load_arm("ur10"))
+
+
+def test_a_position_that_is_missing_between_others_is_named(tmp_path):
+    arm = load_arm("panda")
+    path = write(tmp_path, inside(arm))
+    header, *rows = path.read_text().splitlines()
+    assert header.startswith("time,q_1,q_2,q_3")
+    cells = [line.split(",") for line in (header, *rows)]
+    path.write_text("\n".join(",".join(row[:3] + row[4:]) for row in cells))
+    with pytest.raises(RecordingError, match=r'no column "q_3".*joint_3.*has "q_4"'):
+        read_recording(path, arm)
+
+
+def test_currents_are_pointed_to_and_used_with_their_constants(tmp_path):
+    arm = arm_with_friction("ur10")
+    log = recording(arm)
+    table = {"timestamp": log["q_1"].time}
+    for j in range(6):
+        table[f"actual_q_{j}"] = log[f"q_{j + 1}"].values
+        table[f"target_q_{j}"] = log[f"q_{j + 1}"].values + 0.01
+        table[f"actual_current_{j}"] = log[f"tau_{j + 1}"].values / (10.0 + j)
+        table[f"target_current_{j}"] = log[f"tau_{j + 1}"].values / (10.0 + j)
+    path, mapping = tmp_path / "rtde.csv", tmp_path / "rtde.toml"
+    pl.DataFrame(table).write_csv(path)
+    read = read_recording(path, arm)
+    np.testing.assert_allclose(read["q_3"].values, table["actual_q_2"])
+    with pytest.raises(RecordingError, match=r"currents \(actual_current_0 … actual_"):
+        aw.identify(arm, read)
+    names = [f"actual_current_{j}" for j in range(6)]
+    scale = [10.0 + j for j in range(6)]
+    mapping.write_text(f"[torque]\ncolumns = {names}\nscale = {scale}\n")
+    read = read_recording(path, arm, mapping)
+    np.testing.assert_allclose(read["tau_4"].values, log["tau_4"].values, rtol=1e-12)
 
 
 def test_missing_torque_is_named(tmp_path):

@@ -273,7 +273,7 @@ def with_part_options(command: Callable[..., None]) -> Callable[..., None]:
             command(arm=part, **options)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
-    added = {"chain": (None, Chain), "lock": (None, Lock)}
+    added: dict[str, tuple[Any, Any]] = {"chain": (None, Chain), "lock": (None, Lock)}
     if not has_own:
         added["allow_unphysical"] = (False, AllowUnphysical)
     parameters = [p.replace(kind=keyword) for p in signature.parameters.values()]

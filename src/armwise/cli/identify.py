@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -262,7 +263,7 @@ def _show(estimate: Estimate, summary: dict[str, Any]) -> None:
     out = console()
     rows = table(
         f"{summary['arm']}: {summary['base_parameter_count']} base parameters, "
-        f"condition number {estimate.condition_number:.1f}",
+        + _condition(estimate),
         ["joint", "fit error", "validation error", "moving", "resting", "residual"],
     )
     validation = estimate.validation
@@ -290,6 +291,12 @@ def _show(estimate: Estimate, summary: dict[str, Any]) -> None:
             out.print(note)
     for warning in estimate.warnings:
         warn(warning.text)
+
+
+def _condition(estimate: Estimate) -> str:
+    if not isfinite(estimate.condition_number):
+        return "not all determined by this motion"
+    return f"condition number {estimate.condition_number:.1f}"
 
 
 def _assumptions(estimate: Estimate) -> list[str]:

@@ -148,7 +148,7 @@ def describe(arm: Arm, *, counts: bool = False) -> dict[str, Any]:
 
 def _without_mass(arm: Arm) -> list[str]:
     """Say which joints move nothing, by the description."""
-    has_mass = [link.inertia.vector.any() for link in arm.links]
+    has_mass = [bool(link.inertia.vector.any()) for link in arm.links]
     # Children follow their parents: from the tips, what a link carries is its own.
     for i, joint in reversed(list(enumerate(arm.joints))):
         if joint.parent >= 0 and (has_mass[i] or joint.drive.vector[0]):

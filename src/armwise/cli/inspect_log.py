@@ -84,12 +84,12 @@ def _doubts(
     arm: Arm, recording: Recording, cutoff_hz: float | None, progress: Progress
 ) -> list[str]:
     """What a fit of the arm's equations shows of order, signs, units and clocks."""
-    from armwise.errors import NotConverged, NotIdentifiable
+    from armwise.errors import NotConverged, NotIdentifiable, RecordingError
     from armwise.identification import DOUBTFUL_DATA, WRONG_DATA, identify
+    from armwise.recordings import require_torques
 
-    if not recording.count("tau"):
-        return []
     try:
+        require_torques(recording)
         estimate = identify(
             arm,
             recording,
@@ -97,7 +97,7 @@ def _doubts(
             cutoff_hz=cutoff_hz,
             progress=progress,
         )
-    except (NotIdentifiable, NotConverged) as reason:
+    except (NotIdentifiable, NotConverged, RecordingError) as reason:
         return [f"It cannot be identified from: {reason}"]
     codes = WRONG_DATA | DOUBTFUL_DATA | {"joint-did-not-move"}
     return [warning.text for warning in estimate.warnings if warning.code in codes]

@@ -47,7 +47,7 @@ from armwise.identification import (
 )
 from armwise.jobs import JobRunner, ResultFolder, cores, open_runner
 from armwise.progress import Progress
-from armwise.recordings import LogMapping, Preparation, prepare
+from armwise.recordings import LogMapping, Preparation, prepare, require_torques
 from armwise.regression import Columns, FrictionTerm
 
 # One preparation for the logs of a whole fleet, so that robots can be compared.
@@ -120,6 +120,7 @@ def suggest_preparation(
     rows = None if chunk.rows is None else min(chunk.rows, _MOST_ROWS)
     try:
         recording = read_chunk(replace(chunk, rows=rows), arm, reading)
+        require_torques(recording)
         skip = reading.skip_bad_rows
         samples = prepare(recording, cutoff_hz, arm=arm, skip_bad_rows=skip)
     except (ArmwiseError, OSError) as error:

@@ -259,7 +259,8 @@ def _weak_directions(estimate: Estimate) -> list[EstimateWarning]:
     """The combination that the motion determines worst, if it is much worse."""
     s = estimate.singular_values
     # Directions that are not determined at all have a warning of their own.
-    if not s.size or s[-1] <= 0 or s[0] / s[-1] < _LARGEST_CONDITION:
+    is_whole = np.isfinite(estimate.condition_number)
+    if not s.size or not is_whole or s[0] / s[-1] < _LARGEST_CONDITION:
         return []
     # The last right singular vector is the combination that moves torques least.
     loadings = np.abs(estimate.directions[-1])

@@ -51,7 +51,7 @@ from armwise.identification.problem import (
 from armwise.identification.sampled_rows import SampledSystem, whitened_rows
 from armwise.identification.validation import review
 from armwise.progress import Progress
-from armwise.recordings import Recording, Samples, prepare
+from armwise.recordings import Recording, Samples, prepare, require_torques
 from armwise.regression import (
     Columns,
     FrictionTerm,
@@ -282,11 +282,13 @@ def _prepared(
 ) -> tuple[list[Samples], list[Samples], Samples | None]:
     """Samples to fit and to validate on, and the latter finer, from what was given."""
     samples, recordings = _sorted_by_kind(data)
+    others, logs = _sorted_by_kind(validation if validation is not None else [])
+    for recording in (*recordings, *logs):
+        require_torques(recording)
     if recordings:
         samples = [prepare(recordings, cutoff_hz, arm=arm)]
     elif cutoff_hz is not None:
         raise ArgumentError("cutoff_hz is for recordings; samples are prepared.")
-    others, logs = _sorted_by_kind(validation if validation is not None else [])
     if logs:
         if not samples:
             raise NotIdentifiable("There are no samples. Record a motion first.")

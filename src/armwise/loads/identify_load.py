@@ -32,7 +32,13 @@ from armwise.loads.problem import (
 )
 from armwise.loads.rigidity import assess_rigidity
 from armwise.loads.wrist_log import WristLog, find_contact, prepare_wrist
-from armwise.recordings import WRENCH_NAMES, Recording, Samples, prepare
+from armwise.recordings import (
+    WRENCH_NAMES,
+    Recording,
+    Samples,
+    prepare,
+    require_torques,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -376,6 +382,8 @@ def _samples(
     # Static poses are rests; any other method gains nothing from them.
     keep_rest = isinstance(method, StaticPoses)
     if not all(rec.has_wrench for rec in recordings):
+        for recording in recordings:
+            require_torques(recording)
         # The torque's lag is found by the arm's dynamics, whatever it holds.
         return prepare(recordings, cutoff_hz, arm=arm, like=like, keep_rest=keep_rest)
     return prepare(recordings, cutoff_hz, keep_rest=keep_rest)

@@ -8,7 +8,7 @@ from armwise.recordings.mapping import (
     apply_mapping_to_arm,
     load_mapping,
 )
-from armwise.recordings.plausibility import suspicions
+from armwise.recordings.plausibility import require_torques, suspicions
 from armwise.recordings.preparation import Preparation
 from armwise.recordings.prepare import prepare
 from armwise.recordings.read import (
@@ -62,6 +62,7 @@ __all__ = [
     "read_recording",
     "recording_of",
     "repaired",
+    "require_torques",
     "summarise_log",
     "suspicions",
     "table_of_frame",

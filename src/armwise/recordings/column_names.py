@@ -161,6 +161,7 @@ _PLAIN_WORDS = {
     "q": {"pos", "position", "positions", "angle", "angles"},
     "qd": {"vel", "velocity", "velocities", "speed", "speeds"},
     "tau": {"tau", "torque", "torques", "effort", "efforts", "moment"},
+    "current": {"current", "currents", "amp", "amps", "ampere", "amperes"},
 }
 _OTHER_WORDS = {
     "desired", "des", "ref", "reference", "target", "cmd", "command", "commanded",
@@ -196,6 +197,11 @@ def _worded(
     if len(whole) != 1:
         return {}
     return {f"{quantity}_{k}": heading for k, heading in enumerate(whole[0], 1)}
+
+
+def current_columns(headings: Sequence[str], count: int) -> list[str]:
+    """Columns that are the joints' currents, by their words and numbers."""
+    return list(_worded(headings, "current", count or None).values())
 
 
 def _meanings(heading: str) -> Iterator[_Meaning]:

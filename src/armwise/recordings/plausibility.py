@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import EstimateWarning, RecordingError
+from armwise.recordings.column_names import current_columns
 from armwise.recordings.stretches import missing_temperature
 
 if TYPE_CHECKING:
@@ -29,6 +31,13 @@ def check_against_arm(recording: Recording, arm: Arm) -> None:
         RecordingError: If the joints are of another number, look swapped, or seem to be
             in degrees.
     """
+    if gap := _missing_position(recording):
+        number, other = gap
+        raise RecordingError(
+            f'{recording.source} has no column "q_{number}", the position of '
+            f'{arm.coordinate_names[number - 1]}, though it has "{other}" (a column '
+            f"without values counts as none). Map it with --column q_{number}=NAME."
+        )
     if recording.dof != arm.dof:
         cure = (
             "Name columns by joint (q_NAME): joints without one are then locked; or "
@@ -52,6 +61,40 @@ def check_against_arm(recording: Recording, arm: Arm) -> None:
     low, high = _ranges(recording)
     _suspect_degrees(recording, arm, low, high)
     _suspect_order(recording, arm, low, high)
+
+
+def _missing_position(recording: Recording) -> tuple[int, str] | None:
+    """Number of the first joint without a position, and a later joint's column."""
+    number = recording.dof + 1
+    later = (
+        name
+        for name in recording.channels
+        if re.fullmatch(r"q_[0-9]{1,5}", name) and int(name[2:]) > number
+    )
+    other = next(later, None)
+    return None if other is None else (number, other)
+
+
+def require_torques(recording: Recording) -> None:
+    """Refuse a log without joint torques, and point to currents that it has.
+
+    Raises:
+        RecordingError: If it holds none.
+    """
+    if recording.count("tau"):
+        return
+    currents = current_columns(list(recording.channels), recording.dof)
+    if not currents:
+        raise RecordingError(
+            f"{recording.source} holds no joint torques. Record motor torque or "
+            "current, and map it to tau_1 … tau_n. "
+            f"Found: {_some(recording.channels)}."
+        )
+    raise RecordingError(
+        f"{recording.source} holds no joint torques, but currents ({currents[0]} … "
+        f"{currents[-1]}): give their constants in a TOML file for --mapping, [torque] "
+        f'columns = ["{currents[0]}", …], scale = [N m at the joint per A, one each].'
+    )
 
 
 def _some(names: Iterable[str]) -> str:

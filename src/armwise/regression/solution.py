@@ -57,9 +57,12 @@ class Solution:
 
     @property
     def condition_number(self) -> float:
-        """Largest over smallest singular value, columns scaled to one."""
+        """Largest over smallest singular value, columns scaled to one.
+
+        Infinite where a direction is undetermined: its singular value is rounding.
+        """
         s = self.singular_values
-        return float(s[0] / s[-1]) if s.size and s[-1] > 0 else float("inf")
+        return float(s[0] / s[-1]) if s.size and self.is_determined[-1] else np.inf
 
     @property
     def rank(self) -> int:

@@ -233,11 +233,17 @@ def graded(value: float, bounds: tuple[float, float]) -> Verdict:
 
 
 def _excited(subject: Subject) -> Judgement:
-    number = subject.estimate.condition_number
+    estimate = subject.estimate
+    number = estimate.condition_number
+    why = f"condition number {number:.1f}; below {CONDITION[0]:g} is good"
+    if not np.isfinite(number):
+        seconds = sum(len(run) / run.rate_hz for run in estimate.samples if len(run))
+        why = (
+            f"{seconds:.2g} s of this motion leave combinations of parameters free: "
+            "no condition number. Record a longer or richer motion"
+        )
     return Judgement(
-        "Did the motion separate the parameters?",
-        graded(number, CONDITION),
-        f"condition number {number:.1f}; below {CONDITION[0]:g} is good",
+        "Did the motion separate the parameters?", graded(number, CONDITION), why
     )
 
 

@@ -316,9 +316,10 @@ def spectrum_section(subject: Subject) -> Section:
         is_logarithmic=True,
         is_stems=True,
     )
-    intro = (
-        "Of the weighted base regressor with columns scaled to one. Their ratio, the "
-        f"condition number, is {estimate.condition_number:.4g}."
+    intro = "Of the weighted base regressor with columns scaled to one. " + (
+        f"Their ratio, the condition number, is {estimate.condition_number:.4g}."
+        if np.isfinite(estimate.condition_number)
+        else "The least are rounding: the motion leaves those directions free."
     )
     weakest = _weakest(subject)
     caption = "The least determined directions, by their largest members."

@@ -150,7 +150,9 @@ def _clock(subject: Subject) -> KeyNumber:
         return KeyNumber("lag of the torque", f"{lag:.1f}\u00a0ms", "taken out")
     number = subject.estimate.condition_number
     return KeyNumber(
-        "condition number", f"{number:.3g}", "of the motion; below 100 is good"
+        "condition number",
+        f"{number:.3g}" if np.isfinite(number) else "none",
+        "of the motion; below 100 is good",
     )
 
 
