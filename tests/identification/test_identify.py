@@ -15,6 +15,7 @@ from armwise.regression import (
     Columns,
     accumulate,
     accumulate_folds,
+    even_stretches,
 )
 from tests.identification.conftest import samples_of, with_drives
 
@@ -171,14 +172,16 @@ def test_of_a_long_log_candidates_see_only_some_samples(small, monkeypatch):
 def test_thinned_stretches_are_sums_of_some_rows_of_the_whole(small, logs):
     data = aw.prepare(logs, arm=small)
     columns = Columns(small, aw.build_problem(small, data).friction_candidates)
-    length, step = len(data) // 3 - 7, 4
+    count, step = 3, 4
     every = np.zeros((len(data), columns.support[0].size + 1))
     for block in columns.blocks([data]):
         every[block.rows] = (block.joints[0] * block.trust[:, 0]).T
-    stretches, total = accumulate_folds(columns, data, length, step)
+    cut = even_stretches(len(data), count)
+    (stretches,), total = accumulate_folds(columns, data, [cut], step)
+    edges = np.round(np.arange(count + 1) * len(data) / count).astype(int)
     count, whole = 0, 0.0
     for k, inner in enumerate(stretches.fitted[0]):
-        rows = every[k * length : (k + 1) * length : step]
+        rows = every[edges[k] : edges[k + 1] : step]
         gram = rows.T @ rows
         assert np.abs(inner - gram).max() < 1e-12 * np.abs(gram).max()
         count, whole = count + len(rows), whole + gram
@@ -190,7 +193,8 @@ def test_thinned_stretches_are_sums_of_some_rows_of_the_whole(small, logs):
 def test_stretches_add_up_to_the_whole(small, logs):
     data = aw.prepare(logs, arm=small)
     columns = Columns(small, aw.build_problem(small, data).friction_candidates)
-    stretches, whole = accumulate_folds(columns, data, len(data) // 3 - 7)
+    cut = even_stretches(len(data), 4)
+    (stretches,), whole = accumulate_folds(columns, data, [cut])
     assert len(stretches) == 4
     direct = accumulate(columns, data)
     assert whole.samples == direct.samples == len(data)

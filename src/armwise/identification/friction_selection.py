@@ -32,7 +32,9 @@ from armwise.regression import (
     FrictionTerm,
     accumulate,
     accumulate_folds,
+    even_stretches,
     few_threads,
+    stretches_of_period,
     student_tails,
 )
 
@@ -135,7 +137,7 @@ def select_friction(
         terms: What else is estimated, as for `identify`.
         forms: Forms to try, as for `friction_candidates`.
     """
-    runs = [data] if isinstance(data, Samples) else list(data)
+    runs = [data] if isinstance(data, Samples) else [run for run in data if len(run)]
     with few_threads():
         is_late = any(run.lag_std is not None for run in runs)
         plain = Columns(arm, has_lags=is_late)
@@ -145,7 +147,7 @@ def select_friction(
             return FrictionSelection((), (), accumulate(plain, runs))
         # Candidates are no reason to fit rows that only some of them explain.
         columns = replace(plain, friction=candidates, load=load, fits_reversals=False)
-        folds, total = _folds(columns, runs)
+        (folds, *periods), total = _folds(columns, runs)
         # Of two stretches no scatter is known.
         is_long = len(folds) > 2
         search = _Search(columns, folds, total, terms) if is_long else None
@@ -158,8 +160,16 @@ def select_friction(
         sums = total.restrict(smaller) if is_whole else accumulate(smaller, runs)
         if search is None:
             return FrictionSelection(selected, candidates, sums)
-        ratio, spread = search.left_out_ratio(selection), search.spread(selection)
-        return FrictionSelection(selected, candidates, sums, ratio, spread)
+        ratio = search.left_out_ratio(selection)
+        # why: terms are selected by stretches of time, or one that shows in one part of
+        # a period alone could never help; but what such a part would have been without
+        # its repetitions, they do not tell.
+        for own in periods:
+            again = _Search(columns, own, total, terms)
+            ratio = np.maximum(ratio, again.left_out_ratio(selection))
+        return FrictionSelection(
+            selected, candidates, sums, ratio, search.spread(selection)
+        )
 
 
 def chance_covariance(
@@ -212,16 +222,31 @@ def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
     return problem
 
 
-def _folds(columns: Columns, runs: Sequence[Samples]) -> tuple[FoldSums, Accumulator]:
-    """Accumulate stretches that are long enough to be different motions."""
+def _folds(
+    columns: Columns, runs: Sequence[Samples]
+) -> tuple[list[FoldSums], Accumulator]:
+    """Accumulate stretches that are long enough to be different motions.
+
+    They are stretches of time, and, where a motion repeats, of its period once more.
+    """
     # Stretches, not random rows: neighbours repeat each other after the low-pass, and
     # rows drawn at random would validate on what was fitted.
     count = sum(len(run) for run in runs)
-    length, step = max(1, -(-count // FOLDS)), max(1, -(-count // _ENOUGH_SAMPLES))
-    pairs = [accumulate_folds(columns, run, length, step) for run in runs if len(run)]
+    step = max(1, -(-count // _ENOUGH_SAMPLES))
+    numbers = [-(-FOLDS * len(run) // count) for run in runs]
+    cuts = [[even_stretches(len(r), n)] for r, n in zip(runs, numbers, strict=True)]
+    along = [stretches_of_period(r, n) for r, n in zip(runs, numbers, strict=True)]
+    if any(along):
+        for own, periods in zip(cuts, along, strict=True):
+            own.append(periods or own[0])
+    pairs = [
+        accumulate_folds(columns, run, own, step)
+        for run, own in zip(runs, cuts, strict=True)
+    ]
     totals = [total for _, total in pairs]
     whole = totals[0].merge(*totals[1:]) if len(totals) > 1 else totals[0]
-    return FoldSums.joined([folds for folds, _ in pairs]), whole
+    kinds = zip(*(folds for folds, _ in pairs), strict=True)
+    return [FoldSums.joined(folds) for folds in kinds], whole
 
 
 def _pairs(errors: Float[np.ndarray, "kinds folds"]) -> np.ndarray:

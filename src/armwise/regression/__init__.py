@@ -36,6 +36,11 @@ from armwise.regression.jackknife import (
 from armwise.regression.low_pass import butterworth, low_pass
 from armwise.regression.prefilter import Prefilter
 from armwise.regression.projection import TorqueProjection
+from armwise.regression.repetition import (
+    even_stretches,
+    repetition,
+    stretches_of_period,
+)
 from armwise.regression.signals import (
     Signals,
     averaged_sign,
@@ -97,6 +102,7 @@ __all__ = [
     "averaged_sign",
     "butterworth",
     "consistent_scale",
+    "even_stretches",
     "factor_of_gram",
     "few_threads",
     "friction_direction",
@@ -108,10 +114,12 @@ __all__ = [
     "joint_gain_std",
     "load_rows",
     "low_pass",
+    "repetition",
     "residual_std",
     "sandwich",
     "solve_system",
     "stack",
+    "stretches_of_period",
     "student_tails",
     "through_torque_filter",
     "torque_rate",

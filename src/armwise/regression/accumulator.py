@@ -13,13 +13,16 @@ added by Householder reflections, and the preconditioner renewed.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from armwise.regression.columns import BLOCK, Block, Columns
+from armwise.regression.repetition import Cut
 from armwise.regression.signals import Signals
 from armwise.regression.solution import triangle
 
@@ -287,8 +290,8 @@ class FoldSums:
 
 
 def accumulate_folds(
-    columns: Columns, run: Signals, length: int, step: int = 1
-) -> tuple[FoldSums, Accumulator]:
+    columns: Columns, run: Signals, cuts: Sequence[Cut], step: int = 1
+) -> tuple[list[FoldSums], Accumulator]:
     """Run through samples once: inner products of stretches, and sums of the whole.
 
     As for `accumulate_stretches` columns are those of all samples, cut afterwards:
@@ -297,36 +300,45 @@ def accumulate_folds(
     Args:
         columns: What explains the torque, evaluated in the whole run.
         run: The samples.
-        length: Samples of a stretch before thinning; the last one has what remains.
+        cuts: Ways to cut them into stretches; there are sums for each.
         step: One sample in so many is used; if more than one, the sums of the whole are
             good to half of the digits.
     """
-    starts = range(0, len(run), length)
-    rows = [slice(k, min(k + length, len(run)), step) for k in starts]
+    starts = [[part.start for part, _ in cut] for cut in cuts]
+    edges = sorted({0, len(run)}.union(*starts))
+    rows = [slice(a, b, step) for a, b in pairwise(edges)]
+    numbers = [1 + max(k for _, k in cut) for cut in cuts]
     widths = [support.size + 1 for support in columns.support]
-    fitted = tuple(np.zeros((len(rows), width, width)) for width in widths)
-    masked = tuple(np.zeros_like(grams) for grams in fitted)
+    fitted = [[np.zeros((n, width, width)) for width in widths] for n in numbers]
+    every = [[np.zeros((n, width, width)) for width in widths] for n in numbers]
     total = Accumulator(columns)
     for block in columns.blocks([run], rows):
-        k = block.rows.start // length
+        own = [
+            cut[bisect_right(begins, block.rows.start) - 1][1]
+            for cut, begins in zip(cuts, starts, strict=True)
+        ]
         for i, matrix in enumerate(block.joints):
             trusted = _weighted(block, i, None)
-            fitted[i][k] += trusted @ trusted.T
+            gram = trusted @ trusted.T
+            masked: np.ndarray | float = 0.0
             if block.trust is not None:
                 few = matrix[:, block.trust[:, i] == 0.0]
-                masked[i][k] += few @ few.T
+                masked = few @ few.T
+            for c, k in enumerate(own):
+                fitted[c][i][k] += gram
+                every[c][i][k] += gram + masked
         if step == 1:
             total.add_block(block)
         else:
             total.torque += [
-                _weighted(block, i, None)[-1].sum() for i in range(len(fitted))
+                _weighted(block, i, None)[-1].sum() for i in range(len(widths))
             ]
             total.count_rows(block)
     total.settle()
     if step > 1:
-        total.factors = [factor_of_gram(grams.sum(axis=0)) for grams in fitted]
-    every = tuple(x + y for x, y in zip(fitted, masked, strict=True))
-    return FoldSums(fitted, every), total
+        total.factors = [factor_of_gram(grams.sum(axis=0)) for grams in fitted[0]]
+    pairs = zip(fitted, every, strict=True)
+    return [FoldSums(tuple(one), tuple(other)) for one, other in pairs], total
 
 
 def _reflect(stretch: Accumulator, block: Block) -> None:

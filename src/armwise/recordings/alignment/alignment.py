@@ -29,6 +29,7 @@ from armwise.regression import (
     TorqueScale,
     accumulate_folds,
     consistent_scale,
+    even_stretches,
     few_threads,
 )
 
@@ -273,8 +274,8 @@ def _with_lag(
     # NaN, of a joint without such rows or without friction, is not below any bound.
     ignored = tuple(map(bool, np.abs(fit.slow_friction) < _SLOW_FRICTION))
     # A thousand rows in ten stretches: what is looked for is far larger than noise.
-    length, step = -(-len(samples) // 10), -(-len(samples) // 1000)
-    folds, _ = accumulate_folds(columns, samples, length, step)
+    cut, step = even_stretches(len(samples), 10), -(-len(samples) // 1000)
+    (folds,), _ = accumulate_folds(columns, samples, [cut], step)
     scale = consistent_scale(folds, columns.support)
     return replace(choice, ignores_slow=ignored), scale
 
