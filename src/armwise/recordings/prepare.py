@@ -207,7 +207,9 @@ def _samples(
     if not keep_rest:
         slow = rate / settings.decimation
         motions = [
-            part[first:stop]
+            # Not as rows cut from others: friction of a joint at rest has no direction
+            # that a low-pass could mix in.
+            replace(part[first:stop], whole=None)
             for part in parts
             # At rest Coulomb friction may have any value up to its limit, and sign(q̇)
             # none.

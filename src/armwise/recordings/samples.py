@@ -38,8 +38,9 @@ class Samples:
             moments at which a joint hardly moved, 0 to 1; None: not known.
         temperature: Of the joints' drives in [°C]; None: not measured.
         reference: Position that the joints were asked for; None: not recorded.
-        past: Time in [s] and velocities of earlier rows of the same run, part by part:
-            what has warmed the drives. Rows that are cut off have it.
+        whole: What these rows were cut from, and which of its rows is their first:
+            friction has a history, and a low-pass mixes in what lies beyond the cut.
+            None: they were not cut, or their motion was changed since.
     """
 
     time: Float[np.ndarray, " samples"]
@@ -54,7 +55,7 @@ class Samples:
     still: Float[np.ndarray, "samples dof"] | None = None
     temperature: Float[np.ndarray, "samples dof"] | None = None
     reference: Float[np.ndarray, "samples dof"] | None = None
-    past: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+    whole: tuple[Samples, int] | None = None
 
     def __repr__(self) -> str:
         """One line, without the arrays."""
@@ -72,6 +73,8 @@ class Samples:
                 object.__setattr__(self, name, _frozen(name, value))
         _check_shapes(self)
         _check_time(self)
+        if self.whole is not None and not _is_cut_from(self, *self.whole):
+            object.__setattr__(self, "whole", None)
 
     def __len__(self) -> int:
         return self.time.size
@@ -90,11 +93,32 @@ class Samples:
         for name in _OPTIONAL:
             value = getattr(self, name)
             cut[name] = None if value is None else value[rows]
-        first = int(index[0]) if index.size else 0
-        earlier = [slice(s.start, min(s.stop, first)) for s in self.segments]
-        before = [(self.time[s], self.qd[s]) for s in earlier if s.start < s.stop]
-        past = (*self.past, *before)
-        return replace(self, **cut, starts=tuple(map(int, new)) or (0,), past=past)
+        starts = tuple(map(int, new)) or (0,)
+        return replace(self, **cut, starts=starts, whole=self._around(index, rows.step))
+
+    def _around(self, index: np.ndarray, step: int | None) -> tuple[Samples, int]:
+        """What rows are cut from, every so many of them, and which is their first."""
+        whole, first = self.whole or (self, 0)
+        first += int(index[0]) if index.size else 0
+        if step is None or step == 1:
+            return whole, first
+        # Rows at the start are thinned out themselves, and nothing is before them.
+        thin = whole[first % step :: step] if first >= step else whole
+        return thin, first // step
+
+    def widened(self, reach: int | None = None) -> tuple[Samples, int]:
+        """Return them with rows that they were cut from, and which row is their first.
+
+        Args:
+            reach: Most rows on either side; all of them if None.
+        """
+        if self.whole is None or reach == 0:
+            return self, 0
+        whole, first = self.whole
+        start = 0 if reach is None else max(first - reach, 0)
+        stop = len(whole) if reach is None else first + len(self) + reach
+        wide = replace(whole[start:stop], preparation=self.preparation, whole=None)
+        return wide, first - start
 
     @property
     def dof(self) -> int:
@@ -188,8 +212,6 @@ class Samples:
             starts=tuple(starts),
             preparation=joined([p.preparation for p in parts]),
             arm=parts[0].arm if all(p.arm is parts[0].arm for p in parts) else None,
-            # Parts after the first have those before them.
-            past=parts[0].past,
         )
 
 
@@ -205,6 +227,15 @@ def _frozen(name: str, value: np.ndarray) -> np.ndarray:
     view = array.view()
     view.setflags(write=False)
     return view
+
+
+def _is_cut_from(samples: Samples, whole: Samples, first: int) -> bool:
+    """Whether samples still have the time and motion of some rows of a whole."""
+    rows = slice(first, first + len(samples))
+    return all(
+        np.array_equal(getattr(samples, name), getattr(whole, name)[rows])
+        for name in ("time", "q", "qd")
+    )
 
 
 def _check_shapes(samples: Samples) -> None:

@@ -32,7 +32,7 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
         if ignored.get(j)
     }
     stretch = stretch.thinned(early)
-    trim = edge(preparation, stretch.rate_hz)
+    trim = edge(preparation, stretch.rate_hz, len(stretch))
     rows = slice(trim, len(stretch) - trim, preparation.decimation // early)
     count = len(range(len(stretch))[rows])
     # Four samples are the least that cubic interpolation and differences can use.
@@ -88,14 +88,24 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
     )
 
 
-def edge(preparation: Preparation, rate_hz: float) -> int:
-    """Return how many samples at each end are not to be trusted."""
+# Judgement: clean ends are worth a tenth of a stretch, not more.
+_MOST_TRIMMED = 0.05
+"""Fraction of a stretch that is cut off at each end, at most, because of a low-pass
+that the torque went through before it was logged."""
+
+
+def edge(preparation: Preparation, rate_hz: float, count: int) -> int:
+    """Return how many of so many samples are not to be trusted at each end."""
     cutoff = preparation.low_pass_hz
     # The low-pass continues the signal beyond its ends: two periods are its guess.
     # 0.45: where `low_pass` leaves a signal alone, and has no edges either.
     filtering = 0.0 if cutoff >= 0.45 * rate_hz else 2.0 / cutoff
+    # An earlier one saw motion that was not logged. A period away, friction that turned
+    # over there is a fiftieth of its size.
+    early = 1.0 / min(preparation.torque_bandwidth_hz or np.inf, cutoff)
+    early = min(early, _MOST_TRIMMED * count / rate_hz)
     lags = (preparation.lag, preparation.wrench_lag, preparation.velocity_lag)
-    longest = max(filtering, *map(abs, lags))
+    longest = max(filtering, early, *map(abs, lags))
     # Four more for twice two-sided differences.
     return int(np.ceil(longest * rate_hz)) + 4
 

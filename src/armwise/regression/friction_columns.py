@@ -9,7 +9,7 @@ import numpy as np
 
 from armwise.errors import RecordingError
 from armwise.regression.friction import DriveMotion, FrictionTerm, load_rows
-from armwise.regression.low_pass import low_pass
+from armwise.regression.low_pass import filter_reach, low_pass
 from armwise.regression.signals import Signals, averaged_sign
 
 if TYPE_CHECKING:
@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 _CHUNK = 8000
 """Samples whose sharp columns are filtered at a time."""
 
-# The slowest pole of the low-pass, sin(π/8) of its cut-off, fades by exp(−2.4) a
-# period: 3e-9 after eight.
-_MARGIN = 8.0
-"""Periods of the low-pass beyond either end of a chunk that its filter sees."""
+_NOTHING = np.zeros(0)
+"""What a form does not use."""
 
 
 class FrictionColumns:
@@ -50,6 +48,8 @@ class FrictionColumns:
     ) -> None:
         self.terms = tuple(terms)
         self._rows, self._samples, self._direction = drive_rows, samples, direction
+        # Where a drive came from, also before its rows were cut off.
+        self._whole, self._first = samples.widened()
         self._loads = load_rows(drive_rows)
         self._heat = np.zeros((2, len(drive_rows))) if heat is None else heat
         self._warmths: dict[tuple[int, float], _Warmth] = {}
@@ -75,9 +75,10 @@ class FrictionColumns:
         """
         needs_load = any(term.kind.uses_load for term in self.terms)
         loads = torque() @ self._loads.T if needs_load else None
-        self._cover(rows)
+        there = slice(rows.start + self._first, rows.stop + self._first, rows.step)
+        self._cover(there)
         first = self._chunk.start
-        inside = slice(rows.start - first, rows.stop - first, rows.step)
+        inside = slice(there.start - first, there.stop - first, rows.step)
         columns = []
         for k, term in enumerate(self.terms):
             if term.kind.is_sharp:
@@ -85,21 +86,25 @@ class FrictionColumns:
                 continue
             load = np.zeros(0) if loads is None else loads[:, term.joint]
             direction = self._direction[rows, term.joint]
-            motion = self._motion(term.joint, rows, direction, load)
+            temperature = np.zeros(0)
+            if self._samples.temperature is not None:
+                # A motor that several joints turn sits at the last of them.
+                joint = int(np.flatnonzero(self._rows[term.joint])[-1])
+                temperature = self._samples.temperature[rows, joint]
+            motion = self._motion(term.joint, there, direction, load, temperature)
             columns.append(term.kind.shape(motion, term.scale))
         return columns
 
     def _motion(
-        self, drive: int, rows: slice, direction: np.ndarray, load: np.ndarray
+        self,
+        drive: int,
+        rows: slice,
+        direction: np.ndarray,
+        load: np.ndarray = _NOTHING,
+        temperature: np.ndarray = _NOTHING,
     ) -> DriveMotion:
-        q, qd = (
-            self._along(drive, x[rows]) for x in (self._samples.q, self._samples.qd)
-        )
-        temperature = np.zeros(0)
-        if self._samples.temperature is not None:
-            # A motor that several joints turn sits at the last of them.
-            joint = int(np.flatnonzero(self._rows[drive])[-1])
-            temperature = self._samples.temperature[rows, joint]
+        """Motion of a drive over rows of the whole."""
+        q, qd = (self._along(drive, x[rows]) for x in (self._whole.q, self._whole.qd))
         return DriveMotion(
             q,
             qd,
@@ -119,14 +124,14 @@ class FrictionColumns:
 
     def _stop(self, drive: int, width: float) -> _StopOperator:
         if (drive, width) not in self._stops:
-            q = self._along(drive, self._samples.q)
-            self._stops[drive, width] = _StopOperator(q, width, self._samples.segments)
+            q = self._along(drive, self._whole.q)
+            self._stops[drive, width] = _StopOperator(q, width, self._whole.segments)
         return self._stops[drive, width]
 
     def _warmth(self, drive: int, constant: float) -> _Warmth:
         if (drive, constant) not in self._warmths:
             self._warmths[drive, constant] = _Warmth(
-                self._samples, self._rows[drive], self._heat[:, drive], constant
+                self._whole, self._rows[drive], self._heat[:, drive], constant
             )
         return self._warmths[drive, constant]
 
@@ -134,7 +139,8 @@ class FrictionColumns:
         """Filter the chunk that holds these rows, unless it is there."""
         if self._chunk.start <= rows.start and rows.stop <= self._chunk.stop:
             return
-        stop = min(len(self._samples), max(rows.stop, rows.start + _CHUNK))
+        last = self._first + len(self._samples)
+        stop = min(last, max(rows.stop, rows.start + _CHUNK))
         self._chunk = slice(rows.start, stop)
         sharp = [k for k, term in enumerate(self.terms) if term.kind.is_sharp]
         if sharp:
@@ -147,9 +153,9 @@ class FrictionColumns:
         """Sharp terms through the torque's low-pass, segment by segment."""
         bandwidth, rate = self._samples.torque_bandwidth_hz, self._samples.rate_hz
         is_filtered = bandwidth is not None and bandwidth < 0.45 * rate
-        margin = int(_MARGIN * rate / bandwidth) + 1 if is_filtered and bandwidth else 0
+        margin = filter_reach(bandwidth, rate) if is_filtered and bandwidth else 0
         columns = np.empty((len(terms), rows.stop - rows.start))
-        for segment in self._samples.segments:
+        for segment in self._whole.segments:
             start, stop = max(segment.start, rows.start), min(segment.stop, rows.stop)
             if start >= stop:
                 continue
@@ -157,7 +163,7 @@ class FrictionColumns:
                 max(segment.start, start - margin), min(segment.stop, stop + margin)
             )
             motions = {
-                drive: self._motion(drive, wide, self._sign(drive, wide), np.zeros(0))
+                drive: self._motion(drive, wide, self._sign(drive, wide))
                 for drive in {term.joint for term in terms}
             }
             values = np.stack(
@@ -177,7 +183,7 @@ class FrictionColumns:
         resolution = self._samples.speed_resolution
         weights = np.abs(self._rows[drive])
         dead_band = float(weights @ resolution) if resolution else 0.0
-        return averaged_sign(self._along(drive, self._samples.qd[rows]), dead_band)
+        return averaged_sign(self._along(drive, self._whole.qd[rows]), dead_band)
 
 
 class _StopOperator:
@@ -251,10 +257,10 @@ class _Warmth:
 
         period = 1.0 / max(samples.rate_hz, 1e-9)
         stride = max(1, int(constant / period / _KNOTS))
-        own = [(samples.time[rows], samples.qd[rows]) for rows in samples.segments]
+        parts = [(samples.time[rows], samples.qd[rows]) for rows in samples.segments]
         warmth, last = 0.0, None
         knots, values, first = [], [], 0
-        for k, (time, qd) in enumerate([*samples.past, *own]):
+        for time, qd in parts:
             if not len(time):
                 continue
             speed = qd @ row
@@ -265,11 +271,10 @@ class _Warmth:
             fade = float(np.exp(-step / constant))
             course = lfilter([1.0 - fade], [1.0, -fade], power, zi=[fade * warmth])[0]
             warmth, last = float(course[-1]), float(time[-1])
-            if k >= len(samples.past):
-                index = np.append(np.arange(0, len(time) - 1, stride), len(time) - 1)
-                knots.append(first + index)
-                values.append(course[index])
-                first += len(time)
+            index = np.append(np.arange(0, len(time) - 1, stride), len(time) - 1)
+            knots.append(first + index)
+            values.append(course[index])
+            first += len(time)
         self._knots = np.concatenate([*knots, np.zeros(0, dtype=int)])
         self._values = np.concatenate([*values, np.zeros(0)])
 

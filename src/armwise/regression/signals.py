@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from armwise.regression.low_pass import low_pass
+from armwise.regression.low_pass import filter_reach, low_pass
 
 if TYPE_CHECKING:
     from typing import Self
@@ -73,9 +73,8 @@ class Signals(Protocol):
     def temperature(self) -> Float[np.ndarray, "samples dof"] | None:
         """Temperature of the joints' drives in [°C]; None: not measured."""
 
-    @property
-    def past(self) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        """Time and velocities of earlier rows of the run, part by part."""
+    def widened(self, reach: int | None = None) -> tuple[Self, int]:
+        """With rows that they were cut from on either side, and which is their first."""
 
     def __len__(self) -> int:
         """Number of samples."""
@@ -99,7 +98,13 @@ def friction_direction(
         weights: w, one row per motor; the joints themselves when not given.
         bandwidth_hz: Low-pass to look through in [Hz]; the torque's own when not given.
     """
-    return directions_shown(signals, directions(signals, weights), bandwidth_hz)
+    bandwidth = bandwidth_hz or signals.torque_bandwidth_hz
+    is_filtered = bool(bandwidth and signals.speed_resolution)
+    # The torque was filtered before it was cut.
+    reach = filter_reach(bandwidth, signals.rate_hz) if is_filtered and bandwidth else 0
+    wide, first = signals.widened(reach)
+    shown = directions_shown(wide, directions(wide, weights), bandwidth)
+    return shown[first : first + len(signals)]
 
 
 def directions(
