@@ -83,7 +83,8 @@ _LEAST_FITTED = 0.5
 peak that shows only while friction reverses, in rows without weight, is not known."""
 
 _MOST_TERMS = 4
-"""Terms per drive beyond viscous, Coulomb and offset."""
+"""Terms per drive beyond viscous, Coulomb and offset; widths of hysteresis that enter
+together are one."""
 
 _LOAD_STEPS = 3
 """Fits by which the load of the gears, and with it friction that depends on it, settle:
@@ -439,8 +440,14 @@ class _Search:
             whole: Joints of which all rows are fitted, not only trusted ones.
             candidates: Terms that may be added.
         """
+        return self._fits(self._without_each(whole), selection, candidates)
+
+    def _without_each(
+        self, whole: frozenset[int]
+    ) -> Float[np.ndarray, "folds width width"]:
+        """Gram matrices of all stretches but one, each left out in turn."""
         sums = self._sums(whole)
-        return self._fits(sums.sum(axis=0) - sums, selection, candidates)
+        return np.asarray(sums.sum(axis=0) - sums)
 
     def _fits(
         self,
@@ -487,41 +494,76 @@ class _Search:
             if is_open and not self._is_excluded(selection, k):
                 drives = groups.setdefault(own | self._remembering([k]), {})
                 drives.setdefault(term.joint, []).append(k)
-        best: dict[int, tuple[float, int]] = {}
+        best: dict[int, tuple[float, tuple[int, ...]]] = {}
         for whole, drives in groups.items():
             every = [k for candidates in drives.values() for k in candidates]
-            solved = self._solutions(selection, whole, every)
+            train = self._without_each(whole)
+            x, moves, steps = self._fits(train, selection, every)
             for drive, candidates in drives.items():
                 columns = [every.index(k) for k in candidates]
-                x, moves, steps = (
-                    solved[0],
-                    solved[1][..., columns],
-                    solved[2][:, columns],
-                )
-                gain, k = self._best(before, candidates, (x, moves, steps))
-                if gain > best.get(drive, (0.0, 0))[0]:
-                    best[drive] = (gain, k)
-        return [k for _, k in best.values()]
+                solved = (x, moves[..., columns], steps[:, columns])
+                trial = self._best(before, candidates, solved, train)
+                best[drive] = max(best.get(drive, (0.0, ())), trial)
+        return [k for _, terms in best.values() for k in terms]
 
     def _best(
         self,
         before: np.ndarray,
         candidates: Sequence[int],
         solved: tuple[np.ndarray, np.ndarray, np.ndarray],
-    ) -> tuple[float, int]:
-        """Gain and index of the best of a drive's candidates; gain 0: none helps."""
-        steps, joints = solved[2], self._joints[candidates[0]]
-        trial = self._trial_errors(joints, solved)
+        train: Float[np.ndarray, "folds width width"],
+    ) -> tuple[float, tuple[int, ...]]:
+        """Gain and indices of what helps a drive most; gain 0: nothing does."""
+        x, moves, steps = solved
+        joints = self._joints[candidates[0]]
         was = before[:, :, joints].sum(axis=2)
-        best = (0.0, -1)
+        together = self._together(was, candidates, x, moves, train)
+        trial = self._trial_errors(joints, solved)
+        best = together
         for i, k in enumerate(candidates):
             kind = self._terms[k].kind
             # Whether the sign of its coefficient is one that the form can have.
             if kind.brakes and np.any(steps[:, i] <= 0.0):
                 continue
+            # The best of several widths owes that to chance as well.
+            if together[1] and kind.remembers:
+                continue
             gain = self._gain(was, trial[..., i], joints, kind.remembers)
-            best = max(best, (gain, k))
-        return best
+            best = max(best, (gain, (k,)))
+        return best if best[0] > 0.0 else (0.0, ())
+
+    def _together(
+        self,
+        was: Float[np.ndarray, "rows folds"],
+        candidates: Sequence[int],
+        x: np.ndarray,
+        moves: np.ndarray,
+        train: Float[np.ndarray, "folds width width"],
+    ) -> tuple[float, tuple[int, ...]]:
+        """Gain of a drive's hysteresis of several widths at once, and which they are.
+
+        What builds up over a distance seldom does so as one spring that slips at once:
+        it is a sum of stop operators, of which one alone may not help.
+        """
+        forms = [self._terms[k].form for k in candidates]
+        widths = [i for i, form in enumerate(forms) if form == "hysteresis"]
+        # Those with the most negative coefficient go first, until all of them brake.
+        while len(widths) > 1:
+            added = self._own + np.array([candidates[i] for i in widths])
+            own, columns = moves[..., widths], train[:, :, added]
+            free = np.einsum("fik,fil->fkl", own, columns) + _RIDGE * np.eye(len(added))
+            slope = np.einsum("fi,fik->fk", x, columns)
+            steps = -np.linalg.solve(free, slope[..., None])
+            worst = int(np.argmin(steps.mean(axis=0)))
+            if steps.mean(axis=0)[worst] > 0.0:
+                terms = tuple(candidates[i] for i in widths)
+                joints = self._joints[terms[0]]
+                errors = self._errors(x + np.matmul(own, steps)[..., 0])
+                after = errors[:, :, joints].sum(axis=2)
+                gain = self._gain(was, after, joints, remembers=True)
+                return (gain, terms) if gain > 0.0 else (0.0, ())
+            widths.pop(worst)
+        return 0.0, ()
 
     def _trial_errors(
         self, joints: np.ndarray, solved: tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -571,10 +613,13 @@ class _Search:
         # most, need not help where there is little to be gained.
         is_large = np.all(gain >= _MOST) & (helped > 0.5) & (sureness >= 1.0)
         is_clear = (gain >= least) & (is_clear | is_large)
-        # What is judged: rows that are fitted with the term. Neither kind may get worse
-        # on the whole.
+        # What is judged: rows that are fitted with the term.
         judged = slice(1, 2) if remembers else slice(0, 2)
-        if np.any(gain < 0.0) or not is_clear[judged].any():
+        # Neither kind may get worse on the whole. With a memory all rows are fitted,
+        # and those far from a reversal may pay for it, by as much as is no harm.
+        sizes = [np.sqrt(np.maximum(x.sum(axis=1), 0.0)) for x in (before, after)]
+        allowed = _MOST_HARM * np.sqrt(torque) if remembers else 0.0
+        if np.any(sizes[1] - sizes[0] > allowed) or not is_clear[judged].any():
             return 0.0
         # Two stretches at a time: of a single one, chance decides.
         was, now = (

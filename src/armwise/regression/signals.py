@@ -74,7 +74,7 @@ class Signals(Protocol):
         """Temperature of the joints' drives in [°C]; None: not measured."""
 
     def widened(self, reach: int | None = None) -> tuple[Self, int]:
-        """With rows that they were cut from on either side, and which is their first."""
+        """With rows around them that they were cut from, and which is their first."""
 
     def __len__(self) -> int:
         """Number of samples."""
