@@ -8,7 +8,7 @@ import pytest
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, RecordingError
 from armwise.identification import identify
-from armwise.recordings import Channel, Recording, Samples, prepare
+from armwise.recordings import Channel, Preparation, Recording, Samples, prepare
 from armwise.recordings.alignment.lag import _settled
 from armwise.regression import Columns
 from tests.recordings.motions import arm_with_friction, motion, recording
@@ -112,6 +112,19 @@ def test_a_low_pass_before_the_log_is_found_and_shown_to_friction():
     sharp = rms(data.tau - smooth - 10.0 * np.sign(qd))
     shown = rms(data.tau - smooth - 10.0 * data.direction())
     assert np.all(shown < 0.2 * sharp)
+
+
+def test_rows_that_an_earlier_low_pass_mixed_with_what_was_not_logged_go():
+    data = recording(arm_with_friction())
+    like = Preparation(cutoff_hz=20.0, torque_bandwidth_hz=2.0)
+    narrow = prepare(data, like=like)
+    wide = prepare(data, like=replace(like, torque_bandwidth_hz=None))
+    first = data["q_1"].time[0]
+    # A period of it, and no more than a twentieth of the log.
+    assert narrow.time[0] - first == pytest.approx(0.5, abs=0.05)
+    assert wide.time[0] - first == pytest.approx(0.1, abs=0.05)
+    slow = prepare(data, like=replace(like, torque_bandwidth_hz=0.05))
+    assert slow.time[0] - first == pytest.approx(0.05 * data.duration, abs=0.05)
 
 
 def test_measured_velocity_is_aligned_and_used_when_it_is_better():

@@ -84,6 +84,31 @@ def test_chunks_are_filtered_as_the_whole(arm):
     np.testing.assert_allclose(some, whole[9_500:17_000], atol=1e-7)
 
 
+def test_a_cut_changes_no_friction(arm, data):
+    """The torque was filtered, and friction had its history, before rows were cut."""
+    seen = Preparation(torque_bandwidth_hz=1.0, speed_resolution=(1e-3, 1e-3))
+    data = replace(data, preparation=seen)
+    columns = Columns(arm, (term("hysteresis", scale=0.3), term("load", 1)))
+    rows, every = slice(1700, 2100), slice(0, len(data))
+    whole = columns.friction_columns(data, every)[rows]
+    # However often it was cut, or other torques put in place.
+    part = data[1500:][200:600]
+    part = replace(part, tau=2.0 * part.tau)
+    found = columns.friction_columns(part, slice(0, len(part)))
+    np.testing.assert_allclose(found, whole, atol=1e-7)
+    np.testing.assert_allclose(part.direction(), data.direction()[rows], atol=1e-7)
+    # Without what was around it, the first rows would be held instead.
+    alone = replace(part, whole=None)
+    assert np.abs(alone.direction() - part.direction()).max() > 0.1
+    # Of another motion nothing is known beyond its ends.
+    other = replace(part, qd=part.qd + 1.0)
+    assert other.whole is None
+    # Thinned out, what is around is thinned out as well.
+    thin = data[1701:2100:2]
+    expected = data[1::2].direction()[850:1050]
+    np.testing.assert_allclose(thin.direction(), expected, atol=1e-7)
+
+
 def test_load_friction_takes_what_the_gear_carries(arm, data):
     columns = Columns(arm, (term("load", 1), term("load_driving", 1)))
     both, driving = columns.friction_columns(data, slice(0, len(data)))[:, 1].T
@@ -126,6 +151,16 @@ def test_terms_that_are_there_are_selected_and_measured(arm, data, terms, coeffi
     std = estimate.base_std[-len(terms) :]
     assert np.all(np.abs(found - coefficients) < 4.0 * std + 1e-3)
     assert np.all(std < 0.1 * np.array(coefficients))
+
+
+def test_friction_that_builds_up_little_by_little_takes_several_widths(arm, data):
+    """Chosen by every row, though those far from a reversal hardly show it."""
+    terms = [term("hysteresis", 0, width) for width in (2e-3, 9e-3, 40e-3, 150e-3)]
+    truth = Columns(arm, tuple(terms)).friction_columns(data, slice(0, len(data)))
+    bent = replace(data, tau=data.tau + truth @ np.full(4, 0.5))
+    chosen = select_friction(arm, bent).terms
+    assert {(t.joint, t.form) for t in chosen} == {(0, "hysteresis")}
+    assert len(chosen) > 1
 
 
 def test_terms_that_would_predict_alike_are_part_of_the_spread(arm, data):
