@@ -9,7 +9,7 @@ import pytest
 
 import armwise as aw
 from armwise.errors import ArgumentError, RecordingError
-from armwise.identification import FrictionTerm, select_friction
+from armwise.identification import FrictionTerm, friction_selection, select_friction
 from armwise.identification.friction_selection import chance_covariance
 from armwise.recordings import Preparation
 from armwise.regression import (
@@ -153,14 +153,35 @@ def test_terms_that_are_there_are_selected_and_measured(arm, data, terms, coeffi
     assert np.all(std < 0.1 * np.array(coefficients))
 
 
-def test_friction_that_builds_up_little_by_little_takes_several_widths(arm, data):
-    """Chosen by every row, though those far from a reversal hardly show it."""
+def test_friction_that_builds_up_little_by_little_takes_several_widths(
+    arm, data, monkeypatch
+):
     terms = [term("hysteresis", 0, width) for width in (2e-3, 9e-3, 40e-3, 150e-3)]
     truth = Columns(arm, tuple(terms)).friction_columns(data, slice(0, len(data)))
     bent = replace(data, tau=data.tau + truth @ np.full(4, 0.5))
+    # At once, not one after the other.
+    monkeypatch.setattr(friction_selection, "_MOST_TERMS", 1)
     chosen = select_friction(arm, bent).terms
     assert {(t.joint, t.form) for t in chosen} == {(0, "hysteresis")}
     assert len(chosen) > 1
+
+
+def test_rows_far_from_a_reversal_may_pay_a_little_for_friction_with_a_memory():
+    """All rows are fitted with it; what they gain counts, unless others are harmed."""
+    search = object.__new__(friction_selection._Search)
+    # Squared torque and error of fitted rows and of all, in ten stretches.
+    search._torque = np.array([[1000.0], [1500.0]])
+    before = np.array([np.full(10, 1.0), np.full(10, 9.0)])
+    joints = np.array([0])
+
+    def gain(fitted, remembers):
+        after = np.array([np.full(10, fitted), np.linspace(3.0, 3.2, 10)])
+        return search._gain(before, after, joints, remembers)
+
+    assert gain(1.3, remembers=True) == pytest.approx(1.0 - 3.1 / 9.0)
+    assert gain(1.3, remembers=False) == 0.0
+    # √20 − √10 is more than a fiftieth of √1000.
+    assert gain(2.0, remembers=True) == 0.0
 
 
 def test_terms_that_would_predict_alike_are_part_of_the_spread(arm, data):
