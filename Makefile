@@ -83,6 +83,7 @@ contract: $(STAMP)
 	$(BIN)/lint-imports
 
 bench: $(STAMP)
+	$(PIP) -e '.[bench]'
 	$(BIN)/armwise bench all
 
 # Five classic papers redone, as a site in gallery/; what is finished is kept there.

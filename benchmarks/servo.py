@@ -3,14 +3,15 @@
     armwise bench servo
 
 An SO-101 is fitted to some motions and rolled out through others it has not seen, from
-the commands and the first sample alone. mujoco.sysid (pip install 'mujoco[sysid]') fits
-what an MJCF can hold, position gain, damping, dry friction and rotor inertia of every
-joint, to the same motions, by MuJoCo's own rollouts and its own optimiser; zeros and
-masses are the same description's. An evaluation is one motion rolled out once.
+the commands and the first sample alone. mujoco.sysid (pip install
+'armwise[bench]') fits what an MJCF can hold, position gain, damping, dry friction and
+rotor inertia of every joint, to the same motions, by MuJoCo's own rollouts and its own
+optimiser; zeros and masses are the same description's. An evaluation is one motion
+rolled out once.
 
 The motions are those of $ARMWISE_DATA/so101, eight fitted and every fourth left out;
-without these the three that Armwise ships, two fitted. BAM has no package on PyPI and
-is not run.
+without these the three that Armwise ships, two fitted. BAM has no package on PyPI: its
+row says so.
 """
 
 from __future__ import annotations
@@ -76,6 +77,7 @@ def run() -> Iterator[Figure]:
     late = servo.errors(unseen).delay_line_joints
     yield _figure("the command, late", late, 0, 0.0)
     yield from _peer(servo, [servo.motion(one) for one in fitted], logs)
+    yield Figure("BAM", "not run: no package on PyPI", "", "", "")
     yield _figure("Armwise", servo.errors(unseen).joints, used, took)
 
 
@@ -114,7 +116,7 @@ def _counted(count: list[int]) -> Iterator[None]:
     original = Roller.run
 
     def counting(roller: Roller, motions: Any, tables: Any, *more: Any) -> Any:
-        count[0] += sum(len(each) for each in tables)
+        count[0] += len(motions) * len(tables["stiffness"])
         return original(roller, motions, tables, *more)
 
     setattr(Roller, "run", counting)  # noqa: B010
@@ -132,7 +134,9 @@ def _peer(
     from mujoco import sysid
 
     if not hasattr(sysid, "optimize"):
-        yield Figure("mujoco.sysid", "skipped: pip install 'mujoco[sysid]'", "", "", "")
+        yield Figure(
+            "mujoco.sysid", "skipped: pip install 'armwise[bench]'", "", "", ""
+        )
         return
     names = [joint.name for joint in servo.arm.joints]
     with tempfile.TemporaryDirectory() as folder:
@@ -159,7 +163,7 @@ def _peer(
     count = [0]
 
     def build(trial: Any, own: Any) -> Any:
-        count[0] += 1
+        count[0] += len(fitted)
         return sysid.apply_param_modifiers(trial, own)
 
     sequences = sysid.ModelSequences(

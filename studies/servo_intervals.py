@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -139,37 +140,82 @@ def logs(
     return results
 
 
-def intervals(runs: int, by: str, seed: int) -> None:
-    """Count truths inside 95 % intervals, and walls that were found."""
-    inside = {name: [0, 0, 0] for name in NAMES}
-    walls = false = 0
-    for run in range(runs):
-        random = np.random.default_rng(seed + run)
-        with tempfile.TemporaryDirectory() as folder:
-            arm = drawn_arm(random, Path(folder))
-            true = drawn_servo(random, arm)
-            motions = logs(true, random, by, wall=True)
-            servo = identify_servo(arm, motions)
+class Trial(NamedTuple):
+    """An arm with known servos, its motions, and what was made of them."""
+
+    truth: Servo
+    motions: list[Recording]
+    servo: Servo | None = None
+
+
+def drawn_trial(seed: int, by: str) -> Trial:
+    """Draw an arm, its servos, and motions of which the last meets a wall."""
+    random = np.random.default_rng(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        arm = drawn_arm(random, Path(folder))
+    true = drawn_servo(random, arm)
+    return Trial(true, logs(true, random, by, wall=True))
+
+
+def identified(trial: Trial, backend: str = "c") -> Trial:
+    """Identify the servos of a trial."""
+    servo = identify_servo(trial.truth.arm, trial.motions, backend=backend)
+    return trial._replace(servo=servo)
+
+
+class Counts:
+    """Truths inside, outside and without an interval; walls found, and false ones."""
+
+    def __init__(self) -> None:
+        self.inside = {name: [0, 0, 0] for name in NAMES}
+        self.runs = self.walls = self.false = 0
+        self.worst: list[tuple[float, str, int]] = []
+
+    def add(self, trial: Trial) -> None:
+        """Count one trial."""
+        assert trial.servo is not None
+        last = f"motion{MOTIONS - 1}"
         for name in NAMES:
             for j in range(2):
-                std = servo.std[name][j]
-                off = abs(servo.values[name][j] - true.values[name][j])
+                std = trial.servo.std[name][j]
+                off = abs(trial.servo.values[name][j] - trial.truth.values[name][j])
                 if not np.isfinite(std):
-                    inside[name][2] += 1
+                    self.inside[name][2] += 1
                 else:
-                    inside[name][int(off > 1.96 * std)] += 1
-        walls += any(f"motion{MOTIONS - 1}" in name for name in servo.contact)
-        false += any(f"motion{MOTIONS - 1}" not in name for name in servo.contact)
-        print(
-            f"run {run + 1}: { ({n: tuple(c) for n, c in inside.items()}) }", flush=True
+                    self.inside[name][int(off > 1.96 * std)] += 1
+                    self.worst.append((float(off / max(std, 1e-300)), name, self.runs))
+        self.runs += 1
+        self.walls += any(last in name for name in trial.servo.contact)
+        self.false += any(last not in name for name in trial.servo.contact)
+
+    def lines(self) -> list[str]:
+        """Return what was counted."""
+        total = np.sum(list(self.inside.values()), axis=0)
+        known = max(int(total[0] + total[1]), 1)
+        far = ", ".join(
+            f"{name} of arm {run} {size:.1f}"
+            for size, name, run in sorted(self.worst, reverse=True)[:5]
         )
-    total = np.sum(list(inside.values()), axis=0)
-    print("inside, outside, unknown:")
-    for name, count in inside.items():
-        print(f"  {name:14s} {count[0]:4d} {count[1]:4d} {count[2]:4d}")
-    known = max(int(total[0] + total[1]), 1)
-    print(f"95 % intervals hold {100.0 * total[0] / known:.1f} % of {known} values.")
-    print(f"The wall was found in {walls} of {runs} arms, another in {false}.")
+        return [
+            "inside, outside, unknown:",
+            *(
+                f"  {n:14s} {c[0]:4d} {c[1]:4d} {c[2]:4d}"
+                for n, c in self.inside.items()
+            ),
+            f"95 % intervals hold {100.0 * total[0] / known:.1f} % of {known} values.",
+            f"Farthest off, in standard deviations: {far}.",
+            f"The wall was found in {self.walls} of {self.runs} arms, another in "
+            f"{self.false}.",
+        ]
+
+
+def intervals(runs: int, by: str, seed: int, backend: str) -> None:
+    """Count truths inside 95 % intervals, and walls that were found."""
+    counts = Counts()
+    for run in range(runs):
+        counts.add(identified(drawn_trial(seed + run, by), backend))
+        print(f"run {run + 1}: {counts.inside}", flush=True)
+    print("\n".join(counts.lines()))
 
 
 def wrong_zeros(runs: int, seed: int) -> None:
@@ -222,6 +268,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=20, help="arms to draw")
     parser.add_argument("--starts", type=int, default=0, help="starts of one arm")
     parser.add_argument("--simulator", choices=("ours", "mujoco"), default="ours")
+    parser.add_argument("--backend", choices=("c", "cuda"), default="c")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--zeros", action="store_true", help="joints 5° to 20° off")
     parser.add_argument("--arm", help="URDF of a real arm, for --starts")
@@ -240,7 +287,7 @@ def main() -> None:
     elif words.zeros:
         wrong_zeros(words.runs, words.seed)
     else:
-        intervals(words.runs, words.simulator, words.seed)
+        intervals(words.runs, words.simulator, words.seed, words.backend)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,13 @@ def test_a_file_returns_the_same_servos(identified, tmp_path):
     again = read_servo(tmp_path / "servo.json")
     other = rig.recording(servo, 21)
     assert np.array_equal(again.predict(other), servo.predict(other))
+    # Files of versions that did not know an element yet.
+    plain = json.loads((tmp_path / "servo.json").read_text())
+    for table in ("values", "std", "plain"):
+        plain[table].pop("creep_speed", None)
+    (tmp_path / "old.json").write_text(json.dumps(plain))
+    old = read_servo(tmp_path / "old.json")
+    assert np.array_equal(old.predict(other), servo.predict(other))
     (tmp_path / "no.json").write_text('{"format": "else"}')
     with pytest.raises(ArgumentError, match="not a file of servos"):
         read_servo(tmp_path / "no.json")

@@ -61,6 +61,19 @@ def test_a_load_is_found(pendulum, servo, factor):
     assert "Its mass alone does not show" in load.statement()
 
 
+def test_a_load_is_found_where_friction_and_zero_have_moved(pendulum, servo):
+    """As they do from one mounting to the next."""
+    moved = {k: 1.2 * servo.values[k] for k in ("coulomb", "driving", "back_driven")}
+    moved |= {"zero": servo.values["zero"] + 0.02}
+    other = replace(servo, values=dict(servo.values) | moved)
+    held = heavier(pendulum, 1.5)
+    recordings = [rig.recording(other, k, arm=held, gain=8.0) for k in range(3)]
+    load = identify_servo_load(servo, recordings, [8.0] * 3)
+    moment, inertia = moments(held)
+    assert load.gravity_moment == pytest.approx(moment, rel=0.01)
+    assert load.inertia == pytest.approx(inertia, rel=0.1)
+
+
 def test_a_mass_shows_where_two_joints_carry_it(tmp_path):
     arm = rig.arm(tmp_path)
     true = replace(rig.truth(arm), load_error=(0.01, 0.03))

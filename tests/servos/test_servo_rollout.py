@@ -84,6 +84,33 @@ def test_friction_of_the_load_holds_the_load(robot, where):
     assert np.abs(fallen - fallen[0]).max() > 0.1
 
 
+def test_gears_carry_what_accelerates_the_links(robot):
+    """Without gravity only inertia loads the gears, and only they then rub more."""
+    weightless = replace(robot, gravity=np.zeros(3))
+    runs = {}
+    for part in (0.0, 1.0):
+        for driving in (0.0, 0.4):
+            servo = rig.truth(weightless, inertial_load=part, driving=driving)
+            recording = rig.recording(servo, 4)
+            runs[part, driving] = servo.predict(recording)
+    assert np.array_equal(runs[0.0, 0.0], runs[0.0, 0.4])
+    assert np.abs(runs[1.0, 0.0] - runs[0.0, 0.0]).max() < 1e-12
+    assert np.abs(runs[1.0, 0.4] - runs[1.0, 0.0]).max() > 1e-3
+
+
+def test_a_joint_that_sticks_under_load_lets_go_at_a_creep(robot):
+    """It holds what sliding friction alone does not, and slides as fast as before."""
+    time = np.arange(200) * 0.02
+    ramp = 1.0 - 0.5 * np.clip(time - 0.5, 0.0, 2.0)
+    log = rig.of_arrays(time, np.ones((200, 2)), np.column_stack([ramp, ramp]))
+    plain = rig.truth(robot, coulomb=0.01)
+    sticking = rig.truth(robot, coulomb=0.01, load_stiction=0.8, creep_speed=0.01)
+    a, b = plain.predict(log), sticking.predict(log)
+    start = [int(np.argmax(np.abs(q[20:, 0] - q[20, 0]) > 0.02)) for q in (a, b)]
+    assert start[1] > start[0]
+    assert np.abs(a - b)[90:110].max() < 3e-3
+
+
 def test_the_start_up_torque_is_there_from_the_first_tick_on(robot):
     """An all but soft servo moves once that torque exceeds dry friction, not before."""
     level = replace(robot, gravity=np.zeros(3))

@@ -571,9 +571,10 @@ def element_starts(
             for name in ("stiffness", "damping", "saturation", "start_up"):
                 start[name] *= 1.0 + start["heating"] * warm
         return starts
-    if "stribeck_speed" in added:
-        return [dict(start) | {"stribeck_speed": speed}
-                for start in starts for speed in (0.03, 0.1, 0.3, 1.0)]  # fmt: skip
+    for name in ("stribeck_speed", "creep_speed"):
+        if name in added:
+            return [dict(start) | {name: speed}
+                    for start in starts for speed in (0.03, 0.1, 0.3, 1.0)]  # fmt: skip
     if PARAMETERS[added[0]].scale == "signed":
         starts += [dict(values) | {added[0]: -s[added[0]]} for s in starts]
     return starts

@@ -23,6 +23,20 @@ if TYPE_CHECKING:
 _DAMPINGS = (0.0, 0.03, 0.3, 3.0)
 """Levenberg-Marquardt damping, of the diagonal, tried at once in one batch."""
 
+_FRICTION = (
+    "coulomb", "static", "driving", "back_driven", "load_static", "load_square",
+    "load_stiction",
+)  # fmt: skip
+"""Parameters that are dry friction."""
+
+# Judgement: friction of one servo scatters by a tenth and more from one mounting to the
+# next, and a horn is put on to within a degree.
+_FRICTION_STD, _ZERO_STD = 0.15, 0.02
+"""How far friction, in its logarithm, and zeros in [rad] may have moved since."""
+
+_NUISANCES = 2
+"""Coordinates beside the load's ten, in their standard deviations: these two."""
+
 _SCALES = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 """Sizes of what the joint turns that are tried first, of the description's."""
 
@@ -123,7 +137,8 @@ def identify_servo_load(
 
     A servo without integral gain stops short of its command by gravity over stiffness,
     and swings with the inertia it carries: the load is the one whose free run is the
-    recorded one.
+    recorded one. Friction and the joint's zero may have moved a little since the servos
+    were identified: both are found beside the load.
 
     Args:
         servo: Of `identify_servo`, from other recordings with known loads.
@@ -173,9 +188,13 @@ class _Problem:
 
     def errors(self, points: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return (points, samples, dof) of simulated less measured positions."""
-        rows = np.array([self.columns @ (self.size * x) for x in points])
+        rows = np.array([self.columns @ (self.size * x[:10]) for x in points])
         bodies = [m.bodies + rows for m in self.motions]
         tables = {k: np.repeat(x, len(points), 0) for k, x in self.servo.table.items()}
+        friction, zero = np.array([x[10:] for x in points]).T
+        for name in _FRICTION:
+            tables[name] *= np.exp(_FRICTION_STD * friction)[:, None]
+        tables["zero"][:, self.number] += _ZERO_STD * zero
         runs = self.servo.roller.run(self.motions, tables, bodies)
         return [run - m.q for run, m in zip(runs, self.motions, strict=True)]
 
@@ -191,9 +210,15 @@ class _Problem:
             sizes.append(max(float(np.nanmedian(np.concatenate(parts))), 1e-3))
         return np.array(sizes)
 
-    def costs(self, errors: Sequence[np.ndarray], scales: np.ndarray) -> np.ndarray:
+    def costs(
+        self,
+        points: Sequence[np.ndarray],
+        scales: np.ndarray,
+        errors: Sequence[np.ndarray] | None = None,
+    ) -> np.ndarray:
         """Return the robust cost of every load, in half squared deviations."""
-        total = np.zeros(len(errors[0]))
+        total = 0.5 * np.sum([x[10:] ** 2 for x in points], axis=1)
+        errors = self.errors(points) if errors is None else errors
         for e, m in zip(errors, self.motions, strict=True):
             c = robust(e, scales) / scales
             c = np.where(np.isfinite(c), c, 1e3) * m.mask
@@ -202,32 +227,35 @@ class _Problem:
 
     def solve(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the load in its sizes, its information and scatter of recordings."""
-        starts = np.zeros((len(_SCALES), 10))
+        starts = np.zeros((len(_SCALES), 10 + _NUISANCES))
         for x, factor in zip(starts, _SCALES, strict=True):
-            x[:] = (factor - 1.0) * self.link / self.size
+            x[:10] = (factor - 1.0) * self.link / self.size
         wide = np.full(self.servo.arm.dof, 0.05)
-        order = np.argsort(self.costs(self.errors(list(starts)), wide))
+        order = np.argsort(self.costs(list(starts), wide))
         # The best two: a swing more or less makes valleys of their own.
         ends = [self._descend(starts[k]) for k in order[:2]]
         scales = self.scales(self.errors([ends[0][0]]))
-        costs = self.costs(self.errors([end[0] for end in ends]), scales)
+        costs = self.costs([end[0] for end in ends], scales)
         return ends[int(np.argmin(costs))]
 
     def _descend(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Descend by Gauss-Newton from a start."""
-        H = scatter = np.zeros((10, 10))
+        H = scatter = np.zeros((len(x), len(x)))
+        prior = np.repeat([0.0, 1.0], [10, _NUISANCES])
         widths = [0.02, 0.006, 0.05]
         # Judgement: two dozen steps; six are the rule.
         for _ in range(24):
-            step = widths[0]
-            errors = self.errors([x, *(x + step * np.eye(10))])
+            # Friction and zeros in steps as wide as the load's, in what they do.
+            steps = widths[0] * (1.0 + 9.0 * prior)
+            errors = self.errors([x, *(x + np.diag(steps))])
             scales = self.scales(errors)
-            H, gradients = self._normal(errors, step, scales)
+            H, gradients = self._normal(errors, steps, scales)
+            H += np.diag(prior)
             scatter = gradients.T @ gradients
-            gradient = gradients.sum(0)
-            before = self.costs([e[:1] for e in errors], scales)[0]
+            gradient = gradients.sum(0) + prior * x
+            before = self.costs([x], scales, [e[:1] for e in errors])[0]
             nexts = [x - self._step(H, gradient, damping) for damping in _DAMPINGS]
-            after = self.costs(self.errors(nexts), scales)
+            after = self.costs(nexts, scales)
             k = int(np.argmin(after))
             # Judgement: far less than one standard deviation.
             if after[k] < before * (1.0 - 1e-4):
@@ -240,14 +268,15 @@ class _Problem:
         return x, H, scatter
 
     def _normal(
-        self, errors: Sequence[np.ndarray], step: float, scales: np.ndarray
+        self, errors: Sequence[np.ndarray], steps: np.ndarray, scales: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the information and every recording's gradient."""
-        H = np.zeros((10, 10))
-        gradients = np.zeros((len(self.motions), 10))
+        H = np.zeros((len(steps), len(steps)))
+        gradients = np.zeros((len(self.motions), len(steps)))
         for k, (e, m) in enumerate(zip(errors, self.motions, strict=True)):
             r = np.where(m.mask & np.isfinite(e).all(0), e[0], 0.0)
-            J = np.where(m.mask & np.isfinite(e).all(0), e[1:] - e[0], 0.0) / step
+            J = np.where(m.mask & np.isfinite(e).all(0), e[1:] - e[0], 0.0)
+            J /= steps[:, None, None]
             w = m.weight / scales**2 / np.sqrt(1.0 + (r / scales) ** 2)
             H += np.einsum("aij,ij,bij->ab", J, w, J, optimize=True)
             gradients[k] = np.einsum("aij,ij->a", J, w * r)
@@ -277,10 +306,10 @@ class _Problem:
         wider = np.where(
             np.diag(spread).sum() > np.diag(inverse).sum(), spread, inverse
         )
-        covariance = wider * np.outer(self.size, self.size)
-        blind = vectors[:, ~is_known] * self.size[:, None]
-        theta = x * self.size
-        hidden = np.abs(vectors[:, ~is_known]).max(axis=1, initial=0.0) > 1e-2
+        covariance = wider[:10, :10] * np.outer(self.size, self.size)
+        blind = vectors[:10, ~is_known] * self.size[:, None]
+        theta = x[:10] * self.size
+        hidden = np.abs(vectors[:10, ~is_known]).max(axis=1, initial=0.0) > 1e-2
         total = self.link + theta
         moment, by_moment = self.gravity_moment(total)
         inertia, by_inertia = self.inertia(total)
@@ -314,7 +343,7 @@ class _Problem:
             )
         own = np.diag(covariance) + (doubts[0] * theta) ** 2
         std = np.where(hidden, np.inf, np.sqrt(np.maximum(own, 0.0)))
-        errors = self.errors([x, np.zeros(10)])
+        errors = self.errors([x, np.zeros(len(x))])
         means = np.mean([np.abs(e)[:, m.mask.all(1)].mean((1, 2)) for e, m in
                          zip(errors, self.motions, strict=True)], axis=0)  # fmt: skip
         return ServoLoad(

@@ -110,6 +110,15 @@ PARAMETERS: dict[str, ServoParameter] = {
     "heating": ServoParameter(
         "1/K", 0.0, "linear", 0.004, 0.2, "torque lost per kelvin of the winding"
     ),
+    "inertial_load": ServoParameter(
+        "1", 0.0, "linear", 0.5, 0.1, "of the load on gears, the part of inertia's"
+    ),
+    "load_stiction": ServoParameter(
+        "1", 0.0, "linear", 0.1, 0.2, "friction per load of a joint that sticks"
+    ),
+    "creep_speed": ServoParameter(
+        "rad/s", 0.05, "log", 0.05, 0.1, "speed at which half of that is gone"
+    ),
     "lower": ServoParameter("rad", -np.inf, "signed", -1.0, 0.01, "wall below"),
     "upper": ServoParameter("rad", np.inf, "signed", 1.0, 0.01, "wall above"),
 }
@@ -122,10 +131,12 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
     "slew limit": ("slew",),
     "load friction": ("driving", "back_driven"),
     "Stribeck friction": ("static", "load_static", "stribeck_speed"),
+    "inertial load": ("inertial_load",),
+    "heavy-load friction": ("load_square",),
+    "stiction": ("load_stiction", "creep_speed"),
     "joint zero": ("zero",),
     "start-up torque": ("start_up",),
     "command offset": ("offset",),
-    "heavy-load friction": ("load_square",),
     "derivative gain": ("derivative",),
     "saturation": ("saturation",),
     "quadratic friction": ("quadratic",),

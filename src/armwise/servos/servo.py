@@ -15,7 +15,7 @@ from armwise.dynamics import mechanism_of
 from armwise.errors import ArgumentError, RecordingError
 from armwise.files import json_text, write_atomically
 from armwise.recordings import Recording
-from armwise.servos.model import PARAMETERS
+from armwise.servos.model import CORE, PARAMETERS
 from armwise.servos.motions import servo_motion
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables
 from armwise.tables import read_json
@@ -417,12 +417,11 @@ def read_servo(path: str | Path) -> Servo:
         if plain["format"] != FORMAT:
             raise ArgumentError(f"its format is {plain['format']!r}, not {FORMAT!r}")
         arm = arm_from_dict(plain["arm"], str(path))
-        values = {k: _array(plain["values"][k], arm.dof, k) for k in PARAMETERS}
-        simple = {k: _array(row, arm.dof, k) for k, row in plain["plain"].items()}
-        if simple and set(simple) != set(PARAMETERS):
-            raise ArgumentError("its plain values are incomplete")
+        values = _values(plain["values"], arm.dof)
+        simple = _values(plain["plain"], arm.dof) if plain["plain"] else {}
+        known = {k: [0.0] * arm.dof for k in PARAMETERS} | plain["std"]
         std = {
-            k: np.array([np.inf if x is None else float(x) for x in plain["std"][k]])
+            k: np.array([np.inf if x is None else float(x) for x in known[k]])
             for k in PARAMETERS
         }
         elements = tuple(
@@ -451,6 +450,14 @@ def read_servo(path: str | Path) -> Servo:
         arm, signs, values, std, simple, elements, contact=contact,
         load_error=load_error, notes=notes,
     )  # fmt: skip
+
+
+def _values(
+    plain: Mapping[str, Sequence[float | None]], dof: int
+) -> dict[str, np.ndarray]:
+    """Return every parameter; files of earlier versions lack what servos grew since."""
+    lacking = {k: [None] * dof for k in PARAMETERS if k not in CORE}
+    return {k: _array((lacking | dict(plain))[k], dof, k) for k in PARAMETERS}
 
 
 def _array(row: Sequence[float | None], dof: int, name: str) -> np.ndarray:
