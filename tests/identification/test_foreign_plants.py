@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from armwise.arms import load_arm
+from armwise.recordings import prepare
 from studies.confidence import GROUPS, HEADER, RunOutcome, line, run_once
+from studies.foreign_plants import PlantSetting, foreign_run
 
 pytest.importorskip("mujoco")
 
@@ -46,3 +49,15 @@ def test_coulomb_friction_holds_where_gears_rub_more_under_load():
     assert isinstance(loaded, RunOutcome)
     assert all(loaded.inside["coulomb"])
     assert "residual-follows-load" in loaded.warnings
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_friction_that_grows_with_the_load_is_no_delay(seed):
+    """Its changes with the load were half a millisecond of delay, give or take 0.4."""
+    run = foreign_run(load_arm("panda"), PlantSetting(kind="load"), seed)
+    done = prepare(run.log, arm=run.description).preparation
+    # Not fitted again beside parameters and friction that does not know of the load.
+    assert done.lag_std is None
+    assert done.lag_doubt is not None
+    assert done.lag_doubt < 0.1e-3
+    assert done.lag == pytest.approx(run.lag, abs=2.0 * done.lag_doubt)

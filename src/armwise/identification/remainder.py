@@ -192,6 +192,8 @@ def lag_doubt(
     if is_tested and is_known[0] and std[0] > 0.0:
         variance = 1.0 / (1.0 / std[0] ** 2 + 1.0 / before**2)
         doubt = float(np.hypot(np.sqrt(variance), variance / std[0] ** 2 * value[0]))
+        # Both look at the same log: together they are no surer than the surer one.
+        doubt = max(doubt, min(before, float(std[0])))
     return doubt, root @ projected[0] * doubt if np.isfinite(doubt) else nothing
 
 

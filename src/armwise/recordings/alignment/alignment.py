@@ -259,9 +259,9 @@ def _with_lag(
     is_known &= abs(lag) < 0.9 * LONGEST_LAG
     # Half of it: more than what rows that are added change by themselves.
     is_spoilt = abs(fit.near - fit.seconds) > 0.5 * fit.std
-    if is_open and is_known and (fast or is_spoilt):
+    if is_open and is_known and (fast or is_spoilt or fit.is_loaded):
         # Not fitted again beside all parameters: slow rows and those near a reversal,
-        # which are, would spoil it.
+        # which are, would spoil it, or friction of the load, which is not.
         choice = replace(choice, lag=lag, lag_doubt=std)
     elif is_open and is_known:
         choice = replace(choice, lag=lag, lag_std=std)

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from armwise.recordings.smoothing import shifted
 from armwise.recordings.spectra import band_powers
-from armwise.regression import friction_direction, hysteresis_terms, torque_slope
+from armwise.regression import (
+    friction_direction,
+    hysteresis_terms,
+    load_rows,
+    torque_slope,
+)
 
 if TYPE_CHECKING:
     from jaxtyping import Float, Int
@@ -68,6 +73,8 @@ class LagFit:
         fast: The delay and its standard error again, from rows of fast motion alone;
             None where the delay was not fitted.
         near: The delay in [s] with rows near reversals, too.
+        is_loaded: Whether it would be another one without friction that grows with the
+            load.
     """
 
     seconds: float
@@ -75,6 +82,7 @@ class LagFit:
     slow_friction: Float[np.ndarray, " joints"]
     fast: tuple[float, float] | None = None
     near: float = 0.0
+    is_loaded: bool = False
 
 
 def fit_lag(
@@ -83,7 +91,9 @@ def fit_lag(
     """Fit the delay of the torque together with all that explains it.
 
     Rows in which friction reverses or a joint hardly moves have no weight: friction
-    that is taken for one thing and is another would look like a delay.
+    that is taken for one thing and is another would look like a delay. So would
+    friction that grows with the load: drives have columns of it where that changes the
+    delay.
 
     Args:
         samples: Motion and torque; the torque's delay not yet taken out.
@@ -92,16 +102,18 @@ def fit_lag(
         is_open: Whether the delay is to be fitted.
     """
     widened = replace(columns, has_lags=True)
-    settled = _settled(samples, widened) if is_open else samples
-    seconds, errors, fit, late = _fitted(settled, widened, lag, is_open)
-    fast, near = None, seconds
-    if is_open:
-        slope = _slope(widened, late, fit)
-        fast = _of_fast_motion(settled, widened, seconds, slope)
-        near = _stepped(samples, widened, seconds, slope)[0]
-        late = _delayed(samples, seconds, is_open)
-    slow = _slow_friction(widened, late, fit, errors)
-    return LagFit(seconds, float(errors[-1]), slow, fast, near)
+    if not is_open:
+        step = _stepped(samples, widened, lag, is_open=False)
+        slow = _slow_friction(widened, step.late, step.fit, step.errors)
+        return LagFit(step.seconds, step.std, slow, near=lag)
+    settled = _settled(samples, widened)
+    step = _fitted(settled, widened, lag)
+    near = _stepped(samples, widened, step.seconds, step.shown).seconds
+    late = _delayed(samples, step.seconds)
+    slow = _slow_friction(widened, late, step.fit, step.errors)
+    fast = _of_fast_motion(settled, widened, step)
+    is_loaded = step.shown is not None and len(step.shown.friction) > 0
+    return LagFit(step.seconds, step.std, slow, fast, near, is_loaded)
 
 
 # On a stranger's MuJoCo plants at 100 to 500 Hz the delay was 0.5 to 1.5 ms early, with
@@ -146,18 +158,14 @@ _LESS_FAST = 0.2
 
 
 def _of_fast_motion(
-    samples: Samples,
-    columns: Columns,
-    lag: float,
-    slope: Float[np.ndarray, "samples joints"],
+    samples: Samples, columns: Columns, step: _Step
 ) -> tuple[float, float]:
     """Fit the delay to rows of fast motion: friction that falls with speed is no delay.
 
     Args:
         samples: Motion and torque; the torque's delay not yet taken out.
         columns: What explains the torque.
-        lag: A delay to start from in [s].
-        slope: Slope in [N m/s] of the torque that they explain.
+        step: The delay by all rows.
 
     Returns:
         The delay in [s] and its standard error, with how far it depends on what fast
@@ -174,10 +182,9 @@ def _of_fast_motion(
         is_slow = (speed < least) @ (rows != 0.0)
         still = np.zeros(is_slow.shape) if samples.still is None else samples.still
         part = replace(samples, still=np.where(is_slow, 1.0, still))
-        fits.append(_stepped(part, columns, lag, slope)[:2])
-        lag = fits[-1][0]
-    (other, _), (seconds, errors) = fits
-    return seconds, float(np.hypot(errors[-1], seconds - other))
+        step = _stepped(part, columns, step.seconds, step.shown)
+        fits.append(step)
+    return step.seconds, float(np.hypot(step.std, step.seconds - fits[0].seconds))
 
 
 def lag_beside_hysteresis(
@@ -193,65 +200,149 @@ def lag_beside_hysteresis(
     """
     terms = hysteresis_terms(columns.arm)
     widened = replace(columns, friction=terms, has_lags=True)
-    seconds, errors, *_ = _fitted(samples, widened, lag, is_open=True)
-    return seconds, float(errors[-1])
+    step = _fitted(samples, widened, lag)
+    return step.seconds, step.std
 
 
-def _fitted(
-    samples: Samples, columns: Columns, lag: float, is_open: bool
-) -> tuple[float, np.ndarray, np.ndarray, Samples]:
-    """Delay, standard errors, its own last, coefficients, and samples read so late."""
-    slope = None
-    if is_open:
-        late = _delayed(samples, lag, is_open)
-        sums = _normal_matrices(columns, late)
-        # Weights that need few digits: each joint's torque.
-        size = [max(float(own[:, -1, -1].sum()), 1e-300) for own in sums]
-        fit = _solved(_joined(columns, [own.sum(axis=0) for own in sums], size))
-        # The slope of the torque that the motion explains: that of the measured one may
-        # be noise for the most part, and would show a delay of nothing, surely.
-        slope = _slope(columns, late, fit)
+class _Shown(NamedTuple):
+    """Columns that a first fit shows.
+
+    Attributes:
+        slope: Slope in [N m/s] of the torque that the motion explains.
+        friction: Friction of the drives that grows with their load; none where the
+            delay does not ask for it.
+    """
+
+    slope: Float[np.ndarray, "samples joints"]
+    friction: Float[np.ndarray, "kinds samples drives"]
+
+
+class _Step(NamedTuple):
+    """A Gauss–Newton step for the delay.
+
+    Attributes:
+        seconds: The delay in [s], beside friction that grows with the load.
+        std: Its standard error in [s].
+        bare: The delay in [s] without such friction.
+        fit: Coefficients of the columns without such friction, the delay's last.
+        errors: Their standard errors.
+        late: Samples read so late as before the step.
+        shown: What the step was made with.
+    """
+
+    seconds: float
+    std: float
+    bare: float
+    fit: np.ndarray
+    errors: np.ndarray
+    late: Samples
+    shown: _Shown | None
+
+
+def _fitted(samples: Samples, columns: Columns, lag: float) -> _Step:
+    """Fit the delay, from a rough one."""
+    late = _delayed(samples, lag)
+    sums = _normal_matrices(columns, late)
+    # Weights that need few digits: each joint's torque.
+    size = [max(float(own[:, -1, -1].sum()), 1e-300) for own in sums]
+    totals = [own.sum(axis=0) for own in sums]
+    fit = _solved(_joined(_places(columns), totals, size))[:-1]
+    # The slope of the torque that the motion explains: that of the measured one may be
+    # noise for the most part, and would show a delay of nothing, surely.
+    slope = torque_slope(replace(late, tau=_torque(columns, late, fit)))
+    shown = _Shown(slope, _load_friction(columns, late, fit))
     # Two Gauss–Newton steps: the first lands within the square of its length.
-    first = _stepped(samples, columns, lag, slope, is_open)[0]
-    return _stepped(samples, columns, first, slope, is_open)
+    first = _stepped(samples, columns, lag, shown).seconds
+    step = _stepped(samples, columns, first, shown)
+    # Less than its standard error: where friction does not grow with the load, two
+    # columns a drive more or less change the delay by a fraction of that.
+    if abs(step.bare - step.seconds) < step.std:
+        shown = _Shown(slope, shown.friction[:0])
+        step = _stepped(samples, columns, step.bare, shown)
+    return step
 
 
 def _stepped(
     samples: Samples,
     columns: Columns,
     lag: float,
-    slope: Float[np.ndarray, "samples joints"] | None,
+    shown: _Shown | None = None,
     is_open: bool = True,
-) -> tuple[float, np.ndarray, np.ndarray, Samples]:
-    """As `_fitted`, by one step from a delay that is nearly right."""
+) -> _Step:
+    """Make one step from a delay that is nearly right, or none from a known one."""
     late = _delayed(samples, lag, is_open)
-    blocks = _normal_matrices(columns, late, slope)
+    blocks = _normal_matrices(columns, late, shown)
+    places = _places(columns, shown)
     # The scale of each joint from its own residual, so that all count.
-    variance = _residual_variance(columns, [own.sum(axis=0) for own in blocks])
-    grams = _joined(columns, blocks, variance)
-    whole = grams.sum(axis=0)
-    fit = _solved(whole)
+    variance = _residual_variance(places, [own.sum(axis=0) for own in blocks])
+    grams = _joined(places, blocks, variance)
+    own = np.r_[: columns.count - columns.lags.size, -2, -1]
+    every, bare = _left_out(grams), _left_out(grams[:, own[:, None], own])
     # Beyond the longest lag there is nothing to be read.
-    seconds = float(np.clip(lag + fit[-1], -LONGEST_LAG, LONGEST_LAG))
-    without = [_solved(whole - one) for one in grams]
+    delays = np.clip(
+        [lag + every[-1, -1], lag + bare[-1, -1]], -LONGEST_LAG, LONGEST_LAG
+    )
+    return _Step(
+        float(delays[0]),
+        float(_jackknife_std(every[:-1, -1])),
+        float(delays[1]),
+        bare[-1],
+        _jackknife_std(bare[:-1]),
+        late,
+        shown,
+    )
+
+
+def _left_out(
+    grams: Float[np.ndarray, "blocks columns columns"],
+) -> Float[np.ndarray, "fits coefficients"]:
+    """Coefficients of all columns without each block, and last without none."""
+    whole = grams.sum(axis=0)
+    return np.stack([*(_solved(whole - one) for one in grams), _solved(whole)])
+
+
+def _jackknife_std(without: Float[np.ndarray, "blocks ..."]) -> np.ndarray:
+    """Standard errors, from what is left without each block."""
     # Delete-a-block jackknife: (B − 1)/B Σ (d − mean)² = (B − 1) var.
-    errors = np.sqrt((BLOCKS - 1) * np.var(without, axis=0))
-    return seconds, errors, fit, late
+    return np.asarray(np.sqrt((BLOCKS - 1) * np.var(without, axis=0)))
 
 
-def _slope(
-    columns: Columns, samples: Samples, fit: np.ndarray
+def _torque(
+    columns: Columns, samples: Samples, weights: Float[np.ndarray, " columns"]
 ) -> Float[np.ndarray, "samples joints"]:
-    """Slope in [N m/s] of the torque that the columns explain with coefficients."""
+    """Torque in [N m] that the columns but the lags explain with coefficients."""
     torque = np.empty(samples.tau.shape)
     for block in columns.blocks([samples]):
         for j, matrix in enumerate(block.joints):
             # All but the slope, which stands before the torque.
-            torque[block.rows, j] = fit[columns.support[j][:-1]] @ matrix[:-2]
-    return torque_slope(replace(samples, tau=torque))
+            torque[block.rows, j] = weights[columns.support[j][:-1]] @ matrix[:-2]
+    return torque
 
 
-def _delayed(samples: Samples, seconds: float, is_open: bool) -> Samples:
+def _load_friction(
+    columns: Columns, samples: Samples, fit: Float[np.ndarray, " columns"]
+) -> Float[np.ndarray, "kinds samples drives"]:
+    """Friction in proportion to the load of each drive, of a unit coefficient.
+
+    The load is what the links take, and what they would take while not accelerated:
+    without noise, friction that follows the second was 0.2 to 0.6 ms of delay beside
+    the first alone, and is below 0.02 ms beside both.
+
+    Args:
+        columns: What explains the torque.
+        samples: Motion.
+        fit: Coefficients of the columns but the lags, which say what the load is.
+    """
+    is_link = np.any(columns.user[:, columns.arm.layout.links] != 0.0, axis=1)
+    links = fit * is_link[: fit.size]
+    steady = replace(samples, qdd=np.zeros(samples.qdd.shape))
+    rows = columns.dynamics.mechanism.drive_rows
+    direction, loads = friction_direction(samples, rows), load_rows(rows).T
+    torques = (_torque(columns, motion, links) for motion in (samples, steady))
+    return np.stack([direction * np.abs(torque @ loads) for torque in torques])
+
+
+def _delayed(samples: Samples, seconds: float, is_open: bool = True) -> Samples:
     """Read the torque so much later; leave the delay open, or not."""
     tau = shifted(samples.tau, seconds * samples.rate_hz)
     # A torque whose delay is known has no slope in `torque_rate`, hence no step.
@@ -263,46 +354,65 @@ def _delayed(samples: Samples, seconds: float, is_open: bool) -> Samples:
 
 
 def _normal_matrices(
-    columns: Columns, samples: Samples, slope: np.ndarray | None = None
+    columns: Columns, samples: Samples, shown: _Shown | None = None
 ) -> list[Float[np.ndarray, "blocks own own"]]:
     """Inner products of each joint's own columns and torque, per block of time.
 
-    Its lag stands before the torque. Its slope is that of the measured torque if none
-    is given.
+    Its lag stands before the torque, friction of its load before that. Without what a
+    first fit shows the slope is that of the measured torque, and there is no such
+    friction.
     """
     edges = np.linspace(0, len(samples), BLOCKS + 1).astype(int)
     parts = [slice(a, b) for a, b in pairwise(edges.tolist()) if b > a]
-    sums = [np.zeros((len(parts), k.size + 1, k.size + 1)) for k in columns.support]
+    places = _places(columns, shown)
+    sums = [np.zeros((len(parts), own.size, own.size)) for own in places]
+    turned = columns.dynamics.mechanism.drive_rows.T
     for block in columns.blocks([samples], parts):
         b = int(np.searchsorted(edges, block.rows.start, side="right")) - 1
         for j, matrix in enumerate(block.joints):
             rows = matrix
-            if slope is not None:
-                rows = np.vstack([matrix[:-2], -slope[block.rows, j], matrix[-1:]])
+            if shown is not None:
+                drives = np.flatnonzero(turned[j])
+                friction = shown.friction[:, block.rows, drives] * turned[j, drives]
+                further = friction.transpose(0, 2, 1).reshape(-1, matrix.shape[1])
+                slope = -shown.slope[block.rows, j]
+                rows = np.vstack([matrix[:-2], further, slope, matrix[-1:]])
             rows = rows if block.trust is None else rows * block.trust[:, j]
             sums[j][b] += rows @ rows.T
     return sums
 
 
-def _places(columns: Columns, joint: int) -> Int[np.ndarray, " own"]:
-    """Where a joint's inner products stand among all: joints share one lag, before
-    the torque."""
-    size = columns.count - columns.lags.size + 2
-    return np.append(columns.support[joint][:-1], [size - 2, size - 1])
+def _places(
+    columns: Columns, shown: _Shown | None = None
+) -> list[Int[np.ndarray, " own"]]:
+    """Where each joint's inner products stand among all.
+
+    Friction of the drives' load follows all columns; joints share one lag, before the
+    torque.
+    """
+    own = columns.count - columns.lags.size
+    turned = columns.dynamics.mechanism.drive_rows.T
+    kinds = 0 if shown is None else len(shown.friction)
+    first = own + turned.shape[1] * np.arange(kinds)
+    last = own + turned.shape[1] * kinds + np.arange(2)
+    places = []
+    for row, support in zip(turned, columns.support, strict=True):
+        further = (first[:, None] + np.flatnonzero(row)).reshape(-1)
+        places.append(np.concatenate([support[:-1], further, last]))
+    return places
 
 
 def _joined(
-    columns: Columns,
+    places: Sequence[Int[np.ndarray, " own"]],
     sums: Sequence[Float[np.ndarray, "*blocks own own"]],
     variance: Sequence[float],
 ) -> Float[np.ndarray, "*blocks columns columns"]:
     """Inner products of all columns, each joint's torque in units of its own noise."""
-    size = columns.count - columns.lags.size + 2
+    size = int(places[0][-1]) + 1
     # Joint by joint: all of them for all columns would be a gigabyte for 32 joints.
     grams = np.zeros((*sums[0].shape[:-2], size, size))
-    for j, (own, scale) in enumerate(zip(sums, variance, strict=True)):
-        places = _places(columns, j)
-        grams[..., places[:, None], places] += own / scale
+    for index, own, scale in zip(places, sums, variance, strict=True):
+        grams[..., index[:, None], index] += own / scale
     return grams
 
 
@@ -316,14 +426,15 @@ def _solved(gram: np.ndarray) -> np.ndarray:
 
 
 def _residual_variance(
-    columns: Columns, sums: Sequence[Float[np.ndarray, "own own"]]
+    places: Sequence[Int[np.ndarray, " own"]],
+    sums: Sequence[Float[np.ndarray, "own own"]],
 ) -> list[float]:
     """Square sum of each joint's residual when the joints are fitted together."""
     torques = [float(own[-1, -1]) for own in sums]
     variance = [max(torque, 1e-300) for torque in torques]
     for _ in range(2):
-        x = np.append(_solved(_joined(columns, sums, variance)), -1.0)
-        own = [x[_places(columns, j)] for j in range(len(sums))]
+        x = np.append(_solved(_joined(places, sums, variance)), -1.0)
+        own = [x[index] for index in places]
         # A millionth of the torque: exact data must not get an infinite weight.
         variance = [
             max(float(k @ gram @ k), 1e-12 * torque + 1e-300)
