@@ -13,6 +13,7 @@ from armwise.errors import ArmwiseError
 from armwise.identification import DOUBTFUL_DATA, WRONG_DATA
 from armwise.identification.methods import physical
 from studies.corruptions import KINDS, Scene, examine
+from tests.recordings.motions import arm_with_friction, recording
 
 
 def codes_of(kind, name="ur5", seed=11):
@@ -152,3 +153,18 @@ def test_only_torques_of_the_same_course_scale_a_description():
     assert unit(scene.described, 1.0) == 1.0
     assert unit(scene.described, 1e3) == pytest.approx(1e3, rel=0.5)
     assert unit(empty, 1.0) == 1.0
+
+
+def test_torque_of_a_hand_is_not_only_said_to_be_another_arms():
+    arm = arm_with_friction("ur10")
+    log = recording(arm, duration=10.0)
+    time = log["q_1"].time
+    q, tau = (
+        np.stack([log[f"{x}_{j + 1}"].values for j in range(6)], axis=1)
+        for x in ("q", "tau")
+    )
+    hand = np.abs(tau).max(axis=0) * np.sin(np.outer(time, 2.0 + 1.7 * np.arange(6)))
+    guided = aw.Recording.from_arrays(time, q=q, tau=tau - hand)
+    warnings = aw.identify(arm, guided, friction="linear").warnings
+    said = {warning.code: warning.text for warning in warnings}
+    assert "a hand that guides it" in said["unexplained-torque"]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import armwise as aw
+from armwise.control import simulate_log
 from armwise.errors import ArgumentError
 from armwise.identification import MISMATCH, Tally, read_estimate, write_estimate
 from armwise.identification.mismatch import _expected, _Label
@@ -279,3 +280,11 @@ def test_whiteness_sees_coloured_residuals_and_not_the_filter():
     once = Tally(2)
     once.add(np.ones(filtered.shape), filtered, None, 20)
     np.testing.assert_allclose(once.result().whiteness, [noise, coloured], rtol=1e-9)
+
+
+def test_a_trace_of_the_filters_is_no_elastic_joint():
+    """With friction, 0.2 % of this log's torque goes as its second derivative."""
+    arm = arm_with_friction("ur10", coulomb=6.0)
+    motion = random_motion(arm, 11, 15.0)
+    log = simulate_log(arm, motion, encoder_counts=2**17, torque_noise=0.01, seed=11)
+    assert codes(aw.identify(arm, log)) == set()

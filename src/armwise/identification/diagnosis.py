@@ -393,7 +393,8 @@ def _unexplained(estimate: Estimate) -> list[EstimateWarning]:
         return []
     # One joint's column may be wrong; half of them are another arm's, or in disorder.
     reason = (
-        "the log is of another arm, or its columns are in another order"
+        "the log is of another arm, its columns are in another order, or something "
+        "else moved it, such as a hand that guides it or a contact"
         if 2 * len(poor) >= len(names) > 1
         else "it is noise, friction of another kind, or the column is not what it is "
         "taken for"
