@@ -48,7 +48,7 @@ from armwise.identification.methods import (
 )
 from armwise.identification.mismatch import MISMATCH
 from armwise.identification.online import OnlineIdentification
-from armwise.identification.posterior import PRIOR_STD, TorqueBand
+from armwise.identification.posterior import PRIOR_STD
 from armwise.identification.problem import TERMS, Problem, pose_problem, structural_base
 from armwise.identification.reduce import (
     ReductionCost,
@@ -119,7 +119,6 @@ __all__ = [
     "Ridge",
     "Robust",
     "Tally",
-    "TorqueBand",
     "TotalLeastSquares",
     "Validation",
     "WeightedLeastSquares",

@@ -16,7 +16,6 @@ from armwise.identification.methods import PhysicallyConsistent
 from armwise.identification.posterior import (
     BAND_DRAWS,
     Posterior,
-    TorqueBand,
     torque_band,
 )
 from armwise.identification.problem import Problem
@@ -32,7 +31,7 @@ from armwise.identification.validation import (
     predict_torque,
     predicted_block,
 )
-from armwise.recordings import Samples
+from armwise.recordings import PredictionBand, Samples
 from armwise.regression import (
     Block,
     Columns,
@@ -239,7 +238,7 @@ class Estimate:
         *,
         residual: bool = True,
         seed: int = 0,
-    ) -> TorqueBand:
+    ) -> PredictionBand:
         """Interval that shall hold the torque of a motion, by draws of the parameters.
 
         Args:

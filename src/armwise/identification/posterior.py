@@ -20,7 +20,7 @@ from armwise.arms import InertialParameters
 from armwise.dynamics import BaseParameters
 from armwise.errors import ArgumentError, NotConverged
 from armwise.identification.validation import predicted_block
-from armwise.recordings import Samples
+from armwise.recordings import PredictionBand, Samples
 from armwise.regression import STRETCHES, Columns
 
 if TYPE_CHECKING:
@@ -432,29 +432,6 @@ BAND_DRAWS = 100
 """Draws of a band: its width is then known to 7 %, 1/√(2·100)."""
 
 
-@dataclass(frozen=True, eq=False)
-class TorqueBand:
-    """An interval of torque at every sample.
-
-    Attributes:
-        lower, upper: Its ends in [N m] or [N].
-        level: Fraction of samples that it shall hold.
-    """
-
-    lower: Float[np.ndarray, "samples dof"]
-    upper: Float[np.ndarray, "samples dof"]
-    level: float
-
-    @property
-    def width(self) -> Float[np.ndarray, " dof"]:
-        """Mean width of each joint's interval in [N m] or [N]."""
-        return np.asarray((self.upper - self.lower).mean(axis=0))
-
-    def holds(self, tau: Float[np.ndarray, "samples dof"]) -> Float[np.ndarray, " dof"]:
-        """Fraction of each joint's torques that are inside."""
-        return np.asarray(((tau >= self.lower) & (tau <= self.upper)).mean(axis=0))
-
-
 def torque_band(
     columns: Columns,
     draws: Float[np.ndarray, "draws parameters"],
@@ -463,7 +440,7 @@ def torque_band(
     level: float,
     residual_std: Float[np.ndarray, " dof"],
     least_std: Float[np.ndarray, " dof"],
-) -> TorqueBand:
+) -> PredictionBand:
     """Interval about the torques that draws predict.
 
     Args:
@@ -492,4 +469,4 @@ def torque_band(
     # A short log is explained better than what comes after it.
     variance += np.maximum(least_std**2 - variance.mean(axis=0), 0.0)
     half = factor * np.sqrt(variance)
-    return TorqueBand(center - half, center + half, level)
+    return PredictionBand(center - half, center + half, level)

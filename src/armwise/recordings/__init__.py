@@ -26,7 +26,7 @@ from armwise.recordings.recording import (
     SignalTable,
 )
 from armwise.recordings.repairs import repaired
-from armwise.recordings.samples import Samples
+from armwise.recordings.samples import PredictionBand, Samples
 from armwise.recordings.sensor_calibration import (
     SensorCalibration,
     read_calibration,
@@ -45,6 +45,7 @@ __all__ = [
     "Channel",
     "LogMapping",
     "NoiseSpectra",
+    "PredictionBand",
     "Preparation",
     "Recording",
     "Samples",

@@ -280,3 +280,29 @@ def _check_time(samples: Samples) -> None:
             f"time does not increase in row {row} ({samples.time[row - 1]:.9g} s, then "
             f"{samples.time[row]:.9g} s). Use prepare(), or name the row in starts."
         )
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionBand:
+    """An interval at every sample, of torques or of positions.
+
+    Attributes:
+        lower, upper: Its ends.
+        level: Fraction of samples that it shall hold.
+    """
+
+    lower: Float[np.ndarray, "samples dof"]
+    upper: Float[np.ndarray, "samples dof"]
+    level: float
+
+    @property
+    def width(self) -> Float[np.ndarray, " dof"]:
+        """Mean width of each joint's interval."""
+        return np.asarray((self.upper - self.lower).mean(axis=0))
+
+    def holds(
+        self, measured: Float[np.ndarray, "samples dof"]
+    ) -> Float[np.ndarray, " dof"]:
+        """Fraction of each joint's samples that are inside."""
+        inside = (measured >= self.lower) & (measured <= self.upper)
+        return np.asarray(inside.mean(axis=0))

@@ -139,21 +139,10 @@ def standard_deviations(fit: ServoFit) -> dict[str, float]:
     is_open = np.isinf(unit) | (np.abs(vectors[:, ~is_known]) > 1e-3).any(axis=1)
     half = vectors[:, is_known] / np.sqrt(values[is_known]) / unit[:, None]
     inverse = half @ half.T
-    count = len(fit.scores)
-    scatter = fit.scores.T @ fit.scores * count / max(count - 1, 1)
-    # The scatter between motions knows of model errors that the noise does not, and of
-    # how long errors are alike, which the information only takes to be half a second:
-    # its mean over all parameters scales the information, for that of a single one is
-    # small by chance. Few motions do not tell.
-    own = np.diag(inverse @ scatter @ inverse)
-    ratio = float(np.trace(inverse @ scatter)) / max(int(is_known.sum()), 1)
-    factor = ratio if count >= _MANY else 1.0
+    own = np.diag(inverse @ _between_motions(fit) @ inverse)
+    factor = _excess(fit, inverse, int(is_known.sum()))
     variance = np.maximum(own, factor * np.diag(inverse))
-    spread = np.sqrt(np.maximum(variance, 0.0))
-    # Few motions: a normal's two standard deviations are Student's some more.
-    from scipy.stats import t
-
-    spread *= t.ppf(0.975, max(count - 1, 2)) / 1.96
+    spread = np.sqrt(np.maximum(variance, 0.0)) * _few_motions(fit)
     spread = np.where(is_open, np.inf, spread)
     units = units_of(stacked([fit.values]))
     result = {}
@@ -165,6 +154,54 @@ def standard_deviations(fit: ServoFit) -> dict[str, float]:
         else:
             result[name] = float(s * (fit.values[name] if is_log else units[name][0]))
     return result
+
+
+def _between_motions(fit: ServoFit) -> Float[np.ndarray, "names names"]:
+    """Scatter of the motions' gradients."""
+    count = len(fit.scores)
+    return np.asarray(fit.scores.T @ fit.scores * count / max(count - 1, 1))
+
+
+def _excess(fit: ServoFit, inverse: np.ndarray, known: int) -> float:
+    """How much more motions differ than the information says, as a ratio of variances.
+
+    The scatter between motions knows of model errors that the noise does not, and of
+    how long errors are alike, which the information only takes to be half a second: its
+    mean over all parameters scales the information, for that of a single one is small
+    by chance. Few motions do not tell.
+    """
+    ratio = float(np.trace(inverse @ _between_motions(fit))) / max(known, 1)
+    return ratio if len(fit.scores) >= _MANY else 1.0
+
+
+def _few_motions(fit: ServoFit) -> float:
+    """Few motions: a normal's two standard deviations are Student's some more."""
+    from scipy.stats import t
+
+    return float(t.ppf(0.975, max(len(fit.scores) - 1, 2)) / 1.96)
+
+
+_OPEN = {"log": 0.5, "linear": 1.0, "signed": 1.0}
+"""How far a servo may be off in a coordinate that its motions say nothing of: half of
+a factor of e, as servos of one type differ; its usual size."""
+
+
+def coordinate_covariance(
+    fit: ServoFit, apart: Float[np.ndarray, " names"]
+) -> Float[np.ndarray, "names names"]:
+    """Return the covariance of the fitted coordinates, to draw servos from.
+
+    Args:
+        fit: A servo that was fitted.
+        apart: Half of what the fits of both halves of the motions differ by: they know
+            of other valleys, and of directions in which servos are alike.
+    """
+    usual = np.diag([_OPEN[PARAMETERS[name].scale] ** -2.0 for name in fit.names])
+    inverse = np.linalg.inv(fit.information + usual)
+    factor = _excess(fit, inverse, len(fit.names)) * _few_motions(fit) ** 2
+    # Not surer than the information has it, if motions are alike by chance.
+    known = fit.information / max(factor, 1.0)
+    return np.asarray(np.linalg.inv(known + usual) + np.outer(apart, apart))
 
 
 def fit_alike(

@@ -26,6 +26,7 @@ from armwise.servos.fit import (
     StartRange,
     Values,
     best_starts,
+    coordinate_covariance,
     drawn_starts,
     element_starts,
     fastest,
@@ -48,6 +49,8 @@ from armwise.servos.model import (
     EXPRESSIBLE,
     PARAMETERS,
     absent,
+    encode,
+    stacked,
 )
 from armwise.servos.motions import (
     as_list,
@@ -57,8 +60,10 @@ from armwise.servos.motions import (
 )
 from armwise.servos.rollout import Roller, ServoMotion
 from armwise.servos.servo import (
+    ERROR_LEVELS,
     Servo,
     ServoElement,
+    ServoScatter,
     errors_of,
     gain_registers,
     signed,
@@ -441,6 +446,17 @@ class _Identification(JointMotions):
         ]
         return float(np.mean(both))
 
+    def _left_out_ratio(self, joint: ServoJoint) -> float:
+        """Return the error of halves' fits on each other's motions over their own."""
+        own = [
+            np.nanmean(mean_errors(self.roller, windows, values))
+            for windows, values in zip(joint.halves, joint.fits, strict=True)
+            if windows
+        ]
+        ratio = self._left_out(joint, joint.fits) / max(float(np.mean(own)), 1e-12)
+        # One motion has no other half.
+        return max(ratio, 1.0) if np.isfinite(ratio) else 1.0
+
     def _final(self, joints: list[ServoJoint]) -> list[ServoFit]:
         """Fit all rows of all motions, servos of one type pulled together."""
         moving = [joint for joint in joints if joint.moves]
@@ -449,6 +465,10 @@ class _Identification(JointMotions):
         for joint in moving:
             first, second = joint.fits
             joint.apart = {k: 0.5 * abs(first[k] - second[k]) for k in joint.names}
+            one, other = encode(stacked([first, second]), joint.names)
+            # Judgement: a factor of e either way; beyond, draws would run away.
+            joint.offset = np.clip(0.5 * (one - other), -1.0, 1.0)
+            joint.left_out_ratio = self._left_out_ratio(joint)
             self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
             # Most of the way on the windows, for they cost a tenth of all rows.
             # One joint alone may take its time, and start from both halves' fits.
@@ -544,14 +564,42 @@ class _Identification(JointMotions):
         servo = Servo(self.arms[0], self.signs, values, std, self.plain, elements,
                       notes=tuple(self.notes))  # fmt: skip
         self.progress("whole arm", 0.98)
-        errors = errors_of(self.motions, servo.rollouts(self.motions))
+        runs = servo.rollouts(self.motions)
+        errors = errors_of(self.motions, runs)
         contact = {}
         for k, name in enumerate(errors.motions):
             used = np.array([joint.motions[k].mask.mean() for joint in joints])
             if np.any(used < 1.0):
                 contact[name] = 1.0 - used
         doubts = known_load_errors(servo, self.motions, self.arms)
-        return replace(servo, fit=errors, contact=contact, load_error=doubts)
+        scatter = tuple(
+            ServoScatter(
+                fit.names,
+                coordinate_covariance(fit, joint.offset),
+                _error_quantiles(joint, runs),
+                joint.left_out_ratio,
+            )
+            for joint, fit in zip(joints, fits, strict=True)
+        )
+        return replace(
+            servo, scatter=scatter, fit=errors, contact=contact, load_error=doubts
+        )
+
+
+def _error_quantiles(
+    joint: ServoJoint, runs: Sequence[np.ndarray]
+) -> Float[np.ndarray, " levels"]:
+    """Return the free-run errors of a joint that so many of its samples are within."""
+    errors = [
+        np.abs(run[:, joint.number] - motion.q[:, 0])[motion.mask[:, 0]]
+        for run, motion in zip(runs, joint.motions, strict=True)
+    ]
+    joined = np.concatenate(errors)
+    return (
+        np.quantile(joined, ERROR_LEVELS)
+        if joined.size
+        else np.zeros(len(ERROR_LEVELS))
+    )
 
 
 def takers(before: Mapping[int, float], after: Mapping[int, float]) -> set[int]:

@@ -41,7 +41,9 @@ class ServoJoint:
 
     `names` are the parameters its model has by now, `tried` how many there were when an
     element was refused, `prior` holds its torques to those of the other servos; `apart`
-    is half of what the two halves' fits differ by.
+    is half of what the two halves' fits differ by, `offset` the same in fitted
+    coordinates, and `left_out_ratio` their error on each other's motions over that on
+    their own.
     """
 
     number: int
@@ -55,6 +57,8 @@ class ServoJoint:
     prior: Prior | None = None
     is_alike: bool = False
     apart: dict[str, float] = field(default_factory=dict)
+    offset: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    left_out_ratio: float = 1.0
 
     @property
     def windows(self) -> list[ServoMotion]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,8 @@ from armwise.arms import Arm, Drive, arm_from_dict, arm_to_dict
 from armwise.dynamics import mechanism_of
 from armwise.errors import ArgumentError, RecordingError
 from armwise.files import json_text, write_atomically
-from armwise.recordings import Recording
-from armwise.servos.model import CORE, PARAMETERS
+from armwise.recordings import PredictionBand, Recording
+from armwise.servos.model import CORE, PARAMETERS, decode, encode
 from armwise.servos.motions import servo_motion
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables
 from armwise.tables import read_json
@@ -75,6 +76,34 @@ class ServoElement:
     is_needed: bool
 
 
+ERROR_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+"""Fractions of the samples that `ServoScatter.errors` hold."""
+
+BAND_DRAWS = 60
+"""Draws of a band: its width is then known to 9 %, 1/√(2·60)."""
+
+# Judgement: arms that no longer follow are no band.
+_MOST_AWAY = 0.1
+"""Fraction of the draws that may run away."""
+
+
+@dataclass(frozen=True, eq=False)
+class ServoScatter:
+    """What is not known of one joint's servo.
+
+    Attributes:
+        names: Parameters that were fitted.
+        covariance: Of their fitted coordinates: logarithms, or units of `units_of`.
+        errors: What so many of its free-run errors are within, in [rad].
+        left_out_ratio: Error on motions left out over that on those fitted.
+    """
+
+    names: tuple[str, ...]
+    covariance: Float[np.ndarray, "names names"]
+    errors: Float[np.ndarray, " levels"]
+    left_out_ratio: float
+
+
 @dataclass(frozen=True, eq=False)
 class Servo:
     """The servos of an arm, identified from commands and positions.
@@ -94,6 +123,7 @@ class Servo:
         load_error: How far gravity moments and inertias of known loads are off when
             found by these servos, relative, as standard deviations; None where the
             servos were identified with one load only.
+        scatter: Per joint what draws scatter by; empty in files of earlier versions.
         notes: What the user should know.
     """
 
@@ -106,6 +136,7 @@ class Servo:
     fit: FreeRunErrors | None = None
     contact: Mapping[str, Float[np.ndarray, " dof"]] = field(default_factory=dict)
     load_error: tuple[float, float] | None = None
+    scatter: tuple[ServoScatter, ...] = ()
     notes: tuple[str, ...] = ()
 
     def predict(
@@ -173,10 +204,87 @@ class Servo:
         ]
         return errors_of(motions, self.rollouts(motions))
 
+    def sample(self, n: int, seed: int = 0) -> dict[str, Float[np.ndarray, "n dof"]]:
+        """Draw servos from what is not known of them: parameter → a row for each draw.
+
+        What was fitted scatters together, joint by joint; where the motions say
+        nothing, as servos of one type differ.
+
+        Raises:
+            ArgumentError: If the servos are from a file that does not say.
+        """
+        if not self.scatter:
+            raise ArgumentError(
+                "These servos are from a file that does not say how its parameters "
+                "scatter together. Identify them again."
+            )
+        if n < 1:
+            raise ArgumentError(f"{n} draws cannot be made; ask for one or more.")
+        rng = np.random.default_rng(seed)
+        drawn = {name: np.tile(x, (n, 1)) for name, x in self.values.items()}
+        for j, own in enumerate(self.scatter):
+            noise = rng.standard_normal((n, len(own.names)))
+            if not own.names:
+                continue
+            one = {name: x[:, j] for name, x in drawn.items()}
+            root = np.linalg.cholesky(own.covariance)
+            moved = decode(one, own.names, encode(one, own.names) + noise @ root.T)
+            for name in own.names:
+                drawn[name][:, j] = moved[name]
+            # Zeros of several joints are found together, beside their servos.
+            if "zero" not in own.names and np.isfinite(self.std["zero"][j]):
+                drawn["zero"][:, j] += self.std["zero"][j] * rng.standard_normal(n)
+        return drawn
+
+    def band(
+        self,
+        recording: Recording,
+        level: float = 0.9,
+        *,
+        arm: Arm | None = None,
+        gain: float | None = None,
+        seed: int = 0,
+    ) -> PredictionBand:
+        """Interval that shall hold the positions of a free run, in [rad].
+
+        Draws of the servos and, beside them, the errors that the fit left: at least as
+        large as those on motions left out.
+
+        Args:
+            recording: As for `predict`.
+            level: Fraction of samples that it shall hold.
+            arm: With another load than the one identified.
+            gain: The servo's gain register, if several were identified.
+            seed: Of the draws.
+        """
+        if not 0.0 < level < 1.0:
+            raise ArgumentError(f"A band's level is between 0 and 1, not {level}.")
+        motion = self.motion(recording, arm, gain)
+        center = self.rollouts([motion])[0]
+        tables = tables_of_draws(self.sample(BAND_DRAWS, seed))
+        runs = self.roller.run([motion], tables)[0]
+        good = runs[np.isfinite(runs).all(axis=(1, 2))]
+        if len(good) < (1.0 - _MOST_AWAY) * len(runs):
+            raise RecordingError(
+                f"{motion.name}: of {len(runs)} arms drawn {len(runs) - len(good)} run "
+                "away: too little is known of the servos for a band."
+            )
+        factor = NormalDist().inv_cdf(0.5 + 0.5 * level)
+        square = factor**2 * np.mean((good - center) ** 2, axis=0)
+        errors = np.array(
+            [np.interp(level, ERROR_LEVELS, s.errors) for s in self.scatter]
+        )
+        ratio = np.array([s.left_out_ratio for s in self.scatter])
+        square += errors**2
+        # Few motions are explained better than what comes after them.
+        square += np.maximum((ratio * errors) ** 2 - square.mean(axis=0), 0.0)
+        half, middle = np.sqrt(square), center * self.signs
+        return PredictionBand(middle - half, middle + half, level)
+
     @property
     def table(self) -> ServoTables:
         """The values as rollouts take them."""
-        return {name: np.clip(x, -1e9, 1e9)[None] for name, x in self.values.items()}
+        return tables_of_draws({name: x[None] for name, x in self.values.items()})
 
     @cached_property
     def roller(self) -> Roller:
@@ -300,6 +408,11 @@ _SHOWN_BY = {
 """Motion → the parameters that it shows."""
 
 
+def tables_of_draws(draws: Mapping[str, np.ndarray]) -> ServoTables:
+    """Return servos of whole arms as rollouts take them."""
+    return {name: np.clip(x, -1e9, 1e9) for name, x in draws.items()}
+
+
 def _listed(names: Sequence[str]) -> str:
     """Write a few names, and how many more there are."""
     more = f" and {len(names) - 4} more" if len(names) > 4 else ""
@@ -396,6 +509,15 @@ def servo_to_dict(servo: Servo) -> dict[str, Any]:
             for e in servo.elements
         ],
         "contact": {k: _plain(v) for k, v in servo.contact.items()},
+        "scatter": [
+            {
+                "names": list(own.names),
+                "covariance": own.covariance.tolist(),
+                "errors": own.errors.tolist(),
+                "left_out_ratio": own.left_out_ratio,
+            }
+            for own in servo.scatter
+        ],
         "record_next": list(servo.record_next()),
         "load_error": None if servo.load_error is None else list(servo.load_error),
         "notes": list(servo.notes),
@@ -441,6 +563,9 @@ def read_servo(path: str | Path) -> Servo:
         # Files of earlier versions do not say.
         doubts = plain.get("load_error")
         load_error = None if doubts is None else (float(doubts[0]), float(doubts[1]))
+        scatter = tuple(_scatter(own) for own in plain.get("scatter", []))
+        if scatter and len(scatter) != arm.dof:
+            raise ArgumentError("its scatter is not one entry per joint")
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArgumentError(
             f"{path} is not a file of servos that `armwise identify-servo` wrote: "
@@ -448,7 +573,7 @@ def read_servo(path: str | Path) -> Servo:
         ) from None
     return Servo(
         arm, signs, values, std, simple, elements, contact=contact,
-        load_error=load_error, notes=notes,
+        load_error=load_error, scatter=scatter, notes=notes,
     )  # fmt: skip
 
 
@@ -458,6 +583,24 @@ def _values(
     """Return every parameter; files of earlier versions lack what servos grew since."""
     lacking = {k: [None] * dof for k in PARAMETERS if k not in CORE}
     return {k: _array((lacking | dict(plain))[k], dof, k) for k in PARAMETERS}
+
+
+def _scatter(plain: Mapping[str, Any]) -> ServoScatter:
+    names = tuple(str(name) for name in plain["names"])
+    covariance = np.array(plain["covariance"], float).reshape(len(names), len(names))
+    errors, ratio = np.array(plain["errors"], float), float(plain["left_out_ratio"])
+    if not set(names) <= set(PARAMETERS) or len(set(names)) != len(names):
+        raise ArgumentError("its scatter is of parameters that servos do not have")
+    is_finite = np.isfinite(covariance).all() and np.isfinite(errors).all()
+    if not (is_finite and np.isfinite(ratio) and ratio >= 1.0):
+        raise ArgumentError("its scatter is not of finite numbers")
+    if errors.shape != (len(ERROR_LEVELS),) or np.any(errors < 0.0):
+        raise ArgumentError(f"its scatter needs {len(ERROR_LEVELS)} errors per joint")
+    if not np.allclose(covariance, covariance.T) or np.any(
+        np.linalg.eigvalsh(covariance) <= 0.0
+    ):
+        raise ArgumentError("its scatter has a covariance that cannot be")
+    return ServoScatter(names, covariance, errors, ratio)
 
 
 def _array(row: Sequence[float | None], dof: int, name: str) -> np.ndarray:
