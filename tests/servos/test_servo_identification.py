@@ -60,6 +60,20 @@ def test_the_truth_is_recovered(identified):
     assert servo.errors([other]).delay_line_joints.min() > 5e-3
 
 
+def test_a_band_of_draws_holds_motions_never_fitted(identified):
+    true, servo = identified
+    held, width = [], []
+    for seed in range(30, 36):
+        other = rig.recording(true, seed)
+        q = np.column_stack([other[f"q_{j}"].values for j in (1, 2)])
+        band = servo.band(other)
+        held.append(band.holds(q))
+        width.append(band.width)
+    assert 0.8 < np.mean(held) < 1.0
+    # Some ticks of the encoder, of 1.5 mrad; a delay line is 10 mrad off.
+    assert np.mean(width) < 8e-3
+
+
 def test_a_file_returns_the_same_servos(identified, tmp_path):
     _, servo = identified
     write_servo(servo, tmp_path / "servo.json")

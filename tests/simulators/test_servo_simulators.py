@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ import pytest
 import armwise as aw
 from armwise.cli import main as cli
 from armwise.errors import ArmwiseError
-from armwise.servos import write_servo
+from armwise.servos import ServoScatter, read_servo, write_servo
+from armwise.servos.servo import ERROR_LEVELS
 from armwise.simulators import certificate, measure_gap
 from tests.servos import rig
 
@@ -68,9 +70,92 @@ def test_a_template_with_an_actuator_is_refused(servo, tmp_path):
     aw.export(servo, tmp_path / "own.xml", to="mjcf")
     with pytest.raises(ArmwiseError, match="had an actuator, and two would fight"):
         aw.export(servo, tmp_path / "x.xml", to="mjcf", template=tmp_path / "own.xml")
-    with pytest.raises(ArmwiseError, match="no common covariance"):
+    with pytest.raises(ArmwiseError, match="how its parameters scatter"):
         aw.export(servo, tmp_path / "x.xml", to="mjcf", draws=3)
     assert not (tmp_path / "x.xml").exists()
+
+
+def scattering(servo):
+    """The same, of which stiffness and friction are not known well, together."""
+    covariance = np.array([[0.04, 0.02], [0.02, 0.09]])
+    errors = np.full(len(ERROR_LEVELS), 1e-3)
+    one = ServoScatter(("stiffness", "coulomb"), covariance, errors, 1.2)
+    return replace(servo, scatter=(one,) * servo.arm.dof)
+
+
+def test_draws_scatter_as_what_is_known(servo):
+    drawn = scattering(servo).sample(4000, seed=3)
+    logs = np.log([drawn["stiffness"][:, 1], drawn["coulomb"][:, 1]])
+    np.testing.assert_allclose(
+        np.cov(logs), [[0.04, 0.02], [0.02, 0.09]], rtol=0.1, atol=1e-9
+    )
+    between = np.corrcoef(drawn["stiffness"].T)[0, 1]
+    assert abs(between) < 0.05
+    np.testing.assert_array_equal(
+        drawn["delay"], np.tile(servo.values["delay"], (4000, 1))
+    )
+
+
+def test_draws_of_servos_become_files_and_ranges(servo, tmp_path):
+    vague = scattering(servo)
+    result = aw.export(vague, tmp_path / "arm.xml", to="mjcf", draws=3)
+    assert len(result.files) == 4
+    gains = [
+        mujoco.MjModel.from_xml_path(str(path)).actuator_gainprm[0, 0]
+        for path in result.files
+    ]
+    assert gains[0] == pytest.approx(servo.values["stiffness"][0], rel=1e-6)
+    drawn = vague.sample(3)["stiffness"][:, 0]
+    np.testing.assert_allclose(gains[1:], drawn, rtol=1e-6)
+    joint = servo.arm.joints[0].name
+    for to, name in (("isaaclab", "isaac.py"), ("mjlab", "lab.py")):
+        aw.export(vague, tmp_path / name, to=to, draws=400)
+        tree = ast.parse((tmp_path / name).read_text())
+        ranges = next(
+            ast.literal_eval(n.value)
+            for n in tree.body
+            if isinstance(n, ast.Assign) and n.targets[0].id == "RANDOMIZATION"
+        )
+        own = ranges[f"{joint}.stiffness"]
+        assert own["std"] / own["mean"] == pytest.approx(0.2, rel=0.2)
+        assert f"{joint}.delay" not in ranges  # known, in these servos
+    aw.export(vague, tmp_path / "arm.json", to="json", draws=50)
+    content = json.loads((tmp_path / "arm.json").read_text())
+    assert content["randomisation"]["draws"] == 50
+    again = read_servo(tmp_path / "arm.json")
+    np.testing.assert_allclose(again.scatter[0].covariance, vague.scatter[0].covariance)
+
+
+def test_a_band_is_as_wide_as_its_draws_and_errors(servo, log):
+    sure, vague = (
+        replace(servo, scatter=tuple(replace(s, covariance=k * s.covariance)
+                                     for s in scattering(servo).scatter))
+        for k in (1e-12, 1.0)
+    )  # fmt: skip
+    narrow, wide = sure.band(log), vague.band(log)
+    np.testing.assert_allclose(narrow.width, 2 * 1.2 * 1e-3, rtol=1e-3)
+    assert np.all(wide.width > 1.3 * narrow.width)
+    assert np.all(narrow.holds(servo.predict(log)) == 1.0)
+    with pytest.raises(ArmwiseError, match="between 0 and 1"):
+        sure.band(log, 1.0)
+
+
+def test_a_scatter_that_cannot_be_is_refused(servo, tmp_path):
+    path = tmp_path / "servo.json"
+    write_servo(scattering(servo), path)
+    for change, said in (
+        ({"covariance": [[1.0, 2.0], [2.0, 1.0]]}, "cannot be"),
+        ({"covariance": [[1.0, None], [None, 1.0]]}, "not a file of servos"),
+        ({"names": ["stiffness", "spirit"]}, "do not have"),
+        ({"left_out_ratio": 0.5}, "finite numbers"),
+        ({"errors": [1.0]}, "errors per joint"),
+    ):
+        content = json.loads(path.read_text())
+        content["scatter"][0] |= change
+        bad = tmp_path / "bad.json"
+        bad.write_text(json.dumps(content))
+        with pytest.raises(ArmwiseError, match=said):
+            read_servo(bad)
 
 
 def test_the_commands_take_a_file_of_servos(servo, log, tmp_path, monkeypatch, capsys):

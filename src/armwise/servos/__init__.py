@@ -4,7 +4,7 @@ from armwise.servos.identify import identify_servo
 from armwise.servos.lerobot import is_lerobot, read_lerobot
 from armwise.servos.load import ServoLoad, identify_servo_load, write_servo_load
 from armwise.servos.mjcf import set_points, write_servo_mjcf
-from armwise.servos.model import ELEMENTS, PARAMETERS, ServoParameter
+from armwise.servos.model import CORE, ELEMENTS, PARAMETERS, ServoParameter
 from armwise.servos.rollout import ServoMotion
 from armwise.servos.servo import (
     EXAMPLE,
@@ -18,6 +18,7 @@ from armwise.servos.servo import (
 )
 
 __all__ = [
+    "CORE",
     "ELEMENTS",
     "EXAMPLE",
     "PARAMETERS",

@@ -7,7 +7,6 @@ relative to the whole.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
@@ -40,14 +39,21 @@ from armwise.recordings import Recording, Samples
 from armwise.servos import Servo
 from armwise.simulators.files import (
     WrittenFiles,
+    column_ranges,
     identifier,
+    ranges_text,
     require_bodies,
     with_bodies,
     write_arm,
     write_checked_mjcf,
     write_python,
 )
-from armwise.simulators.servo_export import LOST, servo_losses, write_servo_target
+from armwise.simulators.servo_export import (
+    LOST,
+    drawn_servos,
+    servo_losses,
+    write_servo_target,
+)
 from armwise.version import __version__
 
 if TYPE_CHECKING:
@@ -197,7 +203,7 @@ def export(
     file, source = Path(fspath(path)), None if template is None else Path(template)
     _check_template(to, target, source)
     if isinstance(model, Servo):
-        return _export_servo(model, file, to, source, recordings, draws)
+        return _export_servo(model, file, to, source, recordings, (draws, seed))
     model, replaced = with_bodies(model)
     estimate = None if isinstance(model, Arm) else model
     runs, motion = _runs(model, data, seed)
@@ -245,20 +251,20 @@ def _export_servo(
     to: str,
     template: Path | None,
     recordings: Sequence[Recording],
-    draws: int,
+    draws: tuple[int, int],
 ) -> Export:
-    if draws:
-        raise ArgumentError(
-            "Servos have intervals joint by joint and no common covariance to draw "
-            "from. Export without draws."
-        )
+    drawn = drawn_servos(servo, *draws)
     require_bodies(servo.arm)
     costs = servo_losses(servo, LOST[to], recordings)
     together = costs.pop("together", None)
     if together is None:
         together = next(iter(costs.values()), np.zeros(servo.arm.dof))
-    written = write_servo_target(servo, path, to, template)
-    notes = list(written.notes)
+    written = write_servo_target(servo, path, to, template, drawn)
+    files, notes = written.files, list(written.notes)
+    if TARGETS[to].many:
+        for k, one in enumerate(drawn):
+            other = path.with_name(f"{path.stem}_{k + 1:04d}{path.suffix}")
+            files += write_servo_target(one, other, to, template).files
     if to in ("urdf", "sdf", "drake"):
         notes.append(f"{to} has no words for gains: what follows commands is lost.")
     if costs and not recordings:
@@ -269,7 +275,7 @@ def _export_servo(
         notes.append(f"The log counts {turned} the other way than the description.")
     return Export(
         to,
-        tuple(written.files),
+        tuple(files),
         servo.arm.coordinate_names,
         tuple(Loss(name, cost, "rad") for name, cost in costs.items()),
         together,
@@ -544,37 +550,13 @@ def ranges(arm: Arm, draws: Float[np.ndarray, "n parameters"]) -> dict[str, Any]
     for word in ("rotor_inertia", "viscous", "coulomb"):
         for k in layout.drive(word)[:joints]:
             columns[names[k]] = draws[:, k]
-    table = np.stack(list(columns.values()), axis=1)
-    std = table.std(axis=0)
-    unit = np.where(std > 0, std, 1.0)
-    whitened = (table - table.mean(axis=0)) / unit
-    low, high = np.quantile(table, [0.05, 0.95], axis=0)
-    return {
-        "draws": len(draws),
-        "parameters": {
-            name: {
-                "mean": float(table[:, k].mean()),
-                "std": float(std[k]),
-                "low": float(low[k]),
-                "high": float(high[k]),
-            }
-            for k, name in enumerate(columns)
-        },
-        "correlation": (whitened.T @ whitened / len(table)).tolist(),
-    }
+    return column_ranges(columns)
 
 
 def _ranges_text(subject: _Subject) -> list[str]:
     if not len(subject.draws):
         return []
-    measured = ranges(subject.arm, subject.draws)
-    lines = ["", "# 90 % ranges of what was identified, by draws from its uncertainty."]
-    lines += ["# Joint by joint they are not independent: CORRELATION has their order."]
-    lines += ["RANDOMIZATION = {"]
-    for name, values in measured["parameters"].items():
-        lines.append(f"    {name!r}: {values!r},")
-    lines += ["}", f"CORRELATION = {json.dumps(measured['correlation'])}"]
-    return lines
+    return ranges_text(ranges(subject.arm, subject.draws))
 
 
 def _write_json(subject: _Subject, path: Path, template: Path | None) -> WrittenFiles:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from armwise.arms import Arm, Editor, number, quoteattr, read_xml, save_arm
 from armwise.errors import ArmError
 from armwise.files import scratch_folder, write_atomically
 from armwise.identification import Estimate, nearest_bodies
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 class WrittenFiles(NamedTuple):
@@ -17,6 +23,38 @@ class WrittenFiles(NamedTuple):
 
     files: list[Path]
     notes: list[str]
+
+
+def column_ranges(columns: Mapping[str, Float[np.ndarray, " draws"]]) -> dict[str, Any]:
+    """Mean, deviation and 90 % range of drawn parameters, and their correlations."""
+    table = np.stack(list(columns.values()), axis=1)
+    std = table.std(axis=0)
+    unit = np.where(std > 0, std, 1.0)
+    whitened = (table - table.mean(axis=0)) / unit
+    low, high = np.quantile(table, [0.05, 0.95], axis=0)
+    return {
+        "draws": len(table),
+        "parameters": {
+            name: {
+                "mean": float(table[:, k].mean()),
+                "std": float(std[k]),
+                "low": float(low[k]),
+                "high": float(high[k]),
+            }
+            for k, name in enumerate(columns)
+        },
+        "correlation": (whitened.T @ whitened / len(table)).tolist(),
+    }
+
+
+def ranges_text(measured: Mapping[str, Any]) -> list[str]:
+    """The same as lines of Python."""
+    lines = ["", "# 90 % ranges of what was identified, by draws from its uncertainty."]
+    lines += ["# Joint by joint they are not independent: CORRELATION has their order."]
+    lines += ["RANDOMIZATION = {"]
+    for name, values in measured["parameters"].items():
+        lines.append(f"    {name!r}: {values!r},")
+    return [*lines, "}", f"CORRELATION = {json.dumps(measured['correlation'])}"]
 
 
 def with_bodies(model: Estimate | Arm) -> tuple[Estimate | Arm, list[str]]:

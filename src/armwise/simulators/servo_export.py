@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from armwise.arms import Arm, number, quoteattr, simulator_file
 from armwise.errors import ArgumentError
 from armwise.files import json_text, write_atomically
 from armwise.recordings import Recording
-from armwise.servos import ELEMENTS, PARAMETERS, Servo, servo_to_dict
+from armwise.servos import CORE, ELEMENTS, PARAMETERS, Servo, servo_to_dict
 from armwise.simulators.files import (
     WrittenFiles,
+    column_ranges,
     identifier,
+    ranges_text,
     write_arm,
     write_checked_mjcf,
     write_python,
@@ -104,10 +106,52 @@ def _arm(servo: Servo) -> Arm:
     return replace(arm, joints=joints)
 
 
+def drawn_servos(servo: Servo, count: int, seed: int) -> list[Servo]:
+    """Draw servos from what is not known of them, as simulators have them."""
+    if not count:
+        return []
+    draws, simple = servo.sample(count, seed), servo.simplified()
+    for name, drawn in draws.items():
+        found, value = servo.values[name], simple.values[name]
+        # As far beside what simulators have as beside what was found.
+        with np.errstate(invalid="ignore", divide="ignore"):
+            is_log = PARAMETERS[name].scale == "log"
+            moved = value * (drawn / found) if is_log else value + (drawn - found)
+        if PARAMETERS[name].scale == "linear":
+            moved = np.maximum(moved, 0.0)
+        # Without it, infinite or zero, there is nothing to scatter.
+        draws[name] = np.where(np.isfinite(moved) & (drawn != found), moved, value)
+    return [
+        replace(simple, values={name: rows[k] for name, rows in draws.items()})
+        for k in range(count)
+    ]
+
+
+_RANDOMISED = (*CORE, "derivative", "offset", "saturation", "acceleration", "slew")
+"""Parameters that simulators have words for, or set-points."""
+
+
+def _ranges(drawn: Sequence[Servo]) -> dict[str, Any]:
+    """Mean, deviation and 90 % range of servos, and their correlations."""
+    columns = {}
+    for j, joint in enumerate(drawn[0].arm.joints):
+        for name in _RANDOMISED:
+            values = np.array([one.values[name][j] for one in drawn])
+            if np.ptp(np.nan_to_num(values)) > 0.0:
+                columns[f"{joint.name}.{name}"] = values
+    return column_ranges(columns)
+
+
 def write_servo_target(
-    servo: Servo, path: Path, to: str, template: Path | None
+    servo: Servo,
+    path: Path,
+    to: str,
+    template: Path | None,
+    drawn: Sequence[Servo] = (),
 ) -> WrittenFiles:
-    """Write servos for a target."""
+    """Write servos for a target, with the ranges of those drawn where it holds them."""
+    if drawn and to in _HOLDS_RANGES:
+        return _HOLDS_RANGES[to](servo, path, template, drawn)
     return _WRITERS[to](servo, path, template)
 
 
@@ -136,7 +180,9 @@ def _delay_steps(servo: Servo) -> dict[str, int]:
     return {n: round(float(d) / _STEP) for n, d in zip(names, delays, strict=True)}
 
 
-def _write_isaaclab(servo: Servo, path: Path, template: Path | None) -> WrittenFiles:
+def _write_isaaclab(
+    servo: Servo, path: Path, template: Path | None, drawn: Sequence[Servo] = ()
+) -> WrittenFiles:
     arm, beside = _arm(servo), path.with_suffix(".urdf")
     written = write_arm(arm, beside, "urdf", template)
     lines = [
@@ -167,11 +213,17 @@ def _write_isaaclab(servo: Servo, path: Path, template: Path | None) -> WrittenF
         lines.append(f'    "{identifier(joint.name)}": DelayedPDActuatorCfg(')
         lines += [f"        {name}={value!r}," for name, value in words.items()]
         lines.append("    ),")
-    write_python(path, [*lines, "}"])
+    write_python(path, [*lines, "}", *_ranges_lines(drawn)])
     return WrittenFiles([path, beside], written.notes)
 
 
-def _write_mjlab(servo: Servo, path: Path, template: Path | None) -> WrittenFiles:
+def _ranges_lines(drawn: Sequence[Servo]) -> list[str]:
+    return ranges_text(_ranges(drawn)) if drawn else []
+
+
+def _write_mjlab(
+    servo: Servo, path: Path, template: Path | None, drawn: Sequence[Servo] = ()
+) -> WrittenFiles:
     arm, beside = _arm(servo), path.with_suffix(".xml")
     if beside == path:
         raise ArgumentError(f"{path}: mjlab's text is Python; name it .py.")
@@ -203,12 +255,17 @@ def _write_mjlab(servo: Servo, path: Path, template: Path | None) -> WrittenFile
         lines.append("    BuiltinPositionActuatorCfg(")
         lines += [f"        {name}={value!r}," for name, value in words.items()]
         lines.append("    ),")
-    write_python(path, [*lines, ")"])
+    write_python(path, [*lines, ")", *_ranges_lines(drawn)])
     return WrittenFiles([path, beside], list(notes))
 
 
-def _write_json(servo: Servo, path: Path, template: Path | None) -> WrittenFiles:
-    write_atomically(path, json_text(servo_to_dict(servo)))
+def _write_json(
+    servo: Servo, path: Path, template: Path | None, drawn: Sequence[Servo] = ()
+) -> WrittenFiles:
+    content = servo_to_dict(servo)
+    if drawn:
+        content["randomisation"] = _ranges(drawn)
+    write_atomically(path, json_text(content))
     return WrittenFiles([path], [])
 
 
@@ -221,6 +278,12 @@ _WRITERS: Mapping[str, Callable[[Servo, Path, Path | None], WrittenFiles]] = {
     "urdf": _write_description("urdf"),
     "sdf": _write_description("sdf"),
     "drake": _write_description("drake"),
+    "isaaclab": _write_isaaclab,
+    "mjlab": _write_mjlab,
+    "json": _write_json,
+}
+
+_HOLDS_RANGES = {
     "isaaclab": _write_isaaclab,
     "mjlab": _write_mjlab,
     "json": _write_json,
