@@ -117,6 +117,16 @@ def test_another_arm_of_a_command_may_be_unphysical(
     assert "--allow-unphysical" not in err
 
 
+def test_a_log_of_fewer_joints_may_be_another_arms(
+    armwise: Any, tmp_path: Path
+) -> None:
+    log = str(tmp_path / "ur5.csv")
+    armwise("simulate", "ur5", "-o", log, "--duration", "3")
+    _, _, err = armwise("inspect-log", log, "--arm", "panda")
+    assert "Not in the log, and locked: joint_7" in err
+    assert "if the log is not panda's" in err
+
+
 def test_json_for_machines(armwise: Any) -> None:
     code, out, err = armwise("inspect", "panda", "--json", "--counts")
     report = json.loads(out)

@@ -354,7 +354,10 @@ def load_described(
         described = with_locked_joints(described, held)
         which = ", ".join(f"{name} at {held[name]:.4g}" for name in unlogged[:8])
         more = f" and {len(unlogged) - 8} more" if len(unlogged) > 8 else ""
-        warn(f"Not in the log, and locked: {which}{more}. --lock holds them elsewhere.")
+        warn(
+            f"Not in the log, and locked: {which}{more}. --lock holds them elsewhere; "
+            f"if the log is not {described.name}'s, name its own arm's description."
+        )
     if log_mapping is None:
         return described, None
     return apply_mapping_to_arm(described, log_mapping), log_mapping
