@@ -87,28 +87,22 @@ def foreign_run(
         duration: Of the log in [s]; the log to validate on lasts half as long.
     """
     rng = np.random.default_rng([seed, 23])
-    motions = [_motion(arm, 2 * seed + k, duration / (k + 1)) for k in range(2)]
+    motions = [lively_motion(arm, 2 * seed + k, duration / (k + 1)) for k in range(2)]
     # Friction's size must not vary from run to run by what a random motion draws.
-    size = largest_torque(arm, _motion(arm, 0, duration))
+    size = largest_torque(arm, lively_motion(arm, 0, duration))
     # Drives of a wrist are smaller than a shoulder's, but by no more than this.
     size = np.maximum(size, 0.04 * size.max())
     truth = perturbed(with_drives(arm, size, setting.friction), 0.05, rng)
     description = perturbed(arm, 0.2, rng)
     lag = float(rng.uniform(*setting.lag))
     gains = 1.0 + 0.03 * rng.choice([-1.0, 1.0], arm.dof) * (setting.kind == "gain")
-    loop = _Loop(truth, description, setting, size)
-    logs = []
-    for motion in motions:
-        time, q, torque = loop.follow(motion, rng)
-        tau = _delayed(torque, lag * setting.rate_hz) * gains
-        noise = np.clip(setting.noise * size, 0.05, 0.7)
-        tau = tau + noise * rng.standard_normal(tau.shape)
-        logs.append(Recording.from_arrays(time, q=q, tau=tau))
-    log, other = logs
+    loop = ForeignLoop(truth, description, setting, size)
+    log, other = (loop.log(motion, lag, rng, gains) for motion in motions)
     return ForeignRun(description, truth, lag, log, other, setting.kind == "plain")
 
 
-def _motion(arm: Arm, seed: int, duration: float) -> Motion:
+def lively_motion(arm: Arm, seed: int, duration: float) -> Motion:
+    """A random motion that excites what there is within a robot's usual speeds."""
     return random_motion(
         arm, seed, duration, harmonics=round(0.8 * duration), roughness=0.5, fastest=1.6
     )
@@ -126,8 +120,15 @@ def with_drives(arm: Arm, size: np.ndarray, friction: float) -> Arm:
     return replace(arm, joints=tuple(joints))
 
 
-class _Loop:
-    """PD control with gravity compensation of a MuJoCo model."""
+class ForeignLoop:
+    """PD control with gravity compensation of a MuJoCo model.
+
+    Args:
+        truth: The arm as it is.
+        model: The controller's, for gravity.
+        setting: What plant and loop do.
+        size: Torque of every joint in [N m] that noise, friction and gains go by.
+    """
 
     def __init__(
         self, truth: Arm, model: Arm, setting: PlantSetting, size: np.ndarray
@@ -151,6 +152,20 @@ class _Loop:
         if setting.kind == "thinning":
             # Half of viscous friction as |q̇|^0.6, whatever MuJoCo's polynomial says.
             self._model.dof_damping[self._dof] *= 0.5
+
+    def log(
+        self,
+        motion: Motion,
+        lag: float,
+        rng: np.random.Generator,
+        gains: float | np.ndarray = 1.0,
+    ) -> Recording:
+        """Follow a motion, and log torques late, times gains, with noise."""
+        time, q, torque = self.follow(motion, rng)
+        tau = _delayed(torque, lag * self._setting.rate_hz) * gains
+        noise = np.clip(self._setting.noise * self._size, 0.05, 0.7)
+        tau = tau + noise * rng.standard_normal(tau.shape)
+        return Recording.from_arrays(time, q=q, tau=tau)
 
     def follow(
         self, motion: Motion, rng: np.random.Generator
