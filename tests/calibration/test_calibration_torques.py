@@ -23,6 +23,7 @@ from armwise.plants import (
     Tachometer,
     TorqueSensor,
     carrying,
+    perturbed,
     run,
 )
 from armwise.recordings import write_recording
@@ -81,6 +82,23 @@ def test_a_guess_only_shifts_the_search(logs):
     plain = calibrate_torques(hand(), *logs, LOAD)
     other = calibrate_torques(hand(), *logs, LOAD, guess=[1.3, 0.8])
     assert np.all(np.abs(other.gain - plain.gain) < 0.5 * plain.std + 1e-3)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_loop_that_yields_and_a_description_that_is_off(seed):
+    """The loaded arm moves otherwise; what that changes is not taken for the load."""
+    arm, path = hand(), motion(0.3)
+    described = perturbed(arm, 0.5, seed=seed)
+    loop = ComputedTorque(described, 150.0, 24.0)
+    sensors = [Encoder(1e-5), TorqueSensor(noise_std=0.0005)]
+    empty, loaded = (
+        run(SimulatedArm(x, sensors=sensors, control_rate_hz=250, seed=k), loop, path)
+        for k, x in enumerate((arm, carrying(arm, LOAD)))
+    )
+    found = calibrate_torques(described, empty, loaded, LOAD)
+    # By the description alone gains come out up to 80 % off.
+    assert found.gain == pytest.approx(1.0, abs=0.03)
+    assert np.all(np.abs(found.gain - 1.0) < 3.0 * found.std)
 
 
 def test_no_load_determines_nothing(logs):

@@ -13,6 +13,11 @@ from armwise.arms import Arm, Drive, InertialParameters
 from armwise.calibration import calibrate_torques
 from armwise.errors import ArgumentError, RecordingError
 from armwise.loads import design_load_excitation, identify_load
+from armwise.loads.generalized_least_squares import (
+    scatter_of_stretches,
+    solve_generalized,
+)
+from armwise.loads.noise_spectrum import RegressionRows
 from armwise.plants import perturbed
 from tests.loads import rig
 
@@ -140,3 +145,20 @@ def test_without_torques_there_is_nothing_to_subtract() -> None:
     silent = replace(bare, tau=np.zeros((len(bare), 0)))
     with pytest.raises(RecordingError, match="The bare samples hold neither"):
         identify_load(_run(True), rig.puma(), bare=silent)
+
+
+def test_what_differs_from_stretch_to_stretch_widens():
+    """White noise scatters as the covariance says; a fault of some stretches more."""
+    rng = np.random.default_rng(3)
+    regressor = rng.standard_normal((1200, 1, 2))
+    target = regressor @ [1.0, 2.0] + 0.1 * rng.standard_normal((1200, 1))
+    rows = RegressionRows(regressor, target, (0,), 100.0, ("a",))
+    solution = solve_generalized(rows)
+    std = np.sqrt(np.diag(solution.covariance))
+    alike = scatter_of_stretches(rows, solution, "segment", 12)
+    assert alike == pytest.approx(std, rel=0.7)
+    target[:200] += 0.5 * regressor[:200, :, 0]
+    faulty = replace(rows, target=target)
+    again = solve_generalized(faulty)
+    widened = scatter_of_stretches(faulty, again, "segment", 12)
+    assert widened[0] > 3.0 * np.sqrt(again.covariance[0, 0])

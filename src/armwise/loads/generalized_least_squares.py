@@ -9,7 +9,7 @@ are estimated in turn until neither changes (feasible generalised least squares)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
@@ -128,6 +128,40 @@ def solve_generalized(
         bias_std=offsets_std,
         condition_number=fit.condition_number,
     )
+
+
+def scatter_of_stretches(
+    rows: RegressionRows, solution: LoadSolution, bias: Bias, stretches: int
+) -> Float[np.ndarray, " parameters"]:
+    """Standard deviations by what the parameters would be without each stretch of time.
+
+    The delete-a-group jackknife: it sees what is no noise, such as friction that no
+    column describes, as far as that differs from stretch to stretch. The noise stays as
+    it was found.
+
+    Args:
+        rows: The regression.
+        solution: Its solution.
+        bias: Which zeros are unknown.
+        stretches: How many, of the same length.
+    """
+    without = []
+    for part in np.array_split(np.arange(len(rows)), stretches):
+        regressor, target = rows.regressor.copy(), rows.target.copy()
+        regressor[part], target[part] = 0.0, 0.0
+        data = cosine_coefficients(
+            replace(rows, regressor=regressor, target=target),
+            has_means=bias != "segment",
+        )
+        used = np.isfinite(solution.values)
+        prior = None if rows.prior_std is None else rows.prior_std[used]
+        std = np.sqrt(solution.noise.variance(data))
+        fit = weighted_fit(data.regressor[:, :, used], data.target, std, prior)
+        without.append(with_unused(fit.values, used))
+    scatter = np.sum((np.array(without) - solution.values) ** 2, axis=0)
+    # Tukey's factor: estimates without a stretch scatter that much less.
+    spread: np.ndarray = np.sqrt(scatter * (stretches - 1) / stretches)
+    return spread
 
 
 def _likeliest_noise(

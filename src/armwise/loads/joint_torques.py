@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.arms import BASE, Arm, InertialParameters, inertial_transform
-from armwise.dynamics import Dynamics
+from armwise.dynamics import Dynamics, base_parameters
 from armwise.errors import ArgumentError, EstimateWarning, RecordingError
 from armwise.files import json_text, write_atomically
 from armwise.identification import Estimate
@@ -26,12 +26,14 @@ from armwise.loads.estimate import LoadEstimate, estimate_of
 from armwise.loads.generalized_least_squares import (
     Bias,
     LoadSolution,
+    scatter_of_stretches,
     solve_generalized,
 )
 from armwise.loads.noise_spectrum import RegressionRows, even_rate_hz
 from armwise.loads.problem import require_arm
 from armwise.loads.rigidity import assess_rigidity
 from armwise.recordings import Samples
+from armwise.regression import Columns, student_factor
 from armwise.tables import read_json
 
 if TYPE_CHECKING:
@@ -222,6 +224,17 @@ _FRICTION_CHANGE = 0.3
 """Change of friction between two runs, as a fraction of a joint's torque: gears warm
 up. Wide: the motion's reversals determine it."""
 
+_OWN_CHANGE = 0.3
+"""How far each of the arm's own parameters may be off its description's, as a fraction
+of a joint's torque: a fifth is usual, and some say nothing of rotors."""
+
+_SLOW_SPEEDS = (0.04, 0.15)
+"""Speeds below which friction rises, as fractions of a joint's top speed: drives
+differ, and what lies between is a mixture of the two."""
+
+_STRETCHES = 12
+"""Stretches of a run, to see how far what was learnt from it differs among them."""
+
 _LOAD_FRICTION = 0.1
 """Standard deviation of load-dependent friction, as a fraction of the gear's load:
 efficiencies of harmonic drives and planetary gears lie between 80 and 100 %."""
@@ -256,6 +269,10 @@ class _Excess:
         torque: What is left of the torque without the arm's.
         load: Its regressor on the ten parameters.
         columns, column_std: Further unknowns, and what is known of them.
+        trust: 1, or 0 where a joint's friction reverses; None: all rows count.
+        own: Torque of the arm itself, in true units, that the gains multiply as they do
+            the load's; the first columns are what it may err by. None: recorded units.
+        own_count: How many columns these are.
         bias: Whether each segment has a zero of its own.
     """
 
@@ -264,6 +281,9 @@ class _Excess:
     load: Float[np.ndarray, "samples dof 10"]
     columns: Float[np.ndarray, "samples dof more"]
     column_std: Float[np.ndarray, " more"]
+    trust: Float[np.ndarray, "samples dof"] | None = None
+    own: Float[np.ndarray, "samples dof"] | None = None
+    own_count: int = 0
     warnings: tuple[EstimateWarning, ...] = ()
     bias: Bias = "segment"
 
@@ -309,10 +329,9 @@ def load_from_torques(
 
 
 def _over_bare(data: Samples, bare: Samples, arm: Arm, frame: str) -> _Excess:
-    """Subtract the empty run; the model corrects where the two motions differ."""
+    """Subtract the empty run; its own fit corrects where the two motions differ."""
     dynamics = Dynamics(arm)
-    torque = data.tau - dynamics.inverse_dynamics(data.q, data.qd, data.qdd)
-    torque -= bare.tau - dynamics.inverse_dynamics(bare.q, bare.qd, bare.qdd)
+    torque, own = _without_own(data, bare, dynamics)
     now, before = data.direction(), bare.direction()
     size, speed = _sizes(data)
     columns, std = _per_joint(
@@ -321,15 +340,121 @@ def _over_bare(data: Samples, bare: Samples, arm: Arm, frame: str) -> _Excess:
             (now, _FRICTION_CHANGE * size),
             (data.qd - bare.qd, size / speed),
             (data.qd, _FRICTION_CHANGE * size / speed),
-            (
-                _gear_load(data, dynamics) * now - _gear_load(bare, dynamics) * before,
-                np.full(arm.dof, _LOAD_FRICTION),
+            *(
+                (loaded - empty, _FRICTION_CHANGE * size)
+                for loaded, empty in zip(
+                    _slow_friction(data), _slow_friction(bare), strict=True
+                )
+            ),
+            *(
+                (loaded - empty, np.full(arm.dof, _LOAD_FRICTION))
+                for loaded, empty in zip(
+                    _load_friction(data, dynamics),
+                    _load_friction(bare, dynamics),
+                    strict=True,
+                )
             ),
         ],
         _moves(data),
     )
     load = _load_regressor(dynamics, arm, data, frame)
-    return _Excess(data, torque, load, columns, std)
+    zeros, zeros_std = _zeros(data, size)
+    return _Excess(
+        data,
+        torque,
+        load,
+        np.concatenate([columns, own, zeros], axis=2),
+        np.concatenate([std, np.ones(own.shape[2]), zeros_std]),
+        _trust(data, dynamics) * _trust(bare, dynamics),
+        bias="none",
+    )
+
+
+def _zeros(data: Samples, size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of a zero of every joint in every segment, as large as they may be."""
+    zeros = np.zeros((len(data), data.dof, data.dof * len(data.starts)))
+    for k, part in enumerate(data.segments):
+        zeros[part, :, k * data.dof : (k + 1) * data.dof] = np.eye(data.dof)
+    # Ten times the torque itself: no bound, but a number.
+    return zeros, np.tile(10.0 * size, len(data.starts))
+
+
+def _trust(data: Samples, dynamics: Dynamics) -> Float[np.ndarray, "samples dof"]:
+    """Which rows to learn from: 1, or 0 while a joint's friction reverses.
+
+    A joint that sticks for a moment is held by friction, which then carries as much of
+    the load as it likes: the rows around it say nothing of the load, and too much.
+    """
+    columns = Columns(dynamics.arm, dynamics=dynamics)
+    trust = columns.trust(data, columns.signals(data)[1][4:])
+    return np.ones((len(data), data.dof)) if trust is None else trust
+
+
+def _without_own(
+    data: Samples, bare: Samples, dynamics: Dynamics
+) -> tuple[Float[np.ndarray, "samples dof"], Float[np.ndarray, "samples dof unknowns"]]:
+    """Difference of the torques without what the arm itself adds to it, and its doubt.
+
+    A loop that yields lets the loaded arm move otherwise, and a description that is off
+    by a fifth takes what that changes for the load. Bodies that explain the empty run
+    take its place, joint by joint: gains that differ make different bodies of one link.
+    What they would be without each stretch of the run is in doubt.
+
+    Returns:
+        The torque, and columns of unknowns of unit size.
+    """
+    arm = dynamics.arm
+    # Friction is no part of it: filtered torques show it otherwise than its equation.
+    is_friction = np.zeros(arm.layout.size, dtype=bool)
+    is_friction[arm.layout.drive("viscous", "coulomb", "offset")] = True
+    base = [k for k in base_parameters(arm).indices if not is_friction[k]]
+    full, empty = (dynamics.regressor(x.q, x.qd, x.qdd) for x in (data, bare))
+    described = np.where(is_friction, 0.0, arm.parameters)
+    torque = data.tau - bare.tau - (full - empty) @ described
+    target = bare.tau - empty @ described
+    change, empty = (full - empty)[:, :, base], empty[:, :, base]
+    size, speed = _sizes(bare)
+    now, grows = bare.direction(), _load_friction(bare, dynamics)
+    trust = _trust(bare, dynamics)
+    columns = np.zeros((len(bare), bare.dof, bare.dof * _STRETCHES))
+    stretch = np.arange(len(bare)) * _STRETCHES // len(bare)
+    for j in range(bare.dof):
+        effect = np.sqrt(np.mean(empty[:, j] ** 2, axis=0))
+        used = effect > 1e-6 * effect.max(initial=1e-300)
+        scale = _OWN_CHANGE * size[j] / effect[used]
+        friction = np.column_stack([
+            now[:, j] * size[j],
+            bare.qd[:, j] * size[j] / speed[j],
+            *(_LOAD_FRICTION * part[:, j] for part in grows),
+            np.full(len(bare), size[j]),
+        ])  # fmt: skip
+        rows = np.column_stack([empty[:, j, used] * scale, friction, target[:, j]])
+        rows *= trust[:, j : j + 1]
+        grams = np.stack(
+            [rows[stretch == k].T @ rows[stretch == k] for k in range(_STRETCHES)]
+        )
+        # Weight of what is known before against the rows: their own residual's.
+        noise = 1e-3 * size[j]
+        for _ in range(3):
+            values = _ridge(grams.sum(axis=0), noise)
+            residual = np.append(values, -1.0)
+            power = (
+                residual @ grams.sum(axis=0) @ residual / max(trust[:, j].sum(), 1.0)
+            )
+            noise = max(np.sqrt(max(power, 0.0)), 1e-6 * size[j])
+        without = [_ridge(grams.sum(axis=0) - gram, noise) for gram in grams]
+        moved = change[:, j, used] * scale
+        own = slice(0, moved.shape[1])
+        torque[:, j] -= moved @ values[own]
+        doubt = (np.array(without) - values)[:, own] * np.sqrt(1.0 - 1.0 / _STRETCHES)
+        columns[:, j, j * _STRETCHES : (j + 1) * _STRETCHES] = moved @ doubt.T
+    return torque, columns
+
+
+def _ridge(gram: np.ndarray, noise: float) -> np.ndarray:
+    """Least squares of unknowns of unit size."""
+    normal = gram[:-1, :-1] + noise**2 * np.eye(len(gram) - 1)
+    return np.asarray(np.linalg.solve(normal, gram[:-1, -1]))
 
 
 def _over_estimate(
@@ -376,20 +501,27 @@ def _over_other_motion(
     size, _ = _sizes(both)
     effect = np.sqrt(np.mean((base / size[:, None]) ** 2, axis=(0, 1)))
     used = effect > 1e-9
+    # One run after the other: the bodies of the loaded one are not the empty arm's.
+    grows = [_load_friction(run, dynamics) for run in (bare, data)]
     friction, std = _per_joint(
-        [(_gear_load(both, dynamics) * both.direction(),
-          np.full(arm.dof, _LOAD_FRICTION))],
+        [
+            (np.concatenate(pair), np.full(arm.dof, _LOAD_FRICTION))
+            for pair in zip(*grows, strict=True)
+        ],
         _moves(both),
-    )  # fmt: skip
+    )
     load = _load_regressor(dynamics, arm, both, frame)
     load[: len(bare)] = 0.0
     return _Excess(
         both,
-        both.tau - gains.gain * estimate.predict(both),
+        both.tau,
         load,
         np.concatenate([base[:, :, used], friction], axis=2),
         # Ten times the torque itself: no bound, but a number.
         np.concatenate([10.0 / effect[used], std]),
+        np.concatenate([_trust(run, dynamics) for run in (bare, data)]),
+        own=estimate.predict(both),
+        own_count=int(used.sum()),
         bias="none",
     )
 
@@ -427,7 +559,7 @@ def _over_description(data: Samples, arm: Arm, frame: str) -> _Excess:
         _load_regressor(dynamics, arm, data, frame),
         columns,
         std,
-        (warning,),
+        warnings=(warning,),
     )
 
 
@@ -437,39 +569,53 @@ def _own_friction(
     """Friction that a model may lack, and how large it may be."""
     size, speed = _sizes(data)
     now = data.direction()
+    grows = np.full(data.dof, _LOAD_FRICTION)
     return [
         (now, size),
         (data.qd, size / speed),
-        (_gear_load(data, dynamics) * now, np.full(data.dof, _LOAD_FRICTION)),
+        *((column, grows) for column in _load_friction(data, dynamics)),
     ]
 
 
-def _gear_load(data: Samples, dynamics: Dynamics) -> Float[np.ndarray, "samples dof"]:
-    """Size of the torque that each gear carries: the recorded one without friction.
+def _slow_friction(data: Samples) -> list[np.ndarray]:
+    """Friction that falls as motion starts: two columns a joint, fast and slow."""
+    fastest = np.abs(data.qd).max(axis=0) + 1e-12
+    now, speed = data.direction(), np.abs(data.qd)
+    return [now * np.exp(-speed / (f * fastest)) for f in _SLOW_SPEEDS]
 
-    By any rigid bodies that explain the torque, joint by joint, not the described ones.
-    The recorded torque itself will not do: of a joint that hardly carries anything it
-    is friction, and its size times the direction is the load itself, not its friction.
+
+def _load_friction(data: Samples, dynamics: Dynamics) -> list[np.ndarray]:
+    """Friction per unit of the torque that each gear carries: two columns a joint.
+
+    Of all of it, or of what it carries without accelerating: what a gear's friction
+    grows with differs from make to make, and the two explain a load otherwise.
+
+    The torque is that of any rigid bodies that explain the recorded one, joint by
+    joint, not the described ones. The recorded torque itself will not do: of a joint
+    that hardly carries anything it is friction, and its size times the direction is the
+    load itself, not its friction.
     """
     arm = dynamics.arm
     Y = dynamics.regressor(data.q, data.qd, data.qdd)
+    slow = dynamics.regressor(data.q, data.qd, np.zeros_like(data.qdd))
     is_link = np.zeros(arm.layout.size, dtype=bool)
     is_link[arm.layout.links] = True
-    size = np.empty(data.tau.shape)
     direction = data.direction()
+    whole, steady = np.empty((2, *data.tau.shape))
     for j in range(arm.dof):
         # Friction as the filtered torque shows it, beside the links' columns.
-        columns = np.column_stack(
-            [Y[:, j, is_link], direction[:, j], data.qd[:, j], np.ones(len(data))]
-        )
+        friction = [direction[:, j], data.qd[:, j], np.ones(len(data))]
+        columns = np.column_stack([Y[:, j, is_link], *friction])
         scale = np.linalg.norm(columns, axis=0)
         used = scale > 1e-9 * scale.max()
-        scaled = columns[:, used] / scale[used]
         # Combinations that hardly show are left out: 1e-3 of the largest.
-        values = np.linalg.lstsq(scaled, data.tau[:, j], rcond=1e-3)[0]
-        links = np.arange(columns.shape[1])[used] < columns.shape[1] - 3
-        size[:, j] = np.abs(scaled[:, links] @ values[links])
-    return size
+        scaled = columns[:, used] / scale[used]
+        values = np.zeros(used.size)
+        values[used] = np.linalg.lstsq(scaled, data.tau[:, j], rcond=1e-3)[0]
+        bodies = (values / np.where(used, scale, 1.0))[: -len(friction)]
+        whole[:, j] = np.abs(Y[:, j, is_link] @ bodies)
+        steady[:, j] = np.abs(slow[:, j, is_link] @ bodies)
+    return [whole * direction, steady * direction]
 
 
 def _load_regressor(
@@ -497,17 +643,25 @@ def _solve(
     lag_stds = (data.lag_std, data.preparation.lag_doubt)
     # Infinite: it was looked for and not found.
     lag = min([_UNKNOWN_LAG, *(std for std in lag_stds if std is not None)])
+    trust = np.ones((len(data), dof)) if excess.trust is None else excess.trust
     phi, gamma, noise = middle.copy(), np.zeros(dof), None
+    count = excess.own_count
+    own = np.zeros((len(data), dof)) if excess.own is None else excess.own
+    error = np.zeros(count)
+    columns = excess.columns.copy()
     for _ in range(_ROUNDS):
         factor = np.exp(gamma)[None, :, None]
+        columns[:, :, :count] = factor * excess.columns[:, :, :count]
+        itself = factor[:, :, 0] * own
         torque = (factor * Y) @ phi
-        stretched = torque[:, :, None] * root[None]
+        scaled = torque + itself + columns[:, :, :count] @ error
+        stretched = scaled[:, :, None] * root[None]
         late = -_rate(data, torque)[:, :, None]
+        unknowns = np.concatenate([factor * Y, stretched, late, columns], axis=2)
+        target = excess.torque - itself + gamma * scaled - (factor * Y) @ middle
         rows = RegressionRows(
-            regressor=np.concatenate(
-                [factor * Y, stretched, late, excess.columns], axis=2
-            ),
-            target=excess.torque + gamma * torque - (factor * Y) @ middle,
+            regressor=trust[:, :, None] * unknowns,
+            target=trust * target,
             starts=data.starts,
             rate_hz=even_rate_hz(data.time, data.starts),
             channels=arm.coordinate_names,
@@ -521,11 +675,13 @@ def _solve(
         step = middle + solution.values[:10] - phi
         phi = middle + np.nan_to_num(solution.values[:10])
         gamma = root @ np.nan_to_num(solution.values[10 : 10 + dof])
+        error = np.nan_to_num(solution.values[11 + dof : 11 + dof + count])
         gamma = np.clip(gamma, -2.0, 2.0)  # wide priors may overshoot once
         std = np.sqrt(np.diag(solution.covariance)[:10])
         if np.all(np.abs(step) <= 0.01 * std, where=np.isfinite(step)):
             break
-    shown = replace(rows, target=rows.target + (factor * Y) @ middle)
+    solution = _widened(solution, rows, excess.bias)
+    shown = replace(rows, target=rows.target + trust * ((factor * Y) @ middle))
     corrected = replace(
         solution,
         values=np.concatenate(
@@ -547,6 +703,22 @@ def _solve(
     )
     warning = _gain_warning(load, solution, rows, gains)
     return TorqueSolution(replace(load, warnings=(*load.warnings, *warning)), after)
+
+
+def _widened(solution: LoadSolution, rows: RegressionRows, bias: Bias) -> LoadSolution:
+    """Widen what scatters more from stretch to stretch than the noise explains.
+
+    Friction at rest, gears that wind up: what no column describes is not noise.
+    """
+    scatter = scatter_of_stretches(rows, solution, bias, _STRETCHES)
+    # A variance of few stretches is itself in doubt: Student's t against a Gaussian.
+    scatter *= student_factor(_STRETCHES - 1, 0.95) / 1.96
+    std = np.sqrt(np.diag(solution.covariance))
+    ratio = np.where(std > 0.0, scatter / np.maximum(std, 1e-300), 1.0)
+    stretch = np.where(np.isfinite(ratio), np.maximum(ratio, 1.0), 1.0)
+    return replace(
+        solution, covariance=solution.covariance * np.outer(stretch, stretch)
+    )
 
 
 def _gain_warning(

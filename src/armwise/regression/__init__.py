@@ -31,6 +31,7 @@ from armwise.regression.jackknife import (
     jackknife,
     jackknife_covariance,
     sandwich,
+    student_factor,
     student_tails,
 )
 from armwise.regression.low_pass import butterworth, low_pass
@@ -120,6 +121,7 @@ __all__ = [
     "solve_system",
     "stack",
     "stretches_of_period",
+    "student_factor",
     "student_tails",
     "through_torque_filter",
     "torque_rate",
