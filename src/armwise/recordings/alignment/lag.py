@@ -277,7 +277,9 @@ def _stepped(
     variance = _residual_variance(places, [own.sum(axis=0) for own in blocks])
     grams = _joined(places, blocks, variance)
     own = np.r_[: columns.count - columns.lags.size, -2, -1]
-    every, bare = _left_out(grams), _left_out(grams[:, own[:, None], own])
+    every = bare = _left_out(grams)
+    if own.size < len(grams[0]):
+        bare = _left_out(grams[:, own[:, None], own])
     # Beyond the longest lag there is nothing to be read.
     delays = np.clip(
         [lag + every[-1, -1], lag + bare[-1, -1]], -LONGEST_LAG, LONGEST_LAG
