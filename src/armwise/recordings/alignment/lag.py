@@ -14,7 +14,9 @@ from armwise.recordings.spectra import band_powers
 from armwise.regression import (
     friction_direction,
     hysteresis_terms,
+    interval_factor,
     load_rows,
+    student_factor,
     torque_slope,
 )
 
@@ -306,7 +308,9 @@ def _left_out(
 def _jackknife_std(without: Float[np.ndarray, "blocks ..."]) -> np.ndarray:
     """Standard errors, from what is left without each block."""
     # Delete-a-block jackknife: (B − 1)/B Σ (d − mean)² = (B − 1) var.
-    return np.asarray(np.sqrt((BLOCKS - 1) * np.var(without, axis=0)))
+    std = np.sqrt((BLOCKS - 1) * np.var(without, axis=0))
+    # Intervals are those of many stretches; a variance from ten asks for more.
+    return np.asarray(std * student_factor(BLOCKS - 1, 0.95) / interval_factor())
 
 
 def _torque(
