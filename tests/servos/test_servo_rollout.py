@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
+from scipy.optimize import least_squares
 
 from armwise.servos import set_points, write_servo_mjcf
 from tests.servos import rig
@@ -165,3 +167,30 @@ def test_mujoco_rolls_out_the_exported_model(robot, tmp_path: Path, monkeypatch)
     assert np.abs(fine - theirs).mean() < 0.2e-3
     # Steps of 4 ms, with which servos are fitted, differ by less than a tick.
     assert np.abs(coarse - theirs).mean() < 1.0e-3
+
+
+def test_damping_adds_no_inertia(tmp_path: Path):
+    # A step against the differential equation itself: damped by the speed after each
+    # step of 4 ms, a joint would swing as if it had ½ h d more inertia, 13 % here.
+    arm = rig.arm(tmp_path, joints=1)
+    servo = rig.truth(
+        arm, stiffness=2.0, coulomb=0.0, armature=0.003, delay=0.0, acceleration=np.inf
+    )
+    command = np.where(np.arange(100) < 5, 0.0, 0.3)[:, None]
+    time = np.arange(100) * 0.02
+    seen = servo.predict(rig.of_arrays(time, np.zeros((100, 1)), command))[:, 0]
+    k, d = (float(servo.values[name][0]) for name in ("stiffness", "damping"))
+    inertia, moment = 0.003 + 2e-4 + 0.12 * 0.08**2, 0.12 * 9.81 * 0.08
+
+    def errors(x):
+        def rate(t, y):
+            torque = k * (0.3 - y[0]) - d * y[1] - moment * np.sin(y[0])
+            return y[1], torque / (x[0] * inertia)
+
+        begin = 0.1 + 1e-3 * x[1]
+        stamps = time[6:50]
+        run = solve_ivp(rate, (begin, 1.0), (0.0, 0.0), t_eval=stamps, rtol=1e-9)
+        return run.y[0] - seen[6:50]
+
+    found = least_squares(errors, (1.2, 0.0)).x
+    assert found[0] == pytest.approx(1.0, abs=0.04)
