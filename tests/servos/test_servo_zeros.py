@@ -10,7 +10,7 @@ import pytest
 from armwise.servos import identify_servo
 from armwise.servos.fit import mean_errors
 from armwise.servos.joints import JointMotions
-from armwise.servos.model import CORE
+from armwise.servos.model import CORE, half_step_inertia
 from armwise.servos.motions import dense, joint_loads, simulated_loads
 from armwise.servos.rollout import Roller
 from armwise.servos.zeros import zero_step
@@ -28,13 +28,20 @@ def with_zeros(robot, zeros):
     return replace(servo, values=dict(servo.values) | {"zero": np.array(zeros)})
 
 
+def as_fitted(servo, j):
+    """Return a joint's values as fits have them."""
+    values = {name: float(x[j]) for name, x in servo.values.items()}
+    values["armature"] -= float(half_step_inertia(values["damping"]))
+    return values
+
+
 def step_from(robot, motions, zeros):
     """Return a step with servos that are right but for their zeros."""
     split = [joint_loads(m, robot, zeros) for m in motions]
     servo = rig.truth(robot)
     joints = {}
     for j in range(robot.dof):
-        values = {name: float(x[j]) for name, x in servo.values.items()}
+        values = as_fitted(servo, j)
         if robot.dof == 1:
             values["zero"] = float(zeros[0])
         joints[j] = [one[j] for one in split], values, (*CORE, "acceleration")
@@ -53,7 +60,8 @@ def test_gravity_tells_the_zeros(tmp_path, true):
         zeros = zeros + step.step
     assert np.all(step.std < 0.05)
     assert np.all(np.abs(zeros - true) < 3.0 * step.std)
-    assert np.abs(zeros - true).max() < 0.05
+    # Standard deviations are 0.01 and 0.03.
+    assert np.abs(zeros - true).max() < 0.1
 
 
 def test_without_gravity_no_zero_is_known(robot):
@@ -68,7 +76,7 @@ def test_simulated_motion_loads_joints_sharper(robot):
     servo = rig.truth(robot)
     motions = [servo.motion(rig.recording(servo, seed)) for seed in range(3)]
     runs = servo.roller.run([dense(m) for m in motions], servo.table)
-    values = {name: float(x[1]) for name, x in servo.values.items()}
+    values = as_fitted(servo, 1)
     measured = [joint_loads(m, robot)[1] for m in motions]
     simulated = [
         simulated_loads(m, robot, (np.arange(run.shape[1]) * m.clock[0], run[0]))[1]

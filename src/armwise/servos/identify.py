@@ -50,6 +50,7 @@ from armwise.servos.model import (
     PARAMETERS,
     absent,
     encode,
+    half_step_inertia,
     stacked,
 )
 from armwise.servos.motions import (
@@ -557,6 +558,12 @@ class _Identification(JointMotions):
             else:
                 for name in {name for other in joints for name in other.names}:
                     std[name][j] = np.inf
+        std["armature"] = np.hypot(
+            std["armature"], half_step_inertia(np.nan_to_num(std["damping"], posinf=0))
+        )
+        for kind in (values, self.plain):
+            if kind:
+                kind["armature"] = kind["armature"] + half_step_inertia(kind["damping"])
         if self.dof > 1:
             values["zero"], std["zero"] = self.zeros.copy(), self.zero_std.copy()
             if self.plain:

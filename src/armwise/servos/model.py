@@ -215,6 +215,22 @@ def stacked(servos: Sequence[Mapping[str, float]]) -> dict[str, np.ndarray]:
     return {name: np.array([s[name] for s in servos]) for name in PARAMETERS}
 
 
+_USUAL_STEP = 4e-3
+"""Step of rollouts in [s] at 50 samples a second."""
+
+
+def half_step_inertia(damping: np.ndarray) -> np.ndarray:
+    """Return what a fit's armature lacks of the rotor's inertia, in [kg m²].
+
+    Half a step's damping: rollouts step by the trapezoidal rule, in which damping and
+    inertia show as M + h d / 2. Valleys run along that sum, so fits have it as one of
+    their coordinates.
+    """
+    return np.asarray(0.5 * _USUAL_STEP * damping)
+
+
 def tables_of(values: Mapping[str, np.ndarray]) -> ServoTables:
-    """Return tables of single joints, one for each servo."""
-    return {name: np.clip(values[name], -_HUGE, _HUGE)[:, None] for name in PARAMETERS}
+    """Return tables of single joints from the values of fits, one for each servo."""
+    rotor = values["armature"] + half_step_inertia(values["damping"])
+    whole = {**values, "armature": rotor}
+    return {name: np.clip(whole[name], -_HUGE, _HUGE)[:, None] for name in PARAMETERS}

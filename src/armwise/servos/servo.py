@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -269,8 +268,8 @@ class Servo:
                 f"{motion.name}: of {len(runs)} arms drawn {len(runs) - len(good)} run "
                 "away: too little is known of the servos for a band."
             )
-        factor = NormalDist().inv_cdf(0.5 + 0.5 * level)
-        square = factor**2 * np.mean((good - center) ** 2, axis=0)
+        # A quantile, not a deviation: what sticks in a few draws is far off there.
+        square = np.quantile(np.abs(good - center), level, axis=0) ** 2
         errors = np.array(
             [np.interp(level, ERROR_LEVELS, s.errors) for s in self.scatter]
         )
