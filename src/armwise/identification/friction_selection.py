@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -331,16 +332,33 @@ class _Search:
         """Take the best term of each drive, then the best beside it, and so on."""
         selection: list[int] = []
         refused: set[int] = set()
+        drives = {term.joint for term in self._terms}
         for _ in range(_MOST_TERMS):
-            additions = self._additions(selection, refused)
+            additions = self._additions(selection, refused, drives)
             if not additions:
                 break
             selection += additions
+            drives = self._touched(additions)
             # Beside another, a term may no longer brake: it stood in for that one.
             wrong = self._reversed(selection)
             refused.update(wrong)
             selection = [k for k in selection if k not in wrong]
         return sorted(selection)
+
+    def _touched(self, additions: Sequence[int]) -> set[int]:
+        """Drives whose errors further terms can change: by parameters they share.
+
+        Other limbs stay as they were.
+        """
+        columns = [set(used[used < self._own].tolist()) for used in self._moved]
+        changed = set().union(
+            *(columns[j] for k in additions for j in self._joints[k])
+        ) - {0, self._width - 1}
+        return {
+            term.joint
+            for k, term in enumerate(self._terms)
+            if any(columns[j] & changed for j in self._joints[k])
+        }
 
     def left_out_ratio(self, selection: Sequence[int]) -> Float[np.ndarray, " dof"]:
         """Each joint's error on stretches left out, beside that of a fit to all."""
@@ -446,8 +464,17 @@ class _Search:
         self, whole: frozenset[int]
     ) -> Float[np.ndarray, "folds width width"]:
         """Gram matrices of all stretches but one, each left out in turn."""
-        sums = self._sums(whole)
-        return np.asarray(sums.sum(axis=0) - sums)
+        rest = self._rest.copy() if whole else self._rest
+        for j in whole:
+            used, grams = self._moved[j], self._grams[j]
+            added = grams[1] - grams[0]
+            rest[:, used[:, None], used] += added.sum(axis=0) - added
+        return rest
+
+    @cached_property
+    def _rest(self) -> Float[np.ndarray, "folds width width"]:
+        """Gram matrices of the rows that are always fitted, without each stretch."""
+        return np.asarray(self._fitted.sum(axis=0) - self._fitted)
 
     def _fits(
         self,
@@ -484,13 +511,16 @@ class _Search:
             sums[:, used[:, None], used] += grams[1] - grams[0]
         return sums
 
-    def _additions(self, selection: Sequence[int], refused: set[int]) -> list[int]:
-        """For each drive the candidate that helps most, if it helps enough."""
+    def _additions(
+        self, selection: Sequence[int], refused: set[int], open_drives: set[int]
+    ) -> list[int]:
+        """For each of some drives what helps most, if it helps enough."""
         own = self._remembering(selection)
         before = self._errors(self._solutions(selection, own, ())[0])
         groups: dict[frozenset[int], dict[int, list[int]]] = {}
         for k, term in enumerate(self._terms):
             is_open = self._is_seen[k] and k not in refused
+            is_open &= term.joint in open_drives
             if is_open and not self._is_excluded(selection, k):
                 drives = groups.setdefault(own | self._remembering([k]), {})
                 drives.setdefault(term.joint, []).append(k)

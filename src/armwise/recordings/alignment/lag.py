@@ -110,7 +110,9 @@ def fit_lag(
         return LagFit(step.seconds, step.std, slow, near=lag)
     settled = _settled(samples, widened)
     step = _fitted(settled, widened, lag)
-    near = _stepped(samples, widened, step.seconds, step.shown).seconds
+    near = _stepped(
+        samples, widened, step.seconds, step.shown, has_errors=False
+    ).seconds
     late = _delayed(samples, step.seconds)
     slow = _slow_friction(widened, late, step.fit, step.errors)
     fast = _of_fast_motion(settled, widened, step)
@@ -184,7 +186,8 @@ def _of_fast_motion(
         is_slow = (speed < least) @ (rows != 0.0)
         still = np.zeros(is_slow.shape) if samples.still is None else samples.still
         part = replace(samples, still=np.where(is_slow, 1.0, still))
-        step = _stepped(part, columns, step.seconds, step.shown)
+        is_last = least == _FAST
+        step = _stepped(part, columns, step.seconds, step.shown, has_errors=is_last)
         fits.append(step)
     return step.seconds, float(np.hypot(step.std, step.seconds - fits[0].seconds))
 
@@ -254,7 +257,7 @@ def _fitted(samples: Samples, columns: Columns, lag: float) -> _Step:
     slope = torque_slope(replace(late, tau=_torque(columns, late, fit)))
     shown = _Shown(slope, _load_friction(columns, late, fit))
     # Two Gauss–Newton steps: the first lands within the square of its length.
-    first = _stepped(samples, columns, lag, shown).seconds
+    first = _stepped(samples, columns, lag, shown, has_errors=False).seconds
     step = _stepped(samples, columns, first, shown)
     # Less than its standard error: where friction does not grow with the load, two
     # columns a drive more or less change the delay by a fraction of that.
@@ -269,9 +272,20 @@ def _stepped(
     columns: Columns,
     lag: float,
     shown: _Shown | None = None,
+    *,
     is_open: bool = True,
+    has_errors: bool = True,
 ) -> _Step:
-    """Make one step from a delay that is nearly right, or none from a known one."""
+    """Make one step from a delay that is nearly right, or none from a known one.
+
+    Args:
+        samples: Motion and torque; the torque's delay not yet taken out.
+        columns: What explains the torque.
+        lag: The delay to step from in [s].
+        shown: What a first fit shows.
+        is_open: Whether the delay is to be fitted.
+        has_errors: Whether standard errors are needed: ten times the work.
+    """
     late = _delayed(samples, lag, is_open)
     blocks = _normal_matrices(columns, late, shown)
     places = _places(columns, shown)
@@ -279,9 +293,9 @@ def _stepped(
     variance = _residual_variance(places, [own.sum(axis=0) for own in blocks])
     grams = _joined(places, blocks, variance)
     own = np.r_[: columns.count - columns.lags.size, -2, -1]
-    every = bare = _left_out(grams)
+    every = bare = _left_out(grams, has_errors)
     if own.size < len(grams[0]):
-        bare = _left_out(grams[:, own[:, None], own])
+        bare = _left_out(grams[:, own[:, None], own], has_errors)
     # Beyond the longest lag there is nothing to be read.
     delays = np.clip(
         [lag + every[-1, -1], lag + bare[-1, -1]], -LONGEST_LAG, LONGEST_LAG
@@ -298,15 +312,18 @@ def _stepped(
 
 
 def _left_out(
-    grams: Float[np.ndarray, "blocks columns columns"],
+    grams: Float[np.ndarray, "blocks columns columns"], has_errors: bool
 ) -> Float[np.ndarray, "fits coefficients"]:
-    """Coefficients of all columns without each block, and last without none."""
+    """Coefficients of all columns without each block, if asked for, and of all."""
     whole = grams.sum(axis=0)
-    return np.stack([*(_solved(whole - one) for one in grams), _solved(whole)])
+    without = [_solved(whole - one) for one in grams] if has_errors else []
+    return np.stack([*without, _solved(whole)])
 
 
 def _jackknife_std(without: Float[np.ndarray, "blocks ..."]) -> np.ndarray:
-    """Standard errors, from what is left without each block."""
+    """Standard errors, from what is left without each block; infinite without any."""
+    if not len(without):
+        return np.full(without.shape[1:], np.inf)
     # Delete-a-block jackknife: (B − 1)/B Σ (d − mean)² = (B − 1) var.
     std = np.sqrt((BLOCKS - 1) * np.var(without, axis=0))
     # Intervals are those of many stretches; a variance from ten asks for more.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ _ALMOST_BEST = 2.0
 """A motion counts as good as the best if it leaves at most this many times its
 standard deviation; the simplest such motion is named."""
 
-_SAMPLES = 120
+_SAMPLES = 60
 """Random postures tried for each kind of motion: a few per base parameter."""
 
 # Judgement: 28 pairs, and an arm and a hand's joint fit in it.
@@ -107,8 +107,14 @@ def revealing_motions(estimate: Estimate, most: int = 12) -> tuple[Unidentified,
     # its first true entry, and candidates go from simple to complex.
     first = np.argmax(after <= _ALMOST_BEST * after.min(axis=0), axis=0)
     best = {
-        int(c): _best_joints(estimate, information, candidates[c].samples, selection)
+        selection[i]: joint
         for c in np.unique(first)
+        for i, joint in _best_joints(
+            estimate,
+            information,
+            candidates[c].samples,
+            {int(i): selection[i] for i in np.flatnonzero(first == c)},
+        ).items()
     }
     joints = estimate.prior_arm.coordinate_names
     return tuple(
@@ -117,7 +123,7 @@ def revealing_motions(estimate: Estimate, most: int = 12) -> tuple[Unidentified,
             value=float(estimate.base_values[k]),
             std=float(estimate.base_std[k]),
             motion=candidates[first[i]].words,
-            joint=joints[best[int(first[i])][i]],
+            joint=joints[best[k]],
         )
         for i, k in enumerate(selection)
     )
@@ -230,16 +236,24 @@ def _best_joints(
     estimate: Estimate,
     information: np.ndarray,
     samples: Samples,
-    selection: Sequence[int],
-) -> Int[np.ndarray, " selected"]:
-    """The joint whose torque in a motion tells each of some base parameters best."""
+    selection: Mapping[int, int],
+) -> dict[int, int]:
+    """The joint whose torque in a motion tells base parameters best, by their keys."""
     ((_, joints),) = _motion_information(estimate, samples)
-    after = []
-    for shown, own in joints:
+    lowest = dict.fromkeys(selection, np.inf)
+    best = dict.fromkeys(selection, 0)
+    for joint, (shown, own) in enumerate(joints):
+        # What a joint's torque does not show it tells through others at best.
+        keys = [i for i, k in selection.items() if k in shown]
+        if not keys:
+            continue
         total = information.copy()
         total[np.ix_(shown, shown)] += own
-        after.append(_std(total, selection))
-    return np.argmin(after, axis=0)
+        after = _std(total, [selection[i] for i in keys])
+        for i, std in zip(keys, after.tolist(), strict=True):
+            if std < lowest[i]:
+                lowest[i], best[i] = std, joint
+    return best
 
 
 def unidentified_section(subject: Subject) -> Section:
