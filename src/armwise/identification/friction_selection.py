@@ -483,17 +483,17 @@ class _Search:
         candidates: Sequence[int],
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """As `_solutions`, of any Gram matrices."""
-        own = [*range(self._own), *[self._own + k for k in selection]]
+        own = np.r_[: self._own, self._own + np.array(selection, dtype=int)]
         width = self._width
         added = self._own + np.array(candidates, dtype=int)
-        inner = train[:, own][:, :, own]
-        inner = inner + _RIDGE * np.eye(len(own))
-        right = np.concatenate([train[:, own, -1:], train[:, own][:, :, added]], 2)
-        solved = np.linalg.solve(inner, right)
+        inner = train[:, own[:, None], own]
+        inner[:, np.arange(len(own)), np.arange(len(own))] += _RIDGE
+        right = np.append(added, width - 1)
+        solved = np.linalg.solve(inner, train[:, own[:, None], right])
         x = np.zeros((len(train), width))
-        x[:, own], x[:, -1] = solved[..., 0], -1.0
+        x[:, own], x[:, -1] = solved[..., -1], -1.0
         moves = np.zeros((len(train), width, len(added)))
-        moves[:, own] = -solved[..., 1:]
+        moves[:, own] = -solved[..., :-1]
         moves[:, added, np.arange(len(added))] += 1.0
         # The bordered system: what a candidate still correlates with the residual,
         # over what of it the others do not explain.
