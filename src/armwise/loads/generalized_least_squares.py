@@ -110,9 +110,9 @@ def solve_generalized(
     if start is None:
         noise = _likeliest_noise(regressor, data, has_drift, iterations, prior)
     else:
-        begin = start.variance(data)
+        begin = _variance(start, data, prior)
         noise = _alternate(regressor, data, 0, has_drift, iterations, prior, begin)[1]
-    variance = noise.variance(data)
+    variance = _variance(noise, data, prior)
     fit = weighted_fit(regressor, data.target, np.sqrt(variance), prior)
     covariance, freedom = small_sample_covariance(
         regressor, data, variance, fit.covariance
@@ -155,13 +155,31 @@ def scatter_of_stretches(
         )
         used = np.isfinite(solution.values)
         prior = None if rows.prior_std is None else rows.prior_std[used]
-        std = np.sqrt(solution.noise.variance(data))
+        std = np.sqrt(_variance(solution.noise, data, prior))
         fit = weighted_fit(data.regressor[:, :, used], data.target, std, prior)
         without.append(with_unused(fit.values, used))
     scatter = np.sum((np.array(without) - solution.values) ** 2, axis=0)
     # Tukey's factor: estimates without a stretch scatter that much less.
     spread: np.ndarray = np.sqrt(scatter * (stretches - 1) / stretches)
     return spread
+
+
+# Judgement: five digits, more than any torque has.
+_SMALLEST_NOISE = 1e-5
+"""Noise of a channel at least, as a fraction of what the largest one measures: in a
+short log many unknowns, each with a prior, explain all of it, and noise would be taken
+for none."""
+
+
+def _variance(
+    noise: NoiseModel, data: Coefficients, prior: np.ndarray | None
+) -> Float[np.ndarray, "rows channels"]:
+    """Variance of the noise of every row."""
+    variance = noise.variance(data)
+    if prior is None:
+        return variance
+    least = _SMALLEST_NOISE**2 * np.mean(data.target**2, axis=0).max()
+    return np.asarray(np.maximum(variance, least))
 
 
 def _likeliest_noise(
@@ -206,7 +224,7 @@ def _alternate(
         freedom = np.maximum(1.0 - fit.leverage, _SMALLEST_VARIANCE_FRACTION)
         drifts = has_drift and step >= without_drift
         noise = fit_noise(data, residual**2 / freedom, drifts, noise)
-        variance = noise.variance(data)
+        variance = _variance(noise, data, prior)
         change = np.abs(fit.values - values) / np.sqrt(np.diag(fit.covariance))
         values = fit.values
         if change.max() < _CONVERGED and drifts == has_drift:
