@@ -26,7 +26,6 @@ from armwise.loads.joint_torques import (
     TorqueGains,
     TorqueSolution,
     WeighedLoad,
-    is_same_motion,
     load_from_torques,
     read_torque_gains,
     write_torque_gains,
@@ -61,6 +60,7 @@ from armwise.loads.recognition import (
     verify_grasp,
 )
 from armwise.loads.rigidity import Rigidity
+from armwise.loads.torque_excess import is_same_motion
 from armwise.loads.wrist_log import (
     Accelerometer,
     Contact,
