@@ -199,8 +199,8 @@ def calibrate_batch(
     scale = _numbers(full_scale, arm, "full_scale")
     if np.any(scale <= 0.0):
         raise ArgumentError("full_scale must be positive for every joint.")
-    asked = (gain_std, offset_std)
-    if min(asked) <= 0.0:
+    goal_std = (gain_std, offset_std)
+    if min(goal_std) <= 0.0:
         raise ArgumentError("gain_std and offset_std must be positive.")
     if outlook is None:
         outlook = prospects(
@@ -228,7 +228,7 @@ def calibrate_batch(
         )
         mover = Mover(structure, bench, moves, limits)
         procedures = [
-            _Procedure(structure, mover, b, outlook, asked, progress)
+            _Procedure(structure, mover, b, outlook, goal_std, progress)
             for b in range(plant.batch)
         ]
         return _carried_out(mover, procedures)
@@ -239,13 +239,13 @@ def _carried_out(
 ) -> list[Calibration | ArmwiseError]:
     """Let arms side by side move as each procedure asks; the others move along."""
     runs = [procedure.run() for procedure in procedures]
-    asked: dict[int, Triangle] = {}
+    pending: dict[int, Triangle] = {}
     answers: dict[int, Calibration | ArmwiseError] = {}
 
     def go_on(b: int, recording: Recording | None) -> None:
         try:
             # A generator is begun by sending it nothing.
-            asked[b] = runs[b].send(recording)  # type: ignore[arg-type]
+            pending[b] = runs[b].send(recording)  # type: ignore[arg-type]
         except StopIteration as end:
             answers[b] = end.value
         except ArmwiseError as error:
@@ -253,16 +253,16 @@ def _carried_out(
 
     for b in range(len(runs)):
         go_on(b, None)
-    while asked:
+    while pending:
         # Arms that are behind go first: most moves are then made by all at once.
-        motion = asked[min(asked, key=lambda b: procedures[b].stage)]
-        same = [b for b, other in asked.items() if _is_same(other, motion)]
+        motion = pending[min(pending, key=lambda b: procedures[b].stage)]
+        same = [b for b, other in pending.items() if _is_same(other, motion)]
         trace = mover.follow(motion)
-        for b in mover.lost.keys() & asked.keys():
-            del asked[b]
+        for b in mover.lost.keys() & pending.keys():
+            del pending[b]
             answers[b] = mover.lost[b]
-        for b in asked.keys() & set(same):
-            del asked[b]
+        for b in pending.keys() & set(same):
+            del pending[b]
             try:
                 recording = mover.recording(trace, b, motion.amplitude)
             except RecordingError as error:

@@ -167,8 +167,8 @@ def select_friction(
         # a period alone could never help; but what such a part would have been without
         # its repetitions, they do not tell.
         for own in periods:
-            again = _Search(columns, own, total, terms)
-            ratio = np.maximum(ratio, again.left_out_ratio(selection))
+            by_period = _Search(columns, own, total, terms)
+            ratio = np.maximum(ratio, by_period.left_out_ratio(selection))
         return FrictionSelection(
             selected, candidates, sums, ratio, search.spread(selection)
         )
@@ -464,12 +464,12 @@ class _Search:
         self, whole: frozenset[int]
     ) -> Float[np.ndarray, "folds width width"]:
         """Gram matrices of all stretches but one, each left out in turn."""
-        rest = self._rest.copy() if whole else self._rest
+        train = self._rest.copy() if whole else self._rest
         for j in whole:
             used, grams = self._moved[j], self._grams[j]
             added = grams[1] - grams[0]
-            rest[:, used[:, None], used] += added.sum(axis=0) - added
-        return rest
+            train[:, used[:, None], used] += added.sum(axis=0) - added
+        return train
 
     @cached_property
     def _rest(self) -> Float[np.ndarray, "folds width width"]:

@@ -590,9 +590,11 @@ def _warnings(
         size = abs(findings.sizes[k]) * np.sqrt(trials.power[column])
         is_large = findings.beyond[k] and size > _LEAST_TORQUE * torque[joint]
         power = trials.remainder.squares[:, column].sum()
-        seen = abs(findings.sizes[k]) * np.sqrt(power)
+        remainder_size = abs(findings.sizes[k]) * np.sqrt(power)
         is_bent = kind in ("phase", "delay") and form != _COMPLIANCE
-        is_large &= seen > (_LEAST_BENT if is_bent else _LEAST_SEEN) * torque[joint]
+        is_large &= (
+            remainder_size > (_LEAST_BENT if is_bent else _LEAST_SEEN) * torque[joint]
+        )
         if is_large and moves[:, k].max(initial=0.0) > _MATTERS:
             named.append((kind, joint, k))
     warnings = []

@@ -143,7 +143,7 @@ class _Search:
     harmonics: int
     noise_std: tuple[float, float]
     effort: float
-    known: Float[np.ndarray, "10 10"]
+    prior_information: Float[np.ndarray, "10 10"]
     start: Float[np.ndarray, " dof"] | None = None
 
     def cost(self, coefficients: np.ndarray) -> float:
@@ -160,7 +160,7 @@ class _Search:
         # A motion that leaves a parameter undetermined gets a huge cost, not an error.
         information += 1e-12 * np.trace(information) * np.eye(10)
         count = _RATE_HZ * motion.duration
-        total = count * information + self.known
+        total = count * information + self.prior_information
         return SCALE * np.sqrt(np.diag(np.linalg.inv(total)))
 
     def motion(self, coefficients: np.ndarray) -> Fourier:

@@ -61,13 +61,13 @@ def repetition(q: Float[np.ndarray, "samples dof"]) -> int | None:
     away = np.flatnonzero(difference > _OTHER)
     if not away.size:
         return None
-    again = away[0] + np.flatnonzero(difference[away[0] :] < _ALIKE)
-    if not again.size:
+    alike = away[0] + np.flatnonzero(difference[away[0] :] < _ALIKE)
+    if not alike.size:
         return None
     # The first valley's floor: beyond it the motion is somewhere else again.
-    beyond = np.flatnonzero(difference[again[0] :] > _ALIKE)
-    last = again[0] + beyond[0] if beyond.size else longest
-    return step * int(again[0] + np.argmin(difference[again[0] : last]))
+    beyond = np.flatnonzero(difference[alike[0] :] > _ALIKE)
+    last = alike[0] + beyond[0] if beyond.size else longest
+    return step * int(alike[0] + np.argmin(difference[alike[0] : last]))
 
 
 def even_stretches(rows: int, count: int) -> Cut:

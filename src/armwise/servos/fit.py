@@ -196,12 +196,12 @@ def coordinate_covariance(
         apart: Half of what the fits of both halves of the motions differ by: they know
             of other valleys, and of directions in which servos are alike.
     """
-    usual = np.diag([_OPEN[PARAMETERS[name].scale] ** -2.0 for name in fit.names])
-    inverse = np.linalg.inv(fit.information + usual)
+    prior = np.diag([_OPEN[PARAMETERS[name].scale] ** -2.0 for name in fit.names])
+    inverse = np.linalg.inv(fit.information + prior)
     factor = _excess(fit, inverse, len(fit.names)) * _few_motions(fit) ** 2
     # Not surer than the information has it, if motions are alike by chance.
-    known = fit.information / max(factor, 1.0)
-    return np.asarray(np.linalg.inv(known + usual) + np.outer(apart, apart))
+    information = fit.information / max(factor, 1.0)
+    return np.asarray(np.linalg.inv(information + prior) + np.outer(apart, apart))
 
 
 def fit_alike(
@@ -215,10 +215,10 @@ def fit_alike(
     """Fit a servo that others are like, from its own values and from theirs."""
     starts = [dict(start)]
     for group in (("delay", *LIMITS), TORQUES):
-        theirs = [n for n in group if n in prior.mean and n in names]
-        if theirs:
-            means = np.array([[prior.mean[name] for name in theirs]])
-            moved = decode(stacked([start]), theirs, means)
+        shared = [n for n in group if n in prior.mean and n in names]
+        if shared:
+            means = np.array([[prior.mean[name] for name in shared]])
+            moved = decode(stacked([start]), shared, means)
             starts.append({name: float(x[0]) for name, x in moved.items()})
             # Friction goes with the torques: what holds a stiff servo stops a soft one.
             starts[-1]["coulomb"] *= starts[-1]["stiffness"] / start["stiffness"]
@@ -367,9 +367,9 @@ def fit_servos(
             lowest = np.take_along_axis(totals, best[:, None], 1)[:, 0]
             # Judgement: far less than halves of the data differ by.
             good = lowest < np.minimum(before[rows] * (1.0 - 2e-4), reached[rows])
-            k, chosen = rows[good], best[good]
-            x[active[k]], is_better[k] = y[good, chosen], True
-            cost[active[k]], reached[k] = own[good, chosen], lowest[good]
+            k, point = rows[good], best[good]
+            x[active[k]], is_better[k] = y[good, point], True
+            cost[active[k]], reached[k] = own[good, point], lowest[good]
         # Differences of the other width, and points along the valley, may show a way
         # down that these did not.
         failures[active] = np.where(is_better, 0, failures[active] + 1)

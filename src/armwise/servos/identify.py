@@ -488,8 +488,8 @@ class _Identification(JointMotions):
             self.progress("all motions", 0.85 + 0.13 * joint.number / self.dof)
             if not joint.moves:
                 empty = np.zeros((0, 0))
-                usual = at_rest([j.fits[0] for j in moving])
-                fits.append(ServoFit(usual, (), np.nan, np.nan, empty, empty))
+                resting = at_rest([j.fits[0] for j in moving])
+                fits.append(ServoFit(resting, (), np.nan, np.nan, empty, empty))
                 continue
             start, names = joint.fits[0], joint.names
             joint.prior = prior if joint.is_alike else joint.prior

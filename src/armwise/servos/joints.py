@@ -204,7 +204,7 @@ class JointMotions:
         if self.dof == 1:
             return
         moving = [joint for joint in joints if joint.moves]
-        kept = [(list(joint.motions), joint.halves, joint.fits) for joint in joints]
+        states = [(list(joint.motions), joint.halves, joint.fits) for joint in joints]
         drawn = self.split.bit_generator.state
         names = {
             joint.number: [
@@ -212,44 +212,44 @@ class JointMotions:
             ]
             for joint in moving
         }  # fmt: skip
-        found = self.zeros
+        zeros = self.zeros
         for number in range(_ZERO_STEPS):
             self.progress("joint zeros", 0.31)
             step = zero_step(
                 self.roller, self.arms, self.motions,
                 {j.number: (j.motions, j.fits[0], names[j.number]) for j in moving},
-                found,
+                zeros,
             )  # fmt: skip
             self.zero_std = step.std
             is_seen = np.isfinite(step.std)
             # Far from their zeros servos fit badly, and deviations are wide at first.
-            if number and not (np.abs(found + step.step) > 3.0 * step.std).any():
+            if number and not (np.abs(zeros + step.step) > 3.0 * step.std).any():
                 break
             # Judgement: beyond ten degrees the linear picture says little.
-            found = found + np.where(is_seen, np.clip(step.step, -0.2, 0.2), 0.0)
-            self._load(joints, found)
+            zeros = zeros + np.where(is_seen, np.clip(step.step, -0.2, 0.2), 0.0)
+            self._load(joints, zeros)
             for joint in moving:
                 fit = fit_servo(
                     self.roller, joint.windows, joint.fits[0], names[joint.number],
                     iterations=4,
                 )  # fmt: skip
                 joint.fits = [fit.values] * 2
-        is_off = np.abs(found) > 3.0 * self.zero_std
+        is_off = np.abs(zeros) > 3.0 * self.zero_std
         if is_off.any():
-            self.zeros = found
+            self.zeros = zeros
             for j in np.flatnonzero(is_off):
                 self.notes.append(
-                    f"{self.arms[0].joints[j].name} stands {np.degrees(found[j]):.1f}° "
+                    f"{self.arms[0].joints[j].name} stands {np.degrees(zeros[j]):.1f}° "
                     f"± {np.degrees(1.96 * self.zero_std[j]):.1f}° beyond the "
                     "description's zero, as gravity pulls; a centre of mass that is "
                     "off looks the same."
                 )
             return
         # Not told from none: the description's, and as far off as it might be.
-        wide = np.hypot(self.zero_std, found)
+        wide = np.hypot(self.zero_std, zeros)
         # Judgement: no joint is put together ten degrees off unseen.
         self.zero_std = np.where(wide > 0.17, np.inf, wide)
-        for joint, (motions, halves, fits) in zip(joints, kept, strict=True):
+        for joint, (motions, halves, fits) in zip(joints, states, strict=True):
             joint.motions, joint.halves, joint.fits = motions, halves, fits
         self.split.bit_generator.state = drawn
 
@@ -272,12 +272,12 @@ class JointMotions:
             return False
         self.progress("loads", 0.33)
         moving = [joint for joint in joints if joint.moves]
-        usual = at_rest([joint.fits[0] for joint in moving])
-        fits = [joint.fits[0] if joint.moves else usual for joint in joints]
+        resting = at_rest([joint.fits[0] for joint in moving])
+        fits = [joint.fits[0] if joint.moves else resting for joint in joints]
         table = {k: x.T for k, x in tables_of(stacked(fits)).items()}
         table["zero"] = self.zeros[None]
         runs = self.whole.run([dense(m) for m in self.motions], table)
-        kept = [list(joint.motions) for joint in joints]
+        measured = [list(joint.motions) for joint in joints]
         before = self._unexplained(moving)
         for k, (motion, arm) in enumerate(zip(self.motions, self.arms, strict=True)):
             time = np.arange(runs[k].shape[1]) * motion.clock[0]
@@ -286,7 +286,7 @@ class JointMotions:
         # Judgement: a tenth; where the model itself is wrong by more than that, what
         # was measured is as good.
         is_sharp = self._unexplained(moving) < 0.9 * before
-        for joint, motions in zip(joints, kept, strict=True):
+        for joint, motions in zip(joints, measured, strict=True):
             if not is_sharp:
                 joint.motions = motions
             else:

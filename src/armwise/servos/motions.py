@@ -330,11 +330,11 @@ def simulated_loads(
     """
     time, q = simulated
     measured = [m.bodies for m in joint_loads(motion, arm, zeros)]
-    seen = np.column_stack([np.interp(time, motion.time, x) for x in motion.q.T])
+    measured_q = np.column_stack([np.interp(time, motion.time, x) for x in motion.q.T])
     # Judgement: farther off, something holds the arm or the model is wrong; a tenth of
     # a second around it the speeds are, too.
     width = 2 * round(0.1 / float(time[1] - time[0])) + 1
-    apart = (np.abs(q - seen) > 0.02).any(axis=1).astype(float)
+    apart = (np.abs(q - measured_q) > 0.02).any(axis=1).astype(float)
     is_far = np.convolve(apart, np.ones(width), "same") > 0.5
     joints = []
     for j, rows in enumerate(_loads(arm, time, q, q, zeros)):

@@ -540,9 +540,9 @@ def read_servo(path: str | Path) -> Servo:
         arm = arm_from_dict(plain["arm"], str(path))
         values = _values(plain["values"], arm.dof)
         simple = _values(plain["plain"], arm.dof) if plain["plain"] else {}
-        known = {k: [0.0] * arm.dof for k in PARAMETERS} | plain["std"]
+        deviations = {k: [0.0] * arm.dof for k in PARAMETERS} | plain["std"]
         std = {
-            k: np.array([np.inf if x is None else float(x) for x in known[k]])
+            k: np.array([np.inf if x is None else float(x) for x in deviations[k]])
             for k in PARAMETERS
         }
         elements = tuple(

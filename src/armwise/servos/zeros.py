@@ -74,9 +74,9 @@ def zero_step(
     moved = [[joint_loads(motions[m], arms[m], z) for m in used] for z in nudges]
     S, scores = np.zeros((dof, dof)), np.zeros((len(used), dof))
     for j, (own, values, names) in joints.items():
-        chosen = [own[m] for m in used]
+        used_motions = [own[m] for m in used]
         nudged = [[motion[j] for motion in some] for some in moved]
-        slopes = _Slopes(roller, chosen, nudged, values, names)
+        slopes = _Slopes(roller, used_motions, nudged, values, names)
         # The servo follows: what its own parameters can do is no zero.
         back = slopes.by_names @ np.linalg.pinv(
             slopes.information, rcond=1e-10, hermitian=True

@@ -112,15 +112,15 @@ def drawn_servos(servo: Servo, count: int, seed: int) -> list[Servo]:
         return []
     draws, simple = servo.sample(count, seed), servo.simplified()
     for name, drawn in draws.items():
-        found, value = servo.values[name], simple.values[name]
-        # As far beside what simulators have as beside what was found.
+        fitted, value = servo.values[name], simple.values[name]
+        # As far beside what simulators have as beside what was fitted.
         with np.errstate(invalid="ignore", divide="ignore"):
             is_log = PARAMETERS[name].scale == "log"
-            moved = value * (drawn / found) if is_log else value + (drawn - found)
+            moved = value * (drawn / fitted) if is_log else value + (drawn - fitted)
         if PARAMETERS[name].scale == "linear":
             moved = np.maximum(moved, 0.0)
         # Without it, infinite or zero, there is nothing to scatter.
-        draws[name] = np.where(np.isfinite(moved) & (drawn != found), moved, value)
+        draws[name] = np.where(np.isfinite(moved) & (drawn != fitted), moved, value)
     return [
         replace(simple, values={name: rows[k] for name, rows in draws.items()})
         for k in range(count)

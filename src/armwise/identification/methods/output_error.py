@@ -335,9 +335,9 @@ class _Tangents:
             pairs = zip(columns.support, block.joints, strict=True)
             for j, (support, matrix) in enumerate(pairs):
                 errors[:, j, :base] = (self._leaders[support].T @ matrix[:-1]).T
-                known = self._fixed[support] @ matrix[:-1]
+                prescribed = self._fixed[support] @ matrix[:-1]
                 errors[:, j, -2] = slope[rows, j]
-                errors[:, j, -1] = known - torque[rows, j]
+                errors[:, j, -1] = prescribed - torque[rows, j]
             errors[..., base:-2] = doubts[rows]
             if block.trust is not None:
                 # Where friction reverses nothing is known: the motion is as measured.

@@ -251,7 +251,7 @@ def _fitted(samples: Samples, columns: Columns, lag: float) -> _Step:
     # Weights that need few digits: each joint's torque.
     size = [max(float(own[:, -1, -1].sum()), 1e-300) for own in sums]
     totals = [own.sum(axis=0) for own in sums]
-    fit = _solved(_joined(_places(columns), totals, size))[:-1]
+    fit = _solved(_joined(_column_indices(columns), totals, size))[:-1]
     # The slope of the torque that the motion explains: that of the measured one may be
     # noise for the most part, and would show a delay of nothing, surely.
     slope = torque_slope(replace(late, tau=_torque(columns, late, fit)))
@@ -288,10 +288,10 @@ def _stepped(
     """
     late = _delayed(samples, lag, is_open)
     blocks = _normal_matrices(columns, late, shown)
-    places = _places(columns, shown)
+    indices = _column_indices(columns, shown)
     # The scale of each joint from its own residual, so that all count.
-    variance = _residual_variance(places, [own.sum(axis=0) for own in blocks])
-    grams = _joined(places, blocks, variance)
+    variance = _residual_variance(indices, [own.sum(axis=0) for own in blocks])
+    grams = _joined(indices, blocks, variance)
     own = np.r_[: columns.count - columns.lags.size, -2, -1]
     every = bare = _left_out(grams, has_errors)
     if own.size < len(grams[0]):
@@ -387,8 +387,8 @@ def _normal_matrices(
     """
     edges = np.linspace(0, len(samples), BLOCKS + 1).astype(int)
     parts = [slice(a, b) for a, b in pairwise(edges.tolist()) if b > a]
-    places = _places(columns, shown)
-    sums = [np.zeros((len(parts), own.size, own.size)) for own in places]
+    indices = _column_indices(columns, shown)
+    sums = [np.zeros((len(parts), own.size, own.size)) for own in indices]
     turned = columns.dynamics.mechanism.drive_rows.T
     for block in columns.blocks([samples], parts):
         b = int(np.searchsorted(edges, block.rows.start, side="right")) - 1
@@ -405,7 +405,7 @@ def _normal_matrices(
     return sums
 
 
-def _places(
+def _column_indices(
     columns: Columns, shown: _Shown | None = None
 ) -> list[Int[np.ndarray, " own"]]:
     """Where each joint's inner products stand among all.
@@ -418,23 +418,23 @@ def _places(
     kinds = 0 if shown is None else len(shown.friction)
     first = own + turned.shape[1] * np.arange(kinds)
     last = own + turned.shape[1] * kinds + np.arange(2)
-    places = []
+    indices = []
     for row, support in zip(turned, columns.support, strict=True):
         further = (first[:, None] + np.flatnonzero(row)).reshape(-1)
-        places.append(np.concatenate([support[:-1], further, last]))
-    return places
+        indices.append(np.concatenate([support[:-1], further, last]))
+    return indices
 
 
 def _joined(
-    places: Sequence[Int[np.ndarray, " own"]],
+    indices: Sequence[Int[np.ndarray, " own"]],
     sums: Sequence[Float[np.ndarray, "*blocks own own"]],
     variance: Sequence[float],
 ) -> Float[np.ndarray, "*blocks columns columns"]:
     """Inner products of all columns, each joint's torque in units of its own noise."""
-    size = int(places[0][-1]) + 1
+    size = int(indices[0][-1]) + 1
     # Joint by joint: all of them for all columns would be a gigabyte for 32 joints.
     grams = np.zeros((*sums[0].shape[:-2], size, size))
-    for index, own, scale in zip(places, sums, variance, strict=True):
+    for index, own, scale in zip(indices, sums, variance, strict=True):
         grams[..., index[:, None], index] += own / scale
     return grams
 
@@ -449,15 +449,15 @@ def _solved(gram: np.ndarray) -> np.ndarray:
 
 
 def _residual_variance(
-    places: Sequence[Int[np.ndarray, " own"]],
+    indices: Sequence[Int[np.ndarray, " own"]],
     sums: Sequence[Float[np.ndarray, "own own"]],
 ) -> list[float]:
     """Square sum of each joint's residual when the joints are fitted together."""
     torques = [float(own[-1, -1]) for own in sums]
     variance = [max(torque, 1e-300) for torque in torques]
     for _ in range(2):
-        x = np.append(_solved(_joined(places, sums, variance)), -1.0)
-        own = [x[index] for index in places]
+        x = np.append(_solved(_joined(indices, sums, variance)), -1.0)
+        own = [x[index] for index in indices]
         # A millionth of the torque: exact data must not get an infinite weight.
         variance = [
             max(float(k @ gram @ k), 1e-12 * torque + 1e-300)

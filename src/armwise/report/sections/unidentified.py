@@ -168,15 +168,15 @@ def _candidates(estimate: Estimate) -> list[_Candidate]:
         if j == i + 1 or arm.dof <= _FEW_JOINTS
     ]
     samples = _motions(arm, [moving for _, moving in kinds], rng)
-    made = []
+    candidates = []
     for (words, _), (rows, joints) in zip(
         kinds, _motion_information(estimate, samples), strict=True
     ):
         information = np.zeros((estimate.base.count, estimate.base.count))
         for shown, own in joints:
             information[np.ix_(shown, shown)] += own
-        made.append(_Candidate(words, samples[rows], information))
-    return made
+        candidates.append(_Candidate(words, samples[rows], information))
+    return candidates
 
 
 def _motion_information(
