@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm, load_arm
-from armwise.arms.readers.izaguirre import read_specification
+from armwise.arms.readers.dh import read_specification
 from armwise.codegen import FUNCTIONS, Comparison, compare
 from armwise.codegen.functions import customise
 from armwise.codegen.model import CodeModel

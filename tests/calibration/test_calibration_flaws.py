@@ -10,7 +10,7 @@ import pytest
 from armwise.calibration import Flaws, calibratable, calibrate_recording
 from armwise.calibration.from_recording import sensed_samples
 from armwise.calibration.refine import descend
-from armwise.calibration.sensor_flaws import Straightener
+from armwise.calibration.structure import Straightener
 from armwise.calibration.variable_projection import (
     FrictionMask,
     Projector,

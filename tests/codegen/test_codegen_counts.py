@@ -8,7 +8,7 @@ import pytest
 import armwise as aw
 from armwise.codegen import FUNCTIONS
 from armwise.codegen.accuracy import random_load, random_states, reference_values
-from armwise.codegen.compare import compare
+from armwise.codegen.functions import compare
 
 from .c_text import body_of, written_operations
 

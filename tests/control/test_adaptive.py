@@ -20,7 +20,7 @@ from armwise.control import (
     SlotineLi,
     UpdateLaw,
 )
-from armwise.control.adaptive_controller import AdaptiveModel, FilteredRegressor
+from armwise.control.adaptive import AdaptiveModel, FilteredRegressor
 from armwise.errors import ArgumentError, PlantDiverged
 from armwise.motions import Fourier, Sinusoid
 from armwise.plants import Actuator, RungeKutta4, SimulatedArm, run

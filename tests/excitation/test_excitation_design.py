@@ -17,8 +17,8 @@ from armwise.excitation import (
     design_excitation,
     score_motion,
 )
+from armwise.excitation.clearance import THICKNESS, arm_length
 from armwise.excitation.design import arrange, one_thread, settle
-from armwise.excitation.keep_out import THICKNESS, arm_length
 from armwise.excitation.requirements import verify
 from armwise.excitation.search import Candidate, random_start, resting
 from armwise.motions import Motion, Quintic, check_limits

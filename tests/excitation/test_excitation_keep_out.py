@@ -13,8 +13,13 @@ from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.excitation import Box, KeepOut
 from armwise.excitation.bounds import bounds_of
-from armwise.excitation.clearance import Obstacle, SphereModel, box_distance, keep_clear
-from armwise.excitation.keep_out import cover
+from armwise.excitation.clearance import (
+    Obstacle,
+    SphereModel,
+    box_distance,
+    cover,
+    keep_clear,
+)
 from tests.excitation.arms_for_excitation import at, tree
 
 RNG = np.random.default_rng(8)

@@ -17,7 +17,7 @@ import pytest
 
 import armwise as aw
 from armwise.errors import WorkerError
-from armwise.fleets.cluster import DaskCluster
+from armwise.fleets.identify import DaskCluster
 from armwise.jobs import InProcess, ProcessPool
 from tests.fleets.conftest import numbers
 
@@ -159,7 +159,7 @@ class Broken:
 def test_what_goes_wrong_on_a_cluster_is_said_in_one_sentence():
     from concurrent.futures import CancelledError
 
-    from armwise.fleets.cluster import _result
+    from armwise.fleets.identify import _result
 
     killed = distributed.KilledWorker("task", "worker", 3)
     with pytest.raises(WorkerError, match=r"^a\.parquet ended its worker.*memory"):

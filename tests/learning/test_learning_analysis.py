@@ -16,7 +16,7 @@ from armwise.learning import (
     scaled_error,
 )
 from armwise.learning.analysis import spectral_norm, spectral_radius
-from armwise.learning.loops import block_toeplitz
+from armwise.learning.operators import block_toeplitz
 
 
 @pytest.fixture(scope="module")

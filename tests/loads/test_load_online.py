@@ -165,7 +165,7 @@ def test_delay_and_false_alarms_of_a_change_are_stated() -> None:
 
 def test_the_bound_on_false_alarms_holds() -> None:
     """A threshold low enough that alarms come, counted against Wald's bound."""
-    from armwise.loads.load_changes import ChangeDetector
+    from armwise.loads.online import ChangeDetector
 
     rng = np.random.default_rng(0)
     detector = ChangeDetector(6, 1000.0, threshold=1.5, hold_off=0.0)

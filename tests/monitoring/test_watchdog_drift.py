@@ -11,7 +11,7 @@ from armwise.arms import InertialParameters, load_arm
 from armwise.calibration import Calibration, Structure
 from armwise.dynamics import Dynamics
 from armwise.monitoring import Watchdog, WatchdogSettings
-from armwise.monitoring.change_detection import Baseline, ShiftTest
+from armwise.monitoring.drift import Baseline, ShiftTest
 from armwise.monitoring.gravity_residuals import GravityResiduals
 from armwise.motions import Hold, Quintic, Sequence
 from armwise.plants import Payload, carrying, perturbed

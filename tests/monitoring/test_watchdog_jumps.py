@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armwise.dynamics import Dynamics
-from armwise.monitoring.jumps import (
+from armwise.monitoring.faults import (
     ACCELERATION_GAIN,
     WIDTH,
     JumpDetector,

@@ -12,7 +12,7 @@ import pytest
 
 from armwise import monitoring
 from armwise.monitoring import WatchdogSettings
-from armwise.monitoring.change_detection import Baseline, ShiftTest
+from armwise.monitoring.drift import Baseline, ShiftTest
 from tests.monitoring.watching import JUMP, alarms_of, worked
 
 FOLDER = Path(monitoring.__file__).parent

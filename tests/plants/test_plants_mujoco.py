@@ -28,7 +28,7 @@ from armwise.plants import (
     WristSensor,
     run,
 )
-from armwise.plants.payload import WristWrench
+from armwise.plants.altered_arms import WristWrench
 from armwise.plants.simulation_loop import IDEAL_SENSORS
 
 from .arms_under_test import Pd, Push, flywheel, with_drives

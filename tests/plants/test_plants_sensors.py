@@ -22,7 +22,7 @@ from armwise.plants import (
     TorqueSensor,
     WristSensor,
 )
-from armwise.plants.payload import carried_beyond
+from armwise.plants.altered_arms import carried_beyond
 from armwise.plants.sensors import Mount
 from armwise.plants.state import State
 

@@ -7,9 +7,8 @@ import pytest
 
 import armwise as aw
 from armwise.errors import ArmwiseError
-from armwise.programs.cuda import elementwise_source
+from armwise.programs.cuda import Patches, elementwise_source, gram_source
 from armwise.programs.cuda_device import CudaError, device
-from armwise.programs.cuda_gram import Patches, gram_source
 
 
 def has_gpu() -> bool:

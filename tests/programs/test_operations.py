@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from armwise.programs import Kernel, cos, sign, sin, trace
-from armwise.programs.common_subexpressions import extract
-from armwise.programs.operations import fewer_operations, operations
+from armwise.programs.operations import extract, fewer_operations, operations
 from armwise.programs.polynomials import System, expand
 
 NUMBERS = st.sampled_from([1.0, -1.0, 2.0, 0.3, 1.0 + 2e-16, -0.7])

@@ -15,8 +15,13 @@ from armwise.arms import BASE, Limits
 from armwise.errors import ArgumentError
 from armwise.view.forms import Ball, Cuboid, Rod, pose_along
 from armwise.view.geometry import arm_length, bones_of
-from armwise.view.playback import DESCRIBED, models_of
-from armwise.view.scene import ellipsoids_of, equivalent_ellipsoid, make_scene
+from armwise.view.scene import (
+    DESCRIBED,
+    ellipsoids_of,
+    equivalent_ellipsoid,
+    make_scene,
+    models_of,
+)
 
 
 def samples(arm: aw.Arm, seed: int = 0) -> aw.Samples:

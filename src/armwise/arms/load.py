@@ -14,8 +14,7 @@ import numpy as np
 from armwise.arms.arm import Arm
 from armwise.arms.chain import outside_chain, with_locked_joints
 from armwise.arms.plain import arm_from_dict, kinematics_digest
-from armwise.arms.readers.dh import read_dh
-from armwise.arms.readers.izaguirre import is_specification, read_specification
+from armwise.arms.readers.dh import is_specification, read_dh, read_specification
 from armwise.arms.readers.urdf import read_urdf
 from armwise.arms.readers.xml import read_xml
 from armwise.errors import ArmError

@@ -17,9 +17,8 @@ from armwise.calibration.rehearsal import (
 )
 from armwise.calibration.result import Calibration, Evidence
 from armwise.calibration.sensor_control import GRAVITY, PARAMETER_STRIDE, Trace
-from armwise.calibration.sensor_flaws import Flaws
 from armwise.calibration.stages import Plan
-from armwise.calibration.structure import Structure, as_structure
+from armwise.calibration.structure import Flaws, Structure, as_structure
 from armwise.calibration.torque_gains import calibrate_torques
 
 __all__ = [

@@ -35,8 +35,7 @@ from armwise.calibration.search import (
     search,
 )
 from armwise.calibration.sensor_control import Bench
-from armwise.calibration.sensor_flaws import Flaws
-from armwise.calibration.structure import Structure
+from armwise.calibration.structure import Flaws, Structure
 from armwise.calibration.variable_projection import (
     ProjectedProblem,
     Projector,

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.calibration.sensor_flaws import Straightener
-from armwise.calibration.structure import Structure
+from armwise.calibration.structure import Straightener, Structure
 from armwise.recordings import Samples
 from armwise.regression import (
     SETTLED_DIRECTION,

@@ -1,8 +1,7 @@
 """Customised C for the robot's controller, and a runtime with two rates."""
 
-from armwise.codegen.compare import Comparison, compare
 from armwise.codegen.folder import GeneratedLibrary, load_generated
-from armwise.codegen.functions import FUNCTIONS
+from armwise.codegen.functions import FUNCTIONS, Comparison, compare
 from armwise.codegen.generate import DEFAULT_FUNCTIONS, GeneratedCode, generate
 from armwise.codegen.realtime import (
     RealtimeReport,

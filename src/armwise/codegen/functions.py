@@ -1,4 +1,4 @@
-"""Functions that can be generated, each traced to its cheapest program.
+"""Functions that can be generated, each traced to its cheapest program, and counts.
 
 Inertias in [kg m²] and torques in [N m] stay what they are when lengths are measured in
 units of L metres and masses in units of 1/L² kilograms. So L is free: the upper arm's
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from armwise.arms import BASE
+from armwise.arms import BASE, load_arm
 from armwise.codegen.model import CodeModel, moment_orders
 from armwise.dynamics import (
     JointSegment,
@@ -320,3 +320,73 @@ def trace_function(
         input_sizes(function, model.arm.dof),
         model.open_sizes(function.bodies, function.drives),
     )
+
+
+# Operation counts beside those of other generators.
+
+Counts = tuple[int, int]
+"""Multiplications and additions."""
+
+# As constants: the other generator need not be installed to compare with it.
+SYMPYBOTICS: dict[str, tuple[Counts | None, Counts]] = {
+    "puma560": ((503, 401), (431, 325)),
+    "tx40": ((355, 294), (309, 238)),
+    "ur5": ((517, 414), (444, 338)),
+    "iiwa": ((415, 346), (361, 280)),
+    "panda": (None, (314, 309)),
+}
+"""Inverse dynamics without drives: with all parameters, with base parameters.
+
+For `panda` the second is the bar this project set itself.
+"""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Inverse dynamics of one arm, multiplications and additions.
+
+    Attributes:
+        arm: Name of the bundled arm.
+        theirs_all, theirs_base: SymPyBotics, all parameters and base parameters.
+        ours_all, ours_base: Ours, with parameters open until run time.
+        ours_customised: Ours with the bundled arm's own numbers in the code.
+    """
+
+    arm: str
+    theirs_all: Counts | None
+    theirs_base: Counts
+    ours_all: Counts
+    ours_base: Counts
+    ours_customised: Counts
+
+    @property
+    def is_better(self) -> bool:
+        """Whether ours needs fewer multiplications and fewer additions throughout."""
+        pairs = [(self.ours_base, self.theirs_base)]
+        if self.theirs_all is not None:
+            pairs.append((self.ours_all, self.theirs_all))
+        return all(a[0] <= b[0] and a[1] <= b[1] for a, b in pairs)
+
+
+def compare(
+    names: Sequence[str] = tuple(SYMPYBOTICS), tries: int = 4
+) -> list[Comparison]:
+    """Count the operations of inverse dynamics for arms others have published."""
+    return [_compared(name, tries) for name in names]
+
+
+def _compared(name: str, tries: int) -> Comparison:
+    arm = load_arm(name)
+    frame = arm.links[-1].name
+    theirs_all, theirs_base = SYMPYBOTICS[name]
+    models = (
+        # Open parameters, as there: numbers that happen to be zero must not help us.
+        CodeModel(arm, frame, "struct", is_grouped=False),
+        CodeModel(arm, frame, "struct"),
+        CodeModel(arm, frame),
+    )
+    counted: list[Counts] = []
+    for model in models:
+        counts = customise(model, RIGID, tries).counts
+        counted.append((counts["multiplications"], counts["additions"]))
+    return Comparison(name, theirs_all, theirs_base, *counted)

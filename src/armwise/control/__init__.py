@@ -1,6 +1,12 @@
 """Controllers: feedback, feedforward, computed torque, adaptive, mixtures."""
 
-from armwise.control.adaptation import Adaptation, UpdateLaw
+from armwise.control.adaptation import (
+    Adaptation,
+    DriveProjection,
+    ParameterSet,
+    PhysicalProjection,
+    UpdateLaw,
+)
 from armwise.control.adaptation_monitor import AdaptationHistory, AdaptationMonitor
 from armwise.control.adaptive import (
     Composite,
@@ -41,11 +47,6 @@ from armwise.control.feedforward import (
     WrenchFeedforward,
 )
 from armwise.control.mixture import Gating, MixtureCompensator
-from armwise.control.parameter_set import (
-    DriveProjection,
-    ParameterSet,
-    PhysicalProjection,
-)
 from armwise.control.simulated_log import largest_torque, simulate_log
 
 __all__ = [

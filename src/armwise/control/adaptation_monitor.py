@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from armwise.arms import Arm
-from armwise.control.adaptive_controller import AdaptiveModel
+from armwise.control.adaptive import AdaptiveModel
 from armwise.control.feedback import VelocitySource, apply_feedback
 from armwise.dynamics import Dynamics
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm, Drive, InertialParameters
-from armwise.control.adaptation import UpdateLaw
+from armwise.control.adaptation import ParameterSet, UpdateLaw
 from armwise.control.adaptive import (
     Composite,
     CraigHsuSastry,
@@ -25,7 +25,6 @@ from armwise.control.feedforward import (
     WrenchFeedforward,
 )
 from armwise.control.mixture import Gating, MixtureCompensator
-from armwise.control.parameter_set import ParameterSet
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.motions import Motion, MotionSample, Quintic, Sinusoid, check_limits

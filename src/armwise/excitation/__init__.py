@@ -1,11 +1,11 @@
 """Excitation: motions that determine the parameters, within limits."""
 
+from armwise.excitation.clearance import Box, KeepOut
 from armwise.excitation.design import (
     FRICTION_SPEEDS,
     ExcitationPlan,
     design_excitation,
 )
-from armwise.excitation.keep_out import Box, KeepOut
 from armwise.excitation.requirements import Verification
 from armwise.excitation.score import (
     MotionScore,

@@ -13,13 +13,17 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.errors import ArgumentError, NotConverged
 from armwise.excitation.bounds import bounds_of
-from armwise.excitation.clearance import keep_clear
-from armwise.excitation.information import InformationModel
-from armwise.excitation.keep_out import KeepOut
-from armwise.excitation.postures import SETTLED, resting_postures
-from armwise.excitation.requirements import Requirements, Verification, verify
+from armwise.excitation.clearance import KeepOut, keep_clear
+from armwise.excitation.requirements import (
+    SETTLED,
+    Requirements,
+    Verification,
+    resting_postures,
+    verify,
+)
 from armwise.excitation.score import (
     RATE_HZ,
+    InformationModel,
     MotionScore,
     noise_of,
     prior_matrix,

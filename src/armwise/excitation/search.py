@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.excitation.clearance import Clearance
-from armwise.excitation.information import RIDGE, InformationModel
-from armwise.excitation.postures import SETTLED, resting_posture_near
-from armwise.excitation.requirements import Requirements
-from armwise.excitation.score import regularised_log_det
+from armwise.excitation.requirements import SETTLED, Requirements, resting_posture_near
+from armwise.excitation.score import RIDGE, InformationModel, regularised_log_det
 from armwise.excitation.series import Basis, RestingSeries
 from armwise.progress import Progress
 

@@ -1,11 +1,12 @@
 """Learning from practice: better commands for a repeated motion, and its analysis."""
 
 from armwise.learning.analysis import LearningAnalysis, analyse_learning
-from armwise.learning.learn import Stopping, learn, practised_feedforward
-from armwise.learning.loops import LiftedLoop, LinearLoop
+from armwise.learning.learn import Session, Stopping, learn, practised_feedforward
 from armwise.learning.memory import Learned, LocalCorrection, load_learned, save_learned
 from armwise.learning.operators import (
     LearningOperator,
+    LiftedLoop,
+    LinearLoop,
     impulse_operator,
     inverse_model,
     inverse_model_along,
@@ -21,7 +22,6 @@ from armwise.learning.practice import (
     Response,
     practise,
 )
-from armwise.learning.session import Session
 from armwise.learning.trial import DecoupledModel, InverseModel, Trial, ZeroPhase
 
 __all__ = [

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from armwise.errors import ArgumentError, NotConverged
-from armwise.learning.loops import LiftedLoop
-from armwise.learning.operators import LearningOperator
+from armwise.learning.operators import LearningOperator, LiftedLoop
 
 if TYPE_CHECKING:
     from jaxtyping import Float

@@ -31,7 +31,6 @@ from armwise.loads.joint_torques import (
     write_torque_gains,
 )
 from armwise.loads.kinds import KINDS, LoadKind, identify_load_kind
-from armwise.loads.load_changes import Detection
 from armwise.loads.methods import (
     Accelerations,
     IntegralWindows,
@@ -40,7 +39,7 @@ from armwise.loads.methods import (
     MomentumRate,
     StaticPoses,
 )
-from armwise.loads.online import LoadChange, OnlineLoad, follow_lines
+from armwise.loads.online import Detection, LoadChange, OnlineLoad, follow_lines
 from armwise.loads.optimal_filter import (
     MassEstimate,
     OptimalFilter,

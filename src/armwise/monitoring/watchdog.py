@@ -17,9 +17,8 @@ from armwise.calibration import Structure, as_structure
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.monitoring.drift import DriftDetector, TrackedValues
-from armwise.monitoring.failures import MissingReadings, StuckReadings
+from armwise.monitoring.faults import JumpDetector, MissingReadings, StuckReadings
 from armwise.monitoring.gravity_residuals import GravityResiduals
-from armwise.monitoring.jumps import JumpDetector
 from armwise.monitoring.settings import DEFAULT_SETTINGS, WatchdogSettings
 from armwise.monitoring.stream import CausalDerivatives, Chunk, StreamBuffer
 
@@ -30,8 +29,7 @@ if TYPE_CHECKING:
     from armwise.arms import Arm
     from armwise.calibration import Calibration
     from armwise.monitoring.drift import DriftEvent
-    from armwise.monitoring.failures import Failure
-    from armwise.monitoring.jumps import Jump
+    from armwise.monitoring.faults import Failure, Jump
 
 
 @dataclass(frozen=True)

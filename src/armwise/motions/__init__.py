@@ -1,7 +1,9 @@
 """Planned motions: position, velocity and acceleration at every instant."""
 
 from armwise.motions.files import (
+    SampledMotion,
     check_limits,
+    read_motion,
     with_approach,
     write_motion,
 )
@@ -15,7 +17,6 @@ from armwise.motions.motion import (
 )
 from armwise.motions.periodic import Fourier, Sinusoid, Triangle, random_motion
 from armwise.motions.point_to_point import Polynomial, Quintic, Sigmoid
-from armwise.motions.sampled import SampledMotion, read_motion
 
 __all__ = [
     "Fourier",

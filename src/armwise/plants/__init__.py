@@ -1,10 +1,6 @@
 """Plants: arms that take torques and give measurements, simulated."""
 
-from armwise.plants.c_engine import (
-    cuda_stepper_source,
-    one_joint_stepper_source,
-    stepper_source,
-)
+from armwise.plants.altered_arms import Payload, carrying, perturbed
 from armwise.plants.drive import Actuator, Friction, JointElasticity
 from armwise.plants.integrators import (
     CashKarp,
@@ -18,8 +14,6 @@ from armwise.plants.integrators import (
     unsupported_integrator,
 )
 from armwise.plants.mujoco_arm import MujocoArm, import_mujoco
-from armwise.plants.payload import Payload, carrying
-from armwise.plants.perturbed import perturbed
 from armwise.plants.protocol import Controller, Measurement, Plant
 from armwise.plants.run import run, run_batch
 from armwise.plants.sensors import (
@@ -27,13 +21,18 @@ from armwise.plants.sensors import (
     CurrentSensor,
     Encoder,
     EncoderVelocity,
+    Sensor,
     Tachometer,
     TorqueSensor,
     WristSensor,
 )
-from armwise.plants.sensors.sensor import Sensor
 from armwise.plants.simulated_arm import SimulatedArm
 from armwise.plants.socket_plant import SocketPlant, serve_plant
+from armwise.plants.steppers import (
+    cuda_stepper_source,
+    one_joint_stepper_source,
+    stepper_source,
+)
 
 __all__ = [
     "Actuator",

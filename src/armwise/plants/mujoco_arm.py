@@ -10,8 +10,8 @@ import numpy as np
 
 from armwise.arms import BASE, Arm, Frame, InertialParameters, Joint, load_arm
 from armwise.errors import ArgumentError, ArmError, MissingExtra
+from armwise.plants.altered_arms import Payload, carried_beyond, carrying
 from armwise.plants.drive import Actuator, Friction
-from armwise.plants.payload import Payload, carried_beyond, carrying
 from armwise.plants.sensors import Sensor, WristSensor
 from armwise.plants.simulation_loop import (
     IDEAL_SENSORS,

@@ -10,7 +10,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics, mechanism_of
 from armwise.errors import ArgumentError
-from armwise.plants.c_engine import CEngine
+from armwise.plants.altered_arms import Payload, WristWrench, carrying
 from armwise.plants.drive import Actuator, Friction, JointElasticity
 from armwise.plants.integrators import (
     ArmIntegrator,
@@ -18,8 +18,6 @@ from armwise.plants.integrators import (
     SemiImplicit,
     require_arm_integrator,
 )
-from armwise.plants.numpy_engine import NumpyEngine
-from armwise.plants.payload import Payload, WristWrench, carrying
 from armwise.plants.sensors import Sensor
 from armwise.plants.simulation_loop import (
     IDEAL_SENSORS,
@@ -29,6 +27,7 @@ from armwise.plants.simulation_loop import (
     RiggedPlant,
 )
 from armwise.plants.state import ArmNumbers, Clock, State
+from armwise.plants.steppers import CEngine, NumpyEngine
 from armwise.programs import Backend, resolve_backend
 from armwise.regression import FrictionModel
 

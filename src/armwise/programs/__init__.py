@@ -1,6 +1,5 @@
 """Programs: equations traced once into straight-line code that runs anywhere."""
 
-from armwise.programs.array_backends import numpy_function
 from armwise.programs.c_source import (
     COSINE,
     COSINE_SINGLE,
@@ -27,11 +26,16 @@ from armwise.programs.compiler import (
     compiled_library,
     find_compiler,
 )
-from armwise.programs.cuda import PRELUDE, BandProduct, device_core
+from armwise.programs.cuda import PRELUDE, BandProduct, GramSums, device_core
 from armwise.programs.cuda_device import CudaError, Memory, device
-from armwise.programs.cuda_gram import GramSums
 from armwise.programs.derivatives import gradient, replay
-from armwise.programs.kernel import Backend, Kernel, NoCompilerNotice, resolve_backend
+from armwise.programs.kernel import (
+    Backend,
+    Kernel,
+    NoCompilerNotice,
+    numpy_function,
+    resolve_backend,
+)
 from armwise.programs.operations import fewer_operations, operations
 from armwise.programs.program import Input, Output, Program, build_program, trace
 from armwise.programs.scalars import (

@@ -87,7 +87,7 @@ class Program:
 
     def to_jax(self) -> Callable[..., dict[str, Any]]:
         """Return the program as a JAX function, to differentiate and vmap."""
-        from armwise.programs.array_backends import jax_function
+        from armwise.programs.kernel import jax_function
 
         return jax_function(self)
 

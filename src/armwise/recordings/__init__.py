@@ -26,14 +26,13 @@ from armwise.recordings.recording import (
     SignalTable,
 )
 from armwise.recordings.repairs import repaired
-from armwise.recordings.samples import PredictionBand, Samples
+from armwise.recordings.samples import PredictionBand, Samples, summarise_log
 from armwise.recordings.sensor_calibration import (
     SensorCalibration,
     read_calibration,
     write_calibration,
 )
 from armwise.recordings.spectra import NoiseSpectra, noise_spectra
-from armwise.recordings.summary import summarise_log
 from armwise.recordings.write import write_recording
 from armwise.regression import low_pass
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from armwise.view.playback import distinct_names
-from armwise.view.scene import Scene, make_scene, make_world_scene
+from armwise.view.scene import Scene, distinct_names, make_scene, make_world_scene
 from armwise.view.serve import serve_scene
 
 __all__ = [

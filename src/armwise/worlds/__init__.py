@@ -7,6 +7,8 @@ from armwise.worlds.body_protocol import Body, Moving, PointMotion
 from armwise.worlds.constraints import (
     CircleCurve,
     Constraint,
+    Hinge,
+    Orientation,
     PointToCurve,
     PointToLine,
     PointToNail,
@@ -15,6 +17,7 @@ from armwise.worlds.constraints import (
     PointVelocity,
     PolynomialCurve,
     Relation,
+    Weld,
 )
 from armwise.worlds.drawing import Frames, frames_of, nails_of
 from armwise.worlds.forces import (
@@ -25,7 +28,6 @@ from armwise.worlds.forces import (
     Spring,
     Torque,
 )
-from armwise.worlds.joints import Hinge, Orientation, Weld
 from armwise.worlds.methods import (
     DampedLeastSquares,
     Pseudoinverse,

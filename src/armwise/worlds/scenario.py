@@ -28,12 +28,15 @@ from armwise.worlds.body_protocol import Body
 from armwise.worlds.constraints import (
     CircleCurve,
     Constraint,
+    Hinge,
+    Orientation,
     PointToCurve,
     PointToLine,
     PointToNail,
     PointToPlane,
     PointToPoint,
     PointVelocity,
+    Weld,
 )
 from armwise.worlds.forces import (
     Drag,
@@ -44,7 +47,6 @@ from armwise.worlds.forces import (
     Spring,
     Torque,
 )
-from armwise.worlds.joints import Hinge, Orientation, Weld
 from armwise.worlds.methods import (
     DampedLeastSquares,
     ForceMethod,
