@@ -120,7 +120,7 @@ def test_a_local_cluster_is_started_and_shows_its_dashboard():
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr("armwise.fleets.cluster._LONGEST_WAIT", 0.3)
+    monkeypatch.setattr("armwise.fleets.identify._LONGEST_WAIT", 0.3)
     with pytest.raises(WorkerError, match=r"127.0.0.1:1 .*leave out --cluster"):
         DaskCluster("tcp://127.0.0.1:1", 1).__enter__()
 
