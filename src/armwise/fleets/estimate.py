@@ -13,9 +13,6 @@ import numpy as np
 
 from armwise.errors import ArmwiseError
 from armwise.files import json_text, write_atomically
-from armwise.fleets.flags import Flag
-from armwise.fleets.hierarchy import Hierarchy
-from armwise.fleets.results import BadLog
 from armwise.recordings import Preparation
 from armwise.tables import read_json
 
@@ -23,6 +20,9 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
     from armwise.arms import Arm
+    from armwise.fleets.flags import Flag
+    from armwise.fleets.hierarchy import Hierarchy
+    from armwise.fleets.results import BadLog
     from armwise.identification import Estimate, Problem
 
 

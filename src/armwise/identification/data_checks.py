@@ -17,23 +17,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armwise.arms import Arm
 from armwise.dynamics import Dynamics
 from armwise.errors import EstimateWarning
-from armwise.identification.estimate import Estimate
 from armwise.identification.other_readings import (
     READINGS,
     other_clocks,
     read_otherwise,
     score,
 )
-from armwise.identification.problem import Problem
 from armwise.identification.sampled_rows import FEWEST, SampledSystem, WhitenedRows
 from armwise.recordings import Recording, Samples, repaired, suspicions
 from armwise.regression import STRETCHES, jackknife_covariance
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.arms import Arm
+    from armwise.identification.estimate import Estimate
+    from armwise.identification.problem import Problem
 
 # Student's t of 39 degrees of freedom: 1 in 15,000 for one column, 1 in 500 for thirty.
 _SURE = 4.5

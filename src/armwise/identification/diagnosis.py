@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.arms import Arm
 from armwise.errors import EstimateWarning
-from armwise.identification.estimate import Estimate
 from armwise.identification.validation import (
     Agreement,
     Validation,
     compare_description,
 )
-from armwise.recordings import Samples
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.arms import Arm
+    from armwise.identification.estimate import Estimate
+    from armwise.recordings import Samples
 
 # A count of a 13-bit encoder is 0.8e-3 rad; of 17 bits, 5e-5 rad.
 _LEAST_MOTION = 1e-3

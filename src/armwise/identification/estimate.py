@@ -11,14 +11,12 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.dynamics import BaseParameters, Dynamics
-from armwise.errors import EstimateWarning
 from armwise.identification.methods import PhysicallyConsistent
 from armwise.identification.posterior import (
     BAND_DRAWS,
     Posterior,
     torque_band,
 )
-from armwise.identification.problem import Problem
 from armwise.identification.validation import (
     Masks,
     Review,
@@ -43,6 +41,8 @@ from armwise.regression import (
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+    from armwise.errors import EstimateWarning
+    from armwise.identification.problem import Problem
     from armwise.motions import Motion
 
 

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from armwise.errors import EstimateWarning
-from armwise.identification.estimate import Estimate
 from armwise.identification.remainder import (
     ROWS_TRIED,
     GainsShown,
@@ -40,6 +39,8 @@ from armwise.regression import STRETCHES, friction_direction, torque_rate
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.identification.estimate import Estimate
 
 # Student's t of 39 degrees of freedom: 3 in 10,000 for one column. Wider intervals that
 # chance asks for do little harm; words are said beyond `reached_by_chance` only.

@@ -14,7 +14,6 @@ import numpy as np
 
 from armwise.dynamics import Dynamics
 from armwise.errors import EstimateWarning
-from armwise.identification.problem import Problem
 from armwise.identification.sampled_rows import (
     SampledSystem,
     logs_of,
@@ -25,6 +24,8 @@ from armwise.recordings import Samples
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.identification.problem import Problem
 
 READINGS = frozenset(
     {

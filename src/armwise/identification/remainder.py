@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.identification.sampled_rows import WhitenedRows
 from armwise.regression import STRETCHES, torque_rate
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.identification.sampled_rows import WhitenedRows
 
 
 ROWS_TRIED = 1000

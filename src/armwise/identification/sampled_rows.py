@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.arms import Arm
 from armwise.dynamics import Dynamics
-from armwise.identification.estimate import Estimate
-from armwise.identification.problem import Problem
 from armwise.identification.validation import predicted_block
 from armwise.recordings import Samples
 from armwise.regression import STRETCHES
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.arms import Arm
+    from armwise.identification.estimate import Estimate
+    from armwise.identification.problem import Problem
 
 # Judgement: twenty rows a column for sixty columns and seven joints; more tell no more,
 # as filtered rows repeat themselves.

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.identification.problem import Problem
-from armwise.recordings import Samples
 from armwise.regression import (
     Block,
     Columns,
@@ -24,6 +22,9 @@ from armwise.regression import (
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
+
+    from armwise.identification.problem import Problem
+    from armwise.recordings import Samples
 
 
 # Judgement: far below working speed, where static friction may have any value.

@@ -11,14 +11,15 @@ import numpy as np
 
 from armwise.arms import InertialParameters, inertial_transform
 from armwise.errors import ArgumentError, EstimateWarning, NotConverged
-from armwise.loads.generalized_least_squares import LoadSolution
-from armwise.loads.kinds import LoadKind
-from armwise.loads.noise_spectrum import NoiseModel, RegressionRows
-from armwise.loads.rigidity import Rigidity
-from armwise.loads.wrist_log import Accelerometer, Contact
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.loads.generalized_least_squares import LoadSolution
+    from armwise.loads.kinds import LoadKind
+    from armwise.loads.noise_spectrum import NoiseModel, RegressionRows
+    from armwise.loads.rigidity import Rigidity
+    from armwise.loads.wrist_log import Accelerometer, Contact
 
 
 SCALE = np.array([1.0, 0.1, 0.1, 0.1, *[0.01] * 6])

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.regression.columns import Block, Columns
-from armwise.regression.solution import Solution
-
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.regression.columns import Block, Columns
+    from armwise.regression.solution import Solution
 
 STRETCHES = 40
 """Stretches a log is cut into: enough that the variance itself is known to a quarter

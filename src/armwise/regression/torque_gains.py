@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from armwise.errors import ArgumentError
-from armwise.regression.accumulator import FoldSums
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.regression.accumulator import FoldSums
 
 TorqueSignal: TypeAlias = Literal["sensor", "current", "unknown"]
 """What torques were measured with: a joint torque sensor, a motor's current, or what a

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +22,9 @@ from armwise.report.report import (
     envelope_rows,
     points_per_curve,
 )
-from armwise.simulators import Gap, MotionGap
+
+if TYPE_CHECKING:
+    from armwise.simulators import Gap, MotionGap
 
 # Judgement: four motions of traces are what one looks at.
 _SHOWN = 4

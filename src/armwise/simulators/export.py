@@ -32,6 +32,7 @@ from armwise.identification import (
     arm_for_file,
     at_usual_temperature,
     estimate_to_dict,
+    nearest_bodies,
     predict_torque,
 )
 from armwise.motions import random_motion
@@ -43,7 +44,6 @@ from armwise.simulators.files import (
     identifier,
     ranges_text,
     require_bodies,
-    with_bodies,
     write_arm,
     write_checked_mjcf,
     write_python,
@@ -204,7 +204,7 @@ def export(
     _check_template(to, target, source)
     if isinstance(model, Servo):
         return _export_servo(model, file, to, source, recordings, (draws, seed))
-    model, replaced = with_bodies(model)
+    model, replaced = _with_bodies(model)
     estimate = None if isinstance(model, Arm) else model
     runs, motion = _runs(model, data, seed)
     arm = model if isinstance(model, Arm) else _arm_of(model, runs)
@@ -243,6 +243,17 @@ def export(
         motion,
         tuple(dict.fromkeys(notes)),
     )
+
+
+def _with_bodies(model: Estimate | Arm) -> tuple[Estimate | Arm, list[str]]:
+    """A description whose numbers no body has, with the nearest that one has."""
+    if not isinstance(model, Arm) or not (defects := model.defects()):
+        return model, []
+    bodies, missing = nearest_bodies(model)
+    worst = 100.0 * float(missing.max())
+    name, why = next(iter(defects.items()))
+    text = f"No body has the numbers of {model.name} ({name}: {why}); those that are "
+    return bodies, [f"{text}written differ by up to {worst:.2g} % of a joint's torque."]
 
 
 def _export_servo(

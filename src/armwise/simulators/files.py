@@ -12,7 +12,6 @@ import numpy as np
 from armwise.arms import Arm, Editor, number, quoteattr, read_xml, save_arm
 from armwise.errors import ArmError
 from armwise.files import scratch_folder, write_atomically
-from armwise.identification import Estimate, nearest_bodies
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -55,17 +54,6 @@ def ranges_text(measured: Mapping[str, Any]) -> list[str]:
     for name, values in measured["parameters"].items():
         lines.append(f"    {name!r}: {values!r},")
     return [*lines, "}", f"CORRELATION = {json.dumps(measured['correlation'])}"]
-
-
-def with_bodies(model: Estimate | Arm) -> tuple[Estimate | Arm, list[str]]:
-    """A description whose numbers no body has, with the nearest that one has."""
-    if not isinstance(model, Arm) or not (defects := model.defects()):
-        return model, []
-    bodies, missing = nearest_bodies(model)
-    worst = 100.0 * float(missing.max())
-    name, why = next(iter(defects.items()))
-    text = f"No body has the numbers of {model.name} ({name}: {why}); those that are "
-    return bodies, [f"{text}written differ by up to {worst:.2g} % of a joint's torque."]
 
 
 def require_bodies(arm: Arm) -> None:

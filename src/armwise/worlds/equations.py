@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.programs import Number
-from armwise.worlds.bodies import Point
 from armwise.worlds.body_protocol import (
     Answer,
     Array,
@@ -30,10 +29,14 @@ from armwise.worlds.body_protocol import (
     symbols,
     zeros,
 )
-from armwise.worlds.constraints import Relation
 from armwise.worlds.force_evaluation import Deviation, Push, deviation_of, push_of
-from armwise.worlds.layout import StateLayout, WorldSignals
-from armwise.worlds.world import World
+
+if TYPE_CHECKING:
+    from armwise.programs import Number
+    from armwise.worlds.bodies import Point
+    from armwise.worlds.constraints import Relation
+    from armwise.worlds.layout import StateLayout, WorldSignals
+    from armwise.worlds.world import World
 
 OUTPUTS = (
     "rate",

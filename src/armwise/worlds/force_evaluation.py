@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +20,6 @@ from armwise.worlds.body_protocol import (
     symbols,
     zeros,
 )
-from armwise.worlds.constraints import Relation
 from armwise.worlds.forces import (
     Drag,
     Force,
@@ -30,7 +30,10 @@ from armwise.worlds.forces import (
     Torque,
 )
 from armwise.worlds.rigid import RigidMotion
-from armwise.worlds.world import World
+
+if TYPE_CHECKING:
+    from armwise.worlds.constraints import Relation
+    from armwise.worlds.world import World
 
 
 @dataclass(frozen=True, eq=False)

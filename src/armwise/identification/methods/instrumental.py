@@ -11,12 +11,13 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.identification.methods.least_squares import WeightedLeastSquares
-from armwise.identification.problem import Problem
 from armwise.recordings import Samples
 from armwise.regression import Solution, StretchScores
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.identification.problem import Problem
 
 Instruments = Callable[[Arm], Sequence[Samples]]
 """Noise-free motion for an arm, sample for sample as the data: its simulation, or the

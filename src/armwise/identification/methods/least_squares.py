@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from armwise.errors import ArgumentError
-from armwise.identification.problem import Problem
 from armwise.regression import (
     Solution,
     residual_std,
@@ -21,6 +20,8 @@ from armwise.regression import (
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.identification.problem import Problem
 
 
 @dataclass(frozen=True)

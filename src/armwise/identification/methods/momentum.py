@@ -15,12 +15,13 @@ import numpy as np
 from armwise.dynamics import drive_columns
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.identification.methods.least_squares import solve_weighted
-from armwise.identification.problem import Problem
-from armwise.recordings import Samples
 from armwise.regression import Solution, StretchScores, triangle
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.identification.problem import Problem
+    from armwise.recordings import Samples
 
 _WINDOWS = 512
 """Windows handled at a time: their columns stay in the cache."""

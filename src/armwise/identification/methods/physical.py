@@ -17,11 +17,12 @@ import numpy as np
 from armwise.arms import InertialParameters
 from armwise.errors import NotConverged
 from armwise.identification.methods.least_squares import WeightedLeastSquares
-from armwise.identification.problem import Problem
 from armwise.regression import Solution, stack, torque_size, triangle
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.identification.problem import Problem
 
 _SMALLEST_NOISE = 1e-5
 """Noise no torque is better than, relative to itself: an interior-point solver has half

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.errors import ArgumentError
 from armwise.identification.methods.least_squares import Method, WeightedLeastSquares
 from armwise.identification.methods.physical import PhysicallyConsistent
-from armwise.identification.problem import Problem
 from armwise.regression import Accumulator, Prefilter, Solution, StretchScores
+
+if TYPE_CHECKING:
+    from armwise.identification.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ import numpy as np
 
 from armwise.errors import ArgumentError
 from armwise.identification.methods.least_squares import WeightedLeastSquares
-from armwise.identification.problem import Problem
 from armwise.identification.validation import residuals
 from armwise.regression import (
     Accumulator,
@@ -21,6 +20,8 @@ from armwise.regression import (
 
 if TYPE_CHECKING:
     from jaxtyping import Float
+
+    from armwise.identification.problem import Problem
 
 
 _HUBER = 1.345
