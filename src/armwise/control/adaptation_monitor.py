@@ -10,7 +10,7 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.control.adaptive import AdaptiveModel
-from armwise.control.feedback import VelocitySource, apply_feedback
+from armwise.control.feedback import VelocitySource, sliding_reference
 from armwise.dynamics import Dynamics
 
 if TYPE_CHECKING:
@@ -129,8 +129,7 @@ class AdaptationMonitor:
         model, rate = self.controller.model, self.controller.rate
         q = measurement.need("q")
         qd = self._velocity.read(measurement, reference.qd)
-        qdr = reference.qd - apply_feedback(rate, q - reference.q)
-        qddr = reference.qdd - apply_feedback(rate, qd - reference.qd)
+        qdr, qddr = sliding_reference(rate, reference, q, qd)
         Y = model.tracking_regressor(q, qd, qdr, qddr)
         dt = self.every * self._period
         # Exponential forgetting: a window that costs no memory.

@@ -14,6 +14,7 @@ from armwise.control.feedback import (
     apply_feedback,
     feedback_gain,
     restored,
+    sliding_reference,
 )
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
@@ -335,8 +336,7 @@ class SlotineLi(AdaptiveController):
         """Return the torques [N m] or forces [N] to hold from time t [s] on."""
         q = measurement.need("q")
         qd = self._velocity.read(measurement, reference.qd)
-        qdr = reference.qd - apply_feedback(self.rate, q - reference.q)
-        qddr = reference.qdd - apply_feedback(self.rate, qd - reference.qd)
+        qdr, qddr = sliding_reference(self.rate, reference, q, qd)
         s = qd - qdr
         Y = self.model.tracking_regressor(q, qd, qdr, qddr)
         tau: np.ndarray = self.model.torque(Y) - apply_feedback(self.kd, s)
@@ -396,8 +396,7 @@ class Composite(PredictingController):
         """Return the torques [N m] or forces [N] to hold from time t [s] on."""
         q = measurement.need("q")
         qd = self._velocity.read(measurement, reference.qd)
-        qdr = reference.qd - apply_feedback(self.rate, q - reference.q)
-        qddr = reference.qdd - apply_feedback(self.rate, qd - reference.qd)
+        qdr, qddr = sliding_reference(self.rate, reference, q, qd)
         s = qd - qdr
         W, filtered_torque = self.filtered.update(q, qd, self._tau)
         Y = self.model.tracking_regressor(q, qd, qdr, qddr)

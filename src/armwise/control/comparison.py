@@ -224,9 +224,11 @@ def standard_plants(
         load: What the hand holds, on a wrist sensor at the same frame.
     """
     rough = with_friction(arm, friction)
-    plants: dict[str, PlantFactory] = {"simulated": partial(_simulated, rough, load)}
+    plants: dict[str, PlantFactory] = {
+        "simulated": partial(_plant, SimulatedArm, rough, load)
+    }
     if mujoco:
-        plants["mujoco"] = partial(_in_mujoco, rough, load)
+        plants["mujoco"] = partial(_plant, MujocoArm, rough, load)
     return plants
 
 
@@ -306,20 +308,14 @@ def _felt(feedback: Callable[[], PD], model: Arm, wrist: str) -> WrenchFeedforwa
     return WrenchFeedforward(Feedforward(feedback(), bare), model, wrist)
 
 
-def _simulated(arm: Arm, load: Payload | None, batch: int, seed: int) -> Plant:
-    return SimulatedArm(
-        arm,
-        sensors=_sensors(load),
-        batch=batch,
-        seed=seed,
-        payload=load,
-        actuator=_motors(arm),
-        keeps_truth=True,
-    )
-
-
-def _in_mujoco(arm: Arm, load: Payload | None, batch: int, seed: int) -> Plant:
-    return MujocoArm(
+def _plant(
+    kind: type[SimulatedArm | MujocoArm],
+    arm: Arm,
+    load: Payload | None,
+    batch: int,
+    seed: int,
+) -> Plant:
+    return kind(
         arm,
         sensors=_sensors(load),
         batch=batch,

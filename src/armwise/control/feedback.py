@@ -61,6 +61,21 @@ def apply_feedback(
     return product
 
 
+def sliding_reference(
+    rate: Float[np.ndarray, "*shape"],
+    reference: MotionSample,
+    q: Float[np.ndarray, "... dof"],
+    qd: Float[np.ndarray, "... dof"],
+) -> tuple[Float[np.ndarray, "... dof"], Float[np.ndarray, "... dof"]]:
+    """Reference q̇_r = q̇_d − Λ e and q̈_r = q̈_d − Λ ė, with e = q − q_d.
+
+    On s = q̇ − q̇_r = 0 the error decays with the rate Λ (Slotine and Li).
+    """
+    qdr = reference.qd - apply_feedback(rate, q - reference.q)
+    qddr = reference.qdd - apply_feedback(rate, qd - reference.qd)
+    return qdr, qddr
+
+
 # States that come from outside.
 
 LARGEST_STATE = 1e6

@@ -19,6 +19,7 @@ from armwise.control.feedback import (
     apply_feedback,
     feedback_gain,
     restored,
+    sliding_reference,
 )
 from armwise.errors import ArgumentError
 
@@ -200,9 +201,7 @@ class MixtureCompensator:
         """Return the torques [N m] or forces [N] to hold from time t [s] on."""
         q = measurement.need("q")
         qd = self._velocity.read(measurement, reference.qd)
-        e, ed = q - reference.q, qd - reference.qd
-        qdr = reference.qd - apply_feedback(self.rate, e)
-        qddr = reference.qdd - apply_feedback(self.rate, ed)
+        qdr, qddr = sliding_reference(self.rate, reference, q, qd)
         s = qd - qdr
         features = self._features(q, qdr, qddr)
         tau: np.ndarray = (self.weights @ features[..., None])[..., 0]

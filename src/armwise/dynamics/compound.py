@@ -25,6 +25,8 @@ from armwise.dynamics.vectors import (
     sub,
     total,
     turn,
+    turn_back_z,
+    turn_z,
     vadd,
     vector,
 )
@@ -63,13 +65,11 @@ class Station:
 
     def to_run(self, v: Vector) -> Vector:
         """Turn a vector from the link's axes to the run's."""
-        c, s = self.cosine, self.sine
-        return sub(mul(c, v[0]), mul(s, v[1])), add(mul(s, v[0]), mul(c, v[1])), v[2]
+        return turn_z(self.cosine, self.sine, v)
 
     def to_link(self, v: Vector) -> Vector:
         """Turn a vector from the run's axes to the link's."""
-        c, s = self.cosine, self.sine
-        return add(mul(c, v[0]), mul(s, v[1])), sub(mul(c, v[1]), mul(s, v[0])), v[2]
+        return turn_back_z(self.cosine, self.sine, v)
 
     def inwards(self, force: Vector, moment: Vector) -> tuple[Vector, Vector]:
         """Move a wrench from this origin to the parent's.

@@ -30,6 +30,8 @@ from armwise.dynamics.vectors import (
     sub,
     total,
     turn,
+    turn_back_z,
+    turn_z,
     vadd,
     vector,
     weigh,
@@ -64,18 +66,11 @@ class Crossing:
 
     def to_child(self, v: Vector) -> Vector:
         """Turn a vector from parent axes to child axes."""
-        x, y, z = turn(self.segment.turn.T, v)
-        c, s = self.cosine, self.sine
-        return add(mul(c, x), mul(s, y)), sub(mul(c, y), mul(s, x)), z
+        return turn_back_z(self.cosine, self.sine, turn(self.segment.turn.T, v))
 
     def about_z(self, v: Vector) -> Vector:
         """Turn a vector by Rz(θ) only."""
-        c, s = self.cosine, self.sine
-        return (
-            sub(mul(c, v[0]), mul(s, v[1])),
-            add(mul(s, v[0]), mul(c, v[1])),
-            v[2],
-        )
+        return turn_z(self.cosine, self.sine, v)
 
 
 def cross_joints(skeleton: Skeleton, q: Sequence[Scalar]) -> list[Crossing]:

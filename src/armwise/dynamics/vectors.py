@@ -109,6 +109,26 @@ def turn(matrix: np.ndarray, v: Vector) -> Vector:
     return total(*rows[0]), total(*rows[1]), total(*rows[2])
 
 
+def turn_z(cosine: Scalar, sine: Scalar, v: Vector) -> Vector:
+    """Return Rz(θ) v."""
+    x, y, z = v
+    return (
+        sub(mul(cosine, x), mul(sine, y)),
+        add(mul(sine, x), mul(cosine, y)),
+        z,
+    )
+
+
+def turn_back_z(cosine: Scalar, sine: Scalar, v: Vector) -> Vector:
+    """Return Rz(θ)ᵀ v."""
+    x, y, z = v
+    return (
+        add(mul(cosine, x), mul(sine, y)),
+        sub(mul(cosine, y), mul(sine, x)),
+        z,
+    )
+
+
 def clean(x: np.ndarray) -> np.ndarray:
     """Round entries that rounding noise keeps from 0 or ±1.
 

@@ -10,7 +10,7 @@ equation.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -56,8 +56,7 @@ class RegressionRows:
     @property
     def segments(self) -> tuple[slice, ...]:
         """Rows of every uninterrupted stretch."""
-        ends = (*self.starts[1:], len(self))
-        return tuple(slice(a, b) for a, b in zip(self.starts, ends, strict=True))
+        return tuple(slice(a, b) for a, b in pairwise((*self.starts, len(self))))
 
     def with_columns(
         self, columns: Float[np.ndarray, "rows channels more"]

@@ -202,13 +202,7 @@ class Sinusoid:
     phase: Float[np.ndarray, " dof"] | float = 0.0
 
     def __post_init__(self) -> None:
-        center = joint_vector(self.center, "center")
-        object.__setattr__(self, "center", center)
-        for name in ("amplitude", "omega", "phase"):
-            values = joint_vector(getattr(self, name), name, center.size)
-            object.__setattr__(self, name, values)
-        duration = require_positive(self.duration, "duration")
-        object.__setattr__(self, "duration", duration)
+        _settle(self, "amplitude", "omega", "phase")
 
     @classmethod
     def rising(
@@ -247,6 +241,17 @@ class Sinusoid:
         return at_rest_outside(self.center + swing, qd, qdd, moving)
 
 
+def _settle(wave: Sinusoid | Triangle, *names: str) -> None:
+    """Make vectors of a wave's numbers, one for every joint, and check its duration."""
+    center = joint_vector(wave.center, "center")
+    object.__setattr__(wave, "center", center)
+    for name in names:
+        values = joint_vector(getattr(wave, name), name, center.size)
+        object.__setattr__(wave, name, values)
+    duration = require_positive(wave.duration, "duration")
+    object.__setattr__(wave, "duration", duration)
+
+
 # Triangular waves with a period of each joint's own (`astley1996`).
 
 
@@ -274,13 +279,7 @@ class Triangle:
     rounding: float = 0.0
 
     def __post_init__(self) -> None:
-        center = joint_vector(self.center, "center")
-        object.__setattr__(self, "center", center)
-        for name in ("amplitude", "period", "phase"):
-            values = joint_vector(getattr(self, name), name, center.size)
-            object.__setattr__(self, name, values)
-        duration = require_positive(self.duration, "duration")
-        object.__setattr__(self, "duration", duration)
+        _settle(self, "amplitude", "period", "phase")
         if np.any(self.period <= 0):
             raise ArgumentError("Every period must be positive.")
         if not 0.0 <= self.rounding <= self.period.min() / 4.0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -140,8 +141,7 @@ class Samples:
     @property
     def segments(self) -> tuple[slice, ...]:
         """Rows of every uninterrupted stretch of motion."""
-        ends = (*self.starts[1:], len(self))
-        return tuple(slice(a, b) for a, b in zip(self.starts, ends, strict=True))
+        return tuple(slice(a, b) for a, b in pairwise((*self.starts, len(self))))
 
     @property
     def speed_resolution(self) -> tuple[float, ...]:

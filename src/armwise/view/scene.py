@@ -24,7 +24,7 @@ from armwise.view.geometry import (
     geometry_of,
     joints_of,
 )
-from armwise.view.surroundings import Surroundings, surroundings_of
+from armwise.view.surroundings import Surroundings, row_before, surroundings_of
 from armwise.worlds import ArticulatedBody, Run
 
 if TYPE_CHECKING:
@@ -395,8 +395,7 @@ class MotionPlayback:
 
     def row_at(self, t: float) -> int:
         """Return the sample nearest before a time in [s]."""
-        row = int(np.searchsorted(self.time, t, side="right")) - 1
-        return min(max(row, 0), len(self.time) - 1)
+        return row_before(self.time, t)
 
     def curves(
         self, joint: int, t: float, span: float, points: int = 400

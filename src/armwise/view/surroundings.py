@@ -84,8 +84,13 @@ class Surroundings:
 
     def row_at(self, t: float) -> int:
         """Return the frame nearest before a time in [s]."""
-        row = int(np.searchsorted(self.time, t, side="right")) - 1
-        return min(max(row, 0), len(self.time) - 1)
+        return row_before(self.time, t)
+
+
+def row_before(times: Float[np.ndarray, " rows"], t: float) -> int:
+    """Return the row nearest before a time in [s], the first or last beyond them."""
+    row = int(np.searchsorted(times, t, side="right")) - 1
+    return min(max(row, 0), len(times) - 1)
 
 
 def surroundings_of(run: Run, without: str | None = None) -> Surroundings:
