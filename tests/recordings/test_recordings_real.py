@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from armwise.arms import Arm, load_arm
-from armwise.cli.inspect_log import named_columns
+from armwise.cli.inspect import named_columns
 from armwise.cli.main import app
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError

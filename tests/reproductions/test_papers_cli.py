@@ -143,7 +143,7 @@ def test_without_a_checkout_one_sentence_says_so(armwise, without_checkout, word
 def test_without_a_checkout_nothing_is_completed(without_checkout):
     from types import SimpleNamespace
 
-    from armwise.cli.papers import _group_names, _paper_names
+    from armwise.cli.checkout import _group_names, _paper_names
 
     assert _paper_names("a") == []
     assert _group_names(SimpleNamespace(params={"name": "aah1986"}), "l") == []

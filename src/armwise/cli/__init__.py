@@ -1,1 +1,1 @@
-"""The command line: one subcommand per verb, one file per subcommand, no logic."""
+"""The command line: one subcommand per verb, next of kin in one file, no logic."""

@@ -1,4 +1,4 @@
-"""armwise generate: an arm's equations of motion as C for its controller."""
+"""armwise generate and realtime: C for an arm's controller, and its timing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from armwise.cli.arguments import (
     DESCRIPTIONS,
     AllowUnphysical,
+    ArmName,
     Folder,
     bundled_names,
     load_model,
@@ -16,7 +17,7 @@ from armwise.cli.arguments import (
 from armwise.cli.output import AsJson, console, print_json, table
 
 if TYPE_CHECKING:
-    from armwise.codegen import Comparison, GeneratedCode
+    from armwise.codegen import Comparison, GeneratedCode, RealtimeReport, Times
 
 
 def generate(
@@ -162,3 +163,53 @@ def _columns(item: Comparison) -> list[str]:
     pairs = (item.theirs_all, item.ours_all, item.theirs_base, item.ours_base,
              item.ours_customised)  # fmt: skip
     return [f"{p[0]} + {p[1]}" if p else "–" for p in pairs]
+
+
+# armwise realtime: the two-rate runtime, timed on this machine.
+
+
+def realtime(
+    arm: ArmName,
+    rate_hz: Annotated[float, typer.Option(help="Synchronous rate [Hz].")] = 1000.0,
+    duration: Annotated[float, typer.Option(help="For how long [s].")] = 5.0,
+    background_hz: Annotated[
+        float, typer.Option(help="Background rate [Hz]; 0: as fast as it can.")
+    ] = 0.0,
+    lead: Annotated[
+        float, typer.Option(help="How far ahead the background task computes [s].")
+    ] = 0.0,
+    json: AsJson = False,
+) -> None:
+    """Generate, compile and run both tasks; report jitter and deadline misses.
+
+    Example: armwise realtime puma260 --rate-hz 1000 --duration 1
+    """
+    from armwise.codegen import run_realtime
+
+    report = run_realtime(load_model(arm), rate_hz, duration, background_hz, lead)
+    if json:
+        print_json(report)
+    else:
+        _show_times(report)
+
+
+def _show_times(report: RealtimeReport) -> None:
+    times = table("Times [µs]", ("", "median", "99 %", "99.9 %", "worst"))
+    times.add_row("synchronous task", *_micro(report.synchronous))
+    times.add_row("wake-up too late", *_micro(report.late))
+    if report.background is not None:
+        times.add_row("background round", *_micro(report.background))
+    screen = console()
+    screen.print(times)
+    fraction = max(report.torque_error) / max(report.torque_peak)
+    priority = "granted" if report.real_time_priority else "not granted"
+    screen.print(
+        f"{report.samples} samples at {report.rate_hz:.1f} Hz, "
+        f"{report.deadline_misses} deadlines missed, real-time priority {priority}; "
+        f"background {report.background_hz:.0f} Hz; largest torque error "
+        f"{100 * fraction:.2f} % of the largest torque"
+    )
+
+
+def _micro(times: Times) -> list[str]:
+    return [f"{1e6 * x:.2f}" for x in vars(times).values()]

@@ -1,7 +1,8 @@
 """The `armwise` command: its subcommands, and errors as one line.
 
-A subcommand NAME lives in armwise/cli/NAME.py as a function NAME (typer reads its
-signature), or as a typer app called `app`. Nothing of it is imported until it is used.
+A subcommand NAME lives in armwise/cli/NAME.py, or with its next of kin (`_FILES`), as a
+function NAME (typer reads its signature), or as a typer app called `app`. Nothing of it
+is imported until it is used.
 """
 
 from __future__ import annotations
@@ -56,6 +57,20 @@ COMMANDS = (
 )
 """The subcommands, as the user types them."""
 
+_FILES = {
+    "inspect-log": "inspect",
+    "excite-load": "excite",
+    "follow-load": "follow",
+    "follow-contact": "follow",
+    "calibrate-moving": "calibrate",
+    "calibrate-torques": "calibrate",
+    "realtime": "generate",
+    "gap": "export",
+    "papers": "checkout",
+    "bench": "checkout",
+}
+"""Subcommand → its file, where that has not its name."""
+
 _MOVED = {
     "identify": (
         "identify-fleet",
@@ -85,7 +100,7 @@ class _Subcommands(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         word = cmd_name.replace("-", "_")
-        module = import_module(f"armwise.cli.{word}")
+        module = import_module(f"armwise.cli.{_FILES.get(cmd_name, word)}")
         app = getattr(module, "app", None)
         if app is None:
             app = typer.Typer(add_completion=False, rich_markup_mode="markdown")
