@@ -11,9 +11,8 @@ import pytest
 
 import armwise as aw
 from armwise.errors import FileError
-from armwise.fleets.hierarchy import coarsened, fit, join, total
-from armwise.fleets.job import ChunkSums, sum_samples
-from armwise.fleets.results import read_sums
+from armwise.fleets.hierarchy import coarsened, fit, total
+from armwise.fleets.job import ChunkSums, join, read_sums, sum_samples
 from armwise.identification import Columns
 from armwise.identification.problem import pose_problem
 from armwise.jobs import ResultFolder

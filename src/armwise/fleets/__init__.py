@@ -16,7 +16,7 @@ from armwise.fleets.estimate import (
 from armwise.fleets.flags import Defect, Difference, Flag
 from armwise.fleets.hierarchy import Hierarchy
 from armwise.fleets.identify import identify_fleet
-from armwise.fleets.results import BadLog
+from armwise.fleets.job import BadLog
 
 __all__ = [
     "BadLog",

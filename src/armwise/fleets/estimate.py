@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from armwise.arms import Arm
     from armwise.fleets.flags import Flag
     from armwise.fleets.hierarchy import Hierarchy
-    from armwise.fleets.results import BadLog
+    from armwise.fleets.job import BadLog
     from armwise.identification import Estimate, Problem
 
 

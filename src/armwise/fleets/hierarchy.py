@@ -51,20 +51,6 @@ class RobotFit:
     total: ChunkSums
 
 
-def join(several: Sequence[ChunkSums]) -> ChunkSums:
-    """Put the stretches of several chunks one after the other."""
-    return ChunkSums(
-        np.concatenate([one.samples for one in several]),
-        np.concatenate([one.trusted for one in several]),
-        tuple(
-            np.concatenate(blocks)
-            for blocks in zip(*(one.factors for one in several), strict=True)
-        ),
-        np.concatenate([one.torque for one in several]),
-        sum(one.rows for one in several),
-    )
-
-
 def total(sums: ChunkSums) -> ChunkSums:
     """Merge all stretches into one."""
     return _merged(sums, np.array([0, len(sums.samples)]))

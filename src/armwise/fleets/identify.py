@@ -37,9 +37,8 @@ from armwise.fleets.flags import (
     gain_directions,
     slip_directions,
 )
-from armwise.fleets.hierarchy import Hierarchy, RobotFit, fit, fit_family, join
-from armwise.fleets.job import Job
-from armwise.fleets.results import FleetResults, run_chunks, separate_unreadable
+from armwise.fleets.hierarchy import Hierarchy, RobotFit, fit, fit_family
+from armwise.fleets.job import FleetResults, Job, join, run_chunks, separate_unreadable
 from armwise.identification import (
     TERMS,
     Estimate,

@@ -9,7 +9,6 @@ from armwise.recordings.mapping import (
     load_mapping,
 )
 from armwise.recordings.plausibility import require_torques, suspicions
-from armwise.recordings.preparation import Preparation
 from armwise.recordings.prepare import prepare
 from armwise.recordings.read import (
     BAGS,
@@ -26,7 +25,12 @@ from armwise.recordings.recording import (
     SignalTable,
 )
 from armwise.recordings.repairs import repaired
-from armwise.recordings.samples import PredictionBand, Samples, summarise_log
+from armwise.recordings.samples import (
+    PredictionBand,
+    Preparation,
+    Samples,
+    summarise_log,
+)
 from armwise.recordings.sensor_calibration import (
     SensorCalibration,
     read_calibration,

@@ -11,10 +11,9 @@ import numpy as np
 from armwise.errors import ArgumentError, RecordingError
 from armwise.progress import Progress
 from armwise.recordings.alignment.alignment import choose
-from armwise.recordings.preparation import Preparation
 from armwise.recordings.recording import Recording
 from armwise.recordings.repairs import repaired
-from armwise.recordings.samples import Samples
+from armwise.recordings.samples import Preparation, Samples
 from armwise.recordings.smoothing import smooth
 from armwise.recordings.stretches import (
     Stretches,

@@ -14,7 +14,7 @@ from armwise.regression import low_pass
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-    from armwise.recordings.preparation import Preparation
+    from armwise.recordings.samples import Preparation
     from armwise.recordings.stretches import Stretch
 
 

@@ -18,8 +18,7 @@ from armwise.recordings.alignment.lag import (
     fit_lag,
     lag_beside_hysteresis,
 )
-from armwise.recordings.preparation import Preparation
-from armwise.recordings.samples import Samples
+from armwise.recordings.samples import Preparation, Samples
 from armwise.recordings.smoothing import shifted, smooth
 from armwise.recordings.spectra import LONGEST, Band, band_powers, motion_band
 from armwise.recordings.stretches import motions_between_rests, speed_resolution
