@@ -47,6 +47,15 @@ _LOAD_FRICTION = 0.1
 """Standard deviation of load-dependent friction, as a fraction of the gear's load:
 efficiencies of harmonic drives and planetary gears lie between 80 and 100 %."""
 
+_ZERO = 0.1
+"""Zero of a torque signal, as a fraction of a joint's torque: what does not change with
+the pose is rather the weight that a short motion hardly tilts."""
+
+_LOAD_ROUNDS = 3
+"""Fits of the gears' load: the first knows of no friction that grows with it and takes
+it for bodies; on current-driven arms the second changes the load by 4 to 6 %, the third
+by 0.5 %, a fourth by 0.05 % (medians)."""
+
 
 @dataclass(frozen=True, eq=False)
 class TorqueExcess:
@@ -107,7 +116,8 @@ def torque_excess(
 def _over_bare(data: Samples, bare: Samples, arm: Arm, frame: str) -> TorqueExcess:
     """Subtract the empty run; its own fit corrects where the two motions differ."""
     dynamics = Dynamics(arm)
-    torque, own = _without_own(data, bare, dynamics)
+    grows = _load_friction(bare, dynamics)
+    torque, own = _without_own(data, bare, grows, dynamics)
     now, before = data.direction(), bare.direction()
     size, speed = _sizes(data)
     columns, std = _per_joint(
@@ -125,9 +135,7 @@ def _over_bare(data: Samples, bare: Samples, arm: Arm, frame: str) -> TorqueExce
             *(
                 (loaded - empty, np.full(arm.dof, _LOAD_FRICTION))
                 for loaded, empty in zip(
-                    _load_friction(data, dynamics),
-                    _load_friction(bare, dynamics),
-                    strict=True,
+                    _load_friction(data, dynamics), grows, strict=True
                 )
             ),
         ],
@@ -167,7 +175,7 @@ def _trust(data: Samples, dynamics: Dynamics) -> Float[np.ndarray, "samples dof"
 
 
 def _without_own(
-    data: Samples, bare: Samples, dynamics: Dynamics
+    data: Samples, bare: Samples, grows: list[np.ndarray], dynamics: Dynamics
 ) -> tuple[Float[np.ndarray, "samples dof"], Float[np.ndarray, "samples dof unknowns"]]:
     """Difference of the torques without what the arm itself adds to it, and its doubt.
 
@@ -190,7 +198,7 @@ def _without_own(
     target = bare.tau - empty @ described
     change, empty = (full - empty)[:, :, base], empty[:, :, base]
     size, speed = _sizes(bare)
-    now, grows = bare.direction(), _load_friction(bare, dynamics)
+    now = bare.direction()
     trust = _trust(bare, dynamics)
     columns = np.zeros((len(bare), bare.dof, bare.dof * STRETCHES))
     stretch = np.arange(len(bare)) * STRETCHES // len(bare)
@@ -209,15 +217,7 @@ def _without_own(
         grams = np.stack(
             [rows[stretch == k].T @ rows[stretch == k] for k in range(STRETCHES)]
         )
-        # Weight of what is known before against the rows: their own residual's.
-        noise = 1e-3 * size[j]
-        for _ in range(3):
-            values = _ridge(grams.sum(axis=0), noise)
-            residual = np.append(values, -1.0)
-            power = (
-                residual @ grams.sum(axis=0) @ residual / max(trust[:, j].sum(), 1.0)
-            )
-            noise = max(np.sqrt(max(power, 0.0)), 1e-6 * size[j])
+        values, noise = _ridge_by_residual(grams.sum(axis=0), trust[:, j].sum())
         without = [_ridge(grams.sum(axis=0) - gram, noise) for gram in grams]
         moved = change[:, j, used] * scale
         own = slice(0, moved.shape[1])
@@ -231,6 +231,21 @@ def _ridge(gram: np.ndarray, noise: float) -> np.ndarray:
     """Least squares of unknowns of unit size."""
     normal = gram[:-1, :-1] + noise**2 * np.eye(len(gram) - 1)
     return np.asarray(np.linalg.solve(normal, gram[:-1, -1]))
+
+
+def _ridge_by_residual(gram: np.ndarray, count: float) -> tuple[np.ndarray, float]:
+    """Least squares of unknowns of unit size, and the noise that this goes by.
+
+    What is known before weighs against the rows as their own residual says.
+    """
+    size = np.sqrt(gram[-1, -1] / max(count, 1.0))
+    noise = 1e-3 * size
+    for _ in range(3):
+        values = _ridge(gram, noise)
+        residual = np.append(values, -1.0)
+        power = residual @ gram @ residual / max(count, 1.0)
+        noise = max(np.sqrt(max(power, 0.0)), 1e-6 * size, 1e-150)
+    return values, float(noise)
 
 
 def _over_estimate(
@@ -366,31 +381,42 @@ def _load_friction(data: Samples, dynamics: Dynamics) -> list[np.ndarray]:
     Of all of it, or of what it carries without accelerating: what a gear's friction
     grows with differs from make to make, and the two explain a load otherwise.
 
-    The torque is that of any rigid bodies that explain the recorded one, joint by
-    joint, not the described ones. The recorded torque itself will not do: of a joint
-    that hardly carries anything it is friction, and its size times the direction is the
-    load itself, not its friction.
+    The torque is that of rigid bodies that explain the recorded one, joint by joint,
+    as near to the described ones as it lets them. The recorded torque itself will not
+    do: of a joint that hardly carries anything it is friction, and its size times the
+    direction is the load itself, not its friction.
     """
-    arm = dynamics.arm
+    arm, direction = dynamics.arm, data.direction()
     Y = dynamics.regressor(data.q, data.qd, data.qdd)
     slow = dynamics.regressor(data.q, data.qd, np.zeros_like(data.qdd))
-    is_link = np.zeros(arm.layout.size, dtype=bool)
-    is_link[arm.layout.links] = True
-    direction = data.direction()
-    whole, steady = np.empty((2, *data.tau.shape))
-    for j in range(arm.dof):
-        # Friction as the filtered torque shows it, beside the links' columns.
-        friction = [direction[:, j], data.qd[:, j], np.ones(len(data))]
-        columns = np.column_stack([Y[:, j, is_link], *friction])
-        scale = np.linalg.norm(columns, axis=0)
-        used = scale > 1e-9 * scale.max()
-        # Combinations that hardly show are left out: 1e-3 of the largest.
-        scaled = columns[:, used] / scale[used]
-        values = np.zeros(used.size)
-        values[used] = np.linalg.lstsq(scaled, data.tau[:, j], rcond=1e-3)[0]
-        bodies = (values / np.where(used, scale, 1.0))[: -len(friction)]
-        whole[:, j] = np.abs(Y[:, j, is_link] @ bodies)
-        steady[:, j] = np.abs(slow[:, j, is_link] @ bodies)
+    is_link, is_body = np.zeros((2, arm.layout.size), dtype=bool)
+    is_link[arm.layout.links] = is_body[arm.layout.links] = True
+    # Rotors sit before the gear: they explain torque, but do not load it.
+    is_body[arm.layout.drive("rotor_inertia")] = True
+    described = np.where(is_body, arm.parameters, 0.0)
+    (size, speed), trust = _sizes(data), _trust(data, dynamics)
+    whole, steady = (np.abs(x @ (is_link * described)) for x in (Y, slow))
+    for j in range(data.dof):
+        effect = np.sqrt(np.mean(Y[:, j] ** 2, axis=0))
+        used = is_body & (effect > 1e-6 * effect[is_body].max(initial=1e-300))
+        scale = _OWN_CHANGE * size[j] / effect[used]
+        bodies = described.copy()
+        for _ in range(_LOAD_ROUNDS):
+            rows = np.column_stack([
+                Y[:, j, used] * scale,
+                # Friction as the filtered torque shows it.
+                direction[:, j] * size[j],
+                data.qd[:, j] * size[j] / speed[j],
+                _LOAD_FRICTION * whole[:, j] * direction[:, j],
+                _LOAD_FRICTION * steady[:, j] * direction[:, j],
+                np.full(len(data), _ZERO * size[j]),
+                data.tau[:, j] - Y[:, j] @ described,
+            ])  # fmt: skip
+            rows *= trust[:, j : j + 1]
+            values, _ = _ridge_by_residual(rows.T @ rows, trust[:, j].sum())
+            bodies[used] = described[used] + scale * values[: len(scale)]
+            whole[:, j] = np.abs(Y[:, j] @ (is_link * bodies))
+            steady[:, j] = np.abs(slow[:, j] @ (is_link * bodies))
     return [whole * direction, steady * direction]
 
 
