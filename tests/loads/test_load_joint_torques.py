@@ -83,9 +83,12 @@ def test_a_poor_model_of_the_arm_does_little_harm() -> None:
 
 
 def test_an_identified_arm_does_without_the_bare_run() -> None:
-    load = identify_load(_run(True), rig.puma())
-    assert load.mass == pytest.approx(2.0, rel=0.02)
-    assert load.center_of_mass == pytest.approx(LOAD.center_of_mass, abs=1e-2)
+    load = identify_load(_run(True), rig.puma(), gain_std=0.0)
+    assert load.mass == pytest.approx(2.0, rel=0.005)
+    assert load.center_of_mass == pytest.approx(LOAD.center_of_mass, abs=3e-3)
+    # Gains in doubt: as wide as they are.
+    low, high = identify_load(_run(True), rig.puma()).interval()[0]
+    assert low < 2.0 < high
 
 
 def test_the_interval_is_as_wide_as_the_gains_are_uncertain() -> None:
@@ -165,7 +168,7 @@ def _with_load_friction(has_load: bool, of_all: bool) -> aw.Samples:
 
 @pytest.mark.parametrize("of_all", [True, False])
 def test_a_gear_that_rubs_under_load_makes_no_load(of_all: bool) -> None:
-    """Truth to 0.05 %; gears' load from any bodies, once: 1.994 ± 0.024, centre 6 mm."""
+    """By one fit of any bodies 1.994 ± 0.024 kg, the centre off by 6 mm."""
     loaded, bare = (_with_load_friction(has, of_all) for has in (True, False))
     load = identify_load(loaded, rig.puma(), bare=bare, gain_std=0.0)
     assert load.mass == pytest.approx(2.0, rel=0.001)

@@ -256,7 +256,7 @@ def _over_estimate(
     It was identified from torques with the same gains, so that its own torque is in
     recorded units: the gains multiply the load's only.
     """
-    arm = estimate.arm
+    arm, dynamics = estimate.arm, Dynamics(estimate.arm)
     torque = data.tau - gain * estimate.predict(data)
     covariance = estimate.base_covariance
     is_known = np.isfinite(np.diag(covariance))
@@ -265,15 +265,16 @@ def _over_estimate(
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     base = _base_columns(data, estimate)
     own = (base[:, :, is_known] @ root) * gain[:, None]
-    columns, std = _per_joint(_own_friction(data, Dynamics(arm)), _moves(data))
+    columns, std = _per_joint(_own_friction(data, dynamics), _moves(data))
     # What the identification left open stays so: a wide prior, not a value.
     opened = base[:, :, ~is_known]
     return TorqueExcess(
         data,
         torque,
-        _load_regressor(Dynamics(arm), arm, data, frame),
+        _load_regressor(dynamics, arm, data, frame),
         np.concatenate([own, opened, columns], axis=2),
         np.concatenate([np.ones(own.shape[2]), np.full(opened.shape[2], 10.0), std]),
+        _trust(data, dynamics),
         bias="none",  # the estimate has offsets, with their uncertainty
     )
 
@@ -344,13 +345,16 @@ def _over_description(data: Samples, arm: Arm, frame: str) -> TorqueExcess:
         "not know of their errors: give an estimate.json of armwise identify in place "
         "of the arm, or the same motion without load (--bare).",
     )
+    zeros, zeros_std = _zeros(data, _sizes(data)[0])
     return TorqueExcess(
         data,
         data.tau - own,
         _load_regressor(dynamics, arm, data, frame),
-        columns,
-        std,
+        np.concatenate([columns, zeros], axis=2),
+        np.concatenate([std, zeros_std]),
+        _trust(data, dynamics),
         warnings=(warning,),
+        bias="none",
     )
 
 
