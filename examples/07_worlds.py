@@ -9,7 +9,7 @@ tip = aw.worlds.Point("arm", link="tip")
 nail = aw.worlds.PointToNail("nail", tip, (1.5, 0.0, 1.0))
 world = aw.worlds.World((body,), (nail,), gravity=(0.0, 0.0, -9.81))
 
-run = aw.worlds.simulate(world, 5.0)
+run = aw.simulate(world, 5.0)
 distance = np.linalg.norm(run.deviation("nail"), axis=1)
 force = np.linalg.norm(run.force("nail"), axis=1)
 print(f"The tip starts {distance[0]:.2f} m away and ends {distance[-1]:.1e} m away")

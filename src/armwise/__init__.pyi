@@ -39,6 +39,7 @@ from .identification import read_estimate as read_estimate
 from .identification import reduce as reduce
 from .identification import write_estimate as write_estimate
 from .learning import learn as learn
+from .loads import OnlineLoad as OnlineLoad
 from .loads import identify_load as identify_load
 from .plants import MujocoArm as MujocoArm
 from .plants import SimulatedArm as SimulatedArm
@@ -52,3 +53,4 @@ from .report import write_report as write_report
 from .servos import identify_servo as identify_servo
 from .simulators import export as export
 from .version import __version__ as __version__
+from .worlds import simulate as simulate

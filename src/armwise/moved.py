@@ -36,7 +36,7 @@ _FOLDERS = {
         norm_optimal scaled_error Stopping ZeroPhase
     """,
     "loads": """
-        design_load_excitation KnownObject LoadEstimate OnlineLoad OptimalFilter
+        design_load_excitation KnownObject LoadEstimate OptimalFilter
         recognise StaticPoses verify_grasp WristSamples write_load
     """,
     "monitoring": "Watchdog",
@@ -55,7 +55,7 @@ _FOLDERS = {
         JointLimit JointMotor Orientation planar_chain Point PointForce PointToCurve
         PointToLine PointToNail PointToPlane PointToPoint PointVelocity
         PolynomialCurve read_world RigidBody Run SingularValueDropping Spring Torque
-        simulate Weld World Yielding
+        Weld World Yielding
     """,
 }
 _RENAMED = {

@@ -47,7 +47,7 @@ def _log(seconds: float = 4.0, picked: float = 0.3):
 
 
 class _Follower:
-    def __init__(self, online: aw.loads.OnlineLoad, folder: Path) -> None:
+    def __init__(self, online: aw.OnlineLoad, folder: Path) -> None:
         assert compiler is not None
         _, source = online.generate(folder, "hand")
         library = folder / "hand.so"
@@ -74,7 +74,7 @@ class _Follower:
 
 def test_c_and_python_agree_and_see_the_change(tmp_path: Path) -> None:
     arm, *columns = _log()
-    online = aw.loads.OnlineLoad(arm, "flange", rate_hz=RATE)
+    online = aw.OnlineLoad(arm, "flange", rate_hz=RATE)
     follower = _Follower(online, tmp_path)
     changed, sure = [], []
     for k, row in enumerate(zip(*columns, strict=True)):
@@ -97,7 +97,7 @@ def test_c_and_python_agree_and_see_the_change(tmp_path: Path) -> None:
 
 def test_memory_is_fixed_and_a_sample_quick(tmp_path: Path) -> None:
     arm, *columns = _log(0.5)
-    follower = _Follower(aw.loads.OnlineLoad(arm, "flange", rate_hz=RATE), tmp_path)
+    follower = _Follower(aw.OnlineLoad(arm, "flange", rate_hz=RATE), tmp_path)
     assert "malloc" not in follower.text
     row = [np.ascontiguousarray(x[0]) for x in columns]
     pointers = [ctypes.c_void_p(x.ctypes.data) for x in row]
@@ -119,7 +119,7 @@ def test_memory_is_fixed_and_a_sample_quick(tmp_path: Path) -> None:
 def test_a_name_that_is_none_in_c_is_refused(tmp_path: Path) -> None:
     arm = aw.load_arm("panda")
     with pytest.raises(ArgumentError, match="no name in C"):
-        aw.loads.OnlineLoad(arm, "flange").generate(tmp_path, "my load")
+        aw.OnlineLoad(arm, "flange").generate(tmp_path, "my load")
 
 
 def test_the_command_follows_a_pipe_and_writes_c(tmp_path: Path) -> None:
