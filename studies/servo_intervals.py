@@ -109,7 +109,7 @@ def simulated(servo: Servo, command: np.ndarray, k: int, by: str) -> Recording:
     with tempfile.TemporaryDirectory() as folder:
         write_servo_mjcf(servo, Path(folder) / "servo.xml")
         model = mujoco.MjModel.from_xml_path(str(Path(folder) / "servo.xml"))
-    model.opt.timestep = 0.001
+    model.opt.timestep = 0.00025
     data = mujoco.MjData(model)
     data.qpos[:] = start[0]
     points = set_points(servo, servo.motion(bare), model.opt.timestep)
@@ -117,7 +117,7 @@ def simulated(servo: Servo, command: np.ndarray, k: int, by: str) -> Recording:
     for step, point in enumerate(points, start=1):
         data.ctrl[:] = point
         mujoco.mj_step(model, data)
-        if step % 20 == 0:
+        if step % 80 == 0:
             rows.append(data.qpos.copy())
     # The last stamp falls between two steps: it repeats the one before.
     rows += rows[-1:] * (len(time) - len(rows))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,14 +52,13 @@ def set_points(
         timestep: The model's `opt.timestep` in [s].
     """
     servo = servo.simplified()
-    h, points = servo.set_point(motion)
-    at = np.arange(0.0, float(motion.time[-1]), timestep) + 0.5 * timestep
-    ends = np.arange(len(points)) * h
-    columns = []
-    for j in range(points.shape[1]):
-        kp, kd = servo.values["stiffness"][j], servo.values["derivative"][j]
-        position = np.interp(at, ends, points[:, j])
-        rate = np.interp(at, ends[:-1] + 0.5 * h, np.diff(points[:, j]) / h)
-        shift = servo.values["offset"][j] + servo.values["zero"][j]
-        columns.append(position + shift + kd / kp * rate)
-    return np.column_stack(columns)
+    # MuJoCo adds the whole step's new speed to the position: it moves as if `ctrl` had
+    # come half a step earlier than it was written.
+    late = servo.values["delay"] + 0.5 * timestep
+    later = replace(servo, values=dict(servo.values) | {"delay": late})
+    points = later.set_point(motion, timestep)
+    kp, kd = servo.values["stiffness"], servo.values["derivative"]
+    rate = np.diff(points.ends, axis=0) / timestep
+    shift = servo.values["offset"] + servo.values["zero"]
+    steps = int(np.ceil(motion.time[-1] / timestep))
+    return (points.means + shift + kd / kp * rate)[:steps]

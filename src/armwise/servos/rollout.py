@@ -177,6 +177,21 @@ def least_scale(median: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(median), np.maximum(median, 1e-3), 1e-2)
 
 
+@dataclass(frozen=True, eq=False)
+class SetPoint:
+    """Set-points of one motion.
+
+    Attributes:
+        step: In [s].
+        ends: Where they are at the ends of steps, from time zero, in [rad].
+        means: Over each step.
+    """
+
+    step: float
+    ends: Float[np.ndarray, "steps dof"]
+    means: Float[np.ndarray, "steps dof"]
+
+
 LOST = 1e3
 """Cost in [rad] of a row whose rollout ran away."""
 
@@ -285,32 +300,46 @@ class Roller:
         return total / max(rows, 1)
 
     def set_point(
-        self, motion: ServoMotion, tables: ServoTables
-    ) -> tuple[float, Float[np.ndarray, "steps dof"]]:
-        """Return the step in [s] and the set-points at the ends of steps, of one."""
-        h, steps, _ = motion.clock
-        series = np.empty((1, steps + 1, self.dof))
-        self._fill(motion, timing_rows(tables), series)
-        return h, series[0]
+        self, motion: ServoMotion, tables: ServoTables, step: float | None = None
+    ) -> SetPoint:
+        """Return the set-points of one table, at rollouts' step or another in [s]."""
+        h, dof = step or motion.clock[0], self.dof
+        steps = int(np.ceil(motion.time[-1] / h)) + 1
+        series = np.empty((1, steps + 1, 2 * dof))
+        self._fill(motion.time, motion.goals, h, _limits(timing_rows(tables)), series)
+        return SetPoint(h, series[0, :, :dof], series[0, 1:, dof:])
 
     def _fill(
-        self, motion: ServoMotion, timing: np.ndarray, series: np.ndarray
+        self,
+        time: np.ndarray,
+        goals: Float[np.ndarray, "samples columns"],
+        h: float,
+        limits: Float[np.ndarray, "tables columns three"],
+        series: Float[np.ndarray, "tables steps width"],
     ) -> None:
-        """Write the set-points of tables into the first columns of their series."""
-        h, steps, _ = motion.clock
-        count, dof, samples = len(timing), self.dof, len(motion.time)
-        limits = timing.reshape(count, len(TIMING), dof)[:, :3]
-        settings = np.concatenate([[h], limits.transpose(0, 2, 1).ravel()])
-        width = series.shape[2]
-        numbers = np.empty((count, dof, 2), dtype=np.int64)
-        numbers[..., 0] = samples * np.arange(dof)
-        numbers[..., 1] = (steps + 1) * width * np.arange(count)[:, None]
-        numbers[..., 1] += np.arange(dof)
-        goals = np.ascontiguousarray(motion.goals.T)
-        time = np.ascontiguousarray(motion.time)
+        """Write set-points at the ends of steps, then means over the steps before.
+
+        Args:
+            time: Stamps of goals in [s].
+            goals: What is approached.
+            h: Step in [s].
+            limits: Delay, slew and acceleration of every table.
+            series: Whose first columns they are written to.
+        """
+        count, columns = limits.shape[:2]
+        samples, (steps, width) = len(time), series.shape[1:]
+        settings = np.concatenate([[h], limits.ravel()])
+        numbers = np.empty((count, columns, 3), dtype=np.int64)
+        numbers[..., 0] = samples * np.arange(columns)
+        numbers[..., 1] = steps * width * np.arange(count)[:, None]
+        numbers[..., 1] += np.arange(columns)
+        numbers[..., 2] = numbers[..., 1] + columns
+        rows = np.ascontiguousarray(goals.T)
+        stamps = np.ascontiguousarray(time)
         self._profile(
-            count * dof, samples, steps, width, numbers.ctypes.data, time.ctypes.data,
-            goals.ctypes.data, settings.ctypes.data, series.ctypes.data,
+            count * columns, samples, steps - 1, width, numbers.ctypes.data,
+            stamps.ctypes.data, rows.ctypes.data, settings.ctypes.data,
+            series.ctypes.data,
         )  # fmt: skip
 
     def _motion(
@@ -326,18 +355,20 @@ class Roller:
         varying = motion.loads
         if varying is not None:
             bodies = np.zeros(len(LOAD))
-        width = dof + 1 + (0 if varying is None else len(LOAD))
+        power = 2 * dof
+        width = power + 1 + (0 if varying is None else len(LOAD))
         series = np.empty((len(timing), steps + 1, width))
-        self._fill(motion, timing, series)
+        self._fill(motion.time, motion.goals, h, _limits(timing), series)
         if varying is not None:
-            series[:, :, dof + 1 :] = varying
-        series[:, :, dof] = 1.0
+            series[:, :, power + 1 :] = varying
+        series[:, :, power] = 1.0
         if not motion.powered.all():
-            at = np.arange(steps + 1) * h
-            for one, release in zip(series, timing[:, -dof:].mean(1), strict=True):
-                # Switching off is a command too, and takes its time to arrive.
-                sent = np.searchsorted(motion.time, at - release, side="right") - 1
-                one[:, dof] = motion.powered[np.clip(sent, 0, samples - 1)]
+            # Switching off is a command too, and takes its time to arrive.
+            release = np.full((len(timing), 1, 3), _UNLIMITED)
+            release[:, 0, 0] = timing[:, -dof:].mean(1)
+            supply = np.empty((len(timing), steps + 1, 2))
+            self._fill(motion.time, motion.powered[:, None], h, release, supply)
+            series[:, :, power] = supply[:, :, 1]
         count = len(drives)
         n = np.zeros((count, 5), dtype=np.int64)
         n[:, 0] = shared * (steps + 1) * width
@@ -376,6 +407,16 @@ def _threads() -> ThreadPoolExecutor:
 
 TIMING = ("delay", "slew", "acceleration", "release")
 """Rows of the table that decide when set-points and power arrive."""
+
+
+_UNLIMITED = 1e9
+"""Stands for a slew or an acceleration without limit."""
+
+
+def _limits(timing: np.ndarray) -> Float[np.ndarray, "tables dof three"]:
+    """Return delay, slew and acceleration of every joint from `timing_rows`."""
+    rows = timing.reshape(len(timing), len(TIMING), -1)[:, :3]
+    return rows.transpose(0, 2, 1)
 
 
 def timing_rows(tables: ServoTables) -> np.ndarray:

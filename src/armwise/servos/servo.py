@@ -17,7 +17,7 @@ from armwise.files import json_text, write_atomically
 from armwise.recordings import PredictionBand, Recording
 from armwise.servos.model import CORE, PARAMETERS, decode, encode
 from armwise.servos.motions import servo_motion
-from armwise.servos.rollout import Roller, ServoMotion, ServoTables
+from armwise.servos.rollout import Roller, ServoMotion, ServoTables, SetPoint
 from armwise.tables import read_json
 
 if TYPE_CHECKING:
@@ -171,11 +171,14 @@ class Servo:
             )
         return replace(self, arm=arm)
 
-    def set_point(
-        self, motion: ServoMotion
-    ) -> tuple[float, Float[np.ndarray, "steps dof"]]:
-        """Return the step in [s] and the set-points at the ends of steps."""
-        return self.roller.set_point(motion, self.table)
+    def set_point(self, motion: ServoMotion, step: float | None = None) -> SetPoint:
+        """Return the set-points at the ends of steps and their means over them.
+
+        Args:
+            motion: Of `motion`.
+            step: In [s]; that of rollouts by default.
+        """
+        return self.roller.set_point(motion, self.table, step)
 
     def rollouts(
         self, motions: Sequence[ServoMotion]
