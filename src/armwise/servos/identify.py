@@ -303,6 +303,7 @@ class _Identification(JointMotions):
         for k, element in enumerate(passes):
             # Friction is all there by then, or all that there is.
             if element == _AFTER_FRICTION:
+                self._borrow(moving, errors)
                 for joint in [j for j in moving if errors[j.number] > _ROUNDING]:
                     self.progress("other valleys", 0.35 + 0.45 * k / len(passes))
                     self._shake(joint)
@@ -336,6 +337,30 @@ class _Identification(JointMotions):
         if len(moving) > 1:
             verdicts["shared values"] = self._share(moving, errors)
         return tuple(verdicts.values())
+
+    def _borrow(self, moving: Sequence[ServoJoint], errors: dict[int, float]) -> None:
+        """Give a joint the model of another's servo, where that predicts better.
+
+        Elements are added one at a time, and a first one that only stands for others
+        keeps those out. Servos of one arm are of one type: where one of them came to a
+        better model, it is a start for all.
+        """
+        models = [(j.number, j.names, j.fits) for j in moving]
+        for joint in [j for j in moving if errors[j.number] > _ROUNDING]:
+            own = [{n: values[n] for n in ("offset", "zero")} for values in joint.fits]
+            for number, names, values in models:
+                if number == joint.number:
+                    continue
+                self.progress("other servos", 0.5)
+                starts = [dict(v) | mine for v, mine in zip(values, own, strict=True)]
+                fits = [
+                    self._fitted(joint, side, [start], 2 * self.steps, names).values
+                    for side, start in enumerate(starts)
+                ]
+                error = self._left_out(joint, fits)
+                if error < (1.0 - WORTH) * errors[joint.number]:
+                    joint.names, joint.fits = names, fits
+                    errors[joint.number] = error
 
     def _shake(self, joint: ServoJoint) -> None:
         """Look for a lower valley around a joint's fits, and take both halves there."""
