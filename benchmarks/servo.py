@@ -1,4 +1,4 @@
-"""Servo arms from command and position: Armwise beside mujoco.sysid and a delay line.
+"""Servos from command and position: Armwise beside mujoco.sysid, BAM, a delay line.
 
     armwise bench servo
 
@@ -10,12 +10,18 @@ optimiser; zeros and masses are the same description's. An evaluation is one mot
 rolled out once.
 
 The motions are those of $ARMWISE_DATA/so101, eight fitted and every fourth left out;
-without these the three that Armwise ships, two fitted. BAM has no package on PyPI: its
-row says so.
+without these the three that Armwise ships, two fitted.
+
+BAM (pip install better-actuator-models optuna cmaes; it asks for Python 3.12) fits one
+servo that swings a weighed pendulum, not an arm: both fit the same runs of
+$ARMWISE_DATA/sts3215, three masses and gains 4 8 16 32, and are judged on all runs of
+other masses and gains. BAM has its own model of the STS3215, its largest friction model
+(m6), its own simulator and the optimiser that its `bam.fit` uses.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import armwise as aw
-from armwise.recordings import Recording, read_recording
+from armwise.recordings import Channel, Recording, read_recording
 from armwise.servos import EXAMPLE, Servo, identify_servo
 from armwise.servos.mjcf import write_servo_mjcf
 from armwise.servos.rollout import Roller, ServoMotion
@@ -52,6 +58,7 @@ _KINDS = (
 class Figure(NamedTuple):
     """How a method did: errors of motions left out, and what they cost."""
 
+    motions: str
     method: str
     mrad: str
     worst_joint_mrad: str
@@ -77,8 +84,8 @@ def run() -> Iterator[Figure]:
     late = servo.errors(unseen).delay_line_joints
     yield _figure("the command, late", late, 0, 0.0)
     yield from _peer(servo, [servo.motion(one) for one in fitted], logs)
-    yield Figure("BAM", "not run: no package on PyPI", "", "", "")
     yield _figure("Armwise", servo.errors(unseen).joints, used, took)
+    yield from _pendulum()
 
 
 def _recordings() -> tuple[aw.Arm, list[Recording], list[Recording]]:
@@ -102,6 +109,7 @@ def _recordings() -> tuple[aw.Arm, list[Recording], list[Recording]]:
 def _figure(method: str, errors: np.ndarray, evaluations: int, took: float) -> Figure:
     own = 1e3 * errors[:ARM_JOINTS]
     return Figure(
+        "so101" if len(errors) > 1 else "sts3215",
         method,
         f"{own.mean():.2f}",
         f"{own.max():.2f}",
@@ -134,9 +142,8 @@ def _peer(
     from mujoco import sysid
 
     if not hasattr(sysid, "optimize"):
-        yield Figure(
-            "mujoco.sysid", "skipped: pip install 'armwise[bench]'", "", "", ""
-        )
+        note = "skipped: pip install 'armwise[bench]'"
+        yield Figure("so101", "mujoco.sysid", note, "", "", "")
         return
     names = [joint.name for joint in servo.arm.joints]
     with tempfile.TemporaryDirectory() as folder:
@@ -224,3 +231,178 @@ def _rollout(model: Any, motion: ServoMotion) -> np.ndarray:
     # From the first sample on, which no step has reached yet.
     times, q = np.append(0.0, times), np.vstack([motion.q[:1], q])
     return np.stack([np.interp(motion.time, times, column) for column in q.T], axis=1)
+
+
+# One servo that swings a pendulum.
+
+_RIGS = {
+    (100, 535): (0.006745, 0.5422), (100, 741): (0.009273, 0.7444),
+    (100, 969): (0.012182, 0.9677), (100, 1168): (0.014615, 1.1630),
+    (150, 535): (0.013688, 0.8236), (150, 741): (0.018793, 1.1269),
+    (150, 969): (0.024550, 1.4619), (150, 1168): (0.029472, 1.7549),
+}  # fmt: skip
+"""Length in [mm] and weight in [g] → inertia in [kg m²] and gravity moment in [N m]."""
+
+_MASSES, _GAINS = (535, 741, 1168), (4.0, 8.0, 16.0, 32.0)
+"""Weights in [g] and gains that are fitted."""
+
+_EVERY = 8
+"""Of so many runs of these one is fitted: with more, BAM takes hours."""
+
+_TRIALS = 1500
+"""Of BAM's optimiser."""
+
+_BAM_STEP = 5e-3
+"""Step of BAM's simulation in [s], its default."""
+
+_PENDULUM = """<robot name="pendulum"><link name="base"/><link name="rod"><inertial>
+<origin xyz="0 0 {c}"/><mass value="{m}"/>
+<inertia ixx="{i}" iyy="{i}" izz="1e-6" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="servo" type="revolute"><parent link="base"/><child link="rod"/>
+<axis xyz="0 1 0"/><limit lower="-10" upper="10" effort="5" velocity="20"/></joint>
+</robot>"""
+
+
+class PendulumRun(NamedTuple):
+    """One run of the bench."""
+
+    rig: tuple[int, int]
+    gain: float
+    volts: float
+    arm: aw.Arm
+    recording: Recording
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether it is of the masses and gains that may be fitted."""
+        return self.rig[1] in _MASSES and self.gain in _GAINS
+
+
+def _pendulum() -> Iterator[Figure]:
+    """Fit one servo by both, and judge on other masses and gains."""
+    if not (DATA / "sts3215").exists():
+        note = f"skipped: {DATA}/sts3215 is not there"
+        yield Figure("sts3215", "BAM", note, "", "", "")
+        return
+    runs = _pendulum_runs()
+    fitted = [one for one in runs if one.is_fitted][::_EVERY]
+    unseen = [one for one in runs if not one.is_fitted]
+    yield from _bam(fitted, unseen)
+    count, start = [0], time.process_time()
+    with _counted(count):
+        servo = identify_servo(
+            [one.arm for one in fitted],
+            [one.recording for one in fitted],
+            [one.gain for one in fitted],
+        )
+    took = time.process_time() - start
+    errors = servo.errors(
+        [one.recording for one in unseen],
+        [one.arm for one in unseen],
+        [one.gain for one in unseen],
+    )
+    late = errors.delay_line_joints
+    yield _figure("the command, late", late, 0, 0.0)
+    yield _figure("Armwise", errors.joints, count[0], took)
+
+
+def _pendulum_runs() -> list[PendulumRun]:
+    import polars as pl
+
+    arms = {rig: _pendulum_arm(*numbers) for rig, numbers in _RIGS.items()}
+    table = pl.read_parquet(DATA / "sts3215" / "pendulum.parquet")
+    runs = []
+    for _, rows in table.group_by("run", maintain_order=True):
+        stamps = rows["time"].to_numpy() - rows["time"][0]
+        extra = {
+            name: Channel(stamps, rows[column].to_numpy().astype(float))
+            for name, column in (
+                ("command_1", "command"), ("powered", "powered"),
+                ("temperature", "temperature"),
+            )
+        }  # fmt: skip
+        rig = round(1e3 * rows["length"][0]), round(1e3 * rows["mass"][0])
+        q = rows["position"].to_numpy().astype(float)[:, None]
+        recording = Recording.from_arrays(stamps, q=q, extra=extra, source="run")
+        volts = float(rows["volts"].to_numpy().mean())
+        gain = float(rows["kp"][0])
+        runs.append(PendulumRun(rig, gain, volts, arms[rig], recording))
+    return runs
+
+
+def _pendulum_arm(inertia: float, moment: float) -> aw.Arm:
+    """Return one link of an inertia and a gravity moment."""
+    # Half of the inertia is the centre's, which a body can have.
+    mass = 2.0 * (moment / 9.81) ** 2 / inertia
+    center = moment / (9.81 * mass)
+    text = _PENDULUM.format(c=-center, m=mass, i=inertia - mass * center**2)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "pendulum.urdf")
+        path.write_text(text)
+        return aw.load_arm(path)
+
+
+def _bam(
+    fitted: Sequence[PendulumRun], unseen: Sequence[PendulumRun]
+) -> Iterator[Figure]:
+    """Fit the runs as `bam.fit` does, and roll the others out by its simulator."""
+    if any(importlib.util.find_spec(name) is None for name in ("bam", "optuna")):
+        note = "skipped: pip install better-actuator-models optuna cmaes"
+        yield Figure("sts3215", "BAM", note, "", "", "")
+        return
+    import optuna
+    from bam.actuators import actuators
+    from bam.model import models
+    from bam.simulate import Simulator
+
+    def errors(values: Any, log: dict[str, Any]) -> np.ndarray:
+        model = models["m6"]()
+        model.set_actuator(actuators["sts3215"]())
+        model.load_parameters_from_dict(values)
+        q, _, _ = Simulator(model).rollout_log(log, simulate_control=True)
+        return np.abs(np.array(q) - np.array([e["position"] for e in log["entries"]]))
+
+    model = models["m6"]()
+    model.set_actuator(actuators["sts3215"]())
+    free = {k: p for k, p in model.get_parameters().items() if p.optimize}
+    log = _bam_log(fitted)
+
+    def objective(trial: Any) -> float:
+        values = {k: trial.suggest_float(k, p.min, p.max) for k, p in free.items()}
+        return float(errors(values, log).mean())
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    sampler = optuna.samplers.CmaEsSampler(seed=0)
+    study = optuna.create_study(sampler=sampler)
+    start = time.process_time()
+    study.optimize(objective, n_trials=_TRIALS)
+    took = time.process_time() - start
+    left_out = errors(study.best_params, _bam_log(unseen)).mean(axis=0)
+    evaluations = _TRIALS * len(fitted)
+    yield _figure("BAM", np.array([left_out.mean()]), evaluations, took)
+
+
+def _bam_log(runs: Sequence[PendulumRun]) -> dict[str, Any]:
+    """Return runs as BAM's batch has them: its step, all runs side by side."""
+    length = np.array([1e-3 * one.rig[0] for one in runs])
+    inertia, moment = np.array([_RIGS[one.rig] for one in runs]).T
+    # A point and a rod of BAM's that have this inertia and moment; the rod's mass may
+    # be negative, for only these two sums count.
+    rod = 6.0 * (moment / (9.80665 * length) - inertia / length**2)
+    point = inertia / length**2 - rod / 3.0
+    at = np.arange(0.0, min(one.recording["q_1"].time[-1] for one in runs), _BAM_STEP)
+    columns = []
+    for name in ("q_1", "command_1", "powered"):
+        channels = [one.recording[name] for one in runs]
+        columns.append([np.interp(at, c.time, c.values) for c in channels])
+    q, goals, powered = (np.array(x).T for x in columns)
+    entries = [
+        {"position": a, "goal_position": b, "torque_enable": c > 0.5, "speed": 0.0 * a}
+        for a, b, c in zip(q, goals, powered, strict=True)
+    ]
+    return {
+        "mass": point, "arm_mass": rod, "length": length, "dt": _BAM_STEP,
+        "kp": np.array([one.gain for one in runs]),
+        "vin": np.array([one.volts for one in runs]),
+        "entries": entries,
+    }  # fmt: skip

@@ -23,8 +23,8 @@ from armwise.servos.fit import (
     shared_values,
     standard_deviations,
 )
-from armwise.servos.identify import takers
-from armwise.servos.model import CORE, PARAMETERS
+from armwise.servos.identify import _Identification, takers
+from armwise.servos.model import CORE, PARAMETERS, half_step_inertia
 from armwise.servos.motions import joint_loads, joint_signs, servo_motion
 from armwise.servos.rollout import Roller
 from tests.servos import rig
@@ -344,3 +344,29 @@ def test_a_joint_that_gravity_does_not_load_has_the_others_torques(robot):
     prior = Prior(means, dict.fromkeys(TORQUES, 1.0))
     fit = fit_alike(Roller(None), motions, lost, (*CORE, "acceleration"), 4, prior)
     assert 0.5 < fit.values["stiffness"] / right["stiffness"] < 2.0
+
+
+def test_a_joint_borrows_the_model_of_another(tmp_path):
+    """One that lacks what its neighbour's servo has takes the neighbour's model."""
+    robot = rig.arm(tmp_path)
+    servo = rig.truth(robot, acceleration=15.0)
+    motions = [servo.motion(rig.recording(servo, seed)) for seed in (1, 2, 3, 4)]
+    course = _Identification(
+        [robot] * 4, motions, np.ones(2), Roller(None), (0, 8), lambda what, done: None
+    )
+    joints = course.joints()
+    for joint in joints:
+        values = {name: float(x[joint.number]) for name, x in servo.values.items()}
+        values["armature"] -= float(half_step_inertia(np.array(values["damping"])))
+        joint.halves, joint.fits = course.windows(joint), [values] * 2
+        joint.names = (*CORE, "acceleration")
+    poor = joints[1]
+    poor.names, poor.fits = CORE, [dict(poor.fits[0], acceleration=np.inf)] * 2
+    errors = {j.number: course._left_out(j, j.fits) for j in joints}
+    before = dict(errors)
+    course._borrow(joints, errors)
+    assert poor.names == joints[0].names
+    assert poor.fits[0]["acceleration"] == pytest.approx(15.0, rel=0.05)
+    assert errors[1] < 0.5 * before[1]
+    # The neighbour has nothing to learn from it.
+    assert errors[0] == before[0]
