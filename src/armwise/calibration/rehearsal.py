@@ -1,4 +1,4 @@
-"""Rehearsal of a calibration by moving: simulated arms with sensors nobody knows.
+"""Rehearsal of a calibration by moving: simulated arms with unknown sensors.
 
 The plant's masses differ from the description, its joints have dry friction, and its
 sensors are of random gain, sign, offset and bend. The truth is kept, to compare with.

@@ -1,4 +1,9 @@
-"""Identification: the parameters of an arm, with their uncertainty."""
+"""Identification: the parameters of an arm, with their uncertainty.
+
+To read in this order: `identify` (the verb), `problem`, `friction_selection`,
+`methods/`, `validation`, `estimate`; then what looks wrong: `diagnosis`, `data_checks`,
+`mismatch`.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

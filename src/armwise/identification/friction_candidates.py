@@ -1,4 +1,4 @@
-"""Candidates of friction: what a log may show of every drive, before any is chosen."""
+"""Friction candidates: terms that a log can show of every drive."""
 
 from __future__ import annotations
 

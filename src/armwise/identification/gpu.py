@@ -1,4 +1,4 @@
-"""GPU accumulator: sums of the regressor's products, which never leaves the chip."""
+"""GPU accumulator: inner products of the regressor's columns, rows never stored."""
 
 from __future__ import annotations
 

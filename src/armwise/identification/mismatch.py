@@ -1,4 +1,4 @@
-"""Mismatch: what the residual still follows, and what that does to the intervals.
+"""Model mismatch: columns the residual still follows, and their effect on intervals.
 
 A jackknife knows of noise and its correlation, not of a model that is wrong: what every
 stretch of a log shows alike is in no scatter. So the residual is asked what it follows:

@@ -1,4 +1,4 @@
-"""What a fit leaves over of further columns, stretch by stretch, of gains and delay."""
+"""Further columns less what was fitted: products per stretch, gains and delay."""
 
 from __future__ import annotations
 

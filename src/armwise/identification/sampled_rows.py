@@ -1,4 +1,4 @@
-"""Some rows of the data from all over it, for tests that need no more of them."""
+"""Rows sampled from the whole log, plain and whitened, for the tests of the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section that tells the story in one screen: the arm, what was gained, what next."""
+"""First section: the arm, what was gained over its description, what to do next."""
 
 from __future__ import annotations
 
