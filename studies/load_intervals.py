@@ -36,7 +36,7 @@ from armwise.recordings import Channel, Recording
 from armwise.regression import FrictionTerm
 
 FRAME = "flange"
-CAPACITY = {"ur10": 10.0, "panda": 3.0}
+CAPACITY = {"iiwa": 7.0, "panda": 3.0, "puma560": 2.5, "ur5": 5.0, "ur10": 10.0}
 """What each arm may carry in [kg]."""
 
 GAIN_STD = 0.1
@@ -184,7 +184,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     rows: dict[str, list[dict[str, float]]] = {
-        name: [] for name in options.arm or sorted(CAPACITY)
+        name: [] for name in options.arm or ("panda", "ur10")
     }
     plans = {
         name: design_load_excitation(aw.load_arm(name), FRAME, candidates=60)
