@@ -473,7 +473,12 @@ class _Identification(JointMotions):
         return float(np.mean(both))
 
     def _left_out_ratio(self, joint: ServoJoint) -> float:
-        """Return the error of halves' fits on each other's motions over their own."""
+        """Return the error on motions left out over that on those fitted.
+
+        Halves' fits on each other's motions over their own say it of half of the
+        motions. With n of them errors are 1 ± p/n of what the model cannot explain, in
+        squares: with all, the ratio of squares is the ratio of halves itself.
+        """
         own = [
             np.nanmean(mean_errors(self.roller, windows, values))
             for windows, values in zip(joint.halves, joint.fits, strict=True)
@@ -481,7 +486,7 @@ class _Identification(JointMotions):
         ]
         ratio = self._left_out(joint, joint.fits) / max(float(np.mean(own)), 1e-12)
         # One motion has no other half.
-        return max(ratio, 1.0) if np.isfinite(ratio) else 1.0
+        return float(np.sqrt(max(ratio, 1.0))) if np.isfinite(ratio) else 1.0
 
     def _final(self, joints: list[ServoJoint]) -> list[ServoFit]:
         """Fit all rows of all motions, servos of one type pulled together."""
