@@ -23,7 +23,7 @@ from armwise.errors import ArmwiseError
 from armwise.identification import Estimate, identify
 from armwise.jobs import InProcess, JobRunner, ProcessPool
 from armwise.motions import Motion, random_motion
-from armwise.plants import Friction, MujocoArm, SimulatedArm, perturbed, run
+from armwise.plants import Friction, MujocoArm, Plant, SimulatedArm, perturbed, run
 from armwise.recordings import Channel, Recording, Samples
 from armwise.regression import (
     Columns,
@@ -188,8 +188,13 @@ def _moved(
         return q, tau + shapes @ np.array([c for _, c in terms])
     if any(term.kind.uses_temperature for term, _ in terms):
         raise RuntimeError("Thermometers are for prescribed motion.")
-    make = SimulatedArm if plant == "simulated" else MujocoArm
-    loop = make(truth, friction=Friction(terms=terms))
+    further = Friction(terms=terms)
+    loop: Plant
+    if plant == "simulated":
+        loop = SimulatedArm(truth, friction=further)
+    else:
+        # Soft friction is less than Coulomb's at low speed: a term that is there.
+        loop = MujocoArm(truth, friction=further, friction_holds=True)
     log = run(loop, ComputedTorque(truth, 400.0, 40.0), motion)
     channels = [
         [log[f"{name}_{i + 1}"] for i in range(truth.dof)] for name in ("q", "tau")

@@ -143,6 +143,25 @@ def test_coulomb_friction_holds_in_both():
         assert plant.state.q[0, 0] == pytest.approx(4.0 / 2 / (0.5 / 0.6), rel=0.01)
 
 
+def test_friction_holds_what_gravity_pulls_if_asked_to():
+    arm = load_arm("ur5").with_coupling(
+        "wrist motor", {"joint_5": 1.0, "joint_6": 1.0}, Drive(0.0, 0.0, 5.0)
+    )
+    pull = np.abs(Dynamics(arm).gravity_torque(arm.rest))
+    values = np.array(arm.parameters)
+    values[arm.layout.drive("coulomb")[:6]] = 1.5 * pull + 0.1
+    # Held by the coupled motor alone.
+    values[arm.layout.drive("coulomb")[4]] = 0.0
+    creep = []
+    for holds in (True, False):
+        plant = MujocoArm(arm.with_parameters(values), friction_holds=holds)
+        plant.reset(arm.rest)
+        for _ in range(1000):
+            plant.step(np.zeros((1, 6)))
+        creep.append(np.abs(plant.state.q[0] - arm.rest).max())
+    assert creep[0] < 1e-4 < 1e-2 < creep[1]
+
+
 def test_coupled_motors_and_joints_that_follow_agree():
     base = with_drives(load_arm("puma560"), rotor_inertia=0.2, viscous=1.0)
     arm = base.with_coupling(

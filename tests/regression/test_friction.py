@@ -182,6 +182,26 @@ def test_rows_far_from_a_reversal_may_pay_a_little_for_friction_with_a_memory():
     assert gain(1.3, remembers=False) == 0.0
     # √20 − √10 is more than a fiftieth of √1000.
     assert gain(2.0, remembers=True) == 0.0
+    # Where a fiftieth of the torque is far more, a quarter of their own error is left.
+    search._torque *= 100.0
+    assert gain(1.5, remembers=True) > 0.0
+    assert gain(1.6, remembers=True) == 0.0
+
+
+def test_what_shows_around_reversals_alone_is_no_function_of_speed():
+    """A joint that sticks there looks like one; rows that are fitted do not say so."""
+    search = object.__new__(friction_selection._Search)
+    search._torque = np.array([[1000.0], [1500.0]])
+    before = np.array([np.full(10, 4.0), np.full(10, 9.0)])
+    everywhere = np.linspace(5.0, 5.2, 10)
+    for fitted, is_taken in (
+        (np.linspace(3.0, 3.2, 10), True),
+        # As large a fall on the whole, but of some stretches only.
+        (np.tile([1.6, 4.9], 5), False),
+    ):
+        after = np.array([fitted, everywhere])
+        gain = search._gain(before, after, np.array([0]), remembers=False)
+        assert (gain > 0.0) == is_taken
 
 
 def test_terms_that_would_predict_alike_are_part_of_the_spread(arm, data):
@@ -299,6 +319,13 @@ def test_a_known_plant_gets_its_terms_and_no_others(kind, seed):
     assert (
         len(result.there) == {"plain": 0, "load": 2, "temperature": 2, "all": 8}[kind]
     )
+
+
+@pytest.mark.slow
+def test_joints_that_stick_have_no_hysteresis():
+    """Wrists of this plant stop for moments at 16 % of their torque's error."""
+    pytest.importorskip("mujoco", reason="needs the extra armwise[sim]")
+    assert run_once("ur5", "plain", "mujoco", 4000).phantoms == ()
 
 
 def warmth(power, time, constant):

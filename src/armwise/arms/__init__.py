@@ -21,13 +21,14 @@ from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom
 from armwise.arms.readers.urdf import read_shape
 from armwise.arms.readers.xml import Element, read_xml
 from armwise.arms.save import save_arm, simulator_file
-from armwise.arms.writers.mjcf import mjcf_text
+from armwise.arms.writers.mjcf import FRICTION_SOLVER, mjcf_text
 from armwise.arms.writers.urdf import number, numbers
 from armwise.arms.writers.xml_edit import Editor, quoteattr
 
 __all__ = [
     "BASE",
     "DRIVE_NAMES",
+    "FRICTION_SOLVER",
     "INERTIAL_NAMES",
     "Arm",
     "Coupling",

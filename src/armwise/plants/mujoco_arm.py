@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from armwise.arms import BASE, Arm, Frame, InertialParameters, Joint, load_arm
+from armwise.arms import (
+    BASE,
+    FRICTION_SOLVER,
+    Arm,
+    Frame,
+    InertialParameters,
+    Joint,
+    load_arm,
+)
 from armwise.errors import ArgumentError, ArmError, MissingExtra
 from armwise.plants.altered_arms import Payload, carried_beyond, carrying
 from armwise.plants.drive import Actuator, Friction
@@ -355,6 +363,8 @@ class MujocoArm(RiggedPlant):
         payload: A load in the hand (not with MJCF files).
         friction: Further friction terms (not with MJCF files); MuJoCo has its own way
             to stick, so that nothing else of it may differ from the default.
+        friction_holds: Whether Coulomb friction holds as in exported files; MuJoCo's
+            own is soft: it creeps, and is less than Coulomb's at low speed.
         control_rate_hz: Torques per second.
         plant_rate_hz: Steps of MuJoCo per second, at least.
         integrator: "euler", "rk4", "implicit" or "implicitfast".
@@ -373,6 +383,7 @@ class MujocoArm(RiggedPlant):
         actuator: Actuator | None = None,
         payload: Payload | None = None,
         friction: Friction | None = None,
+        friction_holds: bool = False,
         control_rate_hz: float = 1000.0,
         # Judgement: two steps within a control period of 1 ms; MuJoCo's own default is
         # a step of 2 ms.
@@ -388,6 +399,9 @@ class MujocoArm(RiggedPlant):
         if not arms or (batch is not None and len(arms) not in (1, batch)):
             raise ArgumentError(f"{len(arms)} arms are no batch of {batch or 1}.")
         built = [_model(a, payload, wrist[0] if wrist else None) for a in arms]
+        if friction_holds:
+            for _, model in built:
+                _let_friction_hold(model)
         # Equal arms share a model.
         built = built * (batch or 1) if len(built) == 1 else built
         self.arm, batch = built[0][0], len(built)
@@ -442,6 +456,16 @@ def _model(
     # Torques come in through qfrc_applied; the file's own servos would fight them.
     model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
     return None, model
+
+
+def _let_friction_hold(model: Any) -> None:
+    """Set the solver of dry friction as in exported files."""
+    reference, impedance = (
+        [float(number) for number in FRICTION_SOLVER[name].split()]
+        for name in ("solreffriction", "solimpfriction")
+    )
+    model.dof_solref[:], model.dof_solimp[:] = reference, impedance
+    model.tendon_solref_fri[:], model.tendon_solimp_fri[:] = reference, impedance
 
 
 def _is_mjcf(path: Path) -> bool:
