@@ -8,7 +8,7 @@ all are judged alike: how much of the difference is explained, in units of its s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
@@ -538,16 +538,24 @@ def gain_directions(
         sums: The robot's stretches.
         torque_std: Weights of the estimate, per joint in [N m].
     """
-    leaders = problem.columns.user[:, list(problem.base.indices)]
     matrices, torques = [], []
-    joints = zip(problem.columns.support, sums.factors, torque_std, strict=True)
-    for j, (support, factors, std) in enumerate(joints):
-        stacked = factors.reshape(-1, factors.shape[-1]) / std
-        matrices.append(stacked[:, : support.size] @ leaders[support])
-        torque = np.zeros((len(stacked), len(torque_std)))
-        torque[:, j] = stacked[:, -1]
+    for j, (base, behind) in enumerate(_weighted_rows(problem, sums, torque_std)):
+        torque = np.zeros((len(base), len(torque_std)))
+        torque[:, j] = behind[:, -1]
+        matrices.append(base)
         torques.append(torque)
     return _moved_by(np.vstack(matrices), np.vstack(torques))
+
+
+def _weighted_rows(
+    problem: Problem, sums: ChunkSums, torque_std: np.ndarray
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows of each joint in units of its noise: base columns, and all behind them."""
+    leaders = problem.columns.user[:, list(problem.base.indices)]
+    joints = zip(problem.columns.support, sums.factors, torque_std, strict=True)
+    for support, factors, std in joints:
+        stacked = factors.reshape(-1, factors.shape[-1]) / std
+        yield stacked[:, : support.size] @ leaders[support], stacked[:, support.size :]
 
 
 def _moved_by(A: np.ndarray, D: np.ndarray) -> Float[np.ndarray, "base moves"]:
@@ -568,15 +576,12 @@ def slip_directions(
         sums: The robot's stretches with columns for slips behind the arm's own.
         torque_std: Weights of the estimate, per joint in [N m].
     """
-    leaders = problem.columns.user[:, list(problem.base.indices)]
-    rows = []
-    joints = zip(problem.columns.support, sums.factors, torque_std, strict=True)
-    for support, factors, std in joints:
-        stacked = factors.reshape(-1, factors.shape[-1]) / std
-        own, slips = stacked[:, : support.size], stacked[:, support.size : -1]
-        rows.append(np.hstack([own @ leaders[support], slips]))
-    matrix = np.vstack(rows)
-    return _moved_by(matrix[:, : leaders.shape[1]], matrix[:, leaders.shape[1] :])
+    rows = [
+        (base, behind[:, :-1])
+        for base, behind in _weighted_rows(problem, sums, torque_std)
+    ]
+    matrices, slips = zip(*rows, strict=True)
+    return _moved_by(np.vstack(matrices), np.vstack(slips))
 
 
 def flag(
