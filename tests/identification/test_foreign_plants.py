@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from armwise.arms import load_arm
+from armwise.identification import identify
 from armwise.recordings import prepare
+from armwise.recordings.alignment.alignment import _fast_lag
+from armwise.recordings.alignment.lag import LagFit
+from armwise.regression import hysteresis_terms
 from studies.confidence import GROUPS, HEADER, RunOutcome, line, run_once
 from studies.foreign_plants import PlantSetting, foreign_run
 
@@ -61,3 +67,52 @@ def test_friction_that_grows_with_the_load_is_no_delay(seed):
     assert done.lag_doubt is not None
     assert done.lag_doubt < 0.1e-3
     assert done.lag == pytest.approx(run.lag, abs=2.0 * done.lag_doubt)
+
+
+def test_joints_that_wind_up_are_no_delay():
+    """Springs were 0.3 ms of delay, give or take 0.15."""
+    run = foreign_run(load_arm("panda"), PlantSetting(kind="elastic"), 1004)
+    done = prepare(run.log, arm=run.description).preparation
+    assert done.lag_std is None
+    assert done.lag_doubt is not None
+    assert done.lag_doubt < 0.1e-3
+    assert done.lag == pytest.approx(run.lag, abs=2.0 * done.lag_doubt)
+
+
+def test_a_delay_is_not_fitted_beside_friction_with_a_memory():
+    """Beside hysteresis, which joints that stick softly seem to have, it was -10 ms."""
+    run = foreign_run(load_arm("panda"), PlantSetting(), 0)
+    data = prepare(run.log, arm=run.description)
+    assert data.preparation.lag_std is not None
+    plain, remembering = (
+        identify(run.description, data, friction=terms)
+        for terms in ((), hysteresis_terms(run.description))
+    )
+    assert plain.columns.has_lags
+    assert not remembering.columns.has_lags
+    # But what is not known of it is still part of every interval.
+    delay = remembering.torque_lag
+    assert delay is not None
+    assert delay.seconds == data.preparation.lag
+    assert delay.std >= data.preparation.lag_std
+
+
+def test_a_delay_is_no_surer_for_a_look_at_all_rows():
+    """Rows near reversals, and gains that are off, made it surer than it was."""
+    run = foreign_run(load_arm("panda"), PlantSetting(), 0)
+    data = prepare(run.log, arm=run.description)
+    doubtful = replace(data.preparation, lag_std=None, lag_doubt=0.5e-3)
+    data = replace(data, preparation=doubtful)
+    delay = identify(run.description, data, friction="linear").torque_lag
+    assert delay is not None
+    assert delay.std >= 0.5e-3
+
+
+def test_some_rows_are_not_surer_than_all_by_luck():
+    """Two standard errors differ by chance: the smaller of them would be too small."""
+    slow = np.zeros(3)
+    assert _fast_lag(LagFit(1e-3, 0.05e-3, slow, (1.1e-3, 0.03e-3))) is None
+    assert _fast_lag(LagFit(1e-3, 0.5e-3, slow, (1.1e-3, 0.03e-3))) is not None
+    # Where friction falls with speed slow rows are known to be spoilt.
+    falls = np.full(3, 0.2)
+    assert _fast_lag(LagFit(1e-3, 0.05e-3, falls, (1.1e-3, 0.1e-3))) is not None

@@ -162,7 +162,7 @@ def select_friction(
         search = _Search(columns, folds, total, terms) if is_long else None
         selection = [] if search is None else search.run()
         selected = tuple(candidates[k] for k in selection)
-        smaller = replace(columns, friction=selected, fits_reversals=True)
+        smaller = replace(columns.with_friction(selected), fits_reversals=True)
         # Sums of all rows serve, unless more of them are fitted with these terms.
         is_whole = total.samples == sum(len(run) for run in runs)
         is_whole &= not any(term.kind.remembers for term in selected)

@@ -239,7 +239,7 @@ def build_problem(
         if isinstance(friction, str):
             problem = _with_named_friction(described, runs, friction, free)
         else:
-            columns = replace(described, friction=tuple(friction))
+            columns = described.with_friction(tuple(friction))
             problem = settle_load(pose_problem(columns, runs, free), free)
     return replace(
         problem,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armwise.recordings import LEAST_KNOWN_LAG
 from armwise.regression import STRETCHES, torque_rate
 
 if TYPE_CHECKING:
@@ -171,8 +172,12 @@ def lag_doubt(
 ) -> tuple[float | None, Float[np.ndarray, " base+1"]]:
     """What a delay that was not fitted may be off by, and move the parameters by."""
     nothing = np.zeros(rows.regressor.shape[2] + 1)
-    before = max(run.preparation.lag_doubt or 0.0 for run in rows.problem.data)
-    if not before or rows.problem.columns.has_lags:
+    if rows.problem.columns.has_lags:
+        return None, nothing
+    known = [run.preparation for run in rows.problem.data]
+    # Friction with a memory keeps a delay that was to be fitted from being so.
+    before = max(one.lag_doubt or one.lag_std or 0.0 for one in known)
+    if not before:
         return None, nothing
     step = max(1, rows.log.size // ROWS_TRIED)
     basis, root = orthonormal_fit(rows, step)
@@ -193,8 +198,10 @@ def lag_doubt(
     if is_tested and is_known[0] and std[0] > 0.0:
         variance = 1.0 / (1.0 / std[0] ** 2 + 1.0 / before**2)
         doubt = float(np.hypot(np.sqrt(variance), variance / std[0] ** 2 * value[0]))
-        # Both look at the same log: together they are no surer than the surer one.
-        doubt = max(doubt, min(before, float(std[0])))
+        # Both look at the same log, and this one at rows near reversals, too, as if
+        # gains were exact: it is surer only than one that hardly knew.
+        is_vague = before > LEAST_KNOWN_LAG
+        doubt = max(doubt, min(before, float(std[0])) if is_vague else before)
     return doubt, root @ projected[0] * doubt if np.isfinite(doubt) else nothing
 
 

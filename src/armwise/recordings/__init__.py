@@ -26,6 +26,7 @@ from armwise.recordings.recording import (
 )
 from armwise.recordings.repairs import repaired
 from armwise.recordings.samples import (
+    LEAST_KNOWN_LAG,
     PredictionBand,
     Preparation,
     Samples,
@@ -43,6 +44,7 @@ from armwise.regression import low_pass
 __all__ = [
     "BAGS",
     "JSON_LINES",
+    "LEAST_KNOWN_LAG",
     "TEXT",
     "WRENCH_NAMES",
     "Channel",

@@ -24,6 +24,12 @@ VelocitySource = Literal["given", "measured", "position"]
 DerivativeMethod = Literal["given", "differences", "spline"]
 
 
+# Judgement.
+LEAST_KNOWN_LAG = 1e-3
+"""Standard error of a lag in [s] from which on it is hardly determined: what it would
+be traded against, friction above all, is then known better than the lag."""
+
+
 @dataclass(frozen=True)
 class Preparation:
     """How samples come out of a recording; the defaults say: given as they are.

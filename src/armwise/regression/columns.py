@@ -8,7 +8,7 @@ torque are kept: a block of samples is one small dense matrix per joint.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -86,6 +86,16 @@ class Columns:
         if self.dynamics is None:
             object.__setattr__(self, "dynamics", Dynamics(self.arm))
         check_terms(self.friction, self.arm)
+
+    def with_friction(self, terms: tuple[FrictionTerm, ...]) -> Columns:
+        """Return the columns with these friction terms.
+
+        Friction with a memory follows the motion late, as a torque does that is read
+        late: beside it the delay is not fitted.
+        """
+        remembers = any(term.kind.remembers for term in terms)
+        has_lags = self.has_lags and not remembers
+        return replace(self, friction=terms, has_lags=has_lags)
 
     @property
     def follows_estimate(self) -> bool:

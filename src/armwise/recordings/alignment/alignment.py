@@ -18,7 +18,7 @@ from armwise.recordings.alignment.lag import (
     fit_lag,
     lag_beside_hysteresis,
 )
-from armwise.recordings.samples import Preparation, Samples
+from armwise.recordings.samples import LEAST_KNOWN_LAG, Preparation, Samples
 from armwise.recordings.smoothing import shifted, smooth
 from armwise.recordings.spectra import LONGEST, Band, band_powers, motion_band
 from armwise.recordings.stretches import motions_between_rests, speed_resolution
@@ -210,12 +210,6 @@ _SLOW_FRICTION = 0.08
 of it, from which on such rows are learnt from as well."""
 
 
-# Judgement.
-_LEAST_KNOWN = 1e-3
-"""Standard error of a lag in [s] from which on it is hardly determined: what it would
-be traded against, friction above all, is then known better than the lag."""
-
-
 def _rough_lag(problem: ProjectionFor, choice: Preparation, rate_hz: float) -> float:
     """Find the lag to a few milliseconds: enough to choose a cut-off by."""
     # A tenth of the rate: cubic interpolation is exact to a thousandth only there.
@@ -252,15 +246,14 @@ def _with_lag(
     lag, std = fast or (fit.seconds, fit.std)
     # A torque that was low-passed within the motion's band before it was logged lacks
     # what the motion has: no delay explains that, and the best one means little.
-    is_known = std < _LEAST_KNOWN and seen_hz > 0.5 * choice.low_pass_hz
+    is_known = std < LEAST_KNOWN_LAG and seen_hz > 0.5 * choice.low_pass_hz
     is_known &= abs(lag) <= _longest(samples)
     # A torque that hardly changes fits best wherever the search ends.
     is_known &= abs(lag) < 0.9 * LONGEST_LAG
-    # Half of it: more than what rows that are added change by themselves.
-    is_spoilt = abs(fit.near - fit.seconds) > 0.5 * fit.std
-    if is_open and is_known and (fast or is_spoilt or fit.is_loaded):
+    if is_open and is_known and (fast or fit.is_fragile):
         # Not fitted again beside all parameters: slow rows and those near a reversal,
-        # which are, would spoil it, or friction of the load, which is not.
+        # which are, would spoil it; so would friction of the load and elastic joints,
+        # which are not.
         choice = replace(choice, lag=lag, lag_doubt=std)
     elif is_open and is_known:
         choice = replace(choice, lag=lag, lag_std=std)
@@ -279,6 +272,13 @@ def _with_lag(
     return replace(choice, ignores_slow=ignored), scale
 
 
+# Two standard errors of ten blocks differ by a half in one log of a hundred or so; by a
+# quarter, in every sixth, and the smaller would be too small.
+_FAR_SURER = 0.5
+"""Standard error by some rows, as a fraction of that by all, from which on the latter
+must be spoilt by the others."""
+
+
 def _fast_lag(fit: LagFit) -> tuple[float, float] | None:
     """The delay as fast motion shows it and its standard error, where that is surer.
 
@@ -290,7 +290,7 @@ def _fast_lag(fit: LagFit) -> tuple[float, float] | None:
         return None
     std = fit.fast[1]
     is_stribeck = np.any(fit.slow_friction >= _SLOW_FRICTION)
-    is_surer = std < (_LEAST_KNOWN if is_stribeck else fit.std)
+    is_surer = std < (LEAST_KNOWN_LAG if is_stribeck else _FAR_SURER * fit.std)
     return fit.fast if is_surer else None
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from armwise.dynamics import Dynamics
 from armwise.recordings.smoothing import shifted
 from armwise.recordings.spectra import band_powers
 from armwise.regression import (
@@ -69,22 +70,26 @@ class LagFit:
 
     Attributes:
         seconds: The delay in [s].
-        std: Its standard error in [s], by leaving out stretches of time.
+        std: Its standard error in [s], by leaving out stretches of time, with how far
+            it depends on columns that no parameter has.
         slow_friction: For each joint, friction where it hardly moves beyond friction
             where it moves, as a fraction of the latter; NaN where neither is known.
         fast: The delay and its standard error again, from rows of fast motion alone;
             None where the delay was not fitted.
-        near: The delay in [s] with rows near reversals, too.
-        is_loaded: Whether it would be another one without friction that grows with the
-            load.
+        is_fragile: Whether rows near reversals, or columns that no parameter has, make
+            another one of it: friction that grows with the load, or elastic joints.
     """
 
     seconds: float
     std: float
     slow_friction: Float[np.ndarray, " joints"]
     fast: tuple[float, float] | None = None
-    near: float = 0.0
-    is_loaded: bool = False
+    is_fragile: bool = False
+
+
+# Judgement: more than what a few rows, or twenty columns, change by themselves.
+_OTHER_ROWS, _OTHER_COLUMNS = 0.5, 1.0
+"""Standard errors by which a delay may differ from that of more rows, or columns."""
 
 
 def fit_lag(
@@ -94,8 +99,8 @@ def fit_lag(
 
     Rows in which friction reverses or a joint hardly moves have no weight: friction
     that is taken for one thing and is another would look like a delay. So would
-    friction that grows with the load: drives have columns of it where that changes the
-    delay.
+    friction that grows with the load, and joints that wind up: there are columns of
+    either where the delay is surer beside them.
 
     Args:
         samples: Motion and torque; the torque's delay not yet taken out.
@@ -107,17 +112,21 @@ def fit_lag(
     if not is_open:
         step = _stepped(samples, widened, lag, is_open=False)
         slow = _slow_friction(widened, step.late, step.fit, step.errors)
-        return LagFit(step.seconds, step.std, slow, near=lag)
+        return LagFit(step.seconds, step.std, slow)
     settled = _settled(samples, widened)
-    step = _fitted(settled, widened, lag)
+    step, (bare, *_, beside_all) = _fitted(settled, widened, lag)
     near = _stepped(
         samples, widened, step.seconds, step.shown, has_errors=False
     ).seconds
-    late = _delayed(samples, step.seconds)
-    slow = _slow_friction(widened, late, step.fit, step.errors)
+    is_fragile = abs(near - step.seconds) > _OTHER_ROWS * step.std
+    doubt = abs(beside_all.seconds - step.seconds)
+    is_fragile |= step.has_shown or doubt > _OTHER_COLUMNS * step.std
+    # How far it would be another one beside all columns is part of its error.
+    std = float(np.hypot(step.std, doubt))
+    late = _delayed(samples, bare.seconds)
+    slow = _slow_friction(widened, late, np.append(bare.fit[:-1], 0.0), bare.errors)
     fast = _of_fast_motion(settled, widened, step)
-    is_loaded = step.shown is not None and len(step.shown.friction) > 0
-    return LagFit(step.seconds, step.std, slow, fast, near, is_loaded)
+    return LagFit(step.seconds, std, slow, fast, is_fragile)
 
 
 # On a stranger's MuJoCo plants at 100 to 500 Hz the delay was 0.5 to 1.5 ms early, with
@@ -205,8 +214,8 @@ def lag_beside_hysteresis(
     """
     terms = hysteresis_terms(columns.arm)
     widened = replace(columns, friction=terms, has_lags=True)
-    step = _fitted(samples, widened, lag)
-    return step.seconds, step.std
+    step, (*_, beside_all) = _fitted(samples, widened, lag)
+    return step.seconds, float(np.hypot(step.std, beside_all.seconds - step.seconds))
 
 
 class _Shown(NamedTuple):
@@ -216,20 +225,34 @@ class _Shown(NamedTuple):
         slope: Slope in [N m/s] of the torque that the motion explains.
         friction: Friction of the drives that grows with their load; none where the
             delay does not ask for it.
+        bent: Torque of all joints per compliance of each; likewise.
     """
 
     slope: Float[np.ndarray, "samples joints"]
     friction: Float[np.ndarray, "kinds samples drives"]
+    bent: Float[np.ndarray, "elastic samples joints"]
+
+    @property
+    def loads(self) -> int:
+        """How many columns friction of the load has."""
+        return self.friction.shape[0] * self.friction.shape[2]
+
+    def parts(self) -> list[_Shown]:
+        """Without columns, with either kind and with both, the fewest first."""
+        none, straight = self.friction[:0], self.bent[:0]
+        frictions = (none, self.friction)
+        bents = (straight, self.bent) if len(self.bent) else (straight,)
+        return [_Shown(self.slope, one, bent) for bent in bents for one in frictions]
 
 
 class _Step(NamedTuple):
     """A Gauss–Newton step for the delay.
 
     Attributes:
-        seconds: The delay in [s], beside friction that grows with the load.
+        seconds: The delay in [s].
         std: Its standard error in [s].
-        bare: The delay in [s] without such friction.
-        fit: Coefficients of the columns without such friction, the delay's last.
+        fit: Coefficients of the columns but those that a first fit shows, the delay's
+            last.
         errors: Their standard errors.
         late: Samples read so late as before the step.
         shown: What the step was made with.
@@ -237,15 +260,29 @@ class _Step(NamedTuple):
 
     seconds: float
     std: float
-    bare: float
     fit: np.ndarray
     errors: np.ndarray
     late: Samples
     shown: _Shown | None
 
+    @property
+    def has_shown(self) -> bool:
+        """Whether friction of the load or elastic joints were beside it."""
+        return self.shown is not None and self.shown.loads + len(self.shown.bent) > 0
 
-def _fitted(samples: Samples, columns: Columns, lag: float) -> _Step:
-    """Fit the delay, from a rough one."""
+
+# Standard errors of the same ten blocks differ by less than a quarter where columns
+# explain nothing; on MuJoCo's plants they fall to a half beside an elastic joint's
+# column, and to a tenth beside friction of the load.
+_SURER = 0.75
+"""Standard error of a delay beside further columns, as a fraction of that beside
+fewer, below which it is the delay."""
+
+
+def _fitted(
+    samples: Samples, columns: Columns, lag: float
+) -> tuple[_Step, list[_Step]]:
+    """Fit the delay, from a rough one; also beside none to all of what is shown."""
     late = _delayed(samples, lag)
     sums = _normal_matrices(columns, late)
     # Weights that need few digits: each joint's torque.
@@ -255,16 +292,19 @@ def _fitted(samples: Samples, columns: Columns, lag: float) -> _Step:
     # The slope of the torque that the motion explains: that of the measured one may be
     # noise for the most part, and would show a delay of nothing, surely.
     slope = torque_slope(replace(late, tau=_torque(columns, late, fit)))
-    shown = _Shown(slope, _load_friction(columns, late, fit))
+    links = fit * _is_link(columns)[: fit.size]
+    shown = _Shown(
+        slope,
+        _load_friction(columns, late, links),
+        _compliances(columns, late, links),
+    )
     # Two Gauss–Newton steps: the first lands within the square of its length.
     first = _stepped(samples, columns, lag, shown, has_errors=False).seconds
-    step = _stepped(samples, columns, first, shown)
-    # Less than its standard error: where friction does not grow with the load, two
-    # columns a drive more or less change the delay by a fraction of that.
-    if abs(step.bare - step.seconds) < step.std:
-        shown = _Shown(slope, shown.friction[:0])
-        step = _stepped(samples, columns, step.bare, shown)
-    return step
+    steps = _stepped_beside(samples, columns, first, shown)
+    step = steps[0]
+    for other in steps[1:]:
+        step = other if other.std < _SURER * step.std else step
+    return _stepped(samples, columns, step.seconds, step.shown), steps
 
 
 def _stepped(
@@ -287,28 +327,51 @@ def _stepped(
         has_errors: Whether standard errors are needed: ten times the work.
     """
     late = _delayed(samples, lag, is_open)
-    blocks = _normal_matrices(columns, late, shown)
+    grams = _grams(columns, late, shown)
+    return _step(columns, late, lag, shown, _left_out(grams, has_errors))
+
+
+def _stepped_beside(
+    samples: Samples, columns: Columns, lag: float, shown: _Shown
+) -> list[_Step]:
+    """Make a step with each part of what a first fit shows, the fewest first."""
+    late = _delayed(samples, lag)
+    grams = _grams(columns, late, shown)
+    own = columns.count - columns.lags.size
+    steps = []
+    for part in shown.parts():
+        loads = own + np.arange(part.loads)
+        bent = own + shown.loads + np.arange(len(part.bent))
+        index = np.concatenate([np.arange(own), loads, bent, [-2, -1]])
+        fits = _left_out(grams[:, index[:, None], index], has_errors=True)
+        steps.append(_step(columns, late, lag, part, fits))
+    return steps
+
+
+def _step(
+    columns: Columns,
+    late: Samples,
+    lag: float,
+    shown: _Shown | None,
+    fits: Float[np.ndarray, "fits coefficients"],
+) -> _Step:
+    """Say what coefficients without each block, and of all, make of the delay."""
+    own = np.r_[: columns.count - columns.lags.size, -1]
+    errors = _jackknife_std(fits[:-1])
+    # Beyond the longest lag there is nothing to be read.
+    seconds = float(np.clip(lag + fits[-1, -1], -LONGEST_LAG, LONGEST_LAG))
+    return _Step(seconds, float(errors[-1]), fits[-1, own], errors[own], late, shown)
+
+
+def _grams(
+    columns: Columns, samples: Samples, shown: _Shown | None
+) -> Float[np.ndarray, "blocks columns columns"]:
+    """Inner products of all columns per block, joints weighted by their residuals."""
+    blocks = _normal_matrices(columns, samples, shown)
     indices = _column_indices(columns, shown)
     # The scale of each joint from its own residual, so that all count.
     variance = _residual_variance(indices, [own.sum(axis=0) for own in blocks])
-    grams = _joined(indices, blocks, variance)
-    own = np.r_[: columns.count - columns.lags.size, -2, -1]
-    every = bare = _left_out(grams, has_errors)
-    if own.size < len(grams[0]):
-        bare = _left_out(grams[:, own[:, None], own], has_errors)
-    # Beyond the longest lag there is nothing to be read.
-    delays = np.clip(
-        [lag + every[-1, -1], lag + bare[-1, -1]], -LONGEST_LAG, LONGEST_LAG
-    )
-    return _Step(
-        float(delays[0]),
-        float(_jackknife_std(every[:-1, -1])),
-        float(delays[1]),
-        bare[-1],
-        _jackknife_std(bare[:-1]),
-        late,
-        shown,
-    )
+    return _joined(indices, blocks, variance)
 
 
 def _left_out(
@@ -342,8 +405,13 @@ def _torque(
     return torque
 
 
+def _is_link(columns: Columns) -> np.ndarray:
+    """Which columns the links have a part in."""
+    return np.asarray(np.any(columns.user[:, columns.arm.layout.links] != 0.0, axis=1))
+
+
 def _load_friction(
-    columns: Columns, samples: Samples, fit: Float[np.ndarray, " columns"]
+    columns: Columns, samples: Samples, links: Float[np.ndarray, " columns"]
 ) -> Float[np.ndarray, "kinds samples drives"]:
     """Friction in proportion to the load of each drive, of a unit coefficient.
 
@@ -354,15 +422,56 @@ def _load_friction(
     Args:
         columns: What explains the torque.
         samples: Motion.
-        fit: Coefficients of the columns but the lags, which say what the load is.
+        links: Coefficients of the links' columns, which say what the load is.
     """
-    is_link = np.any(columns.user[:, columns.arm.layout.links] != 0.0, axis=1)
-    links = fit * is_link[: fit.size]
     steady = replace(samples, qdd=np.zeros(samples.qdd.shape))
     rows = columns.dynamics.mechanism.drive_rows
     direction, loads = friction_direction(samples, rows), load_rows(rows).T
     torques = (_torque(columns, motion, links) for motion in (samples, steady))
     return np.stack([direction * np.abs(torque @ loads) for torque in torques])
+
+
+# Their products grow with the cube of the joints: of a humanoid's 32 they would take as
+# long as all else.
+_MOST_ELASTIC = 12
+"""Joints beyond which none is tried for being elastic."""
+
+
+def _compliances(
+    columns: Columns, samples: Samples, links: Float[np.ndarray, " columns"]
+) -> Float[np.ndarray, "elastic samples joints"]:
+    """Torque of all joints per compliance of each in [rad/(N m)].
+
+    An elastic joint's link lies behind its encoder in proportion to its load.
+
+    Args:
+        columns: What explains the torque.
+        samples: Motion.
+        links: Coefficients of the links' columns, which say what the load is.
+    """
+    arm = columns.arm
+    if arm.dof > _MOST_ELASTIC:
+        return np.empty((0, len(samples), arm.dof))
+    parameters = np.zeros(arm.layout.size)
+    # Any parameters with these coefficients.
+    own = columns.user[: links.size, arm.layout.links]
+    parameters[arm.layout.links] = np.linalg.lstsq(own, links, rcond=1e-9)[0]
+    # NumPy: no compiler is needed for one more program.
+    dynamics = Dynamics(arm.with_parameters(parameters), backend="numpy")
+    load = dynamics.inverse_dynamics(samples.q, samples.qd, samples.qdd)
+    slope = torque_slope(replace(samples, tau=load))
+    bend = torque_slope(replace(samples, tau=slope))
+    bent = []
+    for j, unit in enumerate(np.eye(samples.dof)):
+        # 1e-6 rad to one side: see `WhitenedRows.compliances`.
+        step = 1e-6 / max(float(np.abs(load[:, j]).max()), 1e-9)
+        behind = dynamics.inverse_dynamics(
+            samples.q - step * load[:, j, None] * unit,
+            samples.qd - step * slope[:, j, None] * unit,
+            samples.qdd - step * bend[:, j, None] * unit,
+        )
+        bent.append((behind - load) / step)
+    return np.stack(bent)
 
 
 def _delayed(samples: Samples, seconds: float, is_open: bool = True) -> Samples:
@@ -381,9 +490,9 @@ def _normal_matrices(
 ) -> list[Float[np.ndarray, "blocks own own"]]:
     """Inner products of each joint's own columns and torque, per block of time.
 
-    Its lag stands before the torque, friction of its load before that. Without what a
-    first fit shows the slope is that of the measured torque, and there is no such
-    friction.
+    Its lag stands before the torque; before that friction of its load, then elastic
+    joints. Without what a first fit shows the slope is that of the measured torque, and
+    there are none of these.
     """
     edges = np.linspace(0, len(samples), BLOCKS + 1).astype(int)
     parts = [slice(a, b) for a, b in pairwise(edges.tolist()) if b > a]
@@ -399,7 +508,8 @@ def _normal_matrices(
                 friction = shown.friction[:, block.rows, drives] * turned[j, drives]
                 further = friction.transpose(0, 2, 1).reshape(-1, matrix.shape[1])
                 slope = -shown.slope[block.rows, j]
-                rows = np.vstack([matrix[:-2], further, slope, matrix[-1:]])
+                bent = shown.bent[:, block.rows, j]
+                rows = np.vstack([matrix[:-2], further, bent, slope, matrix[-1:]])
             rows = rows if block.trust is None else rows * block.trust[:, j]
             sums[j][b] += rows @ rows.T
     return sums
@@ -410,14 +520,16 @@ def _column_indices(
 ) -> list[Int[np.ndarray, " own"]]:
     """Where each joint's inner products stand among all.
 
-    Friction of the drives' load follows all columns; joints share one lag, before the
-    torque.
+    Friction of the drives' load follows all columns, and elastic joints that; joints
+    share one lag, before the torque.
     """
     own = columns.count - columns.lags.size
     turned = columns.dynamics.mechanism.drive_rows.T
     kinds = 0 if shown is None else len(shown.friction)
+    elastic = 0 if shown is None else len(shown.bent)
     first = own + turned.shape[1] * np.arange(kinds)
-    last = own + turned.shape[1] * kinds + np.arange(2)
+    # Elastic joints, the lag and the torque are every joint's.
+    last = own + turned.shape[1] * kinds + np.arange(elastic + 2)
     indices = []
     for row, support in zip(turned, columns.support, strict=True):
         further = (first[:, None] + np.flatnonzero(row)).reshape(-1)
