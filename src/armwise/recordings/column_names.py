@@ -361,8 +361,6 @@ FACTORS: dict[str, dict[str, float]] = {
 }
 """Quantity → unit as written, without spaces and dots → factor to SI."""
 
-_BRACKETS = re.compile(r"^\s*(.*?)\s*[\[(]\s*([^\])]*?)\s*[\])]\s*$")
-
 
 def factor(quantity: str, unit: str, where: str) -> float:
     """Return what a value in this unit is multiplied by to be in SI.
@@ -408,11 +406,15 @@ _ENDINGS = {
 
 def split_unit(header: str) -> tuple[str, str]:
     """Split a heading such as `q_1 [deg]` or `time_ms` into name and unit."""
-    # The brackets of position[0] hold a number, not a unit.
-    match = _BRACKETS.match(header)
-    if match and not match[2].isdigit():
-        return match[1], match[2]
     name = header.strip()
+    if name.endswith(("]", ")")):
+        # By hand: a regular expression tries every bracket of a heading of thousands.
+        closed = max(name.rfind("]", 0, -1), name.rfind(")", 0, -1)) + 1
+        opened = name[:-1].replace("(", "[").find("[", closed)
+        unit = name[opened + 1 : -1].strip()
+        # The brackets of position[0] hold a number, not a unit.
+        if opened >= 0 and not unit.isdigit():
+            return name[:opened].rstrip(), unit
     stem, _, ending = name.rpartition("_")
     if ending.lower() in _ENDINGS:
         is_time = stem.lower() in TIME_NAMES and ending.lower()[-1] == "s"
