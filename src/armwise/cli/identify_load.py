@@ -61,7 +61,7 @@ def identify_load(
     ] = None,
     signal: Annotated[
         str,
-        typer.Option(help="Torques come from motor current (10 %) or sensor (2 %)."),
+        typer.Option(help="Torques come from motor current (10 %) or sensor (1.5 %)."),
     ] = "current",
     gains: Annotated[
         Path | None, typer.Option("--gains", help="gains.json of calibrate-torques.")

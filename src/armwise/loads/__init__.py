@@ -22,7 +22,6 @@ from armwise.loads.files import (
 from armwise.loads.generalized_least_squares import Bias
 from armwise.loads.identify_load import identify_load
 from armwise.loads.joint_torques import (
-    SIGNAL_GAIN_STD,
     TorqueGains,
     TorqueSolution,
     WeighedLoad,
@@ -73,7 +72,6 @@ from armwise.loads.wrist_log import (
 __all__ = [
     "DRIVERS",
     "KINDS",
-    "SIGNAL_GAIN_STD",
     "Accelerations",
     "Accelerometer",
     "Bias",

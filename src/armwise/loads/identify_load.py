@@ -42,8 +42,8 @@ from armwise.recordings import (
 
 if TYPE_CHECKING:
     from jaxtyping import Float
-    from numpy.typing import ArrayLike
 
+    from armwise.regression import GainStd
 
 PoseOffset = Literal["none", "rotation", "pose"]
 """What to estimate of the sensor's mounting: nothing, rotation, or translation too."""
@@ -71,7 +71,7 @@ def identify_load(
     gripper: InertialParameters | LoadEstimate | None = None,
     pose_offset: PoseOffset = "none",
     bare: Samples | Recording | Sequence[Samples] | Sequence[Recording] | None = None,
-    gain_std: ArrayLike | None = None,
+    gain_std: GainStd | None = None,
     signal: TorqueSignal = "current",
     gains: TorqueGains | None = None,
     consistent: bool = False,
@@ -103,7 +103,7 @@ def identify_load(
         pose_offset: Also find the sensor's "rotation" against the frame, or its "pose".
         bare: The same motion without load, to cancel arm and friction.
         gain_std: Relative standard deviation of the joint torques' gains; one number,
-            or one per joint. None: 10 % for motor currents, 2 % for torque sensors.
+            or one per joint. None: 10 % for motor currents, 1.5 % for torque sensors.
         signal: What joint torques were measured by.
         gains: Gains that `calibrate_torques` found, in place of both.
         consistent: Return the best physical load, rather than the best fit.

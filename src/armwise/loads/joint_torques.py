@@ -32,7 +32,7 @@ from armwise.loads.problem import require_arm
 from armwise.loads.rigidity import assess_rigidity
 from armwise.loads.torque_excess import STRETCHES, TorqueExcess, torque_excess
 from armwise.recordings import Samples
-from armwise.regression import student_factor
+from armwise.regression import GainStd, joint_gain_std, student_factor
 from armwise.tables import read_json
 
 if TYPE_CHECKING:
@@ -42,11 +42,6 @@ if TYPE_CHECKING:
 # Torque gains: what is known of them before a load is estimated.
 
 TorqueSignal = Literal["current", "sensor"]
-
-SIGNAL_GAIN_STD: dict[str, float] = {"current": 0.1, "sensor": 0.02}
-"""Relative standard deviation of a torque's gain by what was measured. Published torque
-constants of one arm differ by 10 % and more, and change with the magnets' temperature;
-data sheets of joint torque sensors give 1 to 2 %."""
 
 # Judgement.
 _COMMON = 0.4
@@ -75,7 +70,7 @@ class TorqueGains:
 
     @classmethod
     def as_recorded(
-        cls, arm: Arm, std: ArrayLike | None = None, signal: TorqueSignal = "current"
+        cls, arm: Arm, std: GainStd | None = None, signal: TorqueSignal = "current"
     ) -> TorqueGains:
         """Gains of one, as uncertain as told, or as such a signal's are.
 
@@ -84,15 +79,7 @@ class TorqueGains:
             std: Relative standard deviation; one number, or one per joint.
             signal: What torques were measured by.
         """
-        assumed = SIGNAL_GAIN_STD[signal] if std is None else std
-        each = np.asarray(assumed, dtype=float)
-        if each.ndim > 1 or each.size not in (1, arm.dof):
-            raise ArgumentError(
-                f"gain_std is one number or one per joint, {arm.dof}; not {each.size}."
-            )
-        each = np.broadcast_to(each, (arm.dof,))
-        if not np.all(np.isfinite(each)) or np.any(each < 0.0) or np.any(each > 1.0):
-            raise ArgumentError("gain_std must lie between 0 and 1 (100 %).")
+        each = joint_gain_std(std, arm.dof, signal)
         alike = _COMMON + (1.0 - _COMMON) * np.eye(arm.dof)
         return cls(
             arm.coordinate_names, np.ones(arm.dof), np.outer(each, each) * alike,
