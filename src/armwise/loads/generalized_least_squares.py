@@ -178,7 +178,8 @@ def _variance(
     variance = noise.variance(data)
     if prior is None:
         return variance
-    least = _SMALLEST_NOISE**2 * np.mean(data.target**2, axis=0).max()
+    size = max(data.size**2, float(np.mean(data.target**2, axis=0).max()))
+    least = _SMALLEST_NOISE**2 * size
     return np.asarray(np.maximum(variance, least))
 
 

@@ -297,6 +297,7 @@ def _solve(
             prior_std=np.concatenate(
                 [load_std, np.ones(dof), [lag], excess.column_std]
             ),
+            size=float(np.sqrt(np.mean(data.tau**2, axis=0)).max()),
         )
         solution = solve_generalized(rows, excess.bias, start=noise)
         noise = solution.noise

@@ -40,6 +40,8 @@ class RegressionRows:
         highest_hz: Frequencies above were filtered away and are not used, in [Hz].
         prior_std: Standard deviation about zero that is known of every unknown before
             the rows; infinite where nothing is. None: of no unknown.
+        size: Root mean square of what the largest channel measures, of which the target
+            may be a small difference.
     """
 
     regressor: Float[np.ndarray, "rows channels parameters"]
@@ -49,6 +51,7 @@ class RegressionRows:
     channels: tuple[str, ...]
     highest_hz: float = np.inf
     prior_std: Float[np.ndarray, " parameters"] | None = None
+    size: float = 0.0
 
     def __len__(self) -> int:
         return int(self.target.shape[0])
@@ -131,6 +134,7 @@ class Coefficients:
         frequency: In [Hz].
         chord: λ = 2 − 2 cos(2π f / rate): the power gain of a first difference.
         rate_hz: Of the rows in [Hz].
+        size: As in `RegressionRows`.
     """
 
     regressor: Float[np.ndarray, "frequencies channels parameters"]
@@ -138,6 +142,7 @@ class Coefficients:
     frequency: Float[np.ndarray, " frequencies"]
     chord: Float[np.ndarray, " frequencies"]
     rate_hz: float
+    size: float = 0.0
 
 
 def cosine_coefficients(rows: RegressionRows, has_means: bool = False) -> Coefficients:
@@ -157,7 +162,12 @@ def cosine_coefficients(rows: RegressionRows, has_means: bool = False) -> Coeffi
     f = np.concatenate(frequencies)
     chord = 2.0 - 2.0 * np.cos(2.0 * np.pi * f / rows.rate_hz)
     return Coefficients(
-        np.concatenate(regressors), np.concatenate(targets), f, chord, rows.rate_hz
+        np.concatenate(regressors),
+        np.concatenate(targets),
+        f,
+        chord,
+        rows.rate_hz,
+        rows.size,
     )
 
 
