@@ -100,6 +100,12 @@ def close(a, b):
     np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9 * np.abs(b).max())
 
 
+@pytest.fixture
+def always(monkeypatch):
+    """Roll few runs out on the GPU, too."""
+    monkeypatch.setattr("armwise.servos.cuda._FEWEST", 0)
+
+
 def same_sums(folder, joints):
     robot, motions, starts = problem(folder, joints)
     arm = robot if joints == 1 else None
@@ -122,18 +128,23 @@ def same_sums(folder, joints):
 
 
 @pytest.mark.parametrize("joints", [1, 2])
-def test_sums_are_the_c_programs(on_host, tmp_path, joints):
+def test_sums_are_the_c_programs(on_host, always, tmp_path, joints):
     same_sums(tmp_path, joints)
 
 
-def test_batches_that_do_not_fit_are_parted(on_host, tmp_path, monkeypatch):
+def test_batches_that_do_not_fit_are_parted(on_host, always, tmp_path, monkeypatch):
     monkeypatch.setattr("armwise.servos.cuda._MOST_BYTES", 8 * 2400 * 9)
+    same_sums(tmp_path, 2)
+
+
+def test_few_runs_stay_with_the_c_program(on_host, tmp_path, monkeypatch):
+    monkeypatch.setattr(CudaRoller, "_launch", None)
     same_sums(tmp_path, 2)
 
 
 @needs_gpu
 @pytest.mark.parametrize("joints", [1, 2])
-def test_sums_on_a_gpu_are_the_c_programs(tmp_path, joints):
+def test_sums_on_a_gpu_are_the_c_programs(always, tmp_path, joints):
     same_sums(tmp_path, joints)
 
 

@@ -42,6 +42,11 @@ _THREADS = 64
 _MOST_BYTES = 4e9
 """Memory for the positions of one batch."""
 
+# Judgement: a GPU takes as long for one free run as for thousands of them, some 50 ms,
+# in which two processor cores have done a few hundred.
+_FEWEST = 2000
+"""Free runs that are worth a batch on the GPU; fewer are rolled out in C."""
+
 # From the largest error: 2^-50 of it is far below an encoder's step.
 _HALVINGS = 50
 """Halvings of the interval that holds a median."""
@@ -116,7 +121,7 @@ def table_columns(tables: ServoTables) -> Float[np.ndarray, "entries tables"]:
 
 
 class CudaRoller(Roller):
-    """Sums up free runs on a GPU; single free runs stay with the C program.
+    """Sums up free runs on a GPU; few of them, and single ones, are the C program's.
 
     Args:
         arm: Of one joint; None: single joints, each under its load over time.
@@ -140,6 +145,8 @@ class CudaRoller(Roller):
         steps: Float[np.ndarray, "starts names"],
     ) -> NormalSums:
         """Return the normal equations of many starts, motions of single joints."""
+        if self._are_few(motions, tables):
+            return super().normals(motions, tables, steps)
         width, count = 1 + steps.shape[1], len(steps)
         most = max(1, self._most(motions) // width)
         parts = []
@@ -164,6 +171,8 @@ class CudaRoller(Roller):
         scale: Float[np.ndarray, " tables"],
     ) -> Float[np.ndarray, " tables"]:
         """Return the mean robust cost of every table in [rad], of single joints."""
+        if self._are_few(motions, tables):
+            return super().costs(motions, tables, scale)
         most, parts = self._most(motions), []
         for begin in range(0, len(scale), most):
             rows = slice(begin, begin + most)
@@ -178,6 +187,9 @@ class CudaRoller(Roller):
             parts.append(self._device.download(sums, (len(motions), count)).sum(0))
         assert self._arrays is not None
         return np.concatenate(parts) / max(int(self._arrays.used.sum()), 1)
+
+    def _are_few(self, motions: Sequence[ServoMotion], tables: ServoTables) -> bool:
+        return len(motions) * len(tables["stiffness"]) < _FEWEST
 
     def _most(self, motions: Sequence[ServoMotion]) -> int:
         """Return how many tables are rolled out at once."""
