@@ -163,3 +163,14 @@ def test_springs_of_joints_are_noted(tmp_path):
         'stiffness="0.5"/><geom size="0.1" mass="1"/></body></worldbody></mujoco>'
     )
     assert any("Springs" in note and "hinge" in note for note in load_arm(path).notes)
+
+
+def test_motors_bound_the_effort_of_their_joint(tmp_path: Path) -> None:
+    motors = """<actuator>
+    <motor joint="lift" gear="3" ctrlrange="-20 20"/>
+    <motor joint="lift" forcerange="-5 5"/>
+    <motor joint="turn" ctrlrange="-50 50"/>
+    <position joint="roll" kp="10" ctrlrange="-1 1"/>
+  </actuator></mujoco>"""
+    arm = read(tmp_path, MODEL.replace("</mujoco>", motors))
+    assert [joint.limits.effort for joint in arm.joints[:3]] == [65.0, 9.0, np.inf]

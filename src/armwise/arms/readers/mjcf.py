@@ -380,7 +380,31 @@ class _Reader:
         if model.jnt_actfrclimited[j]:
             # One symmetric limit: the larger side, since the arm has only one number.
             effort = float(np.abs(model.jnt_actfrcrange[j]).max())
+        effort = min(effort, self._motors(j))
         return Limits(float(lower), float(upper), effort=effort)
+
+    def _motors(self, j: int) -> float:
+        """Largest torque of a joint's motors; without bound if one of them has none."""
+        import mujoco
+
+        model, total = self.model, 0.0
+        for a in np.flatnonzero(model.actuator_trnid[:, 0] == j):
+            if model.actuator_trntype[a] != mujoco.mjtTrn.mjTRN_JOINT:
+                continue
+            force = inf
+            if model.actuator_forcelimited[a]:
+                force = float(np.abs(model.actuator_forcerange[a]).max())
+            # A motor's force is its control; a servo's depends on where the joint is.
+            is_motor = (
+                model.actuator_dyntype[a] == mujoco.mjtDyn.mjDYN_NONE
+                and model.actuator_gaintype[a] == mujoco.mjtGain.mjGAIN_FIXED
+                and model.actuator_biastype[a] == mujoco.mjtBias.mjBIAS_NONE
+            )
+            if is_motor and model.actuator_ctrllimited[a]:
+                control = float(np.abs(model.actuator_ctrlrange[a]).max())
+                force = min(force, control * abs(float(model.actuator_gainprm[a, 0])))
+            total += force * abs(float(model.actuator_gear[a, 0]))
+        return total or inf
 
     def _inertia(self, body: int) -> InertialParameters:
         model = self.model
