@@ -250,6 +250,7 @@ def excite_load(
         "known": None
         if before is None
         else dict(zip(INERTIAL_NAMES, before.std.parameters.tolist(), strict=True)),
+        "notes": list(plan.notes),
         "file": None if output is None else str(output),
     }
     if json:
@@ -262,6 +263,8 @@ def excite_load(
         old = "–" if report["known"] is None else f"{report['known'][name]:.2g}"
         rows.add_row(name, old, f"{std:.2g}")
     console().print(rows)
+    for note in plan.notes:
+        console().print(f"Note: {note}", markup=False)
     if output is not None:
         console().print(f"plan: {output}", markup=False)
 

@@ -10,6 +10,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import HeldBody
 from armwise.errors import ArgumentError
+from armwise.excitation.bounds import Bounds, bounds_of
 from armwise.loads.estimate import SCALE, LoadEstimate
 from armwise.motions import Fourier
 
@@ -38,10 +39,12 @@ class LoadExcitation:
         motion: The motion; begins and ends at rest.
         std: Standard deviations of the ten parameters to expect, in [kg], [kg m] and
             [kg m²], with the noise it was designed for.
+        notes: Limits that were assumed, as the arm's description has none.
     """
 
     motion: Fourier
     std: Float[np.ndarray, " 10"]
+    notes: tuple[str, ...] = ()
 
 
 def design_load_excitation(
@@ -89,9 +92,10 @@ def design_load_excitation(
             f"What is known of the load is in the frame {known.frame!r}, not {frame!r}."
         )
     random = np.random.default_rng(seed)
+    bounds = bounds_of(arm)
     search = _Search(
-        arm, HeldBody(arm, frame), periods / duration, periods, harmonics, noise_std,
-        effort, _known_information(known), _start(arm, start),
+        arm, bounds, HeldBody(arm, frame), periods / duration, periods, harmonics,
+        noise_std, effort, _known_information(known), _start(arm, start),
     )  # fmt: skip
     shape = (2, arm.dof, harmonics)
     least, best = np.inf, np.zeros(shape)
@@ -104,7 +108,10 @@ def design_load_excitation(
         if cost < least:
             least, best = cost, candidate
     motion = search.motion(best)
-    return LoadExcitation(motion, search.std(motion))
+    # Ranges are bounded by _REACH here, torques are not looked at, and accelerations
+    # follow from speed and harmonics.
+    notes = tuple(note for note in bounds.notes if note.startswith("No speed"))
+    return LoadExcitation(motion, search.std(motion), notes)
 
 
 def _start(arm: Arm, start: ArrayLike | None) -> Float[np.ndarray, " dof"] | None:
@@ -137,6 +144,7 @@ def _known_information(known: LoadEstimate | None) -> Float[np.ndarray, "10 10"]
 @dataclass(frozen=True, eq=False)
 class _Search:
     arm: Arm
+    bounds: Bounds
     body: HeldBody
     frequency: float
     periods: int
@@ -178,7 +186,7 @@ class _Search:
         t = np.linspace(0.0, unit.duration, 400)
         path = unit.sample(t)
         q, qd, qdd = (np.abs(part).max(axis=0) for part in path)
-        limits = reach, self.arm.limits("velocity"), self.arm.limits("acceleration")
+        limits = reach, self.bounds.velocity, self.bounds.acceleration
         ratios = [x / limit for x, limit in zip((q, qd, qdd), limits, strict=True)]
         if self.start is not None:
             # Room from where it stands, up and down; the series counts from its start.
@@ -199,7 +207,8 @@ class _Search:
     def _range(self) -> tuple[np.ndarray, np.ndarray]:
         lower, upper = self.arm.limits("lower"), self.arm.limits("upper")
         bounded = np.isfinite(lower) & np.isfinite(upper)
-        middle = np.where(bounded, 0.5 * (lower + upper), 0.0)
-        middle = np.where(np.isfinite(middle), middle, 0.0)
+        # An endless joint has no middle: inf − inf is no number.
+        ends = np.where(bounded, [lower, upper], 0.0)
+        middle = 0.5 * ends.sum(axis=0)
         reach = np.where(bounded, 0.5 * (upper - lower), _REACH)
         return middle, np.minimum(reach, _REACH)
