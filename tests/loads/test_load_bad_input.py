@@ -194,3 +194,68 @@ def test_an_excitation_begins_where_the_arm_stands() -> None:
     assert np.abs(q - start).max() > 0.3
     with pytest.raises(ArgumentError, match="beyond the limits"):
         aw.loads.design_load_excitation(panda, "flange", start=start + 9.0)
+
+
+def _recording(
+    data: aw.Samples, tau: np.ndarray, wrench: np.ndarray | None = None
+) -> aw.Recording:
+    """The samples as a log, for what shows only in raw signals."""
+    names = [f"q_{j + 1}" for j in range(6)]
+    columns = dict(zip(names, data.q.T, strict=True))
+    columns |= {f"tau_{j + 1}": x for j, x in enumerate(tau.T)}
+    if wrench is not None:
+        columns |= dict(
+            zip(("fx", "fy", "fz", "tx", "ty", "tz"), wrench.T, strict=True)
+        )
+    channels = {k: aw.recordings.Channel(data.time, v) for k, v in columns.items()}
+    return aw.Recording.from_channels(channels)
+
+
+def test_a_saturated_sensor_shows_through_the_low_pass() -> None:
+    data = rig.samples(bias=1.0)
+    wrench = np.array(data.wrench)
+    clipped = np.clip(wrench, *np.quantile(wrench[:, 0], [0.1, 0.9]))
+    nothing = np.zeros((len(data), 0))
+    with pytest.raises(RecordingError, match=r"fx stays at .*saturated"):
+        identify_load(_recording(data, nothing, clipped), rig.puma())
+    wrench[:, 0] = clipped[:, 0]
+    without = ("fy", "fz", "tx", "ty", "tz")
+    log = _recording(data, nothing, wrench)
+    assert identify_load(log, rig.puma(), components=without).mass > 1.0
+
+
+def test_torques_of_swapped_and_clipped_logs_are_named() -> None:
+    data, dynamics = rig.samples(duration=5.0, noise=0.0), aw.Dynamics(rig.puma())
+    empty = dynamics.inverse_dynamics(data.q, data.qd, data.qdd)
+    wrist = rig.puma().layout.link(rig.puma().find_frame("wrist")[0])
+    regressor = dynamics.regressor(data.q, data.qd, data.qdd)[:, :, wrist]
+    T = rig.puma().find_frame("wrist")[1]
+    full = empty + regressor @ rig.BRICK.transformed(T).vector
+    noise = np.random.default_rng(0).normal(0.0, 0.02, full.shape)
+    full, empty = full + noise, empty - noise
+    swapped = identify_load(
+        _recording(data, empty), rig.puma(), bare=_recording(data, full)
+    )
+    texts = {warning.code: warning.text for warning in swapped.warnings}
+    assert "the two logs may be swapped" in texts["mass-negative"]
+    assert "gains-dominate" not in texts
+    limit = 0.6 * np.abs(full[:, 1]).max()
+    full[:, 1] = np.clip(full[:, 1], -limit, limit)
+    clipped = identify_load(
+        _recording(data, full), rig.puma(), bare=_recording(data, empty)
+    )
+    assert "torque-clipped" in {warning.code for warning in clipped.warnings}
+
+
+def test_an_excitation_of_an_arm_without_limits_assumes_some() -> None:
+    panda = aw.load_arm("panda")
+    joints = tuple(replace(x, limits=aw.arms.Limits()) for x in panda.joints)
+    endless = replace(panda, joints=joints)
+    plan = aw.loads.design_load_excitation(
+        endless, "flange", duration=4.0, candidates=10
+    )
+    qd = plan.motion.sample(np.linspace(0.0, 4.0, 800))[1]
+    assert np.abs(qd).max() <= 2.0
+    assert "2 rad/s" in plan.notes[0]
+    plan = aw.loads.design_load_excitation(panda, "flange", candidates=2)
+    assert plan.notes == ()

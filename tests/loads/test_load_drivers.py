@@ -43,6 +43,7 @@ def test_franka_takes_columns() -> None:
     assert list(table) == ["load_mass", "F_x_Cload", "load_inertia"]
     inertia = np.array(table["load_inertia"]).reshape(3, 3, order="F")
     assert inertia == pytest.approx(INERTIA, abs=5e-5)
+    assert max(len(str(x)) for x in [*table["F_x_Cload"], *table["load_inertia"]]) < 12
 
 
 def test_kuka_takes_millimetres_and_principal_axes() -> None:

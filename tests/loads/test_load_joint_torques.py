@@ -123,6 +123,25 @@ def test_gains_weighed_with_a_known_load_give_the_mass() -> None:
     assert load.std.mass < 0.02
 
 
+def test_a_mass_in_grams_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="Is its mass in kg"):
+        calibrate_torques(
+            rig.puma(), _run(False), _run(True), load_mass=2000.0, frame="wrist"
+        )
+
+
+def test_gains_ask_for_the_log_of_the_estimate() -> None:
+    gains = calibrate_torques(
+        rig.puma(), _run(False), _run(True), load_mass=2.0, frame="wrist"
+    )
+    estimate = aw.identify(rig.puma(), _run(False))
+    alone = identify_load(_run(True), estimate, gains=gains)
+    assert "estimate-of-other-gains" in {warning.code for warning in alone.warnings}
+    both = identify_load(_run(True), estimate, bare=_run(False), gains=gains)
+    assert not both.warnings
+    assert both.mass == pytest.approx(2.0, rel=0.02)
+
+
 @pytest.mark.parametrize("std", [[0.1, 0.2], -0.1, 2.0, [np.nan] * 6])
 def test_nonsense_gains_are_refused(std: object) -> None:
     with pytest.raises(ArgumentError, match="gain_std"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armwise.errors import ArgumentError, RecordingError
-from armwise.loads import identify_load_kind, swinging
+from armwise.loads import LoadKind, identify_load_kind, swinging
 from armwise.loads.moving_mass import Wave, block_means, moving_columns
 from armwise.loads.problem import WristSamples
 
@@ -138,3 +138,8 @@ def test_loads_that_move_are_named(kind: str) -> None:
         assert answer.values["moving_mass"] == pytest.approx(
             load.truth["moving_mass"], rel=0.2
         )
+
+
+def test_a_loose_load_to_which_nothing_was_fitted_is_stated() -> None:
+    kind = LoadKind("loose", 0.8, {"rigid": 1.0}, {"shift": 0.1})
+    assert "80 % sure): shifts by 0.1 kg m" in kind.statement

@@ -50,7 +50,11 @@ def identify_load(
     ] = "wrist",
     bare: Annotated[
         PathList | None,
-        typer.Option("--bare", help="The same motion without load: use joint torques."),
+        typer.Option(
+            "--bare",
+            help="The same motion without load: use joint torques. With an estimate "
+            "as ARM: any motion without load.",
+        ),
     ] = None,
     gain_std: Annotated[
         str | None,

@@ -180,7 +180,7 @@ class LoadEstimate:
         """Say in plain words what the load is and what was not determined."""
         std, c = self.std, self.center_of_mass
         lines = [
-            f"mass {self.mass:.4f} ± {std.mass:.4f} kg",
+            f"mass {self.mass:.4f} ± {std.mass:.4f} kg (standard deviation, as below)",
             "centre of mass "
             + ", ".join(
                 f"{a * 1e3:.1f} ± {s * 1e3:.1f}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from armwise.errors import (
 from armwise.files import json_text, write_atomically
 from armwise.loads.estimate import LoadEstimate
 from armwise.tables import LARGEST_NUMBER, read_json
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 FORMAT = "armwise load 1"
 
@@ -192,12 +195,17 @@ def to_franka_json(load: LoadEstimate) -> str:
     _require_complete(load, "setLoad")
     return json.dumps(
         {
-            "load_mass": load.mass,
-            "F_x_Cload": load.center_of_mass.tolist(),
-            "load_inertia": load.central_inertia.T.reshape(-1).tolist(),
+            "load_mass": _plain_digits([load.mass])[0],
+            "F_x_Cload": _plain_digits(load.center_of_mass),
+            "load_inertia": _plain_digits(load.central_inertia.T),
         },
         indent=2,
     )
+
+
+def _plain_digits(values: ArrayLike) -> list[float]:
+    """Numbers without what arithmetic leaves: 0.02032, not 0.020319999999999998."""
+    return [float(f"{value:.12g}") for value in np.ravel(values)]
 
 
 def to_ros_yaml(load: LoadEstimate) -> str:

@@ -24,10 +24,12 @@ from armwise.loads.kinds import LoadKind, identify_load_kind
 from armwise.loads.methods import Accelerations, LoadMethod, StaticPoses
 from armwise.loads.optimal_filter import OptimalFilter
 from armwise.loads.problem import (
+    LEAST_SPEED,
     WrenchProblem,
     WristSamples,
     build_wrench_problem,
     check_wrench_problem,
+    refuse_saturation,
     require_arm,
 )
 from armwise.loads.rigidity import assess_rigidity
@@ -38,6 +40,7 @@ from armwise.recordings import (
     Samples,
     prepare,
     require_torques,
+    suspicions,
 )
 
 if TYPE_CHECKING:
@@ -101,7 +104,8 @@ def identify_load(
         components: Components of the wrench to use; all that were measured.
         gripper: Body between sensor and load, in the sensor frame; subtracted.
         pose_offset: Also find the sensor's "rotation" against the frame, or its "pose".
-        bare: The same motion without load, to cancel arm and friction.
+        bare: The same motion without load, to cancel arm and friction; any motion
+            without load if the arm is an estimate.
         gain_std: Relative standard deviation of the joint torques' gains; one number,
             or one per joint. None: 10 % for motor currents, 1.5 % for torque sensors.
         signal: What joint torques were measured by.
@@ -120,6 +124,11 @@ def identify_load(
     arm = model.arm if isinstance(model, Estimate) else model
     frame = frame if sensor_frame is None else sensor_frame
     method = method or Accelerations()
+    logs = _recordings(data)
+    if checked and bare is None and not isinstance(method, StaticPoses):
+        # As recorded: a low-pass rounds the edge off by which a limit is known.
+        for log in logs:
+            _refuse_saturated(log, WRENCH_NAMES if components is None else components)
     kind = None if bare is not None else _kind(data, arm, frame)
     if not isinstance(data, WristSamples):
         data = _samples(data, method, cutoff_hz, arm)
@@ -144,10 +153,55 @@ def identify_load(
             known_arm = require_arm(data, arm)
             gains = TorqueGains.as_recorded(known_arm, gain_std, signal)
         estimate = load_from_torques(data, model, frame, empty, gains).load
+        odd = _odd_logs([*logs, *_recordings(bare)], require_arm(data, arm))
+        odd += _negative_mass(estimate, bare is not None)
+        estimate = replace(estimate, warnings=(*odd, *estimate.warnings))
     if isinstance(data, Samples) and (arm or data.arm) is not None:
         heavy = _too_heavy(estimate, require_arm(data, arm), data)
         estimate = replace(estimate, warnings=(*estimate.warnings, *heavy))
     return make_physical(estimate) if consistent else estimate
+
+
+def _recordings(data: object) -> list[Recording]:
+    runs = data if isinstance(data, list | tuple) else [data]
+    return [run for run in runs if isinstance(run, Recording)]
+
+
+def _refuse_saturated(log: Recording, components: Sequence[str]) -> None:
+    """Refuse a recording whose wrench stays at its extreme while joints move."""
+    if not log.has_wrench or not log.dof:
+        return
+    wrench = log.group(WRENCH_NAMES)
+    time = wrench[0].time
+    if any(not np.array_equal(channel.time, time) for channel in wrench):
+        return
+    # Over a twentieth of a second either way: counts of an encoder are no motion.
+    ends = np.clip(np.stack([time - 0.05, time + 0.05]), time[0], time[-1])
+    joints = log.group([f"q_{j + 1}" for j in range(log.dof)])
+    moved = [np.diff(np.interp(ends, q.time, q.values), axis=0)[0] for q in joints]
+    speed = np.linalg.norm(moved, axis=0) / np.maximum(ends[1] - ends[0], 1e-9)
+    values = np.stack([channel.values for channel in wrench], axis=1)
+    refuse_saturation(values, speed > LEAST_SPEED, components)
+
+
+def _odd_logs(logs: Sequence[Recording], arm: Arm) -> tuple[EstimateWarning, ...]:
+    """What looks wrong with the logs, each said once."""
+    found = [warning for log in logs for warning in suspicions(log, arm)]
+    return tuple({warning.text: warning for warning in found}.values())
+
+
+def _negative_mass(load: LoadEstimate, has_bare: bool) -> tuple[EstimateWarning, ...]:
+    """Say what makes a load pull upwards."""
+    if not load.mass < -_MASS_TEST * load.std.mass:
+        return ()
+    why = (
+        "the two logs may be swapped" if has_bare else "the model may be another arm's"
+    )
+    text = (
+        f"The mass comes out negative ({load.mass:.3f} kg): {why}, or torques have the "
+        "wrong sign."
+    )
+    return (EstimateWarning("mass-negative", text),)
 
 
 def _kind(
@@ -157,8 +211,7 @@ def _kind(
 
     Samples are not asked: their low-pass was chosen for a rigid load.
     """
-    runs = data if isinstance(data, list | tuple) else [data]
-    recordings = [x for x in runs if isinstance(x, Recording) and x.has_wrench]
+    recordings = [x for x in _recordings(data) if x.has_wrench]
     if not recordings or arm is None:
         return None
     return _kind_of(max(recordings, key=lambda x: x.duration), arm, frame)

@@ -204,6 +204,10 @@ _UNKNOWN_LAG = 0.005
 """Standard deviation in [s] of a torque's delay of which nothing is known: a few
 periods of a robot's bus."""
 
+_FARTHEST = 2.0
+"""Logarithm of the largest gain that is looked for, beside a first guess: a factor of 7
+is another unit, and no torque constant."""
+
 _ROUNDS = 8
 """Linearisations of gain times load; each takes the error to a tenth."""
 
@@ -252,7 +256,17 @@ def load_from_torques(
         bare = replace(bare, tau=bare.tau * gains.gain)
     model = model if isinstance(model, Estimate) else arm
     excess = torque_excess(data, model, frame, bare, gains.gain)
-    return _solve(excess, arm, frame, gains, known)
+    solution = _solve(excess, arm, frame, gains, known)
+    if bare is not None or not isinstance(model, Estimate) or not gains.is_calibrated:
+        return solution
+    load = solution.load
+    warning = EstimateWarning(
+        "estimate-of-other-gains",
+        f"mass {load.mass:.3g} ± {load.std.mass:.2g} kg: the estimate comes from "
+        "torques without these gains, and its bodies are a compromise between joints. "
+        "Give the log it was identified from, too (--bare; any motion).",
+    )
+    return replace(solution, load=replace(load, warnings=(*load.warnings, warning)))
 
 
 def _solve(
@@ -305,10 +319,16 @@ def _solve(
         phi = middle + np.nan_to_num(solution.values[:10])
         gamma = root @ np.nan_to_num(solution.values[10 : 10 + dof])
         error = np.nan_to_num(solution.values[11 + dof : 11 + dof + count])
-        gamma = np.clip(gamma, -2.0, 2.0)  # wide priors may overshoot once
+        gamma = np.clip(gamma, -_FARTHEST, _FARTHEST)  # wide priors may overshoot once
         std = np.sqrt(np.diag(solution.covariance)[:10])
         if np.all(np.abs(step) <= 0.01 * std, where=np.isfinite(step)):
             break
+    if known is not None and np.any(np.abs(gamma) == _FARTHEST):
+        raise ArgumentError(
+            f"A load of {known.values[0]:.4g} kg does not go with these torques: they "
+            f"would be wrong by a factor of {np.exp(_FARTHEST):.0f} or more. Is its "
+            "mass in kg, and are torques in N m (currents: with a first guess)?"
+        )
     solution = _widened(solution, rows, excess.bias)
     shown = replace(rows, target=rows.target + trust * ((factor * Y) @ middle))
     corrected = replace(
@@ -357,7 +377,7 @@ def _gain_warning(
     gains: TorqueGains,
 ) -> tuple[EstimateWarning, ...]:
     """Say so where the gains decide how well the mass is known."""
-    if gains.is_calibrated or not np.isfinite(load.std.mass):
+    if gains.is_calibrated or not np.isfinite(load.std.mass) or load.mass <= 0.0:
         return ()
     # With the gains held where they are, the mass would be as well known as this.
     used = np.isfinite(np.diag(solution.covariance))

@@ -100,11 +100,11 @@ class LoadKind:
         if self.kind == "rigid":
             return f"The load is rigid ({sure})."
         listed = ", ".join(_WORDS[k].format(v) for k, v in self.values.items())
-        return (
-            f"The load is not rigid: {_KIND_WORDS[self.kind]} ({sure}; "
-            f"{100.0 * (1.0 - self.errors[self.kind]):.0f} % of what a rigid load "
-            f"leaves is explained): {listed}."
-        )
+        # Nothing may have been fitted to a loose load: no law is needed to call it so.
+        if self.kind in self.errors:
+            explained = 100.0 * (1.0 - self.errors[self.kind])
+            sure += f"; {explained:.0f} % of what a rigid load leaves is explained"
+        return f"The load is not rigid: {_KIND_WORDS[self.kind]} ({sure}): {listed}."
 
 
 _KIND_WORDS = {

@@ -313,7 +313,7 @@ def refuse_saturation(
                 raise RecordingError(
                     f"{name} stays at {limit:.6g} for {int(at.sum())} samples while "
                     "the load moves: the sensor is saturated. Use a smaller load or a "
-                    "gentler motion, or leave it out with components=…."
+                    "gentler motion, or leave it out with components=… (--components)."
                 )
 
 
@@ -390,8 +390,8 @@ def _check_frame(problem: WrenchProblem) -> None:
         raise RecordingError(
             "The wrench seems to be recorded in other axes than those of the sensor "
             f"frame: turned by {np.rad2deg(angle):.0f}° about {_axis(R)}"
-            f"{' and negated' if sign < 0 else ''}. Name the right frame with "
-            "sensor_frame, or turn the wrench into its axes."
+            f"{' and negated' if sign < 0 else ''}. Name the right frame "
+            "(--frame), or turn the wrench into its axes."
         )
 
 

@@ -569,5 +569,6 @@ def _require_same_motion(data: Samples, bare: Samples) -> None:
         raise ArgumentError(
             f"The bare motion is not the loaded one: joint {worst + 1} differs by "
             f"{difference[worst]:.3f} rad (root mean square). Repeat the same motion, "
-            "from the same start, or leave out bare and give an identified arm."
+            "from the same start, or give an estimate of the empty arm (armwise "
+            "identify) in place of the arm: the bare motion may then be any."
         )
