@@ -11,7 +11,6 @@ import armwise as aw
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.identification import FrictionTerm, identify_recordings
 from armwise.identification.problem import pose_problem
-from armwise.recordings.alignment import alignment
 from armwise.regression import (
     Columns,
     accumulate,
@@ -48,24 +47,6 @@ def test_recordings_are_prepared_as_one_would(small, logs):
     same(aw.identify(small, logs), aw.identify(small, prepared))
     one = aw.prepare(logs[0], arm=small)
     same(aw.identify(small, logs[0]), aw.identify(small, [one]))
-
-
-@pytest.mark.parametrize(
-    ("slow", "is_left_out"),
-    [(-0.13, False), (-0.11, True), (0.07, True), (0.09, False)],
-)
-def test_rows_of_joints_that_stick_are_left_out(
-    small, logs, monkeypatch, slow, is_left_out
-):
-    """While it sticks, a joint seems to have less friction; Stribeck's is more."""
-    fit_lag = alignment.fit_lag
-    monkeypatch.setattr(
-        alignment,
-        "fit_lag",
-        lambda *args: replace(fit_lag(*args), slow_friction=np.full(2, slow)),
-    )
-    prepared = aw.prepare(logs[0], arm=small)
-    assert prepared.preparation.ignores_slow == (is_left_out, is_left_out)
 
 
 def test_the_default_is_consistent_with_friction_selected(small, logs):

@@ -209,10 +209,6 @@ _SLOW_FRICTION = 0.08
 """Friction where a joint hardly moves, beyond friction where it moves and as a fraction
 of it, from which on such rows are learnt from as well."""
 
-# Judgement: simulated joints that stick at reversals were short of it by 11 % at most.
-_SHORT_FRICTION = 0.12
-"""The same where it is less than in motion: so it seems while a joint sticks."""
-
 
 def _rough_lag(problem: ProjectionFor, choice: Preparation, rate_hz: float) -> float:
     """Find the lag to a few milliseconds: enough to choose a cut-off by."""
@@ -268,13 +264,12 @@ def _with_lag(
         # Friction at low speed with the delay that is used.
         fit = fit_lag(samples, columns, lag, is_open=False)
     # NaN, of a joint without such rows or without friction, is not below any bound.
-    slow = fit.slow_friction
-    ignored = (slow > -_SHORT_FRICTION) & (slow < _SLOW_FRICTION)
+    ignored = tuple(map(bool, np.abs(fit.slow_friction) < _SLOW_FRICTION))
     # A thousand rows in ten stretches: what is looked for is far larger than noise.
     cut, step = even_stretches(len(samples), 10), -(-len(samples) // 1000)
     (folds,), _ = accumulate_folds(columns, samples, [cut], step)
     scale = consistent_scale(folds, columns.support)
-    return replace(choice, ignores_slow=tuple(map(bool, ignored))), scale
+    return replace(choice, ignores_slow=ignored), scale
 
 
 # Two standard errors of ten blocks differ by a half in one log of a hundred or so; by a
