@@ -9,7 +9,7 @@ rotor inertia of every joint, to the same motions, by MuJoCo's own rollouts and 
 optimiser; zeros and masses are the same description's. An evaluation is one motion
 rolled out once.
 
-The motions are those of $ARMWISE_DATA/so101, eight fitted and every fourth left out;
+The motions are those of $ARMWISE_DATA/so101, three fitted and every fourth left out;
 without these the three that Armwise ships, two fitted.
 
 BAM (pip install better-actuator-models optuna cmaes; it asks for Python 3.12) fits one
@@ -42,8 +42,8 @@ from benchmarks.real import DATA
 ARM_JOINTS = 5
 """Joints that count: the gripper moves nothing but itself."""
 
-_TIMESTEP = 2e-3
-"""Step of MuJoCo's rollouts in [s]."""
+_TIMESTEP = 4e-3
+"""Step of MuJoCo's rollouts in [s], as long as Armwise's."""
 
 # Kinds of parameters: attribute, least, first, most. Joints of servo arms lie well
 # within; the first value is a small arm's, of the right order for none in particular.
@@ -69,8 +69,11 @@ class Figure(NamedTuple):
 _LEFT_OUT = 4
 """Of so many motions one is not fitted."""
 
-_MOST_FITTED = 8
-"""Motions to fit: with more, mujoco.sysid takes hours."""
+_MOST_FITTED = 3
+"""Motions to fit: with eight, mujoco.sysid takes hours."""
+
+_ITERATIONS = 10
+"""Steps of mujoco.sysid, each of 25 rollouts of every motion and some more."""
 
 
 def run() -> Iterator[Figure]:
@@ -185,7 +188,9 @@ def _peer(
     start = time.process_time()
     # It prints every step, whatever it is told.
     with redirect_stdout(StringIO()):
-        best, _ = sysid.optimize(parameters, residual, verbose=False)
+        best, _ = sysid.optimize(
+            parameters, residual, verbose=False, max_iters=_ITERATIONS
+        )
     took = time.process_time() - start
     model = sysid.apply_param_modifiers(best, spec)
     errors = [np.abs(_rollout(model, m) - m.q) for m in unseen]
@@ -249,7 +254,7 @@ _MASSES, _GAINS = (535, 741, 1168), (4.0, 8.0, 16.0, 32.0)
 _EVERY = 8
 """Of so many runs of these one is fitted: with more, BAM takes hours."""
 
-_TRIALS = 1500
+_TRIALS = 1000
 """Of BAM's optimiser."""
 
 _BAM_STEP = 5e-3

@@ -249,19 +249,26 @@ def wrong_zeros(runs: int, seed: int) -> None:
 
 
 def random_starts(
-    count: int, arm: Arm, motions: Sequence[Recording], first: int
+    count: int, arm: Arm, motions: Sequence[Recording], first: int, backend: str
 ) -> None:
     """Compare the errors that other starting points lead to."""
     errors = []
     for start in range(first, first + count):
-        servo = identify_servo(arm, motions, seed=start)
+        servo = identify_servo(arm, motions, seed=start, backend=backend)
         assert servo.fit is not None
-        errors.append(1e3 * float(servo.fit.joints.mean()))
-        print(f"start {start}: {errors[-1]:.4f} mrad", flush=True)
-    near = sum(e <= 1.05 * min(errors) for e in errors)
-    print(
-        f"{near} of {count} starts are within 5 % of the best, {min(errors):.4f} mrad"
-    )
+        errors.append(1e3 * servo.fit.joints)
+        print(f"start {start}: {errors[-1].mean():.4f} mrad", flush=True)
+    joints = np.array(errors)
+    for name, own in (
+        ("all joints", joints.mean(axis=1)),
+        *((joint.name, joints[:, j]) for j, joint in enumerate(arm.joints)),
+    ):
+        best = float(own.min())
+        near = int(np.sum(own <= 1.05 * best))
+        print(
+            f"{name}: {near} of {count} starts are within 5 % of the best, "
+            f"{best:.4f} mrad; the worst is {own.max() / best:.3f} of it"
+        )
 
 
 def main() -> None:
@@ -279,13 +286,13 @@ def main() -> None:
     if words.starts and words.arm:
         arm = aw.load_arm(words.arm)
         recorded = [aw.read_recording(path, arm=arm) for path in words.logs]
-        random_starts(words.starts, arm, recorded, words.seed)
+        random_starts(words.starts, arm, recorded, words.seed, words.backend)
     elif words.starts:
         random = np.random.default_rng(words.seed)
         with tempfile.TemporaryDirectory() as folder:
             arm = drawn_arm(random, Path(folder))
         drawn = logs(drawn_servo(random, arm), random, words.simulator, wall=False)
-        random_starts(words.starts, arm, drawn, 0)
+        random_starts(words.starts, arm, drawn, 0, words.backend)
     elif words.zeros:
         wrong_zeros(words.runs, words.seed)
     else:
