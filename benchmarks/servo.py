@@ -72,8 +72,9 @@ _LEFT_OUT = 4
 _MOST_FITTED = 3
 """Motions to fit: with eight, mujoco.sysid takes hours."""
 
-_ITERATIONS = 10
-"""Steps of mujoco.sysid, each of 25 rollouts of every motion and some more."""
+_ITERATIONS = 20
+"""Steps of mujoco.sysid, each of 25 rollouts of every motion and some more. Its errors
+are those of a fit cut off there, if it has not ended before."""
 
 
 def run() -> Iterator[Figure]:
@@ -254,8 +255,8 @@ _MASSES, _GAINS = (535, 741, 1168), (4.0, 8.0, 16.0, 32.0)
 _EVERY = 8
 """Of so many runs of these one is fitted: with more, BAM takes hours."""
 
-_TRIALS = 1000
-"""Of BAM's optimiser."""
+_TRIALS = 3000
+"""Of BAM's optimiser, which its own command runs for 100,000."""
 
 _BAM_STEP = 5e-3
 """Step of BAM's simulation in [s], its default."""
