@@ -95,6 +95,25 @@ def test_c_and_python_agree_and_see_the_change(tmp_path: Path) -> None:
     assert sure[-1]
 
 
+def test_a_wrench_in_other_axes_is_never_sure(tmp_path: Path) -> None:
+    """Turned by 90° about x the same log made loads 72 m away, "sure enough"."""
+    arm, *motion, wrench = _log()
+    turned = wrench[:, [0, 2, 1, 3, 5, 4]] * [1.0, -1.0, 1.0, 1.0, -1.0, 1.0]
+    online = aw.OnlineLoad(arm, "flange", rate_hz=RATE)
+    follower = _Follower(online, tmp_path)
+    far = 0
+    for k, row in enumerate(zip(*motion, turned, strict=True)):
+        online.update(*row)
+        follower.update(*(np.ascontiguousarray(x) for x in row))
+        if k % 100 == 99:
+            moment = np.abs(online.parameters.vector[1:4]).max()
+            is_far = moment > max(online.mass, 0.0) + 0.05
+            far += is_far
+            assert not (is_far and online.is_sure)
+            assert bool(follower.c.hand_is_sure(follower.state)) == online.is_sure
+    assert far > 0
+
+
 def test_memory_is_fixed_and_a_sample_quick(tmp_path: Path) -> None:
     arm, *columns = _log(0.5)
     follower = _Follower(aw.OnlineLoad(arm, "flange", rate_hz=RATE), tmp_path)

@@ -56,6 +56,10 @@ _SURE_MASS, _SURE_LEAST, _SURE_MOMENT = 0.01, 0.01, 0.01
 """Standard deviations at which a load is known well enough for a driver: 1 % of its
 mass, or 10 g; first moments to 10 g m, some millimetres of a kilogram's centre."""
 
+# Judgement: a wrench in other axes makes loads whose centre is metres away.
+_SURE_REACH = 1.0
+"""Distance in [m] from its frame beyond which no hand holds a load's centre."""
+
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -207,10 +211,16 @@ class OnlineLoad:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the load is known well enough for a robot's driver."""
+        """Whether the load is known well enough for a robot's driver.
+
+        No load is that no hand holds: of negative mass, or its centre a metre away.
+        """
         std = np.sqrt(np.diag(self._P)[:4]) * SCALE[:4]
         bound = max(_SURE_MASS * abs(self.mass), _SURE_LEAST)
-        return bool(std[0] < bound and np.all(std[1:] < _SURE_MOMENT))
+        furthest = _SURE_REACH * max(self.mass, 0.0) + 3.0 * _SURE_MOMENT
+        moments = np.abs(self.parameters.vector[1:4])
+        is_held = self.mass > -3.0 * bound and np.all(moments <= furthest)
+        return bool(is_held and std[0] < bound and np.all(std[1:] < _SURE_MOMENT))
 
     def detection(self, mass_change: float, correlation: float = 1.0) -> Detection:
         """How soon such a change is seen, and how often an alarm comes without one.
@@ -281,6 +291,7 @@ class OnlineLoad:
             "SURE_MASS": repr(_SURE_MASS),
             "SURE_LEAST": repr(_SURE_LEAST),
             "SURE_MOMENT": repr(_SURE_MOMENT),
+            "SURE_REACH": repr(_SURE_REACH),
         }
         return write_c(_TEMPLATES / "load_follower", folder, name, values)
 
