@@ -1,5 +1,6 @@
 """Excitation: motions that determine the parameters, within limits."""
 
+from armwise.excitation.bounds import Bounds, bounds_of
 from armwise.excitation.clearance import Box, KeepOut
 from armwise.excitation.design import (
     FRICTION_SPEEDS,
@@ -16,11 +17,13 @@ from armwise.excitation.score import (
 
 __all__ = [
     "FRICTION_SPEEDS",
+    "Bounds",
     "Box",
     "ExcitationPlan",
     "KeepOut",
     "MotionScore",
     "Verification",
+    "bounds_of",
     "design_excitation",
     "information_from_covariance",
     "score_motion",

@@ -10,7 +10,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.dynamics import HeldBody
 from armwise.errors import ArgumentError
-from armwise.excitation.bounds import Bounds, bounds_of
+from armwise.excitation import Bounds, bounds_of
 from armwise.loads.estimate import SCALE, LoadEstimate
 from armwise.motions import Fourier
 
