@@ -177,7 +177,7 @@ def test_thinned_stretches_are_sums_of_some_rows_of_the_whole(small, logs):
     for block in columns.blocks([data]):
         every[block.rows] = (block.joints[0] * block.trust[:, 0]).T
     cut = even_stretches(len(data), count)
-    (stretches,), total = accumulate_folds(columns, data, [cut], step)
+    stretches, total = accumulate_folds(columns, data, cut, step)
     edges = np.round(np.arange(count + 1) * len(data) / count).astype(int)
     count, whole = 0, 0.0
     for k, inner in enumerate(stretches.fitted[0]):
@@ -194,7 +194,7 @@ def test_stretches_add_up_to_the_whole(small, logs):
     data = aw.prepare(logs, arm=small)
     columns = Columns(small, aw.build_problem(small, data).friction_candidates)
     cut = even_stretches(len(data), 4)
-    (stretches,), whole = accumulate_folds(columns, data, [cut])
+    stretches, whole = accumulate_folds(columns, data, cut)
     assert len(stretches) == 4
     direct = accumulate(columns, data)
     assert whole.samples == direct.samples == len(data)

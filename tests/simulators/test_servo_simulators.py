@@ -13,8 +13,8 @@ import pytest
 import armwise as aw
 from armwise.cli import main as cli
 from armwise.errors import ArmwiseError
+from armwise.recordings import ERROR_LEVELS
 from armwise.servos import ServoScatter, read_servo, write_servo
-from armwise.servos.servo import ERROR_LEVELS
 from armwise.simulators import certificate, measure_gap
 from tests.servos import rig
 

@@ -11,7 +11,9 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.dynamics import BaseParameters, Dynamics
-from armwise.identification.methods import PhysicallyConsistent
+from armwise.errors import ArgumentError
+from armwise.identification.left_out import LeftOut, leave_out
+from armwise.identification.methods import Method, PhysicallyConsistent
 from armwise.identification.posterior import (
     BAND_DRAWS,
     Posterior,
@@ -86,8 +88,9 @@ class Estimate:
             due to gains, to other friction terms that do as well, and to what the model
             leaves out: the same drives, through sensors of the same gains, show the
             same torques in spite of it.
-        left_out_ratio: Each joint's error on stretches that were left out while
-            friction was selected, beside that of the fit; None: none was left out.
+        solved: The problem and the method, to leave out stretches by; None: a file's,
+            or one that keeps sums and no samples.
+        known_left_out: What `leave_out` gave, of a file; None: see `left_out_fits`.
         method: Name of the method that solved for it.
         notes: How it was made, where that is not plain from the method.
         warnings: What looks wrong, each with a code.
@@ -111,7 +114,8 @@ class Estimate:
     torque_lag: TorqueLag | None = None
     gain_std: Float[np.ndarray, " dof"] | None = None
     same_effects: Float[np.ndarray, "base effects"] | None = None
-    left_out_ratio: Float[np.ndarray, " dof"] | None = None
+    solved: tuple[Problem, Method] | None = None
+    known_left_out: LeftOut | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[EstimateWarning, ...] = ()
     samples: tuple[Samples, ...] = ()
@@ -219,6 +223,14 @@ class Estimate:
                 self.columns, self.base, self.all_parameters, covariance
             )
 
+    @cached_property
+    def left_out_fits(self) -> LeftOut | None:
+        """Fits without a stretch of the data each; None if there are none."""
+        # When asked for, as they take as long as all else.
+        if self.known_left_out is None and self.solved is not None:
+            return leave_out(*self.solved)
+        return self.known_left_out
+
     def sample(self, n: int, seed: int = 0) -> Float[np.ndarray, "n parameters"]:
         """Draw parameters as uncertain as the estimate, every row a body that can be.
 
@@ -239,19 +251,24 @@ class Estimate:
         residual: bool = True,
         seed: int = 0,
     ) -> PredictionBand:
-        """Interval that shall hold the torque of a motion, by draws of the parameters.
+        """Interval that shall hold the torque of a motion.
 
         Args:
             samples: The motion.
             level: Fraction of samples that it shall hold.
-            residual: Whether the torque is measured, by the sensors of the fit: what it
-                left unexplained is then added, at least as much as stretches left out
-                showed, and what is not known of their gains cancels; else it is the
-                torque itself.
+            residual: Whether the torque is measured, by the sensors of the fit: errors
+                are then those on stretches left out, and what is not known of the
+                sensors' gains cancels; else it is the torque itself, by draws of the
+                parameters.
             seed: Of the draws.
         """
+        if not 0.0 < level < 1.0:
+            raise ArgumentError(f"A band's level is between 0 and 1, not {level}.")
+        if residual and (fits := self.left_out_fits) is not None:
+            center = self.predict(samples)
+            half = fits.half_width(self.columns, self.all_parameters, samples, level)
+            return PredictionBand(center - half, center + half, level)
         extra = self.fit.rmse if residual else np.zeros(self.prior_arm.dof)
-        ratio = 1.0 if self.left_out_ratio is None else self.left_out_ratio
         draws = (
             self._posterior_as_measured.draw(BAND_DRAWS, seed)
             if residual
@@ -264,7 +281,6 @@ class Estimate:
             samples,
             level,
             extra,
-            ratio * extra,
         )
 
     def predict(self, samples: Samples) -> Float[np.ndarray, "samples dof"]:
@@ -432,7 +448,6 @@ def build_estimate(
         directions=solution.directions,
         method=method,
         torque_lag=review.lag,
-        left_out_ratio=problem.left_out_ratio,
         notes=solution.notes,
         samples=problem.data,
         validation_samples=problem.validation_data,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ from armwise.dynamics import BaseParameters
 from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import json_text, write_atomically
 from armwise.identification.estimate import Estimate, loaded_columns
+from armwise.identification.left_out import LeftOut
 from armwise.identification.validation import PARTS, PartErrors, TorqueLag, Validation
+from armwise.recordings import ERROR_LEVELS
 from armwise.regression import Columns, FrictionTerm
 from armwise.tables import LARGEST_NUMBER, read_json
 
@@ -68,7 +70,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     """Return all of an estimate as plain numbers and words; infinity is null."""
     validation, lag = estimate.validation, estimate.torque_lag
     gains, effects = estimate.gain_std, estimate.same_effects
-    ratio = estimate.left_out_ratio
+    fits = estimate.left_out_fits
     return {
         "version": VERSION,
         "arm": estimate.prior_arm.name,
@@ -78,7 +80,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "torque_lag": None if lag is None else _lag_to_dict(lag),
         "gain_std": None if gains is None else gains.tolist(),
         "same_effects": None if effects is None else effects.tolist(),
-        "left_out_ratio": None if ratio is None else ratio.tolist(),
+        "left_out_fits": None if fits is None else _lists(fits),
         "notes": list(estimate.notes),
         "warnings": [asdict(warning) for warning in estimate.warnings],
         "friction": [asdict(term) for term in estimate.columns.friction],
@@ -103,6 +105,11 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "validation": None if validation is None else validation.to_dict(),
         "left_out": list(estimate.left_out),
     }
+
+
+def _lists(fits: LeftOut) -> dict[str, Any]:
+    arrays = {field.name: getattr(fits, field.name) for field in fields(fits)}
+    return {name: array.tolist() for name, array in arrays.items()}
 
 
 def _lag_to_dict(lag: TorqueLag) -> dict[str, Any]:
@@ -154,7 +161,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     if condition < 1.0:
         raise ValueError(f"its condition number is {condition:g}")
     validation, gains = data.get("validation"), data.get("gain_std")
-    ratio = data.get("left_out_ratio")
+    fits = data.get("left_out_fits")
     warnings = tuple(EstimateWarning(**one) for one in data["warnings"])
     left_out = _words(data["left_out"])
     if not set(left_out) <= set(names):
@@ -174,7 +181,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         torque_lag=_lag(data.get("torque_lag"), arm.coordinate_names),
         gain_std=None if gains is None else _array(gains, arm.dof, least=0.0),
         same_effects=effects,
-        left_out_ratio=None if ratio is None else _array(ratio, arm.dof, least=1.0),
+        known_left_out=None if fits is None else _left_out(fits, len(names), arm.dof),
         notes=_words(data["notes"]),
         warnings=warnings,
         validation=None if validation is None else _validation(validation, arm.dof),
@@ -211,6 +218,15 @@ def _validation(data: dict[str, Any], dof: int) -> Validation:
     if not is_sound:
         raise ValueError("its errors are none")
     return errors
+
+
+def _left_out(stored: dict[str, Any], count: int, dof: int) -> LeftOut:
+    levels = len(ERROR_LEVELS)
+    return LeftOut(
+        _array(stored["parameters"], len(stored["parameters"]), count),
+        _array(stored["moving"], dof, levels, least=0.0),
+        _array(stored["turning"], dof, levels, least=0.0),
+    )
 
 
 def _lag(stored: dict[str, Any] | None, joints: Sequence[str]) -> TorqueLag | None:

@@ -35,7 +35,6 @@ from armwise.regression import (
     accumulate_folds,
     even_stretches,
     few_threads,
-    stretches_of_period,
     student_tails,
 )
 
@@ -114,8 +113,6 @@ class FrictionSelection:
         terms: The terms selected.
         candidates: All that were tried.
         accumulator: R factors of all samples, over the columns with these terms.
-        left_out_ratio: Each joint's error on stretches left out, beside that of the
-            fit; None: too short to leave any out.
         spread: What other terms in place of these would move the base parameters by,
             a row for each, as in `_Search.spread`; None: nothing was selected from.
     """
@@ -123,7 +120,6 @@ class FrictionSelection:
     terms: tuple[FrictionTerm, ...]
     candidates: tuple[FrictionTerm, ...]
     accumulator: Accumulator
-    left_out_ratio: Float[np.ndarray, " dof"] | None = None
     spread: Float[np.ndarray, "alternatives base"] | None = None
 
     @property
@@ -156,7 +152,7 @@ def select_friction(
             return FrictionSelection((), (), accumulate(plain, runs))
         # Candidates are no reason to fit rows that only some of them explain.
         columns = replace(plain, friction=candidates, load=load, fits_reversals=False)
-        (folds, *periods), total = _folds(columns, runs)
+        folds, total = _folds(columns, runs)
         # Of two stretches no scatter is known.
         is_long = len(folds) > 2
         search = _Search(columns, folds, total, terms) if is_long else None
@@ -169,16 +165,7 @@ def select_friction(
         sums = total.restrict(smaller) if is_whole else accumulate(smaller, runs)
         if search is None:
             return FrictionSelection(selected, candidates, sums)
-        ratio = search.left_out_ratio(selection)
-        # why: terms are selected by stretches of time, or one that shows in one part of
-        # a period alone could never help; but what such a part would have been without
-        # its repetitions, they do not tell.
-        for own in periods:
-            by_period = _Search(columns, own, total, terms)
-            ratio = np.maximum(ratio, by_period.left_out_ratio(selection))
-        return FrictionSelection(
-            selected, candidates, sums, ratio, search.spread(selection)
-        )
+        return FrictionSelection(selected, candidates, sums, search.spread(selection))
 
 
 def chance_covariance(
@@ -231,31 +218,24 @@ def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
     return problem
 
 
-def _folds(
-    columns: Columns, runs: Sequence[Samples]
-) -> tuple[list[FoldSums], Accumulator]:
+def _folds(columns: Columns, runs: Sequence[Samples]) -> tuple[FoldSums, Accumulator]:
     """Accumulate stretches that are long enough to be different motions.
 
-    They are stretches of time, and, where a motion repeats, of its period once more.
+    They are stretches of time even where a motion repeats: a term that shows in one
+    part of a period alone could else never help.
     """
     # Stretches, not random rows: neighbours repeat each other after the low-pass, and
     # rows drawn at random would validate on what was fitted.
     count = sum(len(run) for run in runs)
     step = max(1, -(-count // _ENOUGH_SAMPLES))
     numbers = [-(-FOLDS * len(run) // count) for run in runs]
-    cuts = [[even_stretches(len(r), n)] for r, n in zip(runs, numbers, strict=True)]
-    along = [stretches_of_period(r, n) for r, n in zip(runs, numbers, strict=True)]
-    if any(along):
-        for own, periods in zip(cuts, along, strict=True):
-            own.append(periods or own[0])
     pairs = [
-        accumulate_folds(columns, run, own, step)
-        for run, own in zip(runs, cuts, strict=True)
+        accumulate_folds(columns, run, even_stretches(len(run), number), step)
+        for run, number in zip(runs, numbers, strict=True)
     ]
     totals = [total for _, total in pairs]
     whole = totals[0].merge(*totals[1:]) if len(totals) > 1 else totals[0]
-    kinds = zip(*(folds for folds, _ in pairs), strict=True)
-    return [FoldSums.joined(folds) for folds in kinds], whole
+    return FoldSums.joined([folds for folds, _ in pairs]), whole
 
 
 def _pairs(errors: Float[np.ndarray, "kinds folds"]) -> np.ndarray:
@@ -366,21 +346,6 @@ class _Search:
             for k, term in enumerate(self._terms)
             if any(columns[j] & changed for j in self._joints[k])
         }
-
-    def left_out_ratio(self, selection: Sequence[int]) -> Float[np.ndarray, " dof"]:
-        """Each joint's error on stretches left out, beside that of a fit to all."""
-        whole = self._remembering(selection)
-        left_out = self._errors(self._solutions(selection, whole, ())[0])
-        own = [*range(self._own), *[self._own + k for k in selection]]
-        sums = self._sums(whole).sum(axis=0)
-        x = np.zeros(self._width)
-        x[-1] = -1.0
-        inner = sums[np.ix_(own, own)] + _RIDGE * np.eye(len(own))
-        x[own] = np.linalg.solve(inner, sums[own, -1])
-        fitted = self._errors(np.tile(x, (len(self._fitted), 1)))
-        # Of every row, around reversals as well: that is what a motion will show.
-        squares = left_out[1].sum(axis=0), fitted[1].sum(axis=0)
-        return np.sqrt(np.maximum(squares[0] / np.maximum(squares[1], 1e-300), 1.0))
 
     def spread(
         self, selection: Sequence[int]

@@ -139,6 +139,7 @@ def identify(
         solution = solver.solve(problem)  # no pass over the data: R factors suffice
         checked = review(problem, solution)
         estimate = build_estimate(problem, solution, checked, type(solver).__name__)
+        estimate = replace(estimate, solved=(problem, solver))
         if problem.friction_candidates and estimate.columns.friction:
             values = [value for _, value in estimate.friction]
             luck = chance_covariance(
@@ -268,7 +269,6 @@ def _with_named_friction(
     return replace(
         problem,
         friction_candidates=selection.candidates,
-        left_out_ratio=selection.left_out_ratio,
         friction_spread=selection.spread,
     )
 

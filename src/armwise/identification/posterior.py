@@ -439,7 +439,6 @@ def torque_band(
     samples: Samples,
     level: float,
     residual_std: Float[np.ndarray, " dof"],
-    least_std: Float[np.ndarray, " dof"],
 ) -> PredictionBand:
     """Interval about the torques that draws predict.
 
@@ -450,10 +449,7 @@ def torque_band(
         samples: The motion.
         level: Fraction of samples to hold.
         residual_std: What is added to it, per joint, in [N m].
-        least_std: What the whole is at least, in the mean over the motion.
     """
-    if not 0.0 < level < 1.0:
-        raise ArgumentError(f"A band's level is between 0 and 1, not {level}.")
     # Sums of many parameters: normal, so that two moments are enough, and smoother
     # than quantiles of so many draws.
     factor = NormalDist().inv_cdf(0.5 + 0.5 * level)
@@ -465,8 +461,5 @@ def torque_band(
         center[block.rows] = estimate
         # About the estimate, which at a bound is at the edge of its own draws.
         std[block.rows] = np.sqrt(np.mean((torques - estimate) ** 2, axis=0))
-    variance = std**2 + residual_std**2
-    # A short log is explained better than what comes after it.
-    variance += np.maximum(least_std**2 - variance.mean(axis=0), 0.0)
-    half = factor * np.sqrt(variance)
+    half = factor * np.sqrt(std**2 + residual_std**2)
     return PredictionBand(center - half, center + half, level)

@@ -40,8 +40,8 @@ class Problem:
         base: The combinations to estimate, over all parameters and friction terms.
         is_estimated: Which parameters are free; the others keep the arm's values.
         friction_candidates: Friction terms that were tried, the selected among them.
-        left_out_ratio: Errors on stretches left out, as in `FrictionSelection`.
-        friction_spread: What other terms would move the base parameters by, likewise.
+        friction_spread: What other terms would move the base parameters by, as in
+            `FrictionSelection`.
         validation_data: Samples that are kept out of the fit.
         fine_validation: The first of them again, with faster motion left in; None where
             samples were given, or there are too many.
@@ -54,7 +54,6 @@ class Problem:
     base: BaseParameters
     is_estimated: np.ndarray
     friction_candidates: tuple[FrictionTerm, ...] = ()
-    left_out_ratio: Float[np.ndarray, " dof"] | None = None
     friction_spread: Float[np.ndarray, "alternatives base"] | None = None
     validation_data: tuple[Samples, ...] = ()
     fine_validation: Samples | None = None

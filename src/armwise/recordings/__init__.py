@@ -26,10 +26,12 @@ from armwise.recordings.recording import (
 )
 from armwise.recordings.repairs import repaired
 from armwise.recordings.samples import (
+    ERROR_LEVELS,
     LEAST_KNOWN_LAG,
     PredictionBand,
     Preparation,
     Samples,
+    error_within,
     summarise_log,
 )
 from armwise.recordings.sensor_calibration import (
@@ -43,6 +45,7 @@ from armwise.regression import low_pass
 
 __all__ = [
     "BAGS",
+    "ERROR_LEVELS",
     "JSON_LINES",
     "LEAST_KNOWN_LAG",
     "TEXT",
@@ -59,6 +62,7 @@ __all__ = [
     "TimeMapping",
     "apply_mapping_to_arm",
     "differentiate",
+    "error_within",
     "joint_names_in_log",
     "load_mapping",
     "low_pass",

@@ -420,6 +420,21 @@ def _check_time(samples: Samples) -> None:
         )
 
 
+ERROR_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+"""Fractions of errors whose sizes are kept, for bands of any level."""
+
+
+def error_within(
+    errors: Float[np.ndarray, "*joints levels"], level: float
+) -> Float[np.ndarray, "*joints"]:
+    """Return what a fraction of errors is within, from those of `ERROR_LEVELS`."""
+    # No error is below zero; beyond the last level nothing is known.
+    levels = (0.0, *ERROR_LEVELS)
+    return np.apply_along_axis(
+        lambda own: np.interp(level, levels, [0.0, *own]), -1, errors
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class PredictionBand:
     """An interval at every sample, of torques or of positions.

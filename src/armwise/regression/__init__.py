@@ -38,6 +38,7 @@ from armwise.regression.low_pass import butterworth, low_pass
 from armwise.regression.prefilter import Prefilter
 from armwise.regression.projection import TorqueProjection
 from armwise.regression.repetition import (
+    Cut,
     even_stretches,
     repetition,
     stretches_of_period,
@@ -80,6 +81,7 @@ __all__ = [
     "Block",
     "ColumnSource",
     "Columns",
+    "Cut",
     "DriveMotion",
     "FactorSum",
     "FoldSums",

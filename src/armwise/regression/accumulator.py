@@ -16,7 +16,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -290,8 +289,8 @@ class FoldSums:
 
 
 def accumulate_folds(
-    columns: Columns, run: Signals, cuts: Sequence[Cut], step: int = 1
-) -> tuple[list[FoldSums], Accumulator]:
+    columns: Columns, run: Signals, cut: Cut, step: int = 1
+) -> tuple[FoldSums, Accumulator]:
     """Run through samples once: inner products of stretches, and sums of the whole.
 
     As for `accumulate_stretches` columns are those of all samples, cut afterwards:
@@ -300,23 +299,19 @@ def accumulate_folds(
     Args:
         columns: What explains the torque, evaluated in the whole run.
         run: The samples.
-        cuts: Ways to cut them into stretches; there are sums for each.
+        cut: Its stretches.
         step: One sample in so many is used; if more than one, the sums of the whole are
             good to half of the digits.
     """
-    starts = [[part.start for part, _ in cut] for cut in cuts]
-    edges = sorted({0, len(run)}.union(*starts))
-    rows = [slice(a, b, step) for a, b in pairwise(edges)]
-    numbers = [1 + max(k for _, k in cut) for cut in cuts]
+    starts = [part.start for part, _ in cut]
+    rows = [slice(part.start, part.stop, step) for part, _ in cut]
+    number = 1 + max(k for _, k in cut)
     widths = [support.size + 1 for support in columns.support]
-    fitted = [[np.zeros((n, width, width)) for width in widths] for n in numbers]
-    every = [[np.zeros((n, width, width)) for width in widths] for n in numbers]
+    fitted = [np.zeros((number, width, width)) for width in widths]
+    every = [np.zeros((number, width, width)) for width in widths]
     total = Accumulator(columns)
     for block in columns.blocks([run], rows):
-        own = [
-            cut[bisect_right(begins, block.rows.start) - 1][1]
-            for cut, begins in zip(cuts, starts, strict=True)
-        ]
+        k = cut[bisect_right(starts, block.rows.start) - 1][1]
         for i, matrix in enumerate(block.joints):
             trusted = _weighted(block, i, None)
             gram = trusted @ trusted.T
@@ -324,9 +319,8 @@ def accumulate_folds(
             if block.trust is not None:
                 few = matrix[:, block.trust[:, i] == 0.0]
                 masked = few @ few.T
-            for c, k in enumerate(own):
-                fitted[c][i][k] += gram
-                every[c][i][k] += gram + masked
+            fitted[i][k] += gram
+            every[i][k] += gram + masked
         if step == 1:
             total.add_block(block)
         else:
@@ -336,9 +330,8 @@ def accumulate_folds(
             total.count_rows(block)
     total.settle()
     if step > 1:
-        total.factors = [factor_of_gram(grams.sum(axis=0)) for grams in fitted[0]]
-    pairs = zip(fitted, every, strict=True)
-    return [FoldSums(tuple(one), tuple(other)) for one, other in pairs], total
+        total.factors = [factor_of_gram(grams.sum(axis=0)) for grams in fitted]
+    return FoldSums(tuple(fitted), tuple(every)), total
 
 
 def _reflect(stretch: Accumulator, block: Block) -> None:

@@ -17,7 +17,7 @@ from armwise.arms import Arm
 from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError, NotIdentifiable
 from armwise.progress import Progress
-from armwise.recordings import Recording
+from armwise.recordings import ERROR_LEVELS, Recording
 from armwise.servos.cuda import CudaRoller
 from armwise.servos.fit import (
     LIMITS,
@@ -61,7 +61,6 @@ from armwise.servos.motions import (
 )
 from armwise.servos.rollout import Roller, ServoMotion
 from armwise.servos.servo import (
-    ERROR_LEVELS,
     Servo,
     ServoElement,
     ServoScatter,

@@ -14,7 +14,12 @@ from armwise.arms import Arm, Drive, arm_from_dict, arm_to_dict
 from armwise.dynamics import mechanism_of
 from armwise.errors import ArgumentError, RecordingError
 from armwise.files import json_text, write_atomically
-from armwise.recordings import PredictionBand, Recording
+from armwise.recordings import (
+    ERROR_LEVELS,
+    PredictionBand,
+    Recording,
+    error_within,
+)
 from armwise.servos.model import CORE, PARAMETERS, decode, encode
 from armwise.servos.motions import servo_motion
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables, SetPoint
@@ -75,9 +80,6 @@ class ServoElement:
     is_needed: bool
 
 
-ERROR_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-"""Fractions of the samples that `ServoScatter.errors` hold."""
-
 BAND_DRAWS = 60
 """Draws of a band: its width is then known to 9 %, 1/√(2·60)."""
 
@@ -93,7 +95,7 @@ class ServoScatter:
     Attributes:
         names: Parameters that were fitted.
         covariance: Of their fitted coordinates: logarithms, or units of `units_of`.
-        errors: What so many of its free-run errors are within, in [rad].
+        errors: What `ERROR_LEVELS` of its free-run errors are within, in [rad].
         left_out_ratio: Error on motions left out over that on those fitted.
     """
 
@@ -273,9 +275,7 @@ class Servo:
             )
         # A quantile, not a deviation: what sticks in a few draws is far off there.
         square = np.quantile(np.abs(good - center), level, axis=0) ** 2
-        errors = np.array(
-            [np.interp(level, ERROR_LEVELS, s.errors) for s in self.scatter]
-        )
+        errors = error_within(np.array([s.errors for s in self.scatter]), level)
         ratio = np.array([s.left_out_ratio for s in self.scatter])
         square += errors**2
         # Few motions are explained better than what comes after them.

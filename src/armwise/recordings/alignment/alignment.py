@@ -267,7 +267,7 @@ def _with_lag(
     ignored = tuple(map(bool, np.abs(fit.slow_friction) < _SLOW_FRICTION))
     # A thousand rows in ten stretches: what is looked for is far larger than noise.
     cut, step = even_stretches(len(samples), 10), -(-len(samples) // 1000)
-    (folds,), _ = accumulate_folds(columns, samples, [cut], step)
+    folds, _ = accumulate_folds(columns, samples, cut, step)
     scale = consistent_scale(folds, columns.support)
     return replace(choice, ignores_slow=ignored), scale
 

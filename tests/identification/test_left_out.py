@@ -1,0 +1,77 @@
+"""Fits without a stretch of the data, and bands from what they miss of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+import armwise as aw
+from armwise.identification import part_masks, read_estimate, write_estimate
+from armwise.recordings import ERROR_LEVELS, error_within
+
+from .conftest import samples_of, weighted
+
+
+def test_a_fit_without_a_stretch_is_the_fit_to_the_others(described, arm):
+    data = samples_of(arm, seconds=9.0)  # shorter than the motion's period of 10 s
+    fits = weighted(described, data).left_out_fits
+    assert len(fits.parameters) == 10
+    for k in (0, 4, 9):
+        start, stop = 90 * k, 90 * (k + 1)
+        rest = [run for run in (data[:start], data[stop:]) if len(run)]
+        alone = weighted(described, rest)
+        mine, theirs = (
+            aw.identification.predict_torque(alone.columns, x, data)
+            for x in (fits.parameters[k], alone.all_parameters)
+        )
+        np.testing.assert_allclose(mine, theirs, atol=1e-6 * np.abs(theirs).max())
+
+
+def test_the_band_is_wide_where_stretches_left_out_were_missed(described, arm):
+    """Friction that turns back as it likes: errors there, and none on the way."""
+    both = samples_of(arm, seed=1, noise=1e-3, seconds=19.0)
+    turns = part_masks(both)[2]
+    rng = np.random.default_rng(2)
+    extra = np.where(turns, 0.3 * rng.normal(size=turns.shape), 0.0)
+    both = replace(both, tau=both.tau + extra * np.abs(both.tau).max(axis=0))
+    fitted, unseen = both.split(0.5)
+    band = weighted(described, fitted).band(unseen)
+    width = band.upper - band.lower
+    turns = part_masks(unseen)[2]
+    for j in range(arm.dof):
+        assert width[turns[:, j], j].mean() > 5.0 * width[~turns[:, j], j].mean()
+    inside = (unseen.tau >= band.lower) & (unseen.tau <= band.upper)
+    assert 0.8 < inside[turns].mean() < 0.97
+    assert inside[~turns].mean() > 0.85
+
+
+def test_a_file_keeps_the_fits_that_left_out(described, data, tmp_path):
+    estimate = weighted(described, data)
+    write_estimate(estimate, tmp_path / "e.json")
+    again = read_estimate(tmp_path / "e.json")
+    one, other = (x.band(data, 0.8).upper for x in (estimate, again))
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_many_short_runs_are_left_out_in_groups(described, arm):
+    runs = [samples_of(arm, seed=k, seconds=1.0, seed_motion=k) for k in range(25)]
+    fits = weighted(described, runs).left_out_fits
+    assert 4 <= len(fits.parameters) <= 10
+
+
+def test_too_few_samples_leave_nothing_out(described, arm):
+    data = samples_of(arm, seconds=1.2)
+    estimate = weighted(described, [data[:60], data[60:]])
+    short = replace(estimate.solved[0], data=(data[:3],))
+    assert aw.identification.left_out.leave_out(short, estimate.solved[1]) is None
+    blind = replace(estimate, solved=None)
+    assert np.all(blind.band(data).width > 0)
+
+
+def test_errors_are_interpolated_between_levels():
+    errors = np.array([np.arange(1.0, 8.0), np.arange(2.0, 16.0, 2.0)])
+    np.testing.assert_allclose(error_within(errors, 0.9), errors[:, 4])
+    np.testing.assert_allclose(error_within(errors, 0.25), 0.5 * errors[:, 0])
+    assert error_within(errors, 0.9999).tolist() == [7.0, 14.0]
+    assert len(ERROR_LEVELS) == 7
