@@ -153,7 +153,7 @@ def run_once(name: str, kind: str, plant: str, seed: int) -> TermOutcome | str:
         # Joints warm up at paces of their own.
         pace = time[:, None] / rng.uniform(0.2 * _LONG, 0.6 * _LONG, arm.dof)
         temperature = _AMBIENT + (_HOT - _AMBIENT) * -np.expm1(-pace)
-        q, tau = _moved(truth, terms, motion, plant, temperature)
+        q, tau = moved(truth, terms, motion, plant, temperature)
         tau = tau + 0.006 * size * rng.standard_normal(tau.shape)
         # An encoder of 17 bits.
         count = 2.0 * np.pi / 2**17
@@ -174,7 +174,7 @@ def run_once(name: str, kind: str, plant: str, seed: int) -> TermOutcome | str:
     return outcome(estimate, terms)
 
 
-def _moved(
+def moved(
     truth: Arm, terms: Terms, motion: Motion, plant: str, temperature: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Positions and motor torques of an arm with these terms."""
