@@ -54,6 +54,12 @@ _FROM_SUMS = (
 ten passes over the samples would take ten times as long."""
 
 
+# √(2·0.1): no parameter is off by half its standard deviation, and errors by none of
+# theirs.
+_FOLD_GAP = 0.1
+"""How far above its minimum the cost of such a fit may stay."""
+
+
 @dataclass(frozen=True, eq=False)
 class LeftOut:
     """Fits without one stretch of the data each, and their errors on it.
@@ -112,6 +118,8 @@ def leave_out(problem: Problem, method: Method) -> LeftOut | None:
     None if the data are too short for it.
     """
     solver = method if isinstance(method, _FROM_SUMS) else WeightedLeastSquares()
+    if isinstance(solver, PhysicallyConsistent):
+        solver = replace(solver, gap=max(solver.gap, _FOLD_GAP))
     runs = [run for run in problem.data if len(run)]
     count = sum(len(run) for run in runs)
     step = max(1, -(-count // _ENOUGH_SAMPLES))

@@ -33,11 +33,6 @@ _FREE = 1e4
 """How much further than its size the description of a drive may be off: friction is
 hardly ever described, so that the prior must not hold it."""
 
-# Half the squared residual, in units of the noise: 1e-9 moves no parameter by more than
-# √(2·10⁻⁹) = 5e-5 of its standard deviation.
-_GAP = 1e-9
-"""How far above its minimum the cost may stay."""
-
 # √(2·10⁻³) = 4 % of a standard deviation.
 _LARGEST_GAP = 1e-3
 """How far it may stay where rounding ends the iteration, for data without noise."""
@@ -66,6 +61,7 @@ class PhysicallyConsistent:
         mass: Bounds on the mass of named links in [kg].
         center_of_mass: Bounds on the centre of mass of named links in [m]: the lower
             and the upper corner of a box in the link's frame.
+        gap: How far above its minimum the cost may stay.
     """
 
     # Judgement: strictly inside, so that the mass matrix is positive definite; a radius
@@ -77,6 +73,9 @@ class PhysicallyConsistent:
     center_of_mass: Mapping[
         str, tuple[tuple[float, float, float], tuple[float, float, float]]
     ] = field(default_factory=dict)
+    # Half the squared residual, in units of the noise: 1e-9 moves no parameter by more
+    # than √(2·10⁻⁹) = 5e-5 of its standard deviation.
+    gap: float = 1e-9
 
     def solve(self, problem: Problem) -> Solution:
         """Return the base parameters and how far to trust them."""
@@ -98,7 +97,8 @@ class PhysicallyConsistent:
         right = system[:, -1:] - rows @ prior[:, None]
         data = np.hstack([(rows * size)[:, free], right])
         R = triangle(np.vstack([data, np.pad(pull[free][:, free], ((0, 0), (0, 1)))]))
-        step = _minimise(R[:-1, :-1], R[:-1, -1], _Barrier(problem, self, prior, size))
+        barrier = _Barrier(problem, self, prior, size)
+        step = _minimise(R[:-1, :-1], R[:-1, -1], barrier, self.gap)
         parameters = prior.copy()
         parameters[free] += size[free] * step
         # The barrier leaves 1e-9 of room beyond a bound, and no tool takes friction
@@ -381,7 +381,10 @@ def _typical_bodies(
 
 
 def _minimise(
-    R: Float[np.ndarray, "free free"], c: Float[np.ndarray, " free"], barrier: _Barrier
+    R: Float[np.ndarray, "free free"],
+    c: Float[np.ndarray, " free"],
+    barrier: _Barrier,
+    smallest_gap: float,
 ) -> Float[np.ndarray, " free"]:
     """Return x that minimises ½ ‖R x − c‖² with every S(x) positive definite."""
     best = np.linalg.solve(R, c)
@@ -394,11 +397,12 @@ def _minimise(
         S, slack = barrier.matrices(x), barrier.slacks(x)
         if duals is None:
             # On the central path, S Z = μ, where the gap would be the cost there is.
-            mu = max(float(np.sum((R @ x - c) ** 2)), _GAP) / (2 * barrier.degree)
+            mu = float(np.sum((R @ x - c) ** 2))
+            mu = max(mu, smallest_gap) / (2 * barrier.degree)
             duals = mu * np.linalg.inv(S), mu / slack
         Z, z = duals
         gap = float(np.einsum("lij,lji->", S, Z) + slack @ z)
-        if gap < _GAP and open_residual < _SMALLEST_RESIDUAL:
+        if gap < smallest_gap and open_residual < max(_SMALLEST_RESIDUAL, smallest_gap):
             return x
         try:
             inverse, values = _nesterov_todd(S, Z)
@@ -427,7 +431,7 @@ def _minimise(
         open_residual *= 1.0 - length
         # Mehrotra's rule: centre more after a step that soon met the boundary.
         centring = min(0.5, max((1.0 - length) ** 2, 0.05))
-    if gap < _LARGEST_GAP:
+    if gap < max(_LARGEST_GAP, smallest_gap):
         return x
     raise NotConverged(
         "The physically consistent fit did not converge. Check the description's "
