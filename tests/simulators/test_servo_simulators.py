@@ -15,6 +15,7 @@ from armwise.cli import main as cli
 from armwise.errors import ArmwiseError
 from armwise.recordings import ERROR_LEVELS
 from armwise.servos import ServoScatter, read_servo, write_servo
+from armwise.servos.identify import _with_allowed_spread
 from armwise.simulators import certificate, measure_gap
 from tests.servos import rig
 
@@ -140,6 +141,21 @@ def test_a_band_is_as_wide_as_its_draws_and_errors(servo, log):
         sure.band(log, 1.0)
 
 
+def test_draws_that_fitted_motions_refute_count_in_part(servo, log):
+    """Draws that move a fitted motion by far more than the fit was off by."""
+    vague, motion = scattering(servo), servo.motion(log)
+    known = _with_allowed_spread(vague, [motion])
+    (spread,) = vague.spread([motion], 0.9)
+    allowed = np.array([own.allowed for own in known.scatter])
+    assert np.all(allowed < 1.0)
+    np.testing.assert_allclose(allowed * np.quantile(spread, 0.9, axis=0), 1e-3)
+    assert np.all(known.band(log).width < vague.band(log).width)
+    # Errors as large as the spread refute nothing.
+    large = tuple(replace(s, errors=1e3 * s.errors) for s in vague.scatter)
+    content = _with_allowed_spread(replace(vague, scatter=large), [motion])
+    assert [own.allowed for own in content.scatter] == [1.0] * servo.arm.dof
+
+
 def test_a_scatter_that_cannot_be_is_refused(servo, tmp_path):
     path = tmp_path / "servo.json"
     write_servo(scattering(servo), path)
@@ -148,6 +164,7 @@ def test_a_scatter_that_cannot_be_is_refused(servo, tmp_path):
         ({"covariance": [[1.0, None], [None, 1.0]]}, "not a file of servos"),
         ({"names": ["stiffness", "spirit"]}, "do not have"),
         ({"left_out_ratio": 0.5}, "finite numbers"),
+        ({"allowed": 1.5}, "finite numbers"),
         ({"errors": [1.0]}, "errors per joint"),
     ):
         content = json.loads(path.read_text())

@@ -15,9 +15,9 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.dynamics import Dynamics
-from armwise.errors import ArgumentError, NotIdentifiable
+from armwise.errors import ArgumentError, NotIdentifiable, RecordingError
 from armwise.progress import Progress
-from armwise.recordings import ERROR_LEVELS, Recording
+from armwise.recordings import ERROR_LEVELS, Recording, error_within
 from armwise.servos.cuda import CudaRoller
 from armwise.servos.fit import (
     LIMITS,
@@ -617,9 +617,35 @@ class _Identification(JointMotions):
             )
             for joint, fit in zip(joints, fits, strict=True)
         )
-        return replace(
+        servo = replace(
             servo, scatter=scatter, fit=errors, contact=contact, load_error=doubts
         )
+        return _with_allowed_spread(servo, self.motions)
+
+
+_USUAL_LEVEL = 0.9
+"""Level of the bands that draws are compared with errors at."""
+
+_MOTIONS_DRAWN = 6
+"""Fitted motions that draws are rolled out over: each costs as many as a band."""
+
+
+def _with_allowed_spread(servo: Servo, motions: Sequence[ServoMotion]) -> Servo:
+    """Return servos that know how much of their draws' spread fitted motions allow."""
+    some = motions[:: -(-len(motions) // _MOTIONS_DRAWN)]
+    try:
+        spreads = servo.spread(some, _USUAL_LEVEL)
+    except RecordingError:
+        return servo  # draws run away: there is no band at all
+    spread = np.quantile(np.concatenate(spreads), _USUAL_LEVEL, axis=0)
+    errors = error_within(np.array([s.errors for s in servo.scatter]), _USUAL_LEVEL)
+    allowed = np.minimum(errors / np.maximum(spread, 1e-12), 1.0)
+    # A joint without errors was never fitted, and nothing refutes its draws.
+    allowed = np.where(errors > 0.0, allowed, 1.0)
+    scatter = zip(servo.scatter, allowed.tolist(), strict=True)
+    return replace(
+        servo, scatter=tuple(replace(own, allowed=part) for own, part in scatter)
+    )
 
 
 def _error_quantiles(

@@ -97,12 +97,16 @@ class ServoScatter:
         covariance: Of their fitted coordinates: logarithms, or units of `units_of`.
         errors: What `ERROR_LEVELS` of its free-run errors are within, in [rad].
         left_out_ratio: Error on motions left out over that on those fitted.
+        allowed: Fraction of the spread of its draws that the fitted motions allow: what
+            moves these further than the fit's own errors they refute. Draws along
+            valleys leave them where they bend.
     """
 
     names: tuple[str, ...]
     covariance: Float[np.ndarray, "names names"]
     errors: Float[np.ndarray, " levels"]
     left_out_ratio: float
+    allowed: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,16 +269,8 @@ class Servo:
             raise ArgumentError(f"A band's level is between 0 and 1, not {level}.")
         motion = self.motion(recording, arm, gain)
         center = self.rollouts([motion])[0]
-        tables = tables_of_draws(self.sample(BAND_DRAWS, seed))
-        runs = self.roller.run([motion], tables)[0]
-        good = runs[np.isfinite(runs).all(axis=(1, 2))]
-        if len(good) < (1.0 - _MOST_AWAY) * len(runs):
-            raise RecordingError(
-                f"{motion.name}: of {len(runs)} arms drawn {len(runs) - len(good)} run "
-                "away: too little is known of the servos for a band."
-            )
-        # A quantile, not a deviation: what sticks in a few draws is far off there.
-        square = np.quantile(np.abs(good - center), level, axis=0) ** 2
+        (spread,) = self.spread([motion], level, seed)
+        square = (np.array([s.allowed for s in self.scatter]) * spread) ** 2
         errors = error_within(np.array([s.errors for s in self.scatter]), level)
         ratio = np.array([s.left_out_ratio for s in self.scatter])
         square += errors**2
@@ -282,6 +278,29 @@ class Servo:
         square += np.maximum((ratio * errors) ** 2 - square.mean(axis=0), 0.0)
         half, middle = np.sqrt(square), center * self.signs
         return PredictionBand(middle - half, middle + half, level)
+
+    def spread(
+        self, motions: Sequence[ServoMotion], level: float, seed: int = 0
+    ) -> list[Float[np.ndarray, "samples dof"]]:
+        """Return what so many draws' free runs stay within of the servos' own."""
+        tables = tables_of_draws(self.sample(BAND_DRAWS, seed))
+        spreads = []
+        every = zip(
+            motions,
+            self.rollouts(motions),
+            self.roller.run(motions, tables),
+            strict=True,
+        )
+        for motion, center, runs in every:
+            good = runs[np.isfinite(runs).all(axis=(1, 2))]
+            if len(good) < (1.0 - _MOST_AWAY) * len(runs):
+                raise RecordingError(
+                    f"{motion.name}: of {len(runs)} arms drawn {len(runs) - len(good)} "
+                    "run away: too little is known of the servos for a band."
+                )
+            # A quantile, not a deviation: what sticks in a few draws is far off there.
+            spreads.append(np.quantile(np.abs(good - center), level, axis=0))
+        return spreads
 
     @property
     def table(self) -> ServoTables:
@@ -517,6 +536,7 @@ def servo_to_dict(servo: Servo) -> dict[str, Any]:
                 "covariance": own.covariance.tolist(),
                 "errors": own.errors.tolist(),
                 "left_out_ratio": own.left_out_ratio,
+                "allowed": own.allowed,
             }
             for own in servo.scatter
         ],
@@ -591,10 +611,12 @@ def _scatter(plain: Mapping[str, Any]) -> ServoScatter:
     names = tuple(str(name) for name in plain["names"])
     covariance = np.array(plain["covariance"], float).reshape(len(names), len(names))
     errors, ratio = np.array(plain["errors"], float), float(plain["left_out_ratio"])
+    allowed = float(plain.get("allowed", 1.0))  # earlier versions lack it
     if not set(names) <= set(PARAMETERS) or len(set(names)) != len(names):
         raise ArgumentError("its scatter is of parameters that servos do not have")
     is_finite = np.isfinite(covariance).all() and np.isfinite(errors).all()
-    if not (is_finite and np.isfinite(ratio) and ratio >= 1.0):
+    is_finite &= np.isfinite(ratio) and ratio >= 1.0
+    if not (is_finite and 0.0 <= allowed <= 1.0):
         raise ArgumentError("its scatter is not of finite numbers")
     if errors.shape != (len(ERROR_LEVELS),) or np.any(errors < 0.0):
         raise ArgumentError(f"its scatter needs {len(ERROR_LEVELS)} errors per joint")
@@ -602,7 +624,7 @@ def _scatter(plain: Mapping[str, Any]) -> ServoScatter:
         np.linalg.eigvalsh(covariance) <= 0.0
     ):
         raise ArgumentError("its scatter has a covariance that cannot be")
-    return ServoScatter(names, covariance, errors, ratio)
+    return ServoScatter(names, covariance, errors, ratio, allowed)
 
 
 def _array(row: Sequence[float | None], dof: int, name: str) -> np.ndarray:
