@@ -13,8 +13,9 @@ from armwise.control import simulate_log
 from armwise.errors import ArmwiseError
 from armwise.motions import random_motion
 from armwise.report import write_gap_report
+from armwise.report.gap import _figure
 from armwise.simulators import certificate, measure_gap
-from armwise.simulators.gap import _delay_and_gain
+from armwise.simulators.gap import MotionGap, Replay, _delay_and_gain
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +79,29 @@ def test_a_page_and_a_line_say_it_all(estimate, log, tmp_path):
     plain = json.loads(json.dumps(gap.to_dict()))
     assert plain["validation"]["mrad"] == plain["mrad"]
     assert list(plain["validation"]["motions"]) == list(gap.motions)
+
+
+def test_traces_show_the_robot_even_beside_an_arm_that_runs_away():
+    """Ten seconds of a minute, and nothing far from where the robot was."""
+    time = np.arange(0.0, 60.0, 0.01)
+    q = np.where(time > 30.0, np.sin(time), 0.1 * np.sin(time))[:, None]
+    away = q + 1e3 * (time[:, None] % 0.5)
+    starts = tuple(range(0, time.size, 50))
+    nothing = {"torque_error": None, "delay": np.zeros(1), "gain": np.ones(1)}
+    motions = [
+        MotionGap(Replay(time, q, x, starts), **nothing, where={}) for x in (q, away)
+    ]
+    figure = _figure("joint", motions[0], motions[1], "described", 0, 400)
+    assert [curve.name for curve in figure.curves] == [
+        "robot",
+        "described",
+        "identified",
+    ]
+    for curve in figure.curves:
+        shown = np.asarray(curve.y, float)
+        assert np.ptp(curve.x[np.isfinite(curve.x)]) <= 10.0
+        assert np.nanmin(curve.x) > 29.0
+        assert np.nanmax(np.abs(shown)) <= 2.0 + 1e-9
 
 
 POSITIONED = """<mujoco>

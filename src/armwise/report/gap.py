@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 # Judgement: four motions of traces are what one looks at.
 _SHOWN = 4
 
+_SECONDS = 10.0
+"""Length in [s] of a trace: of a minute and a half nothing can be seen."""
+
+# Judgement: as far again as the robot moved, to both sides.
+_BEYOND = 0.5
+"""What is shown above and below the robot's own range, as a fraction of it: an arm that
+runs away would leave nothing of the robot to be seen."""
+
 
 def write_gap_report(gap: Gap, path: str | Path, certificate: str) -> Path:
     """Write a gap as .html (self-contained), .json or .txt.
@@ -89,7 +97,12 @@ def _summary(gap: Gap, certificate: str) -> Section:
 
 
 def _traces(gap: Gap) -> Section:
-    figures = []
+    figures: list[Block] = [
+        Paragraph(
+            f"Of each motion the {_SECONDS:g} s in which a joint moves most. What is "
+            "far from the robot is cut off."
+        )
+    ]
     shown = list(gap.motions.items())[:_SHOWN]
     most = points_per_curve(3 * len(shown) * len(gap.joints))
     for name, motion in shown:
@@ -114,15 +127,21 @@ def _figure(
     most: int,
 ) -> Figure:
     replay = motion.replay
-    curves = [_series("robot", replay.time, replay.q[:, j], replay.starts[:1], most)]
+    rows = _liveliest(replay.time, replay.q[:, j])
+    time, q = replay.time[rows], replay.q[rows, j]
+    starts = tuple(k - rows.start for k in replay.starts if rows.start < k < rows.stop)
+    reach = _BEYOND * max(float(np.ptp(q)), 1e-3)
+
+    def shown(values: np.ndarray) -> np.ndarray:
+        is_near = (values > q.min() - reach) & (values < q.max() + reach)
+        return np.where(is_near, values, np.nan)
+
+    curves = [_series("robot", time, q, (), most)]
     if before is not None:
-        other = before.replay
-        curves.append(
-            _series(before_name, other.time, other.simulated[:, j], other.starts, most)
-        )
-    curves.append(
-        _series("identified", replay.time, replay.simulated[:, j], replay.starts, most)
-    )
+        values = shown(before.replay.simulated[rows, j])
+        curves.append(_series(before_name, time, values, starts, most))
+    values = shown(replay.simulated[rows, j])
+    curves.append(_series("identified", time, values, starts, most))
     roles = ("measured", "described", "predicted")
     if before is None:
         roles = ("measured", "predicted", "predicted")
@@ -133,12 +152,22 @@ def _figure(
     return Figure(title, "time [s]", "position [rad]", tuple(dressed), is_small=True)
 
 
+def _liveliest(time: np.ndarray, q: np.ndarray) -> slice:
+    """Rows of the stretch in which a joint travels furthest."""
+    travel = np.concatenate([[0.0], np.cumsum(np.abs(np.diff(q)))])
+    ends = np.searchsorted(time, time + _SECONDS)
+    ends = np.where(ends > np.arange(time.size), ends, time.size)
+    last = np.minimum(ends, time.size) - 1
+    start = int(np.argmax(travel[last] - travel))
+    return slice(start, int(last[start]) + 1)
+
+
 def _series(
     name: str, time: np.ndarray, values: np.ndarray, starts: tuple[int, ...], most: int
 ) -> tuple[str, np.ndarray, np.ndarray]:
-    rows = envelope_rows(values, most)
+    rows = envelope_rows(np.nan_to_num(values), most)
     # A gap before every free run: no line from the end of one to the start of another.
-    breaks = np.searchsorted(rows, np.asarray(starts[1:], dtype=int))
+    breaks = np.searchsorted(rows, np.asarray(starts, dtype=int))
     breaks = breaks[breaks < rows.size]
     return (
         name,
