@@ -4,15 +4,17 @@ Every run has an arm, a description that is off by a fifth, a motion, noise and 
 its own; it is identified as a user would. Counted: terms that are there and were
 chosen, runs without a term that is not there, and coefficients within their intervals.
 
-    python -m studies.friction_terms --runs 200
+    python -m studies.friction_terms --plant simulated mujoco --runs 10 --processes 16
     python -m studies.friction_terms panda --plant mujoco --kinds all --runs 5
+
+Thermometers are for prescribed motion. A run takes 4 to 10 s of processor time, one of
+the kinds warming and all 30 to 60 s, nearly all of it the closed loop.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -130,6 +132,17 @@ def true_terms(
 
 def run_once(name: str, kind: str, plant: str, seed: int) -> TermOutcome | str:
     """Move and identify one plant; or why that was not possible."""
+    try:
+        description, log, terms = known_log(name, kind, plant, seed)
+        return outcome(identify(description, log), terms)
+    except (ArmwiseError, RuntimeError) as error:
+        return str(error)
+
+
+def known_log(
+    name: str, kind: str, plant: str, seed: int
+) -> tuple[Arm, Recording, Terms]:
+    """The arm as its user has it, a log of the plant, and the plant's terms."""
     rng = np.random.default_rng([seed, 41])
     arm = load_arm(name)
     length, harmonics = 0.25 * _LONG, 20
@@ -148,30 +161,23 @@ def run_once(name: str, kind: str, plant: str, seed: int) -> TermOutcome | str:
     power = (heat[0] * speed + heat[1] * speed**2).mean(axis=0)
     reach = np.ptp(path.q, axis=0)
     terms = true_terms(arm, kind, size, reach, seed, heat[0], power)
-    try:
-        time = np.arange(round(motion.duration * _RATE)) / _RATE
-        # Joints warm up at paces of their own.
-        pace = time[:, None] / rng.uniform(0.2 * _LONG, 0.6 * _LONG, arm.dof)
-        temperature = _AMBIENT + (_HOT - _AMBIENT) * -np.expm1(-pace)
-        q, tau = moved(truth, terms, motion, plant, temperature)
-        tau = tau + 0.006 * size * rng.standard_normal(tau.shape)
-        # An encoder of 17 bits.
-        count = 2.0 * np.pi / 2**17
-        time = np.arange(len(q)) / _RATE
-        log = Recording.from_arrays(time, q=count * np.round(q / count), tau=tau)
-        if kind == "temperature":
-            # Thermometers count whole degrees.
-            readings = np.round(temperature[: len(q)]).T
-            log = log.with_channels(
-                {
-                    f"temperature_{j + 1}": Channel(time, x)
-                    for j, x in enumerate(readings)
-                }
-            )
-        estimate = identify(description, log)
-    except (ArmwiseError, RuntimeError) as error:
-        return str(error)
-    return outcome(estimate, terms)
+    time = np.arange(round(motion.duration * _RATE)) / _RATE
+    # Joints warm up at paces of their own.
+    pace = time[:, None] / rng.uniform(0.2 * _LONG, 0.6 * _LONG, arm.dof)
+    temperature = _AMBIENT + (_HOT - _AMBIENT) * -np.expm1(-pace)
+    q, tau = moved(truth, terms, motion, plant, temperature)
+    tau = tau + 0.006 * size * rng.standard_normal(tau.shape)
+    # An encoder of 17 bits.
+    count = 2.0 * np.pi / 2**17
+    time = np.arange(len(q)) / _RATE
+    log = Recording.from_arrays(time, q=count * np.round(q / count), tau=tau)
+    if kind == "temperature":
+        # Thermometers count whole degrees.
+        readings = np.round(temperature[: len(q)]).T
+        log = log.with_channels(
+            {f"temperature_{j + 1}": Channel(time, x) for j, x in enumerate(readings)}
+        )
+    return description, log, terms
 
 
 def moved(
@@ -232,22 +238,22 @@ def outcome(estimate: Estimate, terms: Terms) -> TermOutcome:
     return TermOutcome(there, tuple(phantoms), tuple(inside))
 
 
-def table(outcomes: Sequence[TermOutcome]) -> list[str]:
-    """Three lines: terms found, runs without phantoms, coefficients within."""
+HEADER = (
+    f"{'plant':<12}{'arm':<8}{'kind':<12}{'runs':>5}{'right':>7}{'clean':>7}"
+    f"{'terms':>10}{'inside':>10}"
+)
+"""Runs; with exactly the right terms; without one that is not there; terms that are
+there and were chosen; coefficients within their 95 % interval."""
+
+
+def row(name: str, outcomes: Sequence[TermOutcome]) -> str:
+    """One line of counts."""
     chosen = [x for one in outcomes for x in one.there]
-    clean = sum(not one.phantoms for one in outcomes)
     inside = [x for one in outcomes for x in one.inside]
-    whole = sum(all(one.there) and not one.phantoms for one in outcomes)
-    lines = [f"  exactly the right terms in {whole} of {len(outcomes)} runs"]
-    lines.append(f"  no term that is not there in {clean} of {len(outcomes)} runs")
-    if chosen:
-        lines.append(f"  {sum(chosen)} of {len(chosen)} terms chosen")
-    if inside:
-        lines.append(f"  {sum(inside)} of {len(inside)} coefficients in their interval")
-    names = sorted(name for one in outcomes for name in one.phantoms)
-    if names:
-        lines.append(f"  not there: {', '.join(names)}")
-    return lines
+    clean = sum(not one.phantoms for one in outcomes)
+    right = sum(all(one.there) and not one.phantoms for one in outcomes)
+    terms, held = (f"{sum(x)}/{len(x)}" for x in (chosen, inside))
+    return f"{name}{len(outcomes):>5}{right:>7}{clean:>7}{terms:>10}{held:>10}"
 
 
 def main() -> None:
@@ -259,27 +265,46 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10, help="Of each arm and kind.")
     parser.add_argument("--first", type=int, default=0, help="Seed of the first run.")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
-    parser.add_argument("--plant", default="prescribed", choices=PLANTS)
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--plant", nargs="+", default=PLANTS[:1], choices=PLANTS)
+    parser.add_argument("--processes", type=int, default=1)
     options = parser.parse_args()
     seeds = range(options.first, options.first + options.runs)
-    pool: JobRunner = (
-        ProcessPool(options.workers) if options.workers > 1 else InProcess()
-    )
+    # Seed by seed, so that long and short runs are spread over the processes.
+    items = [
+        (arm, kind, plant, seed)
+        for seed in seeds
+        for plant in options.plant
+        for kind in options.kinds
+        for arm in options.arms
+    ]
+    processes = options.processes
+    pool: JobRunner = ProcessPool(processes) if processes > 1 else InProcess()
+    answers: dict[tuple[str, str, str], list[TermOutcome]] = {}
     with pool:
-        for name in options.arms:
-            for kind in options.kinds:
-                answers = []
-                job = partial(run_once, name, kind, options.plant)
-                for _, answer in pool.run(job, seeds):
-                    answers.append(answer)
-                    print(f"\r{len(answers)} of {len(seeds)}", end="", flush=True)
-                outcomes = [x for x in answers if isinstance(x, TermOutcome)]
-                print(f"\r{name}, {kind}, {options.plant}: {len(outcomes)} runs")
-                print("\n".join(table(outcomes)) if outcomes else "  none")
-                refused = {x for x in answers if isinstance(x, str)}
-                for text in sorted(refused):
-                    print(f"  refused: {text}")
+        for number, answer in pool.run(_run, items):
+            arm, kind, plant, seed = items[number]
+            if isinstance(answer, str):
+                print(f"{plant} {arm} {kind} {seed}: refused: {answer}", flush=True)
+                continue
+            answers.setdefault((plant, arm, kind), []).append(answer)
+            missing = sum(not there for there in answer.there)
+            if missing or answer.phantoms:
+                names = ", ".join(answer.phantoms) or "none"
+                print(
+                    f"{plant} {arm} {kind} {seed}: {missing} missing, "
+                    f"not there: {names}",
+                    flush=True,
+                )
+    print(HEADER)
+    for (plant, arm, kind), outcomes in sorted(answers.items()):
+        print(row(f"{plant:<12}{arm:<8}{kind:<12}", outcomes))
+    for plant in options.plant:
+        every = [x for key, own in answers.items() if key[0] == plant for x in own]
+        print(row(f"{plant:<12}{'all':<8}{'all':<12}", every))
+
+
+def _run(item: tuple[str, str, str, int]) -> TermOutcome | str:
+    return run_once(*item)
 
 
 if __name__ == "__main__":

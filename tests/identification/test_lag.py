@@ -13,7 +13,7 @@ from armwise.identification import WeightedLeastSquares, pose_problem
 from armwise.motions import random_motion
 from armwise.recordings import Recording, Samples, prepare
 from armwise.recordings.alignment.lag import fit_lag, lag_beside_hysteresis
-from armwise.recordings.stretches import standstill
+from armwise.recordings.stretches import standstill, sticking
 from armwise.regression import Columns, FrictionTerm, torque_rate
 from tests.recordings.motions import arm_with_friction, recording
 
@@ -165,6 +165,22 @@ def test_a_joint_that_sticks_is_seen_in_its_raw_position():
     # A rest of a second is no reversal: the joint holds its load.
     held = np.where(time < 1.0, q, np.where(time < 2.5, q[1000], q))
     assert standstill(held, 1000.0)[1300:2200].sum() == 0.0
+
+
+@pytest.mark.parametrize(("bits", "slowness"), [(16, 1.0), (19, 1.0), (19, 0.2)])
+def test_slow_motion_is_no_sticking(bits, slowness):
+    """Pauses of 60 ms stick; reversals in between, however slow, do not."""
+    time = np.arange(12_000) / 1000.0
+    pauses = [1.0, 5.06]
+    moving = time - sum(np.clip(time - start, 0.0, 0.06) for start in pauses)
+    q = slowness * 0.5 * np.sin(0.5 * np.pi * moving)
+    count = 2.0 * np.pi / 2**bits
+    stuck = sticking(np.round(q / count) * count, 1000.0)
+    for start in pauses:
+        first = round(1000 * start)
+        assert np.all(stuck[first + 15 : first + 45] == 1.0)
+        stuck[first - 30 : first + 90] = 0.0
+    assert not stuck.any()
 
 
 def slow_recording(seed: int, noise: float = 8.0):

@@ -322,6 +322,13 @@ def test_a_known_plant_gets_its_terms_and_no_others(kind, seed):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", [100, 104])
+def test_joints_that_stick_have_no_friction_of_low_speed(seed):
+    """A wrist of this plant stops for a tenth of a second wherever it turns back."""
+    assert run_once("ur5", "ripple", "simulated", seed).phantoms == ()
+
+
+@pytest.mark.slow
 def test_joints_that_stick_have_no_hysteresis():
     """Wrists of this plant stop for moments at 16 % of their torque's error."""
     pytest.importorskip("mujoco", reason="needs the extra armwise[sim]")

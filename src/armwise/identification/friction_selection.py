@@ -504,7 +504,8 @@ class _Search:
             for drive, candidates in drives.items():
                 columns = [every.index(k) for k in candidates]
                 solved = (x, moves[..., columns], steps[:, columns])
-                trial = self._best(before, candidates, solved, train)
+                narrowest = self._narrowest(drive, selection)
+                trial = self._best(before, candidates, solved, train, narrowest)
                 best[drive] = max(best.get(drive, (0.0, ())), trial)
         return [k for _, terms in best.values() for k in terms]
 
@@ -514,12 +515,13 @@ class _Search:
         candidates: Sequence[int],
         solved: tuple[np.ndarray, np.ndarray, np.ndarray],
         train: Float[np.ndarray, "folds width width"],
+        narrowest: int | None,
     ) -> tuple[float, tuple[int, ...]]:
         """Gain and indices of what helps a drive most; gain 0: nothing does."""
         x, moves, steps = solved
         joints = self._joints[candidates[0]]
         was = before[:, :, joints].sum(axis=2)
-        together = self._together(was, candidates, x, moves, train)
+        together = self._together(was, candidates, (x, moves, train), narrowest)
         trial = self._trial_errors(joints, solved)
         best = together
         for i, k in enumerate(candidates):
@@ -528,7 +530,7 @@ class _Search:
             if kind.brakes and np.any(steps[:, i] <= 0.0):
                 continue
             # The best of several widths owes that to chance as well.
-            if together[1] and kind.remembers:
+            if kind.remembers and (together[1] or k == narrowest):
                 continue
             gain = self._gain(was, trial[..., i], joints, kind.remembers)
             best = max(best, (gain, (k,)))
@@ -538,9 +540,8 @@ class _Search:
         self,
         was: Float[np.ndarray, "rows folds"],
         candidates: Sequence[int],
-        x: np.ndarray,
-        moves: np.ndarray,
-        train: Float[np.ndarray, "folds width width"],
+        solved: tuple[np.ndarray, np.ndarray, np.ndarray],
+        narrowest: int | None,
     ) -> tuple[float, tuple[int, ...]]:
         """Gain of a drive's hysteresis of several widths at once, and which they are.
 
@@ -549,6 +550,36 @@ class _Search:
         """
         forms = [self._terms[k].form for k in candidates]
         widths = [i for i, form in enumerate(forms) if form == "hysteresis"]
+        wider = [i for i in widths if candidates[i] != narrowest]
+        best = self._braking(was, candidates, wider, solved)
+        if best[1] and wider != widths:
+            best = max(best, self._braking(was, candidates, widths, solved))
+        return best
+
+    def _narrowest(self, drive: int, selection: Sequence[int]) -> int | None:
+        """A drive's narrowest hysteresis, unless it has one already.
+
+        A pause too short for the encoder to show moves a reversal as a spring of that
+        width would: alone, they are not to be told apart.
+        """
+        own = [
+            k
+            for k, term in enumerate(self._terms)
+            if term.form == "hysteresis" and term.joint == drive
+        ]
+        narrowest = min(own, key=lambda k: self._terms[k].scale, default=None)
+        return None if set(own) & set(selection) else narrowest
+
+    def _braking(
+        self,
+        was: Float[np.ndarray, "rows folds"],
+        candidates: Sequence[int],
+        widths: Sequence[int],
+        solved: tuple[np.ndarray, np.ndarray, np.ndarray],
+    ) -> tuple[float, tuple[int, ...]]:
+        """Gain of those of some widths that brake beside each other; and which."""
+        x, moves, train = solved
+        widths = list(widths)
         # Those with the most negative coefficient go first, until all of them brake.
         while len(widths) > 1:
             added = self._own + np.array([candidates[i] for i in widths])

@@ -157,7 +157,7 @@ def joined(parts: Sequence[Preparation]) -> Preparation:
     return Preparation(**common)
 
 
-_OPTIONAL = ("wrench", "still", "temperature", "reference")
+_OPTIONAL = ("wrench", "still", "stuck", "temperature", "reference")
 """Signals that samples may do without."""
 
 
@@ -175,6 +175,8 @@ class Samples:
         arm: The arm that moved, where known.
         still: How much of what the filtered torque shows at a sample comes from
             moments at which a joint hardly moved, 0 to 1; None: not known.
+        stuck: The same of moments at which a joint did not move at all, for longer than
+            a reversal takes; however the low-pass rings about them.
         temperature: Of the joints' drives in [°C]; None: not measured.
         reference: Position that the joints were asked for; None: not recorded.
         whole: What these rows were cut from, and which of its rows is their first:
@@ -192,6 +194,7 @@ class Samples:
     preparation: Preparation = field(default_factory=Preparation)
     arm: Arm | None = None
     still: Float[np.ndarray, "samples dof"] | None = None
+    stuck: Float[np.ndarray, "samples dof"] | None = None
     temperature: Float[np.ndarray, "samples dof"] | None = None
     reference: Float[np.ndarray, "samples dof"] | None = None
     whole: tuple[Samples, int] | None = None
@@ -391,6 +394,7 @@ def _check_shapes(samples: Samples) -> None:
         "tau": (rows, samples.tau.shape[-1] and dof),
         "wrench": (rows, 6),
         "still": (rows, dof),
+        "stuck": (rows, dof),
         "temperature": (rows, dof),
         "reference": (rows, dof),
     }

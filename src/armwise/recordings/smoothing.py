@@ -8,7 +8,7 @@ import numpy as np
 
 from armwise.recordings.filters import differentiate, smoothing_spline, thinned
 from armwise.recordings.samples import Samples
-from armwise.recordings.stretches import standstill
+from armwise.recordings.stretches import standstill, sticking
 from armwise.regression import low_pass
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
         for j, signal in enumerate(stretch.q)
         if ignored.get(j)
     }
+    sticks = [sticking(signal, stretch.rate_hz) for signal in stretch.q]
     stretch = stretch.thinned(early)
     trim = edge(preparation, stretch.rate_hz, len(stretch))
     rows = slice(trim, len(stretch) - trim, preparation.decimation // early)
@@ -49,6 +50,11 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
     for j, pause in pauses.items():
         weight = thinned(pause, early)
         still[:, j] = low_pass(weight, seen_hz, stretch.rate_hz, "constant")[rows]
+    stuck = np.zeros((count, n))
+    for j, pause in enumerate(sticks):
+        if pause.any():
+            weight = thinned(pause, early)
+            stuck[:, j] = _envelope(weight, seen_hz, stretch.rate_hz)[rows]
     forces = []
     lags = (preparation.lag, preparation.wrench_lag)
     for signals, lag in zip((stretch.tau, stretch.wrench), lags, strict=True):
@@ -68,6 +74,7 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
         tau=tau,
         wrench=wrench if stretch.wrench else None,
         still=still if pauses else None,
+        stuck=stuck,
         temperature=(
             np.stack([signal[rows] for signal in stretch.temperature], axis=1)
             if stretch.temperature
@@ -92,6 +99,17 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
 _MOST_TRIMMED = 0.05
 """Fraction of a stretch that is cut off at each end, at most, because of a low-pass
 that the torque went through before it was logged."""
+
+
+def _envelope(
+    weight: Float[np.ndarray, " samples"], seen_hz: float, rate_hz: float
+) -> Float[np.ndarray, " samples"]:
+    """How much moments matter in a low-passed signal, however it rings about them."""
+    from scipy.ndimage import maximum_filter1d
+
+    shown = np.abs(low_pass(weight, seen_hz, rate_hz, "constant"))
+    # Half a period of what rings: it passes zero there, which is no calm.
+    return np.asarray(maximum_filter1d(shown, 1 + 2 * round(0.25 * rate_hz / seen_hz)))
 
 
 def edge(preparation: Preparation, rate_hz: float, count: int) -> int:

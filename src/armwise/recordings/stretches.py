@@ -530,6 +530,51 @@ def standstill(
     return still
 
 
+# Judgement: twice as long may be an uneven deceleration.
+_DWELL = 3.0
+"""Time that a joint stands still at a reversal, over that in which it would pass
+through as it decelerates before and accelerates after, from which on it sticks."""
+
+
+def sticking(
+    q: Float[np.ndarray, " samples"], rate_hz: float
+) -> Float[np.ndarray, " samples"]:
+    """Say at which moments a joint sticks, from its raw position: 1 there.
+
+    Stricter than `standstill`: it does not move at all, as far as its encoder shows,
+    and for longer than a reversal takes. Slow motion is motion.
+
+    Args:
+        q: Position in [rad] or [m], evenly spaced.
+        rate_hz: Samples a second.
+    """
+    stuck = np.zeros(q.size)
+    half = max(1, round(0.5 * _PAUSE * rate_hz))
+    if q.size <= 2 * half:
+        return stuck
+    is_still = np.zeros(q.size, dtype=bool)
+    # A hundredth of a micro-radian: simulated positions may have no error at all.
+    least = max(_position_error(q), 1e-8)
+    is_still[half : q.size - half] = np.abs(q[2 * half :] - q[: -2 * half]) <= least
+    edges = np.flatnonzero(np.diff(is_still, prepend=False, append=False))
+    first, stop = edges.reshape(-1, 2).T
+    # Over two windows before and after it moves by v (reach) + a (reach)²/2, where v is
+    # the speed at which it still seems to rest; that speed is lost in v/a.
+    reach, last = 4 * half, q.size - 1
+    before = np.abs(q[first] - q[np.maximum(first - reach, 0)])
+    after = np.abs(q[np.minimum(stop + reach, last)] - q[np.minimum(stop, last)])
+    speed = least / (2.0 * half)
+    natural = sum(
+        # At least a tenth of the encoder's error: a rest may begin slowly.
+        0.5 * speed * reach**2 / np.maximum(moved - speed * reach, 0.1 * least)
+        for moved in (before, after)
+    )
+    is_stuck = stop - first > _DWELL * natural
+    for start, end in zip(first[is_stuck], stop[is_stuck], strict=True):
+        stuck[start:end] = 1.0
+    return stuck
+
+
 def _position_error(q: Float[np.ndarray, " samples"]) -> float:
     """Return by how much a position changes while nothing moves."""
     steps = np.abs(np.diff(q))

@@ -310,6 +310,8 @@ def accumulate_folds(
     fitted = [np.zeros((number, width, width)) for width in widths]
     every = [np.zeros((number, width, width)) for width in widths]
     total = Accumulator(columns)
+    # What no term describes is not predicted either where terms are selected.
+    sticks = None if columns.fits_reversals else columns.sticks(run)
     for block in columns.blocks([run], rows):
         k = cut[bisect_right(starts, block.rows.start) - 1][1]
         for i, matrix in enumerate(block.joints):
@@ -317,7 +319,10 @@ def accumulate_folds(
             gram = trusted @ trusted.T
             masked: np.ndarray | float = 0.0
             if block.trust is not None:
-                few = matrix[:, block.trust[:, i] == 0.0]
+                is_masked = block.trust[:, i] == 0.0
+                if sticks is not None:
+                    is_masked &= ~sticks[block.rows, i]
+                few = matrix[:, is_masked]
                 masked = few @ few.T
             fitted[i][k] += gram
             every[i][k] += gram + masked

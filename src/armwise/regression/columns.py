@@ -27,7 +27,7 @@ from armwise.regression.friction_columns import FrictionColumns
 from armwise.regression.signals import Signals, friction_direction, torque_rate
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 
 # Columns of all joints, block by block.
@@ -274,11 +274,22 @@ class Columns:
         if samples.still is not None:
             # Its size: a low-pass rings, and what it rings with is as unknown.
             masked = masked | (np.abs(samples.still) > UNKNOWN_FRICTION)
+        if not self.fits_reversals:
+            masked = masked | self.sticks(samples)
         # Friction that builds up over a distance is known at and after a reversal.
         for term in self.friction if self.fits_reversals else ():
             if term.kind.remembers:
                 masked[:, rows[term.joint] != 0.0] = False
         return np.where(masked, 0.0, 1.0)
+
+    def sticks(self, samples: Signals) -> Bool[np.ndarray, "samples dof"]:
+        """Where a joint's friction, as the torque shows it, is partly that of sticking.
+
+        Neither speed nor position tell what it is there.
+        """
+        if samples.stuck is None:
+            return np.zeros(samples.q.shape, dtype=bool)
+        return np.asarray(samples.stuck > UNKNOWN_FRICTION)
 
     def certainty(
         self, samples: Signals, direction: Float[np.ndarray, "samples drives"]

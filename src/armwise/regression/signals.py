@@ -70,6 +70,10 @@ class Signals(Protocol):
         """Weight of moments without motion in a filtered torque; None: not known."""
 
     @property
+    def stuck(self) -> Float[np.ndarray, "samples dof"] | None:
+        """Weight of moments at which a joint sticks, likewise; None: not known."""
+
+    @property
     def temperature(self) -> Float[np.ndarray, "samples dof"] | None:
         """Temperature of the joints' drives in [°C]; None: not measured."""
 
