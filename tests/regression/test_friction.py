@@ -166,6 +166,38 @@ def test_friction_that_builds_up_little_by_little_takes_several_widths(
     assert len(chosen) > 1
 
 
+def test_the_narrowest_hysteresis_is_not_selected_alone(arm, data):
+    """A pause that no encoder shows would look alike."""
+    truth = Columns(arm, (term("hysteresis", 0, 1e-3),))
+    shape = truth.friction_columns(data, slice(0, len(data)))[..., 0]
+    chosen = select_friction(arm, replace(data, tau=data.tau + 0.3 * shape)).terms
+    assert not chosen or any(t.scale > 1e-3 for t in chosen)
+
+
+def test_scales_are_chosen_again_beside_the_others_and_stand_ins_dropped(
+    arm, data, monkeypatch
+):
+    speed = 0.06 * float(np.abs(data.qd[:, 0]).max())
+    truth = Columns(arm, (term("stribeck", 0, speed),))
+    shape = truth.friction_columns(data, slice(0, len(data)))[..., 0]
+    searches = []
+    run = friction_selection._Search.run
+
+    def noted(search):
+        searches.append(search)
+        return run(search)
+
+    monkeypatch.setattr(friction_selection._Search, "run", noted)
+    select_friction(arm, replace(data, tau=data.tau + 1.5 * shape))
+    (search,) = searches
+    own = [k for k, t in enumerate(search._terms) if t.joint == 0]
+    speeds = {t.scale: k for k in own if (t := search._terms[k]).form == "stribeck"}
+    assert search._exchanged([speeds[max(speeds)]]) == [speeds[speed]]
+    other = next(k for k in own if search._terms[k].form == "quadratic")
+    assert search._needed([speeds[speed], other]) == [speeds[speed]]
+    assert search._needed([other, speeds[speed]]) == [speeds[speed]]
+
+
 def test_rows_far_from_a_reversal_may_pay_a_little_for_friction_with_a_memory():
     """All rows are fitted with it; what they gain counts, unless others are harmed."""
     search = object.__new__(friction_selection._Search)
