@@ -183,6 +183,15 @@ def test_slow_motion_is_no_sticking(bits, slowness):
     assert not stuck.any()
 
 
+@pytest.mark.parametrize(("pause", "is_seen"), [(0.05, False), (0.2, True)])
+def test_a_few_samples_do_not_show_a_pause(pause, is_seen):
+    """At 100 samples a second, 50 ms leave three at rest."""
+    time = np.arange(400) / 100.0
+    q = 0.5 * np.sin(0.5 * np.pi * (time - np.clip(time - 1.0, 0.0, pause)))
+    count = 2.0 * np.pi / 2**19
+    assert sticking(np.round(q / count) * count, 100.0).any() == is_seen
+
+
 def slow_recording(seed: int, noise: float = 8.0):
     """Minutes-long waves under noise that hides how the torque changes."""
     arm, lag = arm_with_friction(coulomb=10.0), 2e-3

@@ -535,6 +535,10 @@ _DWELL = 3.0
 """Time that a joint stands still at a reversal, over that in which it would pass
 through as it decelerates before and accelerates after, from which on it sticks."""
 
+# Judgement: of four samples, noise makes six or two.
+_SEEN_DWELL = 5
+"""Samples of standing still from which on its length can be told."""
+
 
 def sticking(
     q: Float[np.ndarray, " samples"], rate_hz: float
@@ -569,7 +573,7 @@ def sticking(
         0.5 * speed * reach**2 / np.maximum(moved - speed * reach, 0.1 * least)
         for moved in (before, after)
     )
-    is_stuck = stop - first > _DWELL * natural
+    is_stuck = stop - first > np.maximum(_DWELL * natural, _SEEN_DWELL)
     for start, end in zip(first[is_stuck], stop[is_stuck], strict=True):
         stuck[start:end] = 1.0
     return stuck
