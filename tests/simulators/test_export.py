@@ -303,6 +303,14 @@ def test_a_template_keeps_all_but_its_numbers(template, tmp_path):
     assert model.dof_solref[0].tolist() == [0.004, 1.0]
 
 
+def test_actuators_of_a_template_are_not_doubled_without_a_word(template, tmp_path):
+    arm = load_arm(template)
+    notes = aw.export(arm, tmp_path / "a.py", to="mjlab", template=template).notes
+    assert any("a.xml keeps the template's actuators (hold)" in note for note in notes)
+    notes = aw.export(arm, tmp_path / "b.py", to="mjlab").notes
+    assert not any("actuators" in note for note in notes)
+
+
 def test_a_link_lighter_than_what_is_fixed_to_it_leaves_that_a_body(template, tmp_path):
     """MuJoCo refuses bodies without inertia; saved elsewhere, meshes are found, too."""
     tool = '<body name="tool"><inertial pos="0 0 .1" mass=".5" diaginertia="1 1 1"/>'

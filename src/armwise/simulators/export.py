@@ -19,6 +19,7 @@ import numpy as np
 from armwise.arms import (
     Arm,
     arm_to_dict,
+    compile_mjcf,
     number,
     quoteattr,
     read_xml,
@@ -510,7 +511,21 @@ def _write_mjlab(subject: _Subject, path: Path, template: Path | None) -> Writte
         ]
     lines += [")", *_ranges_text(subject)]
     write_python(path, lines)
-    return WrittenFiles([path, beside], list(notes))
+    return WrittenFiles([path, beside], [*notes, *_own_actuators(beside, template)])
+
+
+def _own_actuators(path: Path, template: Path | None) -> Iterator[str]:
+    """What to do about actuators of a template, which mjlab does not take out."""
+    if template is None:
+        return
+    model = compile_mjcf(path)
+    names = [model.actuator(k).name or f"number {k + 1}" for k in range(model.nu)]
+    if names:
+        more = ", …" if len(names) > 3 else ""
+        yield (
+            f"{path.name} keeps the template's actuators ({', '.join(names[:3])}{more})"
+            ", and mjlab adds those of ACTUATORS to them: take one or the other out."
+        )
 
 
 def _head(subject: _Subject, beside: str) -> list[str]:
