@@ -167,6 +167,18 @@ def test_urdf_and_sdf_have_the_same_mass_matrix(estimate, tmp_path):
     assert f'<drake:rotor_inertia value="{rotor!r}"/>' in text
 
 
+def test_a_base_called_world_is_a_link_of_sdf_too(tmp_path):
+    """Roots of URDF often have the one name that SDF keeps for itself."""
+    arm = load_arm("ur5")
+    named = replace(arm, base="world")
+    aw.export(named, tmp_path / "arm.sdf", to="sdf")
+    assert '<link name="world">' not in (tmp_path / "arm.sdf").read_text()
+    read = load_arm(tmp_path / "arm.sdf")
+    q = np.random.default_rng(0).uniform(-2.0, 2.0, (5, arm.dof))
+    want, have = (aw.Dynamics(x).mass_matrix(q) for x in (arm, read))
+    np.testing.assert_allclose(have, want, rtol=1e-9, atol=1e-12)
+
+
 def test_texts_for_python_hold_the_numbers_of_the_estimate(estimate, tmp_path):
     arm = estimate.arm
     isaac = tmp_path / "isaac.py"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,12 @@ from armwise.arms.writers.xml_edit import quoteattr
 if TYPE_CHECKING:
     from jaxtyping import Float
 
+_WORLD = "world"
+"""What everything stands on in SDF: no link may have that name, as roots of URDF do."""
+
+_BASES = ("base_link", *(f"base_link_{k}" for k in range(1, 100)))
+"""Names for such a base."""
+
 # SDF has no word for infinity; Gazebo takes this for no limit.
 _UNBOUNDED = 1e16
 
@@ -26,6 +33,9 @@ _UNBOUNDED = 1e16
 def sdf_text(arm: Arm) -> str:
     """Return the arm as SDF 1.11; rotor inertias and couplings have no place in it."""
     lines = ['<?xml version="1.0" encoding="utf-8"?>', '<sdf version="1.11">']
+    if arm.base == _WORLD:
+        taken = {link.name for link in arm.links} | {f.name for f in arm.frames}
+        arm = replace(arm, base=next(x for x in _BASES if x not in taken))
     inside = [f"<link name={quoteattr(arm.base)}>"]
     inside += _indented(_solids(arm.base_shapes))
     inside += [
@@ -45,7 +55,7 @@ def sdf_text(arm: Arm) -> str:
 def _joint_to_world(arm: Arm) -> list[str]:
     return [
         f'<joint name={quoteattr(f"{arm.base}_to_world")} type="fixed">',
-        "  <parent>world</parent>",
+        f"  <parent>{_WORLD}</parent>",
         f"  <child>{_text(arm.base)}</child>",
         "</joint>",
     ]
