@@ -198,6 +198,24 @@ def test_scales_are_chosen_again_beside_the_others_and_stand_ins_dropped(
     assert search._needed([other, speeds[speed]]) == [speeds[speed]]
 
 
+def test_friction_with_a_memory_is_learnt_while_it_reverses_but_not_stuck(arm, data):
+    """Of a joint at rest, position tells no friction."""
+    stuck = np.zeros(data.q.shape)
+    stuck[100:200, 0] = 1.0
+    still = replace(data.preparation, speed_resolution=(1e-6, 1e-6))
+    held = replace(data, stuck=stuck, preparation=still)
+    direction = [np.where(np.arange(len(data))[:, None] < 150, 0.0, np.sign(data.qd))]
+    plain, remembering = (
+        Columns(arm, terms).trust(held, direction)
+        for terms in ((), (term("hysteresis", 0, 0.016),))
+    )
+    assert plain[:150].max() == 0.0
+    assert plain[150:200].min() == 1.0
+    assert remembering[:100, 0].min() == 1.0
+    assert remembering[100:200, 0].max() == 0.0
+    assert remembering[200:, 0].min() == 1.0
+
+
 def test_rows_far_from_a_reversal_may_pay_a_little_for_friction_with_a_memory():
     """All rows are fitted with it; what they gain counts, unless others are harmed."""
     search = object.__new__(friction_selection._Search)

@@ -274,12 +274,15 @@ class Columns:
         if samples.still is not None:
             # Its size: a low-pass rings, and what it rings with is as unknown.
             masked = masked | (np.abs(samples.still) > UNKNOWN_FRICTION)
+        sticks = self.sticks(samples)
         if not self.fits_reversals:
-            masked = masked | self.sticks(samples)
-        # Friction that builds up over a distance is known at and after a reversal.
+            masked = masked | sticks
+        # Friction that builds up over a distance is known at and after a reversal,
+        # unless the joint stands still there.
         for term in self.friction if self.fits_reversals else ():
             if term.kind.remembers:
-                masked[:, rows[term.joint] != 0.0] = False
+                moved = rows[term.joint] != 0.0
+                masked[:, moved] = sticks[:, moved]
         return np.where(masked, 0.0, 1.0)
 
     def sticks(self, samples: Signals) -> Bool[np.ndarray, "samples dof"]:
