@@ -9,7 +9,12 @@ import pytest
 
 import armwise as aw
 from armwise.errors import ArgumentError, RecordingError
-from armwise.identification import FrictionTerm, friction_selection, select_friction
+from armwise.identification import (
+    FrictionTerm,
+    friction_candidates,
+    friction_selection,
+    select_friction,
+)
 from armwise.identification.friction_selection import chance_covariance
 from armwise.recordings import Preparation
 from armwise.regression import (
@@ -297,6 +302,18 @@ def test_ripple_is_found_by_its_period_where_enough_periods_show_it(arm, data):
             {(1, "ripple_sine"), (1, "ripple_cosine")} if is_seen else set()
         )
         assert all(t.scale == pytest.approx(period, rel=0.01) for t in chosen)
+
+
+def test_the_period_of_a_ripple_is_refined_where_positions_are_visited_unevenly():
+    rng = np.random.default_rng(3)
+    q = 2.0 + 0.6 * np.sin(rng.uniform(0.0, 6.3, 3000)) + 0.3 * rng.uniform(size=3000)
+    ripple = 0.3 * np.sin(2.0 * np.pi / 0.11 * q + 1.0) + 0.1
+    noisy = ripple + 0.1 * rng.standard_normal(q.size)
+    refined = friction_candidates._refined_period(q, noisy, 0.1105)
+    # Three standard errors: √2 · 0.1 / (0.3 √3000 · 0.43) of 57 waves in 2π.
+    assert refined == pytest.approx(0.11, rel=1e-3)
+    # What the range does not resolve is another wave: it stays as it was.
+    assert friction_candidates._refined_period(q, noisy, 0.15) == 0.15
 
 
 def test_load_friction_settles_though_the_description_is_wrong(arm, data):

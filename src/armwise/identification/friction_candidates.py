@@ -167,17 +167,17 @@ class _Residuals:
     """What a first fit leaves of parts of the log.
 
     Attributes:
-        parts: For each part the position of every drive, and what is left of every
-            joint's torque.
+        parts: For each part the position of every drive, what is left of every joint's
+            torque, and whether a joint's rows are learnt from.
     """
 
-    parts: tuple[tuple[np.ndarray, np.ndarray], ...]
+    parts: tuple[tuple[np.ndarray, np.ndarray, np.ndarray], ...]
 
     @property
     def correlation(self) -> Float[np.ndarray, " dof"]:
         """Correlation of neighbouring rows, per joint."""
-        power = sum((r**2).sum(axis=0) for _, r in self.parts)
-        lagged = sum((r[1:] * r[:-1]).sum(axis=0) for _, r in self.parts)
+        power = sum((r**2).sum(axis=0) for _, r, _ in self.parts)
+        lagged = sum((r[1:] * r[:-1]).sum(axis=0) for _, r, _ in self.parts)
         return np.asarray(lagged / np.maximum(power, 1e-300))
 
 
@@ -194,7 +194,9 @@ def _first_residuals(
                 matrix[-1] - weights[support] @ matrix[:-1]
                 for matrix, support in zip(block.joints, columns.support, strict=True)
             ]
-            parts.append((run.q[block.rows] @ turned.T, np.stack(residuals, axis=1)))
+            left = np.stack(residuals, axis=1)
+            trusted = np.ones(left.shape) if block.trust is None else block.trust
+            parts.append((run.q[block.rows] @ turned.T, left, trusted > 0.0))
     return _Residuals(tuple(parts))
 
 
@@ -239,8 +241,9 @@ def _ripples(
     terms: list[FrictionTerm] = []
     for j in arm.coordinates:
         joint = arm.coordinates.index(j)
-        q = np.concatenate([x[:, j] for x, _ in first.parts])
-        residual = np.concatenate([r[:, joint] for _, r in first.parts])
+        q = np.concatenate([x[:, j] for x, _, _ in first.parts])
+        residual = np.concatenate([r[:, joint] for _, r, _ in first.parts])
+        trusted = np.concatenate([t[:, joint] for _, _, t in first.parts])
         reach = float(np.ptp(q))
         speed = float(
             np.sqrt(np.mean([np.mean(run.qd[:, joint] ** 2) for run in runs]))
@@ -249,6 +252,7 @@ def _ripples(
             continue
         period = _strongest_period(q, residual, reach, _shortest(runs[0], speed))
         if period is not None:
+            period = _refined_period(q[trusted], residual[trusted], period)
             name = arm.driven[j].name
             terms += [FrictionTerm(j, name, form, period) for form in _RIPPLES]
     return tuple(terms)
@@ -285,3 +289,30 @@ def _strongest_period(
     before, top, after = np.sqrt(power[k - 1 : k + 2])
     shift = 0.5 * (before - after) / min(before - 2.0 * top + after, -1e-300)
     return float(1.0 / (waves[k] + shift * (waves[1] - waves[0])))
+
+
+def _refined_period(q: np.ndarray, residual: np.ndarray, period: float) -> float:
+    """Period at which a wave explains most of a residual, near another.
+
+    The peak of a spectrum is off where positions are visited unevenly, and a wave whose
+    phase runs away over the range has other coefficients. Gauss–Newton on the number of
+    waves beside sine, cosine and a constant.
+    """
+    centred, first = q - 0.5 * (q.min() + q.max()), 2.0 * np.pi / period
+    wave = first
+    # Steps shrink by an order of magnitude: the first is a fraction of the resolution.
+    for _ in range(4):
+        sine, cosine, one = (
+            np.sin(wave * centred),
+            np.cos(wave * centred),
+            np.ones(q.size),
+        )
+        columns = np.stack([sine, cosine, one], axis=1)
+        (a, b, _), *_ = np.linalg.lstsq(columns, residual, rcond=None)
+        slope = centred * (a * cosine - b * sine)
+        every = np.column_stack([columns, slope])
+        wave += float(np.linalg.lstsq(every, residual, rcond=None)[0][-1])
+        # Half of what the range resolves: beyond it lies another peak.
+        if not abs(wave - first) < np.pi / max(float(np.ptp(q)), 1e-300):
+            return period
+    return 2.0 * np.pi / wave
