@@ -194,6 +194,7 @@ class _Identification(JointMotions):
         elements = self._grow(moving)
         # Once more, with a model that knows better what is usual.
         self.mask_contact(joints, is_sure=True)
+        self.mask_floor(joints)
         if is_sharp:
             self.reload(joints)
         fits = self._final(joints)
@@ -598,7 +599,7 @@ class _Identification(JointMotions):
             if self.plain:
                 self.plain["zero"] = self.zeros.copy()
         servo = Servo(self.arms[0], self.signs, values, std, self.plain, elements,
-                      notes=tuple(self.notes))  # fmt: skip
+                      floor=self.floor, notes=tuple(self.notes))  # fmt: skip
         self.progress("whole arm", 0.98)
         runs = servo.rollouts(self.motions)
         errors = errors_of(self.motions, runs)

@@ -10,6 +10,7 @@ import numpy as np
 from armwise.arms import Arm
 from armwise.progress import Progress
 from armwise.servos.fit import LIMITS, Prior, Values, fit_servo, mean_errors
+from armwise.servos.floor import Floor, find_floor
 from armwise.servos.model import PARAMETERS, stacked, tables_of
 from armwise.servos.motions import (
     LEAST_TRAVEL,
@@ -20,7 +21,7 @@ from armwise.servos.motions import (
     travel_of,
     windows_of,
 )
-from armwise.servos.rollout import Roller, ServoMotion
+from armwise.servos.rollout import Roller, ServoMotion, ServoTables
 from armwise.servos.zeros import zero_step
 
 # Judgement: long enough for several reversals, short enough that many motions count.
@@ -79,6 +80,7 @@ class JointMotions:
         zeros: What the description's positions are beyond the measured, in [rad].
         zero_std: Their standard deviations; infinite where gravity shows nothing.
         notes: What was found, in sentences.
+        floor: That the links touch, once it is found.
     """
 
     def __init__(
@@ -99,6 +101,7 @@ class JointMotions:
         self.windows_s = _WINDOWS_S * (4.0 if self.dof <= 2 else 1.0)
         self.zeros, self.zero_std = np.zeros(self.dof), np.zeros(self.dof)
         self.notes: list[str] = []
+        self.floor: Floor | None = None
 
     def joints(self) -> list[ServoJoint]:
         """Split the motions into joints."""
@@ -272,10 +275,7 @@ class JointMotions:
             return False
         self.progress("loads", 0.33)
         moving = [joint for joint in joints if joint.moves]
-        resting = at_rest([joint.fits[0] for joint in moving])
-        fits = [joint.fits[0] if joint.moves else resting for joint in joints]
-        table = {k: x.T for k, x in tables_of(stacked(fits)).items()}
-        table["zero"] = self.zeros[None]
+        table = self._table(joints)
         runs = self.whole.run([dense(m) for m in self.motions], table)
         measured = [list(joint.motions) for joint in joints]
         before = self._unexplained(moving)
@@ -292,6 +292,46 @@ class JointMotions:
             else:
                 joint.halves = self.windows(joint)
         return is_sharp
+
+    def _table(self, joints: Sequence[ServoJoint]) -> ServoTables:
+        """Return the joints' fits so far as those of one arm."""
+        resting = at_rest([joint.fits[0] for joint in joints if joint.moves])
+        fits = [joint.fits[0] if joint.moves else resting for joint in joints]
+        table = {k: x.T for k, x in tables_of(stacked(fits)).items()}
+        return table | {"zero": self.zeros[None]}
+
+    def mask_floor(self, joints: Sequence[ServoJoint]) -> None:
+        """Find a floor that holds the arm back, and leave out rows in which it does."""
+        # One joint alone has no other pose to tell a floor from a wall.
+        if self.dof == 1:
+            return
+        self.progress("floor", 0.8)
+        table = self._table(joints)
+        for joint in [joint for joint in joints if joint.moves]:
+            for name, wall in self.find_walls(joint, joint.fits[0]).items():
+                table[name][0, joint.number] = wall
+        held = [
+            np.any([~j.motions[k].mask[:, 0] & m.mask[:, j.number] for j in joints], 0)
+            for k, m in enumerate(self.motions)
+        ]
+        self.floor = find_floor(self.arms[0], table, self.motions, held)
+        if self.floor is None:
+            return
+        floors = self.floor.rows(self.arms[0])[None]
+        pairs = zip(
+            self.whole.run(self.motions, table),
+            self.whole.run(self.motions, table, floors=floors),
+            strict=True,
+        )
+        for k, (free, pushed) in enumerate(pairs):
+            # Judgement: half a tick; less is no contact that a fit would notice.
+            touches = np.abs(free[0] - pushed[0]) > 1e-3
+            for joint in joints:
+                m = joint.motions[k]
+                used = m.mask & ~touches[:, [joint.number]]
+                joint.motions[k] = replace(m, mask=used)
+        for joint in joints:
+            joint.halves = self.windows(joint)
 
     def _unexplained(self, joints: Sequence[ServoJoint]) -> float:
         """Return the mean error of all joints' fits in all motions."""

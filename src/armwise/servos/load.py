@@ -195,7 +195,7 @@ class _Problem:
         for name in _FRICTION:
             tables[name] *= np.exp(_FRICTION_STD * friction)[:, None]
         tables["zero"][:, self.number] += _ZERO_STD * zero
-        runs = self.servo.roller.run(self.motions, tables, bodies)
+        runs = self.servo.runs(self.motions, tables, bodies)
         return [run - m.q for run, m in zip(runs, self.motions, strict=True)]
 
     def scales(self, errors: Sequence[np.ndarray]) -> np.ndarray:

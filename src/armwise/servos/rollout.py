@@ -17,6 +17,7 @@ from armwise.dynamics import (
     Mechanism,
     equations,
     mechanism_of,
+    potential_energy,
 )
 from armwise.errors import ArgumentError, ArmError
 from armwise.plants import (
@@ -62,6 +63,9 @@ NUMBERS = (
 )  # fmt: skip
 """Rows of the table that the C program takes of every servo, in its order."""
 
+
+MOST_POINTS = 4
+"""Points of the links that may touch a floor, at most."""
 
 ServoTables = dict[str, np.ndarray]
 """Parameter → (tables, joints): servos to try."""
@@ -223,6 +227,7 @@ class Roller:
         motions: Sequence[ServoMotion],
         tables: ServoTables,
         bodies: Sequence[Float[np.ndarray, "tables groups"]] | None = None,
+        floors: Float[np.ndarray, "tables points numbers"] | None = None,
     ) -> list[Float[np.ndarray, "tables samples dof"]]:
         """Roll every motion out under every table, from its first sample.
 
@@ -231,6 +236,8 @@ class Roller:
             tables: The servos to try.
             bodies: Of every motion, inertial parameters beside each table, instead of
                 the motion's own.
+            floors: Beside each table, points that a floor may push up: the grouped
+                parameters of a weight of 1 N there, the floor's height and stiffness.
 
         Returns:
             Per motion, positions at its stamps under every table; NaN where a rollout
@@ -245,7 +252,9 @@ class Roller:
         drives, servos = drive_rows(tables), servo_rows(tables)
         # Tables that differ in other things than timing take one series together.
         timing, shared = np.unique(timing_rows(tables), axis=0, return_inverse=True)
-        rows = drives, servos, timing, shared.reshape(count)
+        if floors is None:
+            floors = np.zeros((count, 0, 0))
+        rows = drives, servos, timing, shared.reshape(count), floors
         list(_threads().map(lambda job: self._motion(rows, *job), jobs))
         return results
 
@@ -344,12 +353,12 @@ class Roller:
 
     def _motion(
         self,
-        rows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+        rows: tuple[np.ndarray, ...],
         motion: ServoMotion,
         bodies: np.ndarray,
         result: np.ndarray,
     ) -> None:
-        drives, servos, timing, shared = rows
+        drives, servos, timing, shared, floors = rows
         h, steps, stamps = motion.clock
         samples, dof = motion.q.shape
         varying = motion.loads
@@ -387,8 +396,9 @@ class Roller:
             stamps,
         ]
         arrays = [np.ascontiguousarray(x, dtype=float) for x in arrays]
-        pointers = addresses([*arrays, result])
-        settings = np.array([h])
+        floors = np.ascontiguousarray(floors)
+        pointers = addresses([*arrays, result, floors])
+        settings = np.array([h, floors.shape[1]])
         self._rollout(0, count, pointers, n.ctypes.data, settings.ctypes.data)
 
 
@@ -440,8 +450,11 @@ def drive_rows(tables: ServoTables) -> np.ndarray:
 # The compiled programs.
 
 
-def _one_joint_programs() -> tuple[Program, Program, Program]:
-    """Trace (M + added) q̈ = τ - C - G - K (q - reference), its mobility and weight."""
+def _one_joint_programs() -> tuple[Program, Program, Program, Program]:
+    """Trace (M + added) q̈ = τ - C - G - K (q - reference), its mobility and weight.
+
+    A single joint of several does not know its height, and has no floor.
+    """
 
     def accelerate(
         q: Any, qd: Any, tau: Any, added: Any, bodies: Any
@@ -464,18 +477,23 @@ def _one_joint_programs() -> tuple[Program, Program, Program]:
         trace("accelerate", accelerate, one),
         trace("mobility", mobility, two),
         trace("weight", weight, three),
+        trace("height", lambda q, bodies: {"height": [q[0]]}, three),
     )
 
 
-def _weight_program(mechanism: Mechanism) -> Program:
-    """Trace the torque that gravity asks for, its bodies an input like the motion."""
+def _weight_programs(mechanism: Mechanism) -> tuple[Program, Program]:
+    """Trace gravity's torque and energy, bodies an input like the motion."""
     gravity = equations(mechanism)["gravity_torque"].function
 
     def weight(q: Any, bodies: Any) -> dict[str, object]:
         return {"load": gravity(q, bodies)["tau"]}
 
+    def height(q: Any, bodies: Any) -> dict[str, object]:
+        angles, spread = mechanism.joints(q, True), mechanism.bodies(bodies)
+        return {"height": [potential_energy(mechanism.skeleton, angles, spread)]}
+
     sizes = {"q": mechanism.dof, "bodies": len(mechanism.grouping.indices)}
-    return trace("weight", weight, sizes)
+    return trace("weight", weight, sizes), trace("height", height, sizes)
 
 
 @cache
@@ -494,10 +512,10 @@ def rollout_source(mechanism: Mechanism | None, *, on_gpu: bool = False) -> str:
     """
     lanes = 1 if on_gpu else LANES
     if mechanism is None:
-        accelerate, mobility, weight = _one_joint_programs()
+        accelerate, mobility, weight, height = _one_joint_programs()
         stepper = one_joint_stepper_source(accelerate, mobility, lanes, on_gpu=on_gpu)
     else:
-        weight = _weight_program(mechanism)
+        weight, height = _weight_programs(mechanism)
         stepper = (
             cuda_stepper_source(mechanism)
             if on_gpu
@@ -507,9 +525,11 @@ def rollout_source(mechanism: Mechanism | None, *, on_gpu: bool = False) -> str:
     profile = fill(_TEMPLATES / "profile.c.in", SUBSTEP=SUBSTEP)
     moved = weight.output("load").nonzero
     spread = " ".join(f"load[{i}] = y[{k}];" for k, i in enumerate(moved))
-    text = fill(_TEMPLATES / "rollout.c.in", VARYING=varying, SPREAD=spread)
-    core = device_core(weight) if on_gpu else core_source(weight)
-    return "\n".join([stepper, profile, core, text])
+    text = fill(
+        _TEMPLATES / "rollout.c.in", VARYING=varying, SPREAD=spread, POINTS=MOST_POINTS
+    )
+    write = device_core if on_gpu else core_source
+    return "\n".join([stepper, profile, write(weight), write(height), text])
 
 
 def _compiled(

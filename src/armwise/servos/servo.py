@@ -20,6 +20,7 @@ from armwise.recordings import (
     Recording,
     error_within,
 )
+from armwise.servos.floor import Floor, floor_from_dict, floor_to_dict
 from armwise.servos.model import CORE, PARAMETERS, decode, encode
 from armwise.servos.motions import servo_motion
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables, SetPoint
@@ -129,6 +130,7 @@ class Servo:
             found by these servos, relative, as standard deviations; None where the
             servos were identified with one load only.
         scatter: Per joint what draws scatter by; empty in files of earlier versions.
+        floor: That links touched in these motions; None where they touched none.
         notes: What the user should know.
     """
 
@@ -142,6 +144,7 @@ class Servo:
     contact: Mapping[str, Float[np.ndarray, " dof"]] = field(default_factory=dict)
     load_error: tuple[float, float] | None = None
     scatter: tuple[ServoScatter, ...] = ()
+    floor: Floor | None = None
     notes: tuple[str, ...] = ()
 
     def predict(
@@ -190,7 +193,7 @@ class Servo:
         self, motions: Sequence[ServoMotion]
     ) -> list[Float[np.ndarray, "samples dof"]]:
         """Return free runs of several motions, in the description's sense."""
-        runs = self.roller.run(motions, self.table)
+        runs = self.runs(motions, self.table)
         for run, motion in zip(runs, motions, strict=True):
             if not np.isfinite(run).all():
                 raise RecordingError(
@@ -198,6 +201,19 @@ class Servo:
                     "the gain the servos were identified with?"
                 )
         return [run[0] for run in runs]
+
+    def runs(
+        self,
+        motions: Sequence[ServoMotion],
+        tables: ServoTables,
+        bodies: Sequence[Float[np.ndarray, "tables groups"]] | None = None,
+    ) -> list[Float[np.ndarray, "tables samples dof"]]:
+        """Return free runs of other servos than these, on the same floor."""
+        if self.floor is None:
+            return self.roller.run(motions, tables, bodies)
+        count = len(tables["stiffness"])
+        floors = np.repeat(self.floor.rows(self.arm)[None], count, axis=0)
+        return self.roller.run(motions, tables, bodies, floors)
 
     def errors(
         self,
@@ -288,7 +304,7 @@ class Servo:
         every = zip(
             motions,
             self.rollouts(motions),
-            self.roller.run(motions, tables),
+            self.runs(motions, tables),
             strict=True,
         )
         for motion, center, runs in every:
@@ -397,9 +413,11 @@ class Servo:
     def simplified(self) -> Servo:
         """Return the servos as simulators have them: position gain, damping, friction.
 
-        Delay and limits of the set-point are kept, for `set_points` holds them.
+        Delay and limits of the set-point are kept, for `set_points` holds them. Floors
+        are the simulator's own.
         """
-        return replace(self, values=dict(self.plain), plain={}) if self.plain else self
+        free = replace(self, floor=None)
+        return replace(free, values=dict(self.plain), plain={}) if self.plain else free
 
     @property
     def identified_arm(self) -> Arm:
@@ -540,6 +558,7 @@ def servo_to_dict(servo: Servo) -> dict[str, Any]:
             }
             for own in servo.scatter
         ],
+        "floor": None if servo.floor is None else floor_to_dict(servo.floor, servo.arm),
         "record_next": list(servo.record_next()),
         "load_error": None if servo.load_error is None else list(servo.load_error),
         "notes": list(servo.notes),
@@ -588,6 +607,8 @@ def read_servo(path: str | Path) -> Servo:
         scatter = tuple(_scatter(own) for own in plain.get("scatter", []))
         if scatter and len(scatter) != arm.dof:
             raise ArgumentError("its scatter is not one entry per joint")
+        ground = plain.get("floor")
+        floor = None if ground is None else floor_from_dict(ground, arm)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ArgumentError(
             f"{path} is not a file of servos that `armwise identify-servo` wrote: "
@@ -595,7 +616,7 @@ def read_servo(path: str | Path) -> Servo:
         ) from None
     return Servo(
         arm, signs, values, std, simple, elements, contact=contact,
-        load_error=load_error, scatter=scatter, notes=notes,
+        load_error=load_error, scatter=scatter, floor=floor, notes=notes,
     )  # fmt: skip
 
 
