@@ -5,7 +5,7 @@ in MuJoCo; their positions are rounded to an encoder's ticks. In the last motion
 every arm a wall stops one joint.
 
     python -m studies.servo_intervals --runs 20
-    python -m studies.servo_intervals --runs 20 --simulator mujoco
+    python -m studies.servo_intervals --runs 100 --simulator mujoco --processes 16
     python -m studies.servo_intervals --runs 10 --zeros
     python -m studies.servo_intervals --starts 10
     python -m studies.servo_intervals --starts 10 --arm so101.urdf --logs move*.parquet
@@ -17,6 +17,7 @@ import argparse
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
@@ -190,6 +191,17 @@ class Counts:
         self.walls += any(last in name for name in trial.servo.contact)
         self.false += any(last not in name for name in trial.servo.contact)
 
+    def join(self, other: Counts) -> None:
+        """Add the counts of later arms."""
+        for name, more in other.inside.items():
+            self.inside[name] = [
+                a + b for a, b in zip(self.inside[name], more, strict=True)
+            ]
+        self.worst += [(size, name, run + self.runs) for size, name, run in other.worst]
+        self.runs += other.runs
+        self.walls += other.walls
+        self.false += other.false
+
     def lines(self) -> list[str]:
         """Return what was counted."""
         total = np.sum(list(self.inside.values()), axis=0)
@@ -211,13 +223,24 @@ class Counts:
         ]
 
 
-def intervals(runs: int, by: str, seed: int, backend: str) -> None:
+def intervals(runs: int, by: str, seed: int, backend: str, processes: int) -> None:
     """Count truths inside 95 % intervals, and walls that were found."""
     counts = Counts()
-    for run in range(runs):
-        counts.add(identified(drawn_trial(seed + run, by), backend))
-        print(f"run {run + 1}: {counts.inside}", flush=True)
+    jobs = [(seed + run, by, backend) for run in range(runs)]
+    # Fresh processes: threads of rollouts do not survive a fork.
+    with get_context("spawn").Pool(processes) as pool:
+        for one in pool.imap(_counted, jobs):
+            counts.join(one)
+            print(f"run {counts.runs}: {counts.inside}", flush=True)
     print("\n".join(counts.lines()))
+
+
+def _counted(job: tuple[int, str, str]) -> Counts:
+    """Count one arm."""
+    seed, by, backend = job
+    counts = Counts()
+    counts.add(identified(drawn_trial(seed, by), backend))
+    return counts
 
 
 def wrong_zeros(runs: int, seed: int) -> None:
@@ -279,6 +302,7 @@ def main() -> None:
     parser.add_argument("--simulator", choices=("ours", "mujoco"), default="ours")
     parser.add_argument("--backend", choices=("c", "cuda"), default="c")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=1, help="arms at once")
     parser.add_argument("--zeros", action="store_true", help="joints 5° to 20° off")
     parser.add_argument("--arm", help="URDF of a real arm, for --starts")
     parser.add_argument("--logs", nargs="+", default=[], help="its recordings")
@@ -296,7 +320,8 @@ def main() -> None:
     elif words.zeros:
         wrong_zeros(words.runs, words.seed)
     else:
-        intervals(words.runs, words.simulator, words.seed, words.backend)
+        intervals(words.runs, words.simulator, words.seed, words.backend,
+                  words.processes)  # fmt: skip
 
 
 if __name__ == "__main__":

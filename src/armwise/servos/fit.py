@@ -413,8 +413,14 @@ def _along_valley(
 
 
 def _within(x: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    """Bring coordinates back to what can exist: nothing below zero."""
-    lowest = [0.0 if PARAMETERS[n].scale == "linear" else -np.inf for n in names]
+    """Bring coordinates back to what can exist."""
+    # Only times are less than zero, and their unit is no servo's own.
+    lowest = [
+        PARAMETERS[n].least / PARAMETERS[n].start
+        if PARAMETERS[n].scale == "linear"
+        else -np.inf
+        for n in names
+    ]
     return np.maximum(x, lowest)
 
 
@@ -477,7 +483,7 @@ def mean_errors(
 
 # Starting points, drawn in dimensionless numbers: no servo's size is built in.
 
-_DELAYS = (0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06)
+_DELAYS = (-0.02, -0.01, 0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06)
 _ACCELERATIONS = (np.inf, 160.0, 80.0, 40.0, 20.0, 10.0)
 _SLEWS = (np.inf, np.inf, np.inf, 0.7, 0.5, 0.35, 0.25)
 """Of the fastest command; most servos are fast enough."""
@@ -527,7 +533,7 @@ def drawn_starts(
         }
         if around.coasts:
             drawn["coasting"] = 10.0 ** random.uniform(-2.0, 0.0)
-            drawn["release"] = float(random.choice(_DELAYS[:5]))
+            drawn["release"] = float(random.choice(_DELAYS[2:7]))
         starts.append(dict(base) | drawn)
     return starts
 
@@ -553,7 +559,9 @@ def shaken(
         encode(stacked([values]), names)
         + random.normal(size=(count, len(names))) * reach
     )
-    x = np.where([kind == "linear" for kind in kinds], np.abs(x), x)
+    is_size = [p.scale == "linear" and p.least == 0.0
+               for p in (PARAMETERS[name] for name in names)]  # fmt: skip
+    x = np.where(is_size, np.abs(x), x)
     drawn = decode(stacked([values] * count), names, x)
     return [{k: float(v[s]) for k, v in drawn.items()} for s in range(count)]
 
@@ -585,11 +593,23 @@ def element_starts(
         for name in added:
             start[name] = factor * float(units[name][0])
         starts.append(start)
+    if added == ("acceleration", "derivative"):
+        # The derivative gain does half of what seemed to be damping, and what a limit
+        # and it leave of the lag is the delay's.
+        half = dict.fromkeys(("damping", "derivative"), 0.55 * values["damping"])
+        # A limit alone has taken more of the delay.
+        later = (0.008, 0.025) if np.isfinite(values["acceleration"]) else (0.008,)
+        return [
+            dict(values) | half
+            | {"acceleration": float(a), "delay": values["delay"] + late}
+            for a in np.geomspace(10.0, 160.0, 5)
+            for late in later
+        ]  # fmt: skip
     if added == ("acceleration",):
         grid = np.geomspace(5.0, 320.0, 13)
         delays = values["delay"] + np.array([-0.02, -0.01, -0.005, 0.0, 0.005])
         return [
-            dict(values) | {"acceleration": float(a), "delay": float(max(d, 0.0))}
+            dict(values) | {"acceleration": float(a), "delay": float(d)}
             for a in grid
             for d in delays
         ]

@@ -30,7 +30,7 @@ _WINDOW_S = 10.0
 """Length in [s] of windows a floor is fitted to."""
 
 # Judgement: some hundred seconds tell four numbers a point.
-_MOST_WINDOWS = 24
+_MOST_WINDOWS = 16
 """Windows that are fitted, at most."""
 
 # Judgement: less is within what gears and links give way by.

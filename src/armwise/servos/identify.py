@@ -87,6 +87,15 @@ _ROUNDING = 1e-3
 _AFTER_FRICTION = "start-up torque"
 """Element that is tried next when other valleys are sought."""
 
+_PROFILE = "set-point profile"
+"""Element that is in the firmware of all servos."""
+
+_SET_POINT = ("acceleration limit", _PROFILE)
+"""Elements that delay or hasten the set-point."""
+
+_FRICTION = ("load friction", "Stribeck friction")
+"""Elements that limits of the set-point are mistaken for."""
+
 # Judgement: a seventieth of a usual encoder's tick.
 _LEAST_WORTH = 2e-5
 """The same in [rad]: where all but rounding is explained, a percent is chance."""
@@ -295,7 +304,9 @@ class _Identification(JointMotions):
                 self._fitted(joint, side, [bare], 4).values for side in (0, 1)
             ]
         errors = {j.number: self._left_out(j, j.fits) for j in moving}
-        verdicts: dict[str, ServoElement] = {}
+        for joint in moving:
+            joint.bare_error = errors[joint.number]
+        verdicts = self._set_points(moving, errors)
         # Again at the end, for what an element is worth depends on the others; of many
         # joints only those that were judged in another valley, for time.
         passes = [name for name in ELEMENTS if self._is_shown(name)]
@@ -309,34 +320,107 @@ class _Identification(JointMotions):
                     self._shake(joint)
                     errors[joint.number] = self._left_out(joint, joint.fits)
             self.progress(element, 0.35 + 0.45 * k / len(passes))
-            added = ELEMENTS[element]
-            lacking = [
-                j for j in moving
-                if not set(added) <= set(j.names)
-                and len(j.names) != j.tried.get(element)
-                and (element not in verdicts or errors[j.number] > _ROUNDING)
-            ]  # fmt: skip
-            if not lacking:
-                continue
-            before = float(np.mean(list(errors.values())))
-            trials = {j.number: self._with(j, added) for j in lacking}
-            after = {j.number: self._left_out(j, trials[j.number]) for j in lacking}
-            willing = takers({n: errors[n] for n in after}, after)
-            worth = errors | ({n: after[n] for n in willing} if willing else after)
-            # What some joints took before is needed, whatever the others say now.
-            if willing or not any(set(added) <= set(j.names) for j in moving):
-                verdicts.pop(element, None)
-                mean = float(np.mean(list(worth.values())))
-                verdicts[element] = ServoElement(element, before, mean, bool(willing))
-            for joint in lacking:
-                joint.tried[element] = len(joint.names)
-                if joint.number in willing:
-                    joint.names = (*joint.names, *added)
-                    joint.fits = trials[joint.number]
-                    errors[joint.number] = after[joint.number]
+            self._try(element, moving, errors, verdicts)
         if len(moving) > 1:
             verdicts["shared values"] = self._share(moving, errors)
         return tuple(verdicts.values())
+
+    def _set_points(
+        self, moving: Sequence[ServoJoint], errors: dict[int, float]
+    ) -> dict[str, ServoElement]:
+        """Find the set-points' limits first, beside friction of any kind.
+
+        Without friction limits stand for it, and friction for limits. Friction is
+        judged anew once the limits are there.
+        """
+        verdicts: dict[str, ServoElement] = {}
+        for joint in moving:
+            for element in _FRICTION:
+                self.progress(element, 0.35)
+                joint.fits = self._with(joint, ELEMENTS[element])
+                joint.names = _joined(joint.names, ELEMENTS[element])
+            errors[joint.number] = self._left_out(joint, joint.fits)
+        for element in _SET_POINT:
+            self.progress(element, 0.36)
+            self._try(element, moving, errors, verdicts)
+        friction = {name for element in _FRICTION for name in ELEMENTS[element]}
+        for joint in moving:
+            joint.names = tuple(n for n in joint.names if n not in friction)
+            for side, values in enumerate(joint.fits):
+                start = without(values, joint.names)
+                # All of it is dry friction again, until more is needed.
+                start["coulomb"] = max(start["coulomb"], joint.core["coulomb"])
+                joint.fits[side] = self._fitted(joint, side, [start], 4).values
+            errors[joint.number] = self._left_out(joint, joint.fits)
+            joint.tried.clear()
+        return verdicts
+
+    def _try(
+        self,
+        element: str,
+        moving: Sequence[ServoJoint],
+        errors: dict[int, float],
+        verdicts: dict[str, ServoElement],
+    ) -> None:
+        """Add an element to the joints that it predicts better for."""
+        added = ELEMENTS[element]
+        lacking = [
+            j for j in moving
+            if not set(added) <= set(j.names)
+            and len(j.names) != j.tried.get(element)
+            and (element not in verdicts or errors[j.number] > _ROUNDING)
+        ]  # fmt: skip
+        if not lacking:
+            return
+        before = float(np.mean(list(errors.values())))
+        trials = {j.number: self._with(j, added) for j in lacking}
+        after = {j.number: self._left_out(j, trials[j.number]) for j in lacking}
+        willing = takers({n: errors[n] for n in after}, after)
+        worth = errors | ({n: after[n] for n in willing} if willing else after)
+        # What some joints took before is needed, whatever the others say now.
+        if willing or not any(set(added) <= set(j.names) for j in moving):
+            verdicts.pop(element, None)
+            mean = float(np.mean(list(worth.values())))
+            verdicts[element] = ServoElement(element, before, mean, bool(willing))
+        for joint in lacking:
+            joint.tried[element] = len(joint.names)
+            if joint.number in willing:
+                joint.names = _joined(joint.names, added)
+                joint.fits = trials[joint.number]
+                errors[joint.number] = after[joint.number]
+        if element == _PROFILE and willing:
+            self._spread(moving, errors)
+
+    def _spread(self, moving: Sequence[ServoJoint], errors: dict[int, float]) -> None:
+        """Give all joints the set-point's profile that some of them show.
+
+        It is in the firmware, and the same in all servos of an arm; few motions are
+        quick enough to show it in every joint.
+        """
+        added = ELEMENTS[_PROFILE]
+        donors = [j for j in moving if set(added) <= set(j.names)]
+        timing = {
+            name: float(np.median([f[name] for j in donors for f in j.fits]))
+            for name in ("acceleration", "delay")
+        }
+        for joint in moving:
+            self.progress(_PROFILE, 0.4)
+            names = _joined(joint.names, added)
+            fits = []
+            for side, values in enumerate(joint.fits):
+                start = dict(values) | timing
+                if values["derivative"] == 0.0:
+                    # As in `element_starts`: half of what seemed to be damping.
+                    start["damping"] = start["derivative"] = 0.55 * values["damping"]
+                fit = self._fitted(joint, side, [start], 2 * self.steps, names)
+                fits.append(fit.values)
+            error = self._left_out(joint, fits)
+            is_new = not set(added) <= set(joint.names)
+            # Judgement: as for shared values; a joint that has its own keeps it if that
+            # predicts better.
+            if error < (1.03 if is_new else 1.0 - WORTH) * errors[joint.number]:
+                joint.names, joint.fits = names, fits
+                errors[joint.number] = error
 
     def _borrow(self, moving: Sequence[ServoJoint], errors: dict[int, float]) -> None:
         """Give a joint the model of another's servo, where that predicts better.
@@ -345,7 +429,9 @@ class _Identification(JointMotions):
         keeps those out. Servos of one arm are of one type: where one of them came to a
         better model, it is a start for all.
         """
-        models = [(j.number, j.names, j.fits) for j in moving]
+        # Judgement: the two that are explained best; with all, it takes long.
+        best = sorted(moving, key=lambda j: errors[j.number] / j.bare_error)[:2]
+        models = [(j.number, j.names, j.fits) for j in best]
         for joint in [j for j in moving if errors[j.number] > _ROUNDING]:
             own = [{n: values[n] for n in ("offset", "zero")} for values in joint.fits]
             for number, names, values in models:
@@ -445,10 +531,20 @@ class _Identification(JointMotions):
     def _with(self, joint: ServoJoint, added: Sequence[str]) -> list[dict[str, float]]:
         """Return the fits of both halves with an element added."""
         fits = []
-        grown = (*joint.names, *added)
+        grown = _joined(joint.names, added)
         for side, values in enumerate(joint.fits):
             windows = joint.halves[side]
             starts = element_starts(values, added, windows)
+            if len(added) > 1 and set(added) & set(LIMITS):
+                # What they are worth shows once the others have made room for them.
+                trials = fit_servos(
+                    self.roller, windows[::3], starts, grown, iterations=6,
+                    prior=joint.prior,
+                )  # fmt: skip
+                nearest = ranked(self.roller, windows, trials, joint.prior)[0].values
+                fit = self._fitted(joint, side, [nearest], 2 * self.steps, grown)
+                fits.append(fit.values)
+                continue
             limits = [name for name in LIMITS if name in grown]
             count = 1
             if (
@@ -663,6 +759,11 @@ def _error_quantiles(
         if joined.size
         else np.zeros(len(ERROR_LEVELS))
     )
+
+
+def _joined(names: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
+    """Return names and those added that are not among them."""
+    return (*names, *(name for name in added if name not in names))
 
 
 def takers(before: Mapping[int, float], after: Mapping[int, float]) -> set[int]:

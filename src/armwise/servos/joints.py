@@ -17,6 +17,7 @@ from armwise.servos.motions import (
     dense,
     held_back,
     joint_loads,
+    sharpness_of,
     simulated_loads,
     travel_of,
     windows_of,
@@ -41,8 +42,9 @@ class ServoJoint:
     """One joint on its way: its motions, windows in two halves, and fits so far.
 
     `names` are the parameters its model has by now, `tried` how many there were when an
-    element was refused, `prior` holds its torques to those of the other servos; `apart`
-    is half of what the two halves' fits differ by, `offset` the same in fitted
+    element was refused, `bare_error` the core's error in [rad] on motions left out,
+    `prior` holds its torques to those of the other servos; `apart` is half of what the
+    two halves' fits differ by, `offset` the same in fitted
     coordinates, and `left_out_ratio` their error on each other's motions over that on
     their own.
     """
@@ -55,6 +57,7 @@ class ServoJoint:
     core: dict[str, float] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     tried: dict[str, int] = field(default_factory=dict)
+    bare_error: float = np.inf
     prior: Prior | None = None
     is_alike: bool = False
     apart: dict[str, float] = field(default_factory=dict)
@@ -135,11 +138,17 @@ class JointMotions:
             weight = np.sqrt(travel) + 1e-3 * (travel.max(initial=0.0) + 1e-9)
             longest = max((float(w.time[-1]) for w in windows), default=WINDOW_S)
             count = min(int(np.ceil(self.windows_s / longest)), len(windows))
+            # Limits of the set-point show only where commands are quick, which may be
+            # in few windows. Judgement: a quarter of the windows are the quickest.
+            order = np.argsort([-sharpness_of(w) for w in windows], kind="stable")
+            quick = order[: count // 4]
+            weight[quick] = 0.0
             if count:
                 picked = self.split.choice(
-                    len(windows), count, replace=False, p=weight / weight.sum()
-                )
-                halves[side].extend(windows[k] for k in picked)
+                    len(windows), count - len(quick), replace=False,
+                    p=weight / weight.sum(),
+                )  # fmt: skip
+                halves[side].extend(windows[k] for k in (*quick, *picked))
         return halves
 
     def mask_contact(self, joints: list[ServoJoint], *, is_sure: bool) -> None:
@@ -317,6 +326,11 @@ class JointMotions:
         self.floor = find_floor(self.arms[0], table, self.motions, held)
         if self.floor is None:
             return
+        names = {self.arms[0].links[number].name for number in self.floor.links}
+        self.notes.append(
+            f"Something level, such as a table, holds {' and '.join(sorted(names))} "
+            "up: free runs stop there. Files for simulators have no floor."
+        )
         floors = self.floor.rows(self.arms[0])[None]
         pairs = zip(
             self.whole.run(self.motions, table),

@@ -22,10 +22,11 @@ class ServoParameter:
         unit: Its unit.
         absent: Its value where the servo has no such thing.
         scale: "log": always positive, fitted by its logarithm; "linear": in units of
-            `start`, at least zero; "signed": in units of `start`.
+            `start`, at least `least`; "signed": in units of `start`.
         start: Where a fit starts from when it is added.
         step: Difference for derivatives, in the fitted coordinate.
         meaning: What it is.
+        least: Smallest value of a linear one.
     """
 
     unit: str
@@ -34,6 +35,7 @@ class ServoParameter:
     start: float
     step: float
     meaning: str
+    least: float = 0.0
 
 
 # Steps are wide, some percent: stick and slip make the error ripple on finer scales.
@@ -50,8 +52,10 @@ PARAMETERS: dict[str, ServoParameter] = {
     "armature": ServoParameter(
         "kg m²", 0.0, "log", 0.02, 0.06, "rotor inertia at the joint"
     ),
+    # Below zero where a log reads positions after it has written commands, under one
+    # stamp; judgement: two samples of 50 Hz.
     "delay": ServoParameter(
-        "s", 0.0, "linear", 0.02, 0.05, "from a command to its effect"
+        "s", 0.0, "linear", 0.02, 0.05, "from a command's stamp to its effect", -0.04
     ),
     "acceleration": ServoParameter(
         "rad/s²", np.inf, "log", 40.0, 0.06, "limit of the set-point's acceleration"
@@ -128,6 +132,7 @@ CORE = ("stiffness", "damping", "coulomb", "armature", "delay")
 
 ELEMENTS: dict[str, tuple[str, ...]] = {
     "acceleration limit": ("acceleration",),
+    "set-point profile": ("acceleration", "derivative"),
     "slew limit": ("slew",),
     "load friction": ("driving", "back_driven"),
     "Stribeck friction": ("static", "load_static", "stribeck_speed"),
@@ -144,7 +149,11 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
     "integral gain": ("integral",),
     "winding temperature": ("heating",),
 }
-"""Elements a model grows by, in the order they are tried, and their parameters."""
+"""Elements a model grows by, in the order they are tried, and their parameters.
+
+A profile's limit delays what its derivative gain hastens: each alone makes others up
+for its partner, and looks useless or false.
+"""
 
 EXPRESSIBLE = (
     *CORE, "acceleration", "slew", "offset", "zero", "derivative", "saturation",
@@ -199,8 +208,11 @@ def decode(
             # Judgement: e^±14 is beyond any servo; farther out exp would overflow.
             result[name] = np.exp(np.clip(x, -14.0, 14.0))
         else:
-            at_least = np.maximum(x, 0.0) if scale == "linear" else x
-            result[name] = at_least * units[name]
+            value = x * units[name]
+            is_bound = scale == "linear"
+            result[name] = (
+                np.maximum(value, PARAMETERS[name].least) if is_bound else value
+            )
     return result
 
 

@@ -443,6 +443,18 @@ def travel_of(motion: ServoMotion) -> float:
     return sent + float(np.abs(np.diff(q[:: max(1, round(0.1 / period))])).sum())
 
 
+def sharpness_of(motion: ServoMotion) -> float:
+    """Return the mean size in [rad/s²] of the commands' acceleration."""
+    period = float(np.median(np.diff(motion.time)))
+    # Judgement: over some 40 ms, so that ticks of the commands are none.
+    lag = max(1, round(0.04 / period))
+    goals = motion.goals[:, 0]
+    if len(goals) <= 2 * lag:
+        return 0.0
+    bend = goals[2 * lag :] - 2.0 * goals[lag:-lag] + goals[: -2 * lag]
+    return float(np.abs(bend).mean()) / (lag * period) ** 2
+
+
 def held_back(
     motion: ServoMotion, run: np.ndarray, usual: float, *, is_sure: bool
 ) -> np.ndarray:

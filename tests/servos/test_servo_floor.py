@@ -1,0 +1,111 @@
+"""Floors that servo arms touch: statics, and floors of known height found again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from armwise.dynamics import Dynamics
+from armwise.errors import ArgumentError
+from armwise.servos import read_servo, write_servo
+from armwise.servos.floor import Floor, find_floor, heights
+from tests.servos import rig
+
+TIP = np.array([0.01, 0.0, -0.16])
+
+
+@pytest.fixture(scope="module")
+def robot(tmp_path_factory):
+    return rig.arm(tmp_path_factory.mktemp("floor"))
+
+
+def on_floor(robot, height, stiffness=2e3):
+    return replace(rig.truth(robot), floor=Floor((1,), TIP[None], height, stiffness))
+
+
+def tip_height(robot, q):
+    return heights(robot, q, 1) @ [*TIP, 1.0]
+
+
+def test_at_rest_the_floor_carries_what_servos_press_with(robot):
+    """Torques of servos, gravity and one force at the tip are in balance."""
+    servo = on_floor(robot, -0.23)
+    smooth = {name: np.full(2, 1e-9) for name in ("coulomb",)}
+    servo = replace(servo, values=dict(servo.values) | smooth)
+    time = np.arange(300) * 0.02
+    command = np.where(time[:, None] < 0.5, [0.8, 0.3], [0.3, 0.2])
+    log = rig.of_arrays(time, np.tile(command[0], (300, 1)), command)
+    q = servo.predict(log)[-1:]
+    depth = -0.23 - float(tip_height(robot, q)[0])
+    assert 0.0 < depth < 0.01
+    gap = command[-1] - q[0]
+    missing = Dynamics(robot).gravity_torque(q)[0] - servo.values["stiffness"] * gap
+    nudged = [tip_height(robot, q + 1e-6 * e)[0] for e in np.eye(2)]
+    lift = (np.array(nudged) - tip_height(robot, q)[0]) / 1e-6
+    # Commands are cut off to ticks, of 1.5 mrad.
+    assert missing == pytest.approx(2e3 * depth * lift, rel=0.03)
+
+
+def test_a_floor_out_of_reach_changes_nothing(robot):
+    log = rig.recording(rig.truth(robot), 1)
+    free, above = rig.truth(robot).predict(log), on_floor(robot, -0.4).predict(log)
+    assert np.array_equal(free, above)
+
+
+def logs_on(servo, robot, seeds):
+    """Return motions on a floor, and rows in which it holds the arm up."""
+    free = replace(servo, floor=None)
+    motions, held = [], []
+    for seed in seeds:
+        log = rig.recording(servo, seed)
+        motion = servo.motion(log)
+        far = np.abs(free.rollouts([motion])[0] - motion.q) > 0.01
+        motions.append(motion)
+        held.append(far.any(axis=1))
+    return motions, held
+
+
+def test_a_floor_is_found_to_millimetres(robot):
+    servo = on_floor(robot, -0.25)
+    motions, held = logs_on(servo, robot, range(3))
+    assert 0.02 < np.concatenate(held).mean() < 0.5
+    floor = find_floor(robot, replace(servo, floor=None).table, motions, held)
+    assert floor is not None
+    found = replace(servo, floor=floor)
+    [(other, rows)] = [(m[0], h[0]) for m, h in [logs_on(servo, robot, [7])]]
+    free, stopped = (
+        one.rollouts([other])[0] for one in (replace(servo, floor=None), found)
+    )
+    off = [np.abs(run - other.q).mean() for run in (free, stopped)]
+    assert off[1] < 0.2 * off[0]
+    gap = tip_height(robot, stopped) - tip_height(robot, other.q)
+    assert np.abs(gap[rows]).mean() < 1e-3
+
+
+def test_no_floor_is_found_where_a_joint_meets_a_wall(robot):
+    """It stops at one angle of a joint in one motion, and others go beyond."""
+    free = rig.truth(robot)
+    walled = replace(free, values=dict(free.values) | {"upper": np.array([9.0, 0.45])})
+    motions, held = logs_on(free, robot, range(3))
+    log = rig.recording(walled, 3)
+    motions.append(free.motion(log))
+    far = np.abs(free.rollouts(motions[-1:])[0] - motions[-1].q) > 0.01
+    held.append(far.any(axis=1))
+    assert held[-1].sum() > 50
+    assert find_floor(robot, free.table, motions, held) is None
+
+
+def test_a_file_keeps_the_floor(robot, tmp_path):
+    servo = on_floor(robot, -0.23)
+    write_servo(servo, tmp_path / "servo.json")
+    again = read_servo(tmp_path / "servo.json")
+    log = rig.recording(servo, 1)
+    assert np.allclose(again.predict(log), servo.predict(log), atol=1e-9)
+    plain = json.loads((tmp_path / "servo.json").read_text())
+    plain["floor"]["links"] = ["l7"]
+    (tmp_path / "other.json").write_text(json.dumps(plain))
+    with pytest.raises(ArgumentError, match="its floor touches 'l7'"):
+        read_servo(tmp_path / "other.json")
