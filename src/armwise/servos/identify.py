@@ -318,7 +318,12 @@ class _Identification(JointMotions):
                 for joint in [j for j in moving if errors[j.number] > _ROUNDING]:
                     self.progress("other valleys", 0.35 + 0.45 * k / len(passes))
                     self._shake(joint)
+                    before = errors[joint.number]
                     errors[joint.number] = self._left_out(joint, joint.fits)
+                    # Elsewhere, what was refused may be needed. Judgement: a hundredth
+                    # is within the scatter between halves of the motions.
+                    if abs(errors[joint.number] - before) > 0.01 * before:
+                        joint.tried.clear()
             self.progress(element, 0.35 + 0.45 * k / len(passes))
             self._try(element, moving, errors, verdicts)
         if len(moving) > 1:
@@ -330,8 +335,8 @@ class _Identification(JointMotions):
     ) -> dict[str, ServoElement]:
         """Find the set-points' limits first, beside friction of any kind.
 
-        Without friction limits stand for it, and friction for limits. Friction is
-        judged anew once the limits are there.
+        Without friction limits stand for it, and friction for limits. Friction that is
+        not needed beside the limits is taken away again.
         """
         verdicts: dict[str, ServoElement] = {}
         for joint in moving:
@@ -343,17 +348,35 @@ class _Identification(JointMotions):
         for element in _SET_POINT:
             self.progress(element, 0.36)
             self._try(element, moving, errors, verdicts)
-        friction = {name for element in _FRICTION for name in ELEMENTS[element]}
+        for element in _FRICTION:
+            without_it = [self._drop(j, ELEMENTS[element], errors) for j in moving]
+            after = float(np.mean(list(errors.values())))
+            kept = [j for j in moving if set(ELEMENTS[element]) <= set(j.names)]
+            verdicts[element] = ServoElement(
+                element, float(np.mean(without_it)), after, bool(kept)
+            )
         for joint in moving:
-            joint.names = tuple(n for n in joint.names if n not in friction)
-            for side, values in enumerate(joint.fits):
-                start = without(values, joint.names)
-                # All of it is dry friction again, until more is needed.
-                start["coulomb"] = max(start["coulomb"], joint.core["coulomb"])
-                joint.fits[side] = self._fitted(joint, side, [start], 4).values
-            errors[joint.number] = self._left_out(joint, joint.fits)
             joint.tried.clear()
         return verdicts
+
+    def _drop(
+        self, joint: ServoJoint, added: Sequence[str], errors: dict[int, float]
+    ) -> float:
+        """Take an element away again, unless that predicts worse; return that error."""
+        names = tuple(n for n in joint.names if n not in added)
+        fits = []
+        for side, values in enumerate(joint.fits):
+            start = without(values, names)
+            # What it did is dry friction again.
+            start["coulomb"] = max(start["coulomb"], joint.core["coulomb"])
+            fits.append(
+                self._fitted(joint, side, [start], 2 * self.steps, names).values
+            )
+        before, after = errors[joint.number], self._left_out(joint, fits)
+        if after < before + max(WORTH * before, _LEAST_WORTH):
+            joint.names, joint.fits = names, fits
+            errors[joint.number] = after
+        return after
 
     def _try(
         self,
@@ -375,12 +398,14 @@ class _Identification(JointMotions):
         before = float(np.mean(list(errors.values())))
         trials = {j.number: self._with(j, added) for j in lacking}
         after = {j.number: self._left_out(j, trials[j.number]) for j in lacking}
-        willing = takers({n: errors[n] for n in after}, after)
-        worth = errors | ({n: after[n] for n in willing} if willing else after)
+        # Judgement: a profile is fitted for longer than what it is compared with.
+        worth = 4.0 * WORTH if element == _PROFILE else WORTH
+        willing = takers({n: errors[n] for n in after}, after, worth)
+        taken = errors | ({n: after[n] for n in willing} if willing else after)
         # What some joints took before is needed, whatever the others say now.
         if willing or not any(set(added) <= set(j.names) for j in moving):
             verdicts.pop(element, None)
-            mean = float(np.mean(list(worth.values())))
+            mean = float(np.mean(list(taken.values())))
             verdicts[element] = ServoElement(element, before, mean, bool(willing))
         for joint in lacking:
             joint.tried[element] = len(joint.names)
@@ -405,6 +430,12 @@ class _Identification(JointMotions):
         }
         for joint in moving:
             self.progress(_PROFILE, 0.4)
+            is_new = not set(added) <= set(joint.names)
+            apart = [abs(np.log(f["acceleration"] / timing["acceleration"]))
+                     for f in joint.fits]  # fmt: skip
+            # Judgement: as far as servos of one type differ.
+            if not is_new and max(apart) < 0.15:
+                continue
             names = _joined(joint.names, added)
             fits = []
             for side, values in enumerate(joint.fits):
@@ -415,7 +446,6 @@ class _Identification(JointMotions):
                 fit = self._fitted(joint, side, [start], 2 * self.steps, names)
                 fits.append(fit.values)
             error = self._left_out(joint, fits)
-            is_new = not set(added) <= set(joint.names)
             # Judgement: as for shared values; a joint that has its own keeps it if that
             # predicts better.
             if error < (1.03 if is_new else 1.0 - WORTH) * errors[joint.number]:
@@ -469,8 +499,6 @@ class _Identification(JointMotions):
             self._fitted(joint, side, [values, *starts], self.steps).values
             for side, values in enumerate(joint.fits)
         ]
-        # Elsewhere, what was refused may be needed.
-        joint.tried.clear()
 
     def _is_shown(self, element: str) -> bool:
         """Return whether an element can show in these motions."""
@@ -766,7 +794,9 @@ def _joined(names: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
     return (*names, *(name for name in added if name not in names))
 
 
-def takers(before: Mapping[int, float], after: Mapping[int, float]) -> set[int]:
+def takers(
+    before: Mapping[int, float], after: Mapping[int, float], worth: float = WORTH
+) -> set[int]:
     """Return the joints that take an element, by their errors on motions left out.
 
     A joint takes what predicts its own motions better. What an arm's servos need on
@@ -774,10 +804,10 @@ def takers(before: Mapping[int, float], after: Mapping[int, float]) -> set[int]:
     would harm, and how much it would harm those is not counted.
     """
     saved = {n: before[n] - after[n] for n in after}
-    own = {n for n in after if saved[n] > max(WORTH * before[n], _LEAST_WORTH)}
+    own = {n for n in after if saved[n] > max(worth * before[n], _LEAST_WORTH)}
     # Judgement: a hundredth is within the scatter between halves of the motions.
     parts = {n: max(saved[n] / before[n], -0.01) for n in after}
-    if own and float(np.mean(list(parts.values()))) > WORTH:
+    if own and float(np.mean(list(parts.values()))) > worth:
         return {n for n in after if parts[n] > -0.01}
     return own
 
