@@ -60,6 +60,15 @@ def test_the_truth_is_recovered(identified):
     assert servo.errors([other]).delay_line_joints.min() > 5e-3
 
 
+def test_a_set_point_is_found_whose_limit_and_derivative_hide_each_other(robot):
+    true = rig.truth(robot, acceleration=35.0, derivative=0.2, load_static=0.1)
+    recordings = [rig.recording(true, seed) for seed in range(4)]
+    servo = aw.identify_servo(robot, recordings)
+    assert servo.values["acceleration"] == pytest.approx(35.0 * np.ones(2), rel=0.05)
+    assert servo.values["derivative"] == pytest.approx(0.2 * np.ones(2), rel=0.3)
+    assert np.abs(servo.values["delay"] - 0.016).max() < 4e-3
+
+
 def test_a_band_of_draws_holds_motions_never_fitted(identified):
     true, servo = identified
     held, width = [], []

@@ -164,8 +164,8 @@ class _Search:
             trials = self._candidates(best)
             if not trials:
                 break
-            order = np.argsort(self._costs(trials))
-            fitted = self._fitted(trials[order[0]])
+            near = _around(trials[int(np.argmin(self._costs(trials)))])
+            fitted = self._fitted(near[int(np.argmin(self._costs(near)))])
             reached = self._costs([fitted])[0]
             if reached > (1.0 - _WORTH) * cost:
                 break
@@ -211,6 +211,7 @@ class _Search:
         """Move a floor and its points to where free runs touch as the arm did."""
         x, cost = _coordinates(floor), self._costs([floor])[0]
         sizes = np.array([_STEPS[0]] * (len(x) - 2) + [*_STEPS[1:]])
+        damping = 1.0
         for _ in range(_ITERATIONS):
             moved = [_floor(floor.links, x + d) for d in np.diag(sizes)]
             errors = self._errors([_floor(floor.links, x), *moved])
@@ -220,7 +221,7 @@ class _Search:
             J, r, w = J.reshape(len(x), -1), r.ravel(), w.ravel()
             H, g = (J * w) @ J.T, (J * w) @ r
             own = np.diag(np.maximum(np.diag(H), 1e-9))
-            steps = [np.linalg.solve(H + d * own, g) for d in _DAMPINGS[1:]]
+            steps = [np.linalg.solve(H + d * damping * own, g) for d in _DAMPINGS[1:]]
             steps.append(np.linalg.lstsq(H, g, rcond=1e-10)[0])
             # Judgement: a centimetre, a factor of e at most, for contact is no line.
             limits = sizes / [*[0.3] * (len(x) - 2), 0.1, 0.3]
@@ -229,10 +230,14 @@ class _Search:
             ]
             costs = self._costs(trials)
             k = int(np.argmin(costs))
-            # Judgement: a thousandth is far within what floors differ by.
+            # Judgement: a thousandth is far within what floors differ by. Contact
+            # comes and goes, and shorter steps may lead where long ones do not.
             if costs[k] > 0.999 * cost:
-                break
-            x, cost = _coordinates(trials[k]), costs[k]
+                if damping > 1.0:
+                    break
+                damping = 30.0
+                continue
+            x, cost, damping = _coordinates(trials[k]), costs[k], 1.0
         return _floor(floor.links, x)
 
     def _errors(self, floors: Sequence[Floor | None]) -> Float[np.ndarray, "floors n"]:
@@ -287,6 +292,16 @@ def _starts(motion: ServoMotion) -> list[float]:
     lengths = [len(w.time) for w in windows_of(motion, _WINDOW_S)]
     first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
     return [float(motion.time[k]) for k in first]
+
+
+def _around(floor: Floor) -> list[Floor]:
+    """Return floors some millimetres higher and lower, softer and harder."""
+    x = _coordinates(floor)
+    return [
+        _floor(floor.links, x + np.array([*np.zeros(len(x) - 2), up, np.log(factor)]))
+        for up in (-4e-3, -2e-3, 0.0, 2e-3, 4e-3)
+        for factor in (0.25, 0.5, 1.0, 2.0)
+    ]
 
 
 def _coordinates(floor: Floor) -> Float[np.ndarray, " numbers"]:
