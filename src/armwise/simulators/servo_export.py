@@ -37,8 +37,14 @@ _EFFECTS = {
     **{
         name: parameters
         for name, parameters in ELEMENTS.items()
-        # These have words in every target.
-        if name not in ("derivative gain", "saturation", "command offset")
+        # These have words in every target; a profile is a limit beside one of them.
+        if name
+        not in (
+            "derivative gain",
+            "saturation",
+            "command offset",
+            "set-point profile",
+        )
     },
 }
 """Effects that some target has no words for, and their parameters."""
@@ -118,7 +124,7 @@ def drawn_servos(servo: Servo, count: int, seed: int) -> list[Servo]:
             is_log = PARAMETERS[name].scale == "log"
             moved = value * (drawn / fitted) if is_log else value + (drawn - fitted)
         if PARAMETERS[name].scale == "linear":
-            moved = np.maximum(moved, 0.0)
+            moved = np.maximum(moved, PARAMETERS[name].least)
         # Without it, infinite or zero, there is nothing to scatter.
         draws[name] = np.where(np.isfinite(moved) & (drawn != fitted), moved, value)
     return [
@@ -175,7 +181,8 @@ def _write_description(kind: str) -> Callable[[Servo, Path, Path | None], Writte
 
 
 def _delay_steps(servo: Servo) -> dict[str, int]:
-    delays = servo.values["delay"]
+    # No simulator acts before it is told to.
+    delays = np.maximum(servo.values["delay"], 0.0)
     names = [joint.name for joint in servo.arm.joints]
     return {n: round(float(d) / _STEP) for n, d in zip(names, delays, strict=True)}
 
