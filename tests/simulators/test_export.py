@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.arms import Drive, bundled_arms, load_arm
+from armwise.arms import Drive, Frame, bundled_arms, load_arm
 from armwise.errors import ArmwiseError
 from armwise.motions import random_motion
 from armwise.plants import SimulatedArm
@@ -167,12 +168,18 @@ def test_urdf_and_sdf_have_the_same_mass_matrix(estimate, tmp_path):
     assert f'<drake:rotor_inertia value="{rotor!r}"/>' in text
 
 
-def test_a_base_called_world_is_a_link_of_sdf_too(tmp_path):
-    """Roots of URDF often have the one name that SDF keeps for itself."""
+def test_names_that_sdf_refuses_are_others(tmp_path):
+    """Its own word for the ground, and one name for a link and a joint."""
     arm = load_arm("ur5")
-    named = replace(arm, base="world")
+    links = (replace(arm.links[0], name=arm.joints[2].name), *arm.links[1:])
+    frame = Frame(arm.joints[1].name, 3, np.eye(4))
+    named = replace(arm, base="world", links=links, frames=(*arm.frames, frame))
     aw.export(named, tmp_path / "arm.sdf", to="sdf")
-    assert '<link name="world">' not in (tmp_path / "arm.sdf").read_text()
+    text = (tmp_path / "arm.sdf").read_text()
+    names = re.findall(r'<(?:link|joint|frame) name="([^"]*)"', text)
+    assert len(set(names)) == len(names)
+    assert "world" not in names
+    assert {joint.name for joint in arm.joints} <= set(names)
     read = load_arm(tmp_path / "arm.sdf")
     q = np.random.default_rng(0).uniform(-2.0, 2.0, (5, arm.dof))
     want, have = (aw.Dynamics(x).mass_matrix(q) for x in (arm, read))

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 _WORLD = "world"
 """What everything stands on in SDF: no link may have that name, as roots of URDF do."""
 
-_BASES = ("base_link", *(f"base_link_{k}" for k in range(1, 100)))
-"""Names for such a base."""
-
 # SDF has no word for infinity; Gazebo takes this for no limit.
 _UNBOUNDED = 1e16
 
@@ -33,9 +30,7 @@ _UNBOUNDED = 1e16
 def sdf_text(arm: Arm) -> str:
     """Return the arm as SDF 1.11; rotor inertias and couplings have no place in it."""
     lines = ['<?xml version="1.0" encoding="utf-8"?>', '<sdf version="1.11">']
-    if arm.base == _WORLD:
-        taken = {link.name for link in arm.links} | {f.name for f in arm.frames}
-        arm = replace(arm, base=next(x for x in _BASES if x not in taken))
+    arm = _distinct(arm)
     inside = [f"<link name={quoteattr(arm.base)}>"]
     inside += _indented(_solids(arm.base_shapes))
     inside += [
@@ -50,6 +45,25 @@ def sdf_text(arm: Arm) -> str:
     lines += [f"    <model name={quoteattr(arm.name)}>"]
     lines += [f"      {line}" for line in inside]
     return "\n".join([*lines, "    </model>", "  </world>", "</sdf>", ""])
+
+
+def _distinct(arm: Arm) -> Arm:
+    """The arm with names that all differ, as SDF asks; joints keep theirs.
+
+    A URDF's link and joint, or an MJCF's site and joint, may have the same name.
+    """
+    taken = {_WORLD, *(joint.name for joint in arm.joints)}
+
+    def name(own: str, kind: str) -> str:
+        while own in taken:
+            own = f"{own}_{kind}"
+        taken.add(own)
+        return own
+
+    base = name(arm.base, "base")
+    links = tuple(replace(x, name=name(x.name, "link")) for x in arm.links)
+    frames = tuple(replace(x, name=name(x.name, "frame")) for x in arm.frames)
+    return replace(arm, base=base, links=links, frames=frames)
 
 
 def _joint_to_world(arm: Arm) -> list[str]:
