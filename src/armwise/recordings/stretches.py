@@ -573,7 +573,9 @@ def sticking(
         0.5 * speed * reach**2 / np.maximum(moved - speed * reach, 0.1 * least)
         for moved in (before, after)
     )
-    is_stuck = stop - first > np.maximum(_DWELL * natural, _SEEN_DWELL)
+    # Half a window beyond the window itself: friction makes no shorter pauses.
+    shortest = max(half, _SEEN_DWELL)
+    is_stuck = stop - first > np.maximum(_DWELL * natural, shortest)
     for start, end in zip(first[is_stuck], stop[is_stuck], strict=True):
         stuck[start:end] = 1.0
     return stuck
