@@ -50,6 +50,9 @@ _STEPS = 3e-3, 1e-3, 0.3
 _DAMPINGS = (0.0, 0.1, 1.0, 10.0)
 """Of Levenberg and Marquardt, tried at once."""
 
+_ROUNDS = 4
+"""Times that a floor is refitted beside motions that it spoils, at most, less one."""
+
 _ITERATIONS = 8
 """Steps of the fit, at most."""
 
@@ -123,7 +126,12 @@ def find_floor(
         return None
     search = _Search(arm, table, motions, held)
     floor = search.floor() if search.windows else None
-    return floor if floor is not None and search.suits(floor) else None
+    for _ in range(_ROUNDS):
+        if floor is None or search.suits(floor):
+            return floor
+        # Where it holds up what was free tells more of it.
+        floor = search.refitted(floor)
+    return None
 
 
 class _Search:
@@ -143,16 +151,18 @@ class _Search:
         self.q = np.concatenate([m.q for m in motions]) + self.zero
         self.free = np.concatenate([run[0] for run in runs]) + self.zero
         self.held = np.concatenate(held)
-        windows = []
+        windows, first = [], 0
         for m, rows in zip(motions, held, strict=True):
-            stamps = m.time[rows]
-            for window, start in zip(windows_of(m, _WINDOW_S), _starts(m), strict=True):
-                span = (stamps >= start) & (stamps <= start + window.time[-1])
-                windows.append((int(span.sum()), window))
-        windows.sort(key=lambda pair: -pair[0])
+            for window in windows_of(m, _WINDOW_S):
+                span = slice(first, first + len(window.time))
+                windows.append((int(self.held[span].sum()), span, window))
+                first = span.stop
+            first += len(rows) - sum(len(w.time) for w in windows_of(m, _WINDOW_S))
+        self.all_windows = windows
+        windows = sorted(windows, key=lambda row: -row[0])
         # Judgement: half a second; less is chance.
         self.least = 0.5 / float(np.median(np.diff(motions[0].time)))
-        touching = [w for count, w in windows if count >= self.least]
+        touching = [w for count, _, w in windows if count >= self.least]
         self.windows = touching[:_MOST_WINDOWS]
         errors = np.abs(self._errors([None])[0]) if self.windows else np.ones((1, 1))
         self.scale = least_scale(np.median(errors, axis=0))
@@ -173,14 +183,28 @@ class _Search:
         return best
 
     def suits(self, floor: Floor) -> bool:
-        """Return whether a floor leaves alone what moves freely."""
-        run = self.roller.run(
-            self.motions, self.table, floors=floor.rows(self.arm)[None]
-        )
-        pushed = np.concatenate([one[0] for one in run]) + self.zero
-        free, off = (np.abs(q - self.q)[~self.held].mean() for q in (self.free, pushed))
-        # Judgement: a hundredth, which is what it may cost to touch a little early.
-        return bool(off < 1.01 * free)
+        """Return whether a floor leaves alone what moves freely, all but a little."""
+        saved = self._saved(floor)
+        # Judgement: a quarter of what it saves where joints are held, for rows around a
+        # contact are not all told as held; a wall taken for a floor costs more.
+        return bool(-saved[~self.held].sum() < 0.25 * saved[self.held].sum())
+
+    def refitted(self, floor: Floor) -> Floor:
+        """Fit a floor beside the windows, too, that it spoils most."""
+        saved = self._saved(floor)
+        worst = sorted(self.all_windows, key=lambda row: saved[row[1]].sum())
+        fitted = {id(window) for window in self.windows}
+        # Judgement: as much again as a quarter of those that touch.
+        more = [w for _, _, w in worst if id(w) not in fitted][: _MOST_WINDOWS // 4]
+        self.windows = [*self.windows, *more]
+        return self._fitted(floor)
+
+    def _saved(self, floor: Floor) -> Float[np.ndarray, " samples"]:
+        """Return how much nearer a floor's free runs are, row by row, in [rad]."""
+        floors = floor.rows(self.arm)[None]
+        runs = self.roller.run(self.motions, self.table, floors=floors)
+        pushed = np.concatenate([run[0] for run in runs]) + self.zero
+        return (np.abs(self.free - self.q) - np.abs(pushed - self.q)).sum(axis=1)
 
     def _candidates(self, floor: Floor | None) -> list[Floor]:
         """Points at which free runs are far below where the arm was held."""
@@ -285,13 +309,6 @@ def floor_from_dict(plain: Mapping[str, Any], arm: Arm) -> Floor:
     if len(points) != len(links):
         raise ArgumentError("its floor needs one point for each link that touches it")
     return Floor(links, points, height, stiffness)
-
-
-def _starts(motion: ServoMotion) -> list[float]:
-    """Return where the windows of a motion start, in [s]."""
-    lengths = [len(w.time) for w in windows_of(motion, _WINDOW_S)]
-    first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
-    return [float(motion.time[k]) for k in first]
 
 
 def _around(floor: Floor) -> list[Floor]:
