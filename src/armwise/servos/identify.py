@@ -309,8 +309,10 @@ class _Identification(JointMotions):
         verdicts = self._set_points(moving, errors)
         # Again at the end, for what an element is worth depends on the others; of many
         # joints only those that were judged in another valley, for time.
-        passes = [name for name in ELEMENTS if self._is_shown(name)]
-        passes += passes[: None if self.is_short else passes.index(_AFTER_FRICTION)]
+        shown = [name for name in ELEMENTS if self._is_shown(name)]
+        # These have just been judged.
+        passes = [n for n in shown if n not in (*_SET_POINT, *_FRICTION)]
+        passes += shown[: None if self.is_short else shown.index(_AFTER_FRICTION)]
         for k, element in enumerate(passes):
             # Friction is all there by then, or all that there is.
             if element == _AFTER_FRICTION:
