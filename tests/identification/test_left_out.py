@@ -28,6 +28,31 @@ def test_a_fit_without_a_stretch_is_the_fit_to_the_others(described, arm):
         np.testing.assert_allclose(mine, theirs, atol=1e-6 * np.abs(theirs).max())
 
 
+def test_a_consistent_refit_is_near_the_consistent_fit_to_the_others(described, arm):
+    """To first order: far nearer to it than to the fit without constraints."""
+    data = samples_of(arm, seconds=9.0, noise=0.05)
+    problem = aw.build_problem(described, data, friction="linear")
+    method = aw.PhysicallyConsistent()
+    fit = method.solve(problem).parameters
+    (same,) = method.refits(problem, [problem.accumulator])
+    rest = aw.build_problem(described, [data[:270], data[360:]], friction="linear")
+    exact = method.solve(rest).parameters
+    (near,) = method.refits(problem, [rest.accumulator])
+    free = aw.WeightedLeastSquares().solve(rest).values
+
+    def torque(parameters):
+        return aw.identification.predict_torque(problem.columns, parameters, data)
+
+    scale = np.abs(torque(fit)).max(axis=0)
+    change = np.abs((torque(exact) - torque(fit)) / scale).mean()
+    # The fit that steps start from stays a thousandth above the minimum of its cost.
+    assert np.abs((torque(same) - torque(fit)) / scale).mean() < 0.05 * change
+    off = np.abs((torque(near) - torque(exact)) / scale).mean()
+    apart = np.abs((torque(rest.parameters(free)) - torque(exact)) / scale).mean()
+    assert off < 0.5 * change
+    assert off < 0.5 * apart
+
+
 def test_the_band_is_wide_where_stretches_left_out_were_missed(described, arm):
     """Friction that turns back as it likes: errors there, and none on the way."""
     both = samples_of(arm, seed=1, noise=1e-3, seconds=19.0)

@@ -245,7 +245,7 @@ def test_the_fit_inside_the_cone_is_clarabels(described, arm):
     # A well-conditioned cost whose unconstrained optimum is far outside.
     R = np.eye(width) + 0.1 * np.triu(rng.normal(size=(width, width)), 1)
     c = 3.0 * rng.normal(size=width)
-    ours = physical._minimise(R, c, barrier, method.gap)
+    ours, _ = physical._minimise(R, c, barrier, method.gap)
     assert barrier.violation(ours) < 0 < barrier.violation(np.linalg.solve(R, c))
 
     slopes = [barrier.slacks(e) - barrier.slacks(0 * e) for e in np.eye(width)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -46,18 +46,9 @@ _FEWEST_FOLDS = 4
 """Stretches below which their fits say nothing of scatter: with three, a variance is as
 uncertain as it is large."""
 
-_FROM_SUMS = (
-    *(PhysicallyConsistent, WeightedLeastSquares, OrdinaryLeastSquares),
-    *(Ridge, PriorWeighted),
-)
+_FROM_SUMS = (WeightedLeastSquares, OrdinaryLeastSquares, Ridge, PriorWeighted)
 """Methods that need R factors alone; for others weighted least squares stands in, as
 ten passes over the samples would take ten times as long."""
-
-
-# √(2·0.1): no parameter is off by half its standard deviation, and errors by none of
-# theirs.
-_FOLD_GAP = 0.1
-"""How far above its minimum the cost of such a fit may stay."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +108,6 @@ def leave_out(problem: Problem, method: Method) -> LeftOut | None:
 
     None if the data are too short for it.
     """
-    solver = method if isinstance(method, _FROM_SUMS) else WeightedLeastSquares()
-    if isinstance(solver, PhysicallyConsistent):
-        solver = replace(solver, gap=max(solver.gap, _FOLD_GAP))
     runs = [run for run in problem.data if len(run)]
     count = sum(len(run) for run in runs)
     step = max(1, -(-count // _ENOUGH_SAMPLES))
@@ -129,14 +117,7 @@ def leave_out(problem: Problem, method: Method) -> LeftOut | None:
         return None
     with few_threads():
         sums = _sums_without(problem.columns, runs, cuts, step)
-        fits: dict[int, np.ndarray] = {}
-        for k, others in enumerate(sums):
-            try:
-                solution = solver.solve(replace(problem, accumulator=others))
-            except (NotConverged, NotIdentifiable, np.linalg.LinAlgError):
-                continue  # what only this stretch determines cannot be predicted
-            own = solution.parameters
-            fits[k] = problem.parameters(solution.values) if own is None else own
+        fits = dict(_fits(problem, method, sums))
         if len(fits) < _FEWEST_FOLDS:
             return None
         errors, turns = _errors(problem.columns, runs, cuts, step, fits)
@@ -145,6 +126,23 @@ def leave_out(problem: Problem, method: Method) -> LeftOut | None:
         _error_levels(errors, ~turns),
         _error_levels(errors, turns),
     )
+
+
+def _fits(
+    problem: Problem, method: Method, sums: Iterable[Accumulator]
+) -> Iterator[tuple[int, Float[np.ndarray, " parameters"]]]:
+    """Yield the number and the parameters of each fit that is possible."""
+    if isinstance(method, PhysicallyConsistent):
+        yield from enumerate(method.refits(problem, sums))
+        return
+    solver = method if isinstance(method, _FROM_SUMS) else WeightedLeastSquares()
+    for k, others in enumerate(sums):
+        try:
+            solution = solver.solve(replace(problem, accumulator=others))
+        except (NotConverged, NotIdentifiable, np.linalg.LinAlgError):
+            continue  # what only this stretch determines cannot be predicted
+        own = solution.parameters
+        yield k, problem.parameters(solution.values) if own is None else own
 
 
 def _is_turning(samples: Samples) -> Bool[np.ndarray, "samples dof"]:

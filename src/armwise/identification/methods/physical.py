@@ -8,7 +8,7 @@ does not depend on units: a wrist of grams is treated as a shoulder of kilograms
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
     from armwise.identification.problem import Problem
+    from armwise.regression import Accumulator
 
 _SMALLEST_NOISE = 1e-5
 """Noise no torque is better than, relative to itself: an interior-point solver has half
@@ -36,6 +37,10 @@ hardly ever described, so that the prior must not hold it."""
 # √(2·10⁻³) = 4 % of a standard deviation.
 _LARGEST_GAP = 1e-3
 """How far it may stay where rounding ends the iteration, for data without noise."""
+
+# As above; nearer to the edge faces are stiffer than Newton's step can use.
+_REFIT_GAP = 1e-3
+"""How far above its minimum the fit stays that others are stepped to from."""
 
 # Some forty are usual.
 _MOST_STEPS = 200
@@ -79,35 +84,16 @@ class PhysicallyConsistent:
 
     def solve(self, problem: Problem) -> Solution:
         """Return the base parameters and how far to trust them."""
-        first = WeightedLeastSquares().solve(problem)
-        systems = problem.systems()
-        size_of_torque = torque_size(systems, problem.accumulator.samples)
-        std = np.maximum(first.torque_std, _SMALLEST_NOISE * size_of_torque)
-        system = triangle(stack(systems, std))
-        rows = system[:, :-1] @ problem.base.matrix
-        unit, links = _unit(problem, systems), problem.columns.arm.layout.links
-        prior, free = problem.prior.copy(), problem.is_estimated
-        size = _sizes(problem)
-        if free[links].all():
-            prior[links] *= unit
-            size[links] *= unit
-        pull = np.diag(size / (self.prior_std * _prior_std(problem, size)))
-        # Unknown is the step from the description, in units of every parameter's size;
-        # the prior as rows makes R invertible where data determine nothing.
-        right = system[:, -1:] - rows @ prior[:, None]
-        data = np.hstack([(rows * size)[:, free], right])
-        R = triangle(np.vstack([data, np.pad(pull[free][:, free], ((0, 0), (0, 1)))]))
-        barrier = _Barrier(problem, self, prior, size)
-        step = _minimise(R[:-1, :-1], R[:-1, -1], barrier, self.gap)
-        parameters = prior.copy()
-        parameters[free] += size[free] * step
+        posed = _Posed.of(problem, self)
+        step, _ = _minimise(*posed.rows(problem), posed.barrier, self.gap)
+        parameters = posed.parameters(step)
         # The barrier leaves 1e-9 of room beyond a bound, and no tool takes friction
         # that drives.
         bounded = problem.columns.non_negative
-        bounded = bounded[free[bounded]]
+        bounded = bounded[problem.is_estimated[bounded]]
         parameters[bounded] = np.maximum(parameters[bounded], 0.0)
         return replace(
-            first,
+            posed.first,
             values=problem.base.matrix @ parameters,
             parameters=parameters,
             notes=(
@@ -115,6 +101,91 @@ class PhysicallyConsistent:
                 "those of single parameters come from draws of bodies that can exist.",
             ),
         )
+
+    def refits(
+        self, problem: Problem, others: Iterable[Accumulator]
+    ) -> Iterator[Float[np.ndarray, " parameters"]]:
+        """Fit other sums of the same columns, to first order about a problem's own fit.
+
+        One of Newton's steps each, with the curvature that the cone's faces have where
+        the fit touches them: a twentieth of the work of a fit from the start. Bodies
+        may step out of the cone a little.
+
+        Args:
+            problem: The problem.
+            others: Sums that differ a little from the problem's, such as those without
+                a stretch.
+        """
+        posed = _Posed.of(problem, self)
+        R, c = posed.rows(problem)
+        x, faces = _minimise(R, c, posed.barrier, max(self.gap, _REFIT_GAP))
+        # What the cost pulls with at its minimum, the faces hold.
+        held = R.T @ (R @ x - c)
+        for sums in others:
+            R, c = posed.rows(replace(problem, accumulator=sums))
+            pull = R.T @ (c - R @ x) + held
+            root = triangle(np.vstack([R, faces]))
+            step = np.linalg.solve(root, np.linalg.solve(root.T, pull))
+            yield posed.parameters(x + step)
+
+
+@dataclass(frozen=True, eq=False)
+class _Posed:
+    """Least squares for the step from the description, in units of sizes.
+
+    Attributes:
+        first: The fit without constraints.
+        std: Noise of each joint's torque.
+        prior: The description, in the unit of the torques.
+        size: Of every parameter.
+        pull: The prior as rows: it makes R invertible where data determine nothing.
+        free: Which parameters are estimated.
+        barrier: Of the bodies that can exist.
+    """
+
+    first: Solution
+    std: Float[np.ndarray, " joints"]
+    prior: Float[np.ndarray, " parameters"]
+    size: Float[np.ndarray, " parameters"]
+    pull: Float[np.ndarray, "free free+1"]
+    free: np.ndarray
+    barrier: _Barrier
+
+    @classmethod
+    def of(cls, problem: Problem, method: PhysicallyConsistent) -> _Posed:
+        first = WeightedLeastSquares().solve(problem)
+        systems = problem.systems()
+        size_of_torque = torque_size(systems, problem.accumulator.samples)
+        std = np.maximum(first.torque_std, _SMALLEST_NOISE * size_of_torque)
+        unit, links = _unit(problem, systems), problem.columns.arm.layout.links
+        prior, free = problem.prior.copy(), problem.is_estimated
+        size = _sizes(problem)
+        if free[links].all():
+            prior[links] *= unit
+            size[links] *= unit
+        pull = np.diag(size / (method.prior_std * _prior_std(problem, size)))
+        pull = np.pad(pull[free][:, free], ((0, 0), (0, 1)))
+        barrier = _Barrier(problem, method, prior, size)
+        return cls(first, std, prior, size, pull, free, barrier)
+
+    def rows(
+        self, problem: Problem
+    ) -> tuple[Float[np.ndarray, "free free"], Float[np.ndarray, " free"]]:
+        """R and c of the cost ½ ‖R x − c‖² of a problem's sums."""
+        system = triangle(stack(problem.systems(), self.std))
+        rows = system[:, :-1] @ problem.base.matrix
+        right = system[:, -1:] - rows @ self.prior[:, None]
+        data = np.hstack([(rows * self.size)[:, self.free], right])
+        R = triangle(np.vstack([data, self.pull]))
+        return R[:-1, :-1], R[:-1, -1]
+
+    def parameters(
+        self, step: Float[np.ndarray, " free"]
+    ) -> Float[np.ndarray, " parameters"]:
+        """Parameters that a step from the description leads to."""
+        parameters = self.prior.copy()
+        parameters[self.free] += self.size[self.free] * step
+        return parameters
 
 
 # As in the diagnosis of units: wrong inertias explain no more.
@@ -385,11 +456,14 @@ def _minimise(
     c: Float[np.ndarray, " free"],
     barrier: _Barrier,
     smallest_gap: float,
-) -> Float[np.ndarray, " free"]:
-    """Return x that minimises ½ ‖R x − c‖² with every S(x) positive definite."""
-    best = np.linalg.solve(R, c)
+) -> tuple[Float[np.ndarray, " free"], Float[np.ndarray, "rows free"]]:
+    """Return x that minimises ½ ‖R x − c‖² with every S(x) positive definite.
+
+    Also rows L such that LᵀL is the curvature of the barrier there.
+    """
+    best, L = np.linalg.solve(R, c), np.zeros((0, c.size))
     if barrier.violation(best) < 0:
-        return np.asarray(best)  # the fit without constraints keeps them
+        return np.asarray(best), L  # the fit without constraints keeps them
     x = barrier.inside(best)
     gap, open_residual, centring = np.inf, 1.0, 0.1
     duals: tuple[np.ndarray, np.ndarray] | None = None
@@ -403,7 +477,7 @@ def _minimise(
         Z, z = duals
         gap = float(np.einsum("lij,lji->", S, Z) + slack @ z)
         if gap < smallest_gap and open_residual < max(_SMALLEST_RESIDUAL, smallest_gap):
-            return x
+            return x, L
         try:
             inverse, values = _nesterov_todd(S, Z)
         except np.linalg.LinAlgError:
@@ -432,7 +506,7 @@ def _minimise(
         # Mehrotra's rule: centre more after a step that soon met the boundary.
         centring = min(0.5, max((1.0 - length) ** 2, 0.05))
     if gap < max(_LARGEST_GAP, smallest_gap):
-        return x
+        return x, L
     raise NotConverged(
         "The physically consistent fit did not converge. Check the description's "
         "masses and lengths (units?) and the units of the torque."
