@@ -230,6 +230,29 @@ def test_least_squares_has_the_digits_of_qr():
         assert np.linalg.norm(error) < 1e-14 * condition * np.linalg.norm(x)
 
 
+def test_faces_of_the_cone_hold_a_step_from_the_fit(described, arm):
+    """Cost moves a little: the minimum moves along the faces that hold it."""
+    from armwise.identification.methods import physical
+
+    _, problem = _problem_with_a_wrist_of(1.0, described, arm, 0.3)
+    sizes = physical._sizes(problem)
+    method = aw.PhysicallyConsistent()
+    barrier = physical._Barrier(problem, method, problem.prior, sizes)
+    rng = np.random.default_rng(0)
+    width = int(problem.is_estimated.sum())
+    R = np.eye(width) + 0.1 * np.triu(rng.normal(size=(width, width)), 1)
+    c, moved = 3.0 * rng.normal(size=width), 0.03 * rng.normal(size=width)
+    x, faces = physical._minimise(R, c, barrier, 1e-3)
+    other, _ = physical._minimise(R, c + moved, barrier, 1e-3)
+    held, free = (
+        np.linalg.solve(R.T @ R + hold * faces.T @ faces, R.T @ moved)
+        for hold in (1.0, 0.0)
+    )
+    off, without = (np.linalg.norm(step - (other - x)) for step in (held, free))
+    assert off < 0.3 * np.linalg.norm(other - x)
+    assert off < 0.3 * without
+
+
 def test_the_fit_inside_the_cone_is_clarabels(described, arm):
     clarabel = pytest.importorskip("clarabel")
     from scipy import sparse
