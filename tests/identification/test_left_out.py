@@ -100,3 +100,23 @@ def test_errors_are_interpolated_between_levels():
     np.testing.assert_allclose(error_within(errors, 0.25), 0.5 * errors[:, 0])
     assert error_within(errors, 0.9999).tolist() == [7.0, 14.0]
     assert len(ERROR_LEVELS) == 7
+
+
+def test_draws_keep_torques_whatever_other_friction_terms_would_do(described, data):
+    """Parameters that go with other terms are far off without these terms."""
+    estimate = weighted(described, data)
+    leaders = [estimate.base.names[i] for i in estimate.base.indices]
+    row = leaders.index("joint_2.coulomb")
+    effects = np.zeros((len(leaders), 1))
+    effects[row] = 5.0
+    widened = replace(
+        estimate,
+        base_covariance=estimate.base_covariance + effects @ effects.T,
+        same_effects=effects,
+        friction_effects=effects,
+    )
+    k = described.parameter_names.index("joint_2.coulomb")
+    assert widened.base_std[row] > 4.9
+    before, after = (one.sample(500)[:, k] for one in (estimate, widened))
+    np.testing.assert_allclose(after.std(), before.std(), rtol=0.05)
+    np.testing.assert_allclose(after.mean(), before.mean(), atol=before.std())

@@ -167,6 +167,23 @@ def test_position_without_command(robot):
         aw.identify_servo(robot, bare)
 
 
+def test_commands_that_are_the_positions_are_refused(robot):
+    log = rig.recording(rig.truth(robot), 0)
+    copied = log.with_channels({f"command_{k}": log[f"q_{k}"] for k in (1, 2)})
+    with pytest.raises(RecordingError, match="commands are the positions themselves"):
+        aw.identify_servo(robot, copied)
+
+
+def test_a_fifth_of_a_second_is_refused(robot):
+    log = rig.recording(rig.truth(robot), 0)
+    short = {
+        name: Channel(log[name].time[:11], log[name].values[:11])
+        for name in ("q_1", "q_2", "command_1", "command_2")
+    }
+    with pytest.raises(NotIdentifiable, match="s of motion in all tell nothing"):
+        aw.identify_servo(robot, log.with_channels(short))
+
+
 def test_commands_in_ticks(robot):
     time, command = _columns()
     log = rig.of_arrays(time, command, 2048 + command / rig.TICK, "run.csv")

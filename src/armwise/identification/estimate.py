@@ -88,6 +88,7 @@ class Estimate:
             due to gains, to other friction terms that do as well, and to what the model
             leaves out: the same drives, through sensors of the same gains, show the
             same torques in spite of it.
+        friction_effects: Those of them that are due to other friction terms.
         solved: The problem and the method, to leave out stretches by; None: a file's,
             or one that keeps sums and no samples.
         known_left_out: What `leave_out` gave, of a file; None: see `left_out_fits`.
@@ -114,6 +115,7 @@ class Estimate:
     torque_lag: TorqueLag | None = None
     gain_std: Float[np.ndarray, " dof"] | None = None
     same_effects: Float[np.ndarray, "base effects"] | None = None
+    friction_effects: Float[np.ndarray, "base effects"] | None = None
     solved: tuple[Problem, Method] | None = None
     known_left_out: LeftOut | None = None
     notes: tuple[str, ...] = ()
@@ -207,6 +209,17 @@ class Estimate:
         return self._posterior_of(self.base_covariance)
 
     @cached_property
+    def _posterior_of_draws(self) -> Posterior:
+        """What is known of the parameters if friction is of the terms selected.
+
+        Other terms, with the parameters that go with them, do as well; these parameters
+        without those terms are far from the torques that were measured.
+        """
+        if (effects := self.friction_effects) is None:
+            return self._posterior
+        return self._posterior_of(self.base_covariance - effects @ effects.T)
+
+    @cached_property
     def _posterior_as_measured(self) -> Posterior:
         """What is known of the parameters if drives and sensors are those of the fit.
 
@@ -236,12 +249,14 @@ class Estimate:
 
         Combinations that the data determine scatter as their covariance says, all
         others as far as the description may be off (`identification.PRIOR_STD`).
+        Friction is of the terms selected; what others in their place would make of the
+        parameters is in `std`, not in the draws.
 
         Args:
             n: How many.
             seed: Same seed, same draws.
         """
-        return self._posterior.draw(n, seed)[:, : self.parameters.size]
+        return self._posterior_of_draws.draw(n, seed)[:, : self.parameters.size]
 
     def band(
         self,

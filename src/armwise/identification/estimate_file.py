@@ -70,6 +70,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     """Return all of an estimate as plain numbers and words; infinity is null."""
     validation, lag = estimate.validation, estimate.torque_lag
     gains, effects = estimate.gain_std, estimate.same_effects
+    others = estimate.friction_effects
     fits = estimate.left_out_fits
     return {
         "version": VERSION,
@@ -80,6 +81,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "torque_lag": None if lag is None else _lag_to_dict(lag),
         "gain_std": None if gains is None else gains.tolist(),
         "same_effects": None if effects is None else effects.tolist(),
+        "friction_effects": None if others is None else others.tolist(),
         "left_out_fits": None if fits is None else _lists(fits),
         "notes": list(estimate.notes),
         "warnings": [asdict(warning) for warning in estimate.warnings],
@@ -149,12 +151,11 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     count = base.count
     covariance = _array(data["base"]["covariance"], count, count, infinite=True)
     # Files of earlier versions have those of gains alone.
-    effects = data.get("same_effects", data.get("gain_effects"))
-    if effects is not None:
-        effects = _array(effects, count, len(effects[0]) if count else 0)
+    effects = _effects(data.get("same_effects", data.get("gain_effects")), count)
+    others = _effects(data.get("friction_effects"), count)
     # What they add is a part of it, but for rounding.
-    added = np.zeros(count) if effects is None else np.sum(effects**2, axis=1)
-    is_whole = np.all(np.diag(covariance) >= (1.0 - 1e-9) * added)
+    added = [np.sum(x**2, axis=1) for x in (effects, others) if x is not None]
+    is_whole = all(np.all(np.diag(covariance) >= (1.0 - 1e-9) * x) for x in added)
     if not is_whole or not np.allclose(covariance, covariance.T):
         raise ValueError("its covariance is none")
     condition = float(_array(data["condition_number"], infinite=True))
@@ -181,6 +182,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         torque_lag=_lag(data.get("torque_lag"), arm.coordinate_names),
         gain_std=None if gains is None else _array(gains, arm.dof, least=0.0),
         same_effects=effects,
+        friction_effects=others,
         known_left_out=None if fits is None else _left_out(fits, len(names), arm.dof),
         notes=_words(data["notes"]),
         warnings=warnings,
@@ -218,6 +220,13 @@ def _validation(data: dict[str, Any], dof: int) -> Validation:
     if not is_sound:
         raise ValueError("its errors are none")
     return errors
+
+
+def _effects(stored: Any, count: int) -> np.ndarray | None:
+    """Columns that a covariance has in it; earlier versions lack some."""
+    if stored is None:
+        return None
+    return _array(stored, count, len(stored[0]) if count else 0)
 
 
 def _left_out(stored: dict[str, Any], count: int, dof: int) -> LeftOut:

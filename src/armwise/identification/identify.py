@@ -157,6 +157,7 @@ def identify(
                 # Other terms, with the parameters that go with them, give the same
                 # torques.
                 same_effects=None if spread is None else spread.T,
+                friction_effects=None if spread is None else spread.T,
             )
         system = SampledSystem.of(problem, problem.data, estimate=estimate)
         rows = whitened_rows(problem, estimate, system)

@@ -101,6 +101,11 @@ _LEAST_WORTH = 2e-5
 """The same in [rad]: where all but rounding is explained, a percent is chance."""
 
 
+# Judgement: ten answers of a servo.
+_SHORTEST_S = 1.0
+"""Length in [s] of all motions together below which nothing is identified."""
+
+
 def identify_servo(
     arm: Arm | Sequence[Arm],
     recordings: Recording | Sequence[Recording],
@@ -144,6 +149,12 @@ def identify_servo(
     registers = gain_registers(gains, len(listed))
     triples = zip(listed, arms, registers, strict=True)
     motions = [servo_motion(r, a, g) for r, a, g in triples]
+    length = sum(float(m.time[-1] - m.time[0]) for m in motions)
+    if length < _SHORTEST_S:
+        raise NotIdentifiable(
+            f"{length:.1f} s of motion in all tell nothing of a servo, which takes a "
+            "tenth of a second to answer once. Record some twenty seconds or more."
+        )
     for motion in motions:
         refuse_unfollowed(motion)
     signs = joint_signs(arms[0], motions)

@@ -121,6 +121,12 @@ def _check(
     on = powered > 0.5
     if not on.any():
         raise RecordingError(f"{source}: the motors are off all along.")
+    moving = np.ptp(q, axis=0) > 0.0
+    if moving.any() and np.array_equal(command[:, moving], q[:, moving]):
+        raise RecordingError(
+            f"{source}: commands are the positions themselves, sample by sample. Log "
+            "the goals that were sent, not what was read."
+        )
     for j in range(q.shape[1]):
         gap = np.abs(command[on, j] - q[on, j])
         # Judgement: no joint turns thirty times round; ticks and percent go to 4095
@@ -335,7 +341,8 @@ def simulated_loads(
     # a second around it the speeds are, too.
     width = 2 * round(0.1 / float(time[1] - time[0])) + 1
     apart = (np.abs(q - measured_q) > 0.02).any(axis=1).astype(float)
-    is_far = np.convolve(apart, np.ones(width), "same") > 0.5
+    # Of motions shorter than the window "same" is as long as the window.
+    is_far = np.convolve(apart, np.ones(width))[width // 2 :][: len(apart)] > 0.5
     joints = []
     for j, rows in enumerate(_loads(arm, time, q, q, zeros)):
         own = [np.interp(time, motion.time, x) for x in measured[j].T]

@@ -169,6 +169,10 @@ class _Subject:
         return list(self.arm.coordinates)
 
 
+_CENTRE_DRAWS = 400
+"""Draws whose mean is their centre, to a twentieth of what they scatter by."""
+
+
 def export(
     model: Estimate | Arm | Servo,
     path: str | PathLike[str],
@@ -217,8 +221,12 @@ def export(
     require_bodies(arm)
     drawn = np.zeros((0, arm.parameters.size))
     if estimate is not None and draws:
-        # Friction that was fitted again for the file scatters as it did before.
-        drawn = estimate.sample(draws, seed) + (arm.parameters - estimate.parameters)
+        drawn = estimate.sample(draws, seed)
+        # Friction that was fitted again for the file scatters as it did before, but
+        # about the file's own: its terms' draws lean away from bounds that it has not.
+        other = arm.parameters != estimate.parameters
+        about = estimate.sample(_CENTRE_DRAWS, seed).mean(axis=0)
+        drawn[:, other] += (arm.parameters - about)[other]
         bounded = arm.layout.non_negative
         drawn[:, bounded] = np.maximum(drawn[:, bounded], 0.0)
     subject = _Subject(arm, estimate, drawn)
