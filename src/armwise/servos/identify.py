@@ -101,6 +101,13 @@ _LEAST_WORTH = 2e-5
 """The same in [rad]: where all but rounding is explained, a percent is chance."""
 
 
+_TORQUE_UNITS = {
+    parameter.unit
+    for parameter in PARAMETERS.values()
+    if parameter.unit.startswith(("N m", "kg m²"))
+}
+"""Units of what grows with a servo's torques."""
+
 # Judgement: ten answers of a servo.
 _SHORTEST_S = 1.0
 """Length in [s] of all motions together below which nothing is identified."""
@@ -648,6 +655,7 @@ class _Identification(JointMotions):
             near = ranked(self.roller, joint.windows, trials, joint.prior)[0]
             joint.fits = [near.values] * 2
             nears.append(near)
+        nears = self._rescaled(moving, nears)
         if any(joint.is_alike for joint in moving):
             prior = shared_values(nears)
         fits = []
@@ -670,6 +678,49 @@ class _Identification(JointMotions):
             )  # fmt: skip
         self.plain = self._plain(joints, fits)
         return fits
+
+    def _rescaled(
+        self, joints: Sequence[ServoJoint], fits: Sequence[ServoFit]
+    ) -> list[ServoFit]:
+        """Bring torques far from the other servos' to their size, if that does as well.
+
+        Where gravity does not load a joint, and its rotor outweighs the links, torques
+        and inertia are known up to one factor, along which a fit drifts without end.
+        """
+        # Judgement: of two servos none is the usual one.
+        if len(fits) < 3:
+            return list(fits)
+        usual = float(np.median([fit.values["stiffness"] for fit in fits]))
+        prior = shared_values(fits, TORQUES)
+        rescaled = list(fits)
+        for k, (joint, fit) in enumerate(zip(joints, fits, strict=True)):
+            factor = usual / fit.values["stiffness"]
+            # Within what the prior allows servos of one type.
+            if abs(np.log(factor)) < 3.0 * prior.std.get("stiffness", np.inf):
+                continue
+            start = {
+                name: value * factor
+                if PARAMETERS[name].unit in _TORQUE_UNITS
+                else value
+                for name, value in fit.values.items()
+            }
+            other = fit_servo(
+                self.roller,
+                joint.windows,
+                start,
+                joint.names,
+                iterations=8,
+                prior=prior,
+            )
+            own, near = (
+                np.nanmean(mean_errors(self.roller, joint.windows, one.values))
+                for one in (fit, other)
+            )
+            # Judgement: as where servos first share their torques.
+            if near < 1.03 * own:
+                rescaled[k], joint.prior = other, prior
+                joint.fits = [other.values] * 2
+        return rescaled
 
     def _walls(self, joints: list[ServoJoint], fits: Sequence[ServoFit]) -> None:
         """Let servos stop where something stopped their joints."""
