@@ -19,6 +19,7 @@ from armwise.servos.fit import (
     Prior,
     ServoFit,
     fit_alike,
+    fit_servos,
     ranked,
     shared_values,
     standard_deviations,
@@ -370,6 +371,42 @@ def test_a_joint_that_gravity_does_not_load_has_the_others_torques(robot):
     prior = Prior(means, dict.fromkeys(TORQUES, 1.0))
     fit = fit_alike(Roller(None), motions, lost, (*CORE, "acceleration"), 4, prior)
     assert 0.5 < fit.values["stiffness"] / right["stiffness"] < 2.0
+
+
+@pytest.mark.parametrize(
+    ("true_factor", "is_brought_back"), [(1.0, True), (9.0, False)]
+)
+def test_torques_that_drifted_are_brought_to_the_other_servos(
+    tmp_path, true_factor, is_brought_back
+):
+    """A common factor on all torques of one joint; of one that is so, it stays."""
+    robot = rig.arm(tmp_path, joints=3).with_gravity([0.0, 0.0, 0.0])
+    servo = rig.truth(robot, coulomb=0.2)
+    torques = ("stiffness", "damping", "coulomb", "armature")
+    servo.values["stiffness"][0] *= true_factor
+    motions = [servo.motion(rig.recording(servo, seed)) for seed in (1, 2)]
+    course = _Identification(
+        [robot] * 2, motions, np.ones(3), Roller(None), (0, 8), lambda what, done: None
+    )
+    joints = course.joints()
+    fits = []
+    for joint in joints:
+        values = {name: float(x[joint.number]) for name, x in servo.values.items()}
+        values["armature"] -= float(half_step_inertia(np.array(values["damping"])))
+        if joint.number == 0 and is_brought_back:
+            values |= {name: 30.0 * values[name] for name in torques}
+        joint.halves, joint.fits = course.windows(joint), [values] * 2
+        joint.names = (*CORE, "acceleration")
+        (fit,) = fit_servos(
+            course.roller, joint.windows, [values], joint.names, iterations=1
+        )
+        fits.append(replace(fit, values=values))
+    after = course._rescaled(joints, fits)
+    ratio = after[0].values["stiffness"] / servo.values["stiffness"][0]
+    assert 0.6 < ratio < 1.7
+    assert (after[0] is not fits[0]) == is_brought_back
+    assert after[1] is fits[1]
+    assert after[2] is fits[2]
 
 
 def test_a_joint_borrows_the_model_of_another(tmp_path):
