@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # bytecode by itself every start would compile 140 modules again, half a second.
 COMPILE := $(BIN)/python -m compileall -q src papers benchmarks studies
 
-.PHONY: setup demo test test-slow test-all test-drake strangers strangers-quick browser lint types contract bench papers docs package clean
+.PHONY: setup demo test test-slow test-all test-drake strangers strangers-quick browser lint types contract bench bench-servo papers docs package clean
 
 setup: $(STAMP)
 
@@ -86,6 +86,15 @@ bench: $(STAMP)
 	$(PIP) -e '.[bench]'
 	$(BIN)/armwise bench all
 
+# Servos beside all peers: BAM asks for Python 3.12, so it has an environment of its own.
+# Pins of constraints.txt are those of Python 3.11.
+BENCH := .venv-bench
+PYTHON312 ?= python3.12
+bench-servo:
+	test -x $(BENCH)/bin/python || $(PYTHON312) -m venv $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(BENCH)/bin/armwise bench servo
+
 # Five classic papers redone, as a site in gallery/; what is finished is kept there.
 papers: $(STAMP)
 	$(BIN)/armwise papers all -o gallery
@@ -99,4 +108,4 @@ package: $(STAMP)
 	$(BIN)/python -m hatchling build
 
 clean:
-	rm -rf $(VENV) $(STRANGERS) build dist site .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(STRANGERS) $(BENCH) .venv-drake build dist site .pytest_cache .mypy_cache .ruff_cache

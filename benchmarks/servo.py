@@ -1,6 +1,7 @@
 """Servos from command and position: Armwise beside mujoco.sysid, BAM, a delay line.
 
     armwise bench servo
+    make bench-servo        with all peers: an environment of Python 3.12, for BAM
 
 An SO-101 is fitted to some motions and rolled out through others it has not seen, from
 the commands and the first sample alone. mujoco.sysid (pip install
@@ -13,7 +14,7 @@ taken its processor time.
 The motions are those of $ARMWISE_DATA/so101, three fitted and every fourth left out;
 without these the three that Armwise ships, two fitted.
 
-BAM (pip install better-actuator-models optuna cmaes; it asks for Python 3.12) fits one
+BAM (in 'armwise[bench]' from Python 3.12 on, which it asks for) fits one
 servo that swings a weighed pendulum, not an arm: both fit the same runs of
 $ARMWISE_DATA/sts3215, three masses and gains 4 8 16 32, and are judged on all runs of
 other masses and gains. BAM has its own model of the STS3215, its largest friction model
@@ -128,9 +129,11 @@ def _counted(count: list[int]) -> Iterator[None]:
     """Count the motions that Armwise rolls out."""
     original = Roller.run
 
-    def counting(roller: Roller, motions: Any, tables: Any, *more: Any) -> Any:
+    def counting(
+        roller: Roller, motions: Any, tables: Any, *more: Any, **named: Any
+    ) -> Any:
         count[0] += len(motions) * len(tables["stiffness"])
-        return original(roller, motions, tables, *more)
+        return original(roller, motions, tables, *more, **named)
 
     setattr(Roller, "run", counting)  # noqa: B010
     try:
@@ -365,7 +368,7 @@ def _bam(
 ) -> Iterator[Figure]:
     """Fit the runs as `bam.fit` does, for at least a budget in [s], and judge them."""
     if any(importlib.util.find_spec(name) is None for name in ("bam", "optuna")):
-        note = "skipped: pip install better-actuator-models optuna cmaes"
+        note = "skipped: it asks for Python 3.12 (make bench-servo)"
         yield Figure("sts3215", "BAM", note, "", "", "")
         return
     import optuna
