@@ -11,6 +11,9 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
 from armwise.servos import set_points, write_servo_mjcf
+from armwise.servos.model import PARAMETERS, decode, encode, stacked, tables_of
+from armwise.servos.motions import joint_loads
+from armwise.servos.rollout import MOST_NAMES, Roller, robust
 from tests.servos import rig
 
 
@@ -288,3 +291,44 @@ def test_the_derivative_gain_adds_no_inertia(robot, monkeypatch):
     coarse = servo.predict(log)
     monkeypatch.setattr("armwise.servos.rollout.LONGEST_STEP", 1.05e-3)
     assert np.abs(servo.predict(log) - coarse).mean() < 0.1e-3
+
+
+def test_sums_over_errors_are_those_of_the_free_runs(robot):
+    """The programs' costs and normal equations, beside NumPy's of the positions."""
+    servo = rig.truth(robot)
+    motions = [
+        loaded[1]
+        for seed in (1, 2)
+        for loaded in [joint_loads(servo.motion(rig.recording(servo, seed)), robot)]
+    ]
+    # An odd number of rows, some of which do not count.
+    motions = [m.cut(3, 3 + 401 + k, 40) for k, m in enumerate(motions)]
+    roller, names = Roller(None), ("stiffness", "delay", "coulomb")
+    values = stacked([{k: float(x[1]) for k, x in servo.values.items()}])
+    steps = np.array([[0.03, 0.05, 0.04]])
+    points = encode(values, names) + 0.1 * np.sign(steps)
+    points = np.vstack([points, points + np.diag(steps[0])])
+    repeated = {name: np.repeat(x, 4) for name, x in values.items()}
+    tables = tables_of(decode(repeated, names, points))
+    sums, runs = roller.normals(motions, tables, steps), roller.run(motions, tables)
+    errors = [(run[..., 0] - m.q[:, 0])[:, m.mask[:, 0]]
+              for run, m in zip(runs, motions, strict=True)]  # fmt: skip
+    scale = np.sort(np.abs(np.concatenate(errors, axis=1)[0]))
+    scale = max(scale[(len(scale) - 1) // 2], 1e-3)
+    assert sums.scale[0] == pytest.approx(scale)
+    information, gradient = np.zeros((3, 3)), []
+    for e, m in zip(errors, motions, strict=True):
+        J = (e[1:] - e[0]) / steps[0][:, None]
+        w = m.weight / scale**2 / np.sqrt(1.0 + (e[0] / scale) ** 2)
+        information += (J * w) @ J.T
+        gradient.append((J * w) @ e[0])
+    assert sums.information[0] == pytest.approx(information, rel=1e-10)
+    assert sums.scores[0] == pytest.approx(np.array(gradient), rel=1e-9)
+    costs = roller.costs(motions, tables, np.full(4, scale))
+    joined = np.concatenate(errors, axis=1)
+    assert costs == pytest.approx(robust(joined, scale).mean(axis=1), rel=1e-12)
+    assert sums.cost[0] == pytest.approx(costs[0], rel=1e-12)
+
+
+def test_every_parameter_can_be_fitted_at_once():
+    assert len(PARAMETERS) <= MOST_NAMES

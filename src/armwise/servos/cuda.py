@@ -7,7 +7,6 @@ table of servos in one motion, and the sums over its errors are made there, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +16,14 @@ from armwise.arms import Arm
 from armwise.dynamics import Mechanism
 from armwise.programs import Memory, device, fill
 from armwise.servos.rollout import (
+    MotionArrays,
     NormalSums,
     Roller,
     ServoMotion,
     ServoTables,
     drive_rows,
     least_scale,
+    normal_sums,
     rollout_source,
     servo_rows,
     timing_rows,
@@ -62,58 +63,6 @@ def kernel_source(mechanism: Mechanism | None) -> str:
     return "\n".join([rollout_source(mechanism, on_gpu=True), text])
 
 
-@dataclass(frozen=True, eq=False)
-class MotionArrays:
-    """Motions side by side, as the kernels read them.
-
-    Attributes:
-        shape: Samples, steps, first sample and first row of bodies of every motion.
-        clock: Step in [s] and gain of every motion.
-        stamps: In [s].
-        goals: Joints × samples of every motion, one after another.
-        powered: Of every sample.
-        starts: First positions.
-        warmth: Of every joint in [K].
-        bodies: Of every motion, or of every step where they vary.
-        used: 1 where a sample counts.
-        q: Measured positions, of the first joint.
-    """
-
-    shape: np.ndarray
-    clock: np.ndarray
-    stamps: np.ndarray
-    goals: np.ndarray
-    powered: np.ndarray
-    starts: np.ndarray
-    warmth: np.ndarray
-    bodies: np.ndarray
-    used: np.ndarray
-    q: np.ndarray
-
-
-def motion_arrays(motions: Sequence[ServoMotion]) -> MotionArrays:
-    """Lay motions side by side."""
-    shapes, bodies, first, first_body = [], [], 0, 0
-    for m in motions:
-        loads = m.loads
-        rows = m.bodies[None] if loads is None else loads
-        shapes.append((len(m.time), m.clock[1], first, first_body))
-        bodies.append(rows)
-        first, first_body = first + len(m.time), first_body + len(rows)
-    return MotionArrays(
-        shape=np.array(shapes, dtype=np.int32),
-        clock=np.array([(m.clock[0], m.gain) for m in motions]),
-        stamps=np.concatenate([m.time for m in motions]),
-        goals=np.concatenate([m.goals.T.ravel() for m in motions]),
-        powered=np.concatenate([m.powered for m in motions]),
-        starts=np.concatenate([m.q[0] for m in motions]),
-        warmth=np.concatenate([m.warmth for m in motions]),
-        bodies=np.concatenate(bodies),
-        used=np.concatenate([m.mask[:, 0] for m in motions]).astype(np.int32),
-        q=np.concatenate([m.q[:, 0] for m in motions]),
-    )
-
-
 def table_columns(tables: ServoTables) -> Float[np.ndarray, "entries tables"]:
     """Return the tables' entries in the order `free_runs` reads them."""
     rows = [drive_rows(tables), servo_rows(tables), timing_rows(tables)]
@@ -134,9 +83,8 @@ class CudaRoller(Roller):
         super().__init__(arm)
         self._device = device()
         self._module = self._device.compile(kernel_source(self.mechanism))
-        self._motions: Sequence[ServoMotion] = ()
         self._memory: dict[str, Memory] = {}
-        self._arrays: MotionArrays | None = None
+        self._uploaded: MotionArrays | None = None
 
     def normals(
         self,
@@ -177,7 +125,7 @@ class CudaRoller(Roller):
         for begin in range(0, len(scale), most):
             rows = slice(begin, begin + most)
             some = {name: x[rows] for name, x in tables.items()}
-            count, out = self._free_runs(motions, some)
+            count, out = self._on_gpu(motions, some)
             tasks = count * len(motions)
             sums = self._device.empty(8 * tasks)
             memory = self._memory
@@ -185,8 +133,7 @@ class CudaRoller(Roller):
             scales = self._device.upload(scale[rows])
             self._launch("cost", tasks, [count, len(motions), *read, scales, out, sums])
             parts.append(self._device.download(sums, (len(motions), count)).sum(0))
-        assert self._arrays is not None
-        return np.concatenate(parts) / max(int(self._arrays.used.sum()), 1)
+        return np.concatenate(parts) / max(self.arrays_of(motions).used.sum(), 1.0)
 
     def _are_few(self, motions: Sequence[ServoMotion], tables: ServoTables) -> bool:
         return len(motions) * len(tables["stiffness"]) < _FEWEST
@@ -197,20 +144,19 @@ class CudaRoller(Roller):
         room = min(_MOST_BYTES, 0.4 * self._device.free_bytes)
         return max(1, int(room / (8 * samples)))
 
-    def _free_runs(
+    def _on_gpu(
         self, motions: Sequence[ServoMotion], tables: ServoTables
     ) -> tuple[int, Memory]:
         """Roll all motions out: samples × joints × tables on the GPU."""
-        # The same windows serve many iterations of a fit.
-        if self._arrays is None or list(self._motions) != list(motions):
-            self._motions, self._arrays = tuple(motions), motion_arrays(motions)
+        arrays = self.arrays_of(motions)
+        if arrays is not self._uploaded:
+            self._uploaded = arrays
             self._memory = {
-                name: self._device.upload(array)
-                for name, array in vars(self._arrays).items()
+                name: self._device.upload(array) for name, array in vars(arrays).items()
             }
         columns = table_columns(tables)
         count, memory = columns.shape[1], self._memory
-        out = self._device.empty(8 * self._arrays.goals.size * count)
+        out = self._device.empty(8 * arrays.goals.size * count)
         names = (
             "shape", "clock", "stamps", "goals", "powered", "starts", "warmth",
             "bodies",
@@ -224,8 +170,7 @@ class CudaRoller(Roller):
     def _normals(
         self, motions: Sequence[ServoMotion], tables: ServoTables, steps: np.ndarray
     ) -> NormalSums:
-        count, out = self._free_runs(motions, tables)
-        assert self._arrays is not None
+        count, out = self._on_gpu(motions, tables)
         (starts, names), memory = steps.shape, self._memory
         sizes = [count, starts, len(motions)]
         read = [memory["shape"], memory["used"], memory["q"]]
@@ -236,16 +181,7 @@ class CudaRoller(Roller):
         more = [self._device.upload(x) for x in (steps, scale)]
         self._launch("normal", tasks, [*sizes, *read, *more, out, sums])
         flat = self._device.download(sums, (len(motions), starts, entries))
-        weights = np.array([m.weight for m in motions])
-        information = np.zeros((starts, names, names))
-        above = np.triu_indices(names)
-        pairs = np.einsum("m,mse->se", weights, flat[..., : len(above[0])])
-        information[:, above[0], above[1]] = pairs
-        information[:, above[1], above[0]] = pairs
-        scores = weights[:, None, None] * flat[..., len(above[0]) : -1]
-        rows = max(int(self._arrays.used.sum()), 1)
-        cost = flat[..., -1].sum(0) / rows
-        return NormalSums(scale, information, scores.swapaxes(0, 1), cost)
+        return normal_sums(self.arrays_of(motions), scale, flat)
 
     def _medians(
         self, sizes: Sequence[int], read: Sequence[Memory], out: Memory

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
@@ -63,6 +63,9 @@ NUMBERS = (
 )  # fmt: skip
 """Rows of the table that the C program takes of every servo, in its order."""
 
+
+MOST_NAMES = 32
+"""Parameters that a fit moves, at most."""
 
 MOST_POINTS = 4
 """Points of the links that may touch a floor, at most."""
@@ -196,6 +199,61 @@ class SetPoint:
     means: Float[np.ndarray, "steps dof"]
 
 
+@dataclass(frozen=True, eq=False)
+class MotionArrays:
+    """Motions side by side, as the programs read them.
+
+    Attributes:
+        shape: Samples, steps, first sample and first row of bodies of every motion.
+        clock: Step in [s] and gain of every motion.
+        stamps: In [s].
+        goals: Joints × samples of every motion, one after another.
+        powered: Of every sample.
+        starts: First positions.
+        warmth: Of every joint in [K].
+        bodies: Of every motion, or of every step where they vary.
+        used: 1 where a sample of the first joint counts.
+        q: Its measured positions.
+        weights: What a row of every motion counts.
+    """
+
+    shape: np.ndarray
+    clock: np.ndarray
+    stamps: np.ndarray
+    goals: np.ndarray
+    powered: np.ndarray
+    starts: np.ndarray
+    warmth: np.ndarray
+    bodies: np.ndarray
+    used: np.ndarray
+    q: np.ndarray
+    weights: np.ndarray
+
+
+def motion_arrays(motions: Sequence[ServoMotion]) -> MotionArrays:
+    """Lay motions side by side."""
+    shapes, bodies, first, first_body = [], [], 0, 0
+    for m in motions:
+        loads = m.loads
+        rows = m.bodies[None] if loads is None else loads
+        shapes.append((len(m.time), m.clock[1], first, first_body))
+        bodies.append(rows)
+        first, first_body = first + len(m.time), first_body + len(rows)
+    return MotionArrays(
+        shape=np.array(shapes, dtype=np.int32),
+        clock=np.array([(m.clock[0], m.gain) for m in motions]),
+        stamps=np.concatenate([m.time for m in motions]),
+        goals=np.concatenate([m.goals.T.ravel() for m in motions]),
+        powered=np.concatenate([m.powered for m in motions]),
+        starts=np.concatenate([m.q[0] for m in motions]),
+        warmth=np.concatenate([m.warmth for m in motions]),
+        bodies=np.concatenate(bodies),
+        used=np.concatenate([m.mask[:, 0] for m in motions]).astype(float),
+        q=np.concatenate([m.q[:, 0] for m in motions]),
+        weights=np.array([m.weight for m in motions]),
+    )
+
+
 LOST = 1e3
 """Cost in [rad] of a row whose rollout ran away."""
 
@@ -220,7 +278,9 @@ class Roller:
                 "joint. Lock the followers: load_arm(path, lock={...})."
             )
         self.dof = 1 if self.mechanism is None else self.mechanism.dof
-        self._rollout, self._profile = _compiled(self.mechanism)
+        self._programs = _compiled(self.mechanism)
+        self._motions: list[ServoMotion] = []
+        self._arrays: MotionArrays | None = None
 
     def run(
         self,
@@ -243,20 +303,51 @@ class Roller:
             Per motion, positions at its stamps under every table; NaN where a rollout
             ran away.
         """
+        arrays = self.arrays_of(motions)
         count = len(tables["stiffness"])
-        results = [np.full((count, len(m.time), self.dof), np.nan) for m in motions]
-        own = [m.bodies for m in motions] if bodies is None else bodies
-        jobs = list(zip(motions, own, results, strict=True))
-        # The longest first, so that no thread is left alone with it.
-        jobs.sort(key=lambda job: -job[2].size)
-        drives, servos = drive_rows(tables), servo_rows(tables)
+        out = self._free_runs(arrays, tables, bodies, floors)
+        results, first = [], 0
+        for m in motions:
+            shape = count, len(m.time), self.dof
+            results.append(out[first : first + np.prod(shape)].reshape(shape))
+            first += results[-1].size
+        return results
+
+    def arrays_of(self, motions: Sequence[ServoMotion]) -> MotionArrays:
+        """Return motions side by side: the same windows serve many steps of a fit."""
+        if self._arrays is None or self._motions != list(motions):
+            self._motions, self._arrays = list(motions), motion_arrays(motions)
+        return self._arrays
+
+    def _free_runs(
+        self,
+        arrays: MotionArrays,
+        tables: ServoTables,
+        bodies: Sequence[Float[np.ndarray, "tables groups"]] | None = None,
+        floors: Float[np.ndarray, "tables points numbers"] | None = None,
+    ) -> Float[np.ndarray, " numbers"]:
+        """Return positions: tables × samples × joints of every motion."""
+        count, motions = len(tables["stiffness"]), len(arrays.shape)
         # Tables that differ in other things than timing take one series together.
-        timing, shared = np.unique(timing_rows(tables), axis=0, return_inverse=True)
+        timing, series = np.unique(timing_rows(tables), axis=0, return_inverse=True)
         if floors is None:
             floors = np.zeros((count, 0, 0))
-        rows = drives, servos, timing, shared.reshape(count), floors
-        list(_threads().map(lambda job: self._motion(rows, *job), jobs))
-        return results
+        # The longest first, so that no thread is left alone with it.
+        order = np.argsort(-arrays.shape[:, 1], kind="stable")
+        is_own = bodies is not None
+        head = [count, len(timing), motions, floors.shape[1], int(is_own)]
+        n = np.concatenate([head, order, series.reshape(count)]).astype(np.int64)
+        out = np.empty(arrays.goals.size * count)
+        rows = [
+            drive_rows(tables), servo_rows(tables), floors, _limits(timing),
+            timing[:, -self.dof :].mean(1), arrays.clock, arrays.stamps, arrays.goals,
+            arrays.powered, arrays.starts, arrays.warmth,
+            arrays.bodies if bodies is None else np.concatenate(bodies), out,
+        ]  # fmt: skip
+        # Set-points at the ends of steps, their means, power; power again by itself.
+        room = ((2 * self.dof + 1) * len(timing) + 2) * (arrays.shape[:, 1].max() + 1)
+        self._programs.run("free_runs", n, arrays.shape, rows, room)
+        return out
 
     def normals(
         self,
@@ -272,26 +363,14 @@ class Roller:
             steps: How far they were moved.
         """
         starts, names = steps.shape
-        shape = starts, 1 + names
-        runs = [run[..., 0].reshape(*shape, -1) for run in self.run(motions, tables)]
-        pairs = list(zip(runs, motions, strict=True))
-        errors = [(e - m.q[:, 0])[..., m.mask[:, 0]] for e, m in pairs]
-        first = np.concatenate([e[:, 0] for e in errors], axis=1)
-        scale = least_scale(np.array([_lower_median(np.abs(row)) for row in first]))
-        H, cost = np.zeros((starts, names, names)), np.zeros(starts)
-        scores = np.zeros((starts, len(motions), names))
-        for k, (e, m) in enumerate(zip(errors, motions, strict=True)):
-            is_good = np.isfinite(e).all(1)
-            r = np.where(is_good, e[:, 0], 0.0)
-            moved = np.where(is_good[:, None], e[:, 1:], 0.0) - r[:, None]
-            J = moved / steps[..., None]
-            w = np.where(is_good, 1.0 / np.sqrt(1.0 + (r / scale[:, None]) ** 2), 0.0)
-            w *= m.weight / scale[:, None] ** 2
-            weighted = J * w[:, None]
-            H += weighted @ J.transpose(0, 2, 1)
-            scores[:, k] = (weighted @ r[..., None])[..., 0]
-            cost += np.where(is_good, robust(r, scale[:, None]), LOST).sum(1)
-        return NormalSums(scale, H, scores, cost / max(first.shape[1], 1))
+        arrays = self.arrays_of(motions)
+        out, count = self._free_runs(arrays, tables), len(tables["stiffness"])
+        scale = least_scale(_medians(arrays, out, starts, count))
+        sums = np.empty((len(motions), starts, names * (names + 1) // 2 + names + 1))
+        rows = [arrays.used, arrays.q, scale, out, steps, sums]
+        n = np.array([count, len(motions), starts])
+        self._programs.run("normals", n, arrays.shape, rows)
+        return normal_sums(arrays, scale, sums)
 
     def costs(
         self,
@@ -300,106 +379,70 @@ class Roller:
         scale: Float[np.ndarray, " tables"],
     ) -> Float[np.ndarray, " tables"]:
         """Return the mean robust cost of every table in [rad], of single joints."""
-        total, rows = np.zeros(len(scale)), 0
-        for run, m in zip(self.run(motions, tables), motions, strict=True):
-            used = m.mask[:, 0]
-            e = run[:, used, 0] - m.q[used, 0]
-            total += np.where(np.isfinite(e), robust(e, scale[:, None]), LOST).sum(1)
-            rows += int(used.sum())
-        return total / max(rows, 1)
+        arrays = self.arrays_of(motions)
+        out, sums = (
+            self._free_runs(arrays, tables),
+            np.empty((len(motions), len(scale))),
+        )
+        n = np.array([len(scale), len(motions)])
+        rows = [arrays.used, arrays.q, scale, out, sums]
+        self._programs.run("costs", n, arrays.shape, rows)
+        return np.asarray(sums.sum(0) / max(arrays.used.sum(), 1.0))
 
     def set_point(
         self, motion: ServoMotion, tables: ServoTables, step: float | None = None
     ) -> SetPoint:
         """Return the set-points of one table, at rollouts' step or another in [s]."""
         h, dof = step or motion.clock[0], self.dof
-        steps = int(np.ceil(motion.time[-1] / h)) + 1
-        series = np.empty((1, steps + 1, 2 * dof))
-        self._fill(motion.time, motion.goals, h, _limits(timing_rows(tables)), series)
-        return SetPoint(h, series[0, :, :dof], series[0, 1:, dof:])
-
-    def _fill(
-        self,
-        time: np.ndarray,
-        goals: Float[np.ndarray, "samples columns"],
-        h: float,
-        limits: Float[np.ndarray, "tables columns three"],
-        series: Float[np.ndarray, "tables steps width"],
-    ) -> None:
-        """Write set-points at the ends of steps, then means over the steps before.
-
-        Args:
-            time: Stamps of goals in [s].
-            goals: What is approached.
-            h: Step in [s].
-            limits: Delay, slew and acceleration of every table.
-            series: Whose first columns they are written to.
-        """
-        count, columns = limits.shape[:2]
-        samples, (steps, width) = len(time), series.shape[1:]
-        settings = np.concatenate([[h], limits.ravel()])
-        numbers = np.empty((count, columns, 3), dtype=np.int64)
-        numbers[..., 0] = samples * np.arange(columns)
-        numbers[..., 1] = steps * width * np.arange(count)[:, None]
-        numbers[..., 1] += np.arange(columns)
-        numbers[..., 2] = numbers[..., 1] + columns
-        rows = np.ascontiguousarray(goals.T)
-        stamps = np.ascontiguousarray(time)
-        self._profile(
-            count * columns, samples, steps - 1, width, numbers.ctypes.data,
-            stamps.ctypes.data, rows.ctypes.data, settings.ctypes.data,
-            series.ctypes.data,
-        )  # fmt: skip
-
-    def _motion(
-        self,
-        rows: tuple[np.ndarray, ...],
-        motion: ServoMotion,
-        bodies: np.ndarray,
-        result: np.ndarray,
-    ) -> None:
-        drives, servos, timing, shared, floors = rows
-        h, steps, stamps = motion.clock
-        samples, dof = motion.q.shape
-        varying = motion.loads
-        if varying is not None:
-            bodies = np.zeros(len(LOAD))
-        power = 2 * dof
-        width = power + 1 + (0 if varying is None else len(LOAD))
-        series = np.empty((len(timing), steps + 1, width))
-        self._fill(motion.time, motion.goals, h, _limits(timing), series)
-        if varying is not None:
-            series[:, :, power + 1 :] = varying
-        series[:, :, power] = 1.0
-        if not motion.powered.all():
-            # Switching off is a command too, and takes its time to arrive.
-            release = np.full((len(timing), 1, 3), _UNLIMITED)
-            release[:, 0, 0] = timing[:, -dof:].mean(1)
-            supply = np.empty((len(timing), steps + 1, 2))
-            self._fill(motion.time, motion.powered[:, None], h, release, supply)
-            series[:, :, power] = supply[:, :, 1]
-        count = len(drives)
-        n = np.zeros((count, 5), dtype=np.int64)
-        n[:, 0] = shared * (steps + 1) * width
-        n[:, 2], n[:, 3] = steps, samples
-        n[:, 4] = np.arange(count) * samples * dof
-        servos = servos.copy()
-        servos[:, :dof] *= motion.gain
-        heating = NUMBERS.index("heating") * dof
-        servos[:, heating : heating + dof] *= motion.warmth
+        steps = int(np.ceil(motion.time[-1] / h))
+        series = np.empty((steps + 2, 2 * dof))
         arrays = [
-            drives,
-            np.broadcast_to(bodies, (count, bodies.shape[-1])),
-            servos,
-            np.repeat(motion.q[:1], count, axis=0),
-            series,
-            stamps,
+            np.ascontiguousarray(x, dtype=float)
+            for x in (motion.time, motion.goals.T, _limits(timing_rows(tables)))
         ]
-        arrays = [np.ascontiguousarray(x, dtype=float) for x in arrays]
-        floors = np.ascontiguousarray(floors)
-        pointers = addresses([*arrays, result, floors])
-        settings = np.array([h, floors.shape[1]])
-        self._rollout(0, count, pointers, n.ctypes.data, settings.ctypes.data)
+        self._programs.profile(
+            1, dof, len(motion.time), steps + 1, 2 * dof, h,
+            *(x.ctypes.data for x in arrays), series.ctypes.data,
+        )  # fmt: skip
+        return SetPoint(h, series[:, :dof], series[1:, dof:])
+
+
+def _medians(
+    arrays: MotionArrays, out: np.ndarray, starts: int, tables: int
+) -> Float[np.ndarray, " starts"]:
+    """Return the median error in [rad] of the first table of every start."""
+    firsts = []
+    for samples, _, first, _ in arrays.shape.tolist():
+        runs = out[first * tables : (first + samples) * tables]
+        rows = slice(first, first + samples)
+        errors = runs.reshape(starts, -1, samples)[:, 0] - arrays.q[rows]
+        firsts.append(np.abs(errors[:, arrays.used[rows] > 0.0]))
+    sizes = np.concatenate(firsts, axis=1)
+    return np.array([_lower_median(row) for row in sizes])
+
+
+def normal_sums(
+    arrays: MotionArrays,
+    scale: Float[np.ndarray, " starts"],
+    sums: Float[np.ndarray, "motions starts entries"],
+) -> NormalSums:
+    """Return the normal equations from entries that the programs add up.
+
+    Args:
+        arrays: The motions.
+        scale: Of every start in [rad].
+        sums: The upper triangle of the information, the gradient, the cost.
+    """
+    starts, entries = sums.shape[1:]
+    names = int(np.sqrt(2 * entries)) - 1
+    above = np.triu_indices(names)
+    pairs = np.einsum("m,mse->se", arrays.weights, sums[..., : len(above[0])])
+    information = np.zeros((starts, names, names))
+    information[:, above[0], above[1]] = pairs
+    information[:, above[1], above[0]] = pairs
+    scores = arrays.weights[:, None, None] * sums[..., len(above[0]) : -1]
+    cost = sums[..., -1].sum(0) / max(arrays.used.sum(), 1.0)
+    return NormalSums(scale, information, scores.swapaxes(0, 1), cost)
 
 
 def _lower_median(sizes: np.ndarray) -> float:
@@ -412,15 +455,15 @@ def _lower_median(sizes: np.ndarray) -> float:
 @cache
 def _threads() -> ThreadPoolExecutor:
     """Threads of all rollouts: C runs without Python's lock."""
-    return ThreadPoolExecutor(os.cpu_count() or 1)
+    return ThreadPoolExecutor(_workers())
+
+
+def _workers() -> int:
+    return os.cpu_count() or 1
 
 
 TIMING = ("delay", "slew", "acceleration", "release")
 """Rows of the table that decide when set-points and power arrive."""
-
-
-_UNLIMITED = 1e9
-"""Stands for a slew or an acceleration without limit."""
 
 
 def _limits(timing: np.ndarray) -> Float[np.ndarray, "tables dof three"]:
@@ -496,15 +539,60 @@ def _weight_programs(mechanism: Mechanism) -> tuple[Program, Program]:
     return trace("weight", weight, sizes), trace("height", height, sizes)
 
 
+class _Programs:
+    """The compiled programs of one mechanism, on all threads."""
+
+    def __init__(self, text: str) -> None:
+        library = compiled_library(text, "-O3")
+        self.profile = c_function(library, "profile", "llllldpppp")
+        self._batch = {
+            name: c_function(library, name, "ppppp")
+            for name in ("free_runs", "costs", "normals")
+        }
+
+    def run(
+        self,
+        name: str,
+        n: np.ndarray,
+        shape: np.ndarray,
+        arrays: Sequence[np.ndarray],
+        room: int = 0,
+    ) -> None:
+        """Run a program over all motions; threads take one after another.
+
+        Args:
+            name: Which.
+            n: Its whole numbers.
+            shape: Of the motions.
+            arrays: What it reads; the last is written to if there is no room.
+            room: Numbers that a thread needs beside them.
+        """
+        function, counter = self._batch[name], np.zeros(1, dtype=np.int64)
+        *read, last = arrays
+        kept = [*(np.ascontiguousarray(x, dtype=float) for x in read), last]
+        pointers = addresses(kept)
+
+        def work(_: int) -> None:
+            own = np.empty(room) if room else last
+            function(
+                counter.ctypes.data, n.ctypes.data, shape.ctypes.data, pointers,
+                own.ctypes.data,
+            )  # fmt: skip
+
+        others = min(_workers(), len(shape)) - 1
+        waiting = [_threads().submit(work, k) for k in range(others)]
+        work(others)
+        for other in waiting:
+            other.result()
+
+
 @cache
-def _library(text: str) -> tuple[Callable[..., int], Callable[..., int]]:
-    library = compiled_library(text, "-O3")
-    rollout = c_function(library, "rollout", "llppp")
-    return rollout, c_function(library, "profile", "llllppppp")
+def _library(text: str) -> _Programs:
+    return _Programs(text)
 
 
 def rollout_source(mechanism: Mechanism | None, *, on_gpu: bool = False) -> str:
-    """Return C text of `rollout` and `profile`; for a GPU one arm a thread.
+    """Return C text of the rollouts; for a GPU one arm a thread, without a driver.
 
     Args:
         mechanism: Whose dynamics; None: of single joints under a load.
@@ -529,12 +617,14 @@ def rollout_source(mechanism: Mechanism | None, *, on_gpu: bool = False) -> str:
         _TEMPLATES / "rollout.c.in", VARYING=varying, SPREAD=spread, POINTS=MOST_POINTS
     )
     write = device_core if on_gpu else core_source
-    return "\n".join([stepper, profile, write(weight), write(height), text])
+    parts = [stepper, profile, write(weight), write(height), text]
+    if not on_gpu:
+        batch = fill(_TEMPLATES / "batch.c.in", LOST=LOST, NAMES=MOST_NAMES)
+        parts.append(batch)
+    return "\n".join(parts)
 
 
-def _compiled(
-    mechanism: Mechanism | None,
-) -> tuple[Callable[..., int], Callable[..., int]]:
+def _compiled(mechanism: Mechanism | None) -> _Programs:
     try:
         return _library(rollout_source(mechanism))
     except ArgumentError as error:
