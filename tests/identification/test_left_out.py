@@ -71,6 +71,20 @@ def test_the_band_is_wide_where_stretches_left_out_were_missed(described, arm):
     assert inside[~turns].mean() > 0.85
 
 
+def test_errors_of_the_fit_and_of_stretches_left_out_enclose_the_noise(described, arm):
+    """A short log: the fit follows its noise, and fits without a tenth are far off."""
+    size = np.abs(samples_of(arm, noise=0.0, seconds=2.0).tau).max(axis=0)
+    shown, fitted = [], []
+    for seed in range(8):
+        data = samples_of(arm, seed=seed, noise=0.02, seconds=2.0)
+        estimate = weighted(described, data)
+        shown.append(estimate.left_out_fits.moving[:, ERROR_LEVELS.index(0.9)])
+        fitted.append(np.quantile(np.abs(data.tau - estimate.predict(data)), 0.9, 0))
+    noise = 1.645 * 0.02 * size
+    assert np.mean(np.array(fitted) / noise) < 0.97
+    assert 0.97 < np.mean(np.array(shown) / noise) < 1.03
+
+
 def test_a_file_keeps_the_fits_that_left_out(described, data, tmp_path):
     estimate = weighted(described, data)
     write_estimate(estimate, tmp_path / "e.json")
@@ -89,7 +103,8 @@ def test_too_few_samples_leave_nothing_out(described, arm):
     data = samples_of(arm, seconds=1.2)
     estimate = weighted(described, [data[:60], data[60:]])
     short = replace(estimate.solved[0], data=(data[:3],))
-    assert aw.identification.left_out.leave_out(short, estimate.solved[1]) is None
+    method, fit = estimate.solved[1], estimate.all_parameters
+    assert aw.identification.left_out.leave_out(short, method, fit) is None
     blind = replace(estimate, solved=None)
     assert np.all(blind.band(data).width > 0)
 

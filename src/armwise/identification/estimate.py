@@ -241,7 +241,7 @@ class Estimate:
         """Fits without a stretch of the data each; None if there are none."""
         # When asked for, as they take as long as all else.
         if self.known_left_out is None and self.solved is not None:
-            return leave_out(*self.solved)
+            return leave_out(*self.solved, self.all_parameters)
         return self.known_left_out
 
     def sample(self, n: int, seed: int = 0) -> Float[np.ndarray, "n parameters"]:

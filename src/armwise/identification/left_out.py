@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +29,7 @@ from armwise.regression import (
     factor_of_gram,
     few_threads,
     stretches_of_period,
+    student_factor,
 )
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class LeftOut:
     Attributes:
         parameters: Of each fit, friction terms last.
         moving: What `ERROR_LEVELS` of each joint's errors are within in [N m], while it
-            moves.
+            moves, parameters being known (`_errors`).
         turning: The same while it rests or turns back: friction may have any value.
     """
 
@@ -79,8 +79,8 @@ class LeftOut:
     ) -> Float[np.ndarray, "samples dof"]:
         """Error in [N m] that so many predictions of a measured torque stay within.
 
-        Errors as of stretches left out, and how far the fits without them disagree
-        about this motion: a delete-a-group jackknife of the prediction itself.
+        What no parameters would explain, and how far the fits without a stretch
+        disagree about this motion: a delete-a-group jackknife of the prediction itself.
 
         Args:
             columns: What the torque is explained by.
@@ -92,7 +92,9 @@ class LeftOut:
         turns = _is_turning(samples)
         moving, turning = (error_within(x, level) for x in (self.moving, self.turning))
         count = len(self.parameters)
-        factor = NormalDist().inv_cdf(0.5 + 0.5 * level)
+        # Student's t with half as many degrees of freedom as fits: that many squares
+        # of normal deviations count, (Σ d²)² / Σ d⁴, the largest being most of the sum.
+        factor = student_factor(count // 2, level)
         half = np.empty((len(samples), columns.arm.dof))
         for block in columns.blocks([samples]):
             estimate, *others = predicted_block(columns, block, weights)
@@ -103,10 +105,17 @@ class LeftOut:
         return half
 
 
-def leave_out(problem: Problem, method: Method) -> LeftOut | None:
+def leave_out(
+    problem: Problem, method: Method, parameters: Float[np.ndarray, " parameters"]
+) -> LeftOut | None:
     """Fit a problem without each of its stretches in turn, and predict that stretch.
 
     None if the data are too short for it.
+
+    Args:
+        problem: The problem.
+        method: What it was solved with.
+        parameters: The fit to all of it.
     """
     runs = [run for run in problem.data if len(run)]
     count = sum(len(run) for run in runs)
@@ -120,7 +129,7 @@ def leave_out(problem: Problem, method: Method) -> LeftOut | None:
         fits = dict(_fits(problem, method, sums))
         if len(fits) < _FEWEST_FOLDS:
             return None
-        errors, turns = _errors(problem.columns, runs, cuts, step, fits)
+        errors, turns = _errors(problem.columns, runs, cuts, step, parameters, fits)
     return LeftOut(
         np.stack(list(fits.values())),
         _error_levels(errors, ~turns),
@@ -197,10 +206,26 @@ def _errors(
     runs: Sequence[Samples],
     cuts: Sequence[Cut],
     step: int,
+    parameters: Float[np.ndarray, " parameters"],
     fits: dict[int, np.ndarray],
 ) -> tuple[Float[np.ndarray, "rows dof"], Bool[np.ndarray, "rows dof"]]:
-    """Errors of each stretch by the fit without it, and where joints rest or turn."""
-    weights = {k: columns.user @ parameters for k, parameters in fits.items()}
+    """Errors of torques if parameters were known, and where joints rest or turn.
+
+    A fit follows the errors ε of its own data: (1 − H) ε is left, H being a stretch's
+    part of the hat matrix. The fit without that stretch misses it by (1 − H)⁻¹ times
+    that, its own uncertainty included. The expected product of both is that of ε.
+
+    Args:
+        columns: What the torque is explained by.
+        runs: The data.
+        cuts: Their stretches.
+        step: One row in so many counts.
+        parameters: The fit to all of them.
+        fits: Those without a stretch each, by its number.
+    """
+    weights = {
+        k: np.vstack([parameters, own]) @ columns.user.T for k, own in fits.items()
+    }
     errors, turns = [], []
     for run, cut in zip(runs, cuts, strict=True):
         number: Int[np.ndarray, " samples"] = np.empty(len(run), dtype=int)
@@ -211,7 +236,8 @@ def _errors(
         for block in columns.blocks([run], parts):
             own = weights[int(number[block.rows][0])]
             predicted = predicted_block(columns, block, own)
-            errors.append(np.abs(run.tau[block.rows] - predicted))
+            fitted, left_out = run.tau[block.rows] - predicted
+            errors.append(np.sqrt(np.abs(fitted * left_out)))
             turns.append(is_turning[block.rows])
     return np.concatenate(errors), np.concatenate(turns)
 
@@ -224,8 +250,8 @@ def _error_levels(
     for error, own in zip(errors.T, mask.T, strict=True):
         common = np.quantile(error, ERROR_LEVELS)
         # As much as one stretch of the jackknife: a joint that turned back once or
-        # twice has not shown what it may do there.
-        part = own.sum() / (own.sum() + error.size / STRETCHES)
+        # twice has not shown what it may do there. Squares: five times as much has.
+        part = own.sum() ** 2 / (own.sum() ** 2 + (error.size / STRETCHES) ** 2)
         alone = np.quantile(error[own], ERROR_LEVELS) if own.any() else common
         # By logarithms: errors of the other rows may be many times as large.
         levels.append(alone**part * common ** (1.0 - part))
