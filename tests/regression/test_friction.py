@@ -16,6 +16,7 @@ from armwise.identification import (
     select_friction,
 )
 from armwise.identification.friction_selection import chance_covariance
+from armwise.motions import random_motion
 from armwise.recordings import Preparation
 from armwise.regression import (
     FORMS,
@@ -171,6 +172,43 @@ def test_friction_that_builds_up_little_by_little_takes_several_widths(
     assert len(chosen) > 1
 
 
+def bristles(speed, rate, limit, static, slow, reach):
+    """Friction of LuGre's bristles: builds up over a reach, then falls with speed."""
+    stiffness, z, torque = limit / reach, 0.0, []
+    for v in speed:
+        most = limit * (1.0 + (static - 1.0) * np.exp(-((v / slow) ** 2)))
+        z = (z + v / rate) / (1.0 + stiffness * abs(v) / most / rate)
+        torque.append(stiffness * z)
+    return np.array(torque)
+
+
+@pytest.mark.parametrize(
+    ("seed", "static", "slow", "reach"),
+    [(0, 1.6, 0.2, 4e-3), (1, 1.6, 0.08, 2e-3), (4, 1.6, 0.08, 2e-3)],
+)
+def test_friction_that_builds_up_and_falls_with_speed_is_selected(
+    arm, seed, static, slow, reach
+):
+    """After a reversal it is short of Coulomb's and then beyond it: on the average over
+    slow rows neither."""
+    rate = 500.0
+    time = np.arange(int(40.0 * rate)) / rate
+    q, qd, qdd = random_motion(arm, seed).sample(time % 10.0)
+    tau = aw.Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    tau[:, 0] += bristles(qd[:, 0], rate, 2.0, static, slow, reach)
+    noise = np.random.default_rng(seed).standard_normal(tau.shape)
+    tau += 0.01 * np.abs(tau).max(axis=0) * noise
+    log = aw.prepare(aw.Recording.from_arrays(time, q=q, tau=tau), arm=arm)
+    linear, chosen = (
+        aw.identify(arm, log, aw.WeightedLeastSquares(), friction=friction)
+        for friction in ("linear", "auto")
+    )
+    before, after = (one.fit.reversing.relative_error[0] for one in (linear, chosen))
+    assert before > 0.3
+    assert after < 0.3 * before
+    assert (0, "hysteresis") in {(t.joint, t.form) for t, _ in chosen.friction}
+
+
 def test_the_narrowest_hysteresis_is_not_selected_alone(arm, data):
     """A pause that no encoder shows would look alike."""
     truth = Columns(arm, (term("hysteresis", 0, 1e-3),))
@@ -241,6 +279,10 @@ def test_rows_far_from_a_reversal_may_pay_a_little_for_friction_with_a_memory():
     search._torque *= 100.0
     assert gain(1.5, remembers=True) > 0.0
     assert gain(1.6, remembers=True) == 0.0
+    # What takes three quarters of the whole error away may cost a tenth of that.
+    before[1] *= 2.0
+    assert gain(2.4, remembers=True) > 0.0
+    assert gain(2.6, remembers=True) == 0.0
 
 
 def test_what_shows_around_reversals_alone_is_no_function_of_speed():
