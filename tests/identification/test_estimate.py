@@ -286,6 +286,62 @@ def test_motions_that_cannot_tell_friction_apart_are_named(arm, data):
         assert "armwise excite" in said[code]
 
 
+def _of_place(speed, torque, stuck):
+    """Rows of one joint that an error is put into, by what the warning calls them."""
+    top = np.abs(speed).max()
+    turns = np.flatnonzero(np.diff(np.sign(speed)))
+    near = np.abs(np.arange(speed.size)[:, None] - turns).min(axis=1)
+    return {
+        "sticks": stuck,
+        "turning back": near < 8,
+        "at low speed": (np.abs(speed) < 0.09 * top) & (near > 12),
+        "at high speed": np.abs(speed) > 0.8 * top,
+        "under high torque": np.abs(torque) > 0.8 * np.abs(torque).max(),
+    }
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["sticks", "turning back", "at low speed", "at high speed", "under high torque"],
+)
+def test_it_is_said_where_in_the_motion_much_is_left_over(arm, data, place):
+    stuck = np.zeros(data.q.shape)
+    stuck[200:300, 1] = 1.0
+    rows = _of_place(data.qd[:, 1], data.tau[:, 1], stuck[:, 1] > 0.0)[place]
+    assert rows.any()
+    # A sign that changes at random: no parameter explains it.
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], rows.size)
+    size = 0.2 * np.linalg.norm(data.tau[:, 1]) / np.sqrt(rows.sum())
+    tau = data.tau.copy()
+    tau[rows, 1] += size * signs[rows]
+    bent = replace(data, tau=tau, stuck=stuck)
+    warnings = weighted(arm, bent).warnings
+    texts = [w.text for w in warnings if w.code == "error-in-part-of-motion"]
+    (text,) = texts
+    assert place in text
+    assert "joint_2 (20 %" in text or "joint_2 (19 %" in text
+    # Data that were not fitted count, where there are any.
+    assert not [
+        w
+        for w in weighted(arm, bent, validation=data).warnings
+        if w.code == "error-in-part-of-motion"
+    ]
+
+
+def test_noise_is_left_over_everywhere_and_what_is_no_noise_too(arm, data):
+    rng = np.random.default_rng(0)
+    size = 0.15 * np.linalg.norm(data.tau[:, 1]) / np.sqrt(len(data))
+    noise = size * rng.standard_normal(len(data))
+    # White, and as slow as a tenth of a second.
+    slow = np.convolve(rng.standard_normal(len(data)), np.ones(10), "same")
+    slow *= size / np.std(slow)
+    for error, is_said in ((noise, False), (slow, True)):
+        tau = data.tau.copy()
+        tau[:, 1] += error
+        codes = {w.text for w in weighted(arm, replace(data, tau=tau)).warnings}
+        assert any("throughout the motion" in text for text in codes) == is_said
+
+
 def test_good_torques_are_not_suspected(described, data):
     assert weighted(described, data).warnings == ()
 

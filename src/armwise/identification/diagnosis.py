@@ -14,9 +14,11 @@ import numpy as np
 
 from armwise.errors import EstimateWarning
 from armwise.identification.validation import (
+    REVERSAL,
     Agreement,
     Validation,
     compare_description,
+    part_masks,
 )
 
 if TYPE_CHECKING:
@@ -102,7 +104,8 @@ def diagnose(
         agreement = compare_description(estimate.columns, estimate.samples)
     if agreement is not None:
         warnings += _compare_with_description(estimate.prior_arm, agreement)
-    warnings += [*_unexplained(estimate), *_overfitted(estimate)]
+    warnings += [*_unexplained(estimate), *_concentrated(estimate)]
+    warnings += _overfitted(estimate)
     return tuple(warnings)
 
 
@@ -407,6 +410,125 @@ def _unexplained(estimate: Estimate) -> list[EstimateWarning]:
             f"bodies and friction: {reason}.",
         )
     ]
+
+
+# Judgement: on real arms friction terms leave 5 to 8 % of most wrists' torques.
+_NOTABLE = 0.1
+"""Relative error from which on it is said where in the motion it arises."""
+
+# Judgement: most of it, and errors that are plainly larger than elsewhere.
+_MOSTLY, _FARTHER = 0.5, 2.0
+"""Fraction of the squared error that rows must hold for it to arise there, and how many
+times as large as in other rows errors must be."""
+
+# Judgement: noise of a hundred periods of the low-pass reaches 0.25 once in a hundred.
+_CORRELATED = 0.5
+"""Correlation of the residual, one period of the low-pass apart, from which on it is
+not noise."""
+
+_LOW, _HIGH = 0.1, 0.7
+"""Fractions of a joint's top speed, or torque, below and above which it is low or
+high."""
+
+_PLACES = (
+    (
+        "while a joint sticks",
+        "What its drive holds meanwhile no friction of motion tells, and predictions "
+        "of such moments are no better",
+    ),
+    (
+        f"within {REVERSAL:g} s of turning back",
+        "Friction there is of a kind that no selected term describes, or the joint "
+        "sticks for moments that the log does not show. Record it turning back slowly, "
+        "at a higher rate",
+    ),
+    (
+        "at rest",
+        "Static friction may have any value there: go by the errors while it moves",
+    ),
+    (
+        "at low speed",
+        "Friction there is of a kind that no selected term describes. Record more slow "
+        "motion",
+    ),
+    (
+        "at high speed",
+        "Friction there is of a kind that no selected term describes, or the torque is "
+        "limited. Record more fast motion",
+    ),
+    (
+        "under high torque",
+        "Friction there grows with the load as no selected term describes, or a torque "
+        "constant falls. Record more different loads",
+    ),
+    (
+        "throughout the motion, and not as noise does",
+        "Friction, or something else, is of a kind that no selected term describes",
+    ),
+)
+"""Where errors arise, the most particular first, and what that mostly is."""
+
+
+def _concentrated(estimate: Estimate) -> list[EstimateWarning]:
+    """Joints of which much is left over, and where in their motion that arises.
+
+    Errors on data that were not fitted, where there are any. What is spread evenly over
+    the motion is noise, or is said by what it follows.
+    """
+    runs = [run for run in estimate.samples if len(run)]
+    errors, what = estimate.fit, "torque"
+    if estimate.validation is not None and estimate.validation_samples:
+        runs = [run for run in estimate.validation_samples if len(run)]
+        errors, what = estimate.validation, "unseen torque"
+    joints = np.flatnonzero(errors.relative_error > _NOTABLE)
+    if not runs or not joints.size:
+        return []
+    predicted = [estimate.predict(run) for run in runs]
+    squares = np.vstack(
+        [(x.tau - p) ** 2 for x, p in zip(runs, predicted, strict=True)]
+    )
+    places = np.concatenate([_places(estimate, run) for run in runs], axis=1)
+    names = estimate.prior_arm.coordinate_names
+    found: dict[int, list[str]] = {}
+    for j in joints:
+        total = max(float(squares[:, j].sum()), 1e-300)
+        share = places[..., j] @ squares[:, j] / total
+        rows = places[..., j].mean(axis=1)
+        is_there = share * (1.0 - rows) > _FARTHER**2 * (1.0 - share) * rows
+        is_there &= share > _MOSTLY
+        # The last place is the whole log.
+        is_there[-1] = errors.whiteness[j] > _CORRELATED
+        if is_there.any():
+            k = int(np.argmax(is_there))
+            found.setdefault(k, []).append(
+                f"{names[j]} ({100 * errors.relative_error[j]:.0f} %; "
+                f"{100 * share[k]:.0f} % of its square there, in {100 * rows[k]:.0f} % "
+                "of the rows)"
+            )
+    return [
+        EstimateWarning(
+            "error-in-part-of-motion",
+            f"The {what} that is not explained arises mostly {_PLACES[k][0]}: "
+            f"{', '.join(texts)}. {_PLACES[k][1]}.",
+        )
+        for k, texts in sorted(found.items())
+    ]
+
+
+def _places(
+    estimate: Estimate, run: Samples
+) -> Float[np.ndarray, "places samples dof"]:
+    """Which rows of each joint are of which of _PLACES, as ones and zeros."""
+    _, resting, reversing = part_masks(run)
+    # A percentile, not the maximum: one spike must not set the scale.
+    speed, torque = (
+        np.abs(x) / np.maximum(np.percentile(np.abs(x), 99.0, axis=0), 1e-300)
+        for x in (run.qd, run.tau)
+    )
+    sticks = estimate.columns.sticks(run)
+    everywhere = np.ones(run.q.shape, dtype=bool)
+    kinds = [sticks, reversing, resting, speed < _LOW, speed > _HIGH, torque > _HIGH]
+    return np.stack([*kinds, everywhere]).astype(float)
 
 
 def worsening(fit: Validation, checked: Validation) -> Float[np.ndarray, " dof"]:

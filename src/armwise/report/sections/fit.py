@@ -238,6 +238,7 @@ def residuals_section(subject: Subject) -> Section:
         tuple(blocks),
         {
             "std": finite(subject.estimate.torque_std),
+            "rmse": finite(subject.estimate.fit.rmse),
             "fit_whiteness": finite(subject.estimate.fit.whiteness),
             "validation_whiteness": finite(checked.whiteness) if checked else None,
         },
@@ -249,6 +250,7 @@ def _numbers(subject: Subject) -> ReportTable:
     rows = tuple(
         (
             name,
+            fit.rmse[j],
             subject.estimate.torque_std[j],
             subject.torque_units[j],
             fit.whiteness[j],
@@ -256,10 +258,12 @@ def _numbers(subject: Subject) -> ReportTable:
         )
         for j, name in enumerate(subject.arm.coordinate_names)
     )
-    columns = ("joint", "standard deviation", "in", "fit", "validation")
+    columns = ("joint", "fit RMSE", "learnt from", "in", "correlation", "validation")
     caption = (
-        "Correlation of the residual one period of the low-pass apart: 0 is noise, 1 "
-        "is something the model does not describe."
+        "“fit RMSE” is of all rows; “learnt from” of those without reversals and "
+        "sticking, which is the standard deviation that intervals count with. "
+        "Correlation of the residual one period of the low-pass apart, in the fit and "
+        "in validation: 0 is noise, 1 is something the model does not describe."
     )
     return ReportTable(columns, rows, caption, 3)
 
@@ -281,7 +285,7 @@ def _figure(
     band = 2.0 * float(subject.estimate.torque_std[joint])
     for level in (band, -band):
         x, y = np.array([0.0, last]), np.array([level, level])
-        curves.append(Series("±2 standard deviations of the fit", x, y, "level"))
+        curves.append(Series("±2 standard deviations, rows learnt from", x, y, "level"))
     name = subject.arm.coordinate_names[joint]
     unit = subject.torque_units[joint]
     return Figure(
