@@ -11,7 +11,7 @@ import armwise as aw
 from armwise.dynamics import Dynamics
 from armwise.identification import WeightedLeastSquares, pose_problem
 from armwise.motions import random_motion
-from armwise.recordings import Recording, Samples, prepare
+from armwise.recordings import UNKNOWN_LAG, Recording, Samples, prepare
 from armwise.recordings.alignment.lag import fit_lag, lag_beside_hysteresis
 from armwise.recordings.stretches import standstill, sticking
 from armwise.regression import Columns, FrictionTerm, torque_rate
@@ -212,6 +212,23 @@ def test_a_lag_that_noise_hides_is_open_and_said_to_be(seed, tmp_path):
     assert lag.std > 10e-3
     aw.write_estimate(estimate, tmp_path / "estimate.json")
     assert aw.read_estimate(tmp_path / "estimate.json").torque_lag == lag
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_a_log_of_one_speed_shows_no_lag(seed):
+    """A delay is another posture there, which other masses explain."""
+    arm = arm_with_friction()
+    rng = np.random.default_rng(seed)
+    time = np.arange(2000) / 200.0
+    speed = rng.uniform(0.05, 0.1, arm.dof)
+    q = rng.uniform(-1.0, 1.0, arm.dof) + speed * time[:, None]
+    tau = Dynamics(arm).inverse_dynamics(q, 0.0 * q + speed, 0.0 * q)
+    tau += 0.01 * np.abs(tau).max(axis=0) * rng.standard_normal(tau.shape)
+    count = 2.0 * np.pi / 2**16
+    log = Recording.from_arrays(time, q=count * np.round(q / count), tau=tau)
+    lag = aw.identify(arm, log, friction="linear").torque_lag
+    assert lag.seconds == 0.0
+    assert lag.std >= UNKNOWN_LAG
 
 
 def test_a_lag_that_is_hardly_determined_widens_intervals():

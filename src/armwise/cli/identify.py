@@ -301,8 +301,16 @@ def _condition(estimate: Estimate) -> str:
 
 def _assumptions(estimate: Estimate) -> list[str]:
     """What intervals know of beside noise."""
+    from armwise.recordings import UNKNOWN_LAG
+
     sentences = []
-    if (lag := estimate.torque_lag) is not None:
+    lag = estimate.torque_lag
+    if lag is not None and lag.std >= UNKNOWN_LAG:
+        sentences.append(
+            f"Nothing shows how far torque is behind the position: taken for "
+            f"{1e3 * lag.seconds:.2f} ms. Give it, if it is known."
+        )
+    elif lag is not None:
         sentences.append(
             f"Torque is {1e3 * lag.seconds:.2f} ± {1e3 * lag.std:.2f} ms behind the "
             "position (standard deviation, as below)."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from armwise.recordings import LEAST_KNOWN_LAG
+from armwise.recordings import LEAST_KNOWN_LAG, UNKNOWN_LAG
 from armwise.regression import STRETCHES, torque_rate
 
 if TYPE_CHECKING:
@@ -195,6 +195,8 @@ def lag_doubt(
     doubt = before
     # All of the log and the friction that was chosen may say more than a part and plain
     # friction did. Its mean is not taken, so that it is part of the doubt.
+    # Where delays far apart explain a log alike, no slope at one of them says which.
+    is_tested &= before < UNKNOWN_LAG
     if is_tested and is_known[0] and std[0] > 0.0:
         variance = 1.0 / (1.0 / std[0] ** 2 + 1.0 / before**2)
         doubt = float(np.hypot(np.sqrt(variance), variance / std[0] ** 2 * value[0]))

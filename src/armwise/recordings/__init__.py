@@ -28,6 +28,7 @@ from armwise.recordings.repairs import repaired
 from armwise.recordings.samples import (
     ERROR_LEVELS,
     LEAST_KNOWN_LAG,
+    UNKNOWN_LAG,
     PredictionBand,
     Preparation,
     Samples,
@@ -49,6 +50,7 @@ __all__ = [
     "JSON_LINES",
     "LEAST_KNOWN_LAG",
     "TEXT",
+    "UNKNOWN_LAG",
     "WRENCH_NAMES",
     "Channel",
     "LogMapping",

@@ -29,6 +29,14 @@ LEAST_KNOWN_LAG = 1e-3
 """Standard error of a lag in [s] from which on it is hardly determined: what it would
 be traded against, friction above all, is then known better than the lag."""
 
+LONGEST_LAG = 0.1
+"""Largest delay looked for, either way, in [s]: more than buses, filters and control
+cycles of an arm add up to."""
+
+UNKNOWN_LAG = LONGEST_LAG / 3**0.5
+"""Standard deviation in [s] of a delay of which a log shows nothing: any up to the
+longest, either way, are as likely."""
+
 
 @dataclass(frozen=True)
 class Preparation:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.recordings.alignment.lag import (
-    LONGEST_LAG,
     LagFit,
     explained_band,
     find_bandwidth,
@@ -18,7 +17,13 @@ from armwise.recordings.alignment.lag import (
     fit_lag,
     lag_beside_hysteresis,
 )
-from armwise.recordings.samples import LEAST_KNOWN_LAG, Preparation, Samples
+from armwise.recordings.samples import (
+    LEAST_KNOWN_LAG,
+    LONGEST_LAG,
+    UNKNOWN_LAG,
+    Preparation,
+    Samples,
+)
 from armwise.recordings.smoothing import shifted, smooth
 from armwise.recordings.spectra import LONGEST, Band, band_powers, motion_band
 from armwise.recordings.stretches import motions_between_rests, speed_resolution
@@ -316,9 +321,8 @@ def _doubtful_lag(
     is_sure = abs(seconds) > max(3.0 * std, 1.0 / rate_hz)
     is_sure &= abs(seconds) <= min(_longest(samples), 0.9 * LONGEST_LAG)
     lag = seconds if is_sure else 0.0
-    # Its second moment about what is taken; no delay is longer than the longest, any of
-    # which would have a standard deviation of a third of its square.
-    doubt = min(float(np.hypot(std, seconds - lag)), LONGEST_LAG / np.sqrt(3.0))
+    # Its second moment about what is taken.
+    doubt = min(float(np.hypot(std, seconds - lag)), UNKNOWN_LAG)
     note = (
         f"The torque's delay is hardly determined ({1e3 * seconds:.1f} ± "
         f"{1e3 * std:.1f} ms) and taken for {1e3 * lag:.1f} ms; intervals are wider "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from armwise.dynamics import Dynamics
+from armwise.recordings.samples import LONGEST_LAG
 from armwise.recordings.smoothing import shifted
 from armwise.recordings.spectra import band_powers
 from armwise.regression import (
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 BLOCKS = 10
 """Stretches of time left out in turn (a jackknife) for the standard error of a lag:
 few enough that each is longer than the noise is correlated."""
-
-LONGEST_LAG = 0.1
-"""Largest delay looked for, either way, in [s]: more than buses, filters and control
-cycles of an arm add up to."""
 
 # Judgement: 0.4² = 0.16 of the power.
 EXPLAINED = 0.4
@@ -121,12 +118,56 @@ def fit_lag(
     is_fragile = abs(near - step.seconds) > _OTHER_ROWS * step.std
     doubt = abs(beside_all.seconds - step.seconds)
     is_fragile |= step.has_shown or doubt > _OTHER_COLUMNS * step.std
-    # How far it would be another one beside all columns is part of its error.
+    # How far it would be another one beside all columns is part of its error, and so
+    # are others far from it that explain as much.
     std = float(np.hypot(step.std, doubt))
+    others = _as_good(settled, widened, bare.seconds)
     late = _delayed(samples, bare.seconds)
     slow = _slow_friction(widened, late, np.append(bare.fit[:-1], 0.0), bare.errors)
-    fast = _of_fast_motion(settled, widened, step)
-    return LagFit(step.seconds, std, slow, fast, is_fragile)
+    fast, fast_std = _of_fast_motion(settled, widened, step)
+    std, fast_std = max(std, others), max(fast_std, others)
+    return LagFit(step.seconds, std, slow, (fast, fast_std), is_fragile)
+
+
+# Judgement: two standard errors of ten blocks. Slow motion of a real arm whose delay is
+# known to 9 ms is explained 2 % worse at 40 ms, hardly surely, and 10 % at 80 ms.
+_WORSE, _APART = 2.0, 0.08
+"""Standard errors by which delays so far in [s] from the best one must be worse."""
+
+
+def _as_good(samples: Samples, columns: Columns, lag: float) -> float:
+    """How far delays in [s] lie from one that explain the torque as well, at most.
+
+    A valley that noise makes is as narrow as its band, however flat the land around: at
+    constant speed a delay is another posture, which other masses explain.
+    """
+    best, weights = _errors_at(samples, columns, lag)
+    distance = 0.0
+    for apart in (_APART, -_APART):
+        if abs(lag + apart) > LONGEST_LAG:
+            continue
+        other, _ = _errors_at(samples, columns, lag + apart, weights)
+        rise = np.log(np.maximum(other, 1e-300) / np.maximum(best, 1e-300))
+        error = np.std(rise, ddof=1) / np.sqrt(rise.size)
+        if rise.size > 1 and np.mean(rise) < _WORSE * error:
+            distance = max(distance, abs(apart))
+    return distance
+
+
+def _errors_at(
+    samples: Samples,
+    columns: Columns,
+    lag: float,
+    weights: Sequence[float] | None = None,
+) -> tuple[Float[np.ndarray, " blocks"], Sequence[float]]:
+    """Squared error of every block with a delay, and the joints' weights."""
+    sums = _normal_matrices(columns, _delayed(samples, lag, is_open=False))
+    indices = _column_indices(columns)
+    totals = [own.sum(axis=0) for own in sums]
+    weights = _residual_variance(indices, totals) if weights is None else weights
+    grams = _joined(indices, sums, list(weights))
+    fit = np.append(_solved(grams.sum(axis=0)), -1.0)
+    return np.einsum("i,bij,j->b", fit, grams, fit), weights
 
 
 # On a stranger's MuJoCo plants at 100 to 500 Hz the delay was 0.5 to 1.5 ms early, with
