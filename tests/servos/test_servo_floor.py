@@ -12,6 +12,7 @@ from armwise.dynamics import Dynamics
 from armwise.errors import ArgumentError
 from armwise.servos import read_servo, write_servo
 from armwise.servos.floor import Floor, find_floor, heights
+from armwise.simulators import export
 from tests.servos import rig
 
 TIP = np.array([0.01, 0.0, -0.16])
@@ -109,3 +110,20 @@ def test_a_file_keeps_the_floor(robot, tmp_path):
     (tmp_path / "other.json").write_text(json.dumps(plain))
     with pytest.raises(ArgumentError, match="its floor touches 'l7'"):
         read_servo(tmp_path / "other.json")
+
+
+def test_targets_without_floors_say_what_that_costs(robot, tmp_path):
+    servo = on_floor(robot, -0.22)
+    log = rig.recording(servo, 4)
+    costs = {
+        to: {
+            loss.effect: loss.cost
+            for loss in export(servo, path, to=to, recordings=[log]).losses
+        }
+        for to, path in (("mjcf", tmp_path / "a.xml"), ("urdf", tmp_path / "a.urdf"))
+    }
+    assert "floor" not in costs["mjcf"]
+    free = replace(servo, floor=None).predict(log)
+    change = np.abs(free - servo.predict(log)).mean(axis=0)
+    assert costs["urdf"]["floor"] == pytest.approx(change, rel=1e-9)
+    assert change.max() > 5e-3

@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import least_squares
 
 from armwise.servos import set_points, write_servo_mjcf
+from armwise.servos.floor import Floor, heights
 from armwise.servos.model import PARAMETERS, decode, encode, stacked, tables_of
 from armwise.servos.motions import joint_loads
 from armwise.servos.rollout import MOST_NAMES, Roller, robust
@@ -186,6 +187,23 @@ def test_mujoco_rolls_out_the_exported_model(robot, tmp_path: Path, monkeypatch)
     assert np.abs(fine - theirs).mean() < 0.15e-3
     # Steps of 4 ms, with which servos are fitted, differ by less than a tick.
     assert np.abs(coarse - theirs).mean() < 0.3e-3
+
+
+@pytest.mark.parametrize("up", [[0.0, 0.0, 1.0], [0.0, 0.6, 0.8]])
+def test_mujoco_presses_on_the_same_floor(robot, tmp_path: Path, monkeypatch, up):
+    """A spring of the same stiffness, on arms that lean as well."""
+    leaning = replace(robot, gravity=tuple(-9.81 * np.array(up)))
+    servo = rig.truth(leaning, armature=0.024, damping=0.5)
+    monkeypatch.setattr("armwise.servos.rollout.LONGEST_STEP", 1.01e-3)
+    motion = servo.motion(rig.recording(servo, 4, is_quantised=False))
+    free = servo.rollouts([motion])[0]
+    tip = np.array([0.01, 0.0, -0.16])
+    height = float(np.median(heights(leaning, free, 1) @ [*tip, 1.0]))
+    on_floor = replace(servo, floor=Floor((1,), tip[None], height, 400.0))
+    ours = on_floor.rollouts([motion])[0]
+    theirs = in_mujoco(on_floor, motion, tmp_path, 5e-4)
+    assert np.abs(ours - free).mean() > 10e-3
+    assert np.abs(ours - theirs).mean() < 0.3e-3
 
 
 @pytest.mark.parametrize("timestep", [4e-3, 1e-3])

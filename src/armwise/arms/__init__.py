@@ -21,7 +21,12 @@ from armwise.arms.readers.mjcf import body_name, compile_mjcf, read_geom
 from armwise.arms.readers.urdf import read_shape
 from armwise.arms.readers.xml import Element, read_xml
 from armwise.arms.save import save_arm, simulator_file
-from armwise.arms.writers.mjcf import FRICTION_SOLVER, mjcf_text
+from armwise.arms.writers.mjcf import (
+    FRICTION_SOLVER,
+    Surroundings,
+    mjcf_text,
+    quaternion,
+)
 from armwise.arms.writers.urdf import number, numbers
 from armwise.arms.writers.xml_edit import Editor, quoteattr
 
@@ -43,6 +48,7 @@ __all__ = [
     "Mimic",
     "ParameterLayout",
     "Shape",
+    "Surroundings",
     "arm_from_dict",
     "arm_to_dict",
     "body_name",
@@ -55,6 +61,7 @@ __all__ = [
     "number",
     "numbers",
     "pose",
+    "quaternion",
     "quoteattr",
     "read_geom",
     "read_shape",

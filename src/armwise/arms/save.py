@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from os import PathLike, fspath
 from os import path as paths
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from armwise.arms.arm import Arm
 from armwise.arms.readers.xml import read_xml
@@ -19,6 +20,9 @@ from armwise.arms.writers.xml_edit import Editor, quoteattr
 from armwise.errors import ArmError
 from armwise.files import write_atomically
 from armwise.tables import read_bounded
+
+if TYPE_CHECKING:
+    from armwise.arms.writers.mjcf import Surroundings
 
 
 def save_arm(
@@ -63,6 +67,7 @@ def simulator_file(
     target: Path,
     actuators: Mapping[str, str],
     template: Path | None = None,
+    surroundings: Surroundings | None = None,
 ) -> tuple[bytes, tuple[str, ...]]:
     """Return an MJCF that MuJoCo simulates as it is, and notes for the user.
 
@@ -74,12 +79,15 @@ def simulator_file(
         target: Where the file will be.
         actuators: Joint → line of <actuator>.
         template: The MJCF file the arm was loaded from.
+        surroundings: What the arm touches, in a file of its own; a template has its
+            own surroundings.
     """
     from armwise.arms.writers.mjcf import fill_mjcf, mjcf_text
 
     if template is None:
         require_writable(arm, range(len(arm.links)), False)
-        return mjcf_text(arm, list(actuators.values())).encode(), _lighter(arm)
+        text = mjcf_text(arm, list(actuators.values()), surroundings)
+        return text.encode(), _lighter(arm)
     data = read_bounded(template)
     root = read_xml(template, data)
     if root.tag != "mujoco":

@@ -3,7 +3,7 @@
 from armwise.servos.identify import identify_servo
 from armwise.servos.lerobot import is_lerobot, read_lerobot
 from armwise.servos.load import ServoLoad, identify_servo_load, write_servo_load
-from armwise.servos.mjcf import set_points, write_servo_mjcf
+from armwise.servos.mjcf import set_points, touched, write_servo_mjcf
 from armwise.servos.model import CORE, ELEMENTS, PARAMETERS, ServoParameter
 from armwise.servos.rollout import ServoMotion
 from armwise.servos.servo import (
@@ -36,6 +36,7 @@ __all__ = [
     "read_servo",
     "servo_to_dict",
     "set_points",
+    "touched",
     "write_servo",
     "write_servo_load",
     "write_servo_mjcf",

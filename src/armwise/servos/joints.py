@@ -329,7 +329,7 @@ class JointMotions:
         names = {self.arms[0].links[number].name for number in self.floor.links}
         self.notes.append(
             f"Something level, such as a table, holds {' and '.join(sorted(names))} "
-            "up: free runs stop there. Files for simulators have no floor."
+            "up: free runs stop there, and so do those of the MJCF that is written."
         )
         floors = self.floor.rows(self.arms[0])[None]
         pairs = zip(

@@ -413,11 +413,9 @@ class Servo:
     def simplified(self) -> Servo:
         """Return the servos as simulators have them: position gain, damping, friction.
 
-        Delay and limits of the set-point are kept, for `set_points` holds them. Floors
-        are the simulator's own.
+        Delay and limits of the set-point are kept, for `set_points` holds them.
         """
-        free = replace(self, floor=None)
-        return replace(free, values=dict(self.plain), plain={}) if self.plain else free
+        return replace(self, values=dict(self.plain), plain={}) if self.plain else self
 
     @property
     def identified_arm(self) -> Arm:

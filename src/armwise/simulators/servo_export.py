@@ -18,7 +18,14 @@ from armwise.arms import Arm, number, quoteattr, simulator_file
 from armwise.errors import ArgumentError
 from armwise.files import json_text, write_atomically
 from armwise.recordings import Recording
-from armwise.servos import CORE, ELEMENTS, PARAMETERS, Servo, servo_to_dict
+from armwise.servos import (
+    CORE,
+    ELEMENTS,
+    PARAMETERS,
+    Servo,
+    servo_to_dict,
+    touched,
+)
 from armwise.simulators.files import (
     WrittenFiles,
     column_ranges,
@@ -54,14 +61,26 @@ _STEP = 1e-3
 
 
 def servo_losses(
-    servo: Servo, lost: Sequence[str], recordings: Sequence[Recording]
+    servo: Servo,
+    lost: Sequence[str],
+    recordings: Sequence[Recording],
+    has_floor: bool,
 ) -> dict[str, Float[np.ndarray, " dof"]]:
-    """Mean change of the free run in [rad] for want of each effect, and of all."""
+    """Mean change of the free run in [rad] for want of each effect, and of all.
+
+    Args:
+        servo: What is exported.
+        lost: Effects that the target has no words for.
+        recordings: Over which it is counted.
+        has_floor: Whether the target has the floor that the arm touched.
+    """
     present = {
         name: _EFFECTS[name]
         for name in lost
         if any(np.any(servo.values[p] != PARAMETERS[p].absent) for p in _EFFECTS[name])
     }
+    if servo.floor is not None and not has_floor:
+        present["floor"] = ()
     if not recordings:
         return {name: np.full(servo.arm.dof, np.nan) for name in present}
     motions = [servo.motion(recording) for recording in recordings]
@@ -70,16 +89,16 @@ def servo_losses(
 
     def cost(names: Sequence[str]) -> Float[np.ndarray, " dof"]:
         values = dict(servo.values)
-        for parameter in names:
+        for parameter in [p for name in names for p in present[name]]:
             values[parameter] = np.full(servo.arm.dof, PARAMETERS[parameter].absent)
-        runs = replace(servo, values=values).rollouts(motions)
+        floor = None if "floor" in names else servo.floor
+        runs = replace(servo, values=values, floor=floor).rollouts(motions)
         means = [np.abs(a - b).mean(axis=0) for a, b in zip(runs, whole, strict=True)]
         return np.asarray(weights @ means / weights.sum())
 
-    costs = {name: cost(parameters) for name, parameters in present.items()}
+    costs = {name: cost([name]) for name in present}
     if len(present) > 1:
-        every = [p for parameters in present.values() for p in parameters]
-        costs["together"] = cost(every)
+        costs["together"] = cost(list(present))
     return costs
 
 
@@ -162,8 +181,9 @@ def write_servo_target(
 
 
 def _write_mjcf(servo: Servo, path: Path, template: Path | None) -> WrittenFiles:
-    lines = position_actuators(servo)
-    data, notes = simulator_file(_arm(servo), path, lines, template)
+    arm, lines = _arm(servo), position_actuators(servo)
+    around = touched(servo.floor, arm)
+    data, notes = simulator_file(arm, path, lines, template, around)
     if any("had an actuator" in note for note in notes):
         raise ArgumentError(
             f"{template}: {notes[-1].split(' in the template')[0]}, and two would "
@@ -307,3 +327,8 @@ LOST = {
     "json": (),
 }
 """Target → effects of a servo it cannot express; delays are the first."""
+
+
+def has_floor(to: str, template: Path | None) -> bool:
+    """Whether a target's file holds a floor: a template has its own surroundings."""
+    return to == "json" or (to == "mjcf" and template is None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,14 +45,37 @@ FRICTION_SOLVER = {
 """Attributes of joints and tendons that make frictionloss hold."""
 
 
-def mjcf_text(arm: Arm, actuators: Sequence[str] | None = None) -> str:
+@dataclass(frozen=True)
+class Surroundings:
+    """What an arm may touch, as lines of an MJCF.
+
+    Attributes:
+        elements: Number of a link, BASE of the world → elements of its body.
+        pairs: Lines of the file's <contact>.
+    """
+
+    elements: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    pairs: Sequence[str] = ()
+
+    def on(self, number: int) -> Sequence[str]:
+        """The elements of one body."""
+        return self.elements.get(number, ())
+
+
+def mjcf_text(
+    arm: Arm,
+    actuators: Sequence[str] | None = None,
+    surroundings: Surroundings | None = None,
+) -> str:
     """Return the arm as MJCF, for MuJoCo to simulate.
 
     Args:
         arm: What to write.
         actuators: Lines of the file's <actuator>; given, the file is to be simulated
             as it is: steps and friction's solver are set as well.
+        surroundings: What the arm touches; None for nothing.
     """
+    around = surroundings or Surroundings()
     # Inertias go as they are: MuJoCo must neither balance nor infer them.
     compiler = 'angle="radian" autolimits="true" inertiafromgeom="false"'
     stepping = "" if actuators is None else f" {_stepping(arm)}"
@@ -60,10 +83,11 @@ def mjcf_text(arm: Arm, actuators: Sequence[str] | None = None) -> str:
     lines += [f"  <compiler {compiler}/>"]
     lines += [f'  <option gravity="{numbers(arm.gravity)}"{stepping}/>']
     lines += ["  <worldbody>", *_indented(_geoms(arm.base_shapes), 2)]
+    lines += _indented(around.on(BASE), 2)
     # What stands still needs no inertia, and MuJoCo refuses points and rods even there.
     lines += _indented(_fixed([_massless_if_thin(f) for f in frames_on(arm, BASE)]), 2)
-    lines += _bodies(arm, actuators is not None)
-    lines += ["  </worldbody>"]
+    lines += _bodies(arm, actuators is not None, around)
+    lines += ["  </worldbody>", *_section("contact", list(around.pairs))]
     lines += _section("tendon", tendon_lines(arm, actuators is not None))
     lines += _section("equality", list(_mimics(arm)))
     lines += _section("actuator", list(actuators or ()))
@@ -118,7 +142,7 @@ def drive_attributes(joint: Joint | Coupling) -> dict[str, str]:
     }
 
 
-def _bodies(arm: Arm, holds: bool) -> list[str]:
+def _bodies(arm: Arm, holds: bool, around: Surroundings) -> list[str]:
     """Nest the bodies, children inside parents, without recursion."""
     children: dict[int, list[int]] = {}
     for i, joint in enumerate(arm.joints):
@@ -133,6 +157,7 @@ def _bodies(arm: Arm, holds: bool) -> list[str]:
             continue
         i, depth = item
         lines += _indented(_body(arm, i, holds), depth)
+        lines += _indented(around.on(i), depth + 1)
         # The end tag waits below the children on the stack.
         todo.append("  " * depth + "</body>")
         todo += [(k, depth + 1) for k in reversed(children.get(i, []))]
@@ -285,7 +310,7 @@ def _section(tag: str, inside: list[str]) -> list[str]:
     return [f"  <{tag}>", *_indented(inside, 2), f"  </{tag}>"]
 
 
-def _indented(lines: Iterator[str] | list[str], depth: int) -> list[str]:
+def _indented(lines: Iterable[str], depth: int) -> list[str]:
     return ["  " * depth + line for line in lines]
 
 
