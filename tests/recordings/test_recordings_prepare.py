@@ -305,7 +305,7 @@ def test_accelerations_that_were_recorded_are_used():
         ({"drop": "q_1"}, 'has no column "q_1"'),
         ({"nan": "tau_1"}, "tau_1 is nan in row 101"),
         ({"back": True}, "time runs backwards in row 51"),
-        ({"short": True}, "too short for a cut-off"),
+        ({"short": True}, "samples in 0.5 s are too few for a cut-off of 2 Hz"),
     ],
 )
 def test_recordings_that_cannot_be_prepared(change, message):
@@ -327,6 +327,19 @@ def test_recordings_that_cannot_be_prepared(change, message):
     if "nan" in change or "back" in change:
         skipped = prepare(rec, 2.0, skip_bad_rows=True)
         assert dict(skipped.preparation.rows_dropped).popitem()[1] == 1
+
+
+def test_ten_samples_are_too_few_and_nothing_else_is_said():
+    rec = recording(arm_with_friction(), rate=100.0)
+    ten = rec.between(0.0, 0.095)
+    with pytest.raises(RecordingError, match=r"10 samples in 0.1 s are too few\. R"):
+        prepare(ten)
+    # Cut apart by gaps, that is said.
+    some = rec.between(0.0, 0.3)
+    time = some["q_1"].time + 5.0 * (np.arange(some["q_1"].time.size) > 12)
+    apart = replace(some, tables=(replace(some.tables[0], time=time),))
+    with pytest.raises(RecordingError, match="stretches between gaps, are too few"):
+        prepare(apart)
 
 
 def test_arguments_that_make_no_sense():

@@ -412,6 +412,9 @@ def _unexplained(estimate: Estimate) -> list[EstimateWarning]:
     ]
 
 
+CONCENTRATED = "error-in-part-of-motion"
+"""Code of warnings that say where in the motion much is left over."""
+
 # Judgement: on real arms friction terms leave 5 to 8 % of most wrists' torques.
 _NOTABLE = 0.1
 """Relative error from which on it is said where in the motion it arises."""
@@ -500,14 +503,14 @@ def _concentrated(estimate: Estimate) -> list[EstimateWarning]:
         is_there[-1] = errors.whiteness[j] > _CORRELATED
         if is_there.any():
             k = int(np.argmax(is_there))
-            found.setdefault(k, []).append(
-                f"{names[j]} ({100 * errors.relative_error[j]:.0f} %; "
-                f"{100 * share[k]:.0f} % of its square there, in {100 * rows[k]:.0f} % "
-                "of the rows)"
-            )
+            text = f"{names[j]} ({100 * errors.relative_error[j]:.0f} %"
+            if rows[k] < 1.0:
+                text += f"; {100 * share[k]:.0f} % of its square there, in "
+                text += f"{100 * rows[k]:.0f} % of the rows"
+            found.setdefault(k, []).append(text + ")")
     return [
         EstimateWarning(
-            "error-in-part-of-motion",
+            CONCENTRATED,
             f"The {what} that is not explained arises mostly {_PLACES[k][0]}: "
             f"{', '.join(texts)}. {_PLACES[k][1]}.",
         )

@@ -24,7 +24,7 @@ from armwise.identification.data_checks import (
     scaled_torques,
     without_copies,
 )
-from armwise.identification.diagnosis import diagnose
+from armwise.identification.diagnosis import CONCENTRATED, diagnose
 from armwise.identification.estimate import (
     Estimate,
     Identification,
@@ -178,7 +178,7 @@ def identify(
     if any(warning.code in READINGS - codes for warning in others):
         # What mends the fit is the cause; what the description suggests, and what the
         # fit leaves over, only follow from it.
-        follows = READINGS | {"unexplained-torque", "overfitted"}
+        follows = READINGS | {"unexplained-torque", "overfitted", CONCENTRATED}
         warnings = [*others, *(w for w in warnings if w.code not in follows)]
         others = []
     # What the description alone shows is not said again by a fit; nor is what follows

@@ -183,6 +183,24 @@ def _settings(
     return replace(settings, cutoff_is_automatic=cutoff_hz is None)
 
 
+def _too_short(recording: Recording, table: Stretches, settings: Preparation) -> str:
+    """Say why no stretch leaves a sample, and what would."""
+    longest = max(table.parts, key=len)
+    text = (
+        f"{recording.source}: {len(longest)} samples in "
+        f"{len(longest) / longest.rate_hz:.3g} s"
+    )
+    remedies = ["Record some seconds of motion"]
+    if len(table.parts) > 1:
+        text += f", its longest of {len(table.parts)} stretches between gaps,"
+        remedies.append("raise max_gap")
+    text += " are too few"
+    if not settings.cutoff_is_automatic:
+        text += f" for a cut-off of {settings.low_pass_hz:.3g} Hz"
+        remedies.append("raise the cut-off")
+    return f"{text}. {', or '.join(remedies)}."
+
+
 def _samples(
     recording: Recording, table: Stretches, settings: Preparation, keep_rest: bool
 ) -> Samples:
@@ -195,13 +213,7 @@ def _samples(
     smoothed = [smooth(part, settings) for part in table.parts]
     parts = [part for part in smoothed if part is not None]
     if not parts:
-        seconds = max(len(part) / part.rate_hz for part in table.parts)
-        raise RecordingError(
-            f"{recording.source}: its longest stretch without a gap lasts "
-            f"{seconds:.3g} s, too short for a cut-off of "
-            f"{settings.low_pass_hz:.3g} Hz. "
-            "Record longer, raise the cut-off, or raise max_gap."
-        )
+        raise RecordingError(_too_short(recording, table, settings))
     motions = parts
     if not keep_rest:
         slow = rate / settings.decimation
