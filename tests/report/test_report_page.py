@@ -27,7 +27,7 @@ from armwise.report import (
     write_report,
 )
 from armwise.report.formats import figure_to_html, page_to_html
-from armwise.report.report import Figure, Series
+from armwise.report.report import Figure, ReportTable, Series
 from armwise.report.sections.parameters import friction_section
 from armwise.report.subject import Subject
 
@@ -119,6 +119,23 @@ def test_friction_is_drawn_over_speed_load_and_position_with_measurements(arm):
     slope = np.polyfit(seen.x, seen.y, 1)[0]
     assert slope == pytest.approx(0.2, abs=0.02)
     assert np.diff(model.y)[0] / np.diff(model.x)[0] == pytest.approx(slope, abs=0.02)
+
+
+def test_dry_friction_is_listed_as_a_whole(arm):
+    """Widths share it in many ways; their sum is known, and is what moves the arm."""
+    data = samples(arm, 0)
+    name = arm.driven[0].name
+    widths = [FrictionTerm(0, name, "hysteresis", width) for width in (0.01, 0.04)]
+    truth = Columns(arm, tuple(widths)).friction_columns(data, slice(0, len(data)))
+    bent = replace(data, tau=data.tau + truth @ [0.5, 0.7])
+    estimate = armwise.identify(arm, bent, friction=widths)
+    section = friction_section(Subject.of(estimate, bent))
+    rows = [r for b in section.blocks if isinstance(b, ReportTable) for r in b.rows]
+    ((_, value, std, _),) = [r for r in rows if r[0] == f"{name}: dry friction"]
+    coulomb = arm.parameters[list(arm.parameter_names).index(f"{name}.coulomb")]
+    assert value == pytest.approx(coulomb + 1.2, abs=4.0 * std + 1e-3)
+    (first, second) = [r[2] for r in rows if "hysteresis" in str(r[0])]
+    assert std < np.hypot(first, second)
 
 
 def test_friction_is_drawn_as_it_warms_up(arm, tmp_path):

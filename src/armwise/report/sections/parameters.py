@@ -175,8 +175,37 @@ def _further(subject: Subject) -> ReportTable:
                 term.kind.meaning,
             )
         )
+    rows += _dry_friction(subject)
     caption = "Terms that predict stretches left out better than none."
     return ReportTable(("term", "coefficient", "std", "shape"), tuple(rows), caption)
+
+
+def _dry_friction(subject: Subject) -> list[tuple[str, float, float | None, str]]:
+    """Coulomb friction and hysteresis together, of drives that have both.
+
+    What one log gives to the one another gives to the other: their sum is what a drive
+    shows once it has moved on.
+    """
+    estimate, names = subject.estimate, list(subject.estimate.base.names)
+    leaders = {index: k for k, index in enumerate(estimate.base.indices)}
+    size, rows = estimate.parameters.size, []
+    for j, drive in enumerate(subject.arm.driven):
+        terms = enumerate(estimate.columns.friction, size)
+        own = [k for k, t in terms if t.joint == j and t.form == "hysteresis"]
+        if not own:
+            continue
+        own.append(names.index(f"{drive.name}.coulomb"))
+        part = [leaders[k] for k in own if k in leaders]
+        variance = float(estimate.base_covariance[np.ix_(part, part)].sum())
+        if estimate.friction_effects is not None:
+            # Other terms in place of these have a part in the sum as well.
+            variance -= float(np.sum(estimate.friction_effects[part].sum(axis=0) ** 2))
+        is_known = len(part) == len(own) and np.isfinite(variance)
+        std = float(np.sqrt(max(variance, 0.0))) if is_known else None
+        value = float(estimate.all_parameters[own].sum())
+        meaning = "Coulomb and hysteresis together, once it has moved on"
+        rows.append((f"{drive.name}: dry friction", value, std, meaning))
+    return rows
 
 
 # A few hundred dots show a cloud; more only make the page heavy.
