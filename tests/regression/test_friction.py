@@ -26,7 +26,7 @@ from armwise.regression import (
     load_rows,
     low_pass,
 )
-from studies.friction_terms import run_once
+from studies.friction_terms import known_log, run_once
 from tests.identification.conftest import samples_of, with_drives
 
 
@@ -428,6 +428,21 @@ def test_a_known_plant_gets_its_terms_and_no_others(kind, seed):
     assert (
         len(result.there) == {"plain": 0, "load": 2, "temperature": 2, "all": 8}[kind]
     )
+
+
+def test_a_rotor_loads_no_gear_though_torques_do_not_tell_it_from_links():
+    """Of the shoulder only bodies that can exist say which inertia is the rotor's."""
+    description, log, terms = known_log("ur5", "load", "prescribed", 101)
+    estimate = aw.identify(description, log)
+    found = dict(estimate.friction)
+    leaders = [estimate.base.names[i] for i in estimate.base.indices]
+    for one, coefficient in terms:
+        assert found[one] == pytest.approx(coefficient, rel=0.03)
+        assert estimate.base_std[leaders.index(one.name)] < 0.05 * coefficient
+    # Torques are predicted with the load that they were fitted with.
+    error = np.vstack([x.tau - estimate.predict(x) for x in estimate.samples])
+    rmse = np.sqrt(np.mean(error**2, axis=0))
+    np.testing.assert_allclose(rmse, estimate.fit.rmse, rtol=0.01)
 
 
 @pytest.mark.slow

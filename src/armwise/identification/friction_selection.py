@@ -9,7 +9,7 @@ spoils none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -31,6 +31,7 @@ from armwise.regression import (
     Columns,
     FoldSums,
     FrictionTerm,
+    Solution,
     accumulate,
     accumulate_folds,
     even_stretches,
@@ -230,6 +231,38 @@ def settle_load(problem: Problem, terms: Sequence[str] = TERMS) -> Problem:
             break
         before = friction
     return problem
+
+
+# A load of 100 N m that is off by as much moves its friction by 0.01 N m, below noise.
+_SAME_LOAD = 1e-3
+"""Relative change of the links' columns at which the load is that of the solution."""
+
+
+def carry_own_load(
+    problem: Problem, solution: Solution, solve: Callable[[Problem], Solution]
+) -> tuple[Problem, Solution]:
+    """Solve again until the gears carry what the solution's own links do.
+
+    Torques alone do not tell a rotor from the links beyond it, but only links load a
+    gear, and bodies that can exist share inertia otherwise than least squares.
+
+    Args:
+        problem: The problem as posed.
+        solution: Its solution; one without parameters of its own is left as it is.
+        solve: Solves a problem.
+    """
+    for _ in range(_LOAD_STEPS if problem.columns.follows_estimate else 0):
+        columns, parameters = problem.columns, solution.parameters
+        if parameters is None:
+            break
+        own = replace(columns, load=parameters[: columns.arm.layout.size])
+        change = np.linalg.norm(own.rigid - columns.rigid)
+        if change <= _SAME_LOAD * np.linalg.norm(own.rigid):
+            break
+        sums = accumulate(own, problem.data)
+        problem = replace(problem, columns=own, accumulator=sums)
+        solution = solve(problem)
+    return problem, solution
 
 
 def _folds(columns: Columns, runs: Sequence[Samples]) -> tuple[FoldSums, Accumulator]:

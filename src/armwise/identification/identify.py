@@ -31,6 +31,7 @@ from armwise.identification.estimate import (
     build_estimate,
 )
 from armwise.identification.friction_selection import (
+    carry_own_load,
     chance_covariance,
     select_friction,
     settle_load,
@@ -137,6 +138,7 @@ def identify(
     solver = solver or PhysicallyConsistent()
     with few_threads():
         solution = solver.solve(problem)  # no pass over the data: R factors suffice
+        problem, solution = carry_own_load(problem, solution, solver.solve)
         checked = review(problem, solution)
         estimate = build_estimate(problem, solution, checked, type(solver).__name__)
         estimate = replace(estimate, solved=(problem, solver))
