@@ -24,7 +24,9 @@ from armwise.servos.fit import (
     shared_values,
     standard_deviations,
 )
-from armwise.servos.identify import _Identification, takers
+from armwise.servos.growth import Growth, takers
+from armwise.servos.identify import _Identification
+from armwise.servos.joints import JointMotions
 from armwise.servos.model import CORE, PARAMETERS, half_step_inertia
 from armwise.servos.motions import joint_loads, joint_signs, servo_motion
 from armwise.servos.rollout import Roller
@@ -414,9 +416,7 @@ def test_a_joint_borrows_the_model_of_another(tmp_path):
     robot = rig.arm(tmp_path)
     servo = rig.truth(robot, acceleration=15.0)
     motions = [servo.motion(rig.recording(servo, seed)) for seed in (1, 2, 3, 4)]
-    course = _Identification(
-        [robot] * 4, motions, np.ones(2), Roller(None), (0, 8), lambda what, done: None
-    )
+    course = JointMotions([robot] * 4, motions, Roller(None), lambda what, done: None)
     joints = course.joints()
     for joint in joints:
         values = {name: float(x[joint.number]) for name, x in servo.values.items()}
@@ -425,11 +425,14 @@ def test_a_joint_borrows_the_model_of_another(tmp_path):
         joint.names = (*CORE, "acceleration")
     poor = joints[1]
     poor.names, poor.fits = CORE, [dict(poor.fits[0], acceleration=np.inf)] * 2
-    errors = {j.number: course._left_out(j, j.fits) for j in joints}
-    before = dict(errors)
-    course._borrow(joints, errors)
+    growth = Growth(
+        course.roller, joints, motions, CORE, np.random.default_rng(0), course.progress
+    )
+    growth.errors = {j.number: growth._left_out(j, j.fits) for j in joints}
+    before = dict(growth.errors)
+    growth._borrow()
     assert poor.names == joints[0].names
     assert poor.fits[0]["acceleration"] == pytest.approx(15.0, rel=0.05)
-    assert errors[1] < 0.5 * before[1]
+    assert growth.errors[1] < 0.5 * before[1]
     # The neighbour has nothing to learn from it.
-    assert errors[0] == before[0]
+    assert growth.errors[0] == before[0]

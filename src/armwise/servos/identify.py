@@ -7,7 +7,7 @@ result is judged on the whole arm.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -28,24 +28,22 @@ from armwise.servos.fit import (
     best_starts,
     coordinate_covariance,
     drawn_starts,
-    element_starts,
     fastest,
     fit_alike,
     fit_servo,
     fit_servos,
     mean_errors,
     ranked,
-    shaken,
     shared_values,
     standard_deviations,
     undetermined,
     without,
 )
+from armwise.servos.growth import Growth
 from armwise.servos.joints import JointMotions, ServoJoint, at_rest
 from armwise.servos.load import known_load_errors
 from armwise.servos.model import (
     CORE,
-    ELEMENTS,
     EXPRESSIBLE,
     PARAMETERS,
     absent,
@@ -74,32 +72,6 @@ if TYPE_CHECKING:
 
 STARTS = 256
 """Starting points per joint."""
-
-# Judgement: an element that predicts other motions less than half a percent better is
-# not worth its parameters.
-WORTH = 0.005
-"""Fraction by which an element must reduce the error on motions left out."""
-
-# Judgement: half a step of a usual encoder.
-_ROUNDING = 1e-3
-"""Error in [rad] below which neither other valleys nor second thoughts are worth it."""
-
-_AFTER_FRICTION = "start-up torque"
-"""Element that is tried next when other valleys are sought."""
-
-_PROFILE = "set-point profile"
-"""Element that is in the firmware of all servos."""
-
-_SET_POINT = ("acceleration limit", _PROFILE)
-"""Elements that delay or hasten the set-point."""
-
-_FRICTION = ("load friction", "Stribeck friction")
-"""Elements that limits of the set-point are mistaken for."""
-
-# Judgement: a seventieth of a usual encoder's tick.
-_LEAST_WORTH = 2e-5
-"""The same in [rad]: where all but rounding is explained, a percent is chance."""
-
 
 _TORQUE_UNITS = {
     parameter.unit
@@ -194,9 +166,6 @@ class _Identification(JointMotions):
         super().__init__(arms, motions, roller, progress)
         self.signs, self.starts = signs, draws[1]
         self.random = np.random.default_rng(draws[0])
-        # Few joints leave time for more of each fit.
-        self.is_short = self.dof <= 2
-        self.steps = {1: 10, 2: 6}.get(self.dof, 3)
         self.coasts = any(bool((m.powered < 0.5).any()) for m in motions)
         # Nothing is known of a motor that is never off.
         off = ("coasting", "release") if self.coasts else ()
@@ -218,13 +187,16 @@ class _Identification(JointMotions):
         is_sharp = self.reload(joints)
         moving = [joint for joint in joints if joint.moves]
         self._torques_alike(moving)
-        elements = self._grow(moving)
+        growth = Growth(
+            self.roller, moving, self.motions, self.core, self.random, self.progress
+        )
+        elements = growth.elements()
         # Once more, with a model that knows better what is usual.
         self.mask_contact(joints, is_sure=True)
         self.mask_floor(joints)
         if is_sharp:
             self.reload(joints)
-        fits = self._final(joints)
+        fits = self._final(joints, growth)
         self._walls(joints, fits)
         return self._answer(joints, fits, elements)
 
@@ -312,327 +284,7 @@ class _Identification(JointMotions):
         limits = (name for name in LIMITS if np.isfinite(joint.fits[0][name]))
         return (*self.core, *limits)
 
-    def _grow(self, moving: Sequence[ServoJoint]) -> tuple[ServoElement, ...]:
-        """Add elements one at a time, each judged by the motions left out."""
-        for joint in moving:
-            joint.core = dict(joint.fits[0])
-            joint.names = self.core
-            bare = without(joint.core, joint.names)
-            joint.fits = [
-                self._fitted(joint, side, [bare], 4).values for side in (0, 1)
-            ]
-        errors = {j.number: self._left_out(j, j.fits) for j in moving}
-        for joint in moving:
-            joint.bare_error = errors[joint.number]
-        verdicts = self._set_points(moving, errors)
-        # Again at the end, for what an element is worth depends on the others; of many
-        # joints only those that were judged in another valley, for time.
-        shown = [name for name in ELEMENTS if self._is_shown(name)]
-        # These have just been judged.
-        passes = [n for n in shown if n not in (*_SET_POINT, *_FRICTION)]
-        passes += shown[: None if self.is_short else shown.index(_AFTER_FRICTION)]
-        for k, element in enumerate(passes):
-            # Friction is all there by then, or all that there is.
-            if element == _AFTER_FRICTION:
-                self._borrow(moving, errors)
-                for joint in [j for j in moving if errors[j.number] > _ROUNDING]:
-                    self.progress("other valleys", 0.35 + 0.45 * k / len(passes))
-                    self._shake(joint)
-                    before = errors[joint.number]
-                    errors[joint.number] = self._left_out(joint, joint.fits)
-                    # Elsewhere, what was refused may be needed. Judgement: a hundredth
-                    # is within the scatter between halves of the motions.
-                    if abs(errors[joint.number] - before) > 0.01 * before:
-                        joint.tried.clear()
-            self.progress(element, 0.35 + 0.45 * k / len(passes))
-            self._try(element, moving, errors, verdicts)
-        if len(moving) > 1:
-            verdicts["shared values"] = self._share(moving, errors)
-        return tuple(verdicts.values())
-
-    def _set_points(
-        self, moving: Sequence[ServoJoint], errors: dict[int, float]
-    ) -> dict[str, ServoElement]:
-        """Find the set-points' limits first, beside friction of any kind.
-
-        Without friction limits stand for it, and friction for limits. Friction that is
-        not needed beside the limits is taken away again.
-        """
-        verdicts: dict[str, ServoElement] = {}
-        for joint in moving:
-            for element in _FRICTION:
-                self.progress(element, 0.35)
-                joint.fits = self._with(joint, ELEMENTS[element])
-                joint.names = _joined(joint.names, ELEMENTS[element])
-            errors[joint.number] = self._left_out(joint, joint.fits)
-        for element in _SET_POINT:
-            self.progress(element, 0.36)
-            self._try(element, moving, errors, verdicts)
-        for element in _FRICTION:
-            without_it = [self._drop(j, ELEMENTS[element], errors) for j in moving]
-            after = float(np.mean(list(errors.values())))
-            kept = [j for j in moving if set(ELEMENTS[element]) <= set(j.names)]
-            verdicts[element] = ServoElement(
-                element, float(np.mean(without_it)), after, bool(kept)
-            )
-        for joint in moving:
-            joint.tried.clear()
-        return verdicts
-
-    def _drop(
-        self, joint: ServoJoint, added: Sequence[str], errors: dict[int, float]
-    ) -> float:
-        """Take an element away again, unless that predicts worse; return that error."""
-        names = tuple(n for n in joint.names if n not in added)
-        fits = []
-        for side, values in enumerate(joint.fits):
-            start = without(values, names)
-            # What it did is dry friction again.
-            start["coulomb"] = max(start["coulomb"], joint.core["coulomb"])
-            fits.append(
-                self._fitted(joint, side, [start], 2 * self.steps, names).values
-            )
-        before, after = errors[joint.number], self._left_out(joint, fits)
-        if after < before + max(WORTH * before, _LEAST_WORTH):
-            joint.names, joint.fits = names, fits
-            errors[joint.number] = after
-        return after
-
-    def _try(
-        self,
-        element: str,
-        moving: Sequence[ServoJoint],
-        errors: dict[int, float],
-        verdicts: dict[str, ServoElement],
-    ) -> None:
-        """Add an element to the joints that it predicts better for."""
-        added = ELEMENTS[element]
-        lacking = [
-            j for j in moving
-            if not set(added) <= set(j.names)
-            and len(j.names) != j.tried.get(element)
-            and (element not in verdicts or errors[j.number] > _ROUNDING)
-        ]  # fmt: skip
-        if not lacking:
-            return
-        before = float(np.mean(list(errors.values())))
-        trials = {j.number: self._with(j, added) for j in lacking}
-        after = {j.number: self._left_out(j, trials[j.number]) for j in lacking}
-        # Judgement: a profile is fitted for longer than what it is compared with.
-        worth = 4.0 * WORTH if element == _PROFILE else WORTH
-        willing = takers({n: errors[n] for n in after}, after, worth)
-        taken = errors | ({n: after[n] for n in willing} if willing else after)
-        # What some joints took before is needed, whatever the others say now.
-        if willing or not any(set(added) <= set(j.names) for j in moving):
-            verdicts.pop(element, None)
-            mean = float(np.mean(list(taken.values())))
-            verdicts[element] = ServoElement(element, before, mean, bool(willing))
-        for joint in lacking:
-            joint.tried[element] = len(joint.names)
-            if joint.number in willing:
-                joint.names = _joined(joint.names, added)
-                joint.fits = trials[joint.number]
-                errors[joint.number] = after[joint.number]
-        if element == _PROFILE and willing:
-            self._spread(moving, errors)
-
-    def _spread(self, moving: Sequence[ServoJoint], errors: dict[int, float]) -> None:
-        """Give all joints the set-point's profile that some of them show.
-
-        It is in the firmware, and the same in all servos of an arm; few motions are
-        quick enough to show it in every joint.
-        """
-        added = ELEMENTS[_PROFILE]
-        donors = [j for j in moving if set(added) <= set(j.names)]
-        timing = {
-            name: float(np.median([f[name] for j in donors for f in j.fits]))
-            for name in ("acceleration", "delay")
-        }
-        for joint in moving:
-            self.progress(_PROFILE, 0.4)
-            is_new = not set(added) <= set(joint.names)
-            apart = [abs(np.log(f["acceleration"] / timing["acceleration"]))
-                     for f in joint.fits]  # fmt: skip
-            # Judgement: as far as servos of one type differ.
-            if not is_new and max(apart) < 0.15:
-                continue
-            names = _joined(joint.names, added)
-            fits = []
-            for side, values in enumerate(joint.fits):
-                start = dict(values) | timing
-                if values["derivative"] == 0.0:
-                    # As in `element_starts`: half of what seemed to be damping.
-                    start["damping"] = start["derivative"] = 0.55 * values["damping"]
-                fit = self._fitted(joint, side, [start], 2 * self.steps, names)
-                fits.append(fit.values)
-            error = self._left_out(joint, fits)
-            # Judgement: as for shared values; a joint that has its own keeps it if that
-            # predicts better.
-            if error < (1.03 if is_new else 1.0 - WORTH) * errors[joint.number]:
-                joint.names, joint.fits = names, fits
-                errors[joint.number] = error
-
-    def _borrow(self, moving: Sequence[ServoJoint], errors: dict[int, float]) -> None:
-        """Give a joint the model of another's servo, where that predicts better.
-
-        Elements are added one at a time, and a first one that only stands for others
-        keeps those out. Servos of one arm are of one type: where one of them came to a
-        better model, it is a start for all.
-        """
-        # Judgement: the two that are explained best; with all, it takes long.
-        best = sorted(moving, key=lambda j: errors[j.number] / j.bare_error)[:2]
-        models = [(j.number, j.names, j.fits) for j in best]
-        for joint in [j for j in moving if errors[j.number] > _ROUNDING]:
-            own = [{n: values[n] for n in ("offset", "zero")} for values in joint.fits]
-            for number, names, values in models:
-                if number == joint.number:
-                    continue
-                self.progress("other servos", 0.5)
-                starts = [dict(v) | mine for v, mine in zip(values, own, strict=True)]
-                fits = [
-                    self._fitted(joint, side, [start], 2 * self.steps, names).values
-                    for side, start in enumerate(starts)
-                ]
-                error = self._left_out(joint, fits)
-                if error < (1.0 - WORTH) * errors[joint.number]:
-                    joint.names, joint.fits = names, fits
-                    errors[joint.number] = error
-
-    def _shake(self, joint: ServoJoint) -> None:
-        """Look for a lower valley around a joint's fits, and take both halves there."""
-        number, draws = (20, 7) if self.is_short else (8, 3)
-        few = joint.windows[:: max(1, len(joint.windows) // number)]
-        starts = [
-            start
-            for values in joint.fits
-            for start in (values, *shaken(values, joint.names, self.random, draws))
-        ]
-        # Most lead nowhere, and few windows tell.
-        for windows, count, iterations in ((few, 3, 8), (joint.windows, 1, 6)):
-            fits = fit_servos(
-                self.roller, windows, starts, joint.names,
-                iterations=iterations, prior=joint.prior,
-            )  # fmt: skip
-            best = ranked(self.roller, windows, fits, joint.prior)
-            starts = [fit.values for fit in best[:count]]
-        joint.fits = [
-            self._fitted(joint, side, [values, *starts], self.steps).values
-            for side, values in enumerate(joint.fits)
-        ]
-
-    def _is_shown(self, element: str) -> bool:
-        """Return whether an element can show in these motions."""
-        if element == "winding temperature":
-            warmth = np.array([m.warmth for m in self.motions])
-            # Judgement: three kelvins are a hundredth of the torque.
-            return bool((np.ptp(warmth, axis=0) > 3.0).any())
-        # Zeros of several joints are sought together.
-        return element != "joint zero" or self.dof == 1
-
-    def _share(
-        self, joints: Sequence[ServoJoint], errors: dict[int, float]
-    ) -> ServoElement:
-        """Take all joints' servos to be alike, where that predicts as well."""
-        before = float(np.mean(list(errors.values())))
-        for joint, fits in zip(joints, self._sharing(joints), strict=True):
-            error = self._left_out(joint, fits)
-            # Servos of one arm are of one type as a rule, and alike they are known
-            # where single joints say little: shared unless that predicts clearly worse.
-            joint.is_alike = error < 1.03 * errors[joint.number]
-            if joint.is_alike:
-                joint.fits, errors[joint.number] = fits, error
-        is_any = any(joint.is_alike for joint in joints)
-        after = float(np.mean(list(errors.values())))
-        return ServoElement("shared values", before, after, is_any)
-
-    def _sharing(self, joints: Sequence[ServoJoint]) -> list[list[dict[str, float]]]:
-        """Return the fits of both halves, all joints' servos taken to be alike."""
-        sides = []
-        for side in (0, 1):
-            own = [self._fitted(j, side, [j.fits[side]], 1) for j in joints]
-            prior = shared_values(own)
-            sides.append(
-                [
-                    fit_alike(
-                        self.roller, j.halves[side], j.fits[side], j.names, 4, prior
-                    ).values
-                    for j in joints
-                ]
-            )
-        return [list(pair) for pair in zip(*sides, strict=True)]
-
-    def _fitted(
-        self,
-        joint: ServoJoint,
-        side: int,
-        starts: Sequence[Values],
-        iterations: int,
-        names: Sequence[str] | None = None,
-    ) -> ServoFit:
-        """Return the best fit of one half from some starts."""
-        fits = fit_servos(
-            self.roller, joint.halves[side], starts, names or joint.names,
-            iterations=iterations, prior=joint.prior,
-        )  # fmt: skip
-        return ranked(self.roller, joint.halves[side], fits, joint.prior)[0]
-
-    def _with(self, joint: ServoJoint, added: Sequence[str]) -> list[dict[str, float]]:
-        """Return the fits of both halves with an element added."""
-        fits = []
-        grown = _joined(joint.names, added)
-        for side, values in enumerate(joint.fits):
-            windows = joint.halves[side]
-            starts = element_starts(values, added, windows)
-            if len(added) > 1 and set(added) & set(LIMITS):
-                # What they are worth shows once the others have made room for them.
-                trials = fit_servos(
-                    self.roller, windows[::3], starts, grown, iterations=6,
-                    prior=joint.prior,
-                )  # fmt: skip
-                nearest = ranked(self.roller, windows, trials, joint.prior)[0].values
-                fit = self._fitted(joint, side, [nearest], 2 * self.steps, grown)
-                fits.append(fit.values)
-                continue
-            limits = [name for name in LIMITS if name in grown]
-            count = 1
-            if (
-                set(added) & set(LIMITS)
-                and np.isfinite([joint.core[name] for name in limits]).all()
-            ):
-                # What the random starts came to, with what has been added since.
-                first = {n: joint.core[n] for n in (*self.core, *limits)}
-                starts.append(dict(values) | first)
-                count = 2
-            best = best_starts(self.roller, windows, starts, count)
-            fits.append(self._fitted(joint, side, best, self.steps, grown).values)
-        return fits
-
-    def _left_out(self, joint: ServoJoint, fits: Sequence[Values]) -> float:
-        """Return the error in [rad] of each half's fit on the other half."""
-        both = [
-            np.nanmean(mean_errors(self.roller, joint.halves[1 - side], fits[side]))
-            for side in (0, 1)
-            if joint.halves[1 - side] and joint.halves[side]
-        ]
-        return float(np.mean(both))
-
-    def _left_out_ratio(self, joint: ServoJoint) -> float:
-        """Return the error on motions left out over that on those fitted.
-
-        Halves' fits on each other's motions over their own say it of half of the
-        motions. With n of them errors are 1 ± p/n of what the model cannot explain, in
-        squares: with all, the ratio of squares is the ratio of halves itself.
-        """
-        own = [
-            np.nanmean(mean_errors(self.roller, windows, values))
-            for windows, values in zip(joint.halves, joint.fits, strict=True)
-            if windows
-        ]
-        ratio = self._left_out(joint, joint.fits) / max(float(np.mean(own)), 1e-12)
-        # One motion has no other half.
-        return float(np.sqrt(max(ratio, 1.0))) if np.isfinite(ratio) else 1.0
-
-    def _final(self, joints: list[ServoJoint]) -> list[ServoFit]:
+    def _final(self, joints: list[ServoJoint], growth: Growth) -> list[ServoFit]:
         """Fit all rows of all motions, servos of one type pulled together."""
         moving = [joint for joint in joints if joint.moves]
         prior = None
@@ -643,7 +295,7 @@ class _Identification(JointMotions):
             one, other = encode(stacked([first, second]), joint.names)
             # Judgement: a factor of e either way; beyond, draws would run away.
             joint.offset = np.clip(0.5 * (one - other), -1.0, 1.0)
-            joint.left_out_ratio = self._left_out_ratio(joint)
+            joint.left_out_ratio = growth.left_out_ratio(joint)
             self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
             # Most of the way on the windows, for they cost a tenth of all rows.
             # One joint alone may take its time, and start from both halves' fits.
@@ -851,29 +503,6 @@ def _error_quantiles(
         if joined.size
         else np.zeros(len(ERROR_LEVELS))
     )
-
-
-def _joined(names: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
-    """Return names and those added that are not among them."""
-    return (*names, *(name for name in added if name not in names))
-
-
-def takers(
-    before: Mapping[int, float], after: Mapping[int, float], worth: float = WORTH
-) -> set[int]:
-    """Return the joints that take an element, by their errors on motions left out.
-
-    A joint takes what predicts its own motions better. What an arm's servos need on
-    the whole is in the firmware of all of them: the others take it, too, but those it
-    would harm, and how much it would harm those is not counted.
-    """
-    saved = {n: before[n] - after[n] for n in after}
-    own = {n for n in after if saved[n] > max(worth * before[n], _LEAST_WORTH)}
-    # Judgement: a hundredth is within the scatter between halves of the motions.
-    parts = {n: max(saved[n] / before[n], -0.01) for n in after}
-    if own and float(np.mean(list(parts.values()))) > worth:
-        return {n for n in after if parts[n] > -0.01}
-    return own
 
 
 def _typical_inertia(

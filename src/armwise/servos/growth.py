@@ -1,0 +1,425 @@
+"""Growth of servo models: elements added one at a time, judged by motions left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from armwise.progress import Progress
+from armwise.servos.fit import (
+    LIMITS,
+    ServoFit,
+    Values,
+    best_starts,
+    element_starts,
+    fit_alike,
+    fit_servos,
+    mean_errors,
+    ranked,
+    shaken,
+    shared_values,
+    without,
+)
+from armwise.servos.joints import ServoJoint
+from armwise.servos.model import ELEMENTS
+from armwise.servos.rollout import Roller, ServoMotion
+from armwise.servos.servo import ServoElement
+
+# Judgement: an element that predicts other motions less than half a percent better is
+# not worth its parameters.
+WORTH = 0.005
+"""Fraction by which an element must reduce the error on motions left out."""
+
+# Judgement: half a step of a usual encoder.
+_ROUNDING = 1e-3
+"""Error in [rad] below which neither other valleys nor second thoughts are worth it."""
+
+_AFTER_FRICTION = "start-up torque"
+"""Element that is tried next when other valleys are sought."""
+
+_PROFILE = "set-point profile"
+"""Element that is in the firmware of all servos."""
+
+_SET_POINT = ("acceleration limit", _PROFILE)
+"""Elements that delay or hasten the set-point."""
+
+_FRICTION = ("load friction", "Stribeck friction")
+"""Elements that limits of the set-point are mistaken for."""
+
+# Judgement: a seventieth of a usual encoder's tick.
+_LEAST_WORTH = 2e-5
+"""The same in [rad]: where all but rounding is explained, a percent is chance."""
+
+
+class Growth:
+    """Adds elements to the servos of an arm.
+
+    Args:
+        roller: Of single joints.
+        joints: Those that move, their core fitted; their models are what grows.
+        motions: Of the whole arm.
+        core: What every servo has.
+        random: Generator of starting points.
+        progress: Called with what is being done.
+
+    Attributes:
+        errors: Number of a joint → its error in [rad] on motions left out.
+        verdicts: Element → what it was worth.
+    """
+
+    def __init__(
+        self,
+        roller: Roller,
+        joints: Sequence[ServoJoint],
+        motions: Sequence[ServoMotion],
+        core: tuple[str, ...],
+        random: np.random.Generator,
+        progress: Progress,
+    ) -> None:
+        self.roller, self.joints, self.motions = roller, joints, motions
+        self.core, self.random, self.progress = core, random, progress
+        self.dof = motions[0].q.shape[1]
+        # Few joints leave time for more of each fit.
+        self.is_short = self.dof <= 2
+        self.steps = {1: 10, 2: 6}.get(self.dof, 3)
+        self.errors: dict[int, float] = {}
+        self.verdicts: dict[str, ServoElement] = {}
+
+    def elements(self) -> tuple[ServoElement, ...]:
+        """Add elements one at a time; return what each was worth."""
+        for joint in self.joints:
+            joint.core = dict(joint.fits[0])
+            joint.names = self.core
+            bare = without(joint.core, joint.names)
+            joint.fits = [
+                self._fitted(joint, side, [bare], 4).values for side in (0, 1)
+            ]
+        self.errors = {j.number: self._left_out(j, j.fits) for j in self.joints}
+        for joint in self.joints:
+            joint.bare_error = self.errors[joint.number]
+        self._set_points()
+        # Again at the end, for what an element is worth depends on the others; of many
+        # joints only those that were judged in another valley, for time.
+        shown = [name for name in ELEMENTS if self._is_shown(name)]
+        # These have just been judged.
+        passes = [n for n in shown if n not in (*_SET_POINT, *_FRICTION)]
+        passes += shown[: None if self.is_short else shown.index(_AFTER_FRICTION)]
+        for k, element in enumerate(passes):
+            # Friction is all there by then, or all that there is.
+            if element == _AFTER_FRICTION:
+                self._borrow()
+                self._other_valleys(0.35 + 0.45 * k / len(passes))
+            self.progress(element, 0.35 + 0.45 * k / len(passes))
+            self._try(element)
+        if len(self.joints) > 1:
+            self.verdicts["shared values"] = self._share()
+        return tuple(self.verdicts.values())
+
+    def _other_valleys(self, done: float) -> None:
+        """Look for lower valleys of joints that are explained worse than rounding."""
+        for joint in [j for j in self.joints if self.errors[j.number] > _ROUNDING]:
+            self.progress("other valleys", done)
+            self._shake(joint)
+            before = self.errors[joint.number]
+            self.errors[joint.number] = self._left_out(joint, joint.fits)
+            # Elsewhere, what was refused may be needed. Judgement: a hundredth is
+            # within the scatter between halves of the motions.
+            if abs(self.errors[joint.number] - before) > 0.01 * before:
+                joint.tried.clear()
+
+    def _set_points(self) -> None:
+        """Find the set-points' limits first, beside friction of any kind.
+
+        Without friction limits stand for it, and friction for limits. Friction that is
+        not needed beside the limits is taken away again.
+        """
+        for joint in self.joints:
+            for element in _FRICTION:
+                self.progress(element, 0.35)
+                joint.fits = self._with(joint, ELEMENTS[element])
+                joint.names = _joined(joint.names, ELEMENTS[element])
+            self.errors[joint.number] = self._left_out(joint, joint.fits)
+        for element in _SET_POINT:
+            self.progress(element, 0.36)
+            self._try(element)
+        for element in _FRICTION:
+            without_it = [self._drop(j, ELEMENTS[element]) for j in self.joints]
+            after = self._mean_error()
+            kept = [j for j in self.joints if set(ELEMENTS[element]) <= set(j.names)]
+            self.verdicts[element] = ServoElement(
+                element, float(np.mean(without_it)), after, bool(kept)
+            )
+        for joint in self.joints:
+            joint.tried.clear()
+
+    def _mean_error(self) -> float:
+        """Return the mean over joints of the error on motions left out, in [rad]."""
+        return float(np.mean(list(self.errors.values())))
+
+    def _drop(self, joint: ServoJoint, added: Sequence[str]) -> float:
+        """Take an element away again, unless that predicts worse; return that error."""
+        names = tuple(n for n in joint.names if n not in added)
+        fits = []
+        for side, values in enumerate(joint.fits):
+            start = without(values, names)
+            # What it did is dry friction again.
+            start["coulomb"] = max(start["coulomb"], joint.core["coulomb"])
+            fits.append(
+                self._fitted(joint, side, [start], 2 * self.steps, names).values
+            )
+        before, after = self.errors[joint.number], self._left_out(joint, fits)
+        if after < before + max(WORTH * before, _LEAST_WORTH):
+            joint.names, joint.fits = names, fits
+            self.errors[joint.number] = after
+        return after
+
+    def _try(self, element: str) -> None:
+        """Add an element to the joints that it predicts better for."""
+        added = ELEMENTS[element]
+        lacking = [
+            j for j in self.joints
+            if not set(added) <= set(j.names)
+            and len(j.names) != j.tried.get(element)
+            and (element not in self.verdicts or self.errors[j.number] > _ROUNDING)
+        ]  # fmt: skip
+        if not lacking:
+            return
+        before = self._mean_error()
+        trials = {j.number: self._with(j, added) for j in lacking}
+        after = {j.number: self._left_out(j, trials[j.number]) for j in lacking}
+        # Judgement: a profile is fitted for longer than what it is compared with.
+        worth = 4.0 * WORTH if element == _PROFILE else WORTH
+        willing = takers({n: self.errors[n] for n in after}, after, worth)
+        taken = self.errors | ({n: after[n] for n in willing} if willing else after)
+        # What some joints took before is needed, whatever the others say now.
+        if willing or not any(set(added) <= set(j.names) for j in self.joints):
+            self.verdicts.pop(element, None)
+            mean = float(np.mean(list(taken.values())))
+            self.verdicts[element] = ServoElement(element, before, mean, bool(willing))
+        for joint in lacking:
+            joint.tried[element] = len(joint.names)
+            if joint.number in willing:
+                joint.names = _joined(joint.names, added)
+                joint.fits = trials[joint.number]
+                self.errors[joint.number] = after[joint.number]
+        if element == _PROFILE and willing:
+            self._spread()
+
+    def _spread(self) -> None:
+        """Give all joints the set-point's profile that some of them show.
+
+        It is in the firmware, and the same in all servos of an arm; few motions are
+        quick enough to show it in every joint.
+        """
+        added = ELEMENTS[_PROFILE]
+        donors = [j for j in self.joints if set(added) <= set(j.names)]
+        timing = {
+            name: float(np.median([f[name] for j in donors for f in j.fits]))
+            for name in ("acceleration", "delay")
+        }
+        for joint in self.joints:
+            self.progress(_PROFILE, 0.4)
+            is_new = not set(added) <= set(joint.names)
+            apart = [abs(np.log(f["acceleration"] / timing["acceleration"]))
+                     for f in joint.fits]  # fmt: skip
+            # Judgement: as far as servos of one type differ.
+            if not is_new and max(apart) < 0.15:
+                continue
+            names = _joined(joint.names, added)
+            fits = []
+            for side, values in enumerate(joint.fits):
+                start = dict(values) | timing
+                if values["derivative"] == 0.0:
+                    # As in `element_starts`: half of what seemed to be damping.
+                    start["damping"] = start["derivative"] = 0.55 * values["damping"]
+                fit = self._fitted(joint, side, [start], 2 * self.steps, names)
+                fits.append(fit.values)
+            error = self._left_out(joint, fits)
+            # Judgement: as for shared values; a joint that has its own keeps it if that
+            # predicts better.
+            if error < (1.03 if is_new else 1.0 - WORTH) * self.errors[joint.number]:
+                joint.names, joint.fits = names, fits
+                self.errors[joint.number] = error
+
+    def _borrow(self) -> None:
+        """Give a joint the model of another's servo, where that predicts better.
+
+        Elements are added one at a time, and a first one that only stands for others
+        keeps those out. Servos of one arm are of one type: where one of them came to a
+        better model, it is a start for all.
+        """
+        # Judgement: the two that are explained best; with all, it takes long.
+        ratios = {j.number: self.errors[j.number] / j.bare_error for j in self.joints}
+        best = sorted(self.joints, key=lambda j: ratios[j.number])[:2]
+        models = [(j.number, j.names, j.fits) for j in best]
+        for joint in [j for j in self.joints if self.errors[j.number] > _ROUNDING]:
+            own = [{n: values[n] for n in ("offset", "zero")} for values in joint.fits]
+            for number, names, values in models:
+                if number == joint.number:
+                    continue
+                self.progress("other servos", 0.5)
+                starts = [dict(v) | mine for v, mine in zip(values, own, strict=True)]
+                fits = [
+                    self._fitted(joint, side, [start], 2 * self.steps, names).values
+                    for side, start in enumerate(starts)
+                ]
+                error = self._left_out(joint, fits)
+                if error < (1.0 - WORTH) * self.errors[joint.number]:
+                    joint.names, joint.fits = names, fits
+                    self.errors[joint.number] = error
+
+    def _shake(self, joint: ServoJoint) -> None:
+        """Look for a lower valley around a joint's fits, and take both halves there."""
+        number, draws = (20, 7) if self.is_short else (8, 3)
+        few = joint.windows[:: max(1, len(joint.windows) // number)]
+        starts = [
+            start
+            for values in joint.fits
+            for start in (values, *shaken(values, joint.names, self.random, draws))
+        ]
+        # Most lead nowhere, and few windows tell.
+        for windows, count, iterations in ((few, 3, 8), (joint.windows, 1, 6)):
+            fits = fit_servos(
+                self.roller, windows, starts, joint.names,
+                iterations=iterations, prior=joint.prior,
+            )  # fmt: skip
+            best = ranked(self.roller, windows, fits, joint.prior)
+            starts = [fit.values for fit in best[:count]]
+        joint.fits = [
+            self._fitted(joint, side, [values, *starts], self.steps).values
+            for side, values in enumerate(joint.fits)
+        ]
+
+    def _is_shown(self, element: str) -> bool:
+        """Return whether an element can show in these motions."""
+        if element == "winding temperature":
+            warmth = np.array([m.warmth for m in self.motions])
+            # Judgement: three kelvins are a hundredth of the torque.
+            return bool((np.ptp(warmth, axis=0) > 3.0).any())
+        # Zeros of several joints are sought together.
+        return element != "joint zero" or self.dof == 1
+
+    def _share(self) -> ServoElement:
+        """Take all joints' servos to be alike, where that predicts as well."""
+        before = self._mean_error()
+        for joint, fits in zip(self.joints, self._sharing(), strict=True):
+            error = self._left_out(joint, fits)
+            # Servos of one arm are of one type as a rule, and alike they are known
+            # where single joints say little: shared unless that predicts clearly worse.
+            joint.is_alike = error < 1.03 * self.errors[joint.number]
+            if joint.is_alike:
+                joint.fits, self.errors[joint.number] = fits, error
+        is_any = any(joint.is_alike for joint in self.joints)
+        after = self._mean_error()
+        return ServoElement("shared values", before, after, is_any)
+
+    def _sharing(self) -> list[list[dict[str, float]]]:
+        """Return the fits of both halves, all joints' servos taken to be alike."""
+        sides = []
+        for side in (0, 1):
+            own = [self._fitted(j, side, [j.fits[side]], 1) for j in self.joints]
+            prior = shared_values(own)
+            sides.append(
+                [
+                    fit_alike(
+                        self.roller, j.halves[side], j.fits[side], j.names, 4, prior
+                    ).values
+                    for j in self.joints
+                ]
+            )
+        return [list(pair) for pair in zip(*sides, strict=True)]
+
+    def _fitted(
+        self,
+        joint: ServoJoint,
+        side: int,
+        starts: Sequence[Values],
+        iterations: int,
+        names: Sequence[str] | None = None,
+    ) -> ServoFit:
+        """Return the best fit of one half from some starts."""
+        fits = fit_servos(
+            self.roller, joint.halves[side], starts, names or joint.names,
+            iterations=iterations, prior=joint.prior,
+        )  # fmt: skip
+        return ranked(self.roller, joint.halves[side], fits, joint.prior)[0]
+
+    def _with(self, joint: ServoJoint, added: Sequence[str]) -> list[dict[str, float]]:
+        """Return the fits of both halves with an element added."""
+        fits = []
+        grown = _joined(joint.names, added)
+        for side, values in enumerate(joint.fits):
+            windows = joint.halves[side]
+            starts = element_starts(values, added, windows)
+            if len(added) > 1 and set(added) & set(LIMITS):
+                # What they are worth shows once the others have made room for them.
+                trials = fit_servos(
+                    self.roller, windows[::3], starts, grown, iterations=6,
+                    prior=joint.prior,
+                )  # fmt: skip
+                nearest = ranked(self.roller, windows, trials, joint.prior)[0].values
+                fit = self._fitted(joint, side, [nearest], 2 * self.steps, grown)
+                fits.append(fit.values)
+                continue
+            limits = [name for name in LIMITS if name in grown]
+            count = 1
+            if (
+                set(added) & set(LIMITS)
+                and np.isfinite([joint.core[name] for name in limits]).all()
+            ):
+                # What the random starts came to, with what has been added since.
+                first = {n: joint.core[n] for n in (*self.core, *limits)}
+                starts.append(dict(values) | first)
+                count = 2
+            best = best_starts(self.roller, windows, starts, count)
+            fits.append(self._fitted(joint, side, best, self.steps, grown).values)
+        return fits
+
+    def _left_out(self, joint: ServoJoint, fits: Sequence[Values]) -> float:
+        """Return the error in [rad] of each half's fit on the other half."""
+        both = [
+            np.nanmean(mean_errors(self.roller, joint.halves[1 - side], fits[side]))
+            for side in (0, 1)
+            if joint.halves[1 - side] and joint.halves[side]
+        ]
+        return float(np.mean(both))
+
+    def left_out_ratio(self, joint: ServoJoint) -> float:
+        """Return the error on motions left out over that on those fitted.
+
+        Halves' fits on each other's motions over their own say it of half of the
+        motions. With n of them errors are 1 ± p/n of what the model cannot explain, in
+        squares: with all, the ratio of squares is the ratio of halves itself.
+        """
+        own = [
+            np.nanmean(mean_errors(self.roller, windows, values))
+            for windows, values in zip(joint.halves, joint.fits, strict=True)
+            if windows
+        ]
+        ratio = self._left_out(joint, joint.fits) / max(float(np.mean(own)), 1e-12)
+        # One motion has no other half.
+        return float(np.sqrt(max(ratio, 1.0))) if np.isfinite(ratio) else 1.0
+
+
+def _joined(names: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
+    """Return names and those added that are not among them."""
+    return (*names, *(name for name in added if name not in names))
+
+
+def takers(
+    before: Mapping[int, float], after: Mapping[int, float], worth: float = WORTH
+) -> set[int]:
+    """Return the joints that take an element, by their errors on motions left out.
+
+    A joint takes what predicts its own motions better. What an arm's servos need on
+    the whole is in the firmware of all of them: the others take it, too, but those it
+    would harm, and how much it would harm those is not counted.
+    """
+    saved = {n: before[n] - after[n] for n in after}
+    own = {n for n in after if saved[n] > max(worth * before[n], _LEAST_WORTH)}
+    # Judgement: a hundredth is within the scatter between halves of the motions.
+    parts = {n: max(saved[n] / before[n], -0.01) for n in after}
+    if own and float(np.mean(list(parts.values()))) > worth:
+        return {n for n in after if parts[n] > -0.01}
+    return own
