@@ -27,7 +27,7 @@ import importlib.util
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -82,10 +82,9 @@ clock is looked at."""
 def run() -> Iterator[Figure]:
     """Yield the table, one method a row."""
     arm, fitted, unseen = _recordings()
-    count, start = [0], time.process_time()
-    with _counted(count):
-        servo = identify_servo(arm, fitted)
-    took, used = time.process_time() - start, count[0]
+    count, start = Roller.count, time.process_time()
+    servo = identify_servo(arm, fitted)
+    took, used = time.process_time() - start, Roller.count - count
     logs = [servo.motion(one) for one in unseen]
     late = servo.errors(unseen).delay_line_joints
     yield _figure("the command, late", late, 0, 0.0)
@@ -122,24 +121,6 @@ def _figure(method: str, errors: np.ndarray, evaluations: int, took: float) -> F
         f"{evaluations:,}",
         f"{took:.0f}",
     )
-
-
-@contextmanager
-def _counted(count: list[int]) -> Iterator[None]:
-    """Count the motions that Armwise rolls out."""
-    original = Roller.run
-
-    def counting(
-        roller: Roller, motions: Any, tables: Any, *more: Any, **named: Any
-    ) -> Any:
-        count[0] += len(motions) * len(tables["stiffness"])
-        return original(roller, motions, tables, *more, **named)
-
-    setattr(Roller, "run", counting)  # noqa: B010
-    try:
-        yield
-    finally:
-        setattr(Roller, "run", original)  # noqa: B010
 
 
 def _peer(
@@ -308,14 +289,13 @@ def _pendulum() -> Iterator[Figure]:
     runs = _pendulum_runs()
     fitted = [one for one in runs if one.is_fitted][::_EVERY]
     unseen = [one for one in runs if not one.is_fitted]
-    count, start = [0], time.process_time()
-    with _counted(count):
-        servo = identify_servo(
-            [one.arm for one in fitted],
-            [one.recording for one in fitted],
-            [one.gain for one in fitted],
-        )
-    took = time.process_time() - start
+    count, start = Roller.count, time.process_time()
+    servo = identify_servo(
+        [one.arm for one in fitted],
+        [one.recording for one in fitted],
+        [one.gain for one in fitted],
+    )
+    took, used = time.process_time() - start, Roller.count - count
     errors = servo.errors(
         [one.recording for one in unseen],
         [one.arm for one in unseen],
@@ -324,7 +304,7 @@ def _pendulum() -> Iterator[Figure]:
     late = errors.delay_line_joints
     yield _figure("the command, late", late, 0, 0.0)
     yield from _bam(fitted, unseen, took)
-    yield _figure("Armwise", errors.joints, count[0], took)
+    yield _figure("Armwise", errors.joints, used, took)
 
 
 def _pendulum_runs() -> list[PendulumRun]:

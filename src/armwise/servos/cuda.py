@@ -164,6 +164,7 @@ class CudaRoller(Roller):
         read = [memory[name] for name in names]
         numbers = self._device.upload(columns)
         tasks = count * len(motions)
+        Roller.count += tasks
         self._launch("free_runs", tasks, [count, len(motions), *read, numbers, out])
         return count, out
 

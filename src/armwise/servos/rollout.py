@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -264,7 +264,12 @@ class Roller:
     Args:
         arm: Whose mechanism; its inertias come with each motion. None: single joints,
             each under the load that its motion holds over time.
+
+    Attributes:
+        count: Motions that all of them have rolled out so far, for benchmarks.
     """
+
+    count: ClassVar[int] = 0
 
     def __init__(self, arm: Arm | None) -> None:
         self.mechanism = None if arm is None else mechanism_of(arm)
@@ -328,6 +333,7 @@ class Roller:
     ) -> Float[np.ndarray, " numbers"]:
         """Return positions: tables × samples × joints of every motion."""
         count, motions = len(tables["stiffness"]), len(arrays.shape)
+        Roller.count += count * motions
         # Tables that differ in other things than timing take one series together.
         timing, series = np.unique(timing_rows(tables), axis=0, return_inverse=True)
         if floors is None:
