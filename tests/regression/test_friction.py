@@ -358,6 +358,37 @@ def test_the_period_of_a_ripple_is_refined_where_positions_are_visited_unevenly(
     assert friction_candidates._refined_period(q, noisy, 0.15) == 0.15
 
 
+def test_the_phase_of_a_ripple_far_from_zero_is_as_sure_as_its_period():
+    """A wrist of this plant moves about 90°, fourteen periods from zero."""
+    result = run_once("panda", "ripple", "prescribed", 100)
+    assert result.inside == (True, True)
+
+
+def test_periods_are_fitted_beside_all_else_and_their_doubt_turns_the_phase(arm, data):
+    reach = float(np.ptp(data.q[:, 1]))
+    waves = [term(f"ripple_{x}", 1, reach / 7.0) for x in ("sine", "cosine")]
+    # As if the joint moved about a place three ranges away.
+    far = replace(data, q=data.q + np.array([0.0, 3.0 * reach]))
+    shape = Columns(arm, tuple(waves)).friction_columns(far, slice(0, len(far)))
+    tau = aw.Dynamics(arm).inverse_dynamics(far.q, far.qd, far.qdd) + shape @ [0.3, 0.1]
+    noise = np.random.default_rng(0).standard_normal(tau.shape)
+    far = replace(far, tau=tau + 0.005 * np.abs(tau).max(axis=0) * noise)
+    near = [replace(t, scale=1.0005 * t.scale) for t in waves]
+    plain = Columns(arm)
+    refined, rows = friction_selection._with_periods(
+        plain, [far], friction_selection.TERMS, tuple(near)
+    )
+    (row,) = rows
+    error = 2.0 * np.pi * (1.0 / refined[0].scale - 7.0 / reach)
+    # What sine and cosine of the phase change by for a change of the wave number.
+    turned = np.array([0.1, -0.3]) * far.q[:, 1].mean()
+    std = np.linalg.norm(row[-2:]) / np.linalg.norm(turned)
+    assert abs(error) < 3.0 * std
+    assert abs(error) < 0.5 * 2.0 * np.pi * 7.0 / reach * 0.0005
+    cosine = row[-2:] @ turned / np.linalg.norm(row[-2:]) / np.linalg.norm(turned)
+    assert abs(cosine) > 0.99
+
+
 def test_load_friction_settles_though_the_description_is_wrong(arm, data):
     loaded = Columns(arm, (term("load", 1),))
     tau = data.tau + 0.15 * loaded.friction_columns(data, slice(0, len(data)))[..., 0]

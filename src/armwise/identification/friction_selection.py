@@ -173,14 +173,65 @@ def select_friction(
         search = _Search(columns, folds, total, terms) if is_long else None
         selection = [] if search is None else search.run()
         selected = tuple(candidates[k] for k in selection)
-        smaller = replace(columns.with_friction(selected), fits_reversals=True)
+        refined, doubt = _with_periods(columns, runs, terms, selected)
+        smaller = replace(columns.with_friction(refined), fits_reversals=True)
         # Sums of all rows serve, unless more of them are fitted with these terms.
         is_whole = total.samples == sum(len(run) for run in runs)
-        is_whole &= not any(term.kind.remembers for term in selected)
+        is_whole &= refined == selected
+        is_whole &= not any(term.kind.remembers for term in refined)
         sums = total.restrict(smaller) if is_whole else accumulate(smaller, runs)
         if search is None:
-            return FrictionSelection(selected, candidates, sums)
-        return FrictionSelection(selected, candidates, sums, search.spread(selection))
+            return FrictionSelection(refined, candidates, sums)
+        spread = np.vstack([search.spread(selection), *doubt])
+        return FrictionSelection(refined, candidates, sums, spread)
+
+
+# Judgement: at the end of the range a wave is shifted by a fiftieth of a radian, where
+# its slope is known to a hundredth.
+_SHIFT = 0.02
+"""Change of phase in [rad] by which the slope of a wave over its number is taken."""
+
+
+def _with_periods(
+    columns: Columns,
+    runs: Sequence[Samples],
+    terms: Sequence[str],
+    selected: tuple[FrictionTerm, ...],
+) -> tuple[tuple[FrictionTerm, ...], list[Float[np.ndarray, " base"]]]:
+    """Terms with the periods of ripples fitted beside all else, and their doubt.
+
+    The first fit that a period comes from knows nothing of the other terms. What is
+    left of its error turns the phase, the more the further from zero a joint moves.
+
+    Returns:
+        The terms, and what a standard deviation of each period moves the base
+        parameters and terms by.
+    """
+    sines = [k for k, term in enumerate(selected) if term.form == "ripple_sine"]
+    pairs = [
+        (k, m)
+        for k in sines
+        for m, term in enumerate(selected)
+        if term == replace(selected[k], form="ripple_cosine")
+    ]
+    if not pairs:
+        return selected, []
+    rows = columns.dynamics.mechanism.drive_rows
+    shifted, steps, refined = [], [], list(selected)
+    for pair in pairs:
+        term = selected[pair[0]]
+        farthest = max(np.abs(run.q @ rows[term.joint]).max() for run in runs)
+        steps.append(_SHIFT / max(float(farthest), 1e-9))
+        period = 2.0 * np.pi / (2.0 * np.pi / term.scale + steps[-1])
+        shifted += [replace(selected[k], scale=period) for k in pair]
+    wide = replace(columns, friction=(*selected, *shifted))
+    search = _Search(wide, *_folds(wide, runs), terms)
+    waves, effects = search.waves(len(selected), pairs, steps)
+    for pair, wave in zip(pairs, waves, strict=True):
+        period = 2.0 * np.pi / (2.0 * np.pi / selected[pair[0]].scale + wave)
+        for k in pair:
+            refined[k] = replace(selected[k], scale=period)
+    return tuple(refined), list(effects)
 
 
 def chance_covariance(
@@ -490,6 +541,48 @@ class _Search:
         unit = np.concatenate(rows)[:, 1:-1] * (self._scale[-1] / self._scale[1:-1])
         first = self._own - 1
         return unit[:, [*range(first), *(first + k for k in selection)]]
+
+    def waves(
+        self,
+        count: int,
+        pairs: Sequence[tuple[int, int]],
+        steps: Sequence[float],
+    ) -> tuple[np.ndarray, Float[np.ndarray, "pairs base"]]:
+        """Fit the numbers of waves of ripples beside all other unknowns.
+
+        Args:
+            count: Terms that are fitted; those after them are the pairs' sines and
+                cosines once more, of other wave numbers.
+            pairs: Sine and cosine of each ripple.
+            steps: By how much the wave number of those is larger in [1/rad].
+
+        Returns:
+            What to add to the wave numbers in [1/rad], and what a standard deviation of
+            each moves the base parameters, and the terms, by.
+        """
+        grams, size = self._sums(frozenset()), self._own + count
+        x = self._fits(grams.sum(axis=0)[None], range(count), ())[0][0]
+        change = np.zeros((self._width, size + len(pairs) + 1))
+        change[:size, :size], change[-1, -1] = np.eye(size), 1.0
+        for p, (pair, step) in enumerate(zip(pairs, steps, strict=True)):
+            for i, k in enumerate(pair):
+                old, new = self._own + k, size + 2 * p + i
+                change[old, size + p] = -x[old] / step
+                ratio = self._scale[new] / self._scale[old]
+                change[new, size + p] = x[old] * ratio / step
+        grams = change.T @ grams @ change
+        ridge = _RIDGE * np.eye(size + len(pairs))
+        total = grams.sum(axis=0)
+        fits = [
+            np.linalg.solve(gram[:-1, :-1] + ridge, gram[:-1, -1])[size:]
+            for gram in (total, *(total - grams))
+        ]
+        without = np.stack(fits[1:])
+        # Delete-a-fold jackknife.
+        std = np.sqrt((len(grams) - 1) * np.var(without, axis=0))
+        inner = total[:size, :size] + ridge[:size, :size]
+        moves = -np.linalg.solve(inner, total[:size, size:-1]).T * std[:, None]
+        return fits[0], moves[:, 1:] * (self._scale[-1] / self._scale[1:size])
 
     def _reversed(self, selection: Sequence[int]) -> list[int]:
         """Terms that only brake, but whose coefficient is not positive."""
