@@ -16,9 +16,10 @@ from armwise.errors import EstimateWarning
 from armwise.identification.validation import (
     REVERSAL,
     Agreement,
+    Masks,
     Validation,
     compare_description,
-    part_masks,
+    predicted_block,
 )
 
 if TYPE_CHECKING:
@@ -433,7 +434,7 @@ _LOW, _HIGH = 0.1, 0.7
 """Fractions of a joint's top speed, or torque, below and above which it is low or
 high."""
 
-_PLACES = (
+_REGIONS = (
     (
         "while a joint sticks",
         "What its drive holds meanwhile no friction of motion tells, and predictions "
@@ -486,52 +487,63 @@ def _concentrated(estimate: Estimate) -> list[EstimateWarning]:
     joints = np.flatnonzero(errors.relative_error > _NOTABLE)
     if not runs or not joints.size:
         return []
-    predicted = [estimate.predict(run) for run in runs]
-    squares = np.vstack(
-        [(x.tau - p) ** 2 for x, p in zip(runs, predicted, strict=True)]
-    )
-    places = np.concatenate([_places(estimate, run) for run in runs], axis=1)
+    fractions, rows = _by_region(estimate, runs, joints)
+    # Errors in some rows beside those in all others.
+    is_there = fractions * (1.0 - rows) > _FARTHER**2 * (1.0 - fractions) * rows
+    is_there &= fractions > _MOSTLY
+    # The last region is the whole log.
+    is_there[-1] = errors.whiteness[joints] > _CORRELATED
     names = estimate.prior_arm.coordinate_names
-    found: dict[int, list[str]] = {}
-    for j in joints:
-        total = max(float(squares[:, j].sum()), 1e-300)
-        share = places[..., j] @ squares[:, j] / total
-        rows = places[..., j].mean(axis=1)
-        is_there = share * (1.0 - rows) > _FARTHER**2 * (1.0 - share) * rows
-        is_there &= share > _MOSTLY
-        # The last place is the whole log.
-        is_there[-1] = errors.whiteness[j] > _CORRELATED
-        if is_there.any():
-            k = int(np.argmax(is_there))
-            text = f"{names[j]} ({100 * errors.relative_error[j]:.0f} %"
-            if rows[k] < 1.0:
-                text += f"; {100 * share[k]:.0f} % of its square there, in "
-                text += f"{100 * rows[k]:.0f} % of the rows"
-            found.setdefault(k, []).append(text + ")")
+    texts: dict[int, list[str]] = {}
+    for i, j in enumerate(joints):
+        if not is_there[:, i].any():
+            continue
+        k = int(np.argmax(is_there[:, i]))
+        text = f"{names[j]} ({100 * errors.relative_error[j]:.0f} %"
+        if k < len(_REGIONS) - 1:
+            text += f"; {100 * fractions[k, i]:.0f} % of its square there, in "
+            text += f"{100 * rows[k, i]:.0f} % of the rows"
+        texts.setdefault(k, []).append(text + ")")
     return [
         EstimateWarning(
             CONCENTRATED,
-            f"The {what} that is not explained arises mostly {_PLACES[k][0]}: "
-            f"{', '.join(texts)}. {_PLACES[k][1]}.",
+            f"The {what} that is not explained arises mostly {_REGIONS[k][0]}: "
+            f"{', '.join(own)}. {_REGIONS[k][1]}.",
         )
-        for k, texts in sorted(found.items())
+        for k, own in sorted(texts.items())
     ]
 
 
-def _places(
-    estimate: Estimate, run: Samples
-) -> Float[np.ndarray, "places samples dof"]:
-    """Which rows of each joint are of which of _PLACES, as ones and zeros."""
-    _, resting, reversing = part_masks(run)
+def _by_region(
+    estimate: Estimate, runs: Sequence[Samples], joints: np.ndarray
+) -> tuple[Float[np.ndarray, "regions joints"], Float[np.ndarray, "regions joints"]]:
+    """Fractions of some joints' squared errors, and of the rows, in each of _REGIONS.
+
+    Block by block, so that memory does not grow with a log.
+    """
+    columns, masks = estimate.columns, Masks()
+    weights = columns.user @ estimate.all_parameters
     # A percentile, not the maximum: one spike must not set the scale.
-    speed, torque = (
-        np.abs(x) / np.maximum(np.percentile(np.abs(x), 99.0, axis=0), 1e-300)
-        for x in (run.qd, run.tau)
+    top_speed, top_torque = (
+        np.maximum(np.percentile(np.abs(_from_all_over(x)), 99.0, axis=0), 1e-300)
+        for x in ([run.qd for run in runs], [run.tau for run in runs])
     )
-    sticks = estimate.columns.sticks(run)
-    everywhere = np.ones(run.q.shape, dtype=bool)
-    kinds = [sticks, reversing, resting, speed < _LOW, speed > _HIGH, torque > _HIGH]
-    return np.stack([*kinds, everywhere]).astype(float)
+    sums = np.zeros((2, len(_REGIONS), joints.size))
+    for run in runs:
+        sticks = columns.sticks(run)[:, joints]
+        for block in columns.blocks([run]):
+            rows = block.rows
+            _, resting, reversing = masks.of(block)[..., joints]
+            speed = (np.abs(run.qd[rows]) / top_speed)[:, joints]
+            torque = (np.abs(run.tau[rows]) / top_torque)[:, joints]
+            ones = np.ones(speed.shape)
+            kinds = [sticks[rows], reversing, resting, speed < _LOW, speed > _HIGH]
+            kinds += [torque > _HIGH, ones > 0.0]
+            error = run.tau[rows] - predicted_block(columns, block, weights)
+            both = np.stack([error[:, joints] ** 2, ones])
+            sums += np.einsum("knj,snj->skj", np.stack(kinds), both)
+    fractions, counts = sums / np.maximum(sums[:, -1:], 1e-300)
+    return fractions, counts
 
 
 def worsening(fit: Validation, checked: Validation) -> Float[np.ndarray, " dof"]:

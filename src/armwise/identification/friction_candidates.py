@@ -194,9 +194,9 @@ def _first_residuals(
                 matrix[-1] - weights[support] @ matrix[:-1]
                 for matrix, support in zip(block.joints, columns.support, strict=True)
             ]
-            left = np.stack(residuals, axis=1)
-            trusted = np.ones(left.shape) if block.trust is None else block.trust
-            parts.append((run.q[block.rows] @ turned.T, left, trusted > 0.0))
+            residual = np.stack(residuals, axis=1)
+            trusted = np.ones(residual.shape) if block.trust is None else block.trust
+            parts.append((run.q[block.rows] @ turned.T, residual, trusted > 0.0))
     return _Residuals(tuple(parts))
 
 

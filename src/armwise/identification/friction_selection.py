@@ -439,8 +439,8 @@ class _Search:
 
         Its scale was chosen before these were there.
         """
-        chosen = list(selection)
-        whole = self._remembering(chosen)
+        terms = list(selection)
+        whole = self._remembering(terms)
         for i, k in enumerate(selection):
             term = self._terms[k]
             others = [
@@ -452,28 +452,28 @@ class _Search:
                 continue
             errors = {}
             for other in others:
-                trial = [*chosen[:i], other, *chosen[i + 1 :]]
+                trial = [*terms[:i], other, *terms[i + 1 :]]
                 x = self._solutions(trial, whole, ())[0]
                 errors[other] = self._errors(x)[1][:, self._joints[k]].sum()
-            chosen[i] = min(errors, key=lambda other: errors[other])
-        return chosen
+            terms[i] = min(errors, key=lambda other: errors[other])
+        return terms
 
     def _needed(self, selection: Sequence[int]) -> list[int]:
         """Terms that still help beside all others; those selected last go first."""
-        chosen = list(selection)
-        whole = self._remembering(chosen)
+        terms = list(selection)
+        whole = self._remembering(terms)
         for k in reversed(selection):
             kind, joints = self._terms[k].kind, self._joints[k]
-            others = [other for other in chosen if other != k]
+            others = [other for other in terms if other != k]
             if kind.remembers or not others:
                 continue
             before, after = (
-                self._errors(self._solutions(terms, whole, ())[0])[:, :, joints]
-                for terms in (others, chosen)
+                self._errors(self._solutions(some, whole, ())[0])[:, :, joints]
+                for some in (others, terms)
             )
             if not self._gain(before.sum(axis=2), after.sum(axis=2), joints, False):
-                chosen = others
-        return chosen
+                terms = others
+        return terms
 
     def _touched(self, additions: Sequence[int]) -> set[int]:
         """Drives whose errors further terms can change: by parameters they share.

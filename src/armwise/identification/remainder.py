@@ -174,9 +174,9 @@ def lag_doubt(
     nothing = np.zeros(rows.regressor.shape[2] + 1)
     if rows.problem.columns.has_lags:
         return None, nothing
-    known = [run.preparation for run in rows.problem.data]
+    preparations = [run.preparation for run in rows.problem.data]
     # Friction with a memory keeps a delay that was to be fitted from being so.
-    before = max(one.lag_doubt or one.lag_std or 0.0 for one in known)
+    before = max(one.lag_doubt or one.lag_std or 0.0 for one in preparations)
     if not before:
         return None, nothing
     step = max(1, rows.log.size // ROWS_TRIED)
