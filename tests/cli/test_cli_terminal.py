@@ -115,3 +115,20 @@ def test_a_command_says_the_same_once(capsys):
         warn("Angles with few digits.")
     warn("Angles with few digits.")
     assert capsys.readouterr().err.count("few digits") == 2
+
+
+def test_units_in_brackets_are_shown():
+    """Rich takes [rad] for a style, and drops it."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    from armwise.cli.output import table
+
+    screen = Console(width=80, file=StringIO())
+    rows = table("Errors [mrad]", ["joint", "travel [rad]"])
+    rows.add_row("elbow", "1.5")
+    screen.print(rows)
+    text = screen.file.getvalue()
+    assert "Errors [mrad]" in text
+    assert "travel [rad]" in text

@@ -20,6 +20,7 @@ from armwise.servos.fit import (
     ServoFit,
     fit_alike,
     fit_servos,
+    idle_limits,
     ranked,
     shared_values,
     standard_deviations,
@@ -331,13 +332,26 @@ def test_servos_share_what_some_of_them_know():
 
 def test_one_joint_does_not_decide_for_another():
     before = {0: 2e-3, 1: 3e-3, 2: 4e-3, 3: 1e-3}
+    sure = dict.fromkeys(before, 0.0)
     # Three want the element, and one would be ruined by it.
-    assert takers(before, {0: 1.8e-3, 1: 2.8e-3, 2: 3.8e-3, 3: 9e-3}) == {0, 1, 2}
+    assert takers(before, {0: 1.8e-3, 1: 2.8e-3, 2: 3.8e-3, 3: 9e-3}, sure) == {0, 1, 2}
     # What they need on the whole is in the firmware of one that does not show it.
-    assert takers(before, {0: 1.8e-3, 1: 2.8e-3, 2: 3.8e-3, 3: 1e-3}) == {0, 1, 2, 3}
+    some = {0: 1.8e-3, 1: 2.8e-3, 2: 3.8e-3, 3: 1e-3}
+    assert takers(before, some, sure) == {0, 1, 2, 3}
     # A little of one joint says nothing of the others.
-    assert takers(before, {0: 1.98e-3, 1: 3e-3, 2: 4e-3, 3: 1e-3}) == {0}
-    assert takers(before, before) == set()
+    little = {0: 1.98e-3, 1: 3e-3, 2: 4e-3, 3: 1e-3}
+    assert takers(before, little, sure) == {0}
+    assert takers(before, before, sure) == set()
+    # What windows differ by as much as they save is chance.
+    assert takers(before, little, {**sure, 0: 3e-5}) == set()
+
+
+def test_a_limit_that_no_motion_meets_is_idle(robot):
+    servo = rig.truth(robot, acceleration=15.0, slew=1e4)
+    motion = joint_loads(servo.motion(rig.recording(servo, 1)), robot)[1]
+    values = {name: float(x[1]) for name, x in servo.values.items()}
+    names = (*CORE, "acceleration", "slew")
+    assert idle_limits(Roller(None), [motion], values, names) == {"slew"}
 
 
 def still(values, names):

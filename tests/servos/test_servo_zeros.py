@@ -13,7 +13,7 @@ from armwise.servos.joints import JointMotions
 from armwise.servos.model import CORE, half_step_inertia
 from armwise.servos.motions import dense, joint_loads, simulated_loads
 from armwise.servos.rollout import Roller
-from armwise.servos.zeros import zero_step
+from armwise.servos.zeros import _telling, zero_step
 from tests.servos import rig
 
 
@@ -110,8 +110,43 @@ def test_a_wall_is_where_a_joint_always_stops(robot, wall):
         free = rig.truth(robot).values
         joint.fits = [{name: float(x[joint.number]) for name, x in free.items()}] * 2
     course.mask_contact(joints, is_sure=True)
-    walls = [course.find_walls(joint, joint.fits[0]) for joint in joints]
+    walls = [course.find_walls(joint, joint.fits[0], joints) for joint in joints]
     if np.isinf(wall):
         assert walls == [{}, {}]
     else:
         assert [w["upper"] for w in walls] == pytest.approx([wall] * 2, abs=2e-3)
+        # What holds the other joint at the same time is no wall, but what both touch.
+        one, other = joints
+        other.motions = [
+            replace(b, mask=a.mask)
+            for a, b in zip(one.motions, other.motions, strict=True)
+        ]
+        assert course.find_walls(one, one.fits[0], joints) == {}
+
+
+def test_only_zeros_that_are_told_from_none_are_moved(robot):
+    servo = with_zeros(robot, [0.0, 0.2])
+    motions = [servo.motion(rig.recording(servo, seed)) for seed in range(5)]
+    course = JointMotions([robot] * 5, motions, Roller(None), lambda what, part: None)
+    joints = course.joints()
+    for joint in joints:
+        joint.fits = [as_fitted(rig.truth(robot), joint.number)] * 2
+        joint.halves = course.windows(joint)
+    course.find_zeros(joints, (*CORE, "acceleration"))
+    assert course.zeros[0] == 0.0
+    assert course.zeros[1] == pytest.approx(0.2, abs=3.0 * course.zero_std[1])
+    assert course.zero_std[1] < 0.05
+    assert len(course.notes) == 1
+
+
+def test_zeros_are_sought_where_nothing_holds_the_arm(robot):
+    servo = rig.truth(robot)
+    motions = [servo.motion(rig.recording(servo, seed)) for seed in range(4)]
+    split = [joint_loads(m, robot) for m in motions]
+    joints = [[one[j] for one in split] for j in range(2)]
+    touched = joints[0][1].mask.copy()
+    touched[100:300] = False
+    joints[0][1] = replace(joints[0][1], mask=touched)
+    assert sorted(_telling(motions, joints)) == [0, 2, 3]
+    # Of too little that is free all is used.
+    assert sorted(_telling(motions[:2], [own[:2] for own in joints])) == [0, 1]

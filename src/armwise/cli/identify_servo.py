@@ -128,17 +128,20 @@ def _errors(errors: FreeRunErrors | None) -> dict[str, Any] | None:
         "mrad": 1e3 * errors.joints,
         "delay_line_mrad": 1e3 * errors.delay_line_joints,
         "motions": {name: 1e3 * row for name, row in errors.motions.items()},
+        "contact": dict(errors.contact),
     }
 
 
 def _show(
     servo: Servo, validation: FreeRunErrors | None, files: dict[str, str]
 ) -> None:
+    from rich.markup import escape
+
     screen = console()
     names = [joint.name for joint in servo.arm.joints]
     values = table(f"Servos of {servo.arm.name}", ["", *names])
     for name, unit, cells in servo.rows():
-        values.add_row(f"{name} [{unit}]", *cells)
+        values.add_row(escape(f"{name} [{unit}]"), *cells)
     screen.print(values)
     errors = table("Mean error in free run [mrad]", ["", *names])
     for label, e in (("fitted", servo.fit), ("other motions", validation)):
@@ -147,7 +150,8 @@ def _show(
             line = (f"{1e3 * x:.1f}" for x in e.delay_line_joints)
             errors.add_row(f"{label}, a delay line", *line)
     screen.print(errors)
-    for sentence in servo.statements():
+    unseen = validation.statements() if validation else ()
+    for sentence in (*servo.statements(), *unseen):
         screen.print(f"- {sentence}", markup=False)
     for sentence in servo.record_next():
         screen.print(f"- Next: {sentence}", markup=False)

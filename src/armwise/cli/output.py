@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -60,11 +60,16 @@ def console(*, error: bool = False) -> Console:
 def table(title: str, columns: Sequence[str]) -> Table:
     """Begin a table: text to the left, numbers (all but the first column) right."""
     from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
     from rich.table import Table
 
-    rows = Table(title=title, box=SIMPLE_HEAD, title_justify="left", title_style="bold")
+    # Units stand in brackets, which rich takes for styles.
+    rows = Table(
+        title=escape(title), box=SIMPLE_HEAD, title_justify="left", title_style="bold"
+    )
     for i, column in enumerate(columns):
-        rows.add_column(column, justify="right" if i else "left", overflow="fold")
+        justify: Literal["left", "right"] = "right" if i else "left"
+        rows.add_column(escape(column), justify=justify, overflow="fold")
     return rows
 
 

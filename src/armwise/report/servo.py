@@ -88,7 +88,13 @@ def _summary(servo: Servo, validation: FreeRunErrors | None) -> Section:
             )
     blocks: list[Block] = [
         KeyNumbers(tuple(numbers)),
-        BulletList((*servo.statements(), *(f"Next: {x}" for x in servo.record_next()))),
+        BulletList(
+            (
+                *servo.statements(),
+                *(validation.statements() if validation else ()),
+                *(f"Next: {x}" for x in servo.record_next()),
+            )
+        ),
     ]
     return Section("summary", "Summary", tuple(blocks), {})
 

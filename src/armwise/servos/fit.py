@@ -278,6 +278,25 @@ def undetermined(
     return {name for name, r in zip(logs, rise, strict=True) if r < 0.5}
 
 
+def idle_limits(
+    roller: Roller,
+    motions: Sequence[ServoMotion],
+    values: Values,
+    names: Sequence[str],
+) -> set[str]:
+    """Return the limits that no motion would meet if they were lower by a factor."""
+    limits = [name for name in names if np.isinf(PARAMETERS[name].absent)]
+    servos = [dict(values)]
+    servos += [dict(values) | {name: values[name] / np.e} for name in limits]
+    # Judgement: as where fits are ranked.
+    scale = np.full(len(servos), 1e-3)
+    costs = roller.costs(motions, tables_of(stacked(servos)), scale)
+    costs *= effective_rows(motions) / scale
+    # Half: one standard deviation, as for what is not determined.
+    pairs = zip(limits, costs[1:] - costs[0], strict=True)
+    return {name for name, rise in pairs if rise < 0.5}
+
+
 def fit_servo(
     roller: Roller,
     motions: Sequence[ServoMotion],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from armwise.servos.joints import ServoJoint
 from armwise.servos.model import ELEMENTS
 from armwise.servos.rollout import Roller, ServoMotion
 from armwise.servos.servo import ServoElement
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 # Judgement: an element that predicts other motions less than half a percent better is
 # not worth its parameters.
@@ -50,6 +54,11 @@ _FRICTION = ("load friction", "Stribeck friction")
 # Judgement: a seventieth of a usual encoder's tick.
 _LEAST_WORTH = 2e-5
 """The same in [rad]: where all but rounding is explained, a percent is chance."""
+
+
+# Judgement: of elements that are not there one in six passes by chance.
+_SURE = 1.0
+"""Standard errors over windows by which an element must save on motions left out."""
 
 
 class Growth:
@@ -187,10 +196,17 @@ class Growth:
             return
         before = self._mean_error()
         trials = {j.number: self._with(j, added) for j in lacking}
-        after = {j.number: self._left_out(j, trials[j.number]) for j in lacking}
+        rows = {
+            j.number: [
+                self._window_errors(j, fits) for fits in (j.fits, trials[j.number])
+            ]
+            for j in lacking
+        }
+        after = {number: float(np.nanmean(new)) for number, (_, new) in rows.items()}
+        doubts = {number: _doubt(old - new) for number, (old, new) in rows.items()}
         # Judgement: a profile is fitted for longer than what it is compared with.
         worth = 4.0 * WORTH if element == _PROFILE else WORTH
-        willing = takers({n: self.errors[n] for n in after}, after, worth)
+        willing = takers({n: self.errors[n] for n in after}, after, doubts, worth)
         taken = self.errors | ({n: after[n] for n in willing} if willing else after)
         # What some joints took before is needed, whatever the others say now.
         if willing or not any(set(added) <= set(j.names) for j in self.joints):
@@ -377,13 +393,20 @@ class Growth:
         return fits
 
     def _left_out(self, joint: ServoJoint, fits: Sequence[Values]) -> float:
-        """Return the error in [rad] of each half's fit on the other half."""
+        """Return the mean error in [rad] of each half's fit on the other half."""
+        errors = self._window_errors(joint, fits)
+        return float(np.nanmean(errors)) if len(errors) else np.nan
+
+    def _window_errors(
+        self, joint: ServoJoint, fits: Sequence[Values]
+    ) -> Float[np.ndarray, " windows"]:
+        """Return the error in [rad] of each half's fit on the other half's windows."""
         both = [
-            np.nanmean(mean_errors(self.roller, joint.halves[1 - side], fits[side]))
+            mean_errors(self.roller, joint.halves[1 - side], fits[side])
             for side in (0, 1)
             if joint.halves[1 - side] and joint.halves[side]
         ]
-        return float(np.mean(both))
+        return np.concatenate(both) if both else np.zeros(0)
 
     def left_out_ratio(self, joint: ServoJoint) -> float:
         """Return the error on motions left out over that on those fitted.
@@ -407,17 +430,30 @@ def _joined(names: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
     return (*names, *(name for name in added if name not in names))
 
 
+def _doubt(saved: Float[np.ndarray, " windows"]) -> float:
+    """Return the standard error of the mean of what windows save."""
+    saved = saved[np.isfinite(saved)]
+    return float(np.std(saved, ddof=1) / np.sqrt(len(saved))) if len(saved) > 1 else 0.0
+
+
 def takers(
-    before: Mapping[int, float], after: Mapping[int, float], worth: float = WORTH
+    before: Mapping[int, float],
+    after: Mapping[int, float],
+    doubts: Mapping[int, float],
+    worth: float = WORTH,
 ) -> set[int]:
     """Return the joints that take an element, by their errors on motions left out.
 
-    A joint takes what predicts its own motions better. What an arm's servos need on
-    the whole is in the firmware of all of them: the others take it, too, but those it
-    would harm, and how much it would harm those is not counted.
+    A joint takes what predicts its own motions better, beyond doubt. What an arm's
+    servos need on the whole is in the firmware of all of them: the others take it,
+    too, but those it would harm, and how much it would harm those is not counted.
     """
     saved = {n: before[n] - after[n] for n in after}
-    own = {n for n in after if saved[n] > max(worth * before[n], _LEAST_WORTH)}
+    own = {
+        n
+        for n in after
+        if saved[n] > max(worth * before[n], _SURE * doubts[n], _LEAST_WORTH)
+    }
     # Judgement: a hundredth is within the scatter between halves of the motions.
     parts = {n: max(saved[n] / before[n], -0.01) for n in after}
     if own and float(np.mean(list(parts.values()))) > worth:

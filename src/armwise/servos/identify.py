@@ -32,6 +32,7 @@ from armwise.servos.fit import (
     fit_alike,
     fit_servo,
     fit_servos,
+    idle_limits,
     mean_errors,
     ranked,
     shared_values,
@@ -39,11 +40,12 @@ from armwise.servos.fit import (
     undetermined,
     without,
 )
-from armwise.servos.growth import Growth
+from armwise.servos.growth import WORTH, Growth
 from armwise.servos.joints import JointMotions, ServoJoint, at_rest
 from armwise.servos.load import known_load_errors
 from armwise.servos.model import (
     CORE,
+    ELEMENTS,
     EXPRESSIBLE,
     PARAMETERS,
     absent,
@@ -290,21 +292,14 @@ class _Identification(JointMotions):
         prior = None
         nears = []
         for joint in moving:
+            joint.left_out_ratio = growth.left_out_ratio(joint)
+            self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
+            near = self._all_windows(joint)
             first, second = joint.fits
             joint.apart = {k: 0.5 * abs(first[k] - second[k]) for k in joint.names}
             one, other = encode(stacked([first, second]), joint.names)
             # Judgement: a factor of e either way; beyond, draws would run away.
             joint.offset = np.clip(0.5 * (one - other), -1.0, 1.0)
-            joint.left_out_ratio = growth.left_out_ratio(joint)
-            self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
-            # Most of the way on the windows, for they cost a tenth of all rows.
-            # One joint alone may take its time, and start from both halves' fits.
-            is_alone = self.dof == 1
-            trials = fit_servos(
-                self.roller, joint.windows, joint.fits[: 2 if is_alone else 1],
-                joint.names, iterations=25 if is_alone else 8, prior=joint.prior,
-            )  # fmt: skip
-            near = ranked(self.roller, joint.windows, trials, joint.prior)[0]
             joint.fits = [near.values] * 2
             nears.append(near)
         nears = self._rescaled(moving, nears)
@@ -330,6 +325,35 @@ class _Identification(JointMotions):
             )  # fmt: skip
         self.plain = self._plain(joints, fits)
         return fits
+
+    def _all_windows(self, joint: ServoJoint) -> ServoFit:
+        """Fit most of the way on the windows, for they cost a tenth of all rows.
+
+        Limits that drift to where they limit nothing are taken away.
+        """
+        # One joint alone may take its time, and start from both halves' fits.
+        is_alone = self.dof == 1
+        trials = fit_servos(
+            self.roller, joint.windows, joint.fits[: 2 if is_alone else 1],
+            joint.names, iterations=25 if is_alone else 8, prior=joint.prior,
+        )  # fmt: skip
+        near = ranked(self.roller, joint.windows, trials, joint.prior)[0]
+        idle = idle_limits(self.roller, joint.windows, near.values, joint.names)
+        if not idle:
+            return near
+        names = tuple(name for name in joint.names if name not in idle)
+        start = dict(near.values) | dict.fromkeys(idle, np.inf)
+        free = fit_servo(
+            self.roller, joint.windows, start, names, iterations=4, prior=joint.prior
+        )
+        own, bare = (
+            np.nanmean(mean_errors(self.roller, joint.windows, one.values))
+            for one in (near, free)
+        )
+        if bare > (1.0 + WORTH) * own:
+            return near
+        joint.names = names
+        return free
 
     def _rescaled(
         self, joints: Sequence[ServoJoint], fits: Sequence[ServoFit]
@@ -377,7 +401,7 @@ class _Identification(JointMotions):
     def _walls(self, joints: list[ServoJoint], fits: Sequence[ServoFit]) -> None:
         """Let servos stop where something stopped their joints."""
         for joint, fit in zip(joints, fits, strict=True):
-            walls = self.find_walls(joint, fit.values) if joint.moves else {}
+            walls = self.find_walls(joint, fit.values, joints) if joint.moves else {}
             fit.values.update(walls)
             name = self.arms[0].joints[joint.number].name
             self.notes += [
@@ -438,6 +462,14 @@ class _Identification(JointMotions):
             values["zero"], std["zero"] = self.zeros.copy(), self.zero_std.copy()
             if self.plain:
                 self.plain["zero"] = self.zeros.copy()
+        # Limits that turned out idle were taken away again.
+        models = [set(joint.names) for joint in joints]
+        elements = tuple(
+            e
+            if any(set(ELEMENTS.get(e.name, ())) <= names for names in models)
+            else replace(e, is_needed=False)
+            for e in elements
+        )
         servo = Servo(self.arms[0], self.signs, values, std, self.plain, elements,
                       floor=self.floor, notes=tuple(self.notes))  # fmt: skip
         self.progress("whole arm", 0.98)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from armwise.servos.motions import (
 )
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables
 from armwise.servos.zeros import zero_step
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 # Judgement: long enough for several reversals, short enough that many motions count.
 WINDOW_S = 10.0
@@ -170,22 +174,36 @@ class JointMotions:
                 joint.motions[k] = replace(m, mask=sound & free[:, None])
             joint.halves = self.windows(joint)
 
-    def find_walls(self, joint: ServoJoint, values: Values) -> dict[str, float]:
+    def _held(self, joint: ServoJoint) -> list[np.ndarray]:
+        """Return of every motion the rows in which something holds a joint back."""
+        return [
+            ~m.mask[:, 0] & self.motions[k].mask[:, joint.number]
+            for k, m in enumerate(joint.motions)
+        ]
+
+    def find_walls(
+        self, joint: ServoJoint, values: Values, joints: Sequence[ServoJoint]
+    ) -> dict[str, float]:
         """Return where something stops a joint at one position, whatever the command.
 
         Args:
             joint: Its contact known.
             values: Of its servo.
+            joints: All of them: what holds others at the same time is no wall.
         """
         walls = {}
         q = np.concatenate([m.q[:, 0] for m in joint.motions])
+        others = np.zeros(len(q), bool)
+        for other in joints:
+            if other is not joint:
+                others |= np.concatenate(self._held(other))
         for name, side in (("upper", 1.0), ("lower", -1.0)):
             held = [
-                ~m.mask[:, 0] & self.motions[k].mask[:, joint.number]
-                & (side * (m.goals[:, 0] - m.q[:, 0]) > 0.0)
-                for k, m in enumerate(joint.motions)
-            ]  # fmt: skip
-            there = q[np.concatenate(held)]
+                rows & (side * (m.goals[:, 0] - m.q[:, 0]) > 0.0)
+                for rows, m in zip(self._held(joint), joint.motions, strict=True)
+            ]
+            is_held = np.concatenate(held)
+            there = q[is_held]
             # Judgement: half a second against it.
             rows = round(0.5 / float(np.median(np.diff(joint.motions[0].time))))
             if len(there) < rows:
@@ -194,8 +212,11 @@ class JointMotions:
             wall = side * float(np.percentile(side * there, 90.0))
             # Judgement: ten milliradians are what gears and parts give way by. What
             # stops a joint here and there is no wall of its own.
-            is_near = np.mean(np.abs(there - wall) < 0.01) > 0.25
-            if not is_near or np.mean(side * (q - wall) > 0.01) > 1e-3:
+            is_near = np.abs(there - wall) < 0.01
+            if np.mean(is_near) < 0.25 or np.mean(side * (q - wall) > 0.01) > 1e-3:
+                continue
+            # A wall stops its own joint; what the hand touches holds several at once.
+            if np.sum(~others[is_held][is_near]) < rows:
                 continue
             met = [m for m, h in zip(joint.motions, held, strict=True) if h.any()]
             whole = [replace(m, mask=np.ones_like(m.mask)) for m in met]
@@ -224,31 +245,22 @@ class JointMotions:
             ]
             for joint in moving
         }  # fmt: skip
-        zeros = self.zeros
-        for number in range(_ZERO_STEPS):
-            self.progress("joint zeros", 0.31)
-            step = zero_step(
-                self.roller, self.arms, self.motions,
-                {j.number: (j.motions, j.fits[0], names[j.number]) for j in moving},
-                zeros,
-            )  # fmt: skip
-            self.zero_std = step.std
-            is_seen = np.isfinite(step.std)
-            # Far from their zeros servos fit badly, and deviations are wide at first.
-            if number and not (np.abs(zeros + step.step) > 3.0 * step.std).any():
-                break
-            # Judgement: beyond ten degrees the linear picture says little.
-            zeros = zeros + np.where(is_seen, np.clip(step.step, -0.2, 0.2), 0.0)
-            self._load(joints, zeros)
-            for joint in moving:
-                fit = fit_servo(
-                    self.roller, joint.windows, joint.fits[0], names[joint.number],
-                    iterations=4,
-                )  # fmt: skip
-                joint.fits = [fit.values] * 2
-        is_off = np.abs(zeros) > 3.0 * self.zero_std
+        every = np.ones(self.dof, bool)
+        zeros, std = self._stepped_zeros(joints, names, self.zeros, every)
+        # Not told from none: the description's, and as far off as it might be.
+        wide = np.hypot(std, zeros)
+        # Judgement: no joint is put together ten degrees off unseen.
+        self.zero_std = np.where(wide > 0.17, np.inf, wide)
+        # Without those that may be none the others are others.
+        is_off, was_off = np.abs(zeros) > 3.0 * std, every
+        while is_off.any() and (is_off != was_off).any():
+            start = np.where(is_off, zeros, 0.0)
+            self._load(joints, start)
+            zeros, std = self._stepped_zeros(joints, names, start, is_off)
+            is_off, was_off = is_off & (np.abs(zeros) > 3.0 * std), is_off
         if is_off.any():
             self.zeros = zeros
+            self.zero_std = np.where(is_off, std, self.zero_std)
             for j in np.flatnonzero(is_off):
                 self.notes.append(
                     f"{self.arms[0].joints[j].name} stands {np.degrees(zeros[j]):.1f}° "
@@ -257,13 +269,47 @@ class JointMotions:
                     "off looks the same."
                 )
             return
-        # Not told from none: the description's, and as far off as it might be.
-        wide = np.hypot(self.zero_std, zeros)
-        # Judgement: no joint is put together ten degrees off unseen.
-        self.zero_std = np.where(wide > 0.17, np.inf, wide)
         for joint, (motions, halves, fits) in zip(joints, states, strict=True):
             joint.motions, joint.halves, joint.fits = motions, halves, fits
         self.split.bit_generator.state = drawn
+
+    def _stepped_zeros(
+        self,
+        joints: list[ServoJoint],
+        names: Mapping[int, Sequence[str]],
+        zeros: Float[np.ndarray, " dof"],
+        free: Bool[np.ndarray, " dof"],
+    ) -> tuple[Float[np.ndarray, " dof"], Float[np.ndarray, " dof"]]:
+        """Step some joints' zeros, and servos, to where they explain most.
+
+        Returns:
+            Zeros and their standard deviations in [rad]; infinite where gravity shows
+            nothing.
+        """
+        moving = [joint for joint in joints if joint.moves]
+        std = np.full(self.dof, np.inf)
+        for number in range(_ZERO_STEPS):
+            self.progress("joint zeros", 0.31)
+            step = zero_step(
+                self.roller, self.arms, self.motions,
+                {j.number: (j.motions, j.fits[0], names[j.number]) for j in moving},
+                zeros, free,
+            )  # fmt: skip
+            std = step.std
+            # Far from their zeros servos fit badly, and deviations are wide at first.
+            if number and not (np.abs(zeros + step.step) > 3.0 * std).any():
+                break
+            # Judgement: beyond ten degrees the linear picture says little.
+            clipped = np.clip(step.step, -0.2, 0.2)
+            zeros = zeros + np.where(np.isfinite(std), clipped, 0.0)
+            self._load(joints, zeros)
+            for joint in moving:
+                fit = fit_servo(
+                    self.roller, joint.windows, joint.fits[0], names[joint.number],
+                    iterations=4,
+                )  # fmt: skip
+                joint.fits = [fit.values] * 2
+        return zeros, std
 
     def _load(self, joints: list[ServoJoint], zeros: np.ndarray) -> None:
         """Load every joint by the others' measured motion, and cut windows anew."""
@@ -317,12 +363,10 @@ class JointMotions:
         self.progress("floor", 0.8)
         table = self._table(joints)
         for joint in [joint for joint in joints if joint.moves]:
-            for name, wall in self.find_walls(joint, joint.fits[0]).items():
+            for name, wall in self.find_walls(joint, joint.fits[0], joints).items():
                 table[name][0, joint.number] = wall
-        held = [
-            np.any([~j.motions[k].mask[:, 0] & m.mask[:, j.number] for j in joints], 0)
-            for k, m in enumerate(self.motions)
-        ]
+        every = zip(*(self._held(joint) for joint in joints), strict=True)
+        held = [np.any(rows, axis=0) for rows in every]
         self.floor = find_floor(self.arms[0], table, self.motions, held)
         if self.floor is None:
             return
@@ -340,6 +384,10 @@ class JointMotions:
         for k, (free, pushed) in enumerate(pairs):
             # Judgement: half a tick; less is no contact that a fit would notice.
             touches = np.abs(free[0] - pushed[0]) > 1e-3
+            errors = [np.abs(x[0] - self.motions[k].q) for x in (free, pushed)]
+            # Where the arm went as if there were none, there was none.
+            if (errors[0] - errors[1])[touches].sum() < 0.0:
+                continue
             for joint in joints:
                 m = joint.motions[k]
                 used = m.mask & ~touches[:, [joint.number]]

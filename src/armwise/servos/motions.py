@@ -463,7 +463,7 @@ def sharpness_of(motion: ServoMotion) -> float:
 
 
 def held_back(
-    motion: ServoMotion, run: np.ndarray, usual: float, *, is_sure: bool
+    motion: ServoMotion, run: np.ndarray, usual: float, *, is_sure: bool, joint: int = 0
 ) -> np.ndarray:
     """Return rows in which something holds the joint back from its command.
 
@@ -471,8 +471,8 @@ def held_back(
     than six times what is usual, for longer than a fifth of a second, motor on; or, if
     the free run is that of a finished model, three times as far for half as long.
     """
-    error = run - motion.q[:, 0]
-    effort = motion.goals[:, 0] - motion.q[:, 0]
+    error = run - motion.q[:, joint]
+    effort = motion.goals[:, joint] - motion.q[:, joint]
     # Judgement: below ten milliradians no contact is told from friction.
     limit = max(6.0 * usual, 0.01)
     period = float(np.median(np.diff(motion.time)))

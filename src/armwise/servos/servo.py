@@ -22,7 +22,7 @@ from armwise.recordings import (
 )
 from armwise.servos.floor import Floor, floor_from_dict, floor_to_dict
 from armwise.servos.model import CORE, PARAMETERS, decode, encode
-from armwise.servos.motions import servo_motion
+from armwise.servos.motions import held_back, servo_motion
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables, SetPoint
 from armwise.tables import read_json
 
@@ -44,11 +44,14 @@ class FreeRunErrors:
         motions: Name of the recording → one number per joint, all samples.
         delay_line: The same for the command some time late, the best of all delays.
         samples: Samples of each recording.
+        contact: Of recordings in which something holds joints back: the fraction of
+            each joint's samples.
     """
 
     motions: Mapping[str, Float[np.ndarray, " dof"]]
     delay_line: Mapping[str, Float[np.ndarray, " dof"]]
     samples: Mapping[str, int]
+    contact: Mapping[str, Float[np.ndarray, " dof"]] = field(default_factory=dict)
 
     @property
     def joints(self) -> Float[np.ndarray, " dof"]:
@@ -62,6 +65,15 @@ class FreeRunErrors:
         """Per joint over all samples, of the delay line."""
         weights = np.array([self.samples[name] for name in self.delay_line], float)
         return weights @ np.array(list(self.delay_line.values())) / weights.sum()
+
+    def statements(self) -> tuple[str, ...]:
+        """Return what is to be said of them, in sentences."""
+        if touched := _listed_contact(self.contact):
+            return (
+                "Other motions are held back by something that the model lacks: "
+                f"{touched}; errors there are not the servos'.",
+            )
+        return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,7 +238,15 @@ class Servo:
             self.motion(r, arms[k] if arms else None, gains[k] if gains else None)
             for k, r in enumerate(recordings)
         ]
-        return errors_of(motions, self.rollouts(motions))
+        runs = self.rollouts(motions)
+        errors = errors_of(motions, runs)
+        # Errors of the motions that were fitted; files of earlier versions lack them.
+        usual = (
+            error_within(np.array([own.errors for own in self.scatter]), 0.5)
+            if self.scatter
+            else errors.joints
+        )
+        return replace(errors, contact=_contact(motions, runs, usual))
 
     def sample(self, n: int, seed: int = 0) -> dict[str, Float[np.ndarray, "n dof"]]:
         """Draw servos from what is not known of them: parameter → a row for each draw.
@@ -334,13 +354,18 @@ class Servo:
         return [name for name in PARAMETERS if np.any(self.std[name] != 0.0)]
 
     def rows(self) -> list[tuple[str, str, list[str]]]:
-        """Return name, unit and one cell per joint of every fitted parameter."""
+        """Return name, unit and one cell per joint of every fitted parameter.
+
+        A dash where a joint's servo has no such thing.
+        """
         return [
             (
                 name.replace("_", " "),
                 PARAMETERS[name].unit,
                 [
-                    _with_interval(float(value), float(std))
+                    "–"
+                    if std == 0.0 and value == PARAMETERS[name].absent
+                    else _with_interval(float(value), float(std))
                     for value, std in zip(
                         self.values[name], self.std[name], strict=True
                     )
@@ -367,14 +392,8 @@ class Servo:
         if vague:
             more = f" and {len(vague) - 6} more" if len(vague) > 6 else ""
             lines.append(f"The data do not determine: {', '.join(vague[:6])}{more}.")
-        touched = {k: float(np.max(v)) for k, v in self.contact.items()}
-        worst = sorted(touched, key=lambda k: -touched[k])[:3]
-        listed = [f"{k} ({100.0 * touched[k]:.0f} %)" for k in worst if touched[k] > 0]
-        if listed:
-            lines.append(
-                f"Held back by something, and left out of the fit: {', '.join(listed)}"
-                f"{' and others' if len(touched) > 3 else ''}."
-            )
+        if touched := _listed_contact(self.contact):
+            lines.append(f"Held back by something, and left out of the fit: {touched}.")
         return (*lines, *self.notes)
 
     def record_next(self) -> tuple[str, ...]:
@@ -501,6 +520,38 @@ def errors_of(
         dict(zip(names, line, strict=True)),
         {name: len(m.time) for name, m in zip(names, motions, strict=True)},
     )
+
+
+def _contact(
+    motions: Sequence[ServoMotion], runs: Sequence[np.ndarray], usual: np.ndarray
+) -> dict[str, Float[np.ndarray, " dof"]]:
+    """Return the fraction of rows in which something holds joints back.
+
+    Args:
+        motions: Of the whole arm.
+        runs: Their free runs.
+        usual: Error of each joint in [rad] where nothing does.
+    """
+    contact = {}
+    names = _distinct([m.name for m in motions])
+    for name, motion, run in zip(names, motions, runs, strict=True):
+        rows = [
+            held_back(motion, run[:, j], float(usual[j]), is_sure=True, joint=j)
+            for j in range(run.shape[1])
+        ]
+        if np.any(rows):
+            contact[name] = np.mean(rows, axis=1)
+    return contact
+
+
+def _listed_contact(contact: Mapping[str, Float[np.ndarray, " dof"]]) -> str:
+    """List the motions that something holds back longest, and how long."""
+    touched = {k: float(np.max(v)) for k, v in contact.items()}
+    # Judgement: half a percent is a moment, and 0 % reads like an error.
+    touched = {k: part for k, part in touched.items() if part >= 0.005}
+    worst = sorted(touched, key=lambda k: -touched[k])[:3]
+    more = " and others" if len(touched) > 3 else ""
+    return ", ".join(f"{k} ({100.0 * touched[k]:.0f} %)" for k in worst) + more
 
 
 def _late(motion: ServoMotion, lag: float) -> np.ndarray:

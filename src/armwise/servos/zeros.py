@@ -15,7 +15,7 @@ from armwise.servos.motions import joint_loads, travel_of
 from armwise.servos.rollout import Roller, ServoMotion, least_scale
 
 if TYPE_CHECKING:
-    from jaxtyping import Float
+    from jaxtyping import Bool, Float
 
 # Judgement: arms are put together within 20°, and more is another description.
 _USUAL = 0.35
@@ -49,6 +49,7 @@ def zero_step(
     motions: Sequence[ServoMotion],
     joints: Mapping[int, tuple[Sequence[ServoMotion], Values, Sequence[str]]],
     zeros: Float[np.ndarray, " dof"],
+    free: Bool[np.ndarray, " dof"] | None = None,
 ) -> ZeroStep:
     """Return a Gauss-Newton step of all joints' zeros, from all joints' free runs.
 
@@ -61,14 +62,12 @@ def zero_step(
         motions: Of the whole arm.
         joints: Number of a joint that moves → its motions, values and fitted names.
         zeros: Where to step from; the values hold that of a joint alone.
+        free: Joints whose zeros are stepped; None: all.
     """
     dof = arms[0].dof
     from scipy.stats import t
 
-    order = np.argsort([-sum(travel_of(joints[j][0][k]) for j in joints)
-                        for k in range(len(motions))], kind="stable")  # fmt: skip
-    seconds = np.cumsum([motions[k].time[-1] for k in order])
-    used = order[: 1 + int(np.searchsorted(seconds, _MOST_S))]
+    used = _telling(motions, [joints[j][0] for j in joints])
     # The last: not moved at all.
     nudges = [*(zeros + _STEP * np.eye(dof)), zeros]
     moved = [[joint_loads(motions[m], arms[m], z) for m in used] for z in nudges]
@@ -82,11 +81,14 @@ def zero_step(
             slopes.information, rcond=1e-10, hermitian=True
         )
         for n, (z, p, e, w) in enumerate(slopes.rows):
-            free = z - p @ back.T
-            S += (free * w[:, None]).T @ free
-            scores[n] += free.T @ (w * e)
+            own_part = z - p @ back.T
+            S += (own_part * w[:, None]).T @ own_part
+            scores[n] += own_part.T @ (w * e)
     prior = np.eye(dof) / _USUAL**2
-    inverse = np.linalg.inv(S + prior)
+    inverse = np.zeros((dof, dof))
+    stepped = np.arange(dof) if free is None else np.flatnonzero(free)
+    some = np.ix_(stepped, stepped)
+    inverse[some] = np.linalg.inv((S + prior)[some])
     step = -inverse @ (scores.sum(0) + prior @ zeros)
     count = len(used)
     scatter = inverse @ (scores.T @ scores * count / max(count - 1, 1)) @ inverse
@@ -95,8 +97,30 @@ def zero_step(
     variance = few * np.maximum(np.diag(scatter), np.diag(inverse))
     # Judgement: known no better than half as well as anybody would have guessed is
     # not known.
-    std = np.where(np.diag(inverse) > 0.25 * _USUAL**2, np.inf, np.sqrt(variance))
+    is_open = np.diag(inverse) > 0.25 * _USUAL**2
+    is_open |= ~np.isin(np.arange(dof), stepped)
+    std = np.where(is_open, np.inf, np.sqrt(variance))
     return ZeroStep(step, std)
+
+
+def _telling(
+    motions: Sequence[ServoMotion], joints: Sequence[Sequence[ServoMotion]]
+) -> list[int]:
+    """Return the numbers of motions that tell most: free ones that move far.
+
+    What holds an arm up looks like a zero that is off, also in rows around those that
+    are known as held.
+    """
+    numbers = range(len(motions))
+    held = [float(np.mean([~own[k].mask for own in joints])) for k in numbers]
+    # Judgement: a hundredth is an encoder's spikes, or a first model's error.
+    free = [k for k in numbers if held[k] < 0.01]
+    # Judgement: twenty seconds are some ten poses of every joint.
+    is_enough = sum(motions[k].time[-1] for k in free) > 20.0
+    travels = {k: sum(travel_of(own[k]) for own in joints) for k in numbers}
+    order = sorted(free if is_enough else numbers, key=lambda k: -travels[k])
+    seconds = np.cumsum([motions[k].time[-1] for k in order])
+    return order[: 1 + int(np.searchsorted(seconds, _MOST_S))]
 
 
 class _Slopes:
