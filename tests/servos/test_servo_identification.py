@@ -29,7 +29,12 @@ from armwise.servos.growth import Growth, takers
 from armwise.servos.identify import _Identification
 from armwise.servos.joints import JointMotions
 from armwise.servos.model import CORE, PARAMETERS, half_step_inertia
-from armwise.servos.motions import joint_loads, joint_signs, servo_motion
+from armwise.servos.motions import (
+    is_reversed,
+    joint_loads,
+    joint_signs,
+    servo_motion,
+)
 from armwise.servos.rollout import Roller
 from tests.servos import rig
 
@@ -154,6 +159,15 @@ def test_a_joint_that_counts_the_other_way_is_found(robot, signs):
         motions.append(replace(motion, q=q, goals=goals))
     signs_found = joint_signs(robot, motions)
     assert signs_found[0] * signs_found[1] == signs[0] * signs[1]
+
+
+def test_joints_in_reverse_order_are_told(robot):
+    """Commands and positions both: only gravity knows which joint carries which."""
+    true = rig.truth(robot)
+    motions = [servo_motion(rig.recording(true, seed), robot) for seed in range(3)]
+    turned = [replace(m, q=m.q[:, ::-1], goals=m.goals[:, ::-1]) for m in motions]
+    assert not is_reversed(robot, motions)
+    assert is_reversed(robot, turned)
 
 
 # What cannot be used.

@@ -55,6 +55,7 @@ from armwise.servos.model import (
 )
 from armwise.servos.motions import (
     as_list,
+    is_reversed,
     joint_signs,
     refuse_unfollowed,
     servo_motion,
@@ -146,6 +147,12 @@ def identify_servo(
     course = _Identification(
         arms, motions, signs, roller, (seed, starts), progress or _silent
     )
+    if arms[0].dof > 1 and is_reversed(arms[0], motions):
+        course.notes.append(
+            "Gravity explains the joints' errors better from the tip to the base: "
+            "the log seems to have its joints in reverse order. Reorder the columns of "
+            "commands and positions."
+        )
     return course.servo()
 
 

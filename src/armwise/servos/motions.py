@@ -236,14 +236,10 @@ def joint_signs(arm: Arm, motions: Sequence[ServoMotion]) -> Float[np.ndarray, "
     parts that go with its speed and acceleration. Signs are those that make every
     stiffness positive and explain the errors best; the description's come first.
     """
-    rows = [_sliding(m) for m in motions]
-    q, error, speed, rate = (np.concatenate(x) for x in zip(*rows, strict=True))
-    # Judgement: some thousand rows tell signs; more only take time.
-    some = slice(0, None, max(1, len(q) // 3000))
-    q, error, speed, rate = q[some], error[some], speed[some], rate[some]
+    q, error, speed, rate = _sliding_rows(motions)
     dynamics = Dynamics(arm)
     size = np.abs(dynamics.gravity_torque(q)).mean(0)
-    is_sliding = np.abs(speed) > 0.05
+    is_sliding = np.abs(speed) > _LEAST_SPEED
     # Judgement: a joint that carries a tenth of the largest moment shows its sign, in
     # ten seconds of sliding.
     is_loaded = (size > 0.1 * max(float(size.max()), 1e-9)) & (is_sliding.sum(0) >= 50)
@@ -269,6 +265,54 @@ def joint_signs(arm: Arm, motions: Sequence[ServoMotion]) -> Float[np.ndarray, "
         if misfit < best_misfit - 0.02:
             best, best_misfit = signs, misfit
     return best
+
+
+def is_reversed(arm: Arm, motions: Sequence[ServoMotion]) -> bool:
+    """Return whether gravity explains errors better with the joints from tip to base.
+
+    Commands and positions that are both in the wrong order follow each other as well.
+    """
+    rows = _sliding_rows(motions)
+    gains = [_explained(arm, *rows), _explained(arm, *(x[:, ::-1] for x in rows))]
+    # Judgement: errors of one joint a tenth smaller. In one or two motions poses and
+    # errors go together by chance: by a factor of e there.
+    return gains[1] > gains[0] + (0.1 if len(motions) > 2 else 1.0)
+
+
+def _explained(
+    arm: Arm, q: np.ndarray, error: np.ndarray, speed: np.ndarray, rate: np.ndarray
+) -> float:
+    """Return by what logarithm gravity lessens the errors of all joints together."""
+    gravity, total = Dynamics(arm).gravity_torque(q), 0.0
+    for j in range(arm.dof):
+        slides = np.abs(speed[:, j]) > _LEAST_SPEED
+        # Judgement: as for signs.
+        if slides.sum() < 50:
+            continue
+        v = speed[slides, j]
+        X = np.column_stack([np.sign(v), v, rate[slides, j], np.ones(len(v))])
+        loaded = np.column_stack([gravity[slides, j], X])
+        _, without = _compliance(X, error[slides, j])
+        stiffness, left = _compliance(loaded, error[slides, j])
+        # A servo that gives way upwards is none.
+        if stiffness > 0.0:
+            sizes = [np.abs(r).mean() + 1e-4 for r in (without, left)]
+            total += float(np.log(sizes[0] / sizes[1]))
+    return total
+
+
+# Judgement: friction's direction is sure, and a servo's lag is not large.
+_LEAST_SPEED = 0.05
+"""Speed in [rad/s] from which a joint slides."""
+
+
+def _sliding_rows(motions: Sequence[ServoMotion]) -> list[np.ndarray]:
+    """Return rows of all motions: position, servo error, speed, acceleration."""
+    rows = [_sliding(m) for m in motions]
+    joined = [np.concatenate(x) for x in zip(*rows, strict=True)]
+    # Judgement: some thousand rows tell signs; more only take time.
+    some = slice(0, None, max(1, len(joined[0]) // 3000))
+    return [x[some] for x in joined]
 
 
 def _sliding(motion: ServoMotion) -> tuple[np.ndarray, ...]:
