@@ -161,6 +161,16 @@ def test_a_joint_that_counts_the_other_way_is_found(robot, signs):
     assert signs_found[0] * signs_found[1] == signs[0] * signs[1]
 
 
+@pytest.mark.parametrize("ticks", [1024, 4096, 16384])
+def test_rounding_is_half_of_the_encoders_step(robot, ticks):
+    servo, step = rig.truth(robot), 2.0 * np.pi / ticks
+    log = rig.recording(servo, 1)
+    q = np.round(servo.predict(log) / step) * step
+    command = np.column_stack([log[f"command_{j}"].values for j in (1, 2)])
+    rounded = rig.of_arrays(log["q_1"].time, q, command)
+    assert servo_motion(rounded, robot).rounding == pytest.approx(0.5 * step, rel=1e-3)
+
+
 def test_joints_in_reverse_order_are_told(robot):
     """Commands and positions both: only gravity knows which joint carries which."""
     true = rig.truth(robot)

@@ -175,7 +175,9 @@ class CudaRoller(Roller):
         (starts, names), memory = steps.shape, self._memory
         sizes = [count, starts, len(motions)]
         read = [memory["shape"], memory["used"], memory["q"]]
-        scale = least_scale(self._medians(sizes, read, out))
+        scale = least_scale(
+            self._medians(sizes, read, out), self.arrays_of(motions).rounding
+        )
         entries = names * (names + 1) // 2 + names + 1
         tasks = entries * starts * len(motions)
         sums = self._device.empty(8 * tasks)

@@ -16,7 +16,7 @@ from armwise.servos.model import (
     tables_of,
     units_of,
 )
-from armwise.servos.rollout import Roller, ServoMotion, ServoTables
+from armwise.servos.rollout import Roller, ServoMotion, ServoTables, rounding_of
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -241,8 +241,8 @@ def ranked(
     if len(fits) < 2:
         return list(fits)
     tables = tables_of(stacked([fit.values for fit in fits]))
-    # Judgement: half a step of a usual encoder; beyond, absolute errors are compared.
-    costs = roller.costs(motions, tables, np.full(len(fits), 1e-3))
+    # Beyond half a step of the encoder absolute errors are compared.
+    costs = roller.costs(motions, tables, np.full(len(fits), rounding_of(motions)))
     totals = costs * effective_rows(motions) / min(fit.scale for fit in fits)
     for k, fit in enumerate(fits):
         rows = _prior_rows(prior, fit.names)
@@ -288,8 +288,7 @@ def idle_limits(
     limits = [name for name in names if np.isinf(PARAMETERS[name].absent)]
     servos = [dict(values)]
     servos += [dict(values) | {name: values[name] / np.e} for name in limits]
-    # Judgement: as where fits are ranked.
-    scale = np.full(len(servos), 1e-3)
+    scale = np.full(len(servos), rounding_of(motions))
     costs = roller.costs(motions, tables_of(stacked(servos)), scale)
     costs *= effective_rows(motions) / scale
     # Half: one standard deviation, as for what is not determined.

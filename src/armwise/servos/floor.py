@@ -165,7 +165,7 @@ class _Search:
         touching = [w for count, _, w in windows if count >= self.least]
         self.windows = touching[:_MOST_WINDOWS]
         errors = np.abs(self._errors([None])[0]) if self.windows else np.ones((1, 1))
-        self.scale = least_scale(np.median(errors, axis=0))
+        self.scale = least_scale(np.median(errors, axis=0), motions[0].rounding)
 
     def floor(self) -> Floor | None:
         """Return the floor, its points added one at a time."""

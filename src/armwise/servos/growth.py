@@ -24,7 +24,7 @@ from armwise.servos.fit import (
 )
 from armwise.servos.joints import ServoJoint
 from armwise.servos.model import ELEMENTS
-from armwise.servos.rollout import Roller, ServoMotion
+from armwise.servos.rollout import Roller, ServoMotion, rounding_of
 from armwise.servos.servo import ServoElement
 
 if TYPE_CHECKING:
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 # not worth its parameters.
 WORTH = 0.005
 """Fraction by which an element must reduce the error on motions left out."""
-
-# Judgement: half a step of a usual encoder.
-_ROUNDING = 1e-3
-"""Error in [rad] below which neither other valleys nor second thoughts are worth it."""
 
 _AFTER_FRICTION = "start-up torque"
 """Element that is tried next when other valleys are sought."""
@@ -51,9 +47,9 @@ _SET_POINT = ("acceleration limit", _PROFILE)
 _FRICTION = ("load friction", "Stribeck friction")
 """Elements that limits of the set-point are mistaken for."""
 
-# Judgement: a seventieth of a usual encoder's tick.
-_LEAST_WORTH = 2e-5
-"""The same in [rad]: where all but rounding is explained, a percent is chance."""
+# Judgement: where all but rounding is explained, a percent is chance.
+_LEAST_WORTH = 0.02
+"""The same, of half an encoder's step."""
 
 
 # Judgement: of elements that are not there one in six passes by chance.
@@ -127,7 +123,7 @@ class Growth:
 
     def _other_valleys(self, done: float) -> None:
         """Look for lower valleys of joints that are explained worse than rounding."""
-        for joint in [j for j in self.joints if self.errors[j.number] > _ROUNDING]:
+        for joint in [j for j in self.joints if not self._is_exact(j)]:
             self.progress("other valleys", done)
             self._shake(joint)
             before = self.errors[joint.number]
@@ -162,6 +158,14 @@ class Growth:
         for joint in self.joints:
             joint.tried.clear()
 
+    def _is_exact(self, joint: ServoJoint) -> bool:
+        """Return whether neither other valleys nor second thoughts are worth it."""
+        return self.errors[joint.number] <= rounding_of(joint.motions)
+
+    def _least(self, joint: ServoJoint) -> float:
+        """Return what an element must save at least, in [rad]."""
+        return _LEAST_WORTH * rounding_of(joint.motions)
+
     def _mean_error(self) -> float:
         """Return the mean over joints of the error on motions left out, in [rad]."""
         return float(np.mean(list(self.errors.values())))
@@ -178,7 +182,7 @@ class Growth:
                 self._fitted(joint, side, [start], 2 * self.steps, names).values
             )
         before, after = self.errors[joint.number], self._left_out(joint, fits)
-        if after < before + max(WORTH * before, _LEAST_WORTH):
+        if after < before + max(WORTH * before, self._least(joint)):
             joint.names, joint.fits = names, fits
             self.errors[joint.number] = after
         return after
@@ -190,7 +194,7 @@ class Growth:
             j for j in self.joints
             if not set(added) <= set(j.names)
             and len(j.names) != j.tried.get(element)
-            and (element not in self.verdicts or self.errors[j.number] > _ROUNDING)
+            and (element not in self.verdicts or not self._is_exact(j))
         ]  # fmt: skip
         if not lacking:
             return
@@ -203,10 +207,13 @@ class Growth:
             for j in lacking
         }
         after = {number: float(np.nanmean(new)) for number, (_, new) in rows.items()}
-        doubts = {number: _doubt(old - new) for number, (old, new) in rows.items()}
+        least = {
+            j.number: max(self._least(j), _SURE * _doubt(np.subtract(*rows[j.number])))
+            for j in lacking
+        }
         # Judgement: a profile is fitted for longer than what it is compared with.
         worth = 4.0 * WORTH if element == _PROFILE else WORTH
-        willing = takers({n: self.errors[n] for n in after}, after, doubts, worth)
+        willing = takers({n: self.errors[n] for n in after}, after, least, worth)
         taken = self.errors | ({n: after[n] for n in willing} if willing else after)
         # What some joints took before is needed, whatever the others say now.
         if willing or not any(set(added) <= set(j.names) for j in self.joints):
@@ -269,7 +276,7 @@ class Growth:
         ratios = {j.number: self.errors[j.number] / j.bare_error for j in self.joints}
         best = sorted(self.joints, key=lambda j: ratios[j.number])[:2]
         models = [(j.number, j.names, j.fits) for j in best]
-        for joint in [j for j in self.joints if self.errors[j.number] > _ROUNDING]:
+        for joint in [j for j in self.joints if not self._is_exact(j)]:
             own = [{n: values[n] for n in ("offset", "zero")} for values in joint.fits]
             for number, names, values in models:
                 if number == joint.number:
@@ -439,7 +446,7 @@ def _doubt(saved: Float[np.ndarray, " windows"]) -> float:
 def takers(
     before: Mapping[int, float],
     after: Mapping[int, float],
-    doubts: Mapping[int, float],
+    least: Mapping[int, float],
     worth: float = WORTH,
 ) -> set[int]:
     """Return the joints that take an element, by their errors on motions left out.
@@ -449,11 +456,7 @@ def takers(
     too, but those it would harm, and how much it would harm those is not counted.
     """
     saved = {n: before[n] - after[n] for n in after}
-    own = {
-        n
-        for n in after
-        if saved[n] > max(worth * before[n], _SURE * doubts[n], _LEAST_WORTH)
-    }
+    own = {n for n in after if saved[n] > max(worth * before[n], least[n])}
     # Judgement: a hundredth is within the scatter between halves of the motions.
     parts = {n: max(saved[n] / before[n], -0.01) for n in after}
     if own and float(np.mean(list(parts.values()))) > worth:

@@ -382,8 +382,8 @@ class JointMotions:
             strict=True,
         )
         for k, (free, pushed) in enumerate(pairs):
-            # Judgement: half a tick; less is no contact that a fit would notice.
-            touches = np.abs(free[0] - pushed[0]) > 1e-3
+            # Less is no contact that a fit would notice.
+            touches = np.abs(free[0] - pushed[0]) > self.motions[k].rounding
             errors = [np.abs(x[0] - self.motions[k].q) for x in (free, pushed)]
             # Where the arm went as if there were none, there was none.
             if (errors[0] - errors[1])[touches].sum() < 0.0:

@@ -206,8 +206,8 @@ class _Problem:
                 np.abs(e[0, m.mask[:, j], j])
                 for e, m in zip(errors, self.motions, strict=True)
             ]
-            # Judgement: a milliradian is half a step of a usual servo's encoder.
-            sizes.append(max(float(np.nanmedian(np.concatenate(parts))), 1e-3))
+            rounding = float(np.median([m.rounding[j] for m in self.motions]))
+            sizes.append(max(float(np.nanmedian(np.concatenate(parts))), rounding))
         return np.array(sizes)
 
     def costs(

@@ -54,7 +54,7 @@ def servo_motion(recording: Recording, arm: Arm, gain: float = 1.0) -> ServoMoti
     bodies = mechanism_of(arm).grouped(arm.parameters)
     return ServoMotion(
         source, time - time[0], goals, q, powered, bodies, float(gain), _sound(time, q),
-        _warmth(recording, dof),
+        _warmth(recording, dof), np.array([_rounding(x) for x in q.T]),
     )  # fmt: skip
 
 
@@ -204,6 +204,18 @@ def encoder_step(q: Float[np.ndarray, " samples"]) -> tuple[float, float] | None
     phase = float(np.median(levels - counts * step))
     off = np.abs(levels - phase - counts * step)
     return (step, phase) if float(np.max(off)) < 0.02 * step else None
+
+
+# Judgement: half a step of the usual 4096 in a turn, and what gears leave.
+_USUAL_ROUNDING = 1e-3
+"""Rounding in [rad] of positions that show no steps."""
+
+
+def _rounding(q: Float[np.ndarray, " samples"]) -> float:
+    """Return half of a joint's encoder step in [rad]."""
+    lattice = encoder_step(q)
+    # Judgement: gears give way by a ten-thousandth, however fine the encoder.
+    return _USUAL_ROUNDING if lattice is None else max(0.5 * lattice[0], 1e-4)
 
 
 def _received(command: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -433,6 +445,7 @@ def _one_joint(
         bodies=rows,
         mask=motion.mask[:, j : j + 1],
         warmth=motion.warmth[j : j + 1],
+        rounding=motion.rounding[j : j + 1],
         load_time=load_time,
     )
 

@@ -93,6 +93,7 @@ class ServoMotion:
         gain: What the stiffness is multiplied by in this recording.
         mask: Rows and joints that count; False: contact, walls, spikes.
         warmth: How far each motor is above 25 °C in [K]; 0 where that is not measured.
+        rounding: Half of each encoder's step in [rad].
         load_time: Stamps in [s] of a `LOAD` over time, if not the samples'.
     """
 
@@ -105,6 +106,7 @@ class ServoMotion:
     gain: float
     mask: Bool[np.ndarray, "samples dof"]
     warmth: Float[np.ndarray, " dof"]
+    rounding: Float[np.ndarray, " dof"]
     load_time: Float[np.ndarray, " rows"] | None = None
 
     @cached_property
@@ -177,11 +179,15 @@ def robust(errors: np.ndarray, scale: float | np.ndarray) -> np.ndarray:
     return scale * (np.sqrt(1.0 + (errors / scale) ** 2) - 1.0)
 
 
-def least_scale(median: np.ndarray) -> np.ndarray:
-    """Return where squares end: the median error, never below an encoder's step."""
-    # Judgement: a milliradian is half a step of a usual servo's encoder. A start whose
-    # runs are all lost has no median.
-    return np.where(np.isfinite(median), np.maximum(median, 1e-3), 1e-2)
+def least_scale(median: np.ndarray, rounding: float | np.ndarray) -> np.ndarray:
+    """Return where squares end: the median error, never below an encoder's rounding."""
+    # A start whose runs are all lost has no median.
+    return np.where(np.isfinite(median), np.maximum(median, rounding), 1e-2)
+
+
+def rounding_of(motions: Sequence[ServoMotion]) -> float:
+    """Return half of the encoder's step in [rad], of motions of one joint."""
+    return float(np.median([m.rounding[0] for m in motions]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,6 +221,7 @@ class MotionArrays:
         used: 1 where a sample of the first joint counts.
         q: Its measured positions.
         weights: What a row of every motion counts.
+        rounding: Of the first joint in [rad].
     """
 
     shape: np.ndarray
@@ -228,6 +235,7 @@ class MotionArrays:
     used: np.ndarray
     q: np.ndarray
     weights: np.ndarray
+    rounding: np.ndarray
 
 
 def motion_arrays(motions: Sequence[ServoMotion]) -> MotionArrays:
@@ -251,6 +259,7 @@ def motion_arrays(motions: Sequence[ServoMotion]) -> MotionArrays:
         used=np.concatenate([m.mask[:, 0] for m in motions]).astype(float),
         q=np.concatenate([m.q[:, 0] for m in motions]),
         weights=np.array([m.weight for m in motions]),
+        rounding=np.array([rounding_of(motions)]),
     )
 
 
@@ -371,7 +380,7 @@ class Roller:
         starts, names = steps.shape
         arrays = self.arrays_of(motions)
         out, count = self._free_runs(arrays, tables), len(tables["stiffness"])
-        scale = least_scale(_medians(arrays, out, starts, count))
+        scale = least_scale(_medians(arrays, out, starts, count), arrays.rounding)
         sums = np.empty((len(motions), starts, names * (names + 1) // 2 + names + 1))
         rows = [arrays.used, arrays.q, scale, out, steps, sums]
         n = np.array([count, len(motions), starts])

@@ -12,7 +12,7 @@ from armwise.arms import Arm
 from armwise.servos.fit import Values
 from armwise.servos.model import PARAMETERS, decode, encode, stacked, tables_of
 from armwise.servos.motions import joint_loads, travel_of
-from armwise.servos.rollout import Roller, ServoMotion, least_scale
+from armwise.servos.rollout import Roller, ServoMotion, least_scale, rounding_of
 
 if TYPE_CHECKING:
     from jaxtyping import Bool, Float
@@ -162,7 +162,8 @@ class _Slopes:
             by_names = (e[1:, good] - e[0, good]).T / steps
             parts.append((z[good], by_names, e[0, good], m.weight))
         sizes = np.abs(np.concatenate([part[2] for part in parts]))
-        scale = least_scale(np.median(sizes) if len(sizes) else np.array(np.nan))
+        median = np.median(sizes) if len(sizes) else np.array(np.nan)
+        scale = least_scale(median, rounding_of(motions))
         self.rows = [
             (z, p, e, weight / scale**2 / np.sqrt(1.0 + (e / scale) ** 2))
             for z, p, e, weight in parts
