@@ -13,8 +13,10 @@ import pytest
 import armwise as aw
 from armwise.arms import Drive, Frame, bundled_arms, load_arm
 from armwise.errors import ArmwiseError
+from armwise.identification import read_estimate, write_estimate
 from armwise.motions import random_motion
 from armwise.plants import SimulatedArm
+from armwise.regression import FrictionTerm
 from armwise.servos import EXAMPLE
 from armwise.simulators import TARGETS
 from tests.identification.conftest import samples_of
@@ -238,23 +240,46 @@ def test_draws_become_files_that_load(estimate, tmp_path):
 
 def test_the_stated_loss_is_the_torque_that_goes_missing(estimate, truth, tmp_path):
     data = samples_of(truth, seconds=4.0, noise=0.0, seed_motion=5)
-    result = aw.export(estimate, tmp_path / "arm.urdf", to="urdf", data=data)
+    motion = data.q, data.qd, data.qdd
+    whole = aw.Dynamics(estimate.arm).inverse_dynamics(*motion)
+    planned = replace(data, tau=np.zeros_like(data.tau))
+    path = tmp_path / "arm.urdf"
+    result = aw.export(estimate, path, to="urdf", data=planned)
     assert {loss.effect for loss in result.losses} == {
         "rotor inertia",
         "constant torque",
     }
     # As a reader that knows no Armwise has it: links, damping and friction only.
-    values = np.array(load_arm(tmp_path / "arm.urdf").parameters)
+    values = np.array(load_arm(path).parameters)
     values[truth.layout.drive("rotor_inertia", "offset")] = 0.0
-    bare = truth.with_parameters(values)
-    motion = data.q, data.qd, data.qdd
-    missing = aw.Dynamics(estimate.arm).inverse_dynamics(*motion)
-    missing = missing - aw.Dynamics(bare).inverse_dynamics(*motion)
-    size = np.linalg.norm(data.tau, axis=0)
-    assert result.cost == pytest.approx(
-        np.linalg.norm(missing, axis=0) / size, rel=1e-6
-    )
+    bare = aw.Dynamics(truth.with_parameters(values)).inverse_dynamics(*motion)
+
+    def squares(torque):
+        return (torque**2).sum(axis=0)
+
+    missing = np.sqrt(squares(whole - bare) / squares(whole))
+    assert result.cost == pytest.approx(missing, rel=1e-6)
+    # Beside torques of a robot it is what the error grows by, in squares.
+    measured = aw.export(estimate, path, to="urdf", data=data).cost
+    growth = squares(data.tau - bare) - squares(data.tau - whole)
+    assert measured == pytest.approx(np.sqrt(growth / squares(data.tau)), rel=1e-6)
     assert aw.export(estimate, tmp_path / "arm.xml", to="mjcf").losses == ()
+
+
+def test_an_effect_that_the_robot_has_half_of_costs_nothing(estimate, truth, tmp_path):
+    """A model with twice the robot's rotors is as far off without them."""
+    data = samples_of(truth, seconds=4.0, noise=0.0, seed_motion=5)
+    values = np.array(estimate.parameters)
+    values[truth.layout.drive("offset")] = 0.0
+    rotors = truth.layout.drive("rotor_inertia")
+    values[rotors] = 0.3
+    double = truth.with_parameters(values)
+    values[rotors] = 0.15
+    half = aw.Dynamics(truth.with_parameters(values)).inverse_dynamics
+    robot = replace(data, tau=half(data.q, data.qd, data.qdd))
+    (loss,) = aw.export(double, tmp_path / "arm.urdf", to="urdf", data=robot).losses
+    assert loss.effect == "rotor inertia"
+    assert np.all(loss.cost < 1e-6)
 
 
 TEMPLATE = """<mujoco model="two">
@@ -368,7 +393,9 @@ def test_couplings_go_into_a_template(tmp_path):
         ({"to": "urdf", "template": "own.xml"}, "begins with <mujoco>"),
         ({"to": "mjcf", "template": "other.xml"}, "is no template for ur5"),
         ({"to": "mjcf", "draws": 2}, "no uncertainty to draw from"),
-        ({"to": "mjlab", "path": "arm.xml"}, "name it .py"),
+        ({"to": "mjlab", "path": "arm.xml"}, r"no name for mjlab, .* end in \.py"),
+        ({"to": "mjcf", "path": "arm.py"}, r"no name for mjcf, .* end in \.xml"),
+        ({"to": "mjcf", "template": "part.xml"}, "other MJCF files include"),
     ],
 )
 def test_bad_input_is_one_sentence_and_nothing_is_written(
@@ -377,10 +404,30 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
     monkeypatch.chdir(tmp_path)
     aw.save_arm(truth, "own.xml")
     aw.save_arm(load_arm("two_link_uno"), "other.xml")
+    (tmp_path / "part.xml").write_text("<mujocoinclude/>")
+    before = sorted(tmp_path.iterdir())
     path = options.pop("path", "result.out")
     with pytest.raises(ArmwiseError, match=message):
         aw.export(truth, path, **options)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["other.xml", "own.xml"]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_stands_for_friction_without_a_log_is_said(truth, tmp_path):
+    """An estimate read from a file: one motion for all, whatever the draws' seed."""
+    data = samples_of(truth, seconds=10.0)
+    term = FrictionTerm(1, truth.coordinate_names[1], "stribeck", 0.1)
+    whole = aw.identify(truth, data, friction=(term,))
+    write_estimate(whole, tmp_path / "estimate.json")
+    estimate = read_estimate(tmp_path / "estimate.json")
+    results = [
+        aw.export(estimate, tmp_path / f"{k}.xml", to="mjcf", seed=k) for k in (0, 1)
+    ]
+    assert any("--log" in note for note in results[0].notes)
+    assert results[0].cost == pytest.approx(results[1].cost)
+    texts = [(tmp_path / f"{k}.xml").read_text() for k in (0, 1)]
+    assert texts[0] == texts[1]
+    named = aw.export(estimate, tmp_path / "2.xml", to="mjcf", data=data)
+    assert not any("--log" in note for note in named.notes)
 
 
 def test_an_arm_without_friction_is_said_to_coast(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ import armwise as aw
 from armwise.control import simulate_log
 from armwise.errors import ArmwiseError
 from armwise.motions import random_motion
+from armwise.regression import FrictionTerm
 from armwise.report import write_gap_report
 from armwise.report.gap import _figure
 from armwise.simulators import certificate, measure_gap
 from armwise.simulators.gap import MotionGap, Replay, _delay_and_gain
+from tests.identification.conftest import samples_of
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +40,7 @@ def test_an_estimate_is_compared_with_its_description(estimate, log):
     gap = measure_gap(estimate, [log], horizon=0.2)
     assert gap.described is not None
     assert gap.position_error.mean() < 0.3 * gap.described.position_error.mean()
+    assert gap.notes == ()
     (motion,) = gap.motions.values()
     assert np.all(motion.torque_error < 0.05)
     assert set(motion.where) == {"reversing", "resting", "fast", "moving"}
@@ -91,7 +95,7 @@ def test_traces_show_the_robot_even_beside_an_arm_that_runs_away():
     motions = [
         MotionGap(Replay(time, q, x, starts), **nothing, where={}) for x in (q, away)
     ]
-    figure = _figure("joint", motions[0], motions[1], "described", 0, 400)
+    figure = _figure("joint", *motions, ("described", "identified"), 0, 400)
     assert [curve.name for curve in figure.curves] == [
         "robot",
         "described",
@@ -179,3 +183,80 @@ def test_the_stated_loss_is_what_the_gap_of_the_export_shows(estimate, log, tmp_
     (whole,) = measure_gap(estimate, [log]).motions.values()
     measured = np.sqrt(bare.torque_error**2 - whole.torque_error**2)
     assert stated.cost == pytest.approx(measured, rel=0.2)
+
+
+def test_in_mujoco_torques_are_those_of_what_was_written(truth, tmp_path):
+    """Ripple, which MJCF has no words for, is missing there; a constant torque not."""
+    pytest.importorskip("mujoco")
+    data = samples_of(truth, seconds=10.0)
+    ripple = 3.0 * np.sin(2.0 * np.pi * data.q[:, 1:2] / 0.5) * (np.arange(6) == 1)
+    data = replace(data, tau=data.tau + ripple)
+    term = FrictionTerm(1, truth.coordinate_names[1], "ripple_sine", 0.5)
+    estimate = aw.identify(truth, data, friction=(term,))
+    log = simulate_log(truth, random_motion(truth, 3, 5.0), torque_noise=0.001)
+    whole, written = (
+        measure_gap(estimate, [log], simulator=x, horizon=0.2, cutoff_hz=10.0)
+        for x in ("armwise", "mujoco")
+    )
+    path = tmp_path / "arm.xml"
+    aw.export(estimate, path, to="mjcf", data=aw.prepare(log, 10.0, arm=truth))
+    file = measure_gap(path, [log], horizon=0.2, cutoff_hz=10.0)
+    errors = [x.mean("torque_error") for x in (whole, written, file)]
+    # This robot has none: the whole model is further off.
+    assert errors[0][1] > 2.0 * errors[1][1]
+    assert errors[2] == pytest.approx(errors[1], rel=0.01)
+    assert whole.label == written.label == "identified"
+    assert file.label == "simulated"
+
+
+def test_joints_that_are_further_off_than_described_are_named(truth, log):
+    values = np.array(truth.parameters)
+    values[truth.layout.joint(3, "coulomb")] *= 3.0
+    data = samples_of(truth.with_parameters(values), seconds=10.0)
+    wrong = np.where(
+        truth.layout.is_inertial, 1.05 * truth.parameters, truth.parameters
+    )
+    described = truth.with_parameters(wrong)
+    estimate = aw.identify(described, data, friction="linear")
+    gap = measure_gap(estimate, [log], horizon=0.2)
+    (note,) = gap.notes
+    # Joints beyond it are thrown about by it.
+    assert note.startswith(f"{truth.coordinate_names[3]}, ")
+    assert "further from the robot as identified than as described" in note
+
+
+HANDED = """<mujoco>
+  <compiler angle="radian"/>
+  <worldbody>
+    <body name="upper"><joint name="a" axis="0 1 0" damping="0.2"/>
+      <geom type="capsule" fromto="0 0 0 0.4 0 0" size="0.03" mass="2"/>
+      <body name="lower" pos="0.4 0 0"><joint name="b" axis="0 1 0" damping="0.1"/>
+        <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03" mass="1"/>
+        <body name="one" pos="0.3 0.1 0"><joint name="c" type="slide" axis="1 0 0"/>
+          <geom type="sphere" size="0.03" mass="1"/></body>
+        <body name="two" pos="0.3 -0.1 0"><joint name="d" type="slide" axis="1 0 0"/>
+          <geom type="sphere" size="0.03" mass="1"/></body>
+      </body>
+    </body>
+  </worldbody>
+  <equality><joint joint1="d" joint2="c" polycoef="0 1 0 0 0"/></equality>
+</mujoco>
+"""
+
+
+def test_joints_that_no_log_holds_are_held_in_the_file(tmp_path):
+    """A hand that was open, and fingers of which one follows the other."""
+    pytest.importorskip("mujoco")
+    path = tmp_path / "handed.xml"
+    path.write_text(HANDED)
+    (finger,) = set(aw.load_arm(path).coordinate_names) - {"a", "b"}
+    opened, closed = (aw.load_arm(path, lock={finger: x}) for x in (0.15, 0.0))
+    log = simulate_log(opened, random_motion(opened, 3, 5.0), torque_noise=0.001)
+    with pytest.raises(ArmwiseError, match="2 joints"):
+        measure_gap(path, [log])
+    right, wrong = (
+        measure_gap(path, [log], arm=x, horizon=0.2) for x in (opened, closed)
+    )
+    ours = measure_gap(opened, [log], horizon=0.2)
+    assert right.position_error == pytest.approx(ours.position_error, abs=5e-4)
+    assert np.all(wrong.position_error > 2.0 * right.position_error)

@@ -100,6 +100,11 @@ def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:
     if path.suffix.lower() == ".xacro":
         data = expanded_xacro(path)
     root = read_xml(path, data)
+    if root.tag == "mujocoinclude":
+        raise ArmError(
+            f"{path} is a part (<mujocoinclude>) that MJCF files include, not an arm. "
+            "Name the file that includes it."
+        )
     if root.tag == "mujoco":
         from armwise.arms.readers.mjcf import read_mjcf
 

@@ -10,6 +10,7 @@ import typer
 from armwise.cli.arguments import (
     ArmName,
     Columns,
+    CutoffHz,
     Logs,
     MappingFile,
     Seed,
@@ -99,6 +100,8 @@ def _description(model: Estimate | Servo) -> Arm:
 
 
 def _show(result: Export) -> None:
+    import numpy as np
+
     out = console()
     if result.losses:
         of = "in mrad of free run" if result.unit == "rad" else "of each joint's torque"
@@ -109,7 +112,8 @@ def _show(result: Export) -> None:
         if len(result.losses) > 1:
             rows.add_row("together", *_cells(result.cost, result.unit))
         out.print(rows)
-        out.print(f"On {result.motion}.")
+        if result.unit == "fraction" or np.isfinite(result.cost).all():
+            out.print(f"On {result.motion}.")
     else:
         out.print(f"{result.to} expresses everything that was identified.")
     files = [str(path) for path in result.files]
@@ -119,12 +123,18 @@ def _show(result: Export) -> None:
         out.print(f"and {len(files) - 4} more, up to {files[-1]}", soft_wrap=True)
 
 
+_LEAST = 0.01
+"""What is printed as 0 below, in [%] or [mrad]: no sensor of an arm shows it."""
+
+
 def _cells(values: np.ndarray, unit: str) -> list[str]:
-    sizes = [float(v) for v in values]
-    if unit == "rad":
-        # Not a number: no log was named.
-        return [f"{figure(1e3 * v, 3)} mrad" if v == v else "?" for v in sizes]
-    return [f"{figure(100 * v, 3)} %" for v in sizes]
+    factor, word = (1e3, "mrad") if unit == "rad" else (100.0, "%")
+    sizes = [factor * float(v) for v in values]
+    # Not a number: no log was named.
+    return [
+        "–" if v != v else f"{figure(v if v >= _LEAST else 0.0, 3)} {word}"
+        for v in sizes
+    ]
 
 
 # armwise gap: a simulator beside the robot, from a log.
@@ -139,6 +149,7 @@ def gap(
     horizon_s: Annotated[
         float, number("Length of a free run under torques [s].", 0.01, 10.0)
     ] = 0.5,
+    cutoff_hz: CutoffHz = None,
     at_most_mrad: Annotated[
         float | None,
         number("Fail if the mean error is larger [mrad].", 0.0, 1e6),
@@ -171,8 +182,10 @@ def gap(
         result = simulators.measure_gap(
             model,
             recordings,
+            arm=described if isinstance(model, Path) else None,
             simulator=simulator,  # type: ignore[arg-type]
             horizon=horizon_s,
+            cutoff_hz=cutoff_hz,
             progress=report,
         )
     line = simulators.certificate(result, arm, logs)
@@ -220,17 +233,17 @@ def _show_gap(gap: Gap, line: str, output: Path | None) -> None:
 
     out = console()
     before = "described" if gap.driven_by == "torques" else "delay line"
+    other = gap.described
+    models = [gap.label] if other is None else [gap.label, before]
     rows = table(
         "Mean distance of the simulated joint from the robot's",
-        ["joint", "identified", before, "torque error", "early by", "gain"],
+        ["joint", *models, "torque error", "early by", "gain"],
     )
     torque, delay, gain = (gap.mean(x) for x in ("torque_error", "delay", "gain"))
-    other = gap.described
     for j, name in enumerate(gap.joints):
         rows.add_row(
             name,
-            _mrad(gap, j),
-            "–" if other is None else _mrad(other, j),
+            *(_mrad(one, j) for one in (gap, other) if one is not None),
             _cell(100 * torque[j], ".1f", "%"),
             _cell(1e3 * delay[j], ".1f", "ms"),
             _cell(gain[j], ".3f", ""),

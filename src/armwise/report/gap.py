@@ -63,7 +63,7 @@ def _summary(gap: Gap, certificate: str) -> Section:
         KeyNumber("mean error", f"{size.mean():.2f} mrad", "over joints and samples"),
         KeyNumber("worst joint", f"{size[worst]:.2f} mrad", gap.joints[worst]),
     ]
-    columns = ["joint", "identified [mrad]"]
+    columns = ["joint", f"{gap.label} [mrad]"]
     rows: list[list[str | float]] = [
         [name, float(e)] for name, e in zip(gap.joints, size, strict=True)
     ]
@@ -109,7 +109,8 @@ def _traces(gap: Gap) -> Section:
         before = gap.described.motions.get(name) if gap.described else None
         for j, joint in enumerate(gap.joints):
             title = f"{joint}, {name}"
-            figures.append(_figure(title, motion, before, _before(gap), j, most))
+            names = (_before(gap), gap.label)
+            figures.append(_figure(title, motion, before, names, j, most))
     return Section("traces", "Robot and simulator", tuple(figures), {})
 
 
@@ -122,7 +123,7 @@ def _figure(
     title: str,
     motion: MotionGap,
     before: MotionGap | None,
-    before_name: str,
+    names: tuple[str, str],
     j: int,
     most: int,
 ) -> Figure:
@@ -139,9 +140,9 @@ def _figure(
     curves = [_series("robot", time, q, (), most)]
     if before is not None:
         values = shown(before.replay.simulated[rows, j])
-        curves.append(_series(before_name, time, values, starts, most))
+        curves.append(_series(names[0], time, values, starts, most))
     values = shown(replay.simulated[rows, j])
-    curves.append(_series("identified", time, values, starts, most))
+    curves.append(_series(names[1], time, values, starts, most))
     roles = ("measured", "described", "predicted")
     if before is None:
         roles = ("measured", "predicted", "predicted")

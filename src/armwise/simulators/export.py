@@ -81,10 +81,12 @@ class Target:
         lost: Effects it cannot express.
         needs_template_of: Root element of a template; empty: it takes none.
         many: Whether draws are files of their own; else ranges in the one file.
+        endings: Of its files' names, the usual one first.
     """
 
     write: Callable[[_Subject, Path, Path | None], WrittenFiles]
     lost: tuple[str, ...]
+    endings: tuple[str, ...]
     needs_template_of: str = ""
     many: bool = False
 
@@ -95,8 +97,9 @@ class Loss:
 
     Attributes:
         effect: What it is.
-        cost: What it is of each joint's torque, as a fraction; or, of a servo, the mean
-            change of its free run in [rad], NaN where no log was named.
+        cost: What its absence costs of each joint's torque, as a fraction (where a log
+            has torques, beside them); or, of a servo, the mean change of its free run
+            in [rad], NaN where no log was named.
         unit: Which of the two.
     """
 
@@ -170,6 +173,9 @@ class _Subject:
         return list(self.arm.coordinates)
 
 
+RANDOM = "10 s of random motion within the arm's limits, always the same"
+"""What costs are computed on where no motion is known."""
+
 _CENTRE_DRAWS = 400
 """Draws whose mean is their centre, to a twentieth of what they scatter by."""
 
@@ -194,12 +200,14 @@ def export(
         template: The user's own file (MJCF; URDF for urdf, drake and isaaclab), whose
             comments, meshes and names stay as they are.
         data: Motion on which costs are computed; the estimate's own samples, or else a
-            random motion within the arm's limits, when not given.
+            random motion within the arm's limits, always the same, when not given.
+            Friction that a file has no words for is fitted again on it, too, if the
+            estimate has no samples.
         recordings: Logs with commands on which the cost of what is lost of servos is
             computed; unknown without any.
         draws: Models to draw from the estimate's uncertainty: files of their own, or
             ranges with mean, deviation and correlation where the target has one file.
-        seed: Of the draws and the random motion.
+        seed: Of the draws.
 
     Raises:
         ArgumentError: If there is no such target, or nothing to draw from.
@@ -207,13 +215,14 @@ def export(
     """
     target = _target(to)
     file, source = Path(fspath(path)), None if template is None else Path(template)
+    _check_ending(to, target, file)
     _check_template(to, target, source)
     if isinstance(model, Servo):
         return _export_servo(model, file, to, source, recordings, (draws, seed))
     model, replaced = _with_bodies(model)
     estimate = None if isinstance(model, Arm) else model
-    runs, motion = _runs(model, data, seed)
-    arm = model if isinstance(model, Arm) else _arm_of(model, runs)
+    runs, motion = _runs(model, data)
+    arm = model if isinstance(model, Arm) else written_arm(model, runs)
     if draws and estimate is None:
         raise ArgumentError(
             f"{arm.name} is a description, which has no uncertainty to draw from. "
@@ -239,6 +248,11 @@ def export(
             other = file.with_name(f"{file.stem}_{k + 1:04d}{file.suffix}")
             one = _Subject(arm.with_parameters(row), estimate, drawn[:0])
             files += target.write(one, other, source)[0]
+    if estimate is not None and estimate.columns.friction and motion == RANDOM:
+        notes.append(
+            "Viscous and Coulomb friction stand for all that was identified of it, as "
+            f"nearly as they can on {RANDOM}: name a log (--log) of work like yours."
+        )
     if not any(d.drive.viscous or d.drive.coulomb for d in arm.driven):
         notes.append(
             f"{arm.name} has no friction: the simulated arm coasts. Identify friction, "
@@ -315,12 +329,26 @@ def _target(to: str) -> Target:
     return TARGETS[to]
 
 
+def _check_ending(to: str, target: Target, path: Path) -> None:
+    """Refuse a name that says it is another target's file; others are as good."""
+    known = {ending for one in TARGETS.values() for ending in one.endings}
+    if path.suffix.lower() in known.difference(target.endings):
+        raise ArgumentError(
+            f"{path.name} is no name for {to}, whose files end in {target.endings[0]}."
+        )
+
+
 def _check_template(to: str, target: Target, template: Path | None) -> None:
     if template is None:
         return
     if not target.needs_template_of:
         raise ArgumentError(f"{to} takes no template: its file is written anew.")
     root = read_xml(template)
+    if root.tag == "mujocoinclude":
+        raise ArmError(
+            f"{template} is no template for {to}: it is a part (<mujocoinclude>) that "
+            "other MJCF files include. Name one of these."
+        )
     if root.tag != target.needs_template_of:
         kind = {"mujoco": "an MJCF", "robot": "a URDF"}[target.needs_template_of]
         raise ArmError(
@@ -329,8 +357,8 @@ def _check_template(to: str, target: Target, template: Path | None) -> None:
         )
 
 
-def _arm_of(estimate: Estimate, runs: Sequence[Samples]) -> Arm:
-    """The arm to write, its friction fitted for what a file can hold."""
+def written_arm(estimate: Estimate, runs: Sequence[Samples]) -> Arm:
+    """The arm that is written, its friction fitted for what a file can hold."""
     if estimate.columns.friction and not estimate.samples:
         # Read from a file, it has lost its samples: what it predicts stands for them.
         predicted = [replace(run, tau=estimate.predict(run)) for run in runs]
@@ -359,20 +387,49 @@ def _losses(
         if effect in lost and np.any(part)
     }
     everything = sum(parts.values(), np.zeros(whole.size))
-    squares = {name: np.zeros(columns.arm.dof) for name in (*parts, "all", "torque")}
+    effects = {**parts, "all": everything}
+    squares, crossed = (
+        {name: np.zeros(columns.arm.dof) for name in effects} for _ in range(2)
+    )
+    size, missed = np.zeros((2, columns.arm.dof))
     for run in runs:
-        for name, part in {**parts, "all": everything}.items():
-            squares[name] += _squares(predict_torque(columns, part, run))
+        tau = predict_torque(columns, whole, run)
         # A planned motion has no measured torque: its own is the model's.
-        tau = run.tau if np.any(run.tau) else predict_torque(columns, whole, run)
-        squares["torque"] += _squares(tau)
-    size = np.where(squares["torque"] > 0, squares["torque"], 1.0)
-    losses = [Loss(name, np.sqrt(squares[name] / size)) for name in parts]
-    return tuple(losses), np.sqrt(squares["all"] / size)
+        measured = run.tau if np.any(run.tau) else tau
+        size = size + _sums(measured, measured)
+        missed = missed + _sums(measured - tau, measured - tau)
+        for name, part in effects.items():
+            torque = predict_torque(columns, part, run)
+            squares[name] += _sums(torque, torque)
+            crossed[name] += _sums(measured - tau, torque)
+    size = np.where(size > 0, size, 1.0)
+    costs = {
+        name: np.sqrt(_growth(squares[name], crossed[name], missed) / size)
+        for name in effects
+    }
+    return tuple(Loss(name, costs[name]) for name in parts), costs["all"]
 
 
-def _squares(torque: np.ndarray) -> Float[np.ndarray, " dof"]:
-    return np.asarray(np.einsum("nj,nj->j", torque, torque))
+# Beside an error twice as large, a chance correlation of 0.1 is 40 % of the growth.
+_BESIDE = 0.5
+"""Ratio to the model's own error below which an effect's size is its cost."""
+
+
+def _growth(
+    square: Float[np.ndarray, " dof"],
+    crossed: Float[np.ndarray, " dof"],
+    missed: Float[np.ndarray, " dof"],
+) -> Float[np.ndarray, " dof"]:
+    """What ‖τ − τ̂‖² grows by without an effect d of the model: ‖d‖² + 2 (τ − τ̂)·d.
+
+    A robot that has less of it than the model loses less than ‖d‖².
+    """
+    is_large = square > _BESIDE**2 * missed
+    return np.where(is_large, np.maximum(square + 2.0 * crossed, 0.0), square)
+
+
+def _sums(one: np.ndarray, other: np.ndarray) -> Float[np.ndarray, " dof"]:
+    return np.asarray(np.einsum("nj,nj->j", one, other))
 
 
 def _effects(
@@ -407,7 +464,7 @@ def _effects(
 
 
 def _runs(
-    model: Estimate | Arm, data: Samples | Sequence[Samples] | None, seed: int
+    model: Estimate | Arm, data: Samples | Sequence[Samples] | None
 ) -> tuple[list[Samples], str]:
     if data is not None:
         runs = [data] if isinstance(data, Samples) else list(data)
@@ -417,11 +474,12 @@ def _runs(
     arm = model if isinstance(model, Arm) else model.prior_arm
     # Judgement: ten seconds at the usual rate of prepared samples.
     times = np.arange(0.0, 10.0, 0.01)
-    q, qd, qdd = random_motion(arm, seed).sample(times)
+    # One seed: draws of another have the same costs.
+    q, qd, qdd = random_motion(arm, 0).sample(times)
     planned = Samples(times, q, qd, qdd, np.zeros_like(q), arm=arm)
     if isinstance(model, Estimate):
         planned = at_usual_temperature(model.columns, planned)
-    return [planned], "a random motion within the arm's limits"
+    return [planned], RANDOM
 
 
 # Files of the targets.
@@ -496,8 +554,6 @@ def _write_isaaclab(
 
 def _write_mjlab(subject: _Subject, path: Path, template: Path | None) -> WrittenFiles:
     arm, beside = subject.arm, path.with_suffix(".xml")
-    if beside == path:
-        raise ArgumentError(f"{path}: mjlab's text is Python; name it .py.")
     # mjlab makes the actuators itself: the file beside has none of ours.
     data, notes = simulator_file(arm, beside, {}, template)
     write_checked_mjcf(beside, data)
@@ -609,17 +665,22 @@ def _write_json(subject: _Subject, path: Path, template: Path | None) -> Written
 
 _NOT_IN_XML = (ROTOR, OFFSET, COUPLING, FURTHER)
 TARGETS: dict[str, Target] = {
-    "mjcf": Target(_write_mjcf, (FURTHER,), "mujoco", many=True),
-    "urdf": Target(_write_description("urdf"), _NOT_IN_XML, "robot", many=True),
-    "sdf": Target(_write_description("sdf"), _NOT_IN_XML, many=True),
-    "isaaclab": Target(_write_isaaclab, (OFFSET, COUPLING, FURTHER), "robot"),
-    "mjlab": Target(_write_mjlab, (OFFSET, FURTHER), "mujoco"),
+    "mjcf": Target(_write_mjcf, (FURTHER,), (".xml", ".mjcf"), "mujoco", many=True),
+    "urdf": Target(
+        _write_description("urdf"), _NOT_IN_XML, (".urdf", ".xml"), "robot", many=True
+    ),
+    "sdf": Target(
+        _write_description("sdf"), _NOT_IN_XML, (".sdf", ".world", ".xml"), many=True
+    ),
+    "isaaclab": Target(_write_isaaclab, (OFFSET, COUPLING, FURTHER), (".py",), "robot"),
+    "mjlab": Target(_write_mjlab, (OFFSET, FURTHER), (".py",), "mujoco"),
     "drake": Target(
         _write_description("drake"),
         (COULOMB, OFFSET, COUPLING, FURTHER),
+        (".urdf", ".xml"),
         "robot",
         many=True,
     ),
-    "json": Target(_write_json, ()),
+    "json": Target(_write_json, (), (".json",)),
 }
 """Targets by name."""

@@ -9,15 +9,15 @@ over whole motions.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from armwise.arms import Arm, load_arm
+from armwise.arms import Arm, compile_mjcf, load_arm
 from armwise.errors import ArgumentError, MissingExtra, RecordingError
 from armwise.files import scratch_folder
 from armwise.identification import Columns, Estimate, part_masks, predict_torque
@@ -25,7 +25,7 @@ from armwise.plants import Friction, SimulatedArm
 from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
 from armwise.servos import Servo, ServoMotion
-from armwise.simulators.export import export
+from armwise.simulators.export import export, written_arm
 from armwise.version import __version__
 
 if TYPE_CHECKING:
@@ -121,6 +121,11 @@ class Gap:
     notes: tuple[str, ...] = ()
 
     @property
+    def label(self) -> str:
+        """What was replayed, in a word: a description has no other before it."""
+        return "simulated" if self.described is None else "identified"
+
+    @property
     def position_error(self) -> Float[np.ndarray, " dof"]:
         """Mean |q_simulated − q| per joint over all samples in [rad] or [m]."""
         replays = [motion.replay for motion in self.motions.values()]
@@ -184,8 +189,10 @@ def measure_gap(
     model: Arm | Estimate | Servo | str | Path,
     recordings: Sequence[Recording],
     *,
+    arm: Arm | None = None,
     simulator: SimulatorName = "armwise",
     horizon: float = HORIZON,
+    cutoff_hz: float | None = None,
     progress: Progress | None = None,
 ) -> Gap:
     """Replay logs in a simulator and compare with what the robot did.
@@ -196,8 +203,12 @@ def measure_gap(
             is.
         recordings: Logs with torques; or with commands, for a file whose actuators
             hold positions.
+        arm: Of a file, what was read of it, with joints locked that logs do not hold:
+            they are held there in MuJoCo, too.
         simulator: Armwise's own, or MuJoCo, in which the exported model runs.
         horizon: Length of a free run under torques in [s].
+        cutoff_hz: Low-pass of logs with torques in [Hz]; chosen when None, and not the
+            same for every model: name one to compare several on a log.
         progress: Called with what is being done and how much of it is done.
     """
     if not recordings:
@@ -210,7 +221,7 @@ def measure_gap(
         raise ArgumentError(f"{simulator!r} is no simulator: armwise or mujoco.")
     if isinstance(model, Servo):
         return _servo_gap(model, recordings, simulator, report)
-    subject = _subject(model, simulator)
+    subject = _subject(model, simulator, arm)
     names = _distinct([str(recording.source) for recording in recordings])
     commanded = _commanded(subject, recordings)
     gaps: dict[str, MotionGap] = {}
@@ -221,14 +232,18 @@ def measure_gap(
         if commanded:
             gaps[name] = _replay_commands(subject, recording)
             continue
-        samples = prepare(recording, arm=subject.arm, like=like, keep_rest=True)
+        samples = prepare(
+            recording,
+            cutoff_hz if like is None else None,
+            arm=subject.arm,
+            like=like,
+            keep_rest=True,
+        )
         like = like or samples
         gaps[name] = _replay_torques(subject, samples, horizon)
         if subject.described is not None:
             before[name] = _replay_torques(subject.described, samples, horizon)
     report("done", 1.0)
-    runs = sum(motion.replay.runaways for motion in gaps.values())
-    note = f"{runs} free runs ended in a simulated arm that ran away."
     shared: dict[str, Any] = {
         "name": subject.arm.name,
         "joints": subject.arm.coordinate_names,
@@ -237,8 +252,30 @@ def measure_gap(
         "horizon": None if commanded else horizon,
     }
     described = Gap(**shared, motions=before) if before else None
-    notes = (note,) if runs else ()
-    return Gap(**shared, motions=gaps, described=described, notes=notes)
+    gap = Gap(**shared, motions=gaps, described=described)
+    return replace(gap, notes=tuple(_notes(gap)))
+
+
+# Judgement: of free runs of chaotic arms that differ in nothing that matters.
+_WORSE = 1.1
+"""Ratio of errors from which on one model counts as further away than another."""
+
+
+def _notes(gap: Gap) -> Iterator[str]:
+    """What the user should know of a gap under torques."""
+    runs = sum(motion.replay.runaways for motion in gap.motions.values())
+    if runs:
+        yield f"{runs} free runs ended in a simulated arm that ran away."
+    if gap.described is None:
+        return
+    errors = zip(gap.position_error, gap.described.position_error, strict=True)
+    worse = [n for n, (x, y) in zip(gap.joints, errors, strict=True) if x > _WORSE * y]
+    if worse:
+        more = f" and {len(worse) - 4} more" if len(worse) > 4 else ""
+        yield (
+            f"{', '.join(worse[:4])}{more}: further from the robot as identified than "
+            "as described. Is the log of the same robot, load and temperature?"
+        )
 
 
 def certificate(gap: Gap, model: str | Path, logs: Sequence[str | Path]) -> str:
@@ -308,7 +345,9 @@ class _Subject:
         return self.simulator != "Armwise"
 
 
-def _subject(model: Arm | Estimate | str | Path, simulator: SimulatorName) -> _Subject:
+def _subject(
+    model: Arm | Estimate | str | Path, simulator: SimulatorName, arm: Arm | None
+) -> _Subject:
     words = SIMULATORS
     if isinstance(model, Arm):
         return _Subject(model, Friction(), words[simulator])
@@ -319,7 +358,30 @@ def _subject(model: Arm | Estimate | str | Path, simulator: SimulatorName) -> _S
             model.arm, terms, words[simulator], estimate=model, described=before
         )
     path = Path(model)
-    return _Subject(load_arm(path), Friction(), f"MuJoCo, {path.name}", path)
+    read = with_biases(load_arm(path) if arm is None else arm, path)
+    return _Subject(read, Friction(), f"MuJoCo, {path.name}", path)
+
+
+def with_biases(arm: Arm, path: Path) -> Arm:
+    """The arm of an MJCF, constant torques of its drives as its motors' biases."""
+    model = compile_mjcf(path)
+    names = [joint.name for joint in arm.joints]
+    offsets = dict.fromkeys(arm.coordinate_names, 0.0)
+    for k in range(model.nu):
+        joint = model.joint(int(model.actuator_trnid[k][0])).name
+        bias = model.actuator_biasprm[k]
+        # Joints' own motors; those that hold a position are a controller.
+        if (
+            int(model.actuator_trntype[k]) == 0
+            and joint in offsets
+            and not any(bias[1:3])
+        ):
+            offsets[joint] -= float(bias[0] * model.actuator_gear[k][0])
+    values = arm.parameters.copy()
+    values[arm.layout.drive("offset")] = 0.0
+    for name, offset in offsets.items():
+        values[arm.layout.joint(names.index(name), "offset")] = offset
+    return arm.with_parameters(values)
 
 
 # Torques.
@@ -369,11 +431,15 @@ def _replay_torques(subject: _Subject, samples: Samples, horizon: float) -> Moti
 def _predicted_torque(
     subject: _Subject, samples: Samples
 ) -> Float[np.ndarray, "samples dof"]:
+    arm = subject.arm
     if subject.estimate is not None:
-        return subject.estimate.predict(samples)
+        if not subject.runs_in_mujoco:
+            return subject.estimate.predict(samples)
+        # What was written for MuJoCo, which has no words for all that was identified.
+        arm = written_arm(subject.estimate, [samples])
     # Friction as the torque's filter shows it, as for an estimate: a sharp sign(q̇)
     # beside a filtered torque would be an error of its own.
-    return predict_torque(Columns(subject.arm), subject.arm.parameters, samples)
+    return predict_torque(Columns(arm), arm.parameters, samples)
 
 
 def _steps(samples: Samples) -> int:
@@ -432,9 +498,11 @@ def _in_mujoco(
     dof = [int(j.dofadr[0]) for j in joints]
     positions = np.empty((*index.shape, samples.dof))
     _allow(model, [int(j.id) for j in joints], samples.q)
+    places = _held(model, subject.arm)
     data = mujoco.MjData(model)
     for k, rows in enumerate(index):
         mujoco.mj_resetData(model, data)
+        data.qpos[list(places)] = list(places.values())
         data.qpos[at], data.qvel[dof] = samples.q[rows[0]], samples.qd[rows[0]]
         positions[k, 0] = samples.q[rows[0]]
         for row in range(len(rows) - 1):
@@ -457,9 +525,35 @@ def _allow(model: Any, joints: Sequence[int], q: np.ndarray) -> None:
             model.jnt_limited[j] = 0
 
 
-def _mujoco_model(subject: _Subject, samples: Samples | None = None) -> Any:
-    from armwise.arms import compile_mjcf
+_HELD = 1e6
+"""Rotor inertia in [kg m²] or mass in [kg] of joints that are held: what an arm pulls
+with moves them by less than a microradian in a free run."""
 
+
+def _held(model: Any, arm: Arm) -> dict[int, float]:
+    """Make joints of a file heavy that the arm has locked: address → position."""
+    moving = {joint.name for joint in arm.joints}
+    places: dict[int, float] = {}
+    for j in range(model.njnt):
+        joint = model.joint(j)
+        # Slides and hinges: balls and free bodies are no joints of an arm.
+        if joint.name not in moving and int(joint.type[0]) in (2, 3):
+            model.dof_armature[joint.dofadr[0]] = _HELD
+            at = int(joint.qposadr[0])
+            places[at] = arm.locked.get(joint.name, float(model.qpos0[at]))
+    for k in np.flatnonzero(model.eq_type == 2):
+        # Fingers that follow another: from their reference, by a polynomial of its.
+        one, other = (int(x[k]) for x in (model.eq_obj1id, model.eq_obj2id))
+        at = int(model.jnt_qposadr[one])
+        if other >= 0 and at in places:
+            lead = int(model.jnt_qposadr[other])
+            moved = places.get(lead, model.qpos0[lead]) - model.qpos0[lead]
+            shift = np.polyval(model.eq_data[k][4::-1], moved)
+            places[at] = float(model.qpos0[at] + shift)
+    return places
+
+
+def _mujoco_model(subject: _Subject, samples: Samples | None = None) -> Any:
     if subject.file is not None:
         return compile_mjcf(subject.file)
     try:
@@ -504,7 +598,9 @@ def _replay_commands(subject: _Subject, recording: Recording) -> MotionGap:
     joints = [model.joint(name) for name in arm.coordinate_names]
     at = [int(j.qposadr[0]) for j in joints]
     _allow(model, [int(j.id) for j in joints], q)
+    places = _held(model, arm)
     data = mujoco.MjData(model)
+    data.qpos[list(places)] = list(places.values())
     data.qpos[at] = q[0]
     simulated = np.empty_like(q)
     for k in range(len(time)):

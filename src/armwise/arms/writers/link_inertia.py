@@ -34,10 +34,13 @@ class InertiaDivision:
         """Say what became of the links fixed to one of this name."""
         bodies = ", ".join(f.name for f in self.frames if np.any(f.inertia.vector))
         if not self.fraction:
-            return f"{name} carries all of its inertia; what was fixed to it has none."
+            return (
+                f"All that was identified of {name} is in {name} itself: what is fixed "
+                "to it has no inertia of its own any more."
+            )
         return (
-            f"{name} has less inertia than what was fixed to it had, which keeps "
-            f"{100.0 * self.fraction:.2g} % of it: {bodies}."
+            f"{name}, with what is fixed to it, was identified lighter than that was "
+            f"described: {bodies} keep {100.0 * self.fraction:.2g} % of their inertia."
         )
 
 
