@@ -36,17 +36,13 @@ from armwise.regression import (
     accumulate_folds,
     even_stretches,
     few_threads,
+    folds_of_runs,
     student_tails,
 )
 
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-
-# Judgement: of six, the scatter from stretch to stretch is known to a third only, and
-# terms that are not there passed three times as often; more would be alike.
-FOLDS = 10
-"""Stretches of the log, each left out once: few enough to be different motions."""
 
 # A term that is worth 5 % of the error's power stands out of the 1300 samples of a fold
 # by four standard deviations (2 √0.05 / √1300 = 1.2 %).
@@ -326,10 +322,9 @@ def _folds(columns: Columns, runs: Sequence[Samples]) -> tuple[FoldSums, Accumul
     # rows drawn at random would validate on what was fitted.
     count = sum(len(run) for run in runs)
     step = max(1, -(-count // _ENOUGH_SAMPLES))
-    numbers = [-(-FOLDS * len(run) // count) for run in runs]
     pairs = [
         accumulate_folds(columns, run, even_stretches(len(run), number), step)
-        for run, number in zip(runs, numbers, strict=True)
+        for run, number in zip(runs, folds_of_runs(runs), strict=True)
     ]
     totals = [total for _, total in pairs]
     whole = totals[0].merge(*totals[1:]) if len(totals) > 1 else totals[0]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.errors import NotConverged, NotIdentifiable
-from armwise.identification.friction_selection import FOLDS
 from armwise.identification.methods import (
     Method,
     OrdinaryLeastSquares,
@@ -21,6 +20,7 @@ from armwise.identification.methods import (
 from armwise.identification.validation import part_masks, predicted_block
 from armwise.recordings import ERROR_LEVELS, Samples, error_within
 from armwise.regression import (
+    FOLDS,
     STRETCHES,
     Accumulator,
     Columns,
@@ -28,6 +28,7 @@ from armwise.regression import (
     even_stretches,
     factor_of_gram,
     few_threads,
+    folds_of_runs,
     stretches_of_period,
     student_factor,
 )
@@ -161,11 +162,9 @@ def _is_turning(samples: Samples) -> Bool[np.ndarray, "samples dof"]:
 
 def _cuts(runs: Sequence[Samples]) -> list[Cut]:
     """Cut runs into some ten stretches altogether, numbered through."""
-    count = sum(len(run) for run in runs)
     cuts: list[Cut] = []
     first = 0
-    for run in runs:
-        number = -(-FOLDS * len(run) // count)
+    for run, number in zip(runs, folds_of_runs(runs), strict=True):
         own = stretches_of_period(run, number) if number > 1 else None
         own = own or even_stretches(len(run), number)
         cuts.append([(rows, first + k) for rows, k in own])

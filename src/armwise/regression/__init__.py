@@ -38,8 +38,10 @@ from armwise.regression.low_pass import butterworth, low_pass
 from armwise.regression.prefilter import Prefilter
 from armwise.regression.projection import TorqueProjection
 from armwise.regression.repetition import (
+    FOLDS,
     Cut,
     even_stretches,
+    folds_of_runs,
     repetition,
     stretches_of_period,
 )
@@ -72,6 +74,7 @@ from armwise.regression.torque_gains import (
 
 __all__ = [
     "BLOCK",
+    "FOLDS",
     "FORMS",
     "GAIN_STD",
     "RANK_TOLERANCE",
@@ -108,6 +111,7 @@ __all__ = [
     "even_stretches",
     "factor_of_gram",
     "few_threads",
+    "folds_of_runs",
     "friction_direction",
     "heat_coefficients",
     "hysteresis_terms",
