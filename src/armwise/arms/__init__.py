@@ -23,7 +23,7 @@ from armwise.arms.readers.xml import Element, read_xml
 from armwise.arms.save import save_arm, simulator_file
 from armwise.arms.writers.mjcf import (
     FRICTION_SOLVER,
-    Surroundings,
+    MjcfScene,
     mjcf_text,
     quaternion,
 )
@@ -46,9 +46,9 @@ __all__ = [
     "Limits",
     "Link",
     "Mimic",
+    "MjcfScene",
     "ParameterLayout",
     "Shape",
-    "Surroundings",
     "arm_from_dict",
     "arm_to_dict",
     "body_name",

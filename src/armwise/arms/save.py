@@ -22,7 +22,7 @@ from armwise.files import write_atomically
 from armwise.tables import read_bounded
 
 if TYPE_CHECKING:
-    from armwise.arms.writers.mjcf import Surroundings
+    from armwise.arms.writers.mjcf import MjcfScene
 
 
 def save_arm(
@@ -67,7 +67,7 @@ def simulator_file(
     target: Path,
     actuators: Mapping[str, str],
     template: Path | None = None,
-    surroundings: Surroundings | None = None,
+    scene: MjcfScene | None = None,
 ) -> tuple[bytes, tuple[str, ...]]:
     """Return an MJCF that MuJoCo simulates as it is, and notes for the user.
 
@@ -79,14 +79,14 @@ def simulator_file(
         target: Where the file will be.
         actuators: Joint → line of <actuator>.
         template: The MJCF file the arm was loaded from.
-        surroundings: What the arm touches, in a file of its own; a template has its
-            own surroundings.
+        scene: What the arm touches, in a file of its own; a template has its
+            own.
     """
     from armwise.arms.writers.mjcf import fill_mjcf, mjcf_text
 
     if template is None:
         require_writable(arm, range(len(arm.links)), False)
-        text = mjcf_text(arm, list(actuators.values()), surroundings)
+        text = mjcf_text(arm, list(actuators.values()), scene)
         return text.encode(), _lighter(arm)
     data = read_bounded(template)
     root = read_xml(template, data)

@@ -186,8 +186,8 @@ def _refuse_saturated(log: Recording, components: Sequence[str]) -> None:
 
 def _odd_logs(logs: Sequence[Recording], arm: Arm) -> tuple[EstimateWarning, ...]:
     """What looks wrong with the logs, each said once."""
-    found = [warning for log in logs for warning in suspicions(log, arm)]
-    return tuple({warning.text: warning for warning in found}.values())
+    warnings = [warning for log in logs for warning in suspicions(log, arm)]
+    return tuple({warning.text: warning for warning in warnings}.values())
 
 
 def _negative_mass(load: LoadEstimate, has_bare: bool) -> tuple[EstimateWarning, ...]:

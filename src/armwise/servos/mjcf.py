@@ -11,7 +11,7 @@ import numpy as np
 from armwise.arms import (
     BASE,
     Arm,
-    Surroundings,
+    MjcfScene,
     mjcf_text,
     number,
     numbers,
@@ -67,10 +67,10 @@ _IMPEDANCE = 1e-4
 """How far contacts keep the acceleration they prescribe."""
 
 
-def touched(floor: Floor | None, arm: Arm) -> Surroundings:
+def touched(floor: Floor | None, arm: Arm) -> MjcfScene:
     """Write a floor: its plane, the points that touch it, and their springs."""
     if floor is None:
-        return Surroundings()
+        return MjcfScene()
     up = -np.asarray(arm.gravity) / np.linalg.norm(arm.gravity)
     # Any two level axes make its frame.
     level = np.linalg.svd(up[None])[2][1:]
@@ -90,12 +90,12 @@ def touched(floor: Floor | None, arm: Arm) -> Surroundings:
         body = f'<body name="{name}" pos="{numbers(point)}">{_SPECK}{sphere}</body>'
         elements.setdefault(link, []).append(body)
         spring = number(floor.stiffness * _mobility(arm, link, point))
-        kept = number(_IMPEDANCE)
+        impedance = number(_IMPEDANCE)
         pairs.append(
             f'<pair geom1="floor" geom2="{name}" condim="1" solref="-{spring} 0" '
-            f'solimp="{kept} {kept} 0.001 0.5 2"/>'
+            f'solimp="{impedance} {impedance} 0.001 0.5 2"/>'
         )
-    return Surroundings(elements, pairs)
+    return MjcfScene(elements, pairs)
 
 
 def _mobility(arm: Arm, link: int, point: Float[np.ndarray, " 3"]) -> float:

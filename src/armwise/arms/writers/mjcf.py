@@ -46,7 +46,7 @@ FRICTION_SOLVER = {
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class MjcfScene:
     """What an arm may touch, as lines of an MJCF.
 
     Attributes:
@@ -65,7 +65,7 @@ class Surroundings:
 def mjcf_text(
     arm: Arm,
     actuators: Sequence[str] | None = None,
-    surroundings: Surroundings | None = None,
+    scene: MjcfScene | None = None,
 ) -> str:
     """Return the arm as MJCF, for MuJoCo to simulate.
 
@@ -73,9 +73,9 @@ def mjcf_text(
         arm: What to write.
         actuators: Lines of the file's <actuator>; given, the file is to be simulated
             as it is: steps and friction's solver are set as well.
-        surroundings: What the arm touches; None for nothing.
+        scene: What the arm touches; None for nothing.
     """
-    around = surroundings or Surroundings()
+    around = scene or MjcfScene()
     # Inertias go as they are: MuJoCo must neither balance nor infer them.
     compiler = 'angle="radian" autolimits="true" inertiafromgeom="false"'
     stepping = "" if actuators is None else f" {_stepping(arm)}"
@@ -142,7 +142,7 @@ def drive_attributes(joint: Joint | Coupling) -> dict[str, str]:
     }
 
 
-def _bodies(arm: Arm, holds: bool, around: Surroundings) -> list[str]:
+def _bodies(arm: Arm, holds: bool, around: MjcfScene) -> list[str]:
     """Nest the bodies, children inside parents, without recursion."""
     children: dict[int, list[int]] = {}
     for i, joint in enumerate(arm.joints):
