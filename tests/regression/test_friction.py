@@ -239,6 +239,9 @@ def test_scales_are_chosen_again_beside_the_others_and_stand_ins_dropped(
     other = next(k for k in own if search._terms[k].form == "quadratic")
     assert search._needed([speeds[speed], other]) == [speeds[speed]]
     assert search._needed([other, speeds[speed]]) == [speeds[speed]]
+    # Hysteresis that was taken beside a term that is dropped must help by itself.
+    widths = [k for k in own if search._terms[k].form == "hysteresis"]
+    assert search._needed([speeds[speed], *widths, other]) == [speeds[speed]]
 
 
 def test_friction_with_a_memory_is_learnt_while_it_reverses_but_not_stuck(arm, data):
@@ -344,6 +347,16 @@ def test_ripple_is_found_by_its_period_where_enough_periods_show_it(arm, data):
             {(1, "ripple_sine"), (1, "ripple_cosine")} if is_seen else set()
         )
         assert all(t.scale == pytest.approx(period, rel=0.01) for t in chosen)
+
+
+@pytest.mark.parametrize("phase", [0.0, 0.8, 1.57])
+def test_a_ripple_has_both_waves_whatever_its_phase(arm, data, phase):
+    period = float(np.ptp(data.q[:, 1])) / 7.3
+    waves = [term(f"ripple_{x}", 1, period) for x in ("sine", "cosine")]
+    truth = Columns(arm, tuple(waves)).friction_columns(data, slice(0, len(data)))
+    bent = replace(data, tau=data.tau + truth @ [np.cos(phase), np.sin(phase)])
+    forms = {t.form for t in select_friction(arm, bent).terms if t.joint == 1}
+    assert forms == {"ripple_sine", "ripple_cosine"}
 
 
 def test_the_period_of_a_ripple_is_refined_where_positions_are_visited_unevenly():

@@ -406,7 +406,9 @@ class _Search:
             torque, all_torque = squares[:, joints, -1].sum(axis=1)
             part = torque / max(all_torque, 1e-300)
             visible.append(fitted / max(every, 1e-300) >= _LEAST_FITTED * part)
-        return np.array(visible, dtype=bool)
+        # Of a ripple either wave: where it turns back is a matter of phase.
+        waves = [self._waves_of(k) or [k] for k in range(len(visible))]
+        return np.array([any(visible[m] for m in own) for own in waves], dtype=bool)
 
     def _is_shown(self, k: int, whole: frozenset[int]) -> bool:
         """Whether a term is seen in what is fitted, all rows of some joints."""
@@ -459,8 +461,9 @@ class _Search:
         whole = self._remembering(terms)
         for k in reversed(selection):
             kind, joints = self._terms[k].kind, self._joints[k]
-            others = [other for other in terms if other != k]
-            if kind.remembers or not others:
+            group = {k, *self._waves_of(k)}
+            others = [other for other in terms if other not in group]
+            if kind.remembers or not others or k not in terms:
                 continue
             before, after = (
                 self._errors(self._solutions(some, whole, ())[0])[:, :, joints]
@@ -468,7 +471,27 @@ class _Search:
             )
             if not self._gain(before.sum(axis=2), after.sum(axis=2), joints, False):
                 terms = others
+        lost = {self._terms[k].joint for k in selection if k not in terms}
+        for drive in lost:
+            terms = self._alone(terms, drive)
         return terms
+
+    def _alone(self, terms: list[int], drive: int) -> list[int]:
+        """Terms without a drive's hysteresis, if that helped beside another only."""
+        own = [
+            k
+            for k in terms
+            if self._terms[k].joint == drive and self._terms[k].kind.remembers
+        ]
+        if not own:
+            return terms
+        joints, others = self._joints[own[0]], [k for k in terms if k not in own]
+        before, after = (
+            self._errors(self._solutions(some, self._remembering(some), ())[0])
+            for some in (others, terms)
+        )
+        was, now = (x[:, :, joints].sum(axis=2) for x in (before, after))
+        return terms if self._gain(was, now, joints, remembers=True) else others
 
     def _touched(self, additions: Sequence[int]) -> set[int]:
         """Drives whose errors further terms can change: by parameters they share.
@@ -687,7 +710,9 @@ class _Search:
                 narrowest = self._narrowest(drive, selection)
                 trial = self._best(before, candidates, solved, train, narrowest)
                 if whole != own and not trial[1]:
-                    trial = self._beside_stribeck(before, selection, candidates, train)
+                    trial = self._beside_stribeck(
+                        before, selection, candidates, train, narrowest
+                    )
                 best[drive] = max(best.get(drive, (0.0, ())), trial)
         return [k for _, terms in best.values() for k in terms]
 
@@ -708,6 +733,13 @@ class _Search:
         best = together
         for i, k in enumerate(candidates):
             kind = self._terms[k].kind
+            both = [candidates.index(m) for m in self._waves_of(k) if m in candidates]
+            if len(both) > 1:
+                _, errors = self._beside((x, moves, train), candidates, both)
+                after = errors[:, :, joints].sum(axis=2)
+                gain = self._gain(was, after, joints, kind.remembers)
+                best = max(best, (gain, tuple(candidates[m] for m in both)))
+                continue
             # Whether the sign of its coefficient is one that the form can have.
             if kind.brakes and np.any(steps[:, i] <= 0.0):
                 continue
@@ -744,6 +776,7 @@ class _Search:
         selection: Sequence[int],
         widths: Sequence[int],
         train: Float[np.ndarray, "folds width width"],
+        narrowest: int | None,
     ) -> tuple[float, tuple[int, ...]]:
         """Gain of a drive's hysteresis and friction's fall with speed, as both at once.
 
@@ -759,8 +792,7 @@ class _Search:
             if not is_open or term.joint != self._terms[widths[0]].joint:
                 continue
             x, moves, _ = self._fits(train, [*selection, k], widths)
-            every = range(len(widths))
-            gain, terms = self._braking(was, widths, every, (x, moves, train))
+            gain, terms = self._together(was, widths, (x, moves, train), narrowest)
             if gain > best[0] and not self._reversed([*selection, *terms, k]):
                 best = gain, (*terms, k)
         return best
@@ -787,25 +819,42 @@ class _Search:
         solved: tuple[np.ndarray, np.ndarray, np.ndarray],
     ) -> tuple[float, tuple[int, ...]]:
         """Gain of those of some widths that brake beside each other; and which."""
-        x, moves, train = solved
         widths = list(widths)
         # Those with the most negative coefficient go first, until all of them brake.
         while len(widths) > 1:
-            added = self._own + np.array([candidates[i] for i in widths])
-            own, columns = moves[..., widths], train[:, :, added]
-            free = np.einsum("fik,fil->fkl", own, columns) + _RIDGE * np.eye(len(added))
-            slope = np.einsum("fi,fik->fk", x, columns)
-            steps = -np.linalg.solve(free, slope[..., None])
+            steps, errors = self._beside(solved, candidates, widths)
             worst = int(np.argmin(steps.mean(axis=0)))
             if steps.mean(axis=0)[worst] > 0.0:
                 terms = tuple(candidates[i] for i in widths)
                 joints = self._joints[terms[0]]
-                errors = self._errors(x + np.matmul(own, steps)[..., 0])
                 after = errors[:, :, joints].sum(axis=2)
                 gain = self._gain(was, after, joints, remembers=True)
                 return (gain, terms) if gain > 0.0 else (0.0, ())
             widths.pop(worst)
         return 0.0, ()
+
+    def _beside(
+        self,
+        solved: tuple[np.ndarray, np.ndarray, np.ndarray],
+        candidates: Sequence[int],
+        several: Sequence[int],
+    ) -> tuple[Float[np.ndarray, "folds several"], np.ndarray]:
+        """Coefficients of several candidates at once, and squared errors with them."""
+        x, moves, train = solved
+        added = self._own + np.array([candidates[i] for i in several])
+        own, columns = moves[..., several], train[:, :, added]
+        free = np.einsum("fik,fil->fkl", own, columns) + _RIDGE * np.eye(len(added))
+        slope = np.einsum("fi,fik->fk", x, columns)
+        steps = -np.linalg.solve(free, slope[..., None])
+        return steps[..., 0], self._errors(x + np.matmul(own, steps)[..., 0])
+
+    def _waves_of(self, k: int) -> list[int]:
+        """Sine and cosine of a ripple, whose phase is free; of other terms nothing."""
+        forms = ("ripple_sine", "ripple_cosine")
+        if self._terms[k].form not in forms:
+            return []
+        both = [replace(self._terms[k], form=form) for form in forms]
+        return [self._terms.index(term) for term in both if term in self._terms]
 
     def _trial_errors(
         self, joints: np.ndarray, solved: tuple[np.ndarray, np.ndarray, np.ndarray]
