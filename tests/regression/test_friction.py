@@ -279,13 +279,19 @@ def test_rows_far_from_a_reversal_may_pay_a_little_for_friction_with_a_memory():
     # √20 − √10 is more than a fiftieth of √1000.
     assert gain(2.0, remembers=True) == 0.0
     # Where a fiftieth of the torque is far more, a quarter of their own error is left.
-    search._torque *= 100.0
+    search._torque *= 50.0
     assert gain(1.5, remembers=True) > 0.0
     assert gain(1.6, remembers=True) == 0.0
     # What takes three quarters of the whole error away may cost a tenth of that.
     before[1] *= 2.0
     assert gain(2.4, remembers=True) > 0.0
     assert gain(2.6, remembers=True) == 0.0
+    # Where they surely pay, a fiftieth of the torque must be explained: √149 of √75000
+    # is more than twice that, of √750000 less.
+    assert gain(1.5, remembers=True) > 0.0
+    search._torque *= 10.0
+    assert gain(1.5, remembers=True) == 0.0
+    assert gain(1.0, remembers=True) > 0.0
 
 
 def test_what_shows_around_reversals_alone_is_no_function_of_speed():
