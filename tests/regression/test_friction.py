@@ -394,7 +394,7 @@ def test_periods_are_fitted_beside_all_else_and_their_doubt_turns_the_phase(arm,
     far = replace(far, tau=tau + 0.005 * np.abs(tau).max(axis=0) * noise)
     near = [replace(t, scale=1.0005 * t.scale) for t in waves]
     plain = Columns(arm)
-    refined, rows = friction_selection._with_periods(
+    refined, rows = friction_selection._with_scales(
         plain, [far], friction_selection.TERMS, tuple(near)
     )
     (row,) = rows
@@ -406,6 +406,23 @@ def test_periods_are_fitted_beside_all_else_and_their_doubt_turns_the_phase(arm,
     assert abs(error) < 0.5 * 2.0 * np.pi * 7.0 / reach * 0.0005
     cosine = row[-2:] @ turned / np.linalg.norm(row[-2:]) / np.linalg.norm(turned)
     assert abs(cosine) > 0.99
+
+
+@pytest.mark.parametrize("width", [0.013, 0.016, 0.02])
+def test_a_width_that_was_not_tried_is_part_of_the_interval(arm, data, width):
+    shape = Columns(arm, (term("hysteresis", 0, width),))
+    torque = shape.friction_columns(data, slice(0, len(data)))[..., 0]
+    bent = replace(data, tau=data.tau + 1.5 * torque)
+    tried = (term("hysteresis", 0, 0.016),)
+    same, rows = friction_selection._with_scales(
+        Columns(arm), [bent], friction_selection.TERMS, tried
+    )
+    assert same == tried
+    fit = aw.identify(arm, bent, aw.WeightedLeastSquares(), friction=tried)
+    error = abs(fit.all_parameters[-1] - 1.5)
+    assert error < 2.0 * np.hypot(rows[0][-1], fit.base_std[-1])
+    # Little where it is the right one.
+    assert (abs(rows[0][-1]) < 0.01) == (width == 0.016)
 
 
 def test_load_friction_settles_though_the_description_is_wrong(arm, data):

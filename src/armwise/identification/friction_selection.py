@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -173,7 +173,7 @@ def select_friction(
         search = _Search(columns, folds, total, terms) if is_long else None
         selection = [] if search is None else search.run()
         selected = tuple(candidates[k] for k in selection)
-        refined, doubt = _with_periods(columns, runs, terms, selected)
+        refined, doubt = _with_scales(columns, runs, terms, selected)
         smaller = replace(columns.with_friction(refined), fits_reversals=True)
         # Sums of all rows serve, unless more of them are fitted with these terms.
         is_whole = total.samples == sum(len(run) for run in runs)
@@ -186,52 +186,87 @@ def select_friction(
         return FrictionSelection(refined, candidates, sums, spread)
 
 
-# Judgement: at the end of the range a wave is shifted by a fiftieth of a radian, where
-# its slope is known to a hundredth.
+# Judgement: of a radian of phase at the end of the range, or of a width. Slopes are
+# then known to a hundredth.
 _SHIFT = 0.02
-"""Change of phase in [rad] by which the slope of a wave over its number is taken."""
+"""Change of a scale by which the slope of its columns is taken."""
 
 
-def _with_periods(
+class _Scale(NamedTuple):
+    """A scale that columns depend on beyond their coefficients.
+
+    Attributes:
+        terms: Which of the selected terms have it: one, or sine and cosine of a ripple.
+        shifted: These terms once more, of a scale a little larger.
+        step: By how much: in wave numbers [1/rad] of ripples, in logarithms of widths.
+    """
+
+    terms: tuple[int, ...]
+    shifted: tuple[FrictionTerm, ...]
+    step: float
+
+
+def _with_scales(
     columns: Columns,
     runs: Sequence[Samples],
     terms: Sequence[str],
     selected: tuple[FrictionTerm, ...],
 ) -> tuple[tuple[FrictionTerm, ...], list[Float[np.ndarray, " base"]]]:
-    """Terms with the periods of ripples fitted beside all else, and their doubt.
+    """Terms with the periods of ripples fitted beside all else, and scales' doubt.
 
     The first fit that a period comes from knows nothing of the other terms. What is
     left of its error turns the phase, the more the further from zero a joint moves.
+    Widths of hysteresis stay those that were tried; how far off they look is doubt.
 
     Returns:
-        The terms, and what a standard deviation of each period moves the base
-        parameters and terms by.
+        The terms, and what a standard deviation of each scale moves the base parameters
+        and terms by.
     """
-    sines = [k for k, term in enumerate(selected) if term.form == "ripple_sine"]
-    pairs = [
-        (k, m)
-        for k in sines
-        for m, term in enumerate(selected)
-        if term == replace(selected[k], form="ripple_cosine")
-    ]
-    if not pairs:
+    ripples, widths = _ripple_scales(columns, runs, selected), _width_scales(selected)
+    scales = [*ripples, *widths]
+    if not scales:
         return selected, []
-    rows = columns.dynamics.mechanism.drive_rows
-    shifted, steps, refined = [], [], list(selected)
-    for pair in pairs:
-        term = selected[pair[0]]
-        farthest = max(np.abs(run.q @ rows[term.joint]).max() for run in runs)
-        steps.append(_SHIFT / max(float(farthest), 1e-9))
-        period = 2.0 * np.pi / (2.0 * np.pi / term.scale + steps[-1])
-        shifted += [replace(selected[k], scale=period) for k in pair]
+    shifted = [term for scale in scales for term in scale.shifted]
     wide = replace(columns, friction=(*selected, *shifted))
     search = _Search(wide, *_folds(wide, runs), terms)
-    waves, effects = search.waves(len(selected), pairs, steps)
-    for pair, wave in zip(pairs, waves, strict=True):
-        period = 2.0 * np.pi / (2.0 * np.pi / selected[pair[0]].scale + wave)
-        for k in pair:
+    changes, std, slopes = search.scales(len(selected), scales)
+    refined = list(selected)
+    for scale, change in zip(ripples, changes, strict=False):
+        old = selected[scale.terms[0]].scale
+        period = 2.0 * np.pi / (2.0 * np.pi / old + float(change))
+        for k in scale.terms:
             refined[k] = replace(selected[k], scale=period)
-    return tuple(refined), list(effects)
+    # About what is taken: a ripple's own period, a width as it was tried.
+    std[len(ripples) :] = np.hypot(std, changes)[len(ripples) :]
+    return tuple(refined), list(std[:, None] * slopes)
+
+
+def _ripple_scales(
+    columns: Columns, runs: Sequence[Samples], selected: tuple[FrictionTerm, ...]
+) -> list[_Scale]:
+    """Wave numbers of ripples that have both of their waves."""
+    rows = columns.dynamics.mechanism.drive_rows
+    scales = []
+    for k, term in enumerate(selected):
+        cosine = replace(term, form="ripple_cosine")
+        if term.form != "ripple_sine" or cosine not in selected:
+            continue
+        farthest = max(np.abs(run.q @ rows[term.joint]).max() for run in runs)
+        step = _SHIFT / max(float(farthest), 1e-9)
+        period = 2.0 * np.pi / (2.0 * np.pi / term.scale + step)
+        both = tuple(replace(wave, scale=period) for wave in (term, cosine))
+        scales.append(_Scale((k, selected.index(cosine)), both, step))
+    return scales
+
+
+def _width_scales(selected: tuple[FrictionTerm, ...]) -> list[_Scale]:
+    """Widths of drives that have one; several are a sum that any width is near."""
+    owners = [term.joint for term in selected if term.form == "hysteresis"]
+    return [
+        _Scale((k,), (replace(term, scale=(1.0 + _SHIFT) * term.scale),), _SHIFT)
+        for k, term in enumerate(selected)
+        if term.form == "hysteresis" and owners.count(term.joint) == 1
+    ]
 
 
 def chance_covariance(
@@ -564,47 +599,45 @@ class _Search:
         first = self._own - 1
         return unit[:, [*range(first), *(first + k for k in selection)]]
 
-    def waves(
-        self,
-        count: int,
-        pairs: Sequence[tuple[int, int]],
-        steps: Sequence[float],
-    ) -> tuple[np.ndarray, Float[np.ndarray, "pairs base"]]:
-        """Fit the numbers of waves of ripples beside all other unknowns.
+    def scales(
+        self, count: int, scales: Sequence[_Scale]
+    ) -> tuple[np.ndarray, np.ndarray, Float[np.ndarray, "scales base"]]:
+        """Fit scales of terms beside all other unknowns.
 
         Args:
-            count: Terms that are fitted; those after them are the pairs' sines and
-                cosines once more, of other wave numbers.
-            pairs: Sine and cosine of each ripple.
-            steps: By how much the wave number of those is larger in [1/rad].
+            count: Terms that are fitted; those after them are the scales' own, shifted.
+            scales: The scales.
 
         Returns:
-            What to add to the wave numbers in [1/rad], and what a standard deviation of
-            each moves the base parameters, and the terms, by.
+            What to add to each, its standard deviation, and what a unit of it moves the
+            base parameters, and the terms, by.
         """
-        grams, size = self._sums(frozenset()), self._own + count
+        whole = self._remembering(range(count))
+        grams, size = self._sums(whole), self._own + count
         x = self._fits(grams.sum(axis=0)[None], range(count), ())[0][0]
-        change = np.zeros((self._width, size + len(pairs) + 1))
+        change = np.zeros((self._width, size + len(scales) + 1))
         change[:size, :size], change[-1, -1] = np.eye(size), 1.0
-        for p, (pair, step) in enumerate(zip(pairs, steps, strict=True)):
-            for i, k in enumerate(pair):
-                old, new = self._own + k, size + 2 * p + i
-                change[old, size + p] = -x[old] / step
+        new = size
+        for p, scale in enumerate(scales):
+            for k in scale.terms:
+                old = self._own + k
                 ratio = self._scale[new] / self._scale[old]
-                change[new, size + p] = x[old] * ratio / step
+                change[old, size + p] = -x[old] / scale.step
+                change[new, size + p] = x[old] * ratio / scale.step
+                new += 1
         grams = change.T @ grams @ change
-        ridge = _RIDGE * np.eye(size + len(pairs))
+        ridge = _RIDGE * np.eye(size + len(scales))
         total = grams.sum(axis=0)
         fits = [
             np.linalg.solve(gram[:-1, :-1] + ridge, gram[:-1, -1])[size:]
             for gram in (total, *(total - grams))
         ]
-        without = np.stack(fits[1:])
         # Delete-a-fold jackknife.
-        std = np.sqrt((len(grams) - 1) * np.var(without, axis=0))
+        std = np.sqrt((len(grams) - 1) * np.var(np.stack(fits[1:]), axis=0))
         inner = total[:size, :size] + ridge[:size, :size]
-        moves = -np.linalg.solve(inner, total[:size, size:-1]).T * std[:, None]
-        return fits[0], moves[:, 1:] * (self._scale[-1] / self._scale[1:size])
+        moves = -np.linalg.solve(inner, total[:size, size:-1]).T
+        slopes = moves[:, 1:] * (self._scale[-1] / self._scale[1:size])
+        return fits[0], std, slopes
 
     def _reversed(self, selection: Sequence[int]) -> list[int]:
         """Terms that only brake, but whose coefficient is not positive."""
