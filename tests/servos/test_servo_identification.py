@@ -474,3 +474,28 @@ def test_a_joint_borrows_the_model_of_another(tmp_path):
     assert growth.errors[1] < 0.5 * before[1]
     # The neighbour has nothing to learn from it.
     assert growth.errors[0] == before[0]
+
+
+def test_a_profile_that_halves_disagree_on_gives_way_to_one_that_shows(tmp_path):
+    robot = rig.arm(tmp_path)
+    servo = rig.truth(robot, acceleration=15.0, derivative=0.1)
+    motions = [servo.motion(rig.recording(servo, seed)) for seed in (1, 2, 3, 4)]
+    course = JointMotions([robot] * 4, motions, Roller(None), lambda what, done: None)
+    joints = course.joints()
+    for joint in joints:
+        values = {name: float(x[joint.number]) for name, x in servo.values.items()}
+        values["armature"] -= float(half_step_inertia(np.array(values["damping"])))
+        joint.halves, joint.fits = course.windows(joint), [values] * 2
+        joint.names = (*CORE, "acceleration", "derivative")
+    astray = joints[1]
+    astray.fits = [dict(astray.fits[0], acceleration=a) for a in (4e3, 4e4)]
+    growth = Growth(
+        course.roller, joints, motions, CORE, np.random.default_rng(0), course.progress
+    )
+    growth.errors = {j.number: growth._left_out(j, j.fits) for j in joints}
+    before = dict(growth.errors)
+    growth._spread()
+    accelerations = [values["acceleration"] for values in astray.fits]
+    assert accelerations == pytest.approx([15.0, 15.0], rel=0.1)
+    assert growth.errors[1] < 0.5 * before[1]
+    assert growth.errors[0] == before[0]

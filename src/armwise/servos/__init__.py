@@ -1,5 +1,6 @@
 """Servo arms: what moves a joint from its command to its position."""
 
+from armwise.servos.free_runs import FreeRunErrors
 from armwise.servos.identify import identify_servo
 from armwise.servos.lerobot import is_lerobot, read_lerobot
 from armwise.servos.load import ServoLoad, identify_servo_load, write_servo_load
@@ -8,7 +9,6 @@ from armwise.servos.model import CORE, ELEMENTS, PARAMETERS, ServoParameter
 from armwise.servos.rollout import ServoMotion
 from armwise.servos.servo import (
     EXAMPLE,
-    FreeRunErrors,
     Servo,
     ServoElement,
     ServoScatter,

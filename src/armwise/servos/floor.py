@@ -86,9 +86,9 @@ class Floor:
             columns = mechanism.group_matrix[:, mechanism.layout.link(number)]
             weight = columns @ np.concatenate([[1.0], point, np.zeros(6)]) / pull
             # Grouping moves masses between links, which moves energies by a constant.
-            rest = mechanism.joints([0.0] * arm.dof, True)
+            straight = mechanism.joints([0.0] * arm.dof, True)
             energy = potential_energy(
-                mechanism.skeleton, rest, mechanism.bodies(list(weight))
+                mechanism.skeleton, straight, mechanism.bodies(list(weight))
             )
             there = heights(arm, np.zeros((1, arm.dof)), number) @ [*point, 1.0]
             level = self.height + float(energy) - float(there[0])

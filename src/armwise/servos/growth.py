@@ -57,6 +57,11 @@ _SURE = 1.0
 """Standard errors over windows by which an element must save on motions left out."""
 
 
+# Judgement: as far as servos of one type differ.
+_ALIKE = 0.15
+"""Logarithm by which accelerations of one firmware differ at most."""
+
+
 class Growth:
     """Adds elements to the servos of an arm.
 
@@ -117,6 +122,9 @@ class Growth:
                 self._other_valleys(0.35 + 0.45 * k / len(passes))
             self.progress(element, 0.35 + 0.45 * k / len(passes))
             self._try(element)
+        if self.verdicts[_PROFILE].is_needed and not self.is_short:
+            # Joints that did not show it have changed since.
+            self._spread()
         if len(self.joints) > 1:
             self.verdicts["shared values"] = self._share()
         return tuple(self.verdicts.values())
@@ -151,9 +159,9 @@ class Growth:
         for element in _FRICTION:
             without_it = [self._drop(j, ELEMENTS[element]) for j in self.joints]
             after = self._mean_error()
-            kept = [j for j in self.joints if set(ELEMENTS[element]) <= set(j.names)]
+            holders = [j for j in self.joints if set(ELEMENTS[element]) <= set(j.names)]
             self.verdicts[element] = ServoElement(
-                element, float(np.mean(without_it)), after, bool(kept)
+                element, float(np.mean(without_it)), after, bool(holders)
             )
         for joint in self.joints:
             joint.tried.clear()
@@ -237,33 +245,39 @@ class Growth:
         """
         added = ELEMENTS[_PROFILE]
         donors = [j for j in self.joints if set(added) <= set(j.names)]
-        timing = {
-            name: float(np.median([f[name] for j in donors for f in j.fits]))
-            for name in ("acceleration", "delay")
-        }
+        # A limit that shows is the same in both halves of the motions.
+        sure = [j for j in donors if _apart(j.fits[0], j.fits[1]) < _ALIKE] or donors
+        # Judgement: an arm has servos of two types, such as a gripper's, at most.
+        timings = _timings([values for j in sure for values in j.fits])[:2]
         for joint in self.joints:
             self.progress(_PROFILE, 0.4)
-            is_new = not set(added) <= set(joint.names)
-            apart = [abs(np.log(f["acceleration"] / timing["acceleration"]))
-                     for f in joint.fits]  # fmt: skip
-            # Judgement: as far as servos of one type differ.
-            if not is_new and max(apart) < 0.15:
-                continue
-            names = _joined(joint.names, added)
-            fits = []
-            for side, values in enumerate(joint.fits):
-                start = dict(values) | timing
-                if values["derivative"] == 0.0:
-                    # As in `element_starts`: half of what seemed to be damping.
-                    start["damping"] = start["derivative"] = 0.55 * values["damping"]
-                fit = self._fitted(joint, side, [start], 2 * self.steps, names)
-                fits.append(fit.values)
-            error = self._left_out(joint, fits)
             # Judgement: as for shared values; a joint that has its own keeps it if that
             # predicts better.
-            if error < (1.03 if is_new else 1.0 - WORTH) * self.errors[joint.number]:
-                joint.names, joint.fits = names, fits
-                self.errors[joint.number] = error
+            factor = 1.0 - WORTH if joint in sure else 1.03
+            if joint in donors and any(
+                max(_apart(f, timing) for f in joint.fits) < _ALIKE
+                for timing in timings
+            ):
+                continue
+            trials = [self._profiled(joint, timing) for timing in timings]
+            errors = [self._left_out(joint, fits) for fits in trials]
+            k = int(np.argmin(errors))
+            if errors[k] < factor * self.errors[joint.number]:
+                joint.names, joint.fits = _joined(joint.names, added), trials[k]
+                self.errors[joint.number] = errors[k]
+
+    def _profiled(self, joint: ServoJoint, timing: Values) -> list[dict[str, float]]:
+        """Return the fits of both halves from another servo's set-point profile."""
+        names = _joined(joint.names, ELEMENTS[_PROFILE])
+        fits = []
+        for side, values in enumerate(joint.fits):
+            start = dict(values) | dict(timing)
+            if values["derivative"] == 0.0:
+                # As in `element_starts`: half of what seemed to be damping.
+                start["damping"] = start["derivative"] = 0.55 * values["damping"]
+            fit = self._fitted(joint, side, [start], 2 * self.steps, names)
+            fits.append(fit.values)
+        return fits
 
     def _borrow(self) -> None:
         """Give a joint the model of another's servo, where that predicts better.
@@ -430,6 +444,26 @@ class Growth:
         ratio = self._left_out(joint, joint.fits) / max(float(np.mean(own)), 1e-12)
         # One motion has no other half.
         return float(np.sqrt(max(ratio, 1.0))) if np.isfinite(ratio) else 1.0
+
+
+def _apart(one: Values, other: Values) -> float:
+    """Return how far two set-points' accelerations are apart, as a logarithm."""
+    return abs(float(np.log(one["acceleration"] / other["acceleration"])))
+
+
+def _timings(servos: Sequence[Values]) -> list[dict[str, float]]:
+    """Return acceleration and delay of servos, those of one firmware taken together."""
+    groups: list[list[Values]] = []
+    for values in sorted(servos, key=lambda v: v["acceleration"]):
+        if groups and _apart(groups[-1][0], values) < _ALIKE:
+            groups[-1].append(values)
+        else:
+            groups.append([values])
+    return [
+        {name: float(np.median([v[name] for v in group]))
+         for name in ("acceleration", "delay")}
+        for group in sorted(groups, key=len, reverse=True)
+    ]  # fmt: skip
 
 
 def _joined(names: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:

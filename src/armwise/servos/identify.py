@@ -40,6 +40,7 @@ from armwise.servos.fit import (
     undetermined,
     without,
 )
+from armwise.servos.free_runs import errors_of
 from armwise.servos.growth import WORTH, Growth
 from armwise.servos.joints import JointMotions, ServoJoint, at_rest
 from armwise.servos.load import known_load_errors
@@ -65,7 +66,6 @@ from armwise.servos.servo import (
     Servo,
     ServoElement,
     ServoScatter,
-    errors_of,
     gain_registers,
     signed,
 )
@@ -373,11 +373,11 @@ class _Identification(JointMotions):
         # Judgement: of two servos none is the usual one.
         if len(fits) < 3:
             return list(fits)
-        usual = float(np.median([fit.values["stiffness"] for fit in fits]))
+        median = float(np.median([fit.values["stiffness"] for fit in fits]))
         prior = shared_values(fits, TORQUES)
         rescaled = list(fits)
         for k, (joint, fit) in enumerate(zip(joints, fits, strict=True)):
-            factor = usual / fit.values["stiffness"]
+            factor = median / fit.values["stiffness"]
             # Within what the prior allows servos of one type.
             if abs(np.log(factor)) < 3.0 * prior.std.get("stiffness", np.inf):
                 continue

@@ -305,10 +305,10 @@ def _explained(
         X = np.column_stack([np.sign(v), v, rate[slides, j], np.ones(len(v))])
         loaded = np.column_stack([gravity[slides, j], X])
         _, without = _compliance(X, error[slides, j])
-        stiffness, left = _compliance(loaded, error[slides, j])
+        stiffness, beside = _compliance(loaded, error[slides, j])
         # A servo that gives way upwards is none.
         if stiffness > 0.0:
-            sizes = [np.abs(r).mean() + 1e-4 for r in (without, left)]
+            sizes = [np.abs(r).mean() + 1e-4 for r in (without, beside)]
             total += float(np.log(sizes[0] / sizes[1]))
     return total
 

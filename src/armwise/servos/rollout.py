@@ -584,8 +584,8 @@ class _Programs:
         """
         function, counter = self._batch[name], np.zeros(1, dtype=np.int64)
         *read, last = arrays
-        kept = [*(np.ascontiguousarray(x, dtype=float) for x in read), last]
-        pointers = addresses(kept)
+        packed = [*(np.ascontiguousarray(x, dtype=float) for x in read), last]
+        pointers = addresses(packed)
 
         def work(_: int) -> None:
             own = np.empty(room) if room else last

@@ -21,8 +21,14 @@ from armwise.recordings import (
     error_within,
 )
 from armwise.servos.floor import Floor, floor_from_dict, floor_to_dict
+from armwise.servos.free_runs import (
+    FreeRunErrors,
+    contact_of,
+    errors_of,
+    listed_contact,
+)
 from armwise.servos.model import CORE, PARAMETERS, decode, encode
-from armwise.servos.motions import held_back, servo_motion
+from armwise.servos.motions import servo_motion
 from armwise.servos.rollout import Roller, ServoMotion, ServoTables, SetPoint
 from armwise.tables import read_json
 
@@ -34,46 +40,6 @@ EXAMPLE = Path(__file__).parent / "example"
 
 FORMAT = "armwise-servo-1"
 """What a file of `write_servo` says it is."""
-
-
-@dataclass(frozen=True, eq=False)
-class FreeRunErrors:
-    """Mean |q_simulated − q| in [rad].
-
-    Attributes:
-        motions: Name of the recording → one number per joint, all samples.
-        delay_line: The same for the command some time late, the best of all delays.
-        samples: Samples of each recording.
-        contact: Of recordings in which something holds joints back: the fraction of
-            each joint's samples.
-    """
-
-    motions: Mapping[str, Float[np.ndarray, " dof"]]
-    delay_line: Mapping[str, Float[np.ndarray, " dof"]]
-    samples: Mapping[str, int]
-    contact: Mapping[str, Float[np.ndarray, " dof"]] = field(default_factory=dict)
-
-    @property
-    def joints(self) -> Float[np.ndarray, " dof"]:
-        """Per joint over all samples."""
-        weights = np.array([self.samples[name] for name in self.motions], float)
-        rows = np.array(list(self.motions.values()))
-        return weights @ rows / weights.sum()
-
-    @property
-    def delay_line_joints(self) -> Float[np.ndarray, " dof"]:
-        """Per joint over all samples, of the delay line."""
-        weights = np.array([self.samples[name] for name in self.delay_line], float)
-        return weights @ np.array(list(self.delay_line.values())) / weights.sum()
-
-    def statements(self) -> tuple[str, ...]:
-        """Return what is to be said of them, in sentences."""
-        if touched := _listed_contact(self.contact):
-            return (
-                "Other motions are held back by something that the model lacks: "
-                f"{touched}; errors there are not the servos'.",
-            )
-        return ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,12 +207,12 @@ class Servo:
         runs = self.rollouts(motions)
         errors = errors_of(motions, runs)
         # Errors of the motions that were fitted; files of earlier versions lack them.
-        usual = (
+        medians = (
             error_within(np.array([own.errors for own in self.scatter]), 0.5)
             if self.scatter
             else errors.joints
         )
-        return replace(errors, contact=_contact(motions, runs, usual))
+        return replace(errors, contact=contact_of(motions, runs, medians))
 
     def sample(self, n: int, seed: int = 0) -> dict[str, Float[np.ndarray, "n dof"]]:
         """Draw servos from what is not known of them: parameter → a row for each draw.
@@ -392,7 +358,7 @@ class Servo:
         if vague:
             more = f" and {len(vague) - 6} more" if len(vague) > 6 else ""
             lines.append(f"The data do not determine: {', '.join(vague[:6])}{more}.")
-        if touched := _listed_contact(self.contact):
+        if touched := listed_contact(self.contact):
             lines.append(f"Held back by something, and left out of the fit: {touched}.")
         return (*lines, *self.notes)
 
@@ -499,73 +465,6 @@ def signed(motion: ServoMotion, signs: np.ndarray) -> ServoMotion:
     if np.all(signs == 1.0):
         return motion
     return replace(motion, goals=motion.goals * signs, q=motion.q * signs)
-
-
-def errors_of(
-    motions: Sequence[ServoMotion], runs: Sequence[np.ndarray]
-) -> FreeRunErrors:
-    """Return the mean errors of rollouts, and of a delay line, per motion and joint."""
-    names = _distinct([m.name for m in motions])
-    free = [np.abs(r - m.q).mean(0) for r, m in zip(runs, motions, strict=True)]
-    # Judgement: sixty milliseconds by tens; beyond, a servo is not a delay.
-    lags = np.arange(0.0, 0.21, 0.01)
-    late = np.array(
-        [[np.abs(_late(m, lag) - m.q).mean(0) for m in motions] for lag in lags]
-    )
-    counts = np.array([len(m.time) for m in motions], float)
-    best = np.argmin(np.einsum("lmj,m->lj", late, counts), axis=0)
-    line = [late[best, k, np.arange(late.shape[2])] for k in range(len(motions))]
-    return FreeRunErrors(
-        dict(zip(names, free, strict=True)),
-        dict(zip(names, line, strict=True)),
-        {name: len(m.time) for name, m in zip(names, motions, strict=True)},
-    )
-
-
-def _contact(
-    motions: Sequence[ServoMotion], runs: Sequence[np.ndarray], usual: np.ndarray
-) -> dict[str, Float[np.ndarray, " dof"]]:
-    """Return the fraction of rows in which something holds joints back.
-
-    Args:
-        motions: Of the whole arm.
-        runs: Their free runs.
-        usual: Error of each joint in [rad] where nothing does.
-    """
-    contact = {}
-    names = _distinct([m.name for m in motions])
-    for name, motion, run in zip(names, motions, runs, strict=True):
-        rows = [
-            held_back(motion, run[:, j], float(usual[j]), is_sure=True, joint=j)
-            for j in range(run.shape[1])
-        ]
-        if np.any(rows):
-            contact[name] = np.mean(rows, axis=1)
-    return contact
-
-
-def _listed_contact(contact: Mapping[str, Float[np.ndarray, " dof"]]) -> str:
-    """List the motions that something holds back longest, and how long."""
-    touched = {k: float(np.max(v)) for k, v in contact.items()}
-    # Judgement: half a percent is a moment, and 0 % reads like an error.
-    touched = {k: part for k, part in touched.items() if part >= 0.005}
-    worst = sorted(touched, key=lambda k: -touched[k])[:3]
-    more = " and others" if len(touched) > 3 else ""
-    return ", ".join(f"{k} ({100.0 * touched[k]:.0f} %)" for k in worst) + more
-
-
-def _late(motion: ServoMotion, lag: float) -> np.ndarray:
-    rows = np.searchsorted(motion.time, motion.time - lag, side="right") - 1
-    return motion.goals[np.clip(rows, 0, None)]
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Return file names; with a number where two are the same."""
-    short = [Path(name).name for name in names]
-    return [
-        name if short.count(name) == 1 else f"{name} ({short[:k].count(name) + 1})"
-        for k, name in enumerate(short)
-    ]
 
 
 # Files.
