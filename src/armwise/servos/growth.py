@@ -14,6 +14,7 @@ from armwise.servos.fit import (
     Values,
     best_starts,
     element_starts,
+    errors_together,
     fit_alike,
     fit_servos,
     mean_errors,
@@ -209,12 +210,9 @@ class Growth:
         before = self._mean_error()
         trials = {j.number: self._with(j, added) for j in lacking}
         rows = {
-            j.number: [
-                self._window_errors(j, fits) for fits in (j.fits, trials[j.number])
-            ]
-            for j in lacking
+            j.number: self._window_errors(j, j.fits, trials[j.number]) for j in lacking
         }
-        after = {number: float(np.nanmean(new)) for number, (_, new) in rows.items()}
+        after = {number: _mean(new) for number, (_, new) in rows.items()}
         least = {
             j.number: max(self._least(j), _SURE * _doubt(np.subtract(*rows[j.number])))
             for j in lacking
@@ -260,7 +258,7 @@ class Growth:
             ):
                 continue
             trials = [self._profiled(joint, timing) for timing in timings]
-            errors = [self._left_out(joint, fits) for fits in trials]
+            errors = [_mean(row) for row in self._window_errors(joint, *trials)]
             k = int(np.argmin(errors))
             if errors[k] < factor * self.errors[joint.number]:
                 joint.names, joint.fits = _joined(joint.names, added), trials[k]
@@ -415,19 +413,20 @@ class Growth:
 
     def _left_out(self, joint: ServoJoint, fits: Sequence[Values]) -> float:
         """Return the mean error in [rad] of each half's fit on the other half."""
-        errors = self._window_errors(joint, fits)
-        return float(np.nanmean(errors)) if len(errors) else np.nan
+        return _mean(self._window_errors(joint, fits)[0])
 
     def _window_errors(
-        self, joint: ServoJoint, fits: Sequence[Values]
-    ) -> Float[np.ndarray, " windows"]:
-        """Return the error in [rad] of each half's fit on the other half's windows."""
+        self, joint: ServoJoint, *models: Sequence[Values]
+    ) -> Float[np.ndarray, "models windows"]:
+        """Return errors in [rad] of models' halves on the other half's windows."""
         both = [
-            mean_errors(self.roller, joint.halves[1 - side], fits[side])
+            errors_together(
+                self.roller, joint.halves[1 - side], [fits[side] for fits in models]
+            )
             for side in (0, 1)
             if joint.halves[1 - side] and joint.halves[side]
         ]
-        return np.concatenate(both) if both else np.zeros(0)
+        return np.concatenate(both, axis=1) if both else np.zeros((len(models), 0))
 
     def left_out_ratio(self, joint: ServoJoint) -> float:
         """Return the error on motions left out over that on those fitted.
@@ -469,6 +468,12 @@ def _timings(servos: Sequence[Values]) -> list[dict[str, float]]:
 def _joined(names: Sequence[str], added: Sequence[str]) -> tuple[str, ...]:
     """Return names and those added that are not among them."""
     return (*names, *(name for name in added if name not in names))
+
+
+def _mean(errors: Float[np.ndarray, " windows"]) -> float:
+    """Return the mean over windows with rows that count; NaN where there are none."""
+    errors = errors[np.isfinite(errors)]
+    return float(np.mean(errors)) if len(errors) else np.nan
 
 
 def _doubt(saved: Float[np.ndarray, " windows"]) -> float:

@@ -293,8 +293,7 @@ class Roller:
             )
         self.dof = 1 if self.mechanism is None else self.mechanism.dof
         self._programs = _compiled(self.mechanism)
-        self._motions: list[ServoMotion] = []
-        self._arrays: MotionArrays | None = None
+        self._arrays: list[tuple[list[ServoMotion], MotionArrays]] = []
 
     def run(
         self,
@@ -329,9 +328,14 @@ class Roller:
 
     def arrays_of(self, motions: Sequence[ServoMotion]) -> MotionArrays:
         """Return motions side by side: the same windows serve many steps of a fit."""
-        if self._arrays is None or self._motions != list(motions):
-            self._motions, self._arrays = list(motions), motion_arrays(motions)
-        return self._arrays
+        wanted = list(motions)
+        for of, arrays in self._arrays:
+            if of == wanted:
+                return arrays
+        arrays = motion_arrays(motions)
+        # Judgement: both halves' windows take turns, and all of them are a third.
+        self._arrays = [(wanted, arrays), *self._arrays[:2]]
+        return arrays
 
     def _free_runs(
         self,
@@ -473,6 +477,7 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_workers())
 
 
+@cache
 def _workers() -> int:
     return os.cpu_count() or 1
 
