@@ -93,9 +93,9 @@ class LeftOut:
         turns = _is_turning(samples)
         moving, turning = (error_within(x, level) for x in (self.moving, self.turning))
         count = len(self.parameters)
-        # Student's t with half as many degrees of freedom as fits: that many squares
-        # of normal deviations count, (Σ d²)² / Σ d⁴, the largest being most of the sum.
-        factor = student_factor(count // 2, level)
+        # Student's t: of n squares of normal deviations as many as E (Σ d²)² / E Σ d⁴ =
+        # (n + 2) / 3 count, for the largest are most of their sum.
+        factor = student_factor((count + 2) // 3, level)
         half = np.empty((len(samples), columns.arm.dof))
         for block in columns.blocks([samples]):
             estimate, *others = predicted_block(columns, block, weights)
