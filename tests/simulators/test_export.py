@@ -338,6 +338,10 @@ def test_a_template_keeps_all_but_its_numbers(template, tmp_path):
         assert word in text
     assert '<position name="hold" joint="elbow" kp="7"/>' in text
     assert any("elbow had an actuator" in note for note in result.notes)
+    # Which has no bias: the elbow's constant torque is lost, the shoulder's not.
+    (loss,) = result.losses
+    assert loss.effect == "constant torque"
+    assert loss.cost[0] == 0.0 < loss.cost[1]
     assert load_arm(path).parameters == pytest.approx(identified.parameters)
     model = mujoco.MjModel.from_xml_path(str(path))
     assert model.nu == 2

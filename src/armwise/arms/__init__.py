@@ -24,6 +24,7 @@ from armwise.arms.save import save_arm, simulator_file
 from armwise.arms.writers.mjcf import (
     FRICTION_SOLVER,
     MjcfScene,
+    joints_with_actuators,
     mjcf_text,
     quaternion,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "bundled_arms",
     "compile_mjcf",
     "inertial_transform",
+    "joints_with_actuators",
     "kinematics_digest",
     "load_arm",
     "mjcf_text",

@@ -259,7 +259,9 @@ def _show_gap(gap: Gap, line: str, output: Path | None) -> None:
 
 
 def _mrad(gap: Gap, j: int) -> str:
-    return f"{figure(1e3 * float(gap.position_error[j]), 3)} mrad"
+    error = 1e3 * float(gap.position_error[j])
+    # An arm that ran away: no powers of ten beside milliradians.
+    return f"{error:.0f} mrad" if error >= 1e3 else f"{figure(error, 3)} mrad"
 
 
 def _cell(value: float, digits: str, unit: str) -> str:

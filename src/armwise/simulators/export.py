@@ -20,6 +20,7 @@ from armwise.arms import (
     Arm,
     arm_to_dict,
     compile_mjcf,
+    joints_with_actuators,
     number,
     quoteattr,
     read_xml,
@@ -240,7 +241,7 @@ def export(
         bounded = arm.layout.non_negative
         drawn[:, bounded] = np.maximum(drawn[:, bounded], 0.0)
     subject = _Subject(arm, estimate, drawn)
-    losses, cost = _losses(model, arm, target.lost, runs)
+    losses, cost = _losses(model, arm, target.lost, runs, _actuated(to, source))
     files, notes = target.write(subject, file, source)
     notes += replaced
     if target.many:
@@ -374,17 +375,30 @@ def _losses(
     arm: Arm,
     lost: tuple[str, ...],
     runs: Sequence[Samples],
+    actuated: set[str],
 ) -> tuple[tuple[Loss, ...], Float[np.ndarray, " dof"]]:
-    """Cost of every effect that a target lacks, and of all together."""
+    """Cost of every effect that a target lacks, and of all together.
+
+    Args:
+        model: What is exported.
+        arm: What is written of it.
+        lost: Effects that the target lacks.
+        runs: The motion.
+        actuated: Joints whose constant torque it lacks in any case.
+    """
     columns = model.columns if isinstance(model, Estimate) else Columns(model)
     whole = model.all_parameters if isinstance(model, Estimate) else model.parameters
     extra = len(columns.friction)
     # Friction that was fitted again without further terms: theirs is not its own loss.
     refitted = np.concatenate([arm.parameters, np.zeros(extra)])
+    effects = _effects(columns, whole, refitted)
+    if OFFSET not in lost:
+        others = [j for j, x in enumerate(arm.joints) if x.name not in actuated]
+        effects[OFFSET][arm.layout.drive("offset")[others]] = 0.0
     parts = {
         effect: part
-        for effect, part in _effects(columns, whole, refitted).items()
-        if effect in lost and np.any(part)
+        for effect, part in effects.items()
+        if (effect in lost or effect == OFFSET) and np.any(part)
     }
     everything = sum(parts.values(), np.zeros(whole.size))
     effects = {**parts, "all": everything}
@@ -426,6 +440,13 @@ def _growth(
     """
     is_large = square > _BESIDE**2 * missed
     return np.where(is_large, np.maximum(square + 2.0 * crossed, 0.0), square)
+
+
+def _actuated(to: str, template: Path | None) -> set[str]:
+    """Joints of an MJCF's template that keep their actuator, and get no bias."""
+    if to != "mjcf" or template is None:
+        return set()
+    return joints_with_actuators(compile_mjcf(template))
 
 
 def _sums(one: np.ndarray, other: np.ndarray) -> Float[np.ndarray, " dof"]:

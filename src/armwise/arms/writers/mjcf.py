@@ -440,12 +440,7 @@ def _put_actuators(
     editor: Editor, root: Element, model: Any, actuators: Mapping[str, str]
 ) -> list[str]:
     """Give an actuator to every joint that has none; say which have one."""
-    of_joint = (_JOINT_TRANSMISSION, _PARENT_TRANSMISSION)
-    driven = {
-        str(model.joint(int(model.actuator_trnid[k][0])).name)
-        for k in range(model.nu)
-        if int(model.actuator_trntype[k]) in of_joint
-    }
+    driven = joints_with_actuators(model)
     lines = [line for joint, line in actuators.items() if joint not in driven]
     if lines:
         editor.insert(root, ["<actuator>", *_indented(lines, 1), "</actuator>"])
@@ -455,12 +450,22 @@ def _put_actuators(
     more = ", …" if len(has) > 4 else ""
     return [
         f"{', '.join(has[:4])}{more} had an actuator in the template, which stays; "
-        "none was added."
+        "none was added, in which a drive's constant torque would be."
     ]
 
 
 _JOINT_TRANSMISSION, _PARENT_TRANSMISSION = 0, 1
 """MuJoCo's mjTRN_JOINT and mjTRN_JOINTINPARENT."""
+
+
+def joints_with_actuators(model: Any) -> set[str]:
+    """Names of the joints that an actuator of a compiled MJCF acts on."""
+    of_joint = (_JOINT_TRANSMISSION, _PARENT_TRANSMISSION)
+    return {
+        str(model.joint(int(model.actuator_trnid[k][0])).name)
+        for k in range(model.nu)
+        if int(model.actuator_trntype[k]) in of_joint
+    }
 
 
 def _put_carried(
