@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import armwise as aw
 from armwise.arms import Drive
+from armwise.cli import main as cli
 from armwise.motions import random_motion
 from tests.identification.conftest import samples_of
 
@@ -38,3 +40,18 @@ def estimate(truth):
     )
     data = samples_of(truth, seconds=10.0)
     return aw.identify(described, data, friction="linear")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run a command in a folder of its own: exit status, what it said, its warnings."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(line):
+        monkeypatch.setattr(sys, "argv", line.split())
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        said = capsys.readouterr()
+        return exit_.value.code or 0, said.out, said.err
+
+    return command

@@ -260,3 +260,24 @@ def test_joints_that_no_log_holds_are_held_in_the_file(tmp_path):
     ours = measure_gap(opened, [log], horizon=0.2)
     assert right.position_error == pytest.approx(ours.position_error, abs=5e-4)
     assert np.all(wrong.position_error > 2.0 * right.position_error)
+
+
+def test_commands_say_what_was_replayed_and_what_only_we_read(
+    estimate, log, tmp_path, run
+):
+    pytest.importorskip("mujoco")
+    (tmp_path / "handed.xml").write_text(HANDED)
+    (finger,) = set(aw.load_arm("handed.xml").coordinate_names) - {"a", "b"}
+    opened = aw.load_arm("handed.xml", lock={finger: 0.15})
+    short = simulate_log(opened, random_motion(opened, 3, 5.0), torque_noise=0.001)
+    aw.write_recording(short, "short.csv")
+    code, out, err = run(f"armwise gap handed.xml short.csv --lock {finger}=0.15")
+    assert code == 0, err
+    assert "simulated" in out
+    assert "identified" not in out
+    assert "described" not in out
+    aw.write_recording(log, "log.csv")
+    aw.export(estimate, "arm.urdf", to="urdf")
+    code, _, err = run("armwise gap arm.urdf log.csv --cutoff-hz 10 --json")
+    assert code == 0
+    assert "other simulators pass over them" in err

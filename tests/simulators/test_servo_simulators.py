@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import json
-import sys
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import armwise as aw
-from armwise.cli import main as cli
 from armwise.errors import ArmwiseError
 from armwise.recordings import ERROR_LEVELS
 from armwise.servos import ServoScatter, read_servo, write_servo
@@ -175,15 +173,7 @@ def test_a_scatter_that_cannot_be_is_refused(servo, tmp_path):
             read_servo(bad)
 
 
-def test_the_commands_take_a_file_of_servos(servo, log, tmp_path, monkeypatch, capsys):
-    def run(line):
-        monkeypatch.setattr(sys, "argv", line.split())
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        said = capsys.readouterr()
-        return exit_.value.code or 0, said.out, said.err
-
-    monkeypatch.chdir(tmp_path)
+def test_the_commands_take_a_file_of_servos(servo, log, tmp_path, run):
     write_servo(servo, "servo.json")
     aw.write_recording(log, "log.csv")
     code, out, err = run("armwise gap servo.json log.csv -o gap.html --json")

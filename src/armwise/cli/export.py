@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -218,11 +219,20 @@ def _model(
     described = load_described(arm, mapping, logs)
     if path.suffix.lower() in (".xml", ".mjcf") and path.is_file():
         return path, described
+    if path.is_file() and _OURS.search(path.read_bytes()):
+        warn(
+            f"{path.name} has <armwise> elements (rotor inertia, constant torque), "
+            "which count here; other simulators pass over them, and what that costs "
+            "armwise export says."
+        )
     model = load_model(arm)
     from armwise.identification import Estimate
 
     return (model if isinstance(model, Estimate) else described[0]), described
 
+
+_OURS = re.compile(rb"<armwise\s+(rotor_inertia|offset)=")
+"""Drives' numbers in a URDF that only Armwise reads."""
 
 _ANOTHER = 3.0
 """Torque error, as a fraction, that no model of the right arm has."""
