@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import replace
 
@@ -281,3 +282,17 @@ def test_commands_say_what_was_replayed_and_what_only_we_read(
     code, _, err = run("armwise gap arm.urdf log.csv --cutoff-hz 10 --json")
     assert code == 0
     assert "other simulators pass over them" in err
+
+
+def test_what_slides_is_in_millimetres(tmp_path, run):
+    (tmp_path / "handed.xml").write_text(HANDED)
+    arm = aw.load_arm("handed.xml")
+    log = simulate_log(arm, random_motion(arm, 3, 5.0), torque_noise=0.001)
+    gap = measure_gap(arm, [log], horizon=0.1)
+    assert gap.units == ("mrad", "mrad", "mm")
+    assert "mrad, mm mean" in certificate(gap, "handed.xml", [])
+    aw.write_recording(log, "log.csv")
+    code, out, err = run("armwise gap handed.xml log.csv -o page.txt --horizon-s 0.1")
+    assert code == 0, err
+    assert re.search(r"[0-9] mm\b", out)
+    assert "[mrad, mm]" in (tmp_path / "page.txt").read_text()

@@ -153,7 +153,7 @@ def gap(
     cutoff_hz: CutoffHz = None,
     at_most_mrad: Annotated[
         float | None,
-        number("Fail if the mean error is larger [mrad].", 0.0, 1e6),
+        number("Fail if the mean error is larger [mrad, mm].", 0.0, 1e6),
     ] = None,
     output: Annotated[
         Path | None, output_file("Page to write: .html, .json or .txt.")
@@ -201,8 +201,8 @@ def gap(
         _show_gap(result, line, output)
     if at_most_mrad is not None and not mean <= at_most_mrad:
         raise ArmwiseError(
-            f"The simulated arm is {mean:.2f} mrad from the robot, more than the "
-            f"{at_most_mrad:g} that were allowed."
+            f"The simulated arm is {mean:.2f} {result.unit} from the robot, more than "
+            f"the {at_most_mrad:g} that were allowed."
         )
 
 
@@ -253,7 +253,7 @@ def _show_gap(gap: Gap, line: str, output: Path | None) -> None:
     for j, name in enumerate(gap.joints):
         rows.add_row(
             name,
-            *(_mrad(one, j) for one in (gap, other) if one is not None),
+            *(_distance(one, j) for one in (gap, other) if one is not None),
             _cell(100 * torque[j], ".1f", "%"),
             _cell(1e3 * delay[j], ".1f", "ms"),
             _cell(gain[j], ".3f", ""),
@@ -268,10 +268,11 @@ def _show_gap(gap: Gap, line: str, output: Path | None) -> None:
         out.print(f"Open {output}", soft_wrap=True)
 
 
-def _mrad(gap: Gap, j: int) -> str:
+def _distance(gap: Gap, j: int) -> str:
     error = 1e3 * float(gap.position_error[j])
     # An arm that ran away: no powers of ten beside milliradians.
-    return f"{error:.0f} mrad" if error >= 1e3 else f"{figure(error, 3)} mrad"
+    size = f"{error:.0f}" if error >= 1e3 else figure(error, 3)
+    return f"{size} {gap.units[j]}"
 
 
 def _cell(value: float, digits: str, unit: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,11 +60,13 @@ def make_gap_report(gap: Gap, certificate: str) -> Report:
 def _summary(gap: Gap, certificate: str) -> Section:
     size = 1e3 * gap.position_error
     worst = int(np.argmax(size))
+    most = f"{size[worst]:.2f} {gap.units[worst]}"
+    mean = f"{size.mean():.2f} {gap.unit}"
     numbers = [
-        KeyNumber("mean error", f"{size.mean():.2f} mrad", "over joints and samples"),
-        KeyNumber("worst joint", f"{size[worst]:.2f} mrad", gap.joints[worst]),
+        KeyNumber("mean error", mean, "over joints and samples"),
+        KeyNumber("worst joint", most, gap.joints[worst]),
     ]
-    columns = ["joint", f"{gap.label} [mrad]"]
+    columns = ["joint", f"{gap.label} [{gap.unit}]"]
     rows: list[list[str | float]] = [
         [name, float(e)] for name, e in zip(gap.joints, size, strict=True)
     ]
@@ -71,8 +74,8 @@ def _summary(gap: Gap, certificate: str) -> Section:
         before = 1e3 * gap.described.position_error
         other = _before(gap)
         remark = "the command, late" if other == "delay line" else "before"
-        numbers.append(KeyNumber(other, f"{before.mean():.2f} mrad", remark))
-        columns.append(f"{other} [mrad]")
+        numbers.append(KeyNumber(other, f"{before.mean():.2f} {gap.unit}", remark))
+        columns.append(f"{other} [{gap.unit}]")
         rows = [[*row, float(b)] for row, b in zip(rows, before, strict=True)]
     how = (
         "Commands are replayed over whole motions."
@@ -110,7 +113,9 @@ def _traces(gap: Gap) -> Section:
         for j, joint in enumerate(gap.joints):
             title = f"{joint}, {name}"
             names = (_before(gap), gap.label)
-            figures.append(_figure(title, motion, before, names, j, most))
+            figure = _figure(title, motion, before, names, j, most)
+            axis = f"position [{gap.units[j].removeprefix('m')}]"
+            figures.append(replace(figure, y_label=axis))
     return Section("traces", "Robot and simulator", tuple(figures), {})
 
 
@@ -196,11 +201,11 @@ def _details(gap: Gap) -> Section:
             )
         columns = (
             "joint",
-            "[mrad]",
+            f"[{gap.unit}]",
             "torque error [%]",
             f"{what} early by [ms]",
             f"{what} gain",
-            *(f"{part} [mrad]" for part in motion.where),
+            *(f"{part} [{gap.unit}]" for part in motion.where),
         )
         tables.append(ReportTable(columns, tuple(rows), name, digits=3))
     return Section("details", "Where it arises", tuple(tables), {})

@@ -109,6 +109,7 @@ class Gap:
         described: The same of what one has before identification: the description, or
             for servos the command some time late.
         notes: What the user should know.
+        slides: Joints whose positions are lengths; those of all others are angles.
     """
 
     name: str
@@ -119,6 +120,17 @@ class Gap:
     motions: Mapping[str, MotionGap]
     described: Gap | None = None
     notes: tuple[str, ...] = ()
+    slides: frozenset[str] = frozenset()
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Of a thousandth of each joint's position."""
+        return tuple("mm" if name in self.slides else "mrad" for name in self.joints)
+
+    @property
+    def unit(self) -> str:
+        """Of all joints' positions, in a word or two."""
+        return ", ".join(dict.fromkeys(self.units))
 
     @property
     def label(self) -> str:
@@ -157,6 +169,7 @@ class Gap:
             "simulator": self.simulator,
             "driven_by": self.driven_by,
             "horizon": self.horizon,
+            "units": list(self.units),
             "mrad": mrad,
             "motions": motions,
             "torque_error": _plain(self.mean("torque_error")),
@@ -250,10 +263,15 @@ def measure_gap(
         "simulator": subject.simulator,
         "driven_by": "commands" if commanded else "torques",
         "horizon": None if commanded else horizon,
+        "slides": _slides(subject.arm),
     }
     described = Gap(**shared, motions=before) if before else None
     gap = Gap(**shared, motions=gaps, described=described)
     return replace(gap, notes=tuple(_notes(gap)))
+
+
+def _slides(arm: Arm) -> frozenset[str]:
+    return frozenset(j.name for j in arm.joints if not j.is_revolute)
 
 
 # Judgement: of free runs of chaotic arms that differ in nothing that matters.
@@ -288,7 +306,7 @@ def certificate(gap: Gap, model: str | Path, logs: Sequence[str | Path]) -> str:
         what = "delay line" if gap.driven_by == "commands" else "description"
         before = f"; {what} {1e3 * gap.described.position_error.mean():.2f}"
     return (
-        f"{gap.name} · {size.mean():.2f} mrad mean, {size[worst]:.2f} at "
+        f"{gap.name} · {size.mean():.2f} {gap.unit} mean, {size[worst]:.2f} at "
         f"{gap.joints[worst]} ({kind}{before}) · {len(logs)} logs {_digest(*logs)} · "
         f"model {_digest(model)} · {gap.simulator} · Armwise {__version__}"
     )
@@ -638,6 +656,7 @@ def _servo_gap(
         "joints": servo.arm.coordinate_names,
         "driven_by": "commands",
         "horizon": None,
+        "slides": _slides(servo.arm),
     }
     gaps, before = (
         {
