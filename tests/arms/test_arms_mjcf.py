@@ -156,6 +156,18 @@ def test_numbers_that_no_joint_has_are_refused(tmp_path, attribute):
         load_arm(path)
 
 
+def test_a_joint_that_drives_itself_is_named(tmp_path):
+    path = tmp_path / "joint.xml"
+    body = "<inertial mass='1' pos='0 0 0' diaginertia='1 1 1'/>"
+    path.write_text(
+        f"<mujoco><worldbody><body>{body}<joint name='a' damping='1'/><body>{body}"
+        "<joint name='b' damping='-0.0132'/></body></body></worldbody></mujoco>"
+    )
+    said = '"b" has the negative damping -0.0132; friction only brakes. Make it 0'
+    with pytest.raises(ArmError, match=said):
+        load_arm(path)
+
+
 def test_springs_of_joints_are_noted(tmp_path):
     path = tmp_path / "arm.xml"
     path.write_text(

@@ -296,3 +296,16 @@ def test_what_slides_is_in_millimetres(tmp_path, run):
     assert code == 0, err
     assert re.search(r"[0-9] mm\b", out)
     assert "[mrad, mm]" in (tmp_path / "page.txt").read_text()
+
+
+def test_torques_that_hold_the_weight_meet_no_compensation_of_gravity(tmp_path):
+    pytest.importorskip("mujoco")
+    path = tmp_path / "arm.xml"
+    path.write_text(HANDED)
+    arm = aw.load_arm(path)
+    log = simulate_log(arm, random_motion(arm, 3, 5.0), torque_noise=0.001)
+    plain = measure_gap(path, [log], horizon=0.1)
+    path.write_text(HANDED.replace("<body ", '<body gravcomp="1" '))
+    assert any("gravcomp" in note for note in aw.load_arm(path).notes)
+    weightless = measure_gap(path, [log], horizon=0.1)
+    assert weightless.position_error == pytest.approx(plain.position_error, rel=1e-6)

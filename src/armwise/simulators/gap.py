@@ -503,6 +503,8 @@ def _in_mujoco(
 
     mujoco = import_mujoco()
     model = _mujoco_model(subject, samples)
+    # Logged torques hold the arm's weight, as predicted ones do.
+    model.body_gravcomp[:] = 0.0
     # Actuators that hold a position would fight the torques; motors, whose bias is a
     # drive's constant torque, do not.
     if model.nu and np.any(model.actuator_biasprm[:, 1:3]):

@@ -217,7 +217,12 @@ def _check_numbers(path: Path, model: Any) -> None:
             )
         is_drive = name in ("dof_armature", "dof_damping", "dof_frictionloss")
         if is_drive and np.any(values < 0.0):
-            raise ArmError(f"{path}: {name} is negative; friction only brakes.")
+            dof = int(np.argmin(values.reshape(model.nv, -1).min(axis=1)))
+            joint = model.joint(int(model.dof_jntid[dof])).name
+            raise ArmError(
+                f'{path}: joint "{joint}" has the negative {name.removeprefix("dof_")} '
+                f"{values.min():g}; friction only brakes. Make it 0 or more."
+            )
     if not np.all(np.abs(model.opt.gravity) <= LARGEST_NUMBER):
         raise ArmError(f"{path}: gravity is not finite; write three numbers.")
 
@@ -448,6 +453,11 @@ class _Reader:
             for j in range(model.njnt)
             if model.jnt_type[j] in (_SLIDE, _HINGE) and np.any(model.jnt_stiffness[j])
         ]
+        if np.any(model.body_gravcomp):
+            notes.append(
+                "Gravity compensation of bodies (gravcomp) is left out: torques here "
+                "hold the arm's weight, as logged ones do."
+            )
         if sprung:
             notes.append(
                 f"Springs of joints (stiffness) are left out: {_listed(sprung)}. Their "
