@@ -32,6 +32,24 @@ WARM = (
 )
 
 
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_joint_at_rest_withstands_what_it_would_lose_in_motion(arm, holds):
+    """Friction of the load is there at rest, too, where MuJoCo's friction holds."""
+    pytest.importorskip("mujoco", reason="needs the extra armwise[sim]")
+    q = np.array([0.3, 0.4])
+    weight = aw.Dynamics(arm).gravity_torque(q[None])[0]
+    offset = np.array([joint.drive.offset for joint in arm.joints])
+    coulomb = arm.joints[1].drive.coulomb
+    loaded = (FrictionTerm(1, "joint_2", "load"), 0.5)
+    plant = aw.MujocoArm(arm, friction=Friction(terms=(loaded,)), friction_holds=holds)
+    plant.reset(q)
+    # Beyond Coulomb friction by half of what the load adds to it.
+    push = np.array([0.0, coulomb + 0.25 * abs(weight[1])])
+    for _ in range(300):
+        measured = plant.step((weight + offset + push)[None])
+    assert (abs(np.ravel(measured.q)[1] - q[1]) < 1e-4) == holds
+
+
 @pytest.fixture(scope="module")
 def arm():
     return with_drives(aw.load_arm("two_link_uno"))

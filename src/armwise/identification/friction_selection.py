@@ -97,7 +97,7 @@ some that looks alike."""
 
 # Judgement: in simulated joints that stick, up to 1.1 %; in real arms 3.8 % and more.
 _SPOILING_PAUSES = 0.02
-"""The same where hysteresis surely adds to the error of rows far from reversals."""
+"""The same where hysteresis adds to the error of rows far from reversals."""
 
 # Judgement: half of what a term does should be seen, not inferred.
 _LEAST_FITTED = 0.5
@@ -937,7 +937,8 @@ class _Search:
         helped = np.mean(falls > 0.0, axis=1)
         sureness = falls.mean(axis=1) / np.maximum(spread, 1e-300)
         if remembers:
-            spoils = sureness[0] <= -_LEAST_ERRORS
+            # One standard error: it need not be sure to be no help.
+            spoils = sureness[0] <= -1.0
             size = _SPOILING_PAUSES if spoils else _PAUSES
             least = np.maximum(least, size**2 * torque / total)
         # Sure on the rows that are fitted with it: what shows around reversals alone is

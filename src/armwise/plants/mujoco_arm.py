@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from armwise.plants.simulation_loop import (
     RiggedPlant,
 )
 from armwise.plants.state import Clock, State
-from armwise.regression import FrictionModel
+from armwise.regression import FrictionModel, FrictionTerm
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -282,6 +283,11 @@ class MujocoEngine:
                 step(self.models[k], data, ticks)
                 self._observe(k)
 
+    def hold(self, limits: Float[np.ndarray, "batch dof"]) -> None:
+        """Set what each joint's dry friction withstands in [N m]."""
+        for model, own in zip(self.models, limits, strict=True):
+            model.dof_frictionloss[self._dof] = np.maximum(own, 0.0)
+
     def _apply(self, k: int, tau: np.ndarray) -> None:
         self._views[k].applied[self._dof] = tau - self._offset[k]
 
@@ -319,6 +325,47 @@ class MujocoEngine:
             return np.stack([data.sensordata[indices] for data in self.data])
 
         return sample
+
+
+_DRY = ("load", "coulomb_warming", "coulomb_temperature")
+"""Forms of friction that change what a joint at rest withstands as well."""
+
+
+class _HoldingEngine:
+    """An engine whose dry friction grows with the load, or falls with warmth.
+
+    Taken off by a torque that a velocity turns over, it would be gone at rest: joints
+    would withstand more, or less, than they lose in motion.
+
+    Args:
+        engine: What moves one arm.
+        model: Friction of forms in _DRY.
+    """
+
+    def __init__(self, engine: MujocoEngine, model: FrictionModel) -> None:
+        self._engine, self._model = engine, model
+        self._own = np.stack([m.dof_frictionloss[engine._dof] for m in engine.models])
+
+    @property
+    def state(self) -> State:
+        """The truth at this instant."""
+        return self._engine.state
+
+    def start(self, q: np.ndarray, qd: np.ndarray) -> None:
+        """Put the arm in a posture at a velocity, its drives cold."""
+        self._engine.hold(self._own)
+        self._engine.start(q, qd)
+        self._model.reset()
+
+    def advance(self, tau: np.ndarray, ticks: int) -> None:
+        """Hold torques for some ticks."""
+        state = self.state
+        for _ in range(ticks):
+            # One way, however slowly: what it would lose is what it withstands.
+            speed = np.abs(state.qd) + 1e-300
+            limit = self._model.torque(state.q, speed, state.link_tau)
+            self._engine.hold(self._own + limit)
+            self._engine.advance(tau, 1)
 
 
 def _rows_of(indices: list[int]) -> slice | np.ndarray:
@@ -423,8 +470,12 @@ class MujocoArm(RiggedPlant):
         self._engine = engine
         moving: PlantEngine = engine
         if friction is not None:
+            held, others = _parted(self.arm, friction, friction_holds and batch == 1)
+            if held and self.arm is not None:
+                model = FrictionModel(self.arm, held, period=clock.tick)
+                moving = _HoldingEngine(engine, model)
             moving = FrictionEngine(
-                engine, _further(self.arm, friction, batch, clock.tick)
+                moving, _further(self.arm, others, batch, clock.tick)
             )
         self._rig = Rig(moving, clock, actuator, sensors, seed, engine.wrench, truth)
 
@@ -478,6 +529,18 @@ def _is_mjcf(path: Path) -> bool:
 
 def _read_forces(sensors: Sequence[Sensor]) -> bool:
     return any(sensor.signal not in ("q", "qd", "volts") for sensor in sensors)
+
+
+def _parted(
+    arm: Arm | None, friction: Friction, may_hold: bool
+) -> tuple[tuple[tuple[FrictionTerm, float], ...], Friction]:
+    """Terms that MuJoCo's own dry friction takes over, and the further friction."""
+    # A motor that several joints turn holds none of them alone.
+    if not may_hold or arm is None or arm.couplings:
+        return (), friction
+    held = tuple(pair for pair in friction.terms if pair[0].form in _DRY)
+    others = tuple(pair for pair in friction.terms if pair not in held)
+    return held, replace(friction, terms=others)
 
 
 def _further(
