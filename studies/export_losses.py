@@ -29,7 +29,7 @@ from armwise.plants import perturbed
 from armwise.recordings import Recording, prepare
 from armwise.regression import FrictionTerm
 from armwise.simulators import export, measure_gap
-from armwise.simulators.gap import with_biases
+from armwise.simulators.mujoco_runs import with_biases
 from studies.foreign_plants import with_drives
 from studies.friction_terms import Terms, moved, true_terms
 

@@ -18,7 +18,7 @@ from armwise.regression import FrictionTerm
 from armwise.report import write_gap_report
 from armwise.report.gap import _figure
 from armwise.simulators import certificate, measure_gap
-from armwise.simulators.gap import MotionGap, Replay, _delay_and_gain
+from armwise.simulators.replay import MotionGap, Replay, delay_and_gain
 from tests.identification.conftest import samples_of
 
 
@@ -61,12 +61,12 @@ def test_delay_and_gain_of_a_signal_are_found():
     t = np.arange(0, 10, 0.01)
     x = np.sin(2.0 * t) + 0.3 * np.sin(5.1 * t)
     y = 1.1 * (np.sin(2.0 * (t - 0.03)) + 0.3 * np.sin(5.1 * (t - 0.03)))
-    delay, gain = _delay_and_gain(x[:, None], y[:, None], [slice(0, t.size)], 100.0)
+    delay, gain = delay_and_gain(x[:, None], y[:, None], [slice(0, t.size)], 100.0)
     assert delay[0] == pytest.approx(0.03, abs=1e-3)
     assert gain[0] == pytest.approx(1.1, abs=5e-3)
     # Later than is sought: the edge of the search is no answer.
     x, y = np.sin(0.5 * t), np.sin(0.5 * (t - 0.9))
-    delay, _ = _delay_and_gain(x[:, None], y[:, None], [slice(0, t.size)], 100.0)
+    delay, _ = delay_and_gain(x[:, None], y[:, None], [slice(0, t.size)], 100.0)
     assert np.isnan(delay[0])
 
 

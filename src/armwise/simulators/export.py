@@ -332,8 +332,8 @@ def _target(to: str) -> Target:
 
 def _check_ending(to: str, target: Target, path: Path) -> None:
     """Refuse a name that says it is another target's file; others are as good."""
-    known = {ending for one in TARGETS.values() for ending in one.endings}
-    if path.suffix.lower() in known.difference(target.endings):
+    endings = {ending for one in TARGETS.values() for ending in one.endings}
+    if path.suffix.lower() in endings.difference(target.endings):
         raise ArgumentError(
             f"{path.name} is no name for {to}, whose files end in {target.endings[0]}."
         )

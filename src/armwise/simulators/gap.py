@@ -8,7 +8,6 @@ over whole motions.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -17,15 +16,30 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from armwise.arms import Arm, compile_mjcf, load_arm
-from armwise.errors import ArgumentError, MissingExtra, RecordingError
-from armwise.files import scratch_folder
-from armwise.identification import Columns, Estimate, part_masks, predict_torque
+from armwise.arms import Arm, load_arm
+from armwise.errors import ArgumentError, RecordingError
+from armwise.identification import Columns, Estimate, predict_torque
 from armwise.plants import Friction, SimulatedArm
 from armwise.progress import Progress
 from armwise.recordings import Recording, Samples, prepare
 from armwise.servos import Servo, ServoMotion
-from armwise.simulators.export import export, written_arm
+from armwise.simulators.export import written_arm
+from armwise.simulators.mujoco_runs import (
+    compiled,
+    follow_commands,
+    follow_servo,
+    follow_torques,
+    with_biases,
+)
+from armwise.simulators.replay import (
+    MotionGap,
+    Replay,
+    commands_gap,
+    delay_and_gain,
+    torque_between,
+    torques_per_sample,
+    where_it_arises,
+)
 from armwise.version import __version__
 
 if TYPE_CHECKING:
@@ -39,60 +53,6 @@ SIMULATORS = {"armwise": "Armwise", "mujoco": "MuJoCo"}
 # that an error of a per cent of the torque stays a small angle.
 HORIZON = 0.5
 """Time in [s] of a free run under logged torques."""
-
-_CONTROL_RATE = 1000.0
-"""Torques per second, interpolated between those of the log."""
-
-# Judgement: the fastest quarter of the time.
-_FAST = 0.75
-"""Quantile of a joint's speed above which it counts as fast."""
-
-WHERE = ("reversing", "resting", "fast", "moving")
-"""Parts of a motion whose errors are kept apart; fast ones are among the moving."""
-
-
-@dataclass(frozen=True, eq=False)
-class Replay:
-    """One motion of the robot beside that of a simulator.
-
-    Attributes:
-        time: In [s].
-        q: What the robot did, in [rad] or [m].
-        simulated: What the simulator did; it begins again at every start.
-        starts: First samples of free runs.
-        runaways: How many free runs ended in a simulated arm that ran away.
-    """
-
-    time: Float[np.ndarray, " samples"]
-    q: Float[np.ndarray, "samples dof"]
-    simulated: Float[np.ndarray, "samples dof"]
-    starts: tuple[int, ...]
-    runaways: int = 0
-
-    @property
-    def error(self) -> Float[np.ndarray, " dof"]:
-        """Mean |q_simulated − q| per joint."""
-        return np.asarray(np.abs(self.simulated - self.q).mean(axis=0))
-
-
-@dataclass(frozen=True, eq=False)
-class MotionGap:
-    """The gap in one motion, per joint.
-
-    Attributes:
-        replay: The motion itself.
-        torque_error: ‖τ − τ̂‖ / ‖τ‖ by inverse dynamics; None without torques.
-        delay: By how much what is simulated is early, in [s]: of the torque, or of the
-            position in a replay of commands.
-        gain: What it has to be multiplied by to fit the measured best.
-        where: Part of the motion → mean |q_simulated − q| in it; NaN where none is.
-    """
-
-    replay: Replay
-    torque_error: Float[np.ndarray, " dof"] | None
-    delay: Float[np.ndarray, " dof"]
-    gain: Float[np.ndarray, " dof"]
-    where: Mapping[str, Float[np.ndarray, " dof"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -359,6 +319,11 @@ class _Subject:
     described: _Subject | None = None
 
     @property
+    def exported(self) -> Path | Estimate | Arm:
+        """What MuJoCo simulates: the file, or what is written of the model."""
+        return self.file or self.estimate or self.arm
+
+    @property
     def runs_in_mujoco(self) -> bool:
         return self.simulator != "Armwise"
 
@@ -378,28 +343,6 @@ def _subject(
     path = Path(model)
     read = with_biases(load_arm(path) if arm is None else arm, path)
     return _Subject(read, Friction(), f"MuJoCo, {path.name}", path)
-
-
-def with_biases(arm: Arm, path: Path) -> Arm:
-    """The arm of an MJCF, constant torques of its drives as its motors' biases."""
-    model = compile_mjcf(path)
-    names = [joint.name for joint in arm.joints]
-    offsets = dict.fromkeys(arm.coordinate_names, 0.0)
-    for k in range(model.nu):
-        joint = model.joint(int(model.actuator_trnid[k][0])).name
-        bias = model.actuator_biasprm[k]
-        # Joints' own motors; those that hold a position are a controller.
-        if (
-            int(model.actuator_trntype[k]) == 0
-            and joint in offsets
-            and not any(bias[1:3])
-        ):
-            offsets[joint] -= float(bias[0] * model.actuator_gear[k][0])
-    values = arm.parameters.copy()
-    values[arm.layout.drive("offset")] = 0.0
-    for name, offset in offsets.items():
-        values[arm.layout.joint(names.index(name), "offset")] = offset
-    return arm.with_parameters(values)
 
 
 # Torques.
@@ -427,8 +370,11 @@ def _replay_torques(subject: _Subject, samples: Samples, horizon: float) -> Moti
             "free runs."
         )
     index = np.array(starts)[:, None] + np.arange(length)
-    run = _in_mujoco if subject.runs_in_mujoco else _in_armwise
-    simulated, runaways = run(subject, samples, index)
+    if subject.runs_in_mujoco:
+        model = compiled(subject.exported, samples)
+        simulated, runaways = follow_torques(model, subject.arm, samples, index), 0
+    else:
+        simulated, runaways = _in_armwise(subject, samples, index)
     rows_of = index.ravel()
     replay = Replay(
         samples.time[rows_of],
@@ -440,10 +386,10 @@ def _replay_torques(subject: _Subject, samples: Samples, horizon: float) -> Moti
     torque = _predicted_torque(subject, samples)
     size = np.linalg.norm(samples.tau, axis=0)
     error = np.linalg.norm(samples.tau - torque, axis=0) / np.where(size > 0, size, 1.0)
-    delay, gain = _delay_and_gain(
-        torque, samples.tau, samples.segments, samples.rate_hz
+    delay, gain = delay_and_gain(torque, samples.tau, samples.segments, samples.rate_hz)
+    return MotionGap(
+        replay, error, delay, gain, where_it_arises(replay, samples, rows_of)
     )
-    return MotionGap(replay, error, delay, gain, _where(replay, samples, rows_of))
 
 
 def _predicted_torque(
@@ -460,23 +406,10 @@ def _predicted_torque(
     return predict_torque(Columns(arm), arm.parameters, samples)
 
 
-def _steps(samples: Samples) -> int:
-    """Torques between two samples."""
-    return max(1, round(_CONTROL_RATE / samples.rate_hz))
-
-
-def _torque_at(
-    samples: Samples, index: np.ndarray, row: int, fraction: float
-) -> Float[np.ndarray, "runs dof"]:
-    """Logged torques of every run, between two of its samples."""
-    before, after = samples.tau[index[:, row]], samples.tau[index[:, row + 1]]
-    return np.asarray((1.0 - fraction) * before + fraction * after)
-
-
 def _in_armwise(
     subject: _Subject, samples: Samples, index: np.ndarray
 ) -> tuple[Float[np.ndarray, "runs length dof"], int]:
-    steps = _steps(samples)
+    steps = torques_per_sample(samples)
     plant = SimulatedArm(
         subject.arm,
         batch=len(index),
@@ -491,99 +424,9 @@ def _in_armwise(
     for row in range(index.shape[1] - 1):
         for step in range(steps):
             # In the middle of the period in which it is held.
-            plant.step(_torque_at(samples, index, row, (step + 0.5) / steps))
+            plant.step(torque_between(samples, index, row, (step + 0.5) / steps))
         positions[:, row + 1] = plant.state.q
     return positions, int(plant.diverged.sum())
-
-
-def _in_mujoco(
-    subject: _Subject, samples: Samples, index: np.ndarray
-) -> tuple[Float[np.ndarray, "runs length dof"], int]:
-    from armwise.plants import import_mujoco
-
-    mujoco = import_mujoco()
-    model = _mujoco_model(subject, samples)
-    # Logged torques hold the arm's weight, as predicted ones do.
-    model.body_gravcomp[:] = 0.0
-    # Actuators that hold a position would fight the torques; motors, whose bias is a
-    # drive's constant torque, do not.
-    if model.nu and np.any(model.actuator_biasprm[:, 1:3]):
-        model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_ACTUATION)
-    steps = _steps(samples)
-    period = 1.0 / (steps * samples.rate_hz)
-    ticks = max(1, round(period / model.opt.timestep))
-    model.opt.timestep = period / ticks
-    joints = [model.joint(name) for name in subject.arm.coordinate_names]
-    at = [int(j.qposadr[0]) for j in joints]
-    dof = [int(j.dofadr[0]) for j in joints]
-    positions = np.empty((*index.shape, samples.dof))
-    _allow(model, [int(j.id) for j in joints], samples.q)
-    places = _held(model, subject.arm)
-    data = mujoco.MjData(model)
-    for k, rows in enumerate(index):
-        mujoco.mj_resetData(model, data)
-        data.qpos[list(places)] = list(places.values())
-        data.qpos[at], data.qvel[dof] = samples.q[rows[0]], samples.qd[rows[0]]
-        positions[k, 0] = samples.q[rows[0]]
-        for row in range(len(rows) - 1):
-            for step in range(steps):
-                torque = _torque_at(samples, rows[None], row, (step + 0.5) / steps)
-                data.qfrc_applied[dof] = torque[0]
-                mujoco.mj_step(model, data, ticks)
-            positions[k, row + 1] = data.qpos[at]
-    return positions, 0
-
-
-def _allow(model: Any, joints: Sequence[int], q: np.ndarray) -> None:
-    """Lift the limits of joints that the robot itself went beyond.
-
-    Its zeros may not be the description's: a wall that was not there is no gap.
-    """
-    for j, column in zip(joints, q.T, strict=True):
-        low, high = model.jnt_range[j]
-        if column.min() < low or column.max() > high:
-            model.jnt_limited[j] = 0
-
-
-_HELD = 1e6
-"""Rotor inertia in [kg m²] or mass in [kg] of joints that are held: what an arm pulls
-with moves them by less than a microradian in a free run."""
-
-
-def _held(model: Any, arm: Arm) -> dict[int, float]:
-    """Make joints of a file heavy that the arm has locked: address → position."""
-    moving = {joint.name for joint in arm.joints}
-    places: dict[int, float] = {}
-    for j in range(model.njnt):
-        joint = model.joint(j)
-        # Slides and hinges: balls and free bodies are no joints of an arm.
-        if joint.name not in moving and int(joint.type[0]) in (2, 3):
-            model.dof_armature[joint.dofadr[0]] = _HELD
-            at = int(joint.qposadr[0])
-            places[at] = arm.locked.get(joint.name, float(model.qpos0[at]))
-    for k in np.flatnonzero(model.eq_type == 2):
-        # Fingers that follow another: from their reference, by a polynomial of its.
-        one, other = (int(x[k]) for x in (model.eq_obj1id, model.eq_obj2id))
-        at = int(model.jnt_qposadr[one])
-        if other >= 0 and at in places:
-            lead = int(model.jnt_qposadr[other])
-            moved = places.get(lead, model.qpos0[lead]) - model.qpos0[lead]
-            shift = np.polyval(model.eq_data[k][4::-1], moved)
-            places[at] = float(model.qpos0[at] + shift)
-    return places
-
-
-def _mujoco_model(subject: _Subject, samples: Samples | None = None) -> Any:
-    if subject.file is not None:
-        return compile_mjcf(subject.file)
-    try:
-        import mujoco  # noqa: F401
-    except ImportError:
-        raise MissingExtra("mujoco-core", "sim", "Replaying in MuJoCo") from None
-    with scratch_folder(Path(tempfile.gettempdir())) as folder:
-        path = folder / "arm.xml"
-        export(subject.estimate or subject.arm, path, to="mjcf", data=samples)
-        return compile_mjcf(path)
 
 
 # Commands.
@@ -608,32 +451,10 @@ def _commanded(subject: _Subject, recordings: Sequence[Recording]) -> bool:
 
 
 def _replay_commands(subject: _Subject, recording: Recording) -> MotionGap:
-    from armwise.plants import import_mujoco
-
-    mujoco = import_mujoco()
-    model = _mujoco_model(subject)
-    arm, dof = subject.arm, subject.arm.dof
-    time, q, command = _commands(recording, dof)
-    actuators = _position_actuators(model, arm)
-    joints = [model.joint(name) for name in arm.coordinate_names]
-    at = [int(j.qposadr[0]) for j in joints]
-    _allow(model, [int(j.id) for j in joints], q)
-    places = _held(model, arm)
-    data = mujoco.MjData(model)
-    data.qpos[list(places)] = list(places.values())
-    data.qpos[at] = q[0]
-    simulated = np.empty_like(q)
-    for k in range(len(time)):
-        simulated[k] = data.qpos[at]
-        data.ctrl[actuators] = command[k]
-        if k + 1 < len(time):
-            until = time[k + 1] - time[0]
-            while data.time < until - 0.5 * model.opt.timestep:
-                mujoco.mj_step(model, data)
-    replay = Replay(time, q, simulated, (0,))
-    rate = 1.0 / float(np.median(np.diff(time)))
-    delay, gain = _delay_and_gain(simulated, q, (slice(0, len(time)),), rate)
-    return MotionGap(replay, None, delay, gain, _where(replay, _still(replay), None))
+    arm = subject.arm
+    time, q, command = _commands(recording, arm.dof)
+    simulated = follow_commands(compiled(subject.exported), arm, time, q, command)
+    return commands_gap(Replay(time, q, simulated, (0,)))
 
 
 def _servo_gap(
@@ -650,7 +471,7 @@ def _servo_gap(
         report(names[k], k / len(names))
         run = servo.rollouts([motion])[0]
         if simulator == "mujoco":
-            run = _servo_in_mujoco(servo, motion)
+            run = follow_servo(servo, motion)
         runs.append(run)
     late = _delay_lines(motions)
     shared: dict[str, Any] = {
@@ -678,17 +499,7 @@ def _servo_motion_gap(
 ) -> MotionGap:
     # As the log counts.
     q, run = motion.q * servo.signs, simulated * servo.signs
-    replay = Replay(motion.time, q, run, (0,))
-    rate = 1.0 / float(np.median(np.diff(motion.time)))
-    delay, gain = _delay_and_gain(run, q, (slice(0, len(q)),), rate)
-    return MotionGap(replay, None, delay, gain, _where(replay, _still(replay), None))
-
-
-def _still(replay: Replay) -> Samples:
-    """Positions and speeds of a log without torques, for the parts of its motion."""
-    qd = np.gradient(replay.q, replay.time, axis=0)
-    nothing = np.zeros_like(replay.q)
-    return Samples(replay.time, replay.q, qd, nothing, nothing)
+    return commands_gap(Replay(motion.time, q, run, (0,)))
 
 
 def _delay_lines(motions: Sequence[ServoMotion]) -> list[np.ndarray]:
@@ -718,35 +529,6 @@ def _delay_lines(motions: Sequence[ServoMotion]) -> list[np.ndarray]:
     ]
 
 
-def _servo_in_mujoco(
-    servo: Servo, motion: ServoMotion
-) -> Float[np.ndarray, "samples dof"]:
-    from armwise.plants import import_mujoco
-    from armwise.servos import set_points
-
-    mujoco = import_mujoco()
-    with scratch_folder(Path(tempfile.gettempdir())) as folder:
-        path = folder / "servo.xml"
-        export(servo, path, to="mjcf")
-        model = mujoco.MjModel.from_xml_path(str(path))
-    zero = servo.values["zero"]
-    _allow(model, range(model.njnt), motion.q + zero)
-    data = mujoco.MjData(model)
-    data.qpos[:] = motion.q[0] + zero
-    # What an MJCF has no words for (delay, limits of speed and acceleration) is in the
-    # set-points; their shift is in the actuators.
-    points = set_points(servo, motion, model.opt.timestep)
-    rows = []
-    for point in points - (servo.values["offset"] + zero):
-        rows.append(data.qpos.copy())
-        data.ctrl[:] = point
-        mujoco.mj_step(model, data)
-    at = np.arange(len(rows)) * model.opt.timestep
-    return np.column_stack(
-        [np.interp(motion.time, at, x) for x in (np.array(rows) - zero).T]
-    )
-
-
 def _commands(recording: Recording, dof: int) -> tuple[np.ndarray, ...]:
     for quantity in ("q", "command"):
         count = recording.count(quantity)
@@ -766,81 +548,3 @@ def _commands(recording: Recording, dof: int) -> tuple[np.ndarray, ...]:
         for quantity in ("q", "command")
     ]
     return time, *columns
-
-
-def _position_actuators(model: Any, arm: Arm) -> list[int]:
-    """Number of the actuator that holds the position of each joint."""
-    holders: dict[str, int] = {}
-    for k in range(model.nu):
-        joint = str(model.joint(int(model.actuator_trnid[k][0])).name)
-        # A position servo pulls back with what it is away from its command.
-        if int(model.actuator_trntype[k]) == 0 and model.actuator_biasprm[k][1] < 0:
-            holders[joint] = k
-    missing = [name for name in arm.coordinate_names if name not in holders]
-    if missing:
-        raise ArgumentError(
-            f"{arm.name}: no actuator holds the position of {', '.join(missing[:4])}: "
-            "commands cannot be replayed. Add position actuators."
-        )
-    return [holders[name] for name in arm.coordinate_names]
-
-
-# Figures.
-
-
-def _where(
-    replay: Replay, samples: Samples, rows: np.ndarray | None
-) -> dict[str, Float[np.ndarray, " dof"]]:
-    moving, resting, reversing = part_masks(samples)
-    speed = np.abs(samples.qd)
-    fast = moving & (speed > np.quantile(speed, _FAST, axis=0))
-    masks = {
-        "reversing": reversing,
-        "resting": resting,
-        "fast": fast,
-        "moving": moving,
-    }
-    error = np.abs(replay.simulated - replay.q)
-    means = {}
-    for name, mask in masks.items():
-        picked = mask if rows is None else mask[rows]
-        count = picked.sum(axis=0)
-        total = np.where(picked, error, 0.0).sum(axis=0)
-        means[name] = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return means
-
-
-def _delay_and_gain(
-    model: Float[np.ndarray, "samples dof"],
-    measured: Float[np.ndarray, "samples dof"],
-    segments: Sequence[slice],
-    rate_hz: float,
-) -> tuple[Float[np.ndarray, " dof"], Float[np.ndarray, " dof"]]:
-    """By how much a model is early in [s], and what it is to be multiplied by.
-
-    From y ≈ g x(t − d) ≈ g x − g d ẋ by least squares, again with x moved by the delay
-    until it settles; over the longest uninterrupted segment.
-    """
-    longest = max(segments, key=lambda rows: rows.stop - rows.start)
-    count = longest.stop - longest.start
-    times = np.arange(count) / rate_hz
-    delay, gain = np.zeros(measured.shape[1]), np.ones(measured.shape[1])
-    # Judgement: a quarter of a second; servos and sensors are not later.
-    most = min(0.25, 0.25 * count / rate_hz)
-    for j in range(measured.shape[1]):
-        x, y = model[longest, j], measured[longest, j]
-        for _ in range(5):
-            moved = np.interp(times - delay[j], times, x)
-            slope = np.gradient(moved, 1.0 / rate_hz)
-            columns = np.column_stack([moved, -slope, np.ones(count)])
-            size = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-            solution = np.linalg.lstsq(columns / size, y, rcond=1e-9)[0] / size
-            gain[j] = solution[0]
-            if not solution[0] > 0.1:
-                # Nearly nothing in common: a delay between the two has no meaning.
-                delay[j] = np.nan
-                break
-            delay[j] = np.clip(delay[j] + solution[1] / solution[0], -most, most)
-        # At the edge of the search none was found either.
-        delay[j] = delay[j] if abs(delay[j]) < most else np.nan
-    return delay, gain
