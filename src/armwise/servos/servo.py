@@ -257,8 +257,8 @@ class Servo:
     ) -> PredictionBand:
         """Interval that shall hold the positions of a free run, in [rad].
 
-        Draws of the servos and, beside them, the errors that the fit left: at least as
-        large as those on motions left out.
+        Draws of the servos and, beside them, what no servo of the kind explains:
+        between the errors that the fit left and those on motions left out.
 
         Args:
             recording: As for `predict`.
@@ -275,9 +275,9 @@ class Servo:
         square = (np.array([s.allowed for s in self.scatter]) * spread) ** 2
         errors = error_within(np.array([s.errors for s in self.scatter]), level)
         ratio = np.array([s.left_out_ratio for s in self.scatter])
-        square += errors**2
-        # Few motions are explained better than what comes after them.
-        square += np.maximum((ratio * errors) ** 2 - square.mean(axis=0), 0.0)
+        # Errors on fitted motions are smaller than what no servo explains, those on
+        # motions left out larger by as much: their product (`identification.left_out`).
+        square += ratio * errors**2
         half, middle = np.sqrt(square), center * self.signs
         return PredictionBand(middle - half, middle + half, level)
 
