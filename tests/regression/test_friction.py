@@ -12,6 +12,7 @@ from armwise.errors import ArgumentError, RecordingError
 from armwise.identification import (
     FrictionTerm,
     friction_candidates,
+    friction_search,
     friction_selection,
     select_friction,
 )
@@ -166,7 +167,7 @@ def test_friction_that_builds_up_little_by_little_takes_several_widths(
     truth = Columns(arm, tuple(terms)).friction_columns(data, slice(0, len(data)))
     bent = replace(data, tau=data.tau + truth @ np.full(4, 0.5))
     # At once, not one after the other.
-    monkeypatch.setattr(friction_selection, "_MOST_TERMS", 1)
+    monkeypatch.setattr(friction_search, "_MOST_TERMS", 1)
     chosen = select_friction(arm, bent).terms
     assert {(t.joint, t.form) for t in chosen} == {(0, "hysteresis")}
     assert len(chosen) > 1
@@ -224,13 +225,13 @@ def test_scales_are_chosen_again_beside_the_others_and_stand_ins_dropped(
     truth = Columns(arm, (term("stribeck", 0, speed),))
     shape = truth.friction_columns(data, slice(0, len(data)))[..., 0]
     searches = []
-    run = friction_selection._Search.run
+    run = friction_search.FrictionSearch.run
 
     def noted(search):
         searches.append(search)
         return run(search)
 
-    monkeypatch.setattr(friction_selection._Search, "run", noted)
+    monkeypatch.setattr(friction_search.FrictionSearch, "run", noted)
     select_friction(arm, replace(data, tau=data.tau + 1.5 * shape))
     (search,) = searches
     own = [k for k, t in enumerate(search._terms) if t.joint == 0]
@@ -264,7 +265,7 @@ def test_friction_with_a_memory_is_learnt_while_it_reverses_but_not_stuck(arm, d
 
 def test_rows_far_from_a_reversal_may_pay_a_little_for_friction_with_a_memory():
     """All rows are fitted with it; what they gain counts, unless others are harmed."""
-    search = object.__new__(friction_selection._Search)
+    search = object.__new__(friction_search.FrictionSearch)
     # Squared torque and error of fitted rows and of all, in ten stretches.
     search._torque = np.array([[1000.0], [1500.0]])
     before = np.array([np.full(10, 1.0), np.full(10, 9.0)])
@@ -296,7 +297,7 @@ def test_rows_far_from_a_reversal_may_pay_a_little_for_friction_with_a_memory():
 
 def test_what_shows_around_reversals_alone_is_no_function_of_speed():
     """A joint that sticks there looks like one; rows that are fitted do not say so."""
-    search = object.__new__(friction_selection._Search)
+    search = object.__new__(friction_search.FrictionSearch)
     search._torque = np.array([[1000.0], [1500.0]])
     before = np.array([np.full(10, 4.0), np.full(10, 9.0)])
     everywhere = np.linspace(5.0, 5.2, 10)

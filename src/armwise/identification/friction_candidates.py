@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from armwise.arms import Arm
+from armwise.identification.friction_guards import LEAST_GAIN
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import pose_problem
 from armwise.recordings import Samples
@@ -23,11 +24,6 @@ from armwise.regression import (
 if TYPE_CHECKING:
     from jaxtyping import Float
 
-
-# Judgement: 10 % in power is 5 % of the residual's size.
-LEAST_GAIN = 0.1
-"""Fall of the squared error below which a term is not worth its column and what it
-adds to the uncertainty of the others."""
 
 # Judgement: a factor of 1.8 apart. With a factor of three, shapes in between took a
 # second term, and with it half of Coulomb friction.

@@ -9,19 +9,18 @@ spoils none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from armwise.arms import Arm
 from armwise.identification.friction_candidates import (
-    LEAST_GAIN,
     first_load,
     friction_candidates,
 )
+from armwise.identification.friction_search import FrictionSearch, TermScale
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import TERMS, Problem, pose_problem
 from armwise.recordings import Samples
@@ -50,74 +49,12 @@ _ENOUGH_SAMPLES = 8_000
 """Samples from which on a selection is made on every so manieth: candidates make half
 of the columns, and neighbours repeat each other after the low-pass."""
 
-# Judgement: filters, integrators and joints that stick leave tenths of a percent.
-_LEAST_TORQUE = 0.01
-"""Torque that a term must explain on stretches left out, as a fraction of the
-joint's."""
-
-_MOST = 0.5
-"""Fall of the squared error from which on a term may be as small as it likes: what
-takes away half of all that is not explained is no artefact among others."""
-
-# Beside the least gain, not alone: of ten stretches 0.75 asks for eight.
-_MOST_FOLDS = 0.75
-"""Fraction of the stretches left out on which a term must help: by luck alone it would
-help on half of them."""
-
-# Of ten stretches; a rule of one standard error would be met by luck by every sixth
-# candidate, and there are a dozen for every drive.
-_LEAST_ERRORS = 2.0
-"""Standard errors, from stretch to stretch, by which the mean fall of the error's
-logarithm must differ from zero. Logarithms: stretches differ in how much moves."""
-
-_MOST_HARM = 0.02
-"""Error that a term may add to any fifth of the log left out, as a fraction of the
-joint's torque."""
-
-# Judgement: hysteresis of real drives raised it by 12 % at most, while on joints that
-# only stick at reversals a width of 1 mrad raised it by 40 to 170 %.
-_MOST_SPOILT = 0.25
-"""Error that hysteresis may add to rows far from reversals, as a fraction of their own:
-friction that builds up over a distance is there everywhere, if little; that of a joint
-that sticks for a moment is not, and is better explained without a memory."""
-
-# On plants without it, joints that stick let hysteresis take at most half of the
-# squared error of moving rows away; on plants whose friction builds up and then falls
-# with speed (LuGre's), 84 % and more, for 1 to 5 % of that in rows far from reversals.
-_PLAINLY, _PRICE = 0.75, 0.1
-"""Fall of the squared error of all rows from which on hysteresis is plainly there, and
-the fraction of it that rows far from reversals may then pay: what is else missing there
-must not keep it out."""
-
-# Judgement: in simulated joints that stick for 20 to 40 ms, up to 0.4 %.
-_PAUSES = 0.005
-"""Torque that hysteresis must explain on stretches left out, as a fraction of the
-joint's, whatever is left of the error: pauses too short for an encoder to show leave
-some that looks alike."""
-
-# Judgement: in simulated joints that stick, up to 1.1 %; in real arms 3.8 % and more.
-_SPOILING_PAUSES = 0.02
-"""The same where hysteresis adds to the error of rows far from reversals."""
-
-# Judgement: half of what a term does should be seen, not inferred.
-_LEAST_FITTED = 0.5
-"""Fraction of a term's squared torque that lies in rows that are fitted: a Stribeck
-peak that shows only while friction reverses, in rows without weight, is not known."""
-
-_MOST_TERMS = 4
-"""Terms per drive beyond viscous, Coulomb and offset; widths of hysteresis that enter
-together are one."""
-
 _LOAD_STEPS = 3
 """Fits by which the load of the gears, and with it friction that depends on it, settle:
 each step shrinks the error by about the friction coefficient."""
 
 _SETTLED = 0.01
 """Relative change of friction coefficients in a step at which the load has settled."""
-
-
-_RIDGE = 1e-9
-"""Ridge beside columns of one: what other stretches leave undetermined is zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +66,7 @@ class FrictionSelection:
         candidates: All that were tried.
         accumulator: R factors of all samples, over the columns with these terms.
         spread: What other terms in place of these would move the base parameters by,
-            a row for each, as in `_Search.spread`; None: nothing was selected from.
+            a row for each (`FrictionSearch.spread`); None: nothing was selected from.
     """
 
     terms: tuple[FrictionTerm, ...]
@@ -170,7 +107,7 @@ def select_friction(
         folds, total = _folds(columns, runs)
         # Of two stretches no scatter is known.
         is_long = len(folds) > 2
-        search = _Search(columns, folds, total, terms) if is_long else None
+        search = FrictionSearch(columns, folds, total, terms) if is_long else None
         selection = [] if search is None else search.run()
         selected = tuple(candidates[k] for k in selection)
         refined, doubt = _with_scales(columns, runs, terms, selected)
@@ -190,20 +127,6 @@ def select_friction(
 # then known to a hundredth.
 _SHIFT = 0.02
 """Change of a scale by which the slope of its columns is taken."""
-
-
-class _Scale(NamedTuple):
-    """A scale that columns depend on beyond their coefficients.
-
-    Attributes:
-        terms: Which of the selected terms have it: one, or sine and cosine of a ripple.
-        shifted: These terms once more, of a scale a little larger.
-        step: By how much: in wave numbers [1/rad] of ripples, in logarithms of widths.
-    """
-
-    terms: tuple[int, ...]
-    shifted: tuple[FrictionTerm, ...]
-    step: float
 
 
 def _with_scales(
@@ -228,7 +151,7 @@ def _with_scales(
         return selected, []
     shifted = [term for scale in scales for term in scale.shifted]
     wide = replace(columns, friction=(*selected, *shifted))
-    search = _Search(wide, *_folds(wide, runs), terms)
+    search = FrictionSearch(wide, *_folds(wide, runs), terms)
     changes, std, slopes = search.scales(len(selected), scales)
     refined = list(selected)
     for scale, change in zip(ripples, changes, strict=False):
@@ -243,7 +166,7 @@ def _with_scales(
 
 def _ripple_scales(
     columns: Columns, runs: Sequence[Samples], selected: tuple[FrictionTerm, ...]
-) -> list[_Scale]:
+) -> list[TermScale]:
     """Wave numbers of ripples that have both of their waves."""
     rows = columns.dynamics.mechanism.drive_rows
     scales = []
@@ -255,15 +178,15 @@ def _ripple_scales(
         step = _SHIFT / max(float(farthest), 1e-9)
         period = 2.0 * np.pi / (2.0 * np.pi / term.scale + step)
         both = tuple(replace(wave, scale=period) for wave in (term, cosine))
-        scales.append(_Scale((k, selected.index(cosine)), both, step))
+        scales.append(TermScale((k, selected.index(cosine)), both, step))
     return scales
 
 
-def _width_scales(selected: tuple[FrictionTerm, ...]) -> list[_Scale]:
+def _width_scales(selected: tuple[FrictionTerm, ...]) -> list[TermScale]:
     """Widths of drives that have one; several are a sum that any width is near."""
     owners = [term.joint for term in selected if term.form == "hysteresis"]
     return [
-        _Scale((k,), (replace(term, scale=(1.0 + _SHIFT) * term.scale),), _SHIFT)
+        TermScale((k,), (replace(term, scale=(1.0 + _SHIFT) * term.scale),), _SHIFT)
         for k, term in enumerate(selected)
         if term.form == "hysteresis" and owners.count(term.joint) == 1
     ]
@@ -368,647 +291,3 @@ def _folds(columns: Columns, runs: Sequence[Samples]) -> tuple[FoldSums, Accumul
     totals = [total for _, total in pairs]
     whole = totals[0].merge(*totals[1:]) if len(totals) > 1 else totals[0]
     return FoldSums.joined([folds for folds, _ in pairs]), whole
-
-
-def _pairs(errors: Float[np.ndarray, "kinds folds"]) -> np.ndarray:
-    """Sums of every two neighbouring stretches; the last one may stand alone."""
-    return np.add.reduceat(errors, np.arange(0, errors.shape[1], 2), axis=1)
-
-
-class _Search:
-    """Forward selection on Gram matrices of the stretches, all drives at once.
-
-    Its unknowns are the lag, the base parameters of links and drives, and the terms;
-    the torque is the last column.
-    """
-
-    def __init__(
-        self,
-        columns: Columns,
-        folds: FoldSums,
-        total: Accumulator,
-        terms: Sequence[str],
-    ) -> None:
-        self._terms = columns.friction
-        rows = columns.dynamics.mechanism.drive_rows
-        self._joints = [np.flatnonzero(rows[term.joint]) for term in self._terms]
-        # Noise from the fit without further terms, the same for every trial: errors
-        # before and after are then in the same unit.
-        linear = replace(columns, friction=())
-        first = pose_problem(linear, (), terms, total.restrict(linear))
-        std = WeightedLeastSquares().solve(first).torque_std
-        problem = pose_problem(columns, (), terms, total)
-        self._own = 1 + problem.base.count - len(self._terms)
-        bounded = np.isin(problem.base.indices, columns.non_negative)
-        self._is_bounded = np.concatenate([[False], bounded])
-        self._width = problem.base.count + 2
-        # Gram matrices are enough: gains of 5 % are compared, which needs few digits,
-        # and leaving a fold out is a subtraction. Those of a joint hold the columns
-        # that move it and no others: of many joints most move none of its torque.
-        self._moved: list[np.ndarray] = []
-        # Errors are those of the rows that are fitted, and of every row: around
-        # reversals a joint that sticks would else be explained by friction it has not,
-        # and friction with a memory shows nowhere else.
-        self._grams: list[Float[np.ndarray, "2 folds moved moved"]] = []
-        for change, fitted, every in zip(
-            _changes(problem, std), folds.fitted, folds.every, strict=True
-        ):
-            used = np.flatnonzero(np.any(change != 0.0, axis=0))
-            self._moved.append(used)
-            self._grams.append(_combined(np.stack([fitted, every]), change[:, used]))
-        self._is_seen = self._seen()
-        self._rescale()
-        self._torque = np.stack([g[..., -1, -1].sum(axis=1) for g in self._grams], 1)
-        self._fitted = np.zeros((len(folds), self._width, self._width))
-        for used, grams in zip(self._moved, self._grams, strict=True):
-            self._fitted[:, used[:, None], used] += grams[0]
-
-    def _rescale(self) -> None:
-        """Scale columns to one, so that the ridge means the same for all of them."""
-        squares = np.zeros(self._width)
-        for used, grams in zip(self._moved, self._grams, strict=True):
-            squares[used] += np.diagonal(grams[0].sum(axis=0))
-        self._scale = np.sqrt(np.maximum(squares, 1e-300))
-        for used, grams in zip(self._moved, self._grams, strict=True):
-            grams /= np.outer(self._scale[used], self._scale[used])
-
-    def _seen(self) -> np.ndarray:
-        """Whether enough of each term's torque lies in rows that are fitted."""
-        squares = np.zeros((2, len(self._grams), self._width))
-        for i, (used, grams) in enumerate(zip(self._moved, self._grams, strict=True)):
-            squares[:, i, used] = np.diagonal(grams.sum(axis=1), axis1=1, axis2=2)
-        visible = []
-        for k, joints in enumerate(self._joints, self._own):
-            fitted, every = squares[:, joints, k].sum(axis=1)
-            # Beside what is fitted of the joint's torque: a joint that often stands
-            # still has few rows to fit, and all of its terms have.
-            torque, all_torque = squares[:, joints, -1].sum(axis=1)
-            part = torque / max(all_torque, 1e-300)
-            visible.append(fitted / max(every, 1e-300) >= _LEAST_FITTED * part)
-        # Of a ripple either wave: where it turns back is a matter of phase.
-        waves = [self._waves_of(k) or [k] for k in range(len(visible))]
-        return np.array([any(visible[m] for m in own) for own in waves], dtype=bool)
-
-    def _is_shown(self, k: int, whole: frozenset[int]) -> bool:
-        """Whether a term is seen in what is fitted, all rows of some joints."""
-        return bool(self._is_seen[k]) or whole.issuperset(self._joints[k].tolist())
-
-    def run(self) -> list[int]:
-        """Take the best term of each drive, then the best beside it, and so on."""
-        selection: list[int] = []
-        refused: set[int] = set()
-        drives = {term.joint for term in self._terms}
-        for _ in range(_MOST_TERMS):
-            additions = self._additions(selection, refused, drives)
-            if not additions:
-                break
-            selection += additions
-            drives = self._touched(additions)
-            # Beside another, a term may no longer brake: it stood in for that one.
-            wrong = self._reversed(selection)
-            refused.update(wrong)
-            selection = [k for k in selection if k not in wrong]
-        return sorted(self._needed(self._exchanged(selection)))
-
-    def _exchanged(self, selection: Sequence[int]) -> list[int]:
-        """Each term at the scale that predicts best beside the others.
-
-        Its scale was chosen before these were there.
-        """
-        terms = list(selection)
-        whole = self._remembering(terms)
-        for i, k in enumerate(selection):
-            term = self._terms[k]
-            others = [
-                other
-                for other, one in enumerate(self._terms)
-                if one.form == term.form and one.joint == term.joint
-            ]
-            if len(others) == 1 or term.kind.remembers or not self._is_seen[k]:
-                continue
-            errors = {}
-            for other in others:
-                trial = [*terms[:i], other, *terms[i + 1 :]]
-                x = self._solutions(trial, whole, ())[0]
-                errors[other] = self._errors(x)[1][:, self._joints[k]].sum()
-            terms[i] = min(errors, key=lambda other: errors[other])
-        return terms
-
-    def _needed(self, selection: Sequence[int]) -> list[int]:
-        """Terms that still help beside all others; those selected last go first."""
-        terms = list(selection)
-        whole = self._remembering(terms)
-        for k in reversed(selection):
-            kind, joints = self._terms[k].kind, self._joints[k]
-            group = {k, *self._waves_of(k)}
-            others = [other for other in terms if other not in group]
-            if kind.remembers or not others or k not in terms:
-                continue
-            before, after = (
-                self._errors(self._solutions(some, whole, ())[0])[:, :, joints]
-                for some in (others, terms)
-            )
-            if not self._gain(before.sum(axis=2), after.sum(axis=2), joints, False):
-                terms = others
-        lost = {self._terms[k].joint for k in selection if k not in terms}
-        for drive in lost:
-            terms = self._alone(terms, drive)
-        return terms
-
-    def _alone(self, terms: list[int], drive: int) -> list[int]:
-        """Terms without a drive's hysteresis, if that helped beside another only."""
-        own = [
-            k
-            for k in terms
-            if self._terms[k].joint == drive and self._terms[k].kind.remembers
-        ]
-        if not own:
-            return terms
-        joints, others = self._joints[own[0]], [k for k in terms if k not in own]
-        before, after = (
-            self._errors(self._solutions(some, self._remembering(some), ())[0])
-            for some in (others, terms)
-        )
-        was, now = (x[:, :, joints].sum(axis=2) for x in (before, after))
-        return terms if self._gain(was, now, joints, remembers=True) else others
-
-    def _touched(self, additions: Sequence[int]) -> set[int]:
-        """Drives whose errors further terms can change: by parameters they share.
-
-        Other limbs stay as they were.
-        """
-        columns = [set(used[used < self._own].tolist()) for used in self._moved]
-        changed = set().union(
-            *(columns[j] for k in additions for j in self._joints[k])
-        ) - {0, self._width - 1}
-        return {
-            term.joint
-            for k, term in enumerate(self._terms)
-            if any(columns[j] & changed for j in self._joints[k])
-        }
-
-    def spread(
-        self, selection: Sequence[int]
-    ) -> Float[np.ndarray, "alternatives base"]:
-        """What other terms in place of those selected would move the fit by.
-
-        Shapes of friction that predict alike explain it with another Coulomb friction
-        each: the one that happened to predict best is no surer than the others. Models
-        are averaged, those with one term exchanged for another of the drive, and the
-        odds of each beside the selected one are how often chance alone would make it
-        predict that much worse (a t-test over the stretches). Rows are the changes of
-        the base parameters, then of the selected terms, times the root of the weight.
-        """
-        whole = self._remembering(selection)
-        before = self._errors(self._solutions(selection, whole, ())[0])
-        x = self._fits(self._sums(whole).sum(axis=0)[None], selection, ())[0][0]
-        rows = [np.zeros((0, self._width))]
-        for t in selection:
-            others = [k for k in selection if k != t]
-            joint, groups = self._terms[t].joint, dict[frozenset[int], list[int]]()
-            for k, term in enumerate(self._terms):
-                is_open = self._is_seen[k] and term.joint == joint and k != t
-                if is_open and not self._is_excluded(others, k):
-                    groups.setdefault(self._remembering([*others, k]), []).append(k)
-            odds, changes = [np.zeros(0)], [np.zeros((0, self._width))]
-            for fitted, group in groups.items():
-                solved = self._solutions(others, fitted, group)
-                # Both kinds of rows are compared where one of the two has a memory.
-                kinds = slice(0, 1) if fitted == whole else slice(0, 2)
-                after = self._trial_errors(self._joints[t], solved)[kinds]
-                was = before[kinds][:, :, self._joints[t]].sum(axis=2)[..., None]
-                rises = np.log(np.maximum(after, 1e-300) / np.maximum(was, 1e-300))
-                error = np.std(rises, axis=1, ddof=1) / np.sqrt(rises.shape[1])
-                sureness = rises.mean(axis=1) / np.maximum(error, 1e-300)
-                worst, freedom = np.maximum(sureness, 0.0).max(axis=0), len(was[0]) - 1
-                tails = [student_tails(float(value), freedom) for value in worst]
-                brakes = np.array([self._terms[k].kind.brakes for k in group])
-                is_possible = ~brakes | np.all(solved[2] > 0.0, axis=0)
-                odds.append(np.where(is_possible, tails, 0.0))
-                total = self._sums(fitted).sum(axis=0)[None]
-                start, moves, steps = self._fits(total, others, group)
-                alternative = start + (moves[0] * steps).T
-                # No more than the fit may friction that only brakes be negative.
-                least = np.where(self._is_bounded, 0.0, -np.inf)
-                alternative[:, :-1] = np.maximum(alternative[:, :-1], least)
-                changes.append(alternative - x)
-            weight = np.maximum(np.concatenate(odds), 0.0)
-            weight = weight / (1.0 + weight.sum())
-            rows.append(np.sqrt(weight)[:, None] * np.concatenate(changes))
-        unit = np.concatenate(rows)[:, 1:-1] * (self._scale[-1] / self._scale[1:-1])
-        first = self._own - 1
-        return unit[:, [*range(first), *(first + k for k in selection)]]
-
-    def scales(
-        self, count: int, scales: Sequence[_Scale]
-    ) -> tuple[np.ndarray, np.ndarray, Float[np.ndarray, "scales base"]]:
-        """Fit scales of terms beside all other unknowns.
-
-        Args:
-            count: Terms that are fitted; those after them are the scales' own, shifted.
-            scales: The scales.
-
-        Returns:
-            What to add to each, its standard deviation, and what a unit of it moves the
-            base parameters, and the terms, by.
-        """
-        whole = self._remembering(range(count))
-        grams, size = self._sums(whole), self._own + count
-        x = self._fits(grams.sum(axis=0)[None], range(count), ())[0][0]
-        change = np.zeros((self._width, size + len(scales) + 1))
-        change[:size, :size], change[-1, -1] = np.eye(size), 1.0
-        new = size
-        for p, scale in enumerate(scales):
-            for k in scale.terms:
-                old = self._own + k
-                ratio = self._scale[new] / self._scale[old]
-                change[old, size + p] = -x[old] / scale.step
-                change[new, size + p] = x[old] * ratio / scale.step
-                new += 1
-        grams = change.T @ grams @ change
-        ridge = _RIDGE * np.eye(size + len(scales))
-        total = grams.sum(axis=0)
-        fits = [
-            np.linalg.solve(gram[:-1, :-1] + ridge, gram[:-1, -1])[size:]
-            for gram in (total, *(total - grams))
-        ]
-        # Delete-a-fold jackknife.
-        std = np.sqrt((len(grams) - 1) * np.var(np.stack(fits[1:]), axis=0))
-        inner = total[:size, :size] + ridge[:size, :size]
-        moves = -np.linalg.solve(inner, total[:size, size:-1]).T
-        slopes = moves[:, 1:] * (self._scale[-1] / self._scale[1:size])
-        return fits[0], std, slopes
-
-    def _reversed(self, selection: Sequence[int]) -> list[int]:
-        """Terms that only brake, but whose coefficient is not positive."""
-        x = self._solutions(selection, self._remembering(selection), ())[0]
-        mean = x.mean(axis=0)[self._own :]
-        return [k for k in selection if self._terms[k].kind.brakes and mean[k] <= 0.0]
-
-    def _remembering(self, selection: Sequence[int]) -> frozenset[int]:
-        """Joints whose friction has a memory: all of their rows are fitted."""
-        return frozenset(
-            int(j)
-            for k in selection
-            if self._terms[k].kind.remembers
-            for j in self._joints[k]
-        )
-
-    def _solutions(
-        self,
-        selection: Sequence[int],
-        whole: frozenset[int],
-        candidates: Sequence[int],
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Fit without each fold in turn: (β, −1), zero where not selected.
-
-        Also returns, per fold and candidate, the direction in which adding it moves
-        that fit, and how far.
-
-        Args:
-            selection: Terms that are fitted.
-            whole: Joints of which all rows are fitted, not only trusted ones.
-            candidates: Terms that may be added.
-        """
-        return self._fits(self._without_each(whole), selection, candidates)
-
-    def _without_each(
-        self, whole: frozenset[int]
-    ) -> Float[np.ndarray, "folds width width"]:
-        """Gram matrices of all stretches but one, each left out in turn."""
-        train = self._rest.copy() if whole else self._rest
-        for j in whole:
-            used, grams = self._moved[j], self._grams[j]
-            added = grams[1] - grams[0]
-            train[:, used[:, None], used] += added.sum(axis=0) - added
-        return train
-
-    @cached_property
-    def _rest(self) -> Float[np.ndarray, "folds width width"]:
-        """Gram matrices of the rows that are always fitted, without each stretch."""
-        return np.asarray(self._fitted.sum(axis=0) - self._fitted)
-
-    def _fits(
-        self,
-        train: Float[np.ndarray, "fits width width"],
-        selection: Sequence[int],
-        candidates: Sequence[int],
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """As `_solutions`, of any Gram matrices."""
-        own = np.r_[: self._own, self._own + np.array(selection, dtype=int)]
-        width = self._width
-        added = self._own + np.array(candidates, dtype=int)
-        inner = train[:, own[:, None], own]
-        inner[:, np.arange(len(own)), np.arange(len(own))] += _RIDGE
-        right = np.append(added, width - 1)
-        solved = np.linalg.solve(inner, train[:, own[:, None], right])
-        x = np.zeros((len(train), width))
-        x[:, own], x[:, -1] = solved[..., -1], -1.0
-        moves = np.zeros((len(train), width, len(added)))
-        moves[:, own] = -solved[..., :-1]
-        moves[:, added, np.arange(len(added))] += 1.0
-        # The bordered system: what a candidate still correlates with the residual,
-        # over what of it the others do not explain.
-        free = np.einsum("fik,fik->fk", moves, train[:, :, added])
-        slope = np.einsum("fi,fik->fk", x, train[:, :, added])
-        # 1e-6 of a column: what the others explain to this digit is not determined.
-        steps = np.where(free > 1e-6, -slope / np.where(free > 1e-6, free, 1.0), 0.0)
-        return x, moves, steps
-
-    def _sums(self, whole: frozenset[int]) -> Float[np.ndarray, "folds width width"]:
-        """Gram matrices of the stretches, all rows of some joints in them."""
-        sums = self._fitted.copy() if whole else self._fitted
-        for j in whole:
-            used, grams = self._moved[j], self._grams[j]
-            sums[:, used[:, None], used] += grams[1] - grams[0]
-        return sums
-
-    def _additions(
-        self, selection: Sequence[int], refused: set[int], open_drives: set[int]
-    ) -> list[int]:
-        """For each of some drives what helps most, if it helps enough."""
-        own = self._remembering(selection)
-        before = self._errors(self._solutions(selection, own, ())[0])
-        groups: dict[frozenset[int], dict[int, list[int]]] = {}
-        for k, term in enumerate(self._terms):
-            is_open = self._is_shown(k, own) and k not in refused
-            is_open &= term.joint in open_drives
-            if is_open and not self._is_excluded(selection, k):
-                drives = groups.setdefault(own | self._remembering([k]), {})
-                drives.setdefault(term.joint, []).append(k)
-        best: dict[int, tuple[float, tuple[int, ...]]] = {}
-        for whole, drives in groups.items():
-            every = [k for candidates in drives.values() for k in candidates]
-            train = self._without_each(whole)
-            x, moves, steps = self._fits(train, selection, every)
-            for drive, candidates in drives.items():
-                columns = [every.index(k) for k in candidates]
-                solved = (x, moves[..., columns], steps[:, columns])
-                narrowest = self._narrowest(drive, selection)
-                trial = self._best(before, candidates, solved, train, narrowest)
-                if whole != own and not trial[1]:
-                    trial = self._beside_stribeck(
-                        before, selection, candidates, train, narrowest
-                    )
-                best[drive] = max(best.get(drive, (0.0, ())), trial)
-        return [k for _, terms in best.values() for k in terms]
-
-    def _best(
-        self,
-        before: np.ndarray,
-        candidates: Sequence[int],
-        solved: tuple[np.ndarray, np.ndarray, np.ndarray],
-        train: Float[np.ndarray, "folds width width"],
-        narrowest: int | None,
-    ) -> tuple[float, tuple[int, ...]]:
-        """Gain and indices of what helps a drive most; gain 0: nothing does."""
-        x, moves, steps = solved
-        joints = self._joints[candidates[0]]
-        was = before[:, :, joints].sum(axis=2)
-        together = self._together(was, candidates, (x, moves, train), narrowest)
-        trial = self._trial_errors(joints, solved)
-        best = together
-        for i, k in enumerate(candidates):
-            kind = self._terms[k].kind
-            both = [candidates.index(m) for m in self._waves_of(k) if m in candidates]
-            if len(both) > 1:
-                _, errors = self._beside((x, moves, train), candidates, both)
-                after = errors[:, :, joints].sum(axis=2)
-                gain = self._gain(was, after, joints, kind.remembers)
-                best = max(best, (gain, tuple(candidates[m] for m in both)))
-                continue
-            # Whether the sign of its coefficient is one that the form can have.
-            if kind.brakes and np.any(steps[:, i] <= 0.0):
-                continue
-            # The best of several widths owes that to chance as well.
-            if kind.remembers and (together[1] or k == narrowest):
-                continue
-            gain = self._gain(was, trial[..., i], joints, kind.remembers)
-            best = max(best, (gain, (k,)))
-        return best if best[0] > 0.0 else (0.0, ())
-
-    def _together(
-        self,
-        was: Float[np.ndarray, "rows folds"],
-        candidates: Sequence[int],
-        solved: tuple[np.ndarray, np.ndarray, np.ndarray],
-        narrowest: int | None,
-    ) -> tuple[float, tuple[int, ...]]:
-        """Gain of a drive's hysteresis of several widths at once, and which they are.
-
-        What builds up over a distance seldom does so as one spring that slips at once:
-        it is a sum of stop operators, of which one alone may not help.
-        """
-        forms = [self._terms[k].form for k in candidates]
-        widths = [i for i, form in enumerate(forms) if form == "hysteresis"]
-        wider = [i for i in widths if candidates[i] != narrowest]
-        best = self._braking(was, candidates, wider, solved)
-        if best[1] and wider != widths:
-            best = max(best, self._braking(was, candidates, widths, solved))
-        return best
-
-    def _beside_stribeck(
-        self,
-        before: np.ndarray,
-        selection: Sequence[int],
-        widths: Sequence[int],
-        train: Float[np.ndarray, "folds width width"],
-        narrowest: int | None,
-    ) -> tuple[float, tuple[int, ...]]:
-        """Gain of a drive's hysteresis and friction's fall with speed, as both at once.
-
-        Friction that builds up over a distance and then falls with speed is less than
-        Coulomb's right after a reversal, and more before and later: each of the two
-        alone spoils rows that the other would mend.
-        """
-        joints = self._joints[widths[0]]
-        was = before[:, :, joints].sum(axis=2)
-        best: tuple[float, tuple[int, ...]] = (0.0, ())
-        for k, term in enumerate(self._terms):
-            is_open = term.form == "stribeck" and not self._is_excluded(selection, k)
-            if not is_open or term.joint != self._terms[widths[0]].joint:
-                continue
-            x, moves, _ = self._fits(train, [*selection, k], widths)
-            gain, terms = self._together(was, widths, (x, moves, train), narrowest)
-            if gain > best[0] and not self._reversed([*selection, *terms, k]):
-                best = gain, (*terms, k)
-        return best
-
-    def _narrowest(self, drive: int, selection: Sequence[int]) -> int | None:
-        """A drive's narrowest hysteresis, unless it has one already.
-
-        A pause too short for the encoder to show moves a reversal as a spring of that
-        width would: alone, they are not to be told apart.
-        """
-        own = [
-            k
-            for k, term in enumerate(self._terms)
-            if term.form == "hysteresis" and term.joint == drive
-        ]
-        narrowest = min(own, key=lambda k: self._terms[k].scale, default=None)
-        return None if set(own) & set(selection) else narrowest
-
-    def _braking(
-        self,
-        was: Float[np.ndarray, "rows folds"],
-        candidates: Sequence[int],
-        widths: Sequence[int],
-        solved: tuple[np.ndarray, np.ndarray, np.ndarray],
-    ) -> tuple[float, tuple[int, ...]]:
-        """Gain of those of some widths that brake beside each other; and which."""
-        widths = list(widths)
-        # Those with the most negative coefficient go first, until all of them brake.
-        while len(widths) > 1:
-            steps, errors = self._beside(solved, candidates, widths)
-            worst = int(np.argmin(steps.mean(axis=0)))
-            if steps.mean(axis=0)[worst] > 0.0:
-                terms = tuple(candidates[i] for i in widths)
-                joints = self._joints[terms[0]]
-                after = errors[:, :, joints].sum(axis=2)
-                gain = self._gain(was, after, joints, remembers=True)
-                return (gain, terms) if gain > 0.0 else (0.0, ())
-            widths.pop(worst)
-        return 0.0, ()
-
-    def _beside(
-        self,
-        solved: tuple[np.ndarray, np.ndarray, np.ndarray],
-        candidates: Sequence[int],
-        several: Sequence[int],
-    ) -> tuple[Float[np.ndarray, "folds several"], np.ndarray]:
-        """Coefficients of several candidates at once, and squared errors with them."""
-        x, moves, train = solved
-        added = self._own + np.array([candidates[i] for i in several])
-        own, columns = moves[..., several], train[:, :, added]
-        free = np.einsum("fik,fil->fkl", own, columns) + _RIDGE * np.eye(len(added))
-        slope = np.einsum("fi,fik->fk", x, columns)
-        steps = -np.linalg.solve(free, slope[..., None])
-        return steps[..., 0], self._errors(x + np.matmul(own, steps)[..., 0])
-
-    def _waves_of(self, k: int) -> list[int]:
-        """Sine and cosine of a ripple, whose phase is free; of other terms nothing."""
-        forms = ("ripple_sine", "ripple_cosine")
-        if self._terms[k].form not in forms:
-            return []
-        both = [replace(self._terms[k], form=form) for form in forms]
-        return [self._terms.index(term) for term in both if term in self._terms]
-
-    def _trial_errors(
-        self, joints: np.ndarray, solved: tuple[np.ndarray, np.ndarray, np.ndarray]
-    ) -> Float[np.ndarray, "rows folds candidates"]:
-        """Squared errors of joints, as `_errors`, with each candidate added."""
-        x, moves, steps = solved
-        trial = np.zeros((2, *steps.shape))
-        for j in joints:
-            # All candidates of a drive in one product.
-            grams, used = self._grams[j], self._moved[j]
-            v, u = x[:, used], moves[:, used]
-            products = np.matmul(grams, v[..., None])[..., 0]
-            error = np.sum(products * v, axis=-1)[..., None]
-            linear = np.einsum("fic,rfi->rfc", u, products)
-            square = np.einsum("fic,rfic->rfc", u, np.matmul(grams, u))
-            trial += error + 2.0 * steps * linear + steps**2 * square
-        return trial
-
-    def _errors(self, x: np.ndarray) -> Float[np.ndarray, "rows folds joints"]:
-        """Squared error of fitted rows and of all, per stretch left out and joint."""
-        errors = []
-        for used, grams in zip(self._moved, self._grams, strict=True):
-            products = np.matmul(grams, x[:, used, None])[..., 0]
-            errors.append(np.sum(products * x[:, used], axis=-1))
-        return np.stack(errors, axis=2)
-
-    def _gain(
-        self, before: np.ndarray, after: np.ndarray, joints: np.ndarray, remembers: bool
-    ) -> float:
-        """Fraction of the squared error that a term takes away; 0 if it is refused.
-
-        Args:
-            before, after: Squared error of fitted rows and of all, per stretch.
-            joints: The joints that the term acts on.
-            remembers: Whether the term makes all rows fitted ones.
-        """
-        torque = self._torque[:, joints].sum(axis=1)
-        total = np.maximum(before.sum(axis=1), 1e-300)
-        gain = 1.0 - after.sum(axis=1) / total
-        falls = np.log(np.maximum(before, 1e-300) / np.maximum(after, 1e-300))
-        spread = np.std(falls, axis=1, ddof=1) / np.sqrt(falls.shape[1])
-        least = np.clip(_LEAST_TORQUE**2 * torque / total, LEAST_GAIN, _MOST)
-        helped = np.mean(falls > 0.0, axis=1)
-        sureness = falls.mean(axis=1) / np.maximum(spread, 1e-300)
-        if remembers:
-            # One standard error: it need not be sure to be no help.
-            spoils = sureness[0] <= -1.0
-            size = _SPOILING_PAUSES if spoils else _PAUSES
-            least = np.maximum(least, size**2 * torque / total)
-        # Sure on the rows that are fitted with it: what shows around reversals alone is
-        # a joint that sticks there, unless the term has a memory.
-        is_sure = sureness[int(remembers)] >= _LEAST_ERRORS
-        is_clear = (helped >= _MOST_FOLDS) & is_sure
-        # What takes half of the error away, of rows of both kinds, where it matters
-        # most, need not help where there is little to be gained.
-        is_large = np.all(gain >= _MOST) & (helped > 0.5) & (sureness >= 1.0)
-        is_clear = (gain >= least) & (is_clear | is_large)
-        judged = slice(1, 2) if remembers else slice(0, 2)
-        # Neither kind may get worse on the whole. With a memory all rows are fitted,
-        # and those far from a reversal may pay for it, by as much as is no harm.
-        sizes = [np.sqrt(np.maximum(x.sum(axis=1), 0.0)) for x in (before, after)]
-        spoilt = _MOST_SPOILT * sizes[0]
-        if remembers and gain[1] >= _PLAINLY:
-            price = _PRICE * (before[1] - after[1]).sum()
-            spoilt = np.maximum(spoilt, np.sqrt(sizes[0] ** 2 + price) - sizes[0])
-        allowed = np.minimum(_MOST_HARM * np.sqrt(torque), spoilt)
-        worse = sizes[1] - sizes[0] > (allowed if remembers else 0.0)
-        if np.any(worse) or not is_clear[judged].any():
-            return 0.0
-        # Two stretches at a time: of a single one, chance decides.
-        was, now = (
-            np.sqrt(np.maximum(_pairs(x[judged]), 0.0)) for x in (before, after)
-        )
-        bound = _MOST_HARM * np.sqrt(torque[judged] / was.shape[1])
-        if np.any(now - was > bound[:, None]):
-            return 0.0
-        return float(gain[judged][is_clear[judged]].max())
-
-    def _is_excluded(self, selection: Sequence[int], k: int) -> bool:
-        """Whether a drive has the term, or its form: Stribeck speeds exclude others."""
-        term, selected = self._terms[k], [self._terms[c] for c in selection]
-        return k in selection or (
-            term.form != "hysteresis"
-            and any(t.joint == term.joint and t.form == term.form for t in selected)
-        )
-
-
-def _combined(
-    grams: Float[np.ndarray, "... columns columns"],
-    change: Float[np.ndarray, "columns unknowns"],
-) -> Float[np.ndarray, "... unknowns unknowns"]:
-    """Cᵀ G C; nearly all unknowns are one column each, which is no product."""
-    alone = np.count_nonzero(change, axis=0) == 1
-    leader = np.argmax(change[:, alone] != 0.0, axis=0)
-    size = change[leader, np.flatnonzero(alone)]
-    others = change[:, ~alone]
-    halves = np.empty((*grams.shape[:-1], change.shape[1]))
-    halves[..., alone] = grams[..., leader] * size
-    halves[..., ~alone] = grams @ others
-    whole = np.empty((*grams.shape[:-2], change.shape[1], change.shape[1]))
-    whole[..., alone, :] = halves[..., leader, :] * size[:, None]
-    whole[..., ~alone, :] = others.T @ halves
-    return whole
-
-
-def _changes(
-    problem: Problem, std: Float[np.ndarray, " joints"]
-) -> Iterator[Float[np.ndarray, "columns unknowns"]]:
-    """For each joint, the unknowns' columns as sums of its own, in units of noise."""
-    columns = problem.columns
-    leaders = columns.user[:, list(problem.base.indices)]
-    fixed = columns.user @ np.where(problem.is_estimated, 0.0, problem.prior)
-    for support, deviation in zip(columns.support, std, strict=True):
-        change = np.zeros((support.size + 1, leaders.shape[1] + 2))
-        # One lag for all joints.
-        change[:-1, 0] = np.isin(support, columns.lags)
-        change[:-1, 1:-1] = leaders[support]
-        change[:-1, -1] = -fixed[support]
-        change[-1, -1] = 1.0
-        yield change / deviation
