@@ -18,6 +18,7 @@ from armwise.servos.fit import (
     TORQUES,
     Prior,
     ServoFit,
+    element_starts,
     fit_alike,
     fit_servos,
     idle_limits,
@@ -499,3 +500,16 @@ def test_a_profile_that_halves_disagree_on_gives_way_to_one_that_shows(tmp_path)
     assert accelerations == pytest.approx([15.0, 15.0], rel=0.1)
     assert growth.errors[1] < 0.5 * before[1]
     assert growth.errors[0] == before[0]
+
+
+def test_a_profile_starts_from_the_limit_that_was_there(robot):
+    """Beside the grid: a model that grew must not end above what it grew from."""
+    servo = rig.truth(robot, acceleration=23.0)
+    values = {name: float(x[0]) for name, x in servo.values.items()}
+    starts = element_starts(values, ("acceleration", "derivative"), [])
+    first = starts[0]
+    assert first["derivative"] > 0.0
+    assert {**first, "derivative": 0.0} == values
+    unlimited = dict(values, acceleration=np.inf)
+    grid = element_starts(unlimited, ("acceleration", "derivative"), [])
+    assert np.isfinite([start["acceleration"] for start in grid]).all()

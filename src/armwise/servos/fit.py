@@ -624,11 +624,19 @@ def element_starts(
         # and it leave of the lag is the delay's.
         half = dict.fromkeys(("damping", "derivative"), 0.55 * values["damping"])
         # A limit alone has taken more of the delay.
-        later = (0.008, 0.025) if np.isfinite(values["acceleration"]) else (0.008,)
-        return [
+        later = [0.008]
+        limits = [float(a) for a in np.geomspace(10.0, 160.0, 5)]
+        nested: list[dict[str, float]] = []
+        if np.isfinite(values["acceleration"]):
+            later.append(0.025)
+            limits.append(values["acceleration"])
+            # As it is, but for a little of the derivative gain.
+            nested = starts[:1]
+            nested[0]["acceleration"] = values["acceleration"]
+        return nested + [
             dict(values) | half
-            | {"acceleration": float(a), "delay": values["delay"] + late}
-            for a in np.geomspace(10.0, 160.0, 5)
+            | {"acceleration": limit, "delay": values["delay"] + late}
+            for limit in limits
             for late in later
         ]  # fmt: skip
     if added == ("acceleration",):

@@ -25,6 +25,7 @@ from armwise.servos.fit import (
 )
 from armwise.servos.joints import ServoJoint
 from armwise.servos.model import ELEMENTS
+from armwise.servos.motions import sharpness_of
 from armwise.servos.rollout import Roller, ServoMotion, rounding_of
 from armwise.servos.servo import ServoElement
 
@@ -388,9 +389,12 @@ class Growth:
             windows = joint.halves[side]
             starts = element_starts(values, added, windows)
             if len(added) > 1 and set(added) & set(LIMITS):
-                # What they are worth shows once the others have made room for them.
+                # What they are worth shows once the others have made room for them, and
+                # where commands change most.
+                telling = sorted(windows, key=sharpness_of, reverse=True)
                 trials = fit_servos(
-                    self.roller, windows[::3], starts, grown, iterations=6,
+                    self.roller, telling[: -(-len(windows) // 3)], starts, grown,
+                    iterations=6,
                     prior=joint.prior,
                 )  # fmt: skip
                 nearest = ranked(self.roller, windows, trials, joint.prior)[0].values
