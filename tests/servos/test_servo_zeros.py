@@ -11,7 +11,7 @@ from armwise.servos import identify_servo
 from armwise.servos.fit import mean_errors
 from armwise.servos.joints import JointMotions
 from armwise.servos.model import CORE, half_step_inertia
-from armwise.servos.motions import dense, joint_loads, simulated_loads
+from armwise.servos.motions import dense, held_back, joint_loads, simulated_loads
 from armwise.servos.rollout import Roller
 from armwise.servos.zeros import _telling, zero_step
 from tests.servos import rig
@@ -109,7 +109,7 @@ def test_a_wall_is_where_a_joint_always_stops(robot, wall):
     for joint in joints:
         free = rig.truth(robot).values
         joint.fits = [{name: float(x[joint.number]) for name, x in free.items()}] * 2
-    course.mask_contact(joints, is_sure=True)
+    course.mask_contact(joints)
     walls = [course.find_walls(joint, joint.fits[0], joints) for joint in joints]
     if np.isinf(wall):
         assert walls == [{}, {}]
@@ -150,3 +150,32 @@ def test_zeros_are_sought_where_nothing_holds_the_arm(robot):
     assert sorted(_telling(motions, joints)) == [0, 2, 3]
     # Of too little that is free all is used.
     assert sorted(_telling(motions[:2], [own[:2] for own in joints])) == [0, 1]
+
+
+@pytest.mark.parametrize("limit", [0.45, np.inf])
+def test_a_motor_at_its_limit_is_not_held(robot, limit):
+    """It stays behind its command like one that something holds; a wall does hold."""
+    wall = np.inf if np.isfinite(limit) else 0.6
+    servo = rig.truth(robot, saturation=limit, upper=wall)
+    motions = [servo.motion(rig.recording(servo, seed)) for seed in (1, 2, 3)]
+    course = JointMotions([robot] * 3, motions, Roller(None), lambda what, part: None)
+    joints = course.joints()
+    for joint in joints:
+        free = rig.truth(robot).values
+        joint.fits = [{name: float(x[joint.number]) for name, x in free.items()}] * 2
+        joint.halves = course.windows(joint)
+    told = [
+        held_back(m, run, 1e-3, is_sure=False).mean()
+        for joint in joints
+        for m, run in zip(
+            joint.motions, course._free_runs(joint, joint.fits[0]), strict=True
+        )
+    ]
+    assert np.mean(told) > 0.03
+    course.mask_contact(joints, CORE)
+    held = np.mean([1.0 - m.mask.mean() for joint in joints for m in joint.motions])
+    if np.isfinite(limit):
+        assert held < 0.2 * np.mean(told)
+        assert any(joint.limits == ("saturation",) for joint in joints)
+    else:
+        assert held > 0.7 * np.mean(told)

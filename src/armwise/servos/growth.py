@@ -102,7 +102,7 @@ class Growth:
         """Add elements one at a time; return what each was worth."""
         for joint in self.joints:
             joint.core = dict(joint.fits[0])
-            joint.names = self.core
+            joint.names = (*self.core, *joint.limits)
             bare = without(joint.core, joint.names)
             joint.fits = [
                 self._fitted(joint, side, [bare], 4).values for side in (0, 1)
@@ -111,6 +111,8 @@ class Growth:
         for joint in self.joints:
             joint.bare_error = self.errors[joint.number]
         self._set_points()
+        if any(joint.limits for joint in self.joints):
+            self._reconsider("saturation")
         # Again at the end, for what an element is worth depends on the others; of many
         # joints only those that were judged in another valley, for time.
         shown = [name for name in ELEMENTS if self._is_shown(name)]
@@ -159,14 +161,23 @@ class Growth:
             self.progress(element, 0.36)
             self._try(element)
         for element in _FRICTION:
-            without_it = [self._drop(j, ELEMENTS[element]) for j in self.joints]
-            after = self._mean_error()
-            holders = [j for j in self.joints if set(ELEMENTS[element]) <= set(j.names)]
-            self.verdicts[element] = ServoElement(
-                element, float(np.mean(without_it)), after, bool(holders)
-            )
+            self._reconsider(element)
         for joint in self.joints:
             joint.tried.clear()
+
+    def _reconsider(self, element: str) -> None:
+        """Take an element away from the joints that do not need it."""
+        added = set(ELEMENTS[element])
+        errors = dict(self.errors)
+        for joint in [j for j in self.joints if added <= set(j.names)]:
+            errors[joint.number] = self._drop(joint, ELEMENTS[element])
+        is_needed = any(added <= set(j.names) for j in self.joints)
+        self.verdicts[element] = ServoElement(
+            element,
+            float(np.mean(list(errors.values()))),
+            self._mean_error(),
+            is_needed,
+        )
 
     def _is_exact(self, joint: ServoJoint) -> bool:
         """Return whether neither other valleys nor second thoughts are worth it."""

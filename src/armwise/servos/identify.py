@@ -191,7 +191,7 @@ class _Identification(JointMotions):
                 "which every joint goes to and fro at several speeds."
             )
         self._core(joints)
-        self.mask_contact(joints, is_sure=False)
+        self.mask_contact(joints, self.core)
         self.find_zeros(joints, self.core)
         is_sharp = self.reload(joints)
         moving = [joint for joint in joints if joint.moves]
@@ -201,7 +201,7 @@ class _Identification(JointMotions):
         )
         elements = growth.elements()
         # Once more, with a model that knows better what is usual.
-        self.mask_contact(joints, is_sure=True)
+        self.mask_contact(joints)
         self.mask_floor(joints)
         if is_sharp:
             self.reload(joints)
@@ -291,7 +291,7 @@ class _Identification(JointMotions):
     def _first(self, joint: ServoJoint) -> tuple[str, ...]:
         """Return what a joint's random starts were fitted in."""
         limits = (name for name in LIMITS if np.isfinite(joint.fits[0][name]))
-        return (*self.core, *limits)
+        return (*self.core, *limits, *joint.limits)
 
     def _final(self, joints: list[ServoJoint], growth: Growth) -> list[ServoFit]:
         """Fit all rows of all motions, servos of one type pulled together."""

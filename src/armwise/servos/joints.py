@@ -10,7 +10,17 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.progress import Progress
-from armwise.servos.fit import LIMITS, Prior, Values, fit_servo, mean_errors
+from armwise.servos.fit import (
+    LIMITS,
+    Prior,
+    Values,
+    best_starts,
+    element_starts,
+    fit_servo,
+    fit_servos,
+    mean_errors,
+    ranked,
+)
 from armwise.servos.floor import Floor, find_floor
 from armwise.servos.model import PARAMETERS, stacked, tables_of
 from armwise.servos.motions import (
@@ -50,7 +60,7 @@ class ServoJoint:
     `prior` holds its torques to those of the other servos; `apart` is half of what the
     two halves' fits differ by, `offset` the same in fitted
     coordinates, and `left_out_ratio` their error on each other's motions over that on
-    their own.
+    their own; `limits` are parameters beside the core's that contact was told apart by.
     """
 
     number: int
@@ -67,11 +77,22 @@ class ServoJoint:
     apart: dict[str, float] = field(default_factory=dict)
     offset: np.ndarray = field(default_factory=lambda: np.zeros(0))
     left_out_ratio: float = 1.0
+    limits: tuple[str, ...] = ()
 
     @property
     def windows(self) -> list[ServoMotion]:
         """Both halves' windows."""
         return [*self.halves[0], *self.halves[1]]
+
+
+def _held_rows(
+    joint: ServoJoint, runs: Sequence[np.ndarray], usual: float, *, is_sure: bool
+) -> list[np.ndarray]:
+    """Return of every motion the rows in which a joint stays behind its free run."""
+    return [
+        held_back(m, run, usual, is_sure=is_sure)
+        for run, m in zip(runs, joint.motions, strict=True)
+    ]
 
 
 class JointMotions:
@@ -155,24 +176,75 @@ class JointMotions:
                 halves[side].extend(windows[k] for k in (*quick, *picked))
         return halves
 
-    def mask_contact(self, joints: list[ServoJoint], *, is_sure: bool) -> None:
-        """Leave out rows that no free arm explains, and draw windows anew."""
+    def mask_contact(self, joints: list[ServoJoint], first: Sequence[str] = ()) -> None:
+        """Leave out rows that no free arm explains, and draw windows anew.
+
+        Args:
+            joints: Those of the arm.
+            first: Parameters of a first model; none, if it is a finished one.
+        """
         for joint in joints:
             self.progress("contact", 0.3)
             if not joint.moves:
                 continue
-            tables = tables_of(stacked(joint.fits[:1]))
-            runs = [run[0, :, 0] for run in self.roller.run(joint.motions, tables)]
+            runs = self._free_runs(joint, joint.fits[0])
             errors = [
                 np.abs(run - m.q[:, 0])
                 for run, m in zip(runs, joint.motions, strict=True)
             ]
-            typical = float(np.nanmedian(np.concatenate(errors)))
-            for k, (run, m) in enumerate(zip(runs, joint.motions, strict=True)):
+            usual = float(np.nanmedian(np.concatenate(errors)))
+            held = _held_rows(joint, runs, usual, is_sure=not first)
+            if first and any(rows.any() for rows in held):
+                held = self._beside_saturation(joint, held, first, usual)
+            for k, m in enumerate(joint.motions):
                 sound = self.motions[k].mask[:, [joint.number]]
-                free = ~held_back(m, run, typical, is_sure=is_sure)
-                joint.motions[k] = replace(m, mask=sound & free[:, None])
+                joint.motions[k] = replace(m, mask=sound & ~held[k][:, None])
             joint.halves = self.windows(joint)
+
+    def _free_runs(self, joint: ServoJoint, values: Values) -> list[np.ndarray]:
+        tables = tables_of(stacked([values]))
+        return [run[0, :, 0] for run in self.roller.run(joint.motions, tables)]
+
+    def _beside_saturation(
+        self,
+        joint: ServoJoint,
+        held: list[np.ndarray],
+        first: Sequence[str],
+        usual: float,
+    ) -> list[np.ndarray]:
+        """Return rows that no servo of limited torque explains either.
+
+        A motor at its limit stays behind its command like one that something holds. If
+        that explains rows, the joint has a limit from now on; whether it is needed is
+        judged later, as of any element.
+        """
+        suspect = [
+            pair
+            for m, rows in zip(joint.motions, held, strict=True)
+            for pair in zip(
+                windows_of(m, WINDOW_S),
+                windows_of(replace(m, mask=rows[:, None]), WINDOW_S),
+                strict=True,
+            )
+        ]
+        suspect.sort(key=lambda pair: -int(pair[1].mask.sum()))
+        # Judgement: some ten windows tell one number, half of them not suspect.
+        windows = [window for window, _ in suspect[:6]]
+        windows += joint.windows[:: max(1, len(joint.windows) // 6)]
+        added = ("saturation",)
+        starts = element_starts(joint.fits[0], added, windows)
+        best = best_starts(self.roller, windows, starts, 2)
+        limits = [name for name in LIMITS if np.isfinite(joint.fits[0][name])]
+        fits = fit_servos(
+            self.roller, windows, best, (*first, *limits, *added), iterations=6
+        )
+        values = ranked(self.roller, windows, fits)[0].values
+        beside = _held_rows(joint, self._free_runs(joint, values), usual, is_sure=False)
+        both = [one & other for one, other in zip(held, beside, strict=True)]
+        # Judgement: a tenth of them, which is no chance.
+        if sum(map(np.sum, both)) < 0.9 * sum(map(np.sum, held)):
+            joint.fits, joint.limits = [dict(values)] * 2, added
+        return both
 
     def _held(self, joint: ServoJoint) -> list[np.ndarray]:
         """Return of every motion the rows in which something holds a joint back."""

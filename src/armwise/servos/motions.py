@@ -519,14 +519,21 @@ def sharpness_of(motion: ServoMotion) -> float:
     return float(np.abs(bend).mean()) / (lag * period) ** 2
 
 
+# Judgement: what is held stays behind by most of what the free run would still go;
+# a servo at its limit of torque is far from its command, and its model nearly as far.
+_HELD = 0.2
+"""How far a joint that is held is behind its free run, of its way to the command."""
+
+
 def held_back(
     motion: ServoMotion, run: np.ndarray, usual: float, *, is_sure: bool, joint: int = 0
 ) -> np.ndarray:
     """Return rows in which something holds the joint back from its command.
 
     The position stays behind the free run on the side away from the command, by more
-    than six times what is usual, for longer than a fifth of a second, motor on; or, if
-    the free run is that of a finished model, three times as far for half as long.
+    than six times what is usual and a fifth of the way to the command, for longer than
+    a fifth of a second, motor on; or, if the free run is that of a finished model,
+    three times as far for half as long.
     """
     error = run - motion.q[:, joint]
     effort = motion.goals[:, joint] - motion.q[:, joint]
@@ -537,7 +544,7 @@ def held_back(
     rows = np.zeros(len(error), bool)
     # A first model is that wrong where the command is quick, for a tenth of a second.
     for factor, seconds in ((1.0, 0.2), (3.0, 0.1))[: 2 if is_sure else 1]:
-        far = (np.abs(error) > factor * limit) & (error * effort > 0.0)
+        far = (np.abs(error) > factor * limit) & (error * effort > _HELD * effort**2)
         far &= motion.powered > 0.5
         least = max(1, round(seconds / period))
         edges = np.flatnonzero(np.diff(np.concatenate([[0], far.astype(int), [0]])))
