@@ -222,7 +222,9 @@ def read_json(
         table = json.loads(data)
     # RecursionError: brackets nested without end in a damaged file.
     except (ValueError, RecursionError) as problem:
-        raise error_type(f"{path} cannot be read as {what}: {problem}.") from problem
+        raise error_type(
+            f"{path} cannot be read as {what}: it is cut off or damaged ({problem})."
+        ) from problem
     if not isinstance(table, dict):
         raise error_type(f"{path} is not {what}.")
     return table

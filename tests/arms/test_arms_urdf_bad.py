@@ -190,3 +190,19 @@ def test_a_broken_triangle_loads_and_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "odd.urdf"
     path.write_text(robot(inertia='<inertia ixx="1" iyy="1" izz="3"/>'))
     assert "triangle" in load_arm(path).defects()["b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("log.csv", "time,q_1,tau_1\n0,0,0\n", "is a table, such as a log"),
+        ("report.html", "<!doctype html><html></html>", "is a page for people"),
+    ],
+)
+def test_files_that_are_no_descriptions_are_called_what_they_are(
+    tmp_path, name, text, said
+):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ArmError, match=said):
+        load_arm(path)

@@ -9,6 +9,7 @@ import pytest
 
 from armwise.servos import identify_servo
 from armwise.servos.fit import mean_errors
+from armwise.servos.identify import elsewhere
 from armwise.servos.joints import JointMotions
 from armwise.servos.model import CORE, half_step_inertia
 from armwise.servos.motions import dense, held_back, joint_loads, simulated_loads
@@ -179,3 +180,12 @@ def test_a_motor_at_its_limit_is_not_held(robot, limit):
         assert any(joint.limits == ("saturation",) for joint in joints)
     else:
         assert held > 0.7 * np.mean(told)
+
+
+def test_joints_where_they_cannot_be_are_told(robot):
+    servo = rig.truth(robot)
+    motion = servo.motion(rig.recording(servo, 1))
+    assert elsewhere(robot, [motion]) == []
+    joint = replace(robot.joints[1], limits=replace(robot.joints[1].limits, lower=2.0))
+    (note,) = elsewhere(replace(robot, joints=(robot.joints[0], joint)), [motion])
+    assert "Outside their limits all along: j1" in note

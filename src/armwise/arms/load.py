@@ -89,6 +89,10 @@ def _load(path_or_name: str | PathLike[str], allow_unphysical: bool) -> Arm:
     return replace(arm, notes=(*arm.notes, note))
 
 
+_LOGS = (".csv", ".tsv", ".txt", ".parquet", ".npz", ".mat", ".db3", ".mcap", ".jsonl")
+"""Endings of files that describe no arm."""
+
+
 def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:
     # By suffix first: TOML has no mark of its own to recognise its content by.
     if path.suffix.lower() == ".toml":
@@ -99,6 +103,16 @@ def _read(path: Path, data: bytes, allow_unphysical: bool) -> Arm:
         return _read_estimated(path)
     if path.suffix.lower() == ".xacro":
         data = expanded_xacro(path)
+    if data.lstrip()[:1] != b"<" and path.suffix.lower() in _LOGS:
+        raise ArmError(
+            f"{path} is a table, such as a log, not an arm. Give a URDF, MJCF or SDF "
+            "file, a DH table in .toml, or an estimate."
+        )
+    if data.lstrip()[:15].lower() == b"<!doctype html>":
+        raise ArmError(
+            f"{path} is a page for people. Give the estimate.json or the description "
+            "that lies beside it."
+        )
     root = read_xml(path, data)
     if root.tag == "mujocoinclude":
         raise ArmError(

@@ -143,6 +143,7 @@ def _show(
     for name, unit, cells in servo.rows():
         values.add_row(escape(f"{name} [{unit}]"), *cells)
     screen.print(values)
+    screen.print("± is two standard deviations; ? is not known.", markup=False)
     errors = table("Mean error in free run [mrad]", ["", *names])
     for label, e in (("fitted", servo.fit), ("other motions", validation)):
         if e is not None:

@@ -445,7 +445,8 @@ class JointMotions:
         names = {self.arms[0].links[number].name for number in self.floor.links}
         self.notes.append(
             f"Something level, such as a table, holds {' and '.join(sorted(names))} "
-            "up: free runs stop there, and so do those of the MJCF that is written."
+            f"up, some {1e3 * self.floor.height:.0f} mm above the base's origin: free "
+            "runs stop there, and so do those of the MJCF that is written."
         )
         floors = self.floor.rows(self.arms[0])[None]
         pairs = zip(

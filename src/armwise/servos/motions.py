@@ -108,9 +108,13 @@ def _check(
             f"{source} has {len(time)} samples, or stamps that do not advance. Record "
             "a motion of some seconds."
         )
-    if not (np.isfinite(q).all() and np.isfinite(command).all()):
+    is_number = np.isfinite(q).all(axis=1) & np.isfinite(command).all(axis=1)
+    if not is_number.all():
+        first = float(time[int(np.argmin(is_number))])
         raise RecordingError(
-            f"{source} has positions or commands that are no numbers. Skip such rows."
+            f"{source} has positions or commands that are no numbers in "
+            f"{int(np.sum(~is_number))} rows, the first at {first:.6g} s. Take these "
+            "rows out of the file."
         )
     period = float(np.median(np.diff(time)))
     if 1.0 / period < LOWEST_RATE_HZ:
