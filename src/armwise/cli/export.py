@@ -153,7 +153,11 @@ def gap(
     cutoff_hz: CutoffHz = None,
     at_most_mrad: Annotated[
         float | None,
-        number("Fail if the mean error is larger [mrad, mm].", 0.0, 1e6),
+        number(
+            "Fail if the mean error is larger [mrad]; of joints that slide, in mm.",
+            0.0,
+            1e6,
+        ),
     ] = None,
     output: Annotated[
         Path | None, output_file("Page to write: .html, .json or .txt.")
