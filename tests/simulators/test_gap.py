@@ -119,11 +119,11 @@ POSITIONED = """<mujoco>
 """
 
 
-def commanded(tmp_path):
+def commanded(tmp_path, late=0.0):
     t = np.arange(0, 3, 0.02)
     command = 0.5 * np.sin(3 * t)
     path = tmp_path / "servo.csv"
-    rows = np.column_stack([t, command, command])
+    rows = np.column_stack([t, 0.5 * np.sin(3 * (t - late)), command])
     np.savetxt(path, rows, delimiter=",", header="time,q_1,command_1", comments="")
     return path
 
@@ -140,6 +140,12 @@ def test_commands_are_replayed_in_the_file_itself(tmp_path):
     (motion,) = gap.motions.values()
     assert motion.delay[0] == pytest.approx(-0.032, abs=0.004)
     assert 0.01 < gap.position_error[0] < 0.05
+    assert gap.notes == ()
+    # A robot that is later than the file's actuators has what these lack.
+    later = aw.read_recording(commanded(tmp_path, 0.08), aw.load_arm(model))
+    (note,) = measure_gap(model, [later]).notes
+    assert "early by" in note
+    assert "servo.json" in note
 
 
 def test_what_cannot_be_replayed_is_one_sentence(truth, log, tmp_path):

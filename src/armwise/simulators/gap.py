@@ -239,11 +239,25 @@ _WORSE = 1.1
 """Ratio of errors from which on one model counts as further away than another."""
 
 
+# Judgement: below a sample of most logs, steps of a simulator make as much.
+_EARLY = 0.01
+"""Time in [s] from which on a simulated arm counts as early."""
+
+
 def _notes(gap: Gap) -> Iterator[str]:
-    """What the user should know of a gap under torques."""
+    """What the user should know of the gap of a file or an estimate."""
     runs = sum(motion.replay.runaways for motion in gap.motions.values())
     if runs:
         yield f"{runs} free runs ended in a simulated arm that ran away."
+    if gap.driven_by == "commands":
+        early = gap.mean("delay")
+        if np.nanmedian(early) > _EARLY:
+            yield (
+                f"The simulated joints are early by {1e3 * np.nanmedian(early):.0f} ms "
+                "(median): this file's actuators take commands as they are logged, "
+                "without a servo's delay and limits. What identify-servo found is in "
+                "servo.json: replay that, or write armwise.servos.set_points to ctrl."
+            )
     if gap.described is None:
         return
     errors = zip(gap.position_error, gap.described.position_error, strict=True)
