@@ -26,7 +26,7 @@ from armwise.servos.fit import (
     shared_values,
     standard_deviations,
 )
-from armwise.servos.growth import Growth, takers
+from armwise.servos.growth import Growth, agreeing, takers
 from armwise.servos.identify import _Identification
 from armwise.servos.joints import JointMotions
 from armwise.servos.model import CORE, PARAMETERS, half_step_inertia
@@ -450,10 +450,10 @@ def test_torques_that_drifted_are_brought_to_the_other_servos(
     assert after[2] is fits[2]
 
 
-def test_a_joint_borrows_the_model_of_another(tmp_path):
-    """One that lacks what its neighbour's servo has takes the neighbour's model."""
+def grown(tmp_path, **limits):
+    """Return joints that have the true model, and the growth they are in."""
     robot = rig.arm(tmp_path)
-    servo = rig.truth(robot, acceleration=15.0)
+    servo = rig.truth(robot, **limits)
     motions = [servo.motion(rig.recording(servo, seed)) for seed in (1, 2, 3, 4)]
     course = JointMotions([robot] * 4, motions, Roller(None), lambda what, done: None)
     joints = course.joints()
@@ -461,12 +461,16 @@ def test_a_joint_borrows_the_model_of_another(tmp_path):
         values = {name: float(x[joint.number]) for name, x in servo.values.items()}
         values["armature"] -= float(half_step_inertia(np.array(values["damping"])))
         joint.halves, joint.fits = course.windows(joint), [values] * 2
-        joint.names = (*CORE, "acceleration")
+        joint.names = (*CORE, *limits)
+    random = np.random.default_rng(0)
+    return joints, Growth(course.roller, joints, motions, CORE, random, course.progress)
+
+
+def test_a_joint_borrows_the_model_of_another(tmp_path):
+    """One that lacks what its neighbour's servo has takes the neighbour's model."""
+    joints, growth = grown(tmp_path, acceleration=15.0)
     poor = joints[1]
     poor.names, poor.fits = CORE, [dict(poor.fits[0], acceleration=np.inf)] * 2
-    growth = Growth(
-        course.roller, joints, motions, CORE, np.random.default_rng(0), course.progress
-    )
     growth.errors = {j.number: growth._left_out(j, j.fits) for j in joints}
     before = dict(growth.errors)
     growth._borrow()
@@ -478,21 +482,11 @@ def test_a_joint_borrows_the_model_of_another(tmp_path):
 
 
 def test_a_profile_that_halves_disagree_on_gives_way_to_one_that_shows(tmp_path):
-    robot = rig.arm(tmp_path)
-    servo = rig.truth(robot, acceleration=15.0, derivative=0.1)
-    motions = [servo.motion(rig.recording(servo, seed)) for seed in (1, 2, 3, 4)]
-    course = JointMotions([robot] * 4, motions, Roller(None), lambda what, done: None)
-    joints = course.joints()
-    for joint in joints:
-        values = {name: float(x[joint.number]) for name, x in servo.values.items()}
-        values["armature"] -= float(half_step_inertia(np.array(values["damping"])))
-        joint.halves, joint.fits = course.windows(joint), [values] * 2
-        joint.names = (*CORE, "acceleration", "derivative")
+    joints, growth = grown(tmp_path, acceleration=15.0, derivative=0.1)
     astray = joints[1]
     astray.fits = [dict(astray.fits[0], acceleration=a) for a in (4e3, 4e4)]
-    growth = Growth(
-        course.roller, joints, motions, CORE, np.random.default_rng(0), course.progress
-    )
+    # What its halves disagree on is no limit that others should be given.
+    assert agreeing(joints) == [joints[0]]
     growth.errors = {j.number: growth._left_out(j, j.fits) for j in joints}
     before = dict(growth.errors)
     growth._spread()

@@ -101,15 +101,22 @@ def test_a_wrong_zero_is_found_and_said(robot):
     assert found.values["stiffness"] == pytest.approx(servo.values["stiffness"], 0.05)
 
 
+def on_their_way(robot, servo):
+    """Return joints that a servo moved, taken for free ones."""
+    motions = [servo.motion(rig.recording(servo, seed)) for seed in (1, 2, 3)]
+    course = JointMotions([robot] * 3, motions, Roller(None), lambda what, part: None)
+    joints = course.joints()
+    free = rig.truth(robot).values
+    for joint in joints:
+        joint.fits = [{name: float(x[joint.number]) for name, x in free.items()}] * 2
+        joint.halves = course.windows(joint)
+    return course, joints
+
+
 @pytest.mark.parametrize("wall", [0.6, np.inf])
 def test_a_wall_is_where_a_joint_always_stops(robot, wall):
     walled = rig.truth(robot, upper=wall)
-    motions = [walled.motion(rig.recording(walled, seed)) for seed in (1, 2, 3)]
-    course = JointMotions([robot] * 3, motions, Roller(None), lambda what, part: None)
-    joints = course.joints()
-    for joint in joints:
-        free = rig.truth(robot).values
-        joint.fits = [{name: float(x[joint.number]) for name, x in free.items()}] * 2
+    course, joints = on_their_way(robot, walled)
     course.mask_contact(joints)
     walls = [course.find_walls(joint, joint.fits[0], joints) for joint in joints]
     if np.isinf(wall):
@@ -158,13 +165,7 @@ def test_a_motor_at_its_limit_is_not_held(robot, limit):
     """It stays behind its command like one that something holds; a wall does hold."""
     wall = np.inf if np.isfinite(limit) else 0.6
     servo = rig.truth(robot, saturation=limit, upper=wall)
-    motions = [servo.motion(rig.recording(servo, seed)) for seed in (1, 2, 3)]
-    course = JointMotions([robot] * 3, motions, Roller(None), lambda what, part: None)
-    joints = course.joints()
-    for joint in joints:
-        free = rig.truth(robot).values
-        joint.fits = [{name: float(x[joint.number]) for name, x in free.items()}] * 2
-        joint.halves = course.windows(joint)
+    course, joints = on_their_way(robot, servo)
     told = [
         held_back(m, run, 1e-3, is_sure=False).mean()
         for joint in joints

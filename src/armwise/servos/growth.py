@@ -255,8 +255,7 @@ class Growth:
         """
         added = ELEMENTS[_PROFILE]
         donors = [j for j in self.joints if set(added) <= set(j.names)]
-        # A limit that shows is the same in both halves of the motions.
-        sure = [j for j in donors if _apart(j.fits[0], j.fits[1]) < _ALIKE] or donors
+        sure = agreeing(donors)
         # Judgement: an arm has servos of two types, such as a gripper's, at most.
         timings = _timings([values for j in sure for values in j.fits])[:2]
         for joint in self.joints:
@@ -458,6 +457,11 @@ class Growth:
         ratio = self._left_out(joint, joint.fits) / max(float(np.mean(own)), 1e-12)
         # One motion has no other half.
         return float(np.sqrt(max(ratio, 1.0))) if np.isfinite(ratio) else 1.0
+
+
+def agreeing(donors: Sequence[ServoJoint]) -> Sequence[ServoJoint]:
+    """Return joints whose limit shows: it is the same in both halves of the motions."""
+    return [j for j in donors if _apart(j.fits[0], j.fits[1]) < _ALIKE] or donors
 
 
 def _apart(one: Values, other: Values) -> float:
