@@ -408,7 +408,7 @@ def _trials(rows: WhitenedRows, is_tested: bool) -> _Trials:
     dense = np.concatenate([bent, torque[None]])
     flat = basis.reshape(-1, basis.shape[2])
     projected[:, dof * forms :] = flat.T @ dense.reshape(len(dense), -1).T
-    values = -(projected.T @ flat.T).reshape(count, *torque.shape)
+    values = ((-projected.T) @ flat.T).reshape(count, *torque.shape)
     for j in range(dof):
         values[j * forms : (j + 1) * forms, :, j] += own[j]
     values[dof * forms :] += dense

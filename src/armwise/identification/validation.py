@@ -118,21 +118,23 @@ class Validation:
 
 def part_masks(samples: Signals) -> Bool[np.ndarray, "parts samples dof"]:
     """Which rows of each joint are of which of PARTS."""
-    speed = np.abs(samples.qd)
-    moving = speed > _SLOW * speed.max(axis=0, initial=0.0)
+    # A joint's samples one after another: several passes follow.
+    rate = np.ascontiguousarray(samples.qd.T)
+    speed = np.abs(rate)
+    moving = speed > _SLOW * speed.max(axis=1, initial=0.0)[:, None]
     reach = max(1, round(REVERSAL * samples.rate_hz))
     reversing = np.zeros(speed.shape, dtype=bool)
     for rows in samples.segments:
         for j in range(samples.dof):
             # A pause on the way back belongs to the reversal; one on the way does not.
-            signs = np.sign(samples.qd[rows, j]) * moving[rows, j]
-            active = np.flatnonzero(signs)
-            turns = np.flatnonzero(np.diff(signs[active]))
+            active = np.flatnonzero(moving[j, rows])
+            is_forward = rate[j, rows][active] > 0.0
+            turns = np.flatnonzero(is_forward[1:] != is_forward[:-1])
             for k in turns:
                 first, last = active[k] - reach, active[k + 1] + reach + 1
                 start = rows.start + max(0, int(first))
-                reversing[start : min(rows.stop, rows.start + int(last)), j] = True
-    return np.stack([moving, ~moving, reversing])
+                reversing[j, start : min(rows.stop, rows.start + int(last))] = True
+    return np.stack([moving, ~moving, reversing]).transpose(0, 2, 1)
 
 
 def noise_memory(samples: Signals) -> int:
