@@ -18,6 +18,8 @@ from armwise.identification import (
     file_error,
     nearest_bodies,
     read_back,
+    read_estimate,
+    write_estimate,
 )
 from armwise.motions import random_motion
 from armwise.recordings import Samples
@@ -60,6 +62,20 @@ def test_friction_of_the_file_is_fitted_without_the_lost_terms(samples):
     fitted = file_error(arm_for_file(estimate), [data]).relative_error
     assert np.all(fitted < 0.5 * dropped)
     assert np.all(estimate.fit.relative_error < fitted)
+
+
+def test_the_estimates_file_knows_the_friction_of_other_files(samples, tmp_path: Path):
+    """Without the log an export has the friction that was fitted on it."""
+    arm, data = samples
+    terms = [FrictionTerm(j, arm.joints[j].name, "root") for j in range(2)]
+    estimate = aw.identify(arm, data, friction=terms)
+    write_estimate(estimate, tmp_path / "estimate.json")
+    known = read_estimate(tmp_path / "estimate.json")
+    written = load_arm(aw.export(known, tmp_path / "x.urdf", to="urdf").files[0])
+    expected = arm_for_file(estimate).parameters
+    viscous = arm.layout.drive("viscous")
+    assert np.any(expected[viscous] != estimate.parameters[viscous])
+    np.testing.assert_allclose(written.parameters[viscous], expected[viscous])
 
 
 def test_without_further_terms_the_arm_is_the_estimates(samples):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -206,11 +206,14 @@ def _write(estimate: Estimate, source: str, logs: list[Path], folder: Path) -> W
 
     folder.mkdir(parents=True, exist_ok=True)
     files = {"estimate": folder / "estimate.json"}
+    model = arm_for_file(estimate)
+    # Fitted once: the estimate's file holds it, too.
+    estimate = replace(estimate, known_plain=model.parameters)
     write_estimate(estimate, files["estimate"])
     errors: dict[str, Validation] = {}
     defects = estimate.arm.defects()
     if not defects:
-        model, kind = arm_for_file(estimate), Path(source).suffix.lower()
+        kind = Path(source).suffix.lower()
         if kind == ".xml":
             path = files["mjcf"] = _write_mjcf(model, source, folder)
         else:

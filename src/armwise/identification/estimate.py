@@ -92,6 +92,8 @@ class Estimate:
         solved: The problem and the method, to leave out stretches by; None: a file's,
             or one that keeps sums and no samples.
         known_left_out: What `leave_out` gave, of a file; None: see `left_out_fits`.
+        known_plain: Parameters whose viscous, Coulomb and constant friction stand for
+            all of it, once `arm_for_file` was asked; None: it was not.
         method: Name of the method that solved for it.
         notes: How it was made, where that is not plain from the method.
         warnings: What looks wrong, each with a code.
@@ -118,6 +120,7 @@ class Estimate:
     friction_effects: Float[np.ndarray, "base effects"] | None = None
     solved: tuple[Problem, Method] | None = None
     known_left_out: LeftOut | None = None
+    known_plain: Float[np.ndarray, " parameters"] | None = None
     notes: tuple[str, ...] = ()
     warnings: tuple[EstimateWarning, ...] = ()
     samples: tuple[Samples, ...] = ()

@@ -15,6 +15,7 @@ from armwise.dynamics import BaseParameters
 from armwise.errors import ArmwiseError, EstimateWarning
 from armwise.files import json_text, write_atomically
 from armwise.identification.estimate import Estimate, loaded_columns
+from armwise.identification.export import arm_for_file
 from armwise.identification.left_out import LeftOut
 from armwise.identification.validation import PARTS, PartErrors, TorqueLag, Validation
 from armwise.recordings import ERROR_LEVELS
@@ -72,6 +73,8 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
     gains, effects = estimate.gain_std, estimate.same_effects
     others = estimate.friction_effects
     fits = estimate.left_out_fits
+    is_plain = not estimate.columns.friction
+    plain = None if is_plain else arm_for_file(estimate).parameters.tolist()
     return {
         "version": VERSION,
         "arm": estimate.prior_arm.name,
@@ -88,6 +91,7 @@ def estimate_to_dict(estimate: Estimate) -> dict[str, Any]:
         "friction": [asdict(term) for term in estimate.columns.friction],
         "names": list(estimate.base.names),
         "parameters": estimate.all_parameters.tolist(),
+        "plain_parameters": plain,
         "std": _finite(estimate.std),
         "origin": estimate.origin,
         "base": {
@@ -144,8 +148,12 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
     parameters = _array(data["parameters"], len(names))
     largest = np.full(len(names), _STIFFEST)
     largest[arm.layout.links] = _HEAVIEST
-    if np.any(np.abs(parameters) > largest):
-        raise ValueError("it holds parameters no arm has")
+    # Files of earlier versions do not have these.
+    plain = data.get("plain_parameters")
+    plain = None if plain is None else _array(plain, arm.parameters.size)
+    for values in (parameters, plain):
+        if values is not None and np.any(np.abs(values) > largest[: values.size]):
+            raise ValueError("it holds parameters no arm has")
     columns = loaded_columns(columns, parameters)
     base = _base(data["base"], names)
     count = base.count
@@ -184,6 +192,7 @@ def _estimate(data: dict[str, Any], arm: Arm) -> Estimate:
         same_effects=effects,
         friction_effects=others,
         known_left_out=None if fits is None else _left_out(fits, len(names), arm.dof),
+        known_plain=plain,
         notes=_words(data["notes"]),
         warnings=warnings,
         validation=None if validation is None else _validation(validation, arm.dof),

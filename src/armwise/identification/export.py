@@ -31,9 +31,11 @@ _BLOCK = 8192
 def arm_for_file(estimate: Estimate) -> Arm:
     """The arm to write: as identified, with friction fitted for what a file can hold.
 
-    Links and rotors stay as they are. An estimate that was read from a file has no
-    samples to fit again, and keeps its viscous and Coulomb friction.
+    Links and rotors stay as they are. An estimate without samples that does not know
+    that friction either keeps its viscous and Coulomb friction.
     """
+    if estimate.known_plain is not None:
+        return estimate.prior_arm.with_parameters(estimate.known_plain)
     if not estimate.columns.friction or not estimate.samples:
         return estimate.arm
     problem = build_problem(

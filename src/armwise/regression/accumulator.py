@@ -50,8 +50,8 @@ _FEW = 8
 """Rows for each column below which they wait for others, or at the end are reflected:
 what few rows precondition does not fit the next ones either."""
 
-# Of a triangle fewer rows at once leave out more zeros and call BLAS more often: from 14
-# to 84 columns twelve take 20 to 35 % less time than all at once.
+# Fewer rows at once leave out more zeros and call BLAS more often: from 14 to 84
+# columns twelve take 20 to 35 % less time than all at once.
 _ROWS_AT_ONCE = 12
 """Rows of a triangular matrix that are multiplied by one call of BLAS."""
 

@@ -202,8 +202,8 @@ def export(
             comments, meshes and names stay as they are.
         data: Motion on which costs are computed; the estimate's own samples, or else a
             random motion within the arm's limits, always the same, when not given.
-            Friction that a file has no words for is fitted again on it, too, if the
-            estimate has no samples.
+            Friction that a file has no words for is fitted again on it, too, if it is
+            given and the estimate has no samples.
         recordings: Logs with commands on which the cost of what is lost of servos is
             computed; unknown without any.
         draws: Models to draw from the estimate's uncertainty: files of their own, or
@@ -223,7 +223,13 @@ def export(
     model, replaced = _with_bodies(model)
     estimate = None if isinstance(model, Arm) else model
     runs, motion = _runs(model, data)
-    arm = model if isinstance(model, Arm) else written_arm(model, runs)
+    # A log that is named says more of the work to come than the one of the fit; that
+    # says more than a random motion.
+    is_known = motion == RANDOM and estimate and estimate.known_plain is not None
+    if isinstance(model, Arm):
+        arm = model
+    else:
+        arm = arm_for_file(model) if is_known else written_arm(model, runs)
     if draws and estimate is None:
         raise ArgumentError(
             f"{arm.name} is a description, which has no uncertainty to draw from. "
@@ -250,9 +256,10 @@ def export(
             one = _Subject(arm.with_parameters(row), estimate, drawn[:0])
             files += target.write(one, other, source)[0]
     if estimate is not None and estimate.columns.friction and motion == RANDOM:
+        where = "the motion that was fitted" if is_known else RANDOM
         notes.append(
             "Viscous and Coulomb friction stand for all that was identified of it, as "
-            f"nearly as they can on {RANDOM}: name a log (--log) of work like yours."
+            f"nearly as they can on {where}: name a log (--log) of work like yours."
         )
     if not any(d.drive.viscous or d.drive.coulomb for d in arm.driven):
         notes.append(
@@ -363,7 +370,7 @@ def written_arm(estimate: Estimate, runs: Sequence[Samples]) -> Arm:
     if estimate.columns.friction and not estimate.samples:
         # Read from a file, it has lost its samples: what it predicts stands for them.
         predicted = [replace(run, tau=estimate.predict(run)) for run in runs]
-        estimate = replace(estimate, samples=tuple(predicted))
+        estimate = replace(estimate, samples=tuple(predicted), known_plain=None)
     return arm_for_file(estimate)
 
 
