@@ -175,8 +175,19 @@ def in_mujoco(servo, motion, folder, timestep):
     )
 
 
-def test_mujoco_rolls_out_the_exported_model(robot, tmp_path: Path, monkeypatch):
-    servo = rig.truth(robot, derivative=0.03, armature=0.024, damping=0.5)
+@pytest.mark.parametrize("limited", [{}, {"saturation": 0.5, "limited_damping": 0.8}])
+def test_mujoco_rolls_out_the_exported_model(
+    robot, tmp_path: Path, monkeypatch, limited
+):
+    servo = rig.truth(robot, derivative=0.03, armature=0.024, damping=0.5, **limited)
+    if limited:
+        # What damps within the limit matters, and so does the limit.
+        free = rig.truth(robot, derivative=0.03, armature=0.024, damping=0.5)
+        outside = rig.truth(robot, derivative=0.03, armature=0.024, damping=0.5,
+                            saturation=0.5)  # fmt: skip
+        log = rig.recording(servo, 4, is_quantised=False)
+        for other in (free, outside):
+            assert np.abs(other.predict(log) - servo.predict(log)).mean() > 3e-3
     recording = rig.recording(servo, 4, is_quantised=False)
     coarse = servo.predict(recording)
     # The same equations: ours tend to MuJoCo's as steps become short.

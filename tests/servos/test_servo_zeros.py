@@ -11,7 +11,7 @@ from armwise.servos import identify_servo
 from armwise.servos.fit import mean_errors
 from armwise.servos.identify import elsewhere
 from armwise.servos.joints import JointMotions
-from armwise.servos.model import CORE, half_step_inertia
+from armwise.servos.model import CORE, ELEMENTS, half_step_inertia
 from armwise.servos.motions import dense, held_back, joint_loads, simulated_loads
 from armwise.servos.rollout import Roller
 from armwise.servos.zeros import _telling, zero_step
@@ -160,11 +160,14 @@ def test_zeros_are_sought_where_nothing_holds_the_arm(robot):
     assert sorted(_telling(motions[:2], [own[:2] for own in joints])) == [0, 1]
 
 
-@pytest.mark.parametrize("limit", [0.45, np.inf])
-def test_a_motor_at_its_limit_is_not_held(robot, limit):
-    """It stays behind its command like one that something holds; a wall does hold."""
+@pytest.mark.parametrize(("limit", "part"), [(0.45, 0.0), (0.3, 0.9), (np.inf, 0.0)])
+def test_a_motor_at_its_limit_is_not_held(robot, limit, part):
+    """It stays behind its command like one that something holds; a wall does hold.
+
+    Whether its supply's voltage or its current is limited.
+    """
     wall = np.inf if np.isfinite(limit) else 0.6
-    servo = rig.truth(robot, saturation=limit, upper=wall)
+    servo = rig.truth(robot, saturation=limit, limited_damping=part, upper=wall)
     course, joints = on_their_way(robot, servo)
     told = [
         held_back(m, run, 1e-3, is_sure=False).mean()
@@ -178,7 +181,9 @@ def test_a_motor_at_its_limit_is_not_held(robot, limit):
     held = np.mean([1.0 - m.mask.mean() for joint in joints for m in joint.motions])
     if np.isfinite(limit):
         assert held < 0.2 * np.mean(told)
-        assert any(joint.limits == ("saturation",) for joint in joints)
+        limited = [j.fits[0] for j in joints if j.limits == ELEMENTS["torque limit"]]
+        assert limited
+        assert all((fit["limited_damping"] > 0.5) == (part > 0.5) for fit in limited)
     else:
         assert held > 0.7 * np.mean(told)
 

@@ -340,6 +340,7 @@ def fit_servos(
     prior_rows = _prior_rows(prior, names)
     effective = effective_rows(motions)
     widths = np.array([PARAMETERS[name].step for name in names])
+    highest = _bounds(names)[1]
     count, size = x.shape
     failures, cost, scales = np.zeros(count, int), np.zeros(count), np.zeros(count)
     information = np.zeros((count, size, size))
@@ -347,7 +348,8 @@ def fit_servos(
     active = np.arange(count)
     for iteration in range(max(iterations, 1)):
         steps = np.tile(widths * _WIDTHS[iteration % len(_WIDTHS)], (len(active), 1))
-        # Away from a bound at zero, where the difference would be one-sided anyway.
+        # Away from a bound, where the difference would be one-sided anyway.
+        steps = np.where(x[active] + steps > highest, -steps, steps)
         around = np.concatenate([np.zeros((1, size)), np.eye(size)])
         trials = x[active, None] + around * steps[:, None]
         tables = _tables(values, names, trials, active)
@@ -432,14 +434,21 @@ def _along_valley(
 
 def _within(x: np.ndarray, names: Sequence[str]) -> np.ndarray:
     """Bring coordinates back to what can exist."""
-    # Only times are less than zero, and their unit is no servo's own.
-    lowest = [
-        PARAMETERS[n].least / PARAMETERS[n].start
+    return np.clip(x, *_bounds(names))
+
+
+def _bounds(names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the largest coordinates that can exist."""
+    # Of torques, whose unit is the servo's own, only zero is a bound.
+    every = [
+        (PARAMETERS[n].least / PARAMETERS[n].start,
+         PARAMETERS[n].most / PARAMETERS[n].start)
         if PARAMETERS[n].scale == "linear"
-        else -np.inf
+        else (-np.inf, np.inf)
         for n in names
-    ]
-    return np.maximum(x, lowest)
+    ]  # fmt: skip
+    low, high = np.array(every).reshape(-1, 2).T
+    return low, high
 
 
 def _prior_rows(prior: Prior | None, names: Sequence[str]) -> PriorRows:
@@ -651,10 +660,18 @@ def element_starts(
         speed = max(fastest(w) for w in windows)
         return [dict(values) | {"slew": float(f * speed)}
                 for f in np.geomspace(0.1, 1.0, 12)]  # fmt: skip
-    if added == ("saturation",):
+    if "saturation" in added:
         effort = max(_effort(w) for w in windows) * values["stiffness"]
-        return [dict(values) | {"saturation": float(f * effort)}
-                for f in np.geomspace(0.02, 1.0, 16)]  # fmt: skip
+        limits = [float(f * effort) for f in np.geomspace(0.02, 1.0, 16)]
+        if np.isfinite(values["saturation"]):
+            limits.append(values["saturation"])
+        # All that damps within the limit, or none of it; the fit finds what is between.
+        parts = (0.9, 0.0) if "limited_damping" in added else (0.0,)
+        return [
+            dict(values) | {"saturation": limit, "limited_damping": part}
+            for limit in limits
+            for part in parts
+        ]
     if added == ("heating",):
         warm = float(np.median([w.warmth[0] for w in windows]))
         for start in starts:

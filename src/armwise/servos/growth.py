@@ -112,7 +112,9 @@ class Growth:
             joint.bare_error = self.errors[joint.number]
         self._set_points()
         if any(joint.limits for joint in self.joints):
-            self._reconsider("saturation")
+            self._reconsider("torque limit")
+            for joint in [j for j in self.joints if "limited_damping" in j.names]:
+                self._drop(joint, ["limited_damping"])
         # Again at the end, for what an element is worth depends on the others; of many
         # joints only those that were judged in another valley, for time.
         shown = [name for name in ELEMENTS if self._is_shown(name)]
@@ -131,6 +133,12 @@ class Growth:
             self._spread()
         if len(self.joints) > 1:
             self.verdicts["shared values"] = self._share()
+        return tuple(self.verdicts.values())
+
+    def reconsidered(self, element: str) -> tuple[ServoElement, ...]:
+        """Judge an element that joints were given on other windows since."""
+        self.errors = {j.number: self._left_out(j, j.fits) for j in self.joints}
+        self._reconsider(element)
         return tuple(self.verdicts.values())
 
     def _other_valleys(self, done: float) -> None:

@@ -221,7 +221,8 @@ class _Identification(JointMotions):
         )
         elements = growth.elements()
         # Once more, with a model that knows better what is usual.
-        self.mask_contact(joints)
+        if self.mask_contact(joints):
+            elements = growth.reconsidered("torque limit")
         self.mask_floor(joints)
         if is_sharp:
             self.reload(joints)
@@ -323,7 +324,7 @@ class _Identification(JointMotions):
             self.progress("all windows", 0.8 + 0.05 * joint.number / self.dof)
             near = self._all_windows(joint)
             first, second = joint.fits
-            joint.apart = {k: 0.5 * abs(first[k] - second[k]) for k in joint.names}
+            joint.apart = self._apart(joint)
             one, other = encode(stacked([first, second]), joint.names)
             # Judgement: a factor of e either way; beyond, draws would run away.
             joint.offset = np.clip(0.5 * (one - other), -1.0, 1.0)
@@ -352,6 +353,16 @@ class _Identification(JointMotions):
             )  # fmt: skip
         self.plain = self._plain(joints, fits)
         return fits
+
+    def _apart(self, joint: ServoJoint) -> dict[str, float]:
+        """Return half of what the fits of both halves of the motions differ by."""
+        first, second = joint.fits
+        apart = {k: 0.5 * abs(first[k] - second[k]) for k in joint.names}
+        # A half that never meets a limit says nothing of it.
+        for windows, values in zip(joint.halves, joint.fits, strict=True):
+            for name in idle_limits(self.roller, windows, values, joint.names):
+                apart[name] = 0.0
+        return apart
 
     def _all_windows(self, joint: ServoJoint) -> ServoFit:
         """Fit most of the way on the windows, for they cost a tenth of all rows.

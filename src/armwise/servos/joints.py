@@ -22,7 +22,7 @@ from armwise.servos.fit import (
     ranked,
 )
 from armwise.servos.floor import Floor, find_floor
-from armwise.servos.model import PARAMETERS, stacked, tables_of
+from armwise.servos.model import ELEMENTS, PARAMETERS, stacked, tables_of
 from armwise.servos.motions import (
     LEAST_TRAVEL,
     dense,
@@ -176,13 +176,17 @@ class JointMotions:
                 halves[side].extend(windows[k] for k in (*quick, *picked))
         return halves
 
-    def mask_contact(self, joints: list[ServoJoint], first: Sequence[str] = ()) -> None:
+    def mask_contact(self, joints: list[ServoJoint], first: Sequence[str] = ()) -> bool:
         """Leave out rows that no free arm explains, and draw windows anew.
 
         Args:
             joints: Those of the arm.
             first: Parameters of a first model; none, if it is a finished one.
+
+        Returns:
+            Whether a limit of torque explains rows that seemed to be held.
         """
+        is_limited = False
         for joint in joints:
             self.progress("contact", 0.3)
             if not joint.moves:
@@ -194,24 +198,26 @@ class JointMotions:
             ]
             usual = float(np.nanmedian(np.concatenate(errors)))
             held = _held_rows(joint, runs, usual, is_sure=not first)
-            if first and any(rows.any() for rows in held):
-                held = self._beside_saturation(joint, held, first, usual)
+            if any(rows.any() for rows in held):
+                held, explains = self._beside_limit(joint, held, first, usual)
+                is_limited |= explains
             for k, m in enumerate(joint.motions):
                 sound = self.motions[k].mask[:, [joint.number]]
                 joint.motions[k] = replace(m, mask=sound & ~held[k][:, None])
             joint.halves = self.windows(joint)
+        return is_limited
 
     def _free_runs(self, joint: ServoJoint, values: Values) -> list[np.ndarray]:
         tables = tables_of(stacked([values]))
         return [run[0, :, 0] for run in self.roller.run(joint.motions, tables)]
 
-    def _beside_saturation(
+    def _beside_limit(
         self,
         joint: ServoJoint,
         held: list[np.ndarray],
         first: Sequence[str],
         usual: float,
-    ) -> list[np.ndarray]:
+    ) -> tuple[list[np.ndarray], bool]:
         """Return rows that no servo of limited torque explains either.
 
         A motor at its limit stays behind its command like one that something holds. If
@@ -231,20 +237,27 @@ class JointMotions:
         # Judgement: some ten windows tell one number, half of them not suspect.
         windows = [window for window, _ in suspect[:6]]
         windows += joint.windows[:: max(1, len(joint.windows) // 6)]
-        added = ("saturation",)
+        added = ELEMENTS["torque limit"]
         starts = element_starts(joint.fits[0], added, windows)
         best = best_starts(self.roller, windows, starts, 2)
         limits = [name for name in LIMITS if np.isfinite(joint.fits[0][name])]
-        fits = fit_servos(
-            self.roller, windows, best, (*first, *limits, *added), iterations=6
-        )
+        # Of a finished model only what the limit is mistaken for is fitted again.
+        own = (*first, *limits) if first else ("damping",)
+        fits = fit_servos(self.roller, windows, best, (*own, *added), iterations=6)
         values = ranked(self.roller, windows, fits)[0].values
-        beside = _held_rows(joint, self._free_runs(joint, values), usual, is_sure=False)
+        runs = self._free_runs(joint, values)
+        beside = _held_rows(joint, runs, usual, is_sure=not first)
         both = [one & other for one, other in zip(held, beside, strict=True)]
         # Judgement: a tenth of them, which is no chance.
-        if sum(map(np.sum, both)) < 0.9 * sum(map(np.sum, held)):
+        if sum(map(np.sum, both)) > 0.9 * sum(map(np.sum, held)):
+            return both, False
+        if first:
             joint.fits, joint.limits = [dict(values)] * 2, added
-        return both
+        else:
+            found = {name: values[name] for name in added}
+            joint.fits = [dict(fit) | found for fit in joint.fits]
+            joint.names = (*joint.names, *(n for n in added if n not in joint.names))
+        return both, True
 
     def _held(self, joint: ServoJoint) -> list[np.ndarray]:
         """Return of every motion the rows in which something holds a joint back."""

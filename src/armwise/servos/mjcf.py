@@ -42,12 +42,12 @@ def write_servo_mjcf(servo: Servo, path: str | Path) -> None:
         name = quoteattr(joint.name)
         words = [f"name={name} joint={name}"]
         words += [f'kp="{servo.values["stiffness"][j]:.10g}"']
-        words += [f'kv="{servo.values["derivative"][j]:.10g}"']
+        words += [f'kv="{servo.actuator_damping[j]:.10g}"']
         limit = float(servo.values["saturation"][j])
         if np.isfinite(limit):
             words += [f'forcerange="{-limit:.10g} {limit:.10g}"']
         lines.append(f"<position {' '.join(words)}/>")
-    arm = servo.identified_arm
+    arm = servo.actuated_arm
     write_atomically(path, mjcf_text(arm, lines, touched(servo.floor, arm)))
 
 

@@ -27,6 +27,7 @@ class ServoParameter:
         step: Difference for derivatives, in the fitted coordinate.
         meaning: What it is.
         least: Smallest value of a linear one.
+        most: Largest value of a linear one.
     """
 
     unit: str
@@ -36,6 +37,7 @@ class ServoParameter:
     step: float
     meaning: str
     least: float = 0.0
+    most: float = np.inf
 
 
 # Steps are wide, some percent: stick and slip make the error ripple on finer scales.
@@ -88,7 +90,11 @@ PARAMETERS: dict[str, ServoParameter] = {
         "rad", 0.0, "linear", 2e-3, 0.25, "error that gives no torque"
     ),
     "saturation": ServoParameter(
-        "N m", np.inf, "log", 2.0, 0.05, "largest torque, of the supply's voltage"
+        "N m", np.inf, "log", 2.0, 0.05, "largest torque, of voltage or current"
+    ),
+    # A voltage's limit has none of it, a current's limit all that the motor damps.
+    "limited_damping": ServoParameter(
+        "1", 0.0, "linear", 0.9, 0.1, "part of the damping within that", most=1.0
     ),
     "offset": ServoParameter(
         "rad", 0.0, "signed", 2e-3, 0.2, "of the command against the position"
@@ -144,6 +150,7 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
     "command offset": ("offset",),
     "derivative gain": ("derivative",),
     "saturation": ("saturation",),
+    "torque limit": ("saturation", "limited_damping"),
     "quadratic friction": ("quadratic",),
     "dead band": ("dead_band",),
     "integral gain": ("integral",),
@@ -152,11 +159,14 @@ ELEMENTS: dict[str, tuple[str, ...]] = {
 """Elements a model grows by, in the order they are tried, and their parameters.
 
 A profile's limit delays what its derivative gain hastens: each alone makes others up
-for its partner, and looks useless or false.
+for its partner, and looks useless or false. Saturation limits what the error asks for,
+as a supply's voltage does; a torque limit the whole torque of the motor, what damps by
+it included, as a current's.
 """
 
 EXPRESSIBLE = (
     *CORE, "acceleration", "slew", "offset", "zero", "derivative", "saturation",
+    "limited_damping",
 )  # fmt: skip
 """Parameters that simulators have, or that set-points written to them can hold."""
 
@@ -210,9 +220,8 @@ def decode(
         else:
             value = x * units[name]
             is_bound = scale == "linear"
-            result[name] = (
-                np.maximum(value, PARAMETERS[name].least) if is_bound else value
-            )
+            bounds = PARAMETERS[name].least, PARAMETERS[name].most
+            result[name] = np.clip(value, *bounds) if is_bound else value
     return result
 
 

@@ -59,7 +59,7 @@ NUMBERS = (
     "stiffness", "derivative", "integral", "dead_band", "saturation", "zero", "offset",
     "driving", "back_driven", "coasting", "lower", "upper", "quadratic",
     "load_static", "load_square", "start_up", "heating",
-    "inertial_load", "load_stiction", "creep_speed",
+    "inertial_load", "load_stiction", "creep_speed", "limited_damping",
 )  # fmt: skip
 """Rows of the table that the C program takes of every servo, in its order."""
 

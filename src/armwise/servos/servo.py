@@ -403,6 +403,23 @@ class Servo:
         return replace(self, values=dict(self.plain), plain={}) if self.plain else self
 
     @property
+    def actuator_damping(self) -> Float[np.ndarray, " dof"]:
+        """What an actuator damps by within its limit of torque, in [N m s/rad].
+
+        The derivative gain, and of the damping what a torque limit limits, too.
+        """
+        v = self.values
+        return np.asarray(v["derivative"] + v["limited_damping"] * v["damping"])
+
+    @property
+    def actuated_arm(self) -> Arm:
+        """The identified arm, its joints without the damping that actuators do."""
+        if self.plain:
+            return self.simplified().actuated_arm
+        own = self.values["damping"] * (1.0 - self.values["limited_damping"])
+        return replace(self, values=dict(self.values) | {"damping": own}).identified_arm
+
+    @property
     def identified_arm(self) -> Arm:
         """The description with simplified servos' friction and rotors in its joints."""
         if self.plain:

@@ -49,6 +49,7 @@ _EFFECTS = {
         not in (
             "derivative gain",
             "saturation",
+            "torque limit",
             "command offset",
             "set-point profile",
         )
@@ -106,7 +107,7 @@ def position_actuators(servo: Servo) -> dict[str, str]:
     """A line of <actuator> per joint: kp (ctrl + shift − q) − kd q̇, and no more."""
     lines = {}
     for j, joint in enumerate(servo.arm.joints):
-        kp, kd = (float(servo.values[x][j]) for x in ("stiffness", "derivative"))
+        kp, kd = float(servo.values["stiffness"][j]), float(servo.actuator_damping[j])
         shift = float(servo.values["offset"][j] + servo.values["zero"][j])
         # Everything is said: a template's defaults must not change it.
         words = [f"name={quoteattr(joint.name)} joint={quoteattr(joint.name)}"]
@@ -120,9 +121,9 @@ def position_actuators(servo: Servo) -> dict[str, str]:
     return lines
 
 
-def _arm(servo: Servo) -> Arm:
+def _arm(servo: Servo, *, is_actuated: bool = True) -> Arm:
     """The arm whose torque only its servos limit: a description's limit is a guess."""
-    arm = servo.identified_arm
+    arm = servo.actuated_arm if is_actuated else servo.identified_arm
     limits = servo.values["saturation"]
     joints = tuple(
         replace(joint, limits=replace(joint.limits, effort=float(limit)))
@@ -152,7 +153,10 @@ def drawn_servos(servo: Servo, count: int, seed: int) -> list[Servo]:
     ]
 
 
-_RANDOMISED = (*CORE, "derivative", "offset", "saturation", "acceleration", "slew")
+_RANDOMISED = (
+    *CORE,
+    *("derivative", "offset", "saturation", "limited_damping", "acceleration", "slew"),
+)
 """Parameters that simulators have words for, or set-points."""
 
 
@@ -195,7 +199,7 @@ def _write_mjcf(servo: Servo, path: Path, template: Path | None) -> WrittenFiles
 
 def _write_description(kind: str) -> Callable[[Servo, Path, Path | None], WrittenFiles]:
     def write(servo: Servo, path: Path, template: Path | None) -> WrittenFiles:
-        return write_arm(_arm(servo), path, kind, template)
+        return write_arm(_arm(servo, is_actuated=False), path, kind, template)
 
     return write
 
@@ -226,7 +230,7 @@ def _write_isaaclab(
         words = {
             "joint_names_expr": [joint.name],
             "stiffness": float(servo.values["stiffness"][j]),
-            "damping": float(servo.values["derivative"][j]),
+            "damping": float(servo.actuator_damping[j]),
             "armature": joint.drive.rotor_inertia,
             "friction": joint.drive.coulomb,
             "dynamic_friction": joint.drive.coulomb,
@@ -269,7 +273,7 @@ def _write_mjlab(
         words = {
             "target_names_expr": (joint.name,),
             "stiffness": float(servo.values["stiffness"][j]),
-            "damping": float(servo.values["derivative"][j]),
+            "damping": float(servo.actuator_damping[j]),
             "armature": joint.drive.rotor_inertia,
             "frictionloss": joint.drive.coulomb,
             "viscous_damping": joint.drive.viscous,
