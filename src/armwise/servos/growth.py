@@ -46,6 +46,9 @@ _PROFILE = "set-point profile"
 _SET_POINT = ("acceleration limit", _PROFILE)
 """Elements that delay or hasten the set-point."""
 
+_SLEW = "slew limit"
+"""Element that other limits stand for."""
+
 _FRICTION = ("load friction", "Stribeck friction")
 """Elements that limits of the set-point are mistaken for."""
 
@@ -110,6 +113,7 @@ class Growth:
         self.errors = {j.number: self._left_out(j, j.fits) for j in self.joints}
         for joint in self.joints:
             joint.bare_error = self.errors[joint.number]
+        self._slews()
         self._set_points()
         if any(joint.limits for joint in self.joints):
             self._reconsider("torque limit")
@@ -152,6 +156,16 @@ class Growth:
             # within the scatter between halves of the motions.
             if abs(self.errors[joint.number] - before) > 0.01 * before:
                 joint.tried.clear()
+
+    def _slews(self) -> None:
+        """Begin with the limit of speed where random starts ended with one.
+
+        Without it any limit of torque or acceleration stands for it, and keeps it out.
+        """
+        limited = [j for j in self.joints if np.isfinite(j.core["slew"])]
+        if limited:
+            self.progress(_SLEW, 0.35)
+            self._try(_SLEW, limited)
 
     def _set_points(self) -> None:
         """Find the set-points' limits first, beside friction of any kind.
@@ -216,11 +230,11 @@ class Growth:
             self.errors[joint.number] = after
         return after
 
-    def _try(self, element: str) -> None:
-        """Add an element to the joints that it predicts better for."""
+    def _try(self, element: str, among: Sequence[ServoJoint] | None = None) -> None:
+        """Add an element to the joints, or some, that it predicts better for."""
         added = ELEMENTS[element]
         lacking = [
-            j for j in self.joints
+            j for j in (self.joints if among is None else among)
             if not set(added) <= set(j.names)
             and len(j.names) != j.tried.get(element)
             and (element not in self.verdicts or not self._is_exact(j))
