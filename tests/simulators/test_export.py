@@ -416,6 +416,14 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_a_template_of_another_arm_is_refused_though_joints_are_held(tmp_path):
+    """The message is on the template, not on a joint that it lacks."""
+    held = load_arm("ur5", lock={load_arm("ur5").coordinate_names[-1]: 0.1})
+    aw.save_arm(load_arm("two_link_uno"), tmp_path / "other.xml")
+    with pytest.raises(ArmwiseError, match=r"other\.xml is no template for ur5"):
+        aw.export(held, tmp_path / "x.xml", to="mjcf", template=tmp_path / "other.xml")
+
+
 def test_what_stands_for_friction_without_a_log_is_said(truth, tmp_path):
     """An estimate read from a file: one motion for all, whatever the draws' seed."""
     data = samples_of(truth, seconds=10.0)

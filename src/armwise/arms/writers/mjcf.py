@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armwise.arms.arm import Arm, Coupling, Frame, Joint, Shape
-from armwise.arms.chain import with_locked_joints
 from armwise.arms.inertia import InertialParameters
 from armwise.arms.layout import BASE
 from armwise.arms.poses import inverse
@@ -23,7 +22,7 @@ from armwise.arms.writers.link_inertia import (
     frames_on,
     require_writable,
 )
-from armwise.arms.writers.urdf import changed_links, number, numbers, require_same_arm
+from armwise.arms.writers.urdf import changed_links, number, numbers, template_arm
 from armwise.arms.writers.xml_edit import Editor, quoteattr
 from armwise.errors import ArmError
 from armwise.tables import read_bounded
@@ -340,8 +339,7 @@ def fill_mjcf(
         actuators: Joint → line of <actuator> for joints without one; given, the file
             is to be simulated as it is: friction's solver is set as well.
     """
-    before = with_locked_joints(read_mjcf(path), arm.locked)
-    require_same_arm(arm, before, path)
+    before = template_arm(arm, read_mjcf(path), path)
     changed = changed_links(arm, before)
     require_writable(arm, changed, allow_unphysical)
     data, root = _with_included(path, data, root)

@@ -264,9 +264,7 @@ def fill_urdf(
         allow_unphysical: Write negative masses and moments all the same.
     """
     # The template may hold what is to be repaired.
-    before = read_urdf(path, root=root, allow_unphysical=True)
-    before = with_locked_joints(before, arm.locked)
-    require_same_arm(arm, before, path)
+    before = template_arm(arm, read_urdf(path, root=root, allow_unphysical=True), path)
     changed = changed_links(arm, before)
     require_writable(arm, changed, allow_unphysical)
     links = {link.attributes["name"]: link for link in root.all("link")}
@@ -279,8 +277,12 @@ def fill_urdf(
     return filler.editor.result(), tuple(notes)
 
 
-def require_same_arm(arm: Arm, template: Arm, path: Path) -> None:
-    """Refuse a template with other joints or links; locked ones do not count."""
+def template_arm(arm: Arm, template: Arm, path: Path) -> Arm:
+    """A template's arm, held as the arm is; other joints or links are refused."""
+    # Those that a template of another arm lacks are not what is wrong with it.
+    own = {joint.name for joint in template.joints}
+    held = {name: x for name, x in arm.locked.items() if name in own}
+    template = with_locked_joints(template, held)
     for what in ("joints", "links"):
         names = [x.name for x in getattr(arm, what)]
         expected = [x.name for x in getattr(template, what)]
@@ -290,6 +292,7 @@ def require_same_arm(arm: Arm, template: Arm, path: Path) -> None:
                 f"{', '.join(expected[:10])}, not {', '.join(names[:10])}. Give the "
                 "file the arm was loaded from."
             )
+    return template
 
 
 def changed_links(arm: Arm, before: Arm) -> list[int]:
