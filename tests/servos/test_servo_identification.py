@@ -34,6 +34,7 @@ from armwise.servos.motions import (
     is_reversed,
     joint_loads,
     joint_signs,
+    refuse_unfollowed,
     servo_motion,
 )
 from armwise.servos.rollout import Roller
@@ -236,6 +237,14 @@ def test_a_motor_that_is_off_half_way(robot):
     q[half:, 0] = q[half, 0] - 1.0
     with pytest.raises(RecordingError, match=r"joint 1 does not move from \d"):
         aw.identify_servo(robot, rig.of_arrays(time, q, command))
+
+
+def test_a_soft_servo_that_sags_is_not_off(robot):
+    """Far from its command at rest, it has not answered yet to one just sent."""
+    time = np.arange(0.0, 8.0, 0.02)
+    command = np.where(time < 1.97, 1.5, 0.0)[:, None] * [1.0, 0.0]
+    q = np.where(time < 2.02, 1.0, 0.1)[:, None] * [1.0, 0.0]
+    refuse_unfollowed(servo_motion(rig.of_arrays(time, q, command), robot))
 
 
 def test_five_samples_a_second(robot):

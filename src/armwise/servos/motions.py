@@ -174,11 +174,13 @@ def _check_following(
     source: str, time: np.ndarray, q: np.ndarray, command: np.ndarray
 ) -> None:
     """Refuse a log in which a motor is off while its command moves."""
-    length = max(2, round(2.0 / float(np.median(np.diff(time)))))
+    length = max(4, round(2.0 / float(np.median(np.diff(time)))))
     for j in range(q.shape[1]):
         for start in range(0, len(time) - length, length // 2 + 1):
             rows = slice(start, start + length)
-            travel, moved = np.ptp(command[rows, j]), np.ptp(q[rows, j])
+            # Judgement: what is commanded in the last half second may not show yet.
+            early = slice(start, start + 3 * length // 4)
+            travel, moved = np.ptp(command[early, j]), np.ptp(q[rows, j])
             error = float(np.median(np.abs(command[rows, j] - q[rows, j])))
             # Judgement: commands swing by 30 degrees, the joint by less than one in
             # twenty of that, far from where it should be: friction does not do that.
