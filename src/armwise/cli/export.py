@@ -23,7 +23,7 @@ from armwise.cli.arguments import (
     output_file,
     read_logs,
 )
-from armwise.cli.output import AsJson, console, figure, print_json, table, warn
+from armwise.cli.output import AsJson, console, figure, heads, print_json, table, warn
 from armwise.errors import ArmwiseError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _show(result: Export) -> None:
     if result.losses:
         of = "in mrad of free run" if result.unit == "rad" else "of each joint's torque"
         title = f"What {result.to} cannot express, {of}"
-        rows = table(title, ["effect", *result.joints])
+        rows = table(title, ["effect", *heads(result.joints)])
         for loss in result.losses:
             rows.add_row(loss.effect, *_cells(loss.cost, result.unit))
         if len(result.losses) > 1:

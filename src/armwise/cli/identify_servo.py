@@ -18,7 +18,7 @@ from armwise.cli.arguments import (
     SkipBadRows,
     Validate,
 )
-from armwise.cli.output import AsJson, console, print_json, progress_bar, table
+from armwise.cli.output import AsJson, console, heads, print_json, progress_bar, table
 
 if TYPE_CHECKING:
     from armwise.recordings import Recording
@@ -139,12 +139,12 @@ def _show(
 
     screen = console()
     names = [joint.name for joint in servo.arm.joints]
-    values = table(f"Servos of {servo.arm.name}", ["", *names])
+    values = table(f"Servos of {servo.arm.name}", ["", *heads(names)])
     for name, unit, cells in servo.rows():
         values.add_row(escape(f"{name} [{unit}]"), *cells)
     screen.print(values)
     screen.print("± is two standard deviations; ? is not known.", markup=False)
-    errors = table("Mean error in free run [mrad]", ["", *names])
+    errors = table("Mean error in free run [mrad]", ["", *heads(names)])
     for label, e in (("fitted", servo.fit), ("other motions", validation)):
         if e is not None:
             errors.add_row(label, *(f"{1e3 * x:.2f}" for x in e.joints))

@@ -21,7 +21,7 @@ from armwise.cli.arguments import (
     output_file,
     read_logs,
 )
-from armwise.cli.output import AsJson, console, figure, print_json, table, warn
+from armwise.cli.output import AsJson, console, figure, heads, print_json, table, warn
 
 if TYPE_CHECKING:
     from armwise.learning import Session
@@ -169,7 +169,7 @@ def _show_practice(report: dict[str, Any], names: tuple[str, ...]) -> None:
     out = console()
     out.print(report["reason"], markup=False)
     if len(report["overall_error"]):
-        lines = table("RMS position error (rad, m)", ("attempt", *names, "all"))
+        lines = table("RMS position error (rad, m)", ("attempt", *heads(names), "all"))
         for k, row in enumerate(report["position_error"]):
             total = report["overall_error"][k]
             lines.add_row(str(k + 1), *map(figure, row), figure(total))
@@ -219,7 +219,7 @@ def _show(session: Session, report: dict[str, Any], as_json: bool) -> None:
     out = console()
     out.print(report["analysis"]["reason"])
     names = session.arm.coordinate_names
-    lines = table("RMS velocity error (rad/s, m/s)", ("trial", *names, "all"))
+    lines = table("RMS velocity error (rad/s, m/s)", ("trial", *heads(names), "all"))
     for k, row in enumerate(report["velocity_error"]):
         lines.add_row(str(k + 1), *map(figure, row), figure(report["overall_error"][k]))
     floor = [*report["floor"], report["overall_floor"]]

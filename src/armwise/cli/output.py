@@ -73,6 +73,23 @@ def table(title: str, columns: Sequence[str]) -> Table:
     return rows
 
 
+def heads(names: Sequence[str]) -> list[str]:
+    """Joints' names without words that all begin or end with, for a table's head."""
+    words = [name.split("_") for name in names]
+    before: list[str] = []
+    while len(words) > 1 and min(map(len, words)) > 1:
+        if len({own[0] for own in words}) == 1:
+            before = [own.pop(0) for own in words][:1]
+        elif len({own[-1] for own in words}) == 1:
+            words = [own[:-1] for own in words]
+        else:
+            break
+    # A number alone is not a name: the word before it stays.
+    if all(own[0].isdigit() for own in words):
+        words = [[*before, *own] for own in words]
+    return ["_".join(own) for own in words]
+
+
 _SAID: ContextVar[set[str] | None] = ContextVar("said", default=None)
 """Warnings that the command at work has printed."""
 
