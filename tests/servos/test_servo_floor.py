@@ -23,8 +23,27 @@ def robot(tmp_path_factory):
     return rig.arm(tmp_path_factory.mktemp("floor"))
 
 
-def on_floor(robot, height, stiffness=2e3):
-    return replace(rig.truth(robot), floor=Floor((1,), TIP[None], height, stiffness))
+def on_floor(robot, height, stiffness=2e3, friction=0.0):
+    floor = Floor((1,), TIP[None], height, stiffness, friction)
+    return replace(rig.truth(robot), floor=floor)
+
+
+def pressed(robot, friction, command):
+    """Return where servos without friction of their own rest on a floor."""
+    servo = on_floor(robot, -0.23, friction=friction)
+    smooth = dict(servo.values) | {"coulomb": np.full(2, 1e-9)}
+    servo = replace(servo, values=smooth)
+    log = rig.of_arrays(
+        np.arange(len(command)) * 0.02, np.tile(command[0], (len(command), 1)), command
+    )
+    q = servo.predict(log)[-1:]
+    missing = Dynamics(robot).gravity_torque(q)[0]
+    missing -= servo.values["stiffness"] * (command[-1] - q[0])
+    J = Dynamics(robot).jacobian(q, "l1")[0]
+    lever = Dynamics(robot).link_pose(q, "l1")[0, :3, :3] @ TIP
+    # Of this planar arm the tip moves along x and z; torques tell both forces.
+    moved = (J[:3] + np.cross(J[3:].T, lever).T)[[0, 2]]
+    return np.linalg.solve(moved.T, missing), q
 
 
 def tip_height(robot, q):
@@ -48,6 +67,30 @@ def test_at_rest_the_floor_carries_what_servos_press_with(robot):
     lift = (np.array(nudged) - tip_height(robot, q)[0]) / 1e-6
     # Commands are cut off to ticks, of 1.5 mrad.
     assert missing == pytest.approx(2e3 * depth * lift, rel=0.03)
+
+
+@pytest.mark.parametrize("command", [[0.3, 0.2], [0.4, 0.0]])
+def test_friction_holds_within_its_cone(robot, command):
+    """Pushed along a rough floor it sticks, on a smooth one it lies where it may."""
+    time = np.arange(400) * 0.02
+    goals = np.where(time[:, None] < 0.5, [0.8, 0.3], command)
+    (along, up), rough = pressed(robot, 0.5, goals)
+    assert up > 0.5
+    assert abs(along) <= 0.5 * up * 1.01
+    (nothing, _), smooth = pressed(robot, 0.0, goals)
+    assert abs(nothing) < 0.02 * up < abs(along)
+    assert np.abs(rough - smooth).max() > 3e-3
+
+
+def test_a_sliding_point_is_held_back_by_its_weight_on_the_floor(robot):
+    """Drawn along the floor until just now, it rests at the edge of its cone."""
+    time = np.arange(400) * 0.02
+    ramp = np.clip((time - 0.5) / 7.0, 0.0, 1.0)[:, None]
+    goals = [0.4, 0.1] + ramp * np.array([-0.4, 0.2])
+    for friction in (0.1, 0.2):
+        (along, up), _ = pressed(robot, friction, goals)
+        assert up > 5.0
+        assert abs(along) == pytest.approx(friction * up, rel=0.02)
 
 
 def test_a_floor_out_of_reach_changes_nothing(robot):
@@ -86,6 +129,25 @@ def test_a_floor_is_found_to_millimetres(robot):
     assert np.abs(gap[rows]).mean() < 1e-3
 
 
+@pytest.mark.parametrize("friction", [0.0, 0.5])
+def test_a_floor_of_any_friction_is_where_it_is(robot, friction):
+    """A smooth floor that stands for a rough one is millimetres off."""
+    servo = on_floor(robot, -0.25, friction=friction)
+    motions, held = logs_on(servo, robot, range(3))
+    floor = find_floor(robot, replace(servo, floor=None).table, motions, held)
+    assert floor is not None
+    assert floor.height == pytest.approx(-0.25, abs=2e-3)
+    assert floor.points[0, [0, 2]] == pytest.approx(TIP[[0, 2]], abs=3e-3)
+    assert floor.friction == pytest.approx(friction, abs=0.03)
+    assert floor.height_std < 2e-3
+    # A planar arm has no motion that shows where across it the point is.
+    assert np.isinf(floor.points_std[0, 1])
+    said = floor.statement(robot)
+    assert "l1 up, -25" in said
+    assert "± ?" in said
+    assert ("of friction 0.5" if friction else "without friction") in said
+
+
 def test_no_floor_is_found_where_a_joint_meets_a_wall(robot):
     """It stops at one angle of a joint in one motion, and others go beyond."""
     free = rig.truth(robot)
@@ -100,9 +162,12 @@ def test_no_floor_is_found_where_a_joint_meets_a_wall(robot):
 
 
 def test_a_file_keeps_the_floor(robot, tmp_path):
-    servo = on_floor(robot, -0.23)
+    servo = on_floor(robot, -0.23, friction=0.4)
+    known = replace(servo.floor, points_std=np.array([[1e-3, np.inf, 2e-3]]))
+    servo = replace(servo, floor=replace(known, height_std=1e-3))
     write_servo(servo, tmp_path / "servo.json")
     again = read_servo(tmp_path / "servo.json")
+    assert again.floor.statement(robot) == servo.floor.statement(robot)
     log = rig.recording(servo, 1)
     assert np.allclose(again.predict(log), servo.predict(log), atol=1e-9)
     plain = json.loads((tmp_path / "servo.json").read_text())
@@ -113,7 +178,7 @@ def test_a_file_keeps_the_floor(robot, tmp_path):
 
 
 def test_targets_without_floors_say_what_that_costs(robot, tmp_path):
-    servo = on_floor(robot, -0.22)
+    servo = on_floor(robot, -0.22, friction=0.5)
     log = rig.recording(servo, 4)
     costs = {
         to: {
@@ -127,3 +192,6 @@ def test_targets_without_floors_say_what_that_costs(robot, tmp_path):
     change = np.abs(free - servo.predict(log)).mean(axis=0)
     assert costs["urdf"]["floor"] == pytest.approx(change, rel=1e-9)
     assert change.max() > 5e-3
+    smooth = on_floor(robot, -0.22).predict(log)
+    change = np.abs(smooth - servo.predict(log)).mean(axis=0)
+    assert costs["mjcf"]["floor's friction"] == pytest.approx(change, rel=1e-9)

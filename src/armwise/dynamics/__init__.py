@@ -14,6 +14,7 @@ from armwise.dynamics.inverse import inverse_dynamics
 from armwise.dynamics.kinematics import (
     constant_pose,
     link_poses,
+    moment_rates,
     place_pose,
     potential_energy,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "link_wrench",
     "mass_matrix",
     "mechanism_of",
+    "moment_rates",
     "mul",
     "place_pose",
     "potential_energy",

@@ -13,9 +13,12 @@ from armwise.dynamics.vectors import (
     ZERO,
     Scalar,
     Vector,
+    add,
     clean,
     cross,
+    dot,
     mul,
+    scale,
     total,
     turn,
     vadd,
@@ -24,6 +27,8 @@ from armwise.dynamics.vectors import (
 )
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
+
     from armwise.dynamics.skeleton import Skeleton
 
 Pose = tuple[tuple[Vector, Vector, Vector], Vector]
@@ -117,6 +122,43 @@ def potential_energy(
         height = tuple(mul(body[0], x) for x in pose[1])
         terms += [mul(u, x) for u, x in zip(up, vadd(moment, height), strict=True)]
     return total(*terms)
+
+
+def moment_rates(
+    skeleton: Skeleton,
+    q: Sequence[Scalar],
+    moments: Sequence[Sequence[Scalar]],
+    axes: Float[np.ndarray, "axes 3"],
+) -> list[list[Scalar]]:
+    """Return how fast Σ m r moves along axes of the base, per joint's unit speed.
+
+    Args:
+        skeleton: Internal frames.
+        q: Joint positions.
+        moments: Of every link m and m r, r in its internal frame.
+        axes: Unit vectors.
+    """
+    poses = link_poses(skeleton, q)
+    masses: list[Scalar] = [moment[0] for moment in moments]
+    sums = [
+        vadd(_combine(pose[0], (m[1], m[2], m[3])), scale(m[0], pose[1]))
+        for pose, m in zip(poses, moments, strict=True)
+    ]
+    rates: list[list[Scalar]] = [[0.0] * skeleton.size for _ in axes]
+    for i in reversed(range(skeleton.size)):
+        z, origin = poses[i][0][2], poses[i][1]
+        moved = (
+            cross(z, vsub(sums[i], scale(masses[i], origin)))
+            if skeleton.segments[i].is_revolute
+            else scale(masses[i], z)
+        )
+        for k, axis in enumerate(axes):
+            rates[k][i] = dot(vector(axis), moved)
+        parent = skeleton.segments[i].parent
+        if parent != BASE:
+            sums[parent] = vadd(sums[parent], sums[i])
+            masses[parent] = add(masses[parent], masses[i])
+    return rates
 
 
 def _combine(columns: Sequence[Vector], v: Vector) -> Vector:

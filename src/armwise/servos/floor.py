@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from armwise.servos.rollout import (
     ServoMotion,
     ServoTables,
     least_scale,
+    place_of,
     robust,
 )
 
@@ -33,8 +35,8 @@ _WINDOW_S = 10.0
 _MOST_WINDOWS = 16
 """Windows that are fitted, at most."""
 
-# Judgement: less is within what gears and links give way by.
-_LEAST_DROP = 3e-3
+# Judgement: less is an encoder's step at the end of a small arm.
+_LEAST_DROP = 1e-3
 """How far in [m] a free run is below a link that a floor holds up, at least."""
 
 _REACHES = (0.5, 1.0, 2.0, 3.0, 4.0)
@@ -44,8 +46,20 @@ _REACHES = (0.5, 1.0, 2.0, 3.0, 4.0)
 _STIFFNESS = 2e3
 """First stiffness in [N/m]."""
 
-_STEPS = 3e-3, 1e-3, 0.3
-"""Differences: of a point and of the height in [m], of the stiffness' logarithm."""
+# Judgement: points near and far along a link are valleys of their own.
+_VALLEYS = 3
+"""Floors on trial that are fitted, the best of many."""
+
+_STEPS = 3e-3, 1e-3, 0.3, 0.1
+"""Differences: of a point and of the height in [m], of the stiffness' logarithm, of
+friction."""
+
+_SLIDES = (0.1, 0.2, 0.4, 0.8)
+"""Coefficients of friction that are tried: of smooth tables and of rubber feet."""
+
+# Judgement: rubber on rubber.
+_MOST_FRICTION = 1.5
+"""Coefficient of friction, at most."""
 
 _DAMPINGS = (0.0, 0.1, 1.0, 10.0)
 """Of Levenberg and Marquardt, tried at once."""
@@ -56,9 +70,12 @@ _ROUNDS = 4
 _ITERATIONS = 8
 """Steps of the fit, at most."""
 
+_FIRST_ITERATIONS = 3
+"""Steps after which the best of some valleys is chosen."""
+
 # Judgement: as for walls, a tenth of the error where it touches.
 _WORTH = 0.1
-"""Fraction of the cost that a floor, or one more point that touches it, must save."""
+"""Fraction of the cost that a floor, one more point of it, or friction must save."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +87,44 @@ class Floor:
         points: In the frames of their links, in [m].
         height: Above the base's origin in [m].
         stiffness: In [N/m].
+        friction: Coulomb's coefficient of points that slide on it; 0 where it does not
+            show.
+        points_std: Standard deviations of the points in [m]; infinite where motions say
+            nothing.
+        height_std: That of the height.
+        friction_std: That of the friction.
     """
 
     links: tuple[int, ...]
     points: Float[np.ndarray, "points 3"]
     height: float
     stiffness: float
+    friction: float = 0.0
+    points_std: Float[np.ndarray, "points 3"] | None = None
+    height_std: float = np.inf
+    friction_std: float = np.inf
+
+    def statement(self, arm: Arm) -> str:
+        """Say in plain words where it is."""
+        names = sorted({arm.links[number].name for number in self.links})
+        height = _in_mm(self.height, self.height_std)
+        spread = self.points_std
+        points = [
+            f"({', '.join(_in_mm(x, s) for x, s in zip(row, stds, strict=True))})"
+            for row, stds in zip(
+                self.points,
+                np.full_like(self.points, np.inf) if spread is None else spread,
+                strict=True,
+            )
+        ]
+        friction = "without friction that shows"
+        if self.friction > 0.0:
+            friction = f"of friction {self.friction:.2f} ± {2 * self.friction_std:.2f}"
+        return (
+            f"Something level, such as a table, holds {' and '.join(names)} up, "
+            f"{height} mm above the base's origin, {friction}, where "
+            f"{' and '.join(points)} mm of the link's frame touches it"
+        )
 
     def rows(self, arm: Arm) -> Float[np.ndarray, "points numbers"]:
         """Return the points as rollouts take them."""
@@ -92,8 +141,15 @@ class Floor:
             )
             there = heights(arm, np.zeros((1, arm.dof)), number) @ [*point, 1.0]
             level = self.height + float(energy) - float(there[0])
-            rows.append([*weight, level, self.stiffness])
+            place = place_of(mechanism, number, point)
+            rows.append([*weight, level, self.stiffness, self.friction, *place])
         return np.array(rows)
+
+
+def _in_mm(value: float, std: float) -> str:
+    """Return a length in [mm] with two standard deviations, if they are known."""
+    text = f"{1e3 * value:.0f}"
+    return f"{text} ± {max(2e3 * std, 1.0):.0f}" if np.isfinite(std) else f"{text} ± ?"
 
 
 def heights(
@@ -127,8 +183,11 @@ def find_floor(
     search = _Search(arm, table, motions, held)
     floor = search.floor() if search.windows else None
     for _ in range(_ROUNDS):
-        if floor is None or search.suits(floor):
-            return floor
+        if floor is None:
+            return None
+        floor = search.sliding(replace(floor, friction=0.0))
+        if search.suits(floor):
+            return search.with_std(floor)
         # Where it holds up what was free tells more of it.
         floor = search.refitted(floor)
     return None
@@ -167,6 +226,12 @@ class _Search:
         errors = np.abs(self._errors([None])[0]) if self.windows else np.ones((1, 1))
         self.scale = least_scale(np.median(errors, axis=0), motions[0].rounding)
 
+    def only(self, windows: list[ServoMotion]) -> _Search:
+        """Return the search on some windows."""
+        part = copy(self)
+        part.windows = windows
+        return part
+
     def floor(self) -> Floor | None:
         """Return the floor, its points added one at a time."""
         best, cost = None, self._costs([None])[0]
@@ -174,8 +239,7 @@ class _Search:
             trials = self._candidates(best)
             if not trials:
                 break
-            near = _around(trials[int(np.argmin(self._costs(trials)))])
-            fitted = self._fitted(near[int(np.argmin(self._costs(near)))])
+            fitted = self._lowest(trials, _VALLEYS if best is None else 1)
             reached = self._costs([fitted])[0]
             if reached > (1.0 - _WORTH) * cost:
                 break
@@ -197,7 +261,7 @@ class _Search:
         # Judgement: as much again as a quarter of those that touch.
         more = [w for _, _, w in worst if id(w) not in fitted][: _MOST_WINDOWS // 4]
         self.windows = [*self.windows, *more]
-        return self._fitted(floor)
+        return self._fitted(replace(floor, friction=0.0))
 
     def _saved(self, floor: Floor) -> Float[np.ndarray, " samples"]:
         """Return how much nearer a floor's free runs are, row by row, in [rad]."""
@@ -231,24 +295,58 @@ class _Search:
                 trials.append(one)
         return trials
 
-    def _fitted(self, floor: Floor) -> Floor:
+    def _lowest(
+        self, trials: list[Floor], count: int, *, is_rough: bool = False
+    ) -> Floor:
+        """Return the best fit of the most promising floors on trial."""
+        # Lower and softer: a floor that is a little too high costs more than none.
+        lower = [
+            replace(one, height=one.height - down, stiffness=0.25 * one.stiffness)
+            for one in trials
+            for down in (0.0, 2e-3, 4e-3)
+        ]
+        # Judgement: every third window tells most of them.
+        costs = self.only(self.windows[::3])._costs(lower)
+        costs = costs.reshape(len(trials), -1).min(axis=1)
+        ends = []
+        for k in np.argsort(costs)[:count]:
+            near = _around(trials[k])
+            start = near[int(np.argmin(self._costs(near)))]
+            ends.append(self._fitted(start, _FIRST_ITERATIONS, is_rough=is_rough))
+        best = ends[int(np.argmin(self._costs(ends)))]
+        return self._fitted(best, is_rough=is_rough)
+
+    def sliding(self, floor: Floor) -> Floor:
+        """Return the floor with friction, if touching rows ask for it."""
+        trials = [replace(floor, friction=mu) for mu in _SLIDES]
+        near = trials[int(np.argmin(self._costs(trials)))]
+        near = self._fitted(near, is_rough=True)
+        least = (1.0 - _WORTH) * self._costs([floor])[0]
+        if self._costs([near])[0] > least:
+            return floor
+        # What friction does the points and the height did in its place, often by far.
+        starts = [replace(c, friction=near.friction) for c in self._candidates(None)]
+        far = self._lowest(starts, _VALLEYS, is_rough=True)
+        one, other = (self._costs([end])[0] for end in (near, far))
+        # Friction and heights make one long valley, in which steps are short.
+        return self._fitted(near if one < other else far, is_rough=True)
+
+    def _fitted(
+        self, floor: Floor, iterations: int = _ITERATIONS, *, is_rough: bool = False
+    ) -> Floor:
         """Move a floor and its points to where free runs touch as the arm did."""
         x, cost = _coordinates(floor), self._costs([floor])[0]
-        sizes = np.array([_STEPS[0]] * (len(x) - 2) + [*_STEPS[1:]])
+        # Judgement: a centimetre, a factor of e at most, for contact is no line.
+        limits = _sizes(len(x)) / [*[0.3] * (len(x) - 3), 0.1, 0.3, 0.3]
+        free = len(x) if is_rough else len(x) - 1
         damping = 1.0
-        for _ in range(_ITERATIONS):
-            moved = [_floor(floor.links, x + d) for d in np.diag(sizes)]
-            errors = self._errors([_floor(floor.links, x), *moved])
-            r = errors[0] / self.scale
-            J = (errors[1:] - errors[0]) / self.scale / sizes[:, None, None]
-            w = 1.0 / np.sqrt(1.0 + r**2)
-            J, r, w = J.reshape(len(x), -1), r.ravel(), w.ravel()
-            H, g = (J * w) @ J.T, (J * w) @ r
+        for _ in range(iterations):
+            J, rows = self._slopes(floor.links, x, free)
+            H, g = J @ J.T, J @ rows
             own = np.diag(np.maximum(np.diag(H), 1e-9))
             steps = [np.linalg.solve(H + d * damping * own, g) for d in _DAMPINGS[1:]]
             steps.append(np.linalg.lstsq(H, g, rcond=1e-10)[0])
-            # Judgement: a centimetre, a factor of e at most, for contact is no line.
-            limits = sizes / [*[0.3] * (len(x) - 2), 0.1, 0.3]
+            steps = [np.append(s, np.zeros(len(x) - free)) for s in steps]
             trials = [
                 _floor(floor.links, x - np.clip(s, -limits, limits)) for s in steps
             ]
@@ -263,6 +361,58 @@ class _Search:
                 continue
             x, cost, damping = _coordinates(trials[k]), costs[k], 1.0
         return _floor(floor.links, x)
+
+    def _slopes(
+        self, links: tuple[int, ...], x: np.ndarray, free: int
+    ) -> tuple[Float[np.ndarray, "free n"], Float[np.ndarray, " n"]]:
+        """Return errors and how they change with a floor's first numbers, weighted."""
+        sizes = _sizes(len(x))
+        moved = [_floor(links, x + d) for d in np.diag(sizes)[:free]]
+        errors = self._errors([_floor(links, x), *moved]) / self.scale
+        w = (1.0 + errors[0] ** 2) ** -0.25
+        J = w * (errors[1:] - errors[0]) / sizes[:free, None, None]
+        return J.reshape(free, -1), (w * errors[0]).ravel()
+
+    def with_std(self, floor: Floor) -> Floor:
+        """Return a floor that knows how far to trust its numbers."""
+        x = _coordinates(floor)
+        free = len(x) if floor.friction > 0.0 else len(x) - 1
+        J, rows = self._slopes(floor.links, x, free)
+        edges = np.cumsum([0, *(m.q.size for m in self.windows)])[:-1]
+        scores = np.add.reduceat(J * rows, edges, axis=1)
+        weight = np.repeat(
+            [m.weight for m in self.windows], [m.q.size for m in self.windows]
+        )
+        # In units of the steps, so that one tolerance suits metres and logarithms.
+        size = _sizes(len(x))[:free]
+        unit = np.outer(size, size)
+        values, vectors = np.linalg.eigh((J * weight) @ J.T * unit)
+        # Judgement: ten steps, some centimetres, is not known.
+        is_known = values > 1e-2
+        half = vectors[:, is_known] / np.sqrt(values[is_known])
+        inverse, count = half @ half.T, len(self.windows)
+        # Rows within half a second are alike, and windows, too, within themselves.
+        between = (scores @ scores.T) * unit * count / max(count - 1, 1)
+        bread = inverse @ between @ inverse * np.median(weight) ** 2
+        variance = np.maximum(np.diag(inverse), np.diag(bread))
+        hidden = (np.abs(vectors[:, ~is_known]) > 0.1).any(axis=1)
+        std = np.sqrt(variance) * size
+        # Halves of the windows also know of long valleys, and of what no floor is.
+        halves = [self.windows[side::2] for side in (0, 1)]
+        if all(halves):
+            one, other = (
+                _coordinates(self.only(half)._fitted(floor, is_rough=free == len(x)))
+                for half in halves
+            )
+            std = np.hypot(std, 0.5 * np.abs(one - other)[:free])
+        std = np.where(hidden, np.inf, std)
+        number = 3 * len(floor.links)
+        return replace(
+            floor,
+            points_std=std[:number].reshape(-1, 3),
+            height_std=float(std[number]),
+            friction_std=float(std[-1]) if floor.friction > 0.0 else np.inf,
+        )
 
     def _errors(self, floors: Sequence[Floor | None]) -> Float[np.ndarray, "floors n"]:
         """Return errors of all windows' rows that count, joint by joint."""
@@ -282,13 +432,28 @@ class _Search:
 
 
 def floor_to_dict(floor: Floor, arm: Arm) -> dict[str, Any]:
-    """Return a floor as JSON has it."""
+    """Return a floor as JSON has it; what is not known of it as null."""
+    known = {name: _finite(getattr(floor, name)) for name in _STDS}
     return {
         "links": [arm.links[number].name for number in floor.links],
         "points": floor.points.tolist(),
         "height": floor.height,
         "stiffness": floor.stiffness,
+        "friction": floor.friction,
+        **known,
     }
+
+
+_STDS = ("points_std", "height_std", "friction_std")
+"""Standard deviations of a floor's numbers."""
+
+
+def _finite(x: np.ndarray | float | None) -> Any:
+    if x is None:
+        return None
+    if isinstance(x, np.ndarray):
+        return [_finite(one) for one in x]
+    return float(x) if np.isfinite(x) else None
 
 
 def floor_from_dict(plain: Mapping[str, Any], arm: Arm) -> Floor:
@@ -302,28 +467,45 @@ def floor_from_dict(plain: Mapping[str, Any], arm: Arm) -> Floor:
         raise ArgumentError(f"its floor touches {unknown[0]!r}, which {arm.name} lacks")
     links = tuple(names.index(name) for name in plain["links"])
     points = np.array(plain["points"], float).reshape(-1, 3)
-    height, stiffness = float(plain["height"]), float(plain["stiffness"])
-    is_finite = np.isfinite([*points.ravel(), height, stiffness]).all()
-    if not (is_finite and stiffness > 0.0 and 0 < len(links) <= MOST_POINTS):
+    # Files of before had no friction.
+    numbers = plain["height"], plain["stiffness"], plain.get("friction", 0.0)
+    height, stiffness, friction = (float(x) for x in numbers)
+    is_finite = np.isfinite([*points.ravel(), height, stiffness, friction]).all()
+    is_floor = stiffness > 0.0 and friction >= 0.0 and 0 < len(links) <= MOST_POINTS
+    if not (is_finite and is_floor):
         raise ArgumentError("its floor has numbers that cannot be")
     if len(points) != len(links):
         raise ArgumentError("its floor needs one point for each link that touches it")
-    return Floor(links, points, height, stiffness)
+    rows, *single = (plain.get(name) for name in _STDS)
+    return Floor(
+        links, points, height, stiffness, friction,
+        # NumPy reads null as NaN.
+        None if rows is None else np.nan_to_num(np.array(rows, float), nan=np.inf),
+        *(np.inf if x is None else float(x) for x in single),
+    )  # fmt: skip
 
 
 def _around(floor: Floor) -> list[Floor]:
     """Return floors some millimetres higher and lower, softer and harder."""
-    x = _coordinates(floor)
     return [
-        _floor(floor.links, x + np.array([*np.zeros(len(x) - 2), up, np.log(factor)]))
+        replace(floor, height=floor.height + up, stiffness=floor.stiffness * factor)
         for up in (-4e-3, -2e-3, 0.0, 2e-3, 4e-3)
         for factor in (0.25, 0.5, 1.0, 2.0)
     ]
 
 
+def _sizes(count: int) -> Float[np.ndarray, " numbers"]:
+    """Return the differences of a floor's numbers."""
+    return np.array([_STEPS[0]] * (count - 3) + [*_STEPS[1:]])
+
+
 def _coordinates(floor: Floor) -> Float[np.ndarray, " numbers"]:
-    return np.array([*floor.points.ravel(), floor.height, np.log(floor.stiffness)])
+    own = floor.height, np.log(floor.stiffness), floor.friction
+    return np.array([*floor.points.ravel(), *own])
 
 
 def _floor(links: tuple[int, ...], x: np.ndarray) -> Floor:
-    return Floor(links, x[:-2].reshape(-1, 3), float(x[-2]), float(np.exp(x[-1])))
+    height, stiffness, friction = x[-3:]
+    friction = float(np.clip(friction, 0.0, _MOST_FRICTION))
+    points = x[:-3].reshape(-1, 3)
+    return Floor(links, points, float(height), float(np.exp(stiffness)), friction)

@@ -455,11 +455,9 @@ class JointMotions:
         self.floor = find_floor(self.arms[0], table, self.motions, held)
         if self.floor is None:
             return
-        names = {self.arms[0].links[number].name for number in self.floor.links}
         self.notes.append(
-            f"Something level, such as a table, holds {' and '.join(sorted(names))} "
-            f"up, some {1e3 * self.floor.height:.0f} mm above the base's origin: free "
-            "runs stop there, and so do those of the MJCF that is written."
+            f"{self.floor.statement(self.arms[0])}: free runs stop there, and so do "
+            "those of the MJCF that is written."
         )
         floors = self.floor.rows(self.arms[0])[None]
         pairs = zip(

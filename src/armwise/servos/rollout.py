@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from armwise.arms import Arm
+from armwise.arms import BASE, Arm
 from armwise.dynamics import (
     Mechanism,
     equations,
     mechanism_of,
+    moment_rates,
     potential_energy,
 )
 from armwise.errors import ArgumentError, ArmError
@@ -310,7 +311,8 @@ class Roller:
             bodies: Of every motion, inertial parameters beside each table, instead of
                 the motion's own.
             floors: Beside each table, points that a floor may push up: the grouped
-                parameters of a weight of 1 N there, the floor's height and stiffness.
+                parameters of a weight of 1 N there, the floor's height, stiffness and
+                friction, and of every link a weight and its moment: `place_of`.
 
         Returns:
             Per motion, positions at its stamps under every table; NaN where a rollout
@@ -513,10 +515,10 @@ def drive_rows(tables: ServoTables) -> np.ndarray:
 # The compiled programs.
 
 
-def _one_joint_programs() -> tuple[Program, Program, Program, Program]:
+def _one_joint_programs() -> tuple[Program, ...]:
     """Trace (M + added) q̈ = τ - C - G - K (q - reference), its mobility and weight.
 
-    A single joint of several does not know its height, and has no floor.
+    A single joint of several does not know its height, and has no floor to slide on.
     """
 
     def accelerate(
@@ -541,11 +543,15 @@ def _one_joint_programs() -> tuple[Program, Program, Program, Program]:
         trace("mobility", mobility, two),
         trace("weight", weight, three),
         trace("height", lambda q, bodies: {"height": [q[0]]}, three),
+        trace("slide", lambda q, place: {"rates": [q[0]] * 2}, {"q": 1, "place": 4}),
     )
 
 
-def _weight_programs(mechanism: Mechanism) -> tuple[Program, Program]:
-    """Trace gravity's torque and energy, bodies an input like the motion."""
+def _weight_programs(mechanism: Mechanism) -> tuple[Program, ...]:
+    """Trace gravity's torque and energy, bodies an input like the motion.
+
+    And how points slide on a floor, which gravity's grouped parameters do not know.
+    """
     gravity = equations(mechanism)["gravity_torque"].function
 
     def weight(q: Any, bodies: Any) -> dict[str, object]:
@@ -555,8 +561,42 @@ def _weight_programs(mechanism: Mechanism) -> tuple[Program, Program]:
         angles, spread = mechanism.joints(q, True), mechanism.bodies(bodies)
         return {"height": [potential_energy(mechanism.skeleton, angles, spread)]}
 
+    def slide(q: Any, place: Any) -> dict[str, object]:
+        angles = mechanism.joints(q, True)
+        moments = [place[4 * k : 4 * k + 4] for k in range(mechanism.dof)]
+        axes = level_axes(_upwards(mechanism))
+        rates = moment_rates(mechanism.skeleton, angles, moments, axes)
+        return {"rates": [rate for row in rates for rate in row]}
+
     sizes = {"q": mechanism.dof, "bodies": len(mechanism.grouping.indices)}
-    return trace("weight", weight, sizes), trace("height", height, sizes)
+    places = {"q": mechanism.dof, "place": 4 * mechanism.dof}
+    return (
+        trace("weight", weight, sizes),
+        trace("height", height, sizes),
+        trace("slide", slide, places),
+    )
+
+
+def level_axes(up: np.ndarray) -> Float[np.ndarray, "two 3"]:
+    """Return two axes across a third; any two will do."""
+    return np.linalg.svd(np.asarray(up, float)[None])[2][1:]
+
+
+def _upwards(mechanism: Mechanism) -> Float[np.ndarray, " 3"]:
+    """Return the direction against gravity in base axes; z where there is none."""
+    root = next(s for s in mechanism.skeleton.segments if s.parent == BASE)
+    up = np.linalg.inv(root.from_base)[:3, :3] @ -np.asarray(root.gravity, float)
+    return up if np.any(up) else np.array([0.0, 0.0, 1.0])
+
+
+def place_of(
+    mechanism: Mechanism, link: int, point: Float[np.ndarray, " 3"]
+) -> Float[np.ndarray, " numbers"]:
+    """Return of every link a weight and its moment: 1 at a point of a link."""
+    place = np.zeros((mechanism.dof, 4))
+    inner = mechanism.skeleton.segments[link].from_user @ np.append(point, 1.0)
+    place[link] = 1.0, *inner[:3]
+    return place.ravel()
 
 
 class _Programs:
@@ -620,10 +660,10 @@ def rollout_source(mechanism: Mechanism | None, *, on_gpu: bool = False) -> str:
     """
     lanes = 1 if on_gpu else LANES
     if mechanism is None:
-        accelerate, mobility, weight, height = _one_joint_programs()
+        accelerate, mobility, weight, height, slide = _one_joint_programs()
         stepper = one_joint_stepper_source(accelerate, mobility, lanes, on_gpu=on_gpu)
     else:
-        weight, height = _weight_programs(mechanism)
+        weight, height, slide = _weight_programs(mechanism)
         stepper = (
             cuda_stepper_source(mechanism)
             if on_gpu
@@ -631,17 +671,23 @@ def rollout_source(mechanism: Mechanism | None, *, on_gpu: bool = False) -> str:
         )
     varying = len(LOAD) if mechanism is None else 0
     profile = fill(_TEMPLATES / "profile.c.in", SUBSTEP=SUBSTEP)
-    moved = weight.output("load").nonzero
-    spread = " ".join(f"load[{i}] = y[{k}];" for k, i in enumerate(moved))
     text = fill(
-        _TEMPLATES / "rollout.c.in", VARYING=varying, SPREAD=spread, POINTS=MOST_POINTS
-    )
+        _TEMPLATES / "rollout.c.in", VARYING=varying, POINTS=MOST_POINTS,
+        SPREAD=_spread(weight, "load", "load"), SLIDING=_spread(slide, "rates", "rate"),
+    )  # fmt: skip
     write = device_core if on_gpu else core_source
-    parts = [stepper, profile, write(weight), write(height), text]
+    cores = [write(one) for one in (weight, height, slide)]
+    parts = [stepper, profile, *cores, text]
     if not on_gpu:
         batch = fill(_TEMPLATES / "batch.c.in", LOST=LOST, NAMES=MOST_NAMES)
         parts.append(batch)
     return "\n".join(parts)
+
+
+def _spread(program: Program, output: str, array: str) -> str:
+    """Write a program's output to an array that holds zeros."""
+    moved = program.output(output).nonzero
+    return " ".join(f"{array}[{i}] = y[{k}];" for k, i in enumerate(moved))
 
 
 def _compiled(mechanism: Mechanism | None) -> _Programs:

@@ -53,7 +53,7 @@ from armwise.simulators.files import (
 from armwise.simulators.servo_export import (
     LOST,
     drawn_servos,
-    has_floor,
+    lost_of_floor,
     servo_losses,
     write_servo_target,
 )
@@ -298,8 +298,8 @@ def _export_servo(
 ) -> Export:
     drawn = drawn_servos(servo, *draws)
     require_bodies(servo.arm)
-    holds = has_floor(to, template)
-    costs = servo_losses(servo, LOST[to], recordings, holds)
+    missing = lost_of_floor(servo, to, template)
+    costs = servo_losses(servo, LOST[to], recordings, missing)
     together = costs.pop("together", None)
     if together is None:
         together = next(iter(costs.values()), np.zeros(servo.arm.dof))
