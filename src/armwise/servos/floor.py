@@ -46,6 +46,9 @@ _REACHES = (0.5, 1.0, 2.0, 3.0, 4.0)
 _STIFFNESS = 2e3
 """First stiffness in [N/m]."""
 
+_TIE = 0.05
+"""Part of what a floor explains by which another is as good."""
+
 # Judgement: points near and far along a link are valleys of their own.
 _VALLEYS = 3
 """Floors on trial that are fitted, the best of many."""
@@ -308,16 +311,34 @@ class _Search:
         # Judgement: every third window tells most of them.
         costs = self.only(self.windows[::3])._costs(lower)
         costs = costs.reshape(len(trials), -1).min(axis=1)
+        order = [int(k) for k in np.argsort(costs)]
+        last = max(one.links[-1] for one in trials)
+        outermost = next(k for k in order if trials[k].links[-1] == last)
         ends = []
-        for k in np.argsort(costs)[:count]:
+        for k in dict.fromkeys([*order[:count], outermost]):
             near = _around(trials[k])
             start = near[int(np.argmin(self._costs(near)))]
             ends.append(self._fitted(start, _FIRST_ITERATIONS, is_rough=is_rough))
-        best = ends[int(np.argmin(self._costs(ends)))]
-        return self._fitted(best, is_rough=is_rough)
+        return self._fitted(self._outermost(ends), is_rough=is_rough)
+
+    def _outermost(self, floors: list[Floor]) -> Floor:
+        """Return the best floor of the outermost link that explains as much.
+
+        Few poses do not tell links apart, and hands touch more often than elbows.
+        """
+        costs = self._costs(floors)
+        best, none = float(costs.min()), float(self._costs([None])[0])
+        # Judgement: a twentieth of what it explains.
+        as_good = [
+            k for k, cost in enumerate(costs) if cost - best < _TIE * (none - best)
+        ]
+        chosen = max(as_good, key=lambda k: (floors[k].links[-1], -costs[k]))
+        return floors[chosen]
 
     def sliding(self, floor: Floor) -> Floor:
         """Return the floor with friction, if touching rows ask for it."""
+        # As far along its valley as the other will be.
+        floor = self._fitted(floor)
         trials = [replace(floor, friction=mu) for mu in _SLIDES]
         near = trials[int(np.argmin(self._costs(trials)))]
         near = self._fitted(near, is_rough=True)
@@ -327,8 +348,10 @@ class _Search:
         # What friction does the points and the height did in its place, often by far.
         starts = [replace(c, friction=near.friction) for c in self._candidates(None)]
         far = self._lowest(starts, _VALLEYS, is_rough=True)
-        one, other = (self._costs([end])[0] for end in (near, far))
         # Friction and heights make one long valley, in which steps are short.
+        if len(near.links) == 1:
+            return self._fitted(self._outermost([near, far]), is_rough=True)
+        one, other = (self._costs([end])[0] for end in (near, far))
         return self._fitted(near if one < other else far, is_rough=True)
 
     def _fitted(
@@ -375,6 +398,8 @@ class _Search:
 
     def with_std(self, floor: Floor) -> Floor:
         """Return a floor that knows how far to trust its numbers."""
+        from scipy.stats import t
+
         x = _coordinates(floor)
         free = len(x) if floor.friction > 0.0 else len(x) - 1
         J, rows = self._slopes(floor.links, x, free)
@@ -405,7 +430,9 @@ class _Search:
                 for half in halves
             )
             std = np.hypot(std, 0.5 * np.abs(one - other)[:free])
-        std = np.where(hidden, np.inf, std)
+        # Few windows scatter little by chance: a normal's two deviations are Student's.
+        few = t.ppf(0.975, max(count - 1, 2)) / 1.96
+        std = np.where(hidden, np.inf, few * std)
         number = 3 * len(floor.links)
         return replace(
             floor,
