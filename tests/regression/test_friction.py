@@ -11,7 +11,7 @@ import armwise as aw
 from armwise.errors import ArgumentError, RecordingError
 from armwise.identification import (
     FrictionTerm,
-    friction_candidates,
+    friction_ripples,
     friction_search,
     friction_selection,
     select_friction,
@@ -26,6 +26,7 @@ from armwise.regression import (
     FrictionForm,
     load_rows,
     low_pass,
+    low_pass_gain,
 )
 from studies.friction_terms import known_log, run_once
 from tests.identification.conftest import samples_of, with_drives
@@ -366,16 +367,69 @@ def test_a_ripple_has_both_waves_whatever_its_phase(arm, data, phase):
     assert forms == {"ripple_sine", "ripple_cosine"}
 
 
+def filtered_log(arm, seed, waves):
+    """Slow motion whose torque shows waves of joint 2 through a low-pass of 2 Hz."""
+    rng = np.random.default_rng(seed)
+    shape, t = (3, arm.dof), np.arange(4000) / 100.0
+    rate = 2.0 * np.pi * rng.uniform(0.08, 0.25, shape)
+    size, start = rng.uniform(0.3, 0.8, shape), rng.uniform(0.0, 6.3, shape)
+    phase = t[:, None, None] * rate + start
+    q = (size * np.sin(phase)).sum(axis=1)
+    qd = (size * rate * np.cos(phase)).sum(axis=1)
+    qdd = -(size * rate**2 * np.sin(phase)).sum(axis=1)
+    tau = aw.Dynamics(arm).inverse_dynamics(q, qd, qdd)
+    tau[:, 1] += 1.5 * np.sin(waves * q[:, 1] + 1.0) if waves else 0.0
+    tau += 0.01 * rng.standard_normal(tau.shape)
+    return aw.Recording.from_arrays(t, q=q, tau=tau)
+
+
+@pytest.mark.parametrize("waves", [404.0, 250.0])
+def test_waves_that_only_slow_motion_shows_are_found_and_predict(arm, waves):
+    """At the usual speed they are twenty times as fast as the torque's low-pass."""
+    fitted = aw.prepare(filtered_log(arm, 0, waves), 2.0, arm=arm, lag=0.0)
+    unseen = aw.prepare(filtered_log(arm, 10, waves), like=fitted)
+    terms = select_friction(arm, fitted).terms
+    forms = {(t.joint, t.form) for t in terms}
+    assert forms == {(1, "ripple_sine"), (1, "ripple_cosine")}
+    assert 2.0 * np.pi / terms[0].scale == pytest.approx(waves, abs=0.2)
+    plain, all_terms = (
+        aw.identify(arm, fitted, friction=some).validate(unseen).relative_error[1]
+        for some in ((), terms)
+    )
+    assert all_terms < 0.5 * plain
+
+
+def test_slow_motion_shows_no_waves_that_are_not_there(arm):
+    for seed in range(3):
+        fitted = aw.prepare(filtered_log(arm, seed, 0.0), 2.0, arm=arm, lag=0.0)
+        selection = select_friction(arm, fitted)
+        assert not any(t.kind.repeats for t in selection.candidates)
+        assert selection.terms == ()
+
+
+def test_a_low_pass_leaves_of_a_steady_wave_what_its_gain_says():
+    t = np.arange(4000) / 100.0
+    for frequency in (1.0, 3.0, 5.0):
+        wave = low_pass(np.sin(2.0 * np.pi * frequency * t), 4.0, 100.0)[1000:3000]
+        gain = float(low_pass_gain(np.array([frequency / 4.0]))[0])
+        # A digital filter falls a little faster than the analogue one beyond it.
+        assert np.sqrt(2.0 * np.mean(wave**2)) == pytest.approx(gain, abs=0.02)
+
+
 def test_the_period_of_a_ripple_is_refined_where_positions_are_visited_unevenly():
     rng = np.random.default_rng(3)
     q = 2.0 + 0.6 * np.sin(rng.uniform(0.0, 6.3, 3000)) + 0.3 * rng.uniform(size=3000)
     ripple = 0.3 * np.sin(2.0 * np.pi / 0.11 * q + 1.0) + 0.1
     noisy = ripple + 0.1 * rng.standard_normal(q.size)
-    refined = friction_candidates._refined_period(q, noisy, 0.1105)
+    basis, turn = np.full((q.size, 1), q.size**-0.5), 2.0 * np.pi
+    left = noisy - noisy.mean()
+    at = (q, np.zeros(q.size), left, basis)
+    refined = friction_ripples._refined(*at, turn / 0.1105)
     # Three standard errors: √2 · 0.1 / (0.3 √3000 · 0.43) of 57 waves in 2π.
-    assert refined == pytest.approx(0.11, rel=1e-3)
+    assert refined == pytest.approx(turn / 0.11, rel=1e-3)
     # What the range does not resolve is another wave: it stays as it was.
-    assert friction_candidates._refined_period(q, noisy, 0.15) == 0.15
+    other = turn / 0.15
+    assert friction_ripples._refined(*at, other) == other
 
 
 def test_the_phase_of_a_ripple_far_from_zero_is_as_sure_as_its_period():

@@ -10,6 +10,7 @@ import numpy as np
 
 from armwise.arms import Arm
 from armwise.identification.friction_guards import LEAST_GAIN
+from armwise.identification.friction_ripples import RIPPLES, ripple_terms
 from armwise.identification.methods.least_squares import WeightedLeastSquares
 from armwise.identification.problem import pose_problem
 from armwise.recordings import Samples
@@ -53,8 +54,8 @@ def friction_candidates(
     arm = columns.arm
     first = _first_residuals(columns, runs, load)
     candidates = _worthwhile(_candidates(arm, runs, forms), columns, first)
-    if candidates and (forms is None or set(_RIPPLES) & set(forms)):
-        candidates += _ripples(arm, runs, first)
+    if candidates and (forms is None or set(RIPPLES) & set(forms)):
+        candidates += ripple_terms(columns, runs, load, candidates)
     return candidates
 
 
@@ -85,7 +86,7 @@ def _candidates(
             if forms is None and form in ("load_driving", "load_back_driven"):
                 continue
             # Ripples are tried at periods that the residual shows.
-            for scale in [] if form in _RIPPLES else scales.get(form, [1.0]):
+            for scale in [] if form in RIPPLES else scales.get(form, [1.0]):
                 terms.append(FrictionTerm(j, name, form, scale))
     return tuple(terms)
 
@@ -212,103 +213,3 @@ def _worthwhile(
         for term in candidates
         if not is_noise[np.flatnonzero(turned[term.joint])].all()
     )
-
-
-_RIPPLES = ("ripple_sine", "ripple_cosine")
-
-# Three periods in the range of motion tell a wave from a slope or a bow; four to the
-# turn leave out what gravity and inertia do.
-_LEAST_PERIODS, _LEAST_WAVES = 3.0, 4.0
-"""Periods of a ripple in the range of a drive, and in a turn."""
-
-# Powers of noise are spread exponentially, with the median at 0.69 of the mean: among
-# 2000 periods one reaches 25 medians with a probability of 6e-5.
-_PEAK = 25.0
-"""Power of a ripple over the median of all periods from which on it is tried."""
-
-_BINS = 4096
-"""Positions that the range of a drive is cut into."""
-
-
-def _ripples(
-    arm: Arm, runs: Sequence[Samples], first: _Residuals
-) -> tuple[FrictionTerm, ...]:
-    """Sine and cosine of the period that stands out of each drive's residual."""
-    terms: list[FrictionTerm] = []
-    for j in arm.coordinates:
-        joint = arm.coordinates.index(j)
-        q = np.concatenate([x[:, j] for x, _, _ in first.parts])
-        residual = np.concatenate([r[:, joint] for _, r, _ in first.parts])
-        trusted = np.concatenate([t[:, joint] for _, _, t in first.parts])
-        reach = float(np.ptp(q))
-        speed = float(
-            np.sqrt(np.mean([np.mean(run.qd[:, joint] ** 2) for run in runs]))
-        )
-        if reach <= 0.0 or speed <= 0.0:
-            continue
-        period = _strongest_period(q, residual, reach, _shortest(runs[0], speed))
-        if period is not None:
-            period = _refined_period(q[trusted], residual[trusted], period)
-            name = arm.driven[j].name
-            terms += [FrictionTerm(j, name, form, period) for form in _RIPPLES]
-    return tuple(terms)
-
-
-def _shortest(run: Samples, speed: float) -> float:
-    """Period in [rad] or [m] that passes the torque's low-pass at some speeds."""
-    band = min(run.torque_bandwidth_hz or np.inf, 0.4 * run.rate_hz)
-    # A third of the usual speed: slow motion is where waves are seen.
-    return speed / (3.0 * band)
-
-
-def _strongest_period(
-    q: np.ndarray, residual: np.ndarray, reach: float, shortest: float
-) -> float | None:
-    """Period of the position at which a residual is strongest, if it stands out."""
-    # Sums of the residual at every position: their Fourier transform is what all rows
-    # show of every wave, for the price of one.
-    index = ((q - q.min()) * ((_BINS - 1) / reach)).astype(int)
-    sums = np.bincount(index, residual - residual.mean(), _BINS)
-    # Four times as fine as the range resolves, for the place of the peak.
-    power = np.abs(np.fft.rfft(sums, 4 * _BINS)) ** 2
-    waves = np.arange(power.size) * ((_BINS - 1) / reach / (4 * _BINS))
-    least = max(_LEAST_PERIODS / reach, _LEAST_WAVES / (2.0 * np.pi))
-    # A bin must be short beside a wave.
-    inside = np.flatnonzero(
-        (waves >= least) & (waves <= min(1.0 / shortest, 100.0 / reach))
-    )
-    if inside.size < 16:
-        return None
-    k = int(inside[np.argmax(power[inside])])
-    if power[k] < _PEAK * np.median(power[inside]) or k in (inside[0], inside[-1]):
-        return None
-    before, top, after = np.sqrt(power[k - 1 : k + 2])
-    shift = 0.5 * (before - after) / min(before - 2.0 * top + after, -1e-300)
-    return float(1.0 / (waves[k] + shift * (waves[1] - waves[0])))
-
-
-def _refined_period(q: np.ndarray, residual: np.ndarray, period: float) -> float:
-    """Period at which a wave explains most of a residual, near another.
-
-    The peak of a spectrum is off where positions are visited unevenly, and a wave whose
-    phase runs away over the range has other coefficients. Gauss–Newton on the number of
-    waves beside sine, cosine and a constant.
-    """
-    centred, first = q - 0.5 * (q.min() + q.max()), 2.0 * np.pi / period
-    wave = first
-    # Steps shrink by an order of magnitude: the first is a fraction of the resolution.
-    for _ in range(4):
-        sine, cosine, one = (
-            np.sin(wave * centred),
-            np.cos(wave * centred),
-            np.ones(q.size),
-        )
-        columns = np.stack([sine, cosine, one], axis=1)
-        (a, b, _), *_ = np.linalg.lstsq(columns, residual, rcond=None)
-        slope = centred * (a * cosine - b * sine)
-        every = np.column_stack([columns, slope])
-        wave += float(np.linalg.lstsq(every, residual, rcond=None)[0][-1])
-        # Half of what the range resolves: beyond it lies another peak.
-        if not abs(wave - first) < np.pi / max(float(np.ptp(q)), 1e-300):
-            return period
-    return 2.0 * np.pi / wave

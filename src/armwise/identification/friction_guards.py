@@ -19,7 +19,7 @@ _LEAST_TORQUE = 0.01
 """Torque that a term must explain on stretches left out, as a fraction of the
 joint's."""
 
-_MOST = 0.5
+MOST = 0.5
 """Fall of the squared error from which on a term may be as small as it likes: what
 takes away half of all that is not explained is no artefact among others."""
 
@@ -81,7 +81,7 @@ def worth_of_terms(
     gain = 1.0 - after.sum(axis=1) / total
     falls = np.log(np.maximum(before, 1e-300) / np.maximum(after, 1e-300))
     spread = np.std(falls, axis=1, ddof=1) / np.sqrt(falls.shape[1])
-    least = np.clip(_LEAST_TORQUE**2 * torque / total, LEAST_GAIN, _MOST)
+    least = np.clip(_LEAST_TORQUE**2 * torque / total, LEAST_GAIN, MOST)
     helped = np.mean(falls > 0.0, axis=1)
     sureness = falls.mean(axis=1) / np.maximum(spread, 1e-300)
     if remembers:
@@ -95,7 +95,7 @@ def worth_of_terms(
     is_clear = (helped >= _MOST_FOLDS) & is_sure
     # What takes half of the error away, of rows of both kinds, where it matters
     # most, need not help where there is little to be gained.
-    is_large = np.all(gain >= _MOST) & (helped > 0.5) & (sureness >= 1.0)
+    is_large = np.all(gain >= MOST) & (helped > 0.5) & (sureness >= 1.0)
     is_clear = (gain >= least) & (is_clear | is_large)
     judged = slice(1, 2) if remembers else slice(0, 2)
     # Neither kind may get worse on the whole. With a memory all rows are fitted,

@@ -60,6 +60,14 @@ class FrictionSearch:
 
     Its unknowns are the lag, the base parameters of links and drives, and the terms;
     the torque is the last column.
+
+    Args:
+        columns: What explains the torque, terms to select from among it.
+        folds: Sums of the stretches.
+        total: Sums of all of them.
+        terms: What else is estimated.
+        reversing: Which of the terms show while friction reverses: with them all rows
+            of their joints are fitted.
     """
 
     def __init__(
@@ -68,8 +76,9 @@ class FrictionSearch:
         folds: FoldSums,
         total: Accumulator,
         terms: Sequence[str],
+        reversing: frozenset[int] = frozenset(),
     ) -> None:
-        self._terms = columns.friction
+        self._terms, self._reversing = columns.friction, reversing
         rows = columns.dynamics.mechanism.drive_rows
         self._joints = [np.flatnonzero(rows[term.joint]) for term in self._terms]
         # Noise from the fit without further terms, the same for every trial: errors
@@ -131,7 +140,8 @@ class FrictionSearch:
 
     def _is_shown(self, k: int, whole: frozenset[int]) -> bool:
         """Whether a term is seen in what is fitted, all rows of some joints."""
-        return bool(self._is_seen[k]) or whole.issuperset(self._joints[k].tolist())
+        fitted = whole | self._remembering([k])
+        return bool(self._is_seen[k]) or fitted.issuperset(self._joints[k].tolist())
 
     def run(self) -> list[int]:
         """Take the best term of each drive, then the best beside it, and so on."""
@@ -164,7 +174,8 @@ class FrictionSearch:
                 for other, one in enumerate(self._terms)
                 if one.form == term.form and one.joint == term.joint
             ]
-            if len(others) == 1 or term.kind.remembers or not self._is_seen[k]:
+            is_fixed = term.kind.remembers or term.kind.repeats
+            if len(others) == 1 or is_fixed or not self._is_seen[k]:
                 continue
             errors = {}
             for other in others:
@@ -188,7 +199,10 @@ class FrictionSearch:
                 self._errors(self._solutions(some, whole, ())[0])[:, :, joints]
                 for some in (others, terms)
             )
-            if not self._gain(before.sum(axis=2), after.sum(axis=2), joints, False):
+            # What repeats with the position does so where friction reverses, too.
+            everywhere = kind.repeats and whole.issuperset(joints.tolist())
+            was, now = before.sum(axis=2), after.sum(axis=2)
+            if not self._gain(was, now, joints, everywhere):
                 terms = others
         lost = {self._terms[k].joint for k in selection if k not in terms}
         for drive in lost:
@@ -326,12 +340,9 @@ class FrictionSearch:
         return [k for k in selection if self._terms[k].kind.brakes and mean[k] <= 0.0]
 
     def _remembering(self, selection: Sequence[int]) -> frozenset[int]:
-        """Joints whose friction has a memory: all of their rows are fitted."""
+        """Joints with terms that show while friction reverses: all rows are fitted."""
         return frozenset(
-            int(j)
-            for k in selection
-            if self._terms[k].kind.remembers
-            for j in self._joints[k]
+            int(j) for k in self._reversing & set(selection) for j in self._joints[k]
         )
 
     def _solutions(
@@ -425,10 +436,11 @@ class FrictionSearch:
                 columns = [every.index(k) for k in candidates]
                 solved = (x, moves[..., columns], steps[:, columns])
                 narrowest = self._narrowest(drive, selection)
-                trial = self._best(before, candidates, solved, train, narrowest)
-                if whole != own and not trial[1]:
+                trial = self._best(before, candidates, solved, train, narrowest, whole)
+                widths = [k for k in candidates if self._terms[k].kind.remembers]
+                if whole != own and not trial[1] and widths:
                     trial = self._beside_stribeck(
-                        before, selection, candidates, train, narrowest
+                        before, selection, widths, train, narrowest
                     )
                 best[drive] = max(best.get(drive, (0.0, ())), trial)
         return [k for _, terms in best.values() for k in terms]
@@ -440,6 +452,7 @@ class FrictionSearch:
         solved: tuple[np.ndarray, np.ndarray, np.ndarray],
         train: Float[np.ndarray, "folds width width"],
         narrowest: int | None,
+        whole: frozenset[int],
     ) -> tuple[float, tuple[int, ...]]:
         """Gain and indices of what helps a drive most; gain 0: nothing does."""
         x, moves, steps = solved
@@ -454,7 +467,7 @@ class FrictionSearch:
             if len(both) > 1:
                 _, errors = self._beside((x, moves, train), candidates, both)
                 after = errors[:, :, joints].sum(axis=2)
-                gain = self._gain(was, after, joints, kind.remembers)
+                gain = self._gain(was, after, joints, whole.issuperset(joints.tolist()))
                 best = max(best, (gain, tuple(candidates[m] for m in both)))
                 continue
             # Whether the sign of its coefficient is one that the form can have.

@@ -107,7 +107,10 @@ def select_friction(
         folds, total = _folds(columns, runs)
         # Of two stretches no scatter is known.
         is_long = len(folds) > 2
-        search = FrictionSearch(columns, folds, total, terms) if is_long else None
+        shown = _reversing(columns, runs)
+        search = (
+            FrictionSearch(columns, folds, total, terms, shown) if is_long else None
+        )
         selection = [] if search is None else search.run()
         selected = tuple(candidates[k] for k in selection)
         refined, doubt = _with_scales(columns, runs, terms, selected)
@@ -115,12 +118,21 @@ def select_friction(
         # Sums of all rows serve, unless more of them are fitted with these terms.
         is_whole = total.samples == sum(len(run) for run in runs)
         is_whole &= refined == selected
-        is_whole &= not any(term.kind.remembers for term in refined)
+        is_whole &= not _reversing(smaller, runs)
         sums = total.restrict(smaller) if is_whole else accumulate(smaller, runs)
         if search is None:
             return FrictionSelection(refined, candidates, sums)
         spread = np.vstack([search.spread(selection), *doubt])
         return FrictionSelection(refined, candidates, sums, spread)
+
+
+def _reversing(columns: Columns, runs: Sequence[Samples]) -> frozenset[int]:
+    """Which terms show while friction reverses in some run."""
+    return frozenset(
+        k
+        for k, term in enumerate(columns.friction)
+        if any(columns.shows_reversing(term, run) for run in runs)
+    )
 
 
 # Judgement: of a radian of phase at the end of the range, or of a width. Slopes are
@@ -151,7 +163,8 @@ def _with_scales(
         return selected, []
     shifted = [term for scale in scales for term in scale.shifted]
     wide = replace(columns, friction=(*selected, *shifted))
-    search = FrictionSearch(wide, *_folds(wide, runs), terms)
+    shown = _reversing(wide, runs)
+    search = FrictionSearch(wide, *_folds(wide, runs), terms, shown)
     changes, std, slopes = search.scales(len(selected), scales)
     refined = list(selected)
     for scale, change in zip(ripples, changes, strict=False):

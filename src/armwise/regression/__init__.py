@@ -12,7 +12,13 @@ from armwise.regression.accumulator import (
     accumulate_stretches,
     factor_of_gram,
 )
-from armwise.regression.columns import BLOCK, SETTLED_DIRECTION, Block, Columns
+from armwise.regression.columns import (
+    BLOCK,
+    SETTLED_DIRECTION,
+    SLOW_MOTION,
+    Block,
+    Columns,
+)
 from armwise.regression.friction import (
     FORMS,
     DriveMotion,
@@ -34,7 +40,7 @@ from armwise.regression.jackknife import (
     student_factor,
     student_tails,
 )
-from armwise.regression.low_pass import butterworth, low_pass
+from armwise.regression.low_pass import butterworth, low_pass, low_pass_gain
 from armwise.regression.prefilter import Prefilter
 from armwise.regression.projection import TorqueProjection
 from armwise.regression.repetition import (
@@ -79,6 +85,7 @@ __all__ = [
     "GAIN_STD",
     "RANK_TOLERANCE",
     "SETTLED_DIRECTION",
+    "SLOW_MOTION",
     "STRETCHES",
     "Accumulator",
     "Block",
@@ -121,6 +128,7 @@ __all__ = [
     "joint_gain_std",
     "load_rows",
     "low_pass",
+    "low_pass_gain",
     "repetition",
     "residual_std",
     "sandwich",

@@ -56,6 +56,9 @@ _MOST_REVERSING = 0.25
 """Fraction of its moving time a drive may spend reversing before its rows are used all
 the same: masking more would discard the motion that is to be learnt from."""
 
+SLOW_MOTION = 3.0
+"""Fraction of the usual speed, as its inverse, that slow motion has."""
+
 JointBlock = "Float[np.ndarray, 'columns samples']"
 
 
@@ -71,8 +74,8 @@ class Columns:
             warms them, for friction that depends on it; the arm's own if None.
         has_lags: Whether each joint has one more column, −dτ/dt, for what is left of
             the torque's delay. No parameter of the arm belongs to it.
-        fits_reversals: Whether joints whose friction has a memory are learnt from
-            while it reverses, too.
+        fits_reversals: Whether joints with terms that show there are learnt from while
+            their friction reverses, too.
     """
 
     arm: Arm
@@ -277,13 +280,25 @@ class Columns:
         sticks = self.sticks(samples)
         if not self.fits_reversals:
             masked = masked | sticks
-        # Friction that builds up over a distance is known at and after a reversal,
-        # unless the joint stands still there.
+        # Unless the joint stands still there.
         for term in self.friction if self.fits_reversals else ():
-            if term.kind.remembers:
+            if self.shows_reversing(term, samples):
                 moved = rows[term.joint] != 0.0
                 masked[:, moved] = sticks[:, moved]
         return np.where(masked, 0.0, 1.0)
+
+    def shows_reversing(self, term: FrictionTerm, samples: Signals) -> bool:
+        """Whether a joint is learnt from while its friction reverses, for a term.
+
+        Friction that builds up over a distance is known there; and waves so short that
+        the torque's low-pass hides them but in slow motion show little elsewhere.
+        """
+        band = samples.torque_bandwidth_hz
+        if term.kind.remembers or not term.kind.repeats or band is None:
+            return term.kind.remembers
+        speed = samples.qd @ self.dynamics.mechanism.drive_rows[term.joint]
+        usual = float(np.sqrt(np.mean(speed**2))) if len(speed) else 0.0
+        return bool(term.scale < usual / (SLOW_MOTION * band))
 
     def sticks(self, samples: Signals) -> Bool[np.ndarray, "samples dof"]:
         """Where a joint's friction, as the torque shows it, is partly that of sticking.

@@ -63,6 +63,7 @@ class FrictionForm:
         is_sharp: Whether it has steps or waves of its own, so that the torque's
             low-pass changes it.
         remembers: Whether it depends on where the drive came from.
+        repeats: Whether it repeats with the position; its scale is the period.
         uses_load: Whether it depends on the load of the gear.
         uses_temperature: Whether it depends on a measured temperature.
         uses_heat: Whether it depends on the power that the drive has dissipated.
@@ -75,6 +76,7 @@ class FrictionForm:
     brakes: bool = False
     is_sharp: bool = False
     remembers: bool = False
+    repeats: bool = False
     uses_load: bool = False
     uses_temperature: bool = False
     uses_heat: bool = False
@@ -152,6 +154,7 @@ FORMS: dict[str, FrictionForm] = {
         "sin(2π q/p): torque that repeats with the position of motor or gear",
         lambda m, period: np.sin(2.0 * np.pi / period * m.q),
         is_sharp=True,
+        repeats=True,
         scale="period p in [rad] or [m]",
         undecided=_MANY_PERIODS,
     ),
@@ -159,6 +162,7 @@ FORMS: dict[str, FrictionForm] = {
         "cos(2π q/p): torque that repeats with the position of motor or gear",
         lambda m, period: np.cos(2.0 * np.pi / period * m.q),
         is_sharp=True,
+        repeats=True,
         scale="period p in [rad] or [m]",
         undecided=_MANY_PERIODS,
     ),

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 _CHUNK = 8000
 """Samples whose sharp columns are filtered at a time."""
 
+# Nyquist's half, less a margin. Such waves are faster than a low-pass of a tenth of the
+# rate lets through, and would else be taken for slow ones.
+_FASTEST = 0.4
+"""Frequency of a wave of the position, over the rate of the rows, from which on the
+low-pass is known to leave nothing of it."""
+
 _NOTHING = np.zeros(0)
 """What a form does not use."""
 
@@ -171,6 +177,10 @@ class FrictionColumns:
                 axis=1,
             )
             if is_filtered and bandwidth:
+                for k, term in enumerate(terms):
+                    if term.kind.repeats:
+                        waves = np.abs(motions[term.joint].qd) / term.scale
+                        values[waves > _FASTEST * rate, k] = 0.0
                 # Held ends: an odd reflection would double the height of a step there.
                 # All at once: a filter costs as much to start as to run.
                 values = low_pass(values, bandwidth, rate, "constant")

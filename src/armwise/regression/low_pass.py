@@ -56,6 +56,12 @@ def low_pass(
     return np.ascontiguousarray(both[pad : len(both) - pad]).reshape(signal.shape)
 
 
+def low_pass_gain(frequency: Float[np.ndarray, " any"]) -> Float[np.ndarray, " any"]:
+    """What `low_pass` leaves of a wave, by its frequency over the cut-off."""
+    # Both ways: the square of Butterworth's gain.
+    return np.asarray(1.0 / (1.0 + frequency ** (2 * ORDER)))
+
+
 # The slowest pole, sin(π/8) of the cut-off, fades by exp(−2.4) a period: 3e-9 after
 # eight.
 _REACH = 8.0
