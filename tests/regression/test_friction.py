@@ -407,6 +407,21 @@ def test_slow_motion_shows_no_waves_that_are_not_there(arm):
         assert selection.terms == ()
 
 
+def test_waves_follow_the_position_as_it_was_before_the_low_pass(arm):
+    """A drive that its ripple shakes, faster than the low-pass lets through."""
+    t = np.arange(3000) / 100.0
+    q = np.stack([np.sin(t), np.cos(0.7 * t)], axis=1)
+    q[:, 1] += 0.02 * np.sin(2.0 * np.pi * 8.0 * t)
+    log = aw.Recording.from_arrays(t, q=q, tau=q)
+    samples = aw.prepare(log, 4.0, lag=0.0, decimation=1)[100:-100]
+    there = np.searchsorted(t, samples.time - 0.001)
+    np.testing.assert_allclose(samples.measured, q[there], atol=1e-9)
+    one = term("ripple_sine", 1, 0.3)
+    (column,) = Columns(arm, (one,)).friction_columns(samples, slice(0, 2000)).T[:, 1]
+    shown = low_pass(np.sin(2.0 * np.pi / 0.3 * q[:, 1]), 4.0, 100.0)[there][:2000]
+    np.testing.assert_allclose(column, shown, atol=1e-4)
+
+
 def test_a_low_pass_leaves_of_a_steady_wave_what_its_gain_says():
     t = np.arange(4000) / 100.0
     for frequency in (1.0, 3.0, 5.0):

@@ -174,7 +174,7 @@ def _parts(
             before = min(_REACH, start // step)
             wide = slice(start - before * step, stop + _REACH * step, step)
             yield _Part(
-                run.q[wide] @ turned.T,
+                run.measured[wide] @ turned.T,
                 run.qd[wide] @ turned.T,
                 before,
                 np.stack(residual, axis=1),

@@ -165,7 +165,7 @@ def joined(parts: Sequence[Preparation]) -> Preparation:
     return Preparation(**common)
 
 
-_OPTIONAL = ("wrench", "still", "stuck", "temperature", "reference")
+_OPTIONAL = ("wrench", "still", "stuck", "temperature", "reference", "jitter")
 """Signals that samples may do without."""
 
 
@@ -187,6 +187,7 @@ class Samples:
             a reversal takes; however the low-pass rings about them.
         temperature: Of the joints' drives in [°C]; None: not measured.
         reference: Position that the joints were asked for; None: not recorded.
+        jitter: What the low-pass took off the measured position; None: not known.
         whole: What these rows were cut from, and which of its rows is their first:
             friction has a history, and a low-pass mixes in what lies beyond the cut.
             None: they were not cut, or their motion was changed since.
@@ -205,6 +206,7 @@ class Samples:
     stuck: Float[np.ndarray, "samples dof"] | None = None
     temperature: Float[np.ndarray, "samples dof"] | None = None
     reference: Float[np.ndarray, "samples dof"] | None = None
+    jitter: Float[np.ndarray, "samples dof"] | None = None
     whole: tuple[Samples, int] | None = None
 
     def __repr__(self) -> str:
@@ -274,6 +276,11 @@ class Samples:
     def dof(self) -> int:
         """Number of coordinates."""
         return int(self.q.shape[1])
+
+    @property
+    def measured(self) -> Float[np.ndarray, "samples dof"]:
+        """Position before any low-pass, where that is known."""
+        return self.q if self.jitter is None else self.q + self.jitter
 
     @property
     def has_torque(self) -> bool:
@@ -405,6 +412,7 @@ def _check_shapes(samples: Samples) -> None:
         "stuck": (rows, dof),
         "temperature": (rows, dof),
         "reference": (rows, dof),
+        "jitter": (rows, dof),
     }
     for name, shape in expected.items():
         value = getattr(samples, name)

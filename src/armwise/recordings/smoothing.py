@@ -45,6 +45,7 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
         motion = _motion(stretch, j, preparation)
         for signal, out in zip(motion, (q, qd, qdd), strict=True):
             out[:, j] = signal[rows]
+    jitter = np.stack([signal[rows] for signal in stretch.q], axis=1) - q
     still = np.zeros((count, n))
     seen_hz = min(preparation.torque_bandwidth_hz or np.inf, preparation.low_pass_hz)
     for j, pause in pauses.items():
@@ -75,6 +76,7 @@ def smooth(stretch: Stretch, preparation: Preparation) -> Samples | None:
         wrench=wrench if stretch.wrench else None,
         still=still if pauses else None,
         stuck=stuck,
+        jitter=jitter,
         temperature=(
             np.stack([signal[rows] for signal in stretch.temperature], axis=1)
             if stretch.temperature

@@ -28,7 +28,7 @@ class DriveMotion:
     """What a friction form may use of one drive, sample by sample.
 
     Attributes:
-        q: Position in [rad] or [m].
+        q: Position in [rad] or [m], before any low-pass where that is known.
         qd: Speed in [rad/s] or [m/s].
         direction: Direction of motion, from −1 to 1: as the torque's low-pass shows it,
             or for sharp forms, which are filtered afterwards, as it is.

@@ -56,6 +56,8 @@ class FrictionColumns:
         self._rows, self._samples, self._direction = drive_rows, samples, direction
         # Where a drive came from, also before its rows were cut off.
         self._whole, self._first = samples.widened()
+        # A ripple shakes the drive, faster than the low-pass lets through.
+        self._measured = self._whole.measured
         self._loads = load_rows(drive_rows)
         self._heat = np.zeros((2, len(drive_rows))) if heat is None else heat
         self._warmths: dict[tuple[int, float], _Warmth] = {}
@@ -110,7 +112,7 @@ class FrictionColumns:
         temperature: np.ndarray = _NOTHING,
     ) -> DriveMotion:
         """Motion of a drive over rows of the whole."""
-        q, qd = (self._along(drive, x[rows]) for x in (self._whole.q, self._whole.qd))
+        q, qd = (self._along(drive, x[rows]) for x in (self._measured, self._whole.qd))
         return DriveMotion(
             q,
             qd,

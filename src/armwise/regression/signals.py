@@ -26,6 +26,10 @@ class Signals(Protocol):
         """Positions in [rad] or [m]."""
 
     @property
+    def measured(self) -> Float[np.ndarray, "samples dof"]:
+        """Positions before any low-pass, where these are known."""
+
+    @property
     def qd(self) -> Float[np.ndarray, "samples dof"]:
         """Velocities per [s]."""
 
