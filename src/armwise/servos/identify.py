@@ -61,7 +61,7 @@ from armwise.servos.motions import (
     refuse_unfollowed,
     servo_motion,
 )
-from armwise.servos.rollout import Roller, ServoMotion
+from armwise.servos.rollout import Roller, ServoMotion, rounding_of
 from armwise.servos.servo import (
     Servo,
     ServoElement,
@@ -129,7 +129,7 @@ def identify_servo(
         raise ArgumentError("No recordings: give at least one with commands.")
     arms = as_list(arm, len(listed))
     registers = gain_registers(gains, len(listed))
-    triples = zip(listed, arms, registers, strict=True)
+    triples = list(zip(listed, arms, registers, strict=True))
     motions = [servo_motion(r, a, g) for r, a, g in triples]
     length = sum(float(m.time[-1] - m.time[0]) for m in motions)
     if length < _SHORTEST_S:
@@ -147,6 +147,10 @@ def identify_servo(
     course = _Identification(
         arms, motions, signs, roller, (seed, starts), progress or _silent
     )
+    course.logged = [
+        signed(servo_motion(r, a, g, is_truncated=False), signs).goals
+        for r, a, g in triples
+    ]
     if arms[0].dof > 1 and is_reversed(arms[0], motions):
         course.notes.append(
             "Gravity explains the joints' errors better from the tip to the base: "
@@ -200,6 +204,8 @@ class _Identification(JointMotions):
         off = ("coasting", "release") if self.coasts else ()
         self.core: tuple[str, ...] = (*CORE, *off)
         self.inertia = _typical_inertia(arms, motions)
+        self.logged: list[np.ndarray] = []
+        self.is_truncated = True
         self.plain: dict[str, np.ndarray] = {}
 
     def servo(self) -> Servo:
@@ -212,6 +218,7 @@ class _Identification(JointMotions):
             )
         self._core(joints)
         self.mask_contact(joints, self.core)
+        self._untruncate(joints)
         self.find_zeros(joints, self.core)
         is_sharp = self.reload(joints)
         moving = [joint for joint in joints if joint.moves]
@@ -308,6 +315,50 @@ class _Identification(JointMotions):
             # Judgement: servos of one type, unless that explains clearly less.
             if alike < 1.03 * own:
                 joint.prior, joint.fits = prior, [near.values] * 2
+
+    def _untruncate(self, joints: Sequence[ServoJoint]) -> None:
+        """Take commands as they were logged, if positions say so.
+
+        Truncated to ticks, as most servos receive them, they are half a tick lower;
+        whether readings are truncated, too, or rounded, no log says. One firmware and
+        one log: all joints tell together.
+        """
+        offsets = []
+        for joint in joints:
+            between = [
+                np.mean(logged[:, joint.number] - m.goals[:, 0])
+                for logged, m in zip(self.logged, joint.motions, strict=True)
+            ]
+            lowered = float(np.median(between)) if between else 0.0
+            # Judgement: a quarter of a tick's rounding; commands that are ticks differ
+            # by nothing, and those of finer encoders by nothing that shows.
+            if not joint.moves or lowered < 0.5 * rounding_of(joint.motions):
+                continue
+            offset, std = self._offset(joint)
+            offsets.append((offset / lowered, std / lowered))
+        if not offsets:
+            return
+        parts, std = np.array(offsets).T
+        # Judgement: joints differ by half a tick for other reasons, such as gravity.
+        weight = 1.0 / (std**2 + 1.0)
+        # Nearer to none than to all of it.
+        if float(weight @ parts / weight.sum()) < 0.5:
+            return
+        self.is_truncated = False
+        pairs = zip(self.motions, self.logged, strict=True)
+        self.motions = [replace(m, goals=goals) for m, goals in pairs]
+        for joint in joints:
+            joint.motions = [
+                replace(m, goals=whole.goals[:, [joint.number]])
+                for m, whole in zip(joint.motions, self.motions, strict=True)
+            ]
+            joint.halves = self.windows(joint)
+
+    def _offset(self, joint: ServoJoint) -> tuple[float, float]:
+        """Return a first model's offset of commands, and its standard deviation."""
+        names = (*self._first(joint), "offset")
+        fit = fit_servo(self.roller, joint.windows, joint.fits[0], names, iterations=4)
+        return fit.values["offset"], standard_deviations(fit)["offset"]
 
     def _first(self, joint: ServoJoint) -> tuple[str, ...]:
         """Return what a joint's random starts were fitted in."""
@@ -509,7 +560,8 @@ class _Identification(JointMotions):
             for e in elements
         )
         servo = Servo(self.arms[0], self.signs, values, std, self.plain, elements,
-                      floor=self.floor, notes=tuple(self.notes))  # fmt: skip
+                      floor=self.floor, is_truncated=self.is_truncated,
+                      notes=tuple(self.notes))  # fmt: skip
         self.progress("whole arm", 0.98)
         runs = servo.rollouts(self.motions)
         errors = errors_of(self.motions, runs)

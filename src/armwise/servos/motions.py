@@ -28,8 +28,16 @@ LEAST_TRAVEL = 5e-3
 """Travel in [rad] below which a joint does not move."""
 
 
-def servo_motion(recording: Recording, arm: Arm, gain: float = 1.0) -> ServoMotion:
+def servo_motion(
+    recording: Recording, arm: Arm, gain: float = 1.0, *, is_truncated: bool = True
+) -> ServoMotion:
     """Return a recording as rollouts take it.
+
+    Args:
+        recording: Of commands and positions.
+        arm: Its description, with its load.
+        gain: The servo's gain register.
+        is_truncated: Whether servos receive commands truncated to their ticks.
 
     Raises:
         RecordingError: Naming what is missing or cannot be, and the remedy.
@@ -50,7 +58,9 @@ def servo_motion(recording: Recording, arm: Arm, gain: float = 1.0) -> ServoMoti
         channel = recording["powered"]
         powered = (np.interp(time, channel.time, channel.values) > 0.5).astype(float)
     _check(source, time, q, command, powered)
-    goals = np.column_stack([_received(command[:, j], q[:, j]) for j in range(dof)])
+    goals = command
+    if is_truncated:
+        goals = np.column_stack([_received(command[:, j], q[:, j]) for j in range(dof)])
     bodies = mechanism_of(arm).grouped(arm.parameters)
     return ServoMotion(
         source, time - time[0], goals, q, powered, bodies, float(gain), _sound(time, q),

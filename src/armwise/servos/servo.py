@@ -109,6 +109,7 @@ class Servo:
             servos were identified with one load only.
         scatter: Per joint what draws scatter by; empty in files of earlier versions.
         floor: That links touched in these motions; None where they touched none.
+        is_truncated: Whether commands reach the servos truncated to their ticks.
         notes: What the user should know.
     """
 
@@ -123,6 +124,7 @@ class Servo:
     load_error: tuple[float, float] | None = None
     scatter: tuple[ServoScatter, ...] = ()
     floor: Floor | None = None
+    is_truncated: bool = True
     notes: tuple[str, ...] = ()
 
     def predict(
@@ -146,7 +148,12 @@ class Servo:
     ) -> ServoMotion:
         """Return a recording as rollouts take it, in the description's sense."""
         used = self.arm if arm is None else self.on(arm).arm
-        motion = servo_motion(recording, used, 1.0 if gain is None else gain)
+        motion = servo_motion(
+            recording,
+            used,
+            1.0 if gain is None else gain,
+            is_truncated=self.is_truncated,
+        )
         return signed(motion, self.signs)
 
     def on(self, arm: Arm) -> Servo:
@@ -524,6 +531,7 @@ def servo_to_dict(servo: Servo) -> dict[str, Any]:
             for own in servo.scatter
         ],
         "floor": None if servo.floor is None else floor_to_dict(servo.floor, servo.arm),
+        "truncated_commands": servo.is_truncated,
         "record_next": list(servo.record_next()),
         "load_error": None if servo.load_error is None else list(servo.load_error),
         "notes": list(servo.notes),
@@ -572,6 +580,7 @@ def read_servo(path: str | Path) -> Servo:
         scatter = tuple(_scatter(own) for own in plain.get("scatter", []))
         if scatter and len(scatter) != arm.dof:
             raise ArgumentError("its scatter is not one entry per joint")
+        is_truncated = bool(plain.get("truncated_commands", True))
         ground = plain.get("floor")
         floor = None if ground is None else floor_from_dict(ground, arm)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -581,7 +590,8 @@ def read_servo(path: str | Path) -> Servo:
         ) from None
     return Servo(
         arm, signs, values, std, simple, elements, contact=contact,
-        load_error=load_error, scatter=scatter, floor=floor, notes=notes,
+        load_error=load_error, scatter=scatter, floor=floor, is_truncated=is_truncated,
+        notes=notes,
     )  # fmt: skip
 
 
